@@ -178,7 +178,7 @@ async fn call(turn: &mut Turn, name: &str, input: Map<String, Value>) -> Result<
 async fn find(turn: &Turn, name: &str) -> Result<Result<Tool, String>, Stop> {
     let (tools, problems) = turn.unless_cancelled(turn.session.servers.tools()).await?;
     let found = tools.into_iter().find(|tool| tool.name == name || tool.full_name() == name);
-    Ok(found.ok_or_else(|| format!("There is no tool {name}. {}", problems.join(". ")).trim().to_owned()))
+    Ok(found.ok_or_else(|| format!("Unknown tool: {name}. {}", problems.join(". ")).trim().to_owned()))
 }
 
 async fn use_tool(turn: &mut Turn, tool: &Tool, input: Map<String, Value>) -> Result<Outcome, Stop> {

@@ -71,7 +71,7 @@ pub enum Word {
     Fill(u64),
     /// Fail.
     Error,
-    /// Say that there is no access to a model.
+    /// Fail as if the model had refused the credential.
     Auth,
     /// Tell whether a variable of the environment is set.
     Env(String),
@@ -244,7 +244,7 @@ mod tests {
             .filter_map(|line| Some(line.strip_prefix("| `")?.split_once("` |")?.0.replace("\\|", "|")))
             .map(|line| {
                 let words = parse(&line);
-                assert!(!matches!(words[..], [Word::Text(_)]), "{line} is no word");
+                assert!(!matches!(words[..], [Word::Text(_)]), "{line} is not a word");
                 std::mem::discriminant(&words[0])
             })
             .collect();

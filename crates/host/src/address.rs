@@ -9,6 +9,14 @@ pub enum AddressError {
     /// It isn't one.
     #[error("{0:?} is not a valid address: it should look like https://muster.example.org.")]
     Malformed(String),
+    /// It is that of an interface below the control plane's.
+    #[error("{given} is the address of one of Muster's interfaces. Give the control plane's own: {base}.")]
+    Below {
+        /// What was given.
+        given: Url,
+        /// Without the interface.
+        base: Url,
+    },
     /// It isn't encrypted.
     #[error(
         "{0} is not encrypted, so the host's token could be read on the way. Use https, or, if the way is private, \
@@ -16,6 +24,9 @@ pub enum AddressError {
     )]
     Insecure(Url),
 }
+
+/// What the addresses of a control plane's interfaces end in.
+const INTERFACES: &[&str] = &["v1", "graphql", "gateway", "mcp", "health"];
 
 /// Reads the address of a control plane.
 pub fn read(text: &str, insecure_http: bool) -> Result<Url, AddressError> {
@@ -36,6 +47,12 @@ pub fn read(text: &str, insecure_http: bool) -> Result<Url, AddressError> {
     }
     let path = url.path().trim_end_matches('/').to_owned();
     url.set_path(&path);
+    let (above, last) = path.rsplit_once('/').unwrap_or_default();
+    if INTERFACES.contains(&last) {
+        let mut base = url.clone();
+        base.set_path(above);
+        return Err(AddressError::Below { given: url, base });
+    }
     Ok(url)
 }
 
@@ -69,6 +86,13 @@ mod tests {
         {
             assert!(matches!(read(wrong, true), Err(AddressError::Malformed(_))), "{wrong}");
         }
+    }
+
+    #[test]
+    fn the_address_of_an_interface_is_told_from_the_control_planes() {
+        let error = read("https://a.example/muster/v1/", false).unwrap_err();
+        assert!(error.to_string().ends_with("own: https://a.example/muster."), "{error}");
+        assert!(read("https://a.example/v12", false).is_ok());
     }
 
     #[test]

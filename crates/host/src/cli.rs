@@ -1,4 +1,4 @@
-//! The command line: `join`, `run`, `doctor`, `unit`.
+//! The command line: `join`, `run`, `stop`, `doctor`, `unit`.
 
 use std::{
     ffi::OsString,
@@ -9,17 +9,21 @@ use std::{
 };
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use ipnet::IpNet;
 use muster_protocol::Secret;
 use rustix::fs::Mode;
 use tracing_subscriber::EnvFilter;
 
 use crate::{
+    config,
     doctor::{self, Level},
     folder::Folder,
     join::{self, Outcome},
-    run,
+    programs,
+    run::{self, Place},
+    runtime::{BoundArgs, Bounds, EngineArgs, Runtime, RuntimeArgs},
     shared::Options,
-    unit,
+    stop, unit,
 };
 
 /// The largest token that is read.
@@ -39,8 +43,12 @@ enum Command {
     Join(JoinArgs),
     /// Run the agents that the control plane wants here.
     Run(Box<RunArgs>),
-    /// Say what is in force on this machine, and what is wrong.
-    Doctor(Dir),
+    /// End every agent of a folder in which no host runs, without the control plane.
+    Stop(Box<StopArgs>),
+    /// Say how this machine isolates agents, and what is wrong with it.
+    Doctor(DoctorArgs),
+    /// Build the reference agent's image, `muster/agent`, in the engine.
+    BuildImage(EngineArgs),
     /// Print a systemd unit for this host.
     Unit(UnitArgs),
 }
@@ -50,6 +58,14 @@ struct Dir {
     /// The host's folder.
     #[arg(long, env = "MUSTER_HOST_DIR")]
     dir: PathBuf,
+}
+
+#[derive(Debug, Args)]
+struct DoctorArgs {
+    #[command(flatten)]
+    dir: Dir,
+    #[command(flatten)]
+    runtime: RuntimeArgs,
 }
 
 #[derive(Debug, Args)]
@@ -71,19 +87,23 @@ struct JoinArgs {
 struct RunArgs {
     #[command(flatten)]
     dir: Dir,
-    /// The control plane's address, if it has moved since this folder joined.
+    /// The control plane's address, if it has moved. The folder keeps it.
     #[arg(long)]
     url: Option<String>,
-    /// How agents are run.
-    #[arg(long, value_enum, default_value_t = RuntimeArg::Process)]
-    runtime: RuntimeArg,
+    /// Allow plain HTTP to another machine: the way there must be private. The folder keeps it.
+    #[arg(long, requires = "url")]
+    insecure_http: bool,
+    #[command(flatten)]
+    runtime: RuntimeArgs,
+    #[command(flatten)]
+    bounds: BoundArgs,
     /// The list of programs that may be started, in TOML.
     #[arg(long, env = "MUSTER_HOST_PROGRAMS")]
     programs: Option<PathBuf>,
     /// Whether agents run in a sandbox: where one can be made, always, or never.
     #[arg(long, value_enum, default_value_t = Isolation::Auto)]
     isolation: Isolation,
-    /// How many bytes of an agent's lines are kept while the control plane is away, before the agent waits.
+    /// How many bytes of an agent's output to keep on the disk while the control plane is away. Then the agent waits.
     #[arg(long, default_value_t = muster_shim::args::SPOOL_BYTES)]
     spool_bytes: u64,
     /// The longest line of an agent, in bytes. A longer one ends it.
@@ -92,21 +112,39 @@ struct RunArgs {
     /// How many processes and threads this user may have, agents included.
     #[arg(long)]
     nproc: Option<u64>,
+    /// A network that agents may reach beside the public internet, such as 10.20.0.0/16, where the organization lists a host
+    /// in it. May be repeated; `allow_net` in host.toml of the host's folder says the same.
+    #[arg(long, value_name = "CIDR", value_parser = config::network)]
+    allow_net: Vec<IpNet>,
     /// How long `ask_person` waits for a person before the agent is told to end its turn, in seconds.
     #[arg(long, default_value_t = 45)]
     ask_seconds: u64,
     /// How long an agent may take to start, in seconds, unless the control plane says.
     #[arg(long, default_value_t = 60)]
     start_seconds: u64,
+    /// How long a session may have nothing to do until it is closed, in seconds. The next message opens it again.
+    #[arg(long, default_value_t = 900)]
+    idle_seconds: u64,
+    /// How much of the disk backups of agents' homes leave free, in MiB.
+    #[arg(long, default_value_t = 512)]
+    reserve_mb: u64,
     /// How long each step of stopping an agent may take, in milliseconds.
     #[arg(long, default_value_t = 3000)]
     grace_ms: u64,
+    /// Run until standard input ends: for a program that starts a host for itself. Its agents stay up.
+    #[arg(long)]
+    while_stdin: bool,
 }
 
-#[derive(Clone, Copy, Debug, ValueEnum)]
-enum RuntimeArg {
-    /// As plain processes.
-    Process,
+#[derive(Debug, Args)]
+struct StopArgs {
+    #[command(flatten)]
+    dir: Dir,
+    #[command(flatten)]
+    runtime: RuntimeArgs,
+    /// How long each step of stopping an agent may take, in milliseconds.
+    #[arg(long, default_value_t = 3000)]
+    grace_ms: u64,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -123,7 +161,9 @@ enum Isolation {
 struct UnitArgs {
     #[command(flatten)]
     dir: Dir,
-    /// The user that runs the host.
+    #[command(flatten)]
+    runtime: RuntimeArgs,
+    /// The user that runs the host. Otherwise the folder's owner, or `muster-host` if that is root.
     #[arg(long)]
     user: Option<String>,
     /// The list of programs that may be started.
@@ -168,8 +208,10 @@ async fn command(prefix: &[&str], command: Command) -> ExitCode {
     match command {
         Command::Join(args) => join(args).await,
         Command::Run(args) => run(*args).await,
-        Command::Doctor(args) => examine(&args).await,
-        Command::Unit(args) => print_unit(prefix, &args),
+        Command::Stop(args) => end_all(*args).await,
+        Command::Doctor(args) => examine(args).await,
+        Command::BuildImage(args) => build_image(args).await,
+        Command::Unit(args) => print_unit(prefix, args),
     }
 }
 
@@ -226,7 +268,6 @@ fn token(from_stdin: bool) -> Result<Secret, String> {
 }
 
 async fn run(args: RunArgs) -> ExitCode {
-    let RuntimeArg::Process = args.runtime;
     let sandbox = match sandbox(args.isolation) {
         Ok(sandbox) => sandbox,
         Err(text) => return failed(&text),
@@ -238,10 +279,16 @@ async fn run(args: RunArgs) -> ExitCode {
         sandbox,
         ask_wait: Duration::from_secs(args.ask_seconds),
         start: Duration::from_secs(args.start_seconds),
+        idle: Duration::from_secs(args.idle_seconds),
+        reserve: args.reserve_mb.saturating_mul(1024 * 1024),
         grace: Duration::from_millis(args.grace_ms),
     };
     let running = match Folder::at(&args.dir.dir) {
-        Ok(folder) => run::run(folder, args.url, args.programs, options).await,
+        Ok(folder) => {
+            let place = Place { url: args.url, insecure_http: args.insecure_http };
+            let how = (args.programs, (args.runtime.choice(), args.bounds.bounds()));
+            run::run(folder, place, how, (options, args.allow_net), args.while_stdin).await
+        }
         Err(error) => Err(error.into()),
     };
     match running {
@@ -267,12 +314,32 @@ fn sandbox(wanted: Isolation) -> Result<bool, String> {
     }
 }
 
-async fn examine(args: &Dir) -> ExitCode {
-    let folder = match Folder::at(&args.dir) {
+async fn end_all(args: StopArgs) -> ExitCode {
+    let folder = match Folder::at(&args.dir.dir) {
         Ok(folder) => folder,
         Err(error) => return failed(&error.to_string()),
     };
-    let found = doctor::examine(&folder).await;
+    let stopped = match stop::stop(&folder, args.runtime.choice(), Duration::from_millis(args.grace_ms)).await
+    {
+        Ok(stopped) => stopped,
+        Err(error) => return failed(&error.to_string()),
+    };
+    for agent in &stopped {
+        let how = if agent.is_gone { "has ended" } else { "is still there" };
+        println!("Agent {} (launch {}) {how}.", agent.agent_id, agent.generation);
+    }
+    if stopped.is_empty() {
+        println!("No agent runs in {}.", folder.root().display());
+    }
+    if stopped.iter().all(|agent| agent.is_gone) { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+async fn examine(args: DoctorArgs) -> ExitCode {
+    let folder = match Folder::at(&args.dir.dir) {
+        Ok(folder) => folder,
+        Err(error) => return failed(&error.to_string()),
+    };
+    let found = doctor::examine(&folder, &args.runtime.choice()).await;
     for finding in &found {
         println!("{finding}");
     }
@@ -280,12 +347,41 @@ async fn examine(args: &Dir) -> ExitCode {
     if is_bad { ExitCode::FAILURE } else { ExitCode::SUCCESS }
 }
 
-fn print_unit(prefix: &[&str], args: &UnitArgs) -> ExitCode {
+async fn build_image(args: EngineArgs) -> ExitCode {
+    let made = args.chosen().made("", Bounds::default());
+    let (engine, program) = match made.and_then(|runtime| Ok((runtime, programs::static_agent()?))) {
+        Ok((Runtime::Engine(engine), program)) => (engine, program),
+        Ok((Runtime::Process, _)) => return failed("Plain processes have no images."),
+        Err(error) => return failed(&error.to_string()),
+    };
+    match engine.build_reference(&program).await {
+        Ok(()) => {
+            println!("The image muster/agent is built.");
+            ExitCode::SUCCESS
+        }
+        Err(error) => failed(&error.to_string()),
+    }
+}
+
+fn print_unit(prefix: &[&str], args: UnitArgs) -> ExitCode {
+    let runtime = match Folder::at(&args.dir.dir).map(|folder| (folder.joined(), folder)) {
+        Ok((joined, folder)) => {
+            // Whoever prints the unit may not be able to look into the folder.
+            let kept = joined.ok().flatten().and_then(|joined| joined.runtime);
+            args.runtime.choice().in_folder(&folder, kept.as_ref())
+        }
+        Err(error) => return failed(&error.to_string()),
+    };
+    let runtime = match runtime {
+        Ok(runtime) => runtime,
+        Err(error) => return failed(&error.to_string()),
+    };
     let (own, dir) = match (std::env::current_exe(), std::path::absolute(&args.dir.dir)) {
         (Ok(own), Ok(dir)) => (own, dir),
         (Err(error), _) | (_, Err(error)) => return failed(&error.to_string()),
     };
     let list = args.programs.as_ref().and_then(|path| std::path::absolute(path).ok());
-    print!("{}", unit::unit(&own, prefix, args.user.as_deref(), &dir, list.as_deref()));
+    let words = unit::Words { program: &own, prefix, dir: &dir, list: list.as_deref(), runtime: &runtime };
+    print!("{}", unit::unit(&words, args.user.as_deref()));
     ExitCode::SUCCESS
 }

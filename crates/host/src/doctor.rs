@@ -1,11 +1,17 @@
-//! `doctor`: what is in force on this machine, and what is not. It changes nothing, and tries the connection without
+//! `doctor`: how this machine isolates agents, and what is wrong with it. It changes nothing, and tries the connection without
 //! saying HELLO, so that a host that runs meanwhile is not disturbed.
 
 use std::fmt::{self, Display};
 
 use muster_shim::isolate::{Bubblewrap, isolation};
 
-use crate::{address, folder::Folder, gateway, machine};
+use crate::{
+    address, clock,
+    config::Config,
+    folder::{Folder, FolderError},
+    gateway, machine,
+    runtime::{Bounds, Choice, Runtime},
+};
 
 /// How many MiB should be free.
 const ROOM: i64 = 1024;
@@ -42,22 +48,32 @@ impl Display for Finding {
 }
 
 /// Looks at everything.
-pub async fn examine(folder: &Folder) -> Vec<Finding> {
+pub async fn examine(folder: &Folder, choice: &Choice) -> Vec<Finding> {
     let mut found = connection(folder).await;
-    found.extend(sandbox());
+    let kept = folder.joined().ok().flatten().and_then(|joined| joined.runtime);
+    found.extend(choice.in_folder(folder, kept.as_ref()).err().map(|error| bad(error.to_string())));
+    match choice.or(kept.as_ref()).made("", Bounds::default()) {
+        Err(error) => found.push(bad(error.to_string())),
+        Ok(Runtime::Process) => found.extend(sandbox()),
+        Ok(Runtime::Engine(engine)) => {
+            found.extend(engine.examine().await);
+            found.push(servers());
+        }
+    }
+    found.push(networks(folder));
     found.extend(disk(folder));
     found
 }
 
-fn fine(text: impl Into<String>) -> Finding {
+pub(crate) fn fine(text: impl Into<String>) -> Finding {
     Finding { level: Level::Fine, text: text.into() }
 }
 
-fn note(text: impl Into<String>) -> Finding {
+pub(crate) fn note(text: impl Into<String>) -> Finding {
     Finding { level: Level::Note, text: text.into() }
 }
 
-fn bad(text: impl Into<String>) -> Finding {
+pub(crate) fn bad(text: impl Into<String>) -> Finding {
     Finding { level: Level::Bad, text: text.into() }
 }
 
@@ -78,7 +94,10 @@ async fn connection(folder: &Folder) -> Vec<Finding> {
     }
     match folder.lock() {
         Ok(_) => found.push(note("no host runs in this folder")),
-        Err(error) => found.push(fine(error.to_string())),
+        Err(FolderError::InUse { pid, .. }) => {
+            found.push(fine(format!("a host runs in this folder (process {pid})")));
+        }
+        Err(error) => found.push(bad(error.to_string())),
     }
     let base = match address::read(&joined.url, joined.insecure_http) {
         Ok(base) => base,
@@ -89,23 +108,50 @@ async fn connection(folder: &Folder) -> Vec<Finding> {
     };
     match gateway::greet(&address::socket(&base), &identity.token).await {
         Ok(()) => found.push(fine("the control plane can be reached and accepts the host's token")),
-        Err(error) => found.push(bad(format!("{error}"))),
+        Err(error) => found.push(bad(format!("{error}. {}", gateway::advice(&error)).trim().to_owned())),
     }
-    found.extend(clock(&base).await);
+    found.extend(clocks(&base).await);
     found
 }
 
 /// Compares the clocks by the `Date` of any response.
-async fn clock(base: &url::Url) -> Option<Finding> {
+async fn clocks(base: &url::Url) -> Option<Finding> {
     let response = reqwest::get(address::below(base, "/health")).await.ok()?;
     let date = response.headers().get("date")?.to_str().ok()?;
     let theirs = jiff::fmt::rfc2822::parse(date).ok()?.timestamp();
-    let apart = (theirs.as_millisecond() - crate::clock::now()) / 1000;
-    Some(if apart.abs() > 30 {
-        note(format!("this machine's clock is {apart} s behind the control plane's: set it by NTP"))
-    } else {
-        fine("the clocks agree")
-    })
+    let ahead = theirs.as_millisecond() - clock::now();
+    Some(clock::difference(ahead).map_or_else(|| fine("the clocks agree"), note))
+}
+
+/// What agents may reach beside the public internet.
+fn networks(folder: &Folder) -> Finding {
+    match Config::of(folder) {
+        Ok(Config { allow_net }) if allow_net.is_empty() => fine(
+            "host.toml lists no network: agents reach the public internet alone, where their rules allow it",
+        ),
+        Ok(Config { allow_net }) => {
+            let all: Vec<String> = allow_net.iter().map(ToString::to_string).collect();
+            note(format!("host.toml lets agents reach {}, where their rules allow it", all.join(", ")))
+        }
+        Err(error) => bad(error.to_string()),
+    }
+}
+
+/// What runs beside containers.
+fn servers() -> Finding {
+    match isolation().bubblewrap {
+        Bubblewrap::Works(_) => {
+            fine("bubblewrap works: MCP servers with secrets run in a sandbox beside the containers")
+        }
+        Bubblewrap::Fails { reason, .. } => note(format!(
+            "bubblewrap can't make a sandbox here ({reason}): MCP servers with secrets, which are programs beside the \
+             containers, are not started"
+        )),
+        Bubblewrap::Absent => note(
+            "bubblewrap is not installed: MCP servers with secrets, which are programs beside the containers, are not \
+             started",
+        ),
+    }
 }
 
 fn sandbox() -> Vec<Finding> {
@@ -118,15 +164,17 @@ fn sandbox() -> Vec<Finding> {
         found.push(note("agents can gain privileges and leave processes behind: only Linux prevents that"));
     }
     found.push(match isolation.bubblewrap {
-        Bubblewrap::Works(path) => {
-            fine(format!("bubblewrap works ({}): agents see their home and the system", path.display()))
-        }
+        Bubblewrap::Works(path) => fine(format!(
+            "bubblewrap works ({}): agents see their home and the system, and have no network but their gate",
+            path.display()
+        )),
         Bubblewrap::Fails { path, reason } => note(format!(
             "bubblewrap ({}) can't make a sandbox here ({reason}): agents run without one",
             path.display()
         )),
         Bubblewrap::Absent => note(
-            "bubblewrap is not installed: agents run without a sandbox, and can read what this user can read",
+            "bubblewrap is not installed: agents run without a sandbox, can read what this user can read, and can go \
+             around their gate to the network",
         ),
     });
     if isolation.root {
@@ -134,9 +182,8 @@ fn sandbox() -> Vec<Finding> {
             "this is root: without a sandbox, agents can do everything. Run the host as a user of its own",
         ));
     }
-    found.push(note(
-        "not bounded for plain processes: memory, processors, network, and what agents write to the disk",
-    ));
+    found
+        .push(note("not bounded for plain processes: memory, processors, and what agents write to the disk"));
     found
 }
 

@@ -6,6 +6,7 @@
 //!      /joined.json        whom the host serves
 //!      /journal.redb       commands, events, and how far each agent has been read
 //!      /agents/<id>/home/  the agent's own home, kept across launches
+//!      /backups/<id>/<backup>.tar.zst   a copy of it
 //!      /agents/<id>/<generation>.lock   held by the launch's shim
 //!      /agents/<id>/<generation>/   one launch: socket, spool, stderr, record, exit
 //! ```
@@ -17,22 +18,25 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use muster_protocol::Secret;
+use muster_protocol::{Secret, frame};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
+
+use crate::runtime::Kept;
 
 /// Why the folder can't be used.
 #[derive(Debug, thiserror::Error)]
 pub enum FolderError {
     /// A file can't be read or written.
-    #[error(
-        "{path}: {source}. The host's folder must be readable and writable by the user that runs the host."
-    )]
+    #[error("{path}: {source}.{}", advice(.source))]
     Io {
         /// The file.
         path: PathBuf,
         /// Why.
         source: io::Error,
     },
+    /// Something else has the name of a folder.
+    #[error("{0} is not a folder. Move it away.")]
+    NotAFolder(PathBuf),
     /// A file isn't what the host wrote.
     #[error("{path} is not valid ({source}). Restore it, or join again with another folder.")]
     Content {
@@ -84,6 +88,9 @@ pub struct JoinedState {
     /// Whether the operator allowed plain HTTP to another machine.
     #[serde(default)]
     pub insecure_http: bool,
+    /// How its agents are run, once it has run.
+    #[serde(default)]
+    pub runtime: Option<Kept>,
 }
 
 /// A Unix socket's path has at most 107 bytes; below the folder comes `/agents/<id>/<generation>/mcp/<conversation>`.
@@ -126,20 +133,67 @@ impl Folder {
         self.agent(agent_id).join("home")
     }
 
+    /// What the host gives a contained agent.
+    pub fn given(&self, agent_id: i64) -> PathBuf {
+        self.agent(agent_id).join("given")
+    }
+
+    /// The agents that were ever launched here.
+    pub fn agents(&self) -> Vec<i64> {
+        numbers(&self.root.join("agents"))
+    }
+
+    /// The launches of an agent that have a folder.
+    pub fn launches(&self, agent_id: i64) -> Vec<i64> {
+        numbers(&self.agent(agent_id))
+    }
+
+    /// Whether agents were given homes by this runtime. Those of containers are the engine's.
+    pub fn has_homes(&self, runtime: frame::Runtime) -> bool {
+        let mark = |agent_id| match runtime {
+            frame::Runtime::Process => self.home(agent_id),
+            frame::Runtime::Docker | frame::Runtime::Podman => self.given(agent_id),
+        };
+        self.agents().into_iter().any(|agent_id| mark(agent_id).is_dir())
+    }
+
+    /// The backups of an agent's home.
+    pub fn backups(&self, agent_id: i64) -> PathBuf {
+        self.root.join("backups").join(agent_id.to_string())
+    }
+
+    /// The file of a backup.
+    pub fn backup(&self, agent_id: i64, backup_id: i64) -> PathBuf {
+        self.backups(agent_id).join(format!("{backup_id}.tar.zst"))
+    }
+
     /// The lock of a launch's shim: held from before it is started until it is gone. A host that is killed in between leaves
     /// a shim that may still come up.
     pub fn shim_lock(&self, agent_id: i64, generation: i64) -> PathBuf {
         self.agent(agent_id).join(format!("{generation}.lock"))
     }
 
-    /// Whether the shim of this launch lives or is starting.
+    /// Whether the shim of this launch lives or is starting. In a container it holds a lock in its own folder.
     pub fn has_shim(&self, agent_id: i64, generation: i64) -> bool {
-        File::open(self.shim_lock(agent_id, generation)).is_ok_and(|file| file.try_lock_shared().is_err())
+        let own = self.launch(agent_id, generation).join(muster_shim::folder::LOCK);
+        let is_held =
+            |path: &Path| muster_shim::folder::open(path).is_ok_and(|file| file.try_lock_shared().is_err());
+        is_held(&self.shim_lock(agent_id, generation)) || is_held(&own)
+    }
+
+    /// The sockets of a launch that its agent may use.
+    pub fn sockets(&self, agent_id: i64, generation: i64) -> PathBuf {
+        self.launch(agent_id, generation).join("mcp")
     }
 
     /// A launch of an agent.
     pub fn launch(&self, agent_id: i64, generation: i64) -> PathBuf {
         self.agent(agent_id).join(generation.to_string())
+    }
+
+    /// Is there if the host's operator has stopped the launch, without a host.
+    pub fn stop_mark(&self, agent_id: i64, generation: i64) -> PathBuf {
+        self.launch(agent_id, generation).join("stopped")
     }
 
     /// Makes the folder, for its owner alone.
@@ -188,7 +242,31 @@ impl Folder {
 /// Makes a folder and its parents, for their owner alone.
 pub fn create_private(path: &Path) -> Result<(), FolderError> {
     let made = DirBuilder::new().recursive(true).mode(0o700).create(path);
-    made.map_err(|source| FolderError::Io { path: path.to_owned(), source })
+    made.map_err(|source| {
+        let other = path.ancestors().find(|path| path.exists() && !path.is_dir());
+        other.map_or_else(
+            || FolderError::Io { path: path.to_owned(), source },
+            |other| FolderError::NotAFolder(other.to_owned()),
+        )
+    })
+}
+
+/// What to do about a file that can't be read or written.
+fn advice(error: &io::Error) -> &'static str {
+    match error.kind() {
+        io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
+            " The host's folder must be readable and writable by the user that runs the host."
+        }
+        _ => "",
+    }
+}
+
+/// The names in a folder that are numbers.
+fn numbers(folder: &Path) -> Vec<i64> {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    let mut found: Vec<i64> = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect();
+    found.sort_unstable();
+    found
 }
 
 fn read_json<T: DeserializeOwned>(path: &Path) -> Result<Option<T>, FolderError> {

@@ -28,12 +28,15 @@ pub enum JoinError {
     /// The address.
     #[error(transparent)]
     Address(#[from] AddressError),
-    /// The token can't be one.
+    /// The token is mistyped.
+    #[error("This provisioning token is not complete, or has a wrong character. Copy it again.")]
+    Mistyped,
+    /// The token is of another kind.
     #[error(
-        "This is not a valid provisioning token: one begins with `mst_prov_`, and a missing or wrong character is noticed. \
-         Copy it again."
+        "This is not a provisioning token: one begins with `mst_prov_`. A server shows its own once, when it is created or \
+         its token is regenerated."
     )]
-    Token,
+    OtherToken,
     /// No random numbers.
     #[error("The system gives no random numbers: {0}.")]
     Random(getrandom::Error),
@@ -46,15 +49,13 @@ pub enum JoinError {
         reason: String,
     },
     /// The control plane refuses.
-    #[error("The control plane refuses ({status}): {text}")]
-    Refused {
-        /// The status.
-        status: u16,
-        /// What it says.
-        text: String,
-    },
+    #[error("The control plane refuses: {0}")]
+    Refused(String),
     /// The answer isn't one of a control plane.
-    #[error("{url} answered, but not as a Muster control plane does ({status}). Is the address right?")]
+    #[error(
+        "{url} answered with status {status}, but not as a Muster control plane does. Give the address that people open in \
+         their browser, without any path that belongs to an interface."
+    )]
     Stranger {
         /// The address.
         url: String,
@@ -86,7 +87,8 @@ pub async fn join(
     let _lock = folder.lock()?;
     let base = address::read(url, insecure_http)?;
     if !token::is_well_formed(token::PROVISIONING, token.expose()) {
-        return Err(JoinError::Token);
+        let is_one = token.expose().starts_with(token::PROVISIONING);
+        return Err(if is_one { JoinError::Mistyped } else { JoinError::OtherToken });
     }
     let identity = match folder.identity()? {
         Some(identity) => identity,
@@ -105,6 +107,7 @@ pub async fn join(
         server_id: joined.server_id,
         server_name: joined.server_name,
         insecure_http,
+        runtime: None,
     };
     folder.keep_joined(&state)?;
     Ok(Outcome::Now(state))
@@ -115,7 +118,8 @@ fn new_identity() -> Result<Identity, getrandom::Error> {
     getrandom::fill(&mut secret)?;
     getrandom::fill(&mut id)?;
     let machine_id = id.iter().map(|byte| format!("{byte:02x}")).collect();
-    Ok(Identity { machine_id, token: token::of_secret(token::HOST, &mut secret) })
+    let token = token::of_secret(token::HOST, &mut secret).to_string();
+    Ok(Identity { machine_id, token: token.into() })
 }
 
 async fn send(url: &str, token: &Secret, request: &Join) -> Result<Joined, JoinError> {
@@ -141,7 +145,7 @@ async fn send(url: &str, token: &Secret, request: &Join) -> Result<Joined, JoinE
                 (Some(title), Some(detail)) => format!("{}. {detail}", title.trim_end_matches('.')),
                 (title, detail) => title.or(detail).unwrap_or_default().to_owned(),
             };
-            Err(JoinError::Refused { status: status.as_u16(), text })
+            Err(JoinError::Refused(text))
         }
         _ => Err(stranger()),
     }
@@ -153,5 +157,11 @@ pub fn why(error: &dyn Error) -> String {
     while let Some(source) = reason.source() {
         reason = source;
     }
-    reason.to_string().trim_end_matches('.').to_owned()
+    let text = reason.to_string().trim_end_matches('.').to_owned();
+    // What rustls says when a server answers in plain HTTP, or closes instead.
+    if text.contains("InvalidContentType") || text.contains("handshake eof") {
+        return "this port doesn't speak TLS. If the control plane is served in plain HTTP, the address begins with http://"
+            .to_owned();
+    }
+    text
 }

@@ -8,8 +8,11 @@
 //! - `gateway/`: the connection. Commands come in, events go out, both numbered.
 //! - `journal/`: what may not be forgotten; says why everything happens once.
 //! - `agent/`: one task for each agent. `acp/`: the protocol with agents, as a state machine.
+//! - `runtime/`: how agents are run: as plain processes, or in containers.
 //! - `mcp.rs`: Muster's own MCP server, by which every agent can ask.
-//! - `join.rs`, `run.rs`, `doctor.rs`, `unit.rs`: the commands.
+//! - `backup/`: copies of agents' homes.
+//! - `gate.rs`, `way.rs`: the one way out of an agent's sandbox, from the host's side and from the agent's.
+//! - `config.rs`: what the operator allows. `join.rs`, `run.rs`, `doctor.rs`, `unit.rs`: the commands.
 //!
 //! Nothing here knows the control plane's database or GraphQL.
 
@@ -18,18 +21,25 @@
 mod acp;
 mod address;
 mod agent;
+mod backup;
 mod cli;
 mod clock;
+mod config;
 mod doctor;
 mod folder;
+mod gate;
 mod gateway;
 mod join;
 mod journal;
 mod machine;
 mod mcp;
+mod profile;
 mod programs;
 mod run;
+mod runtime;
 mod shared;
+mod stop;
 mod unit;
+mod way;
 
 pub use self::cli::main;

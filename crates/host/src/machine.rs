@@ -9,7 +9,7 @@ pub fn describe(id: &str, folder: &Path) -> Machine {
     let cores = std::thread::available_parallelism().map_or(0, std::num::NonZero::get);
     Machine {
         id: id.to_owned(),
-        hostname: rustix::system::uname().nodename().to_string_lossy().into_owned(),
+        hostname: rustix::system::uname().nodename().to_string_lossy().replace(char::is_control, ""),
         os: std::env::consts::OS.to_owned(),
         arch: std::env::consts::ARCH.to_owned(),
         cpu_cores: i64::try_from(cores).unwrap_or(0),

@@ -9,11 +9,13 @@ use std::{
     os::unix::fs::PermissionsExt,
     path::{Path, PathBuf},
     sync::Arc,
-    time::Duration,
 };
 
 use base64::{Engine, prelude::BASE64_STANDARD};
-use muster_protocol::event::{Asked, Choice, Content};
+use muster_protocol::{
+    event::{Asked, Choice, Content},
+    plan::Crossing,
+};
 use rmcp::{
     ErrorData, RoleServer, ServerHandler,
     model::{
@@ -37,6 +39,7 @@ use crate::{
         Decided,
         home::{self, LARGEST_FILE},
     },
+    runtime::Files,
     shared::Shared,
 };
 
@@ -56,6 +59,17 @@ pub enum Call {
         conversation_id: i64,
         /// What.
         asked: Asked,
+        /// Who waits for the decision. Dropped if nobody will decide.
+        decided: oneshot::Sender<Decided>,
+    },
+    /// A person is to decide about something that crosses the agent's boundary.
+    Judge {
+        /// The conversation, if it is known.
+        conversation_id: Option<i64>,
+        /// What people read.
+        asked: Asked,
+        /// What they decide about.
+        crossing: Crossing,
         /// Who waits for the decision. Dropped if nobody will decide.
         decided: oneshot::Sender<Decided>,
     },
@@ -84,7 +98,7 @@ impl McpSockets {
         shared: &Arc<Shared>,
         conversation_id: i64,
         socket: &Path,
-        home: &Path,
+        files: Files,
         calls: &mpsc::Sender<Call>,
     ) {
         if self.open.contains_key(&conversation_id) {
@@ -92,7 +106,7 @@ impl McpSockets {
         }
         let _ = std::fs::remove_file(socket);
         let bound = UnixListener::bind(socket).and_then(|listener| {
-            std::fs::set_permissions(socket, std::fs::Permissions::from_mode(0o600))?;
+            std::fs::set_permissions(socket, std::fs::Permissions::from_mode(shared.runtime.socket_mode()))?;
             Ok(listener)
         });
         let listener = match bound {
@@ -101,9 +115,15 @@ impl McpSockets {
                 return tracing::error!(socket = %socket.display(), %error, "Muster's MCP server can't listen");
             }
         };
-        let wait = shared.options.ask_wait;
-        let server = Server { conversation_id, home: home.to_owned(), wait, calls: calls.clone() };
+        let server = Server { conversation_id, shared: Arc::clone(shared), files, calls: calls.clone() };
         self.open.insert(conversation_id, self.tasks.spawn(listen(listener, server)));
+    }
+
+    /// Ends one: its session is closed.
+    pub fn end(&mut self, conversation_id: i64) {
+        if let Some(listening) = self.open.remove(&conversation_id) {
+            listening.abort();
+        }
     }
 
     /// Ends all of them.
@@ -137,8 +157,8 @@ async fn serve(client: UnixStream, server: Server) {
 #[derive(Clone)]
 struct Server {
     conversation_id: i64,
-    home: PathBuf,
-    wait: Duration,
+    shared: Arc<Shared>,
+    files: Files,
     calls: mpsc::Sender<Call>,
 }
 
@@ -204,10 +224,7 @@ impl ServerHandler for Server {
             "request_approval" => self.request_approval(arguments).await,
             "send_file" => self.send_file(arguments).await,
             name => {
-                return Err(ErrorData::invalid_params(
-                    format!("There is no tool {}.", short(name, 60)),
-                    None,
-                ));
+                return Err(ErrorData::invalid_params(format!("Unknown tool: {}.", short(name, 60)), None));
             }
         };
         Ok(match result {
@@ -252,7 +269,7 @@ impl Server {
         let (decided, mut answer) = oneshot::channel();
         let call = Call::Ask { conversation_id: self.conversation_id, asked, decided };
         self.calls.send(call).await.map_err(|_| "The agent is being stopped.".to_owned())?;
-        let answered = match tokio::time::timeout(self.wait, &mut answer).await {
+        let answered = match tokio::time::timeout(self.shared.options.ask_wait, &mut answer).await {
             Ok(answered) => answered.ok(),
             Err(_) => {
                 // Whoever answers from here on is told that nobody waits; what came just before is not lost.
@@ -275,10 +292,10 @@ impl Server {
         let file: SendFile = serde_json::from_value(arguments).map_err(|error| wrong(&error))?;
         let (bytes, name) = match (file.path, file.content) {
             (Some(path), None) => {
-                let (home, path) = (self.home.clone(), PathBuf::from(path));
+                let path = PathBuf::from(path);
                 let name = path.file_name().map(|name| name.to_string_lossy().into_owned());
-                let read = tokio::task::spawn_blocking(move || home::read(&home, &path)).await;
-                let bytes = read.map_err(|error| error.to_string())?.map_err(|error| error.to_string())?;
+                let read = self.shared.runtime.read(&self.files, path).await;
+                let bytes = read.map_err(|error| error.to_string())?;
                 (bytes, file.filename.or(name))
             }
             (None, Some(content)) if content.len() as u64 <= LARGEST_FILE => {

@@ -10,15 +10,21 @@
 //! pass = ["HTTPS_PROXY"]              # variables of the host's own environment
 //! set = { OPENCODE_DISABLE_LSP = "1" }
 //! readable = ["/opt/opencode"]        # in a sandbox: what it may read beside the system
+//!
+//! ["fast-agent"]
+//! profile = "fast-agent"              # the program, its arguments and its files, as this profile says
 //! ```
 
 use std::{
     collections::BTreeMap,
     ffi::OsString,
     fs,
+    io::Read,
     path::{Path, PathBuf},
 };
 
+use muster_profiles::Profiles;
+use muster_protocol::profile::Profile;
 use serde::Deserialize;
 
 /// The reference agent's image. A tag may follow.
@@ -43,6 +49,26 @@ pub enum ProgramError {
         /// What to edit.
         list: String,
     },
+    /// The list names a profile that doesn't exist.
+    #[error("The list of programs {list} names the profile {profile:?} for {image:?}. There are: {known}.")]
+    NoProfile {
+        /// What to edit.
+        list: String,
+        /// The profile.
+        profile: String,
+        /// The image.
+        image: String,
+        /// Those that exist.
+        known: String,
+    },
+    /// The list says neither what to start nor a profile that does.
+    #[error("The list of programs {list} says neither a command nor a profile for {image:?}.")]
+    NoCommand {
+        /// What to edit.
+        list: String,
+        /// The image.
+        image: String,
+    },
     /// A program of Muster's own is missing.
     #[error("{name} is not beside {beside}, where this host expects it. Install it there, or set {setting}.")]
     Missing {
@@ -53,6 +79,22 @@ pub enum ProgramError {
         /// The setting that names another place.
         setting: &'static str,
     },
+    /// A program of Muster's own can't be used in containers.
+    #[error(
+        "Containers need a static {name}, and there is none beside {beside} or in {setting}. From Muster's source, this builds it: RUSTFLAGS=\"-C target-feature=+crt-static\" cargo build --locked --target {arch}-unknown-linux-gnu --target-dir target/static -p muster-shim -p muster-agent",
+        arch = std::env::consts::ARCH
+    )]
+    NotStatic {
+        /// The program.
+        name: &'static str,
+        /// The host's own program.
+        beside: PathBuf,
+        /// The setting that names another place.
+        setting: &'static str,
+    },
+    /// The built-in profiles can't be read.
+    #[error(transparent)]
+    Profiles(muster_profiles::Mistakes),
     /// The host's own program can't be found.
     #[error("This host can't find its own program: {0}.")]
     Own(std::io::Error),
@@ -62,11 +104,15 @@ pub enum ProgramError {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Program {
-    /// The program: a path, or a name on the PATH.
+    /// The program: a path, or a name on the PATH. Empty: as the profile says.
+    #[serde(default)]
     pub command: PathBuf,
-    /// Its arguments.
+    /// Its arguments. Empty: as the profile says.
     #[serde(default)]
     pub args: Vec<String>,
+    /// The profile that wires it, instead of the image's.
+    #[serde(default)]
+    pub profile: Option<String>,
     /// Variables of the host's environment that it gets.
     #[serde(default)]
     pub pass: Vec<String>,
@@ -82,6 +128,7 @@ pub struct Program {
 #[derive(Clone, Debug)]
 pub struct Programs {
     list: Option<PathBuf>,
+    profiles: Profiles,
     shim: Program,
     agent: Result<Program, PathBuf>,
 }
@@ -97,14 +144,26 @@ impl Programs {
             setting: "MUSTER_SHIM",
         })?;
         let agent = companion(&own, "agent", "muster-agent", "MUSTER_AGENT");
-        let found = Self { list, shim, agent };
+        let profiles = Profiles::read(None).map_err(ProgramError::Profiles)?;
+        let found = Self { list, profiles, shim, agent };
         found.listed()?;
         Ok(found)
     }
 
-    /// The program of an image. The list is read again each time, so an edit needs no restart.
+    /// What the operator lists for an image. The list is read again each time, so an edit needs no restart.
+    pub fn instead_of(&self, image: &str) -> Result<Option<Program>, ProgramError> {
+        let listed = self.listed()?.remove(image);
+        let says_nothing =
+            |program: &Program| program.command.as_os_str().is_empty() && program.profile.is_none();
+        if listed.as_ref().is_some_and(says_nothing) {
+            return Err(ProgramError::NoCommand { list: self.place(), image: image.to_owned() });
+        }
+        Ok(listed)
+    }
+
+    /// The program of an image, which the operator must have listed.
     pub fn of_image(&self, image: &str) -> Result<Program, ProgramError> {
-        if let Some(program) = self.listed()?.remove(image) {
+        if let Some(program) = self.instead_of(image)? {
             return Ok(program);
         }
         if image == REFERENCE
@@ -116,11 +175,38 @@ impl Programs {
                 setting: "MUSTER_AGENT",
             });
         }
-        let list = match &self.list {
+        Err(ProgramError::NotListed { image: super::acp::short(image, 200), list: self.place() })
+    }
+
+    /// The profile that wires a program: the one that the operator names for it, else the image's.
+    pub fn profile_of<'a>(
+        &'a self,
+        program: &Program,
+        image: &str,
+        of_image: Option<&'a Profile>,
+    ) -> Result<Option<&'a Profile>, ProgramError> {
+        let Some(name) = &program.profile else { return Ok(of_image) };
+        let found = self.profiles.get(name).map(|entry| &entry.wiring);
+        let missing = || ProgramError::NoProfile {
+            list: self.place(),
+            profile: name.clone(),
+            image: image.to_owned(),
+            known: self
+                .profiles
+                .iter()
+                .map(|entry| entry.wiring.name.as_str())
+                .collect::<Vec<_>>()
+                .join(", "),
+        };
+        found.map(Some).ok_or_else(missing)
+    }
+
+    /// What the operator edits.
+    fn place(&self) -> String {
+        match &self.list {
             Some(list) => list.display().to_string(),
             None => "a list of programs, and give the list to the host with --programs".to_owned(),
-        };
-        Err(ProgramError::NotListed { image: super::acp::short(image, 200), list })
+        }
     }
 
     /// The shim.
@@ -148,6 +234,49 @@ fn companion(own: &Path, word: &str, name: &str, setting: &str) -> Result<Progra
     if beside.is_file() { Ok(Program { command: beside, ..Program::default() }) } else { Err(own.to_owned()) }
 }
 
+/// The shim, as containers need it: it runs in every image, whatever libraries that has.
+pub fn static_shim() -> Result<PathBuf, ProgramError> {
+    static_companion("muster-shim", "MUSTER_SHIM")
+}
+
+/// The reference agent, for an image that has nothing else in it.
+pub fn static_agent() -> Result<PathBuf, ProgramError> {
+    static_companion("muster-agent", "MUSTER_AGENT")
+}
+
+/// Beside the host, or where the command that [`ProgramError::NotStatic`] names leaves it.
+fn static_companion(name: &'static str, setting: &'static str) -> Result<PathBuf, ProgramError> {
+    let own = std::env::current_exe().map_err(ProgramError::Own)?;
+    let built = format!("../static/{}-unknown-linux-gnu/debug/{name}", std::env::consts::ARCH);
+    let beside = [own.with_file_name(name), own.with_file_name(built)];
+    let given = std::env::var_os(setting).map(PathBuf::from);
+    let mut all = given.into_iter().chain(beside);
+    let found = all.find(|path| is_static(path)).and_then(|path| path.canonicalize().ok());
+    found.ok_or(ProgramError::NotStatic { name, beside: own, setting })
+}
+
+/// Whether a file is a program that needs no loader: its headers name none.
+fn is_static(path: &Path) -> bool {
+    const HEADERS: usize = 4096;
+    const LOADER: u32 = 3;
+    let mut head = Vec::new();
+    let read = fs::File::open(path).and_then(|file| file.take(HEADERS as u64).read_to_end(&mut head));
+    if read.is_err() || !head.starts_with(b"\x7fELF\x02\x01") {
+        return false;
+    }
+    let number = |at: usize| Some(u16::from_le_bytes(head.get(at..at + 2)?.try_into().ok()?) as usize);
+    let table = || {
+        let first = u64::from_le_bytes(head.get(32..40)?.try_into().ok()?) as usize;
+        let (size, count) = (number(54)?, number(56)?);
+        let kind = |index: usize| {
+            let at = first + index * size;
+            Some(u32::from_le_bytes(head.get(at..at + 4)?.try_into().ok()?))
+        };
+        (0..count).map(kind).collect::<Option<Vec<u32>>>()
+    };
+    table().is_some_and(|kinds| !kinds.contains(&LOADER))
+}
+
 /// A program's path: agents want to know it whole.
 pub fn absolute(command: &str) -> PathBuf {
     if command.contains('/') {
@@ -167,7 +296,7 @@ mod tests {
 
     fn programs(list: Option<PathBuf>) -> Programs {
         let agent = Ok(Program { command: "/muster-agent".into(), ..Program::default() });
-        Programs { list, shim: Program::default(), agent }
+        Programs { list, profiles: Profiles::read(None).unwrap(), shim: Program::default(), agent }
     }
 
     #[test]
@@ -180,6 +309,15 @@ mod tests {
             let error = found.of_image(image).unwrap_err().to_string();
             assert!(error.contains("--programs"), "{error}");
         }
+    }
+
+    #[test]
+    fn a_program_that_needs_a_loader_is_not_static() {
+        assert!(!is_static(&std::env::current_exe().unwrap()) || cfg!(target_feature = "crt-static"));
+        let dir = tempfile::tempdir().unwrap();
+        let script = dir.path().join("script");
+        fs::write(&script, "#!/bin/sh\n").unwrap();
+        assert!(!is_static(&script) && !is_static(dir.path()) && !is_static(Path::new("/no/such")));
     }
 
     #[test]
@@ -198,5 +336,25 @@ mod tests {
         fs::write(&list, "[\"a/b:1\"]\ncomand = \"/bin/b\"\n").unwrap();
         let error = found.of_image("a/b:1").unwrap_err().to_string();
         assert!(error.contains("comand"), "{error}");
+    }
+
+    #[test]
+    fn an_entry_may_name_a_profile_instead_of_a_command() {
+        let dir = tempfile::tempdir().unwrap();
+        let list = dir.path().join("programs.toml");
+        let found = programs(Some(list.clone()));
+        fs::write(
+            &list,
+            "[a]\nprofile = \"opencode\"\n[b]\nprofile = \"nope\"\n[c]\n[d]\ncommand = \"/d\"\n",
+        )
+        .unwrap();
+        let of = |image: &str, profile| found.profile_of(&found.of_image(image)?, image, profile);
+        let images = Profile { name: "images".to_owned(), ..Profile::default() };
+        assert_eq!(of("a", Some(&images)).unwrap().unwrap().name, "opencode", "the operator's wins");
+        assert_eq!(of("d", Some(&images)).unwrap().unwrap().name, "images");
+        assert_eq!(of("d", None).unwrap(), None);
+        let error = of("b", None).unwrap_err().to_string();
+        assert!(error.contains("\"nope\"") && error.contains("opencode"), "{error}");
+        assert!(matches!(of("c", None), Err(ProgramError::NoCommand { .. })));
     }
 }

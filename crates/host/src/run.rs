@@ -1,22 +1,28 @@
 //! Running a host: reads the journal, takes up the agents that it finds, connects, and passes on what the control plane
 //! wants.
 
-use std::{collections::BTreeMap, path::PathBuf, sync::Arc};
+use std::{collections::BTreeMap, fs::File, path::PathBuf, sync::Arc, time::Duration};
 
+use ipnet::IpNet;
+use muster_egress::Reach;
 use muster_protocol::frame::Running;
 use tokio::{
     signal::unix::{SignalKind, signal},
-    sync::mpsc,
+    sync::{mpsc, oneshot},
     task::JoinSet,
+    time::{Instant, sleep},
 };
+use url::Url;
 
 use crate::{
     address::{self, AddressError},
     agent::{Agent, Message, Phase, Record},
-    folder::{Folder, FolderError},
+    config::{Config, ConfigError},
+    folder::{Folder, FolderError, JoinedState},
     gateway::{Gateway, Wish},
     journal::{Journal, StoreError},
     programs::{ProgramError, Programs},
+    runtime::{Bounds, Choice, Kept, OtherRuntime, Runtime},
     shared::{Options, Shared},
 };
 
@@ -24,6 +30,11 @@ use crate::{
 const ASKS: usize = 1024;
 /// How many pieces of text may wait.
 const DELTAS: usize = 256;
+
+/// How long a host before may take to end.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// How often to look.
+const LOOK: Duration = Duration::from_millis(100);
 
 /// Why a host can't run.
 #[derive(Debug, thiserror::Error)]
@@ -39,6 +50,23 @@ pub enum RunError {
     /// The address.
     #[error(transparent)]
     Address(#[from] AddressError),
+    /// The operator's file.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    /// The folder has another runtime.
+    #[error(transparent)]
+    Runtime(#[from] OtherRuntime),
+    /// The engine lacks the network for agents that have one.
+    #[error(
+        "{engine} has no network {network:?}. Make it (`docker network create {network}`, or `podman …`), or give another \
+         name with `--container-network`."
+    )]
+    NoNetwork {
+        /// The engine.
+        engine: &'static str,
+        /// The network.
+        network: String,
+    },
     /// The programs.
     #[error(transparent)]
     Programs(#[from] ProgramError),
@@ -53,24 +81,44 @@ pub enum RunError {
     Failed,
 }
 
-/// Runs until SIGTERM or SIGINT. Agents stay up: their shims live on.
-/// `url` is where the control plane is now, if it has moved.
+/// Where the control plane is now, if it has moved.
+#[derive(Debug, Default)]
+pub struct Place {
+    /// The address.
+    pub url: Option<String>,
+    /// Whether plain HTTP to another machine is allowed.
+    pub insecure_http: bool,
+}
+
+/// Runs until SIGTERM or SIGINT, or until stdin ends. Agents stay up: their shims live on.
 pub async fn run(
     folder: Folder,
-    url: Option<String>,
-    programs: Option<PathBuf>,
-    options: Options,
+    place: Place,
+    (programs, (choice, bounds)): (Option<PathBuf>, (Choice, Bounds)),
+    (options, allow_net): (Options, Vec<IpNet>),
+    while_stdin: bool,
 ) -> Result<(), RunError> {
     let (Some(joined), Some(identity)) = (folder.joined()?, folder.identity()?) else {
         return Err(RunError::NotJoined(folder.root().to_owned()));
     };
-    let _lock = folder.lock()?;
-    let base = address::read(url.as_ref().unwrap_or(&joined.url), joined.insecure_http)?;
+    let _lock = if while_stdin { lock_soon(&folder).await? } else { folder.lock()? };
+    let kept = choice.in_folder(&folder, joined.runtime.as_ref())?;
     let programs = Programs::find(programs)?;
+    let runtime = kept.made(&identity.machine_id, bounds)?;
+    if let Runtime::Engine(engine) = &runtime
+        && let Some(network) = engine.missing_network().await
+    {
+        let (engine, network) = (engine.kind().name(), network.to_owned());
+        return Err(RunError::NoNetwork { engine, network });
+    }
+    let base = settled(&folder, &joined, &place, kept)?;
+    let networks = [Config::of(&folder)?.allow_net, allow_net].concat();
     let (journal, contents) = Journal::open(&folder.journal())?;
     let (asks, asked) = mpsc::channel(ASKS);
     let (deltas, written) = mpsc::channel(DELTAS);
-    let shared = Arc::new(Shared::new(folder, journal, programs, options, asks, deltas));
+    let reach = Arc::new(Reach::new(networks));
+    let shared = Shared::new((folder, journal), (programs, runtime), options, reach, (asks, deltas));
+    let shared = Arc::new(shared);
     let mut agents = Agents {
         shared: Arc::clone(&shared),
         inboxes: BTreeMap::new(),
@@ -89,6 +137,13 @@ pub async fn run(
     for order in contents.orders {
         agents.pass_on(Wish::Order(order));
     }
+    // Beside everything else: an engine may be slow, or away.
+    let mut sweeping = JoinSet::new();
+    let sweeper = Arc::clone(&shared);
+    sweeping.spawn(async move {
+        let is_running = |agent_id, generation| sweeper.running().contains(&Running { agent_id, generation });
+        sweeper.runtime.sweep(is_running).await;
+    });
     let server = &joined.server_name;
     tracing::info!(server, url = %base, agents = agents.inboxes.len(), "the host runs");
     let (wishes, mut wished) = mpsc::unbounded_channel();
@@ -98,6 +153,7 @@ pub async fn run(
     tasks.spawn(gateway.run());
     let mut terminate = signal(SignalKind::terminate()).map_err(RunError::Signals)?;
     let mut interrupt = signal(SignalKind::interrupt()).map_err(RunError::Signals)?;
+    let mut parent_gone = end_of_stdin(while_stdin);
     loop {
         tokio::select! {
             Some(wish) = wished.recv() => agents.pass_on(wish),
@@ -109,10 +165,46 @@ pub async fn run(
             _ = tasks.join_next() => return Err(RunError::Failed),
             _ = terminate.recv() => break,
             _ = interrupt.recv() => break,
+            _ = &mut parent_gone, if while_stdin => break,
         }
     }
     tracing::info!("the host leaves; its agents stay up");
     Ok(())
+}
+
+/// The address to use, which the folder keeps, as it keeps the runtime.
+fn settled(folder: &Folder, joined: &JoinedState, place: &Place, runtime: Kept) -> Result<Url, RunError> {
+    let insecure_http = joined.insecure_http || place.insecure_http;
+    let base = address::read(place.url.as_ref().unwrap_or(&joined.url), insecure_http)?;
+    let now = JoinedState { url: base.to_string(), insecure_http, runtime: Some(runtime), ..joined.clone() };
+    if now != *joined {
+        folder.keep_joined(&now)?;
+    }
+    Ok(base)
+}
+
+/// Claims the folder. Whoever starts a host for itself may have started one before that is about to end.
+async fn lock_soon(folder: &Folder) -> Result<File, FolderError> {
+    let until = Instant::now() + PATIENCE;
+    loop {
+        match folder.lock() {
+            Err(FolderError::InUse { .. }) if Instant::now() < until => sleep(LOOK).await,
+            claimed => return claimed,
+        }
+    }
+}
+
+/// Notices that whoever started this host is gone, which closes its end of the pipe. Never, if nobody should look.
+fn end_of_stdin(is_watched: bool) -> oneshot::Receiver<()> {
+    let (ended, end) = oneshot::channel();
+    if is_watched {
+        // A thread of its own: a read can't be given up, and nothing may wait for it.
+        std::thread::spawn(move || {
+            let _ = std::io::copy(&mut std::io::stdin(), &mut std::io::sink());
+            let _ = ended.send(());
+        });
+    }
+    end
 }
 
 /// The agents' tasks.

@@ -2,17 +2,26 @@
 
 use std::{
     collections::BTreeMap,
-    sync::{Mutex, PoisonError},
+    sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
 
+use muster_egress::Reach;
 use muster_protocol::{
     frame::{Delta, Running},
     plan::{Given, Wanted},
 };
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{Semaphore, mpsc, oneshot};
 
-use crate::{folder::Folder, journal::Journal, programs::Programs};
+use crate::{
+    folder::Folder,
+    journal::Journal,
+    programs::Programs,
+    runtime::{Places, Runtime},
+};
+
+/// How many homes are copied at the same time: reading and compressing must not keep agents waiting.
+const KEEPERS: usize = 2;
 
 /// What the operator may choose.
 #[derive(Clone, Debug)]
@@ -29,6 +38,10 @@ pub struct Options {
     pub ask_wait: Duration,
     /// How long an agent may take to start, unless the plan says.
     pub start: Duration,
+    /// How long a session may have nothing to do until it is closed.
+    pub idle: Duration,
+    /// How many bytes of the disk backups leave free.
+    pub reserve: u64,
     /// How long each step of stopping an agent may take: its turn, its stdin, SIGTERM.
     pub grace: Duration,
 }
@@ -55,26 +68,37 @@ pub struct Shared {
     pub journal: Journal,
     /// Where programs are.
     pub programs: Programs,
+    /// How agents are run.
+    pub runtime: Runtime,
     /// What the operator chose.
     pub options: Options,
+    /// How gates reach the world.
+    pub reach: Arc<Reach>,
     /// To the control plane: questions. They wait for a connection.
     pub asks: mpsc::Sender<Ask>,
     /// To the control plane: text that is being written. What doesn't fit is dropped.
     pub deltas: mpsc::Sender<Delta>,
+    /// How many homes are backed up or restored at the same time.
+    pub keepers: Semaphore,
     running: Mutex<BTreeMap<i64, i64>>,
 }
 
 impl Shared {
     /// Brings the parts together.
     pub fn new(
-        folder: Folder,
-        journal: Journal,
-        programs: Programs,
+        (folder, journal): (Folder, Journal),
+        (programs, runtime): (Programs, Runtime),
         options: Options,
-        asks: mpsc::Sender<Ask>,
-        deltas: mpsc::Sender<Delta>,
+        reach: Arc<Reach>,
+        (asks, deltas): (mpsc::Sender<Ask>, mpsc::Sender<Delta>),
     ) -> Self {
-        Self { folder, journal, programs, options, asks, deltas, running: Mutex::default() }
+        let (keepers, running) = (Semaphore::new(KEEPERS), Mutex::default());
+        Self { folder, journal, programs, runtime, options, reach, asks, deltas, keepers, running }
+    }
+
+    /// Where things are, as the agent of this launch sees them.
+    pub fn places(&self, agent_id: i64, generation: i64) -> Places {
+        self.runtime.places(&self.folder, &self.programs, agent_id, generation)
     }
 
     /// The agents that the host has.

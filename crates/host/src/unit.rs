@@ -2,14 +2,61 @@
 //! control groups below it to it. Nothing is hardened that agents need: they build and run programs, and a sandbox needs
 //! a /proc without anything mounted over it, which rules out ProtectKernelTunables and ProtectKernelLogs.
 
-use std::path::Path;
+use std::{fs, os::unix::fs::MetadataExt, path::Path};
 
-/// The unit for this program, the words after it, and this folder.
-pub fn unit(program: &Path, words: &[&str], user: Option<&str>, dir: &Path, list: Option<&Path>) -> String {
-    let (program, dir) = (quoted(program), quoted(dir));
-    let words: String = words.iter().map(|word| format!(" {word}")).collect();
-    let list = list.map(|path| format!(" --programs {}", quoted(path))).unwrap_or_default();
-    let user = user.map(|user| format!("User={user}\n")).unwrap_or_default();
+use crate::runtime::{Kept, Kind};
+
+/// The user that the unit names if nobody says another, and the folder has no owner that could do.
+const USER: &str = "muster-host";
+
+/// What the unit starts.
+pub struct Words<'a> {
+    /// The program.
+    pub program: &'a Path,
+    /// The words after it.
+    pub prefix: &'a [&'a str],
+    /// The host's folder.
+    pub dir: &'a Path,
+    /// The list of programs.
+    pub list: Option<&'a Path>,
+    /// How agents are run.
+    pub runtime: &'a Kept,
+}
+
+impl Words<'_> {
+    fn line(&self) -> String {
+        let words: String = self.prefix.iter().map(|word| format!(" {word}")).collect();
+        let mut line = format!("{}{words} run --dir {}", quoted(self.program), quoted(self.dir));
+        line.extend(self.list.map(|path| format!(" --programs {}", quoted(path))));
+        line.extend(self.runtime.kind().map(|kind| format!(" --runtime {}", kind.word())));
+        line.extend(self.runtime.engine.as_deref().map(|socket| format!(" --engine {}", quoted(socket))));
+        line
+    }
+
+    /// Who may use Docker Engine's usual socket. Another one has an owner that nobody knows here.
+    fn groups(&self) -> &'static str {
+        match (self.runtime.kind(), &self.runtime.engine) {
+            (Some(Kind::Docker), None) => "SupplementaryGroups=docker\n",
+            _ => "",
+        }
+    }
+}
+
+/// The unit for these words. A host needs no rights, so without a `user` it runs as the folder's owner, or, if that is root or
+/// nobody yet, as a user that has to be made.
+pub fn unit(what: &Words<'_>, user: Option<&str>) -> String {
+    let dir = what.dir;
+    let owner = fs::metadata(dir).ok().map(|found| found.uid()).filter(|owner| *owner != 0);
+    let user = match (user, owner) {
+        (Some(user), _) => format!("User={user}\n"),
+        (None, Some(owner)) => format!("# The owner of the folder.\nUser={owner}\n"),
+        (None, None) => format!(
+            "# Make this user, and give it the folder: useradd --system --create-home {USER}; chown -R {USER} {}\n\
+             User={USER}\n",
+            dir.display()
+        ),
+    };
+    let (line, groups, dir) = (what.line(), what.groups(), quoted(dir));
     format!(
         "\
 [Unit]
@@ -19,8 +66,8 @@ After=network-online.target
 
 [Service]
 Type=exec
-ExecStart={program}{words} run --dir {dir}{list}
-{user}Restart=always
+ExecStart={line}
+{user}{groups}Restart=always
 RestartSec=2
 # Agents outlive the host: only its own process is ended, and it takes them up again.
 KillMode=process
@@ -51,7 +98,44 @@ fn quoted(path: &Path) -> String {
 
 #[cfg(test)]
 mod tests {
+    use muster_protocol::frame::Runtime;
+
     use super::*;
+
+    fn words<'a>(dir: &'a Path, runtime: &'a Kept) -> Words<'a> {
+        Words { program: Path::new("/muster"), prefix: &["host"], dir, list: None, runtime }
+    }
+
+    #[test]
+    fn a_host_does_not_run_as_root_unless_somebody_says_so() {
+        let runtime = Kept { runtime: Runtime::Process, engine: None };
+        let of = |user, dir: &Path| unit(&words(dir, &runtime), user);
+        let new = of(None, Path::new("/does/not/exist"));
+        assert!(new.contains("\nUser=muster-host\n") && new.contains("useradd"), "{new}");
+        let dir = tempfile::tempdir().unwrap();
+        let owned = of(None, dir.path());
+        let owner = fs::metadata(dir.path()).unwrap().uid();
+        let expected = if owner == 0 { "User=muster-host\n".to_owned() } else { format!("User={owner}\n") };
+        assert!(owned.contains(&expected), "{owned}");
+        assert!(of(Some("root"), dir.path()).contains("\nUser=root\n"));
+    }
+
+    #[test]
+    fn the_unit_says_how_agents_are_run_and_who_may_use_the_engine() {
+        let of = |runtime, engine: Option<&str>| {
+            let runtime = Kept { runtime, engine: engine.map(Into::into) };
+            unit(&words(Path::new("/h"), &runtime), None)
+        };
+        let docker = of(Runtime::Docker, None);
+        assert!(docker.contains("--dir \"/h\" --runtime docker\n"), "{docker}");
+        assert!(docker.contains("\nSupplementaryGroups=docker\n"), "{docker}");
+        let podman = of(Runtime::Podman, Some("/p"));
+        assert!(
+            podman.contains("--runtime podman --engine \"/p\"\n") && !podman.contains("Groups"),
+            "{podman}"
+        );
+        assert!(of(Runtime::Process, None).contains("--dir \"/h\"\n"));
+    }
 
     #[test]
     fn a_path_is_written_as_systemd_reads_it() {

@@ -40,6 +40,23 @@ pub enum Command {
     },
     /// Bring its skills, MCP servers and credentials up to date.
     Sync,
+    /// Keep a copy of its volume.
+    Backup {
+        /// The backup.
+        backup_id: i64,
+    },
+    /// Make its volume what it was in a backup. The agent doesn't run meanwhile.
+    Restore {
+        /// The backup.
+        backup_id: i64,
+        /// The SHA-256 of its file, in hexadecimal. Another file is not restored.
+        sha256: String,
+    },
+    /// Remove a backup's file.
+    Forget {
+        /// The backup.
+        backup_id: i64,
+    },
 }
 
 /// A command on its way to a host.

@@ -4,6 +4,8 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::{plan::Destination, spending::ModelCall};
+
 /// A numbered report.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Event {
@@ -49,8 +51,15 @@ pub enum Happening {
     Session {
         /// The conversation.
         conversation_id: i64,
-        /// The agent's name for the session.
-        session: String,
+        /// The agent's name for the session. Null: it is given up, and the next turn begins a new one.
+        session: Option<String>,
+    },
+    /// What the agent's sessions offer to choose from.
+    Offered {
+        /// The models.
+        models: Vec<Offer>,
+        /// The modes.
+        modes: Vec<Offer>,
     },
     /// A turn runs.
     TurnStarted {
@@ -72,6 +81,9 @@ pub enum Happening {
     Delivered {
         /// The approval.
         approval_id: i64,
+        /// The agent has the verdict alone: its protocol has no place for the text, which has to be told in a turn.
+        #[serde(default)]
+        without_text: bool,
     },
     /// The agent doesn't wait for this decision any more. It has to be told in a turn.
     NotWaiting {
@@ -83,6 +95,51 @@ pub enum Happening {
         /// What the agent says.
         detail: String,
     },
+    /// A model was called.
+    ModelCalled(ModelCall),
+    /// A lease is given back, whatever is left of it.
+    LeaseReturned {
+        /// The lease.
+        lease_id: i64,
+    },
+    /// The provider has refused a call for now, because too much was used.
+    Limited {
+        /// The organization's model credential; null: the agent's own.
+        credential_id: Option<i64>,
+        /// The model.
+        model: String,
+        /// Until when, as the provider says.
+        until: Option<i64>,
+        /// What the provider says.
+        detail: String,
+    },
+    /// Connections were refused, since the last report of this kind.
+    Unreached {
+        /// Where to.
+        destination: Destination,
+        /// Why, in words.
+        reason: String,
+        /// How often.
+        count: i64,
+    },
+    /// A backup of its volume is complete, or failed.
+    BackedUp {
+        /// The backup.
+        backup_id: i64,
+        /// The size of its file, in bytes.
+        bytes: Option<i64>,
+        /// The SHA-256 of its file, in hexadecimal.
+        sha256: Option<String>,
+        /// Why it failed.
+        error: Option<String>,
+    },
+    /// Its volume is as in the backup, or could not be restored.
+    Restored {
+        /// The backup.
+        backup_id: i64,
+        /// Why it failed.
+        error: Option<String>,
+    },
     /// A command had no effect.
     Refused {
         /// The command's id.
@@ -90,6 +147,19 @@ pub enum Happening {
         /// Why.
         reason: RefusedReason,
     },
+}
+
+/// A model or a mode that an agent offers.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Offer {
+    /// The agent's name for it.
+    pub id: String,
+    /// What people read.
+    pub name: String,
+    /// A longer description.
+    pub description: Option<String>,
+    /// Whether it is in use.
+    pub current: bool,
 }
 
 /// Why an agent ended.

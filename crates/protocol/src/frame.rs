@@ -96,6 +96,8 @@ pub enum RefusedCode {
     Token,
     /// The host's journal lacks what it had acknowledged or reported before.
     JournalLost,
+    /// The service has forgotten what the host's journal knows: its database was restored from an older backup.
+    Restored,
     /// A newer connection of this host has taken over.
     Superseded,
     /// A frame that makes no sense.
@@ -125,6 +127,8 @@ pub struct Hello {
     pub commands: i64,
     /// The last event in its journal.
     pub events: i64,
+    /// The last event of which its journal knows that it was acknowledged.
+    pub acknowledged: i64,
     /// The agents it has.
     pub agents: Vec<Running>,
 }

@@ -14,7 +14,9 @@ pub mod event;
 pub mod frame;
 pub mod join;
 pub mod plan;
+pub mod profile;
 mod secret;
+pub mod spending;
 pub mod token;
 
 pub use self::{

@@ -3,10 +3,14 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::Secret;
+use crate::{
+    Secret,
+    profile::Profile,
+    spending::{Lease, Price},
+};
 
 /// A host's question.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "SCREAMING_SNAKE_CASE")]
 pub enum Wanted {
     /// How to launch the agent, and what its sessions get.
@@ -21,6 +25,39 @@ pub enum Wanted {
         /// The approval.
         approval_id: i64,
     },
+    /// Whether something that crosses the agent's boundary may: a call of a tool, a connection.
+    Judgement(Crossing),
+    /// The right to spend on its model. One that is spent or over has to be followed by another.
+    Lease {
+        /// The model of the call that waits.
+        model: String,
+    },
+}
+
+/// What crosses an agent's boundary.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Crossing {
+    /// The tool: `<MCP server>.<tool>`, or `network`.
+    pub tool: String,
+    /// Its kind, as in [`crate::event::Asked::Action`].
+    pub tool_kind: String,
+    /// The complete input; for `network`, its `host` and `port`.
+    pub input: serde_json::Value,
+}
+
+/// What the rules say.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "verdict", rename_all = "SCREAMING_SNAKE_CASE")]
+pub enum Judgement {
+    /// It may.
+    Allowed,
+    /// It may not.
+    Refused {
+        /// Why, for the agent to read.
+        reason: String,
+    },
+    /// A person decides: report it as [`crate::event::Happening::Asked`].
+    Asked,
 }
 
 /// The control plane's answer.
@@ -33,6 +70,17 @@ pub enum Given {
     Turn(TurnPlan),
     /// To [`Wanted::Answer`].
     Answer(Answer),
+    /// To [`Wanted::Judgement`].
+    Judgement(Judgement),
+    /// To [`Wanted::Lease`].
+    Lease(Lease),
+    /// To [`Wanted::Lease`]: nothing may be spent now.
+    Spent {
+        /// Why, for the agent to read.
+        reason: String,
+        /// When to ask again; null: once somebody has allowed more.
+        until: Option<i64>,
+    },
     /// The host may not have it, or it no longer exists.
     Refused {
         /// Why.
@@ -48,6 +96,8 @@ pub struct LaunchPlan {
     pub name: String,
     /// The image's reference. A host that runs plain processes looks it up in its operator's list.
     pub image: String,
+    /// The digest that the image must have, if its record names one.
+    pub digest: Option<String>,
     /// The agent's revision, of which this is the launch.
     pub revision: i64,
     /// What the agent is told at the beginning of each session: its role, how it answers, what it must ask.
@@ -64,11 +114,69 @@ pub struct LaunchPlan {
     pub mcp_servers: Vec<McpServer>,
     /// The limits of its processes.
     pub limits: Limits,
+    /// How its program is wired; without one, as the host's operator lists it.
+    pub profile: Option<Profile>,
+    /// What it may reach.
+    pub network: Network,
+    /// Credentials that the host adds to the agent's requests. The agent never holds them.
+    pub injected: Vec<Injected>,
+    /// Secrets that the agent may read, as files in its home.
+    pub files: Vec<SecretFile>,
+    /// Names of MCP servers, and kinds of tools, that it may not use.
+    pub disabled_tool_groups: Vec<String>,
+    /// What calls of models cost.
+    pub prices: Vec<Price>,
+    /// Whether each call of its model needs a lease.
+    pub metered: bool,
+    /// Whether nothing may leave its sandbox any more: an emergency stop. Its gate refuses everything, and ends what is open.
+    pub stopped: bool,
+}
+
+/// What an agent may reach beside its model, its MCP servers and the destinations of its credentials.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct Network {
+    /// Whether its container has a network interface of its own, past the proxy.
+    pub privileged: bool,
+    /// Where it may connect to, through the proxy.
+    pub allowed: Vec<Destination>,
+}
+
+/// Where an agent may connect to.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+pub struct Destination {
+    /// A name, or `*.` and a name of at least two labels.
+    pub host: String,
+    /// The port.
+    pub port: u16,
+}
+
+/// A credential that the host adds to requests for one address.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Injected {
+    /// The credential's name, as a part of a path: `/c/<name>/`.
+    pub name: String,
+    /// The address.
+    pub url: String,
+    /// Headers of each request.
+    pub headers: Vec<Variable>,
+}
+
+/// A secret as a file.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct SecretFile {
+    /// Its path in the agent's home.
+    pub path: String,
+    /// Its content.
+    pub content: Secret,
 }
 
 /// Access to a model.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ModelAccess {
+    /// The organization's model credential; null: the agent's own.
+    #[serde(default)]
+    pub credential_id: Option<i64>,
     /// The provider, such as `anthropic` or `openai`.
     pub provider: String,
     /// Where its interface is, unless it is the provider's own.

@@ -4,7 +4,7 @@
 //! Both sides make and check tokens: the control plane all kinds, a host its own. What is stored, and for how long a
 //! token is valid, is theirs to know.
 
-use crate::Secret;
+use zeroize::Zeroizing;
 
 /// The prefix of a server's provisioning token.
 pub const PROVISIONING: &str = "mst_prov_";
@@ -19,12 +19,12 @@ const CHECKSUM_LEN: usize = 6;
 
 /// The token made of these 256 secret bits, which are zero afterwards.
 #[must_use]
-pub fn of_secret(prefix: &str, secret: &mut [u8; 32]) -> Secret {
-    let mut text = String::with_capacity(prefix.len() + RANDOM_LEN + CHECKSUM_LEN);
+pub fn of_secret(prefix: &str, secret: &mut [u8; 32]) -> Zeroizing<String> {
+    let mut text = Zeroizing::new(String::with_capacity(prefix.len() + RANDOM_LEN + CHECKSUM_LEN));
     text.push_str(prefix);
     push_base62(&mut text, secret, RANDOM_LEN);
     push_checksum(&mut text);
-    text.into()
+    text
 }
 
 /// Whether the text has the form of a token of this kind. It may still be unknown.
@@ -46,7 +46,7 @@ fn push_checksum(text: &mut String) {
 
 /// Appends a big-endian number in exactly `width` digits, with leading zeros; leaves zero in `number`.
 fn push_base62(out: &mut String, number: &mut [u8], width: usize) {
-    let mut digits = vec![0_u8; width];
+    let mut digits = Zeroizing::new(vec![0_u8; width]);
     for digit in digits.iter_mut().rev() {
         let remainder = number.iter_mut().fold(0_u32, |remainder, byte| {
             let value = remainder << 8 | u32::from(*byte);
@@ -72,13 +72,14 @@ mod tests {
         };
         assert_eq!(written(vec![0; 32], 43), "0".repeat(43));
         assert_eq!(written(vec![0xff; 4], 6), "4gfFC3");
+        assert_eq!(written(vec![0xff; 32], 43).len(), 43);
         assert_eq!(written(vec![0, 0, 0, 62], 6), "000010");
     }
 
     #[test]
     fn a_token_is_known_by_its_kind_and_a_typo_by_its_checksum() {
         let token = of_secret(HOST, &mut [7; 32]);
-        let text = token.expose();
+        let text = token.as_str();
         assert_eq!(text.len(), HOST.len() + 49);
         assert!(is_well_formed(HOST, text));
         assert!(!is_well_formed(PROVISIONING, text));

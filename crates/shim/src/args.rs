@@ -26,9 +26,21 @@ Usage:
         --isolate bwrap   in a sandbox of bubblewrap: it sees the system read-only, and what follows
         --bind PATH       with --isolate: a path that it may write; may be repeated
         --ro-bind PATH    with --isolate: a path that it may read; may be repeated
+        --no-network      with --isolate: without a network; the gate is the one way out
+        --gate SOCKET     a port of 127.0.0.1 leads to this socket; --gate-port N says which (default 3128)
+  muster-shim contain --dir DIR --generation N --uid N --gid N --agent-uid N [OPTIONS] -- PROGRAM [ARGS]
+      Is the first process of a container, begun as root: becomes the user --uid, who owns DIR, reads the environment
+      and the agent's files from the pipe DIR/environment, and runs PROGRAM as --agent-uid in --cwd. The options are
+      those of run.
+  muster-shim place
+      Writes the files that stdin names into the current folder.
+  muster-shim read FILE BYTES
+      Copies a regular file to stdout, unless it has more bytes.
   muster-shim connect SOCKET
   muster-shim mcp SOCKET
       Copies stdin to the socket and the socket to stdout, until either ends.
+  muster-shim gate SOCKET PORT -- PROGRAM [ARGS]
+      Makes a port of 127.0.0.1 lead to the socket for as long as PROGRAM lives, and becomes PROGRAM.
   muster-shim isolation
       Says how agents can be isolated on this machine.";
 
@@ -50,8 +62,21 @@ pub struct Launch {
     pub line_bytes: usize,
     /// Where the agent runs; `None`: where the shim was started.
     pub cwd: Option<PathBuf>,
+    /// Who is who, if the shim is the first process of a container.
+    pub contained: Option<Contained>,
     /// What is started, and how.
     pub step: Step,
+}
+
+/// The users in a container, by number. The agent can't become another, nor reach what is the shim's.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Contained {
+    /// The shim's user, who owns the launch's folder: the host's, as the container sees it.
+    pub uid: u32,
+    /// The shim's group.
+    pub gid: u32,
+    /// The agent's user and group.
+    pub agent: u32,
 }
 
 /// A program with its limits: what `muster-shim exec` is told.
@@ -61,6 +86,8 @@ pub struct Step {
     pub limits: Limits,
     /// The sandbox, if it runs in one.
     pub sandbox: Option<Sandbox>,
+    /// Where its requests to the world go.
+    pub gate: Option<Gate>,
     /// Die with this process, which must be the parent.
     pub parent: Option<i32>,
     /// A file that gets the reason if the program can't be started.
@@ -69,6 +96,20 @@ pub struct Step {
     pub program: OsString,
     /// Its arguments.
     pub args: Vec<OsString>,
+}
+
+/// The way out of a sandbox: a port of 127.0.0.1 that leads to a socket of the host.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Gate {
+    /// The socket.
+    pub socket: PathBuf,
+    /// The port.
+    pub port: u16,
+}
+
+impl Gate {
+    /// The port in a sandbox without a network, where every port is free.
+    pub const PORT: u16 = 3128;
 }
 
 /// Limits of a process. What is `None` stays as it is; what is more than the process may have becomes what it may.
@@ -92,9 +133,19 @@ pub struct Limits {
 #[derive(Debug)]
 pub(crate) enum Order {
     Run(Launch),
+    /// The first process of a container.
+    Contain(Launch),
+    /// A file, and the most bytes that it may have.
+    Read(PathBuf, u64),
+    /// Files for the agent's home, from standard input.
+    Place,
     /// What `run` starts: the shim itself.
     Serve(Launch),
     Exec(Step),
+    /// What `exec` becomes: a program with a gate.
+    Gate(Gate, OsString, Vec<OsString>),
+    /// What `gate` starts: its relay, which listens on its standard input.
+    ServeGate(PathBuf),
     Relay(PathBuf),
     Isolation,
     Help,
@@ -117,10 +168,10 @@ impl Launch {
     pub fn new(dir: impl Into<PathBuf>, generation: u64, program: impl Into<OsString>) -> Self {
         let step = Step { program: program.into(), ..Step::default() };
         let (spool_bytes, line_bytes) = (SPOOL_BYTES, LINE_BYTES);
-        Self { dir: dir.into(), generation, spool_bytes, line_bytes, cwd: None, step }
+        Self { dir: dir.into(), generation, spool_bytes, line_bytes, cwd: None, contained: None, step }
     }
 
-    /// The arguments after `run` that say this.
+    /// The arguments after `run` or `contain` that say this.
     pub fn to_args(&self) -> Vec<OsString> {
         let mut args = vec!["--dir".into(), self.dir.clone().into()];
         args.extend(["--generation".into(), self.generation.to_string().into()]);
@@ -128,6 +179,10 @@ impl Launch {
         args.extend(["--line-bytes".into(), self.line_bytes.to_string().into()]);
         if let Some(cwd) = &self.cwd {
             args.extend(["--cwd".into(), cwd.clone().into()]);
+        }
+        if let Some(Contained { uid, gid, agent }) = self.contained {
+            let users = [("--uid", uid), ("--gid", gid), ("--agent-uid", agent)];
+            args.extend(users.into_iter().flat_map(|(name, id)| [name.into(), id.to_string().into()]));
         }
         args.extend(self.step.to_args());
         args
@@ -160,6 +215,11 @@ impl Step {
             args.extend(["--isolate".into(), "bwrap".into()]);
             args.extend(sandbox.writable.iter().flat_map(|path| ["--bind".into(), path.clone().into()]));
             args.extend(sandbox.readable.iter().flat_map(|path| ["--ro-bind".into(), path.clone().into()]));
+            args.extend(sandbox.no_network.then(|| "--no-network".into()));
+        }
+        if let Some(gate) = &self.gate {
+            args.extend(["--gate".into(), gate.socket.clone().into()]);
+            args.extend(["--gate-port".into(), gate.port.to_string().into()]);
         }
         args.push("--".into());
         args.push(self.program.clone());
@@ -175,10 +235,40 @@ impl Order {
         let order = match verb.to_str() {
             Some("run") => Self::Run(launch(&mut args)?),
             Some("serve") => Self::Serve(launch(&mut args)?),
+            Some("contain") => {
+                let launch = launch(&mut args)?;
+                if launch.contained.is_none_or(|users| users.agent == 0 || users.agent == users.uid) {
+                    let why = "contain needs --agent-uid, which is neither root nor --uid";
+                    return Err(Wrong(why.to_owned()));
+                }
+                Self::Contain(launch)
+            }
+            Some("read") => {
+                let (Some(file), Some(most)) = (args.next(), args.next()) else {
+                    return Err(Wrong("read needs a file and a number of bytes".to_owned()));
+                };
+                Self::Read(file.into(), number("read", &most)?)
+            }
+            Some("place") => Self::Place,
             Some("exec") => {
                 let mut step = Step::default();
                 options(&mut args, |name, value| step_option(&mut step, name, value))?;
                 Self::Exec(program(step, &mut args)?)
+            }
+            Some("gate") => {
+                let mut word = |what| args.next().ok_or_else(|| Wrong(format!("gate needs {what}")));
+                let socket = path("gate", &word("the path of a socket")?)?;
+                let port = number("gate", &word("a port")?)?;
+                if word("-- and a program")? != "--" {
+                    return Err(Wrong("gate needs -- before the program".to_owned()));
+                }
+                let Step { program, args, .. } = program(Step::default(), &mut args)?;
+                Self::Gate(Gate { socket, port }, program, args)
+            }
+            Some("serve-gate") => {
+                let socket =
+                    args.next().ok_or_else(|| Wrong("serve-gate needs the path of a socket".to_owned()))?;
+                Self::ServeGate(socket.into())
             }
             Some(name @ ("connect" | "mcp")) => {
                 let socket =
@@ -209,6 +299,13 @@ fn options(
         }
         let unknown = || Wrong(format!("there is no option {} (the program comes after --)", name.display()));
         let text = name.to_str().filter(|name| name.starts_with("--")).ok_or_else(unknown)?;
+        if text == "--no-network" {
+            // The one without a value.
+            if !take(text, OsStr::new(""))? {
+                return Err(unknown());
+            }
+            continue;
+        }
         let value = args.next().ok_or_else(|| Wrong(format!("{text} needs a value")))?;
         if !take(text, &value)? {
             return Err(unknown());
@@ -226,6 +323,9 @@ fn launch(args: &mut impl Iterator<Item = OsString>) -> Result<Launch, Wrong> {
             "--spool-bytes" => launch.spool_bytes = number(name, value)?,
             "--line-bytes" => launch.line_bytes = number(name, value)?,
             "--cwd" => launch.cwd = Some(path(name, value)?),
+            "--uid" => launch.contained.get_or_insert_default().uid = number(name, value)?,
+            "--gid" => launch.contained.get_or_insert_default().gid = number(name, value)?,
+            "--agent-uid" => launch.contained.get_or_insert_default().agent = number(name, value)?,
             _ => return step_option(&mut launch.step, name, value),
         }
         Ok(true)
@@ -255,6 +355,14 @@ fn step_option(step: &mut Step, name: &str, value: &OsStr) -> Result<bool, Wrong
         "--file-bytes" => limits.file_bytes = Some(number(name, value)?),
         "--parent" => step.parent = Some(number(name, value)?),
         "--failed" => step.failed = Some(path(name, value)?),
+        "--gate" => gate(step).socket = path(name, value)?,
+        "--gate-port" => gate(step).port = number(name, value)?,
+        "--no-network" => {
+            let Some(sandbox) = &mut step.sandbox else {
+                return Err(Wrong(format!("{name} needs --isolate bwrap before it")));
+            };
+            sandbox.no_network = true;
+        }
         "--isolate" if value == "bwrap" => step.sandbox = Some(Sandbox::default()),
         "--isolate" => return Err(Wrong(format!("--isolate knows bwrap, and not {}", value.display()))),
         "--bind" | "--ro-bind" => {
@@ -267,6 +375,10 @@ fn step_option(step: &mut Step, name: &str, value: &OsStr) -> Result<bool, Wrong
         _ => return Ok(false),
     }
     Ok(true)
+}
+
+fn gate(step: &mut Step) -> &mut Gate {
+    step.gate.get_or_insert_with(|| Gate { socket: PathBuf::new(), port: Gate::PORT })
 }
 
 fn program(mut step: Step, args: &mut impl Iterator<Item = OsString>) -> Result<Step, Wrong> {
@@ -305,9 +417,14 @@ mod tests {
         launch.step.sandbox = Some(Sandbox {
             writable: vec!["/home".into()],
             readable: vec!["/opt/agent".into(), "/x".into()],
+            no_network: true,
         });
+        launch.step.gate = Some(Gate { socket: "/a b/c/mcp/gate".into(), port: 81 });
         let args = std::iter::once("run".into()).chain(launch.to_args());
         assert!(matches!(Order::parse(args), Ok(Order::Run(read)) if read == launch));
+        launch.contained = Some(Contained { uid: 990, gid: 991, agent: 20_001 });
+        let args = std::iter::once("contain".into()).chain(launch.to_args());
+        assert!(matches!(Order::parse(args), Ok(Order::Contain(read)) if read == launch));
     }
 
     #[test]
@@ -322,8 +439,13 @@ mod tests {
             ("run --dir /a --generation 1 --spool-bytes 1 -- x", "--spool-bytes must be at least 65536"),
             ("run --dir /a --generation 1 --", "the program is missing"),
             ("run --dir /a --generation 1", "-- and a program are missing"),
+            ("contain --dir /a --generation 1 --uid 9 -- x", "contain needs --agent-uid"),
+            ("contain --dir /a --generation 1 --uid 9 --agent-uid 9 -- x", "contain needs --agent-uid"),
             ("exec --bind /a -- x", "--bind needs --isolate bwrap before it"),
             ("exec --isolate jail -- x", "--isolate knows bwrap, and not jail"),
+            ("exec --no-network -- x", "--no-network needs --isolate bwrap before it"),
+            ("gate /a 81 x", "gate needs -- before the program"),
+            ("gate /a b -- x", "gate needs a number, and b is none"),
             ("exec --nofile", "--nofile needs a value"),
             ("connect", "connect needs the path of a socket"),
             ("mcp a b", "b is one argument too many"),

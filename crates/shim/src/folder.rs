@@ -8,6 +8,8 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use rustix::fs::{Mode, OFlags};
+
 use crate::about;
 
 /// Where clients connect.
@@ -22,6 +24,10 @@ pub const STDERR_BEFORE: &str = "stderr.1";
 pub const RECORD: &str = "shim";
 /// How the agent ended: [`crate::record::Exit`].
 pub const EXIT: &str = "exit";
+/// In a container: locked for as long as the shim lives.
+pub const LOCK: &str = "lock";
+/// In a container: a pipe from which the shim reads the agent's environment, so that it is in no file.
+pub const ENVIRONMENT: &str = "environment";
 /// Why the agent's program could not be started.
 pub const FAILED: &str = "failed";
 
@@ -46,7 +52,7 @@ impl Address {
             return Ok(Self { path: socket.to_owned(), _folder: None });
         }
         let (Some(folder), Some(name)) = (socket.parent(), socket.file_name()) else {
-            return Err(io::Error::new(io::ErrorKind::InvalidInput, "this is no path of a socket"));
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, "this is not the path of a socket"));
         };
         let open = File::open(folder).map_err(|error| about(folder.display(), error))?;
         let through = PathBuf::from(format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(&open)));
@@ -79,12 +85,35 @@ pub fn stderr(dir: &Path) -> io::Result<Vec<u8>> {
     Ok(end)
 }
 
+/// Opens a file of a launch's folder. A link, a pipe or anything else is refused: what is in the folder of a container may be
+/// the work of somebody in it, and a host that followed it would read its own secrets there.
+pub fn open(path: &Path) -> io::Result<File> {
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let opened = rustix::fs::open(path, flags, Mode::empty()).map_err(io::Error::from);
+    let file = File::from(opened.map_err(|error| about(path.display(), error))?);
+    if !file.metadata()?.is_file() {
+        return Err(about(path.display(), io::Error::new(io::ErrorKind::InvalidInput, "not a regular file")));
+    }
+    Ok(file)
+}
+
+/// Why the agent's program could not be started, at most 64 KiB; none if nothing says so.
+pub fn failed(dir: &Path) -> io::Result<Option<String>> {
+    let file = match open(&dir.join(FAILED)) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        file => file?,
+    };
+    let mut text = Vec::new();
+    file.take(64 << 10).read_to_end(&mut text)?;
+    Ok(Some(String::from_utf8_lossy(&text).into_owned()))
+}
+
 /// The last bytes of a file; none if there is no file.
 fn tail(path: &Path, most: u64) -> io::Result<Vec<u8>> {
-    let mut file = match File::open(path) {
+    let mut file = match open(path) {
         Ok(file) => file,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-        Err(error) => return Err(about(path.display(), error)),
+        Err(error) => return Err(error),
     };
     let len = file.metadata()?.len();
     file.seek(SeekFrom::Start(len.saturating_sub(most)))?;
@@ -124,7 +153,7 @@ impl Pairs {
     /// Reads at most 64 KiB.
     pub(crate) fn read(path: PathBuf) -> io::Result<Self> {
         let mut text = String::new();
-        let file = File::open(&path).map_err(|error| about(path.display(), error))?;
+        let file = open(&path)?;
         file.take(64 << 10).read_to_string(&mut text).map_err(|error| about(path.display(), error))?;
         Ok(Self { path, text })
     }
@@ -159,4 +188,51 @@ pub(crate) fn one_line(text: &[u8], most: usize) -> String {
 /// Whether a path can be a launch's folder: it has no newline and no zero in it.
 pub(crate) fn is_plain(path: &Path) -> bool {
     !path.as_os_str().as_bytes().iter().any(|byte| matches!(byte, b'\n' | 0))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+    use crate::record::{Exit, Record};
+
+    #[test]
+    fn a_link_in_a_launchs_folder_is_not_followed() {
+        let dir = tempfile::tempdir().unwrap();
+        let (launch, secret) = (dir.path().join("1"), dir.path().join("identity.json"));
+        fs::create_dir(&launch).unwrap();
+        fs::write(&secret, "generation=1\nversion=1\ncanary").unwrap();
+        assert_eq!(stderr(&launch).unwrap(), b"");
+        assert_eq!(failed(&launch).unwrap(), None);
+        let all = [STDERR, STDERR_BEFORE, RECORD, EXIT, FAILED];
+        let refused = |why: &str| {
+            let said = [
+                stderr(&launch).map(|_| ()),
+                failed(&launch).map(|_| ()),
+                Record::read(&launch).map(|_| ()),
+                Exit::read(&launch).map(|_| ()),
+            ];
+            for error in said.map(Result::unwrap_err) {
+                assert_ne!(error.kind(), io::ErrorKind::NotFound, "{why}: {error}");
+                assert!(!error.to_string().contains("canary"), "{why}: {error}");
+            }
+        };
+        for name in all {
+            symlink(&secret, launch.join(name)).unwrap();
+        }
+        refused("a link");
+        for name in all {
+            fs::remove_file(launch.join(name)).unwrap();
+            let (kind, mode) = (rustix::fs::FileType::Fifo, Mode::RUSR | Mode::WUSR);
+            rustix::fs::mknodat(rustix::fs::CWD, launch.join(name), kind, mode, 0).unwrap();
+        }
+        refused("a pipe, which nobody writes to");
+        for name in all {
+            fs::remove_file(launch.join(name)).unwrap();
+            fs::write(launch.join(name), "words").unwrap();
+        }
+        assert_eq!(stderr(&launch).unwrap(), b"wordswords");
+        assert_eq!(failed(&launch).unwrap().as_deref(), Some("words"));
+    }
 }

@@ -16,6 +16,8 @@ pub struct Sandbox {
     pub writable: Vec<PathBuf>,
     /// Paths that it may read: its program, if that is not part of the system, and sockets that it may use.
     pub readable: Vec<PathBuf>,
+    /// Whether it has no network but its own loopback.
+    pub no_network: bool,
 }
 
 /// Folders of the system. Those that are missing are left out.
@@ -34,12 +36,15 @@ const SYSTEM: &[&str] = &[
 
 impl Sandbox {
     /// The arguments of bubblewrap that run a program in this sandbox. It has its own processes, /tmp, /dev and IPC, no
-    /// capabilities, and dies with its parent. The network is the machine's.
+    /// capabilities, and dies with its parent. The network is the machine's, unless it has none.
     pub fn arguments(&self, cwd: &Path, program: &OsStr, args: &[OsString]) -> Vec<OsString> {
         let mut all: Vec<OsString> = Vec::new();
         let mut add = |words: &[&OsStr]| all.extend(words.iter().map(OsString::from));
         for word in ["user", "pid", "ipc", "uts", "cgroup-try"] {
             add(&[format!("--unshare-{word}").as_ref()]);
+        }
+        if self.no_network {
+            add(&["--unshare-net".as_ref()]);
         }
         // The same session, so that signals for the agent's process group arrive.
         add(&["--die-with-parent".as_ref(), "--cap-drop".as_ref(), "ALL".as_ref()]);
@@ -150,7 +155,11 @@ mod tests {
 
     #[test]
     fn the_arguments_are_in_the_order_that_bubblewrap_applies_them() {
-        let sandbox = Sandbox { writable: vec!["/tmp/home".into()], readable: vec!["/srv/agent".into()] };
+        let sandbox = Sandbox {
+            writable: vec!["/tmp/home".into()],
+            readable: vec!["/srv/agent".into()],
+            no_network: false,
+        };
         let args =
             sandbox.arguments(Path::new("/tmp/home"), "/srv/agent/run".as_ref(), &["-v".into(), "".into()]);
         let text: Vec<&str> = args.iter().map(|arg| arg.to_str().unwrap()).collect();
@@ -164,6 +173,8 @@ mod tests {
              --chdir /tmp/home -- /srv/agent/run -v "
         ));
         assert!(!text.contains(&"--unshare-net"), "the network is shared");
+        let alone = Sandbox { no_network: true, ..sandbox.clone() };
+        assert!(alone.arguments(Path::new("/"), "x".as_ref(), &[]).contains(&"--unshare-net".into()));
         assert_eq!(text.last(), Some(&""), "an empty argument stays one");
     }
 

@@ -15,8 +15,10 @@
 
 pub mod args;
 pub mod client;
+pub mod contain;
 mod detach;
 pub mod folder;
+mod gate;
 pub mod isolate;
 pub mod record;
 mod relay;
@@ -41,8 +43,13 @@ pub fn main(prefix: &[&str], args: impl IntoIterator<Item = OsString>) -> ExitCo
     };
     let done = match order {
         Order::Run(launch) => detach::run(prefix, &launch),
-        Order::Serve(launch) => serve::serve(prefix, &launch),
-        Order::Exec(step) => return step::exec(&step),
+        Order::Serve(launch) => serve::serve(prefix, &launch, None),
+        Order::Contain(launch) => contain::contain(prefix, &launch),
+        Order::Read(file, most) => contain::read(&file, most),
+        Order::Place => contain::place(),
+        Order::Exec(step) => return step::exec(prefix, &step),
+        Order::Gate(gate, program, args) => return gate::exec(prefix, &gate, &program, &args),
+        Order::ServeGate(socket) => gate::serve(&socket),
         Order::Relay(socket) => relay::relay(&socket),
         Order::Isolation => {
             print!("{}", isolate::isolation());

@@ -92,6 +92,11 @@ impl Record {
         self.boot == boot() && self.shim.is_alive()
     }
 
+    /// Kills the shim, and with it an agent that still runs. Its files stay.
+    pub fn end_shim(&self) -> bool {
+        self.is_alive() && kill_exactly(self.shim)
+    }
+
     /// Kills what a dead shim left behind, and says how many processes that were: those of the launch's session. The
     /// agent itself died with its shim, but what it had started may live on. Does nothing while the shim lives, and where
     /// there is no /proc. Processes that made a session of their own are not found; with bubblewrap there are none.

@@ -17,7 +17,7 @@ use std::{
 
 use crate::{
     about,
-    folder::SPOOL,
+    folder::{self, SPOOL},
     wire::{self, FromShim, Malformed, VERSION, read_header},
 };
 
@@ -70,7 +70,7 @@ impl Lines {
             return Ok(false);
         }
         let path = path_of(&self.folder, first);
-        let mut file = BufReader::new(File::open(&path).map_err(|error| about(path.display(), error))?);
+        let mut file = BufReader::new(folder::open(&path)?);
         self.next = first;
         // Its head may be torn as well.
         self.open = match read_header(&mut file) {

@@ -16,12 +16,12 @@ use crate::{
 };
 
 /// As shells have it: a program that can't be started.
-const NOT_STARTED: u8 = 126;
+pub(crate) const NOT_STARTED: u8 = 126;
 
 /// Becomes the program. Returns only if that is not possible.
-pub(crate) fn exec(step: &Step) -> ExitCode {
-    let error =
-        prepare(step).map_or_else(|error| error, |mut command| about(step.program.display(), command.exec()));
+pub(crate) fn exec(prefix: &[&str], step: &Step) -> ExitCode {
+    let error = prepare(prefix, step)
+        .map_or_else(|error| error, |mut command| about(step.program.display(), command.exec()));
     let reason = one_line(error.to_string().as_bytes(), 1024);
     eprintln!("muster-shim: {reason}");
     if let Some(file) = &step.failed
@@ -32,7 +32,7 @@ pub(crate) fn exec(step: &Step) -> ExitCode {
     ExitCode::from(NOT_STARTED)
 }
 
-fn prepare(step: &Step) -> io::Result<Command> {
+fn prepare(prefix: &[&str], step: &Step) -> io::Result<Command> {
     if let Some(parent) = step.parent {
         die_with(parent)?;
     }
@@ -43,14 +43,18 @@ fn prepare(step: &Step) -> io::Result<Command> {
     #[cfg(target_os = "linux")]
     rustix::thread::set_no_new_privs(true)?;
     limit(&step.limits)?;
+    let (program, args) = match &step.gate {
+        Some(gate) => gate.around(prefix, &step.program, &step.args)?,
+        None => (step.program.clone(), step.args.clone()),
+    };
     let Some(sandbox) = &step.sandbox else {
-        let mut command = Command::new(&step.program);
-        command.args(&step.args);
+        let mut command = Command::new(program);
+        command.args(args);
         return Ok(command);
     };
     let bwrap = find("bwrap".as_ref()).ok_or_else(no_bwrap)?;
     let mut command = Command::new(bwrap);
-    command.args(sandbox.arguments(&std::env::current_dir()?, &step.program, &step.args));
+    command.args(sandbox.arguments(&std::env::current_dir()?, &program, &args));
     Ok(command)
 }
 
@@ -62,7 +66,7 @@ pub(crate) fn no_bwrap() -> io::Error {
 
 /// Makes the kernel kill this process when its parent ends, also if that has happened already.
 #[cfg(target_os = "linux")]
-fn die_with(parent: i32) -> io::Result<()> {
+pub(crate) fn die_with(parent: i32) -> io::Result<()> {
     rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL))?;
     match rustix::process::getppid() {
         Some(now) if now.as_raw_nonzero().get() == parent => Ok(()),
@@ -71,7 +75,7 @@ fn die_with(parent: i32) -> io::Result<()> {
 }
 
 #[cfg(not(target_os = "linux"))]
-fn die_with(_: i32) -> io::Result<()> {
+pub(crate) fn die_with(_: i32) -> io::Result<()> {
     Ok(())
 }
 

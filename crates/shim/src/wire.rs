@@ -180,7 +180,7 @@ impl std::error::Error for Malformed {}
 
 impl Display for Malformed {
     fn fmt(&self, to: &mut Formatter<'_>) -> fmt::Result {
-        write!(to, "this is no header of the shim's protocol: {}", self.0.escape_debug())
+        write!(to, "this is not a header of the shim's protocol: {}", self.0.escape_debug())
     }
 }
 

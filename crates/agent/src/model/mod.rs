@@ -156,7 +156,7 @@ async fn use_tool(turn: &mut Turn, offers: &[Offer], wanted: Wanted) -> Result<(
     let call = turn.announce(Some(wanted.name.clone()), title, kind, shown).await?;
     let refused = match (&input, offer) {
         (Err(error), _) => Some(format!("The input is not a JSON object: {error}")),
-        (_, None) => Some(format!("There is no tool {}.", wanted.name)),
+        (_, None) => Some(format!("Unknown tool: {}.", wanted.name)),
         _ => None,
     };
     if let Some(text) = refused {

@@ -34,7 +34,7 @@ pub struct Agent {
     answers: HashMap<u64, Value>,
     /// Requests of the agent that nobody has looked at.
     requests: Vec<Value>,
-    /// Lines that are no messages.
+    /// Lines that are not messages.
     pub garbage: Vec<String>,
 }
 

@@ -107,7 +107,7 @@ async fn lines_that_are_too_long_or_no_messages_do_not_disturb_it() {
     assert_eq!(
         refusal(&agent.answer(0).await).0,
         -32700,
-        "it answers what is no message, and drops what is too long"
+        "it answers a line that is not a message, and drops one that is too long"
     );
     let session = agent.session().await;
     assert_eq!(agent.prompt(&session, "Hello").await.reason(), "end_turn");

@@ -83,7 +83,7 @@ async fn a_server_that_cannot_be_reached_takes_nothing_from_the_others() {
     }
     assert!(!tools.contains("wrong"), "a header is a secret: {tools}");
     let turn = agent.prompt(&session, "call no_such_tool {}").await;
-    assert!(turn.said().starts_with("There is no tool no_such_tool. MCP server missing"), "{}", turn.said());
+    assert!(turn.said().starts_with("Unknown tool: no_such_tool. MCP server missing"), "{}", turn.said());
 }
 
 #[tokio::test]

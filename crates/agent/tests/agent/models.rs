@@ -92,7 +92,7 @@ async fn tools_are_called_after_permission_and_the_model_hears_what_they_say() {
         let statuses: Vec<_> = turn.calls().into_iter().map(|(_, status, _)| status).collect();
         assert_eq!(statuses, ["completed", "failed", "failed", "failed"]);
         let said = turn.said();
-        for part in ["Echo: a", "Not permitted.", "There is no tool no_such.", "not a JSON object"] {
+        for part in ["Echo: a", "Not permitted.", "Unknown tool: no_such.", "not a JSON object"] {
             assert!(said.contains(part), "{provider}: {part}: {said}");
         }
         let usage = &turn.answer["result"]["usage"];

@@ -13,6 +13,8 @@
 //! | `OVERLOADED` | fails in the middle of its answer |
 //! | anything else | says it again, word by word |
 //!
+//! A test may decide itself what it does, by the conversation so far: [`Model::deciding`].
+//!
 //! Each answer costs 11 tokens read, 3 of them from a cache, and 7 written.
 
 use std::{
@@ -59,10 +61,15 @@ impl Drop for Model {
 impl Model {
     /// Starts it on a free port of the loopback interface.
     pub async fn start() -> Self {
+        Self::deciding(act).await
+    }
+
+    /// The same, but this decides what it does.
+    pub async fn deciding(decide: fn(&Seen) -> Act) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
         let asked: Arc<Mutex<Vec<Asked>>> = Arc::default();
-        let router = Router::new().fallback(answer).with_state(asked.clone());
+        let router = Router::new().fallback(answer).with_state((asked.clone(), decide));
         #[expect(clippy::disallowed_methods, reason = "it belongs to no service")]
         let serving = tokio::task::spawn(async move { axum::serve(listener, router).await.unwrap() });
         Self { url, asked, serving: serving.abort_handle() }
@@ -75,7 +82,7 @@ impl Model {
 }
 
 /// What it does.
-enum Act {
+pub enum Act {
     Say(String),
     Think(String),
     Use(Vec<(String, String)>),
@@ -86,7 +93,19 @@ enum Act {
     Overloaded,
 }
 
-async fn answer(State(asked): State<Arc<Mutex<Vec<Asked>>>>, request: Request) -> Response {
+/// What it sees of a conversation.
+pub struct Seen {
+    /// The last message of the user.
+    pub said: String,
+    /// What tools have answered since, oldest first.
+    pub results: Vec<String>,
+    /// The names of the tools that it is offered.
+    pub tools: Vec<String>,
+}
+
+type Shared = (Arc<Mutex<Vec<Asked>>>, fn(&Seen) -> Act);
+
+async fn answer(State((asked, decide)): State<Shared>, request: Request) -> Response {
     let (parts, body) = request.into_parts();
     let body = axum::body::to_bytes(body, 64 * 1024 * 1024).await.unwrap();
     let body: Value = serde_json::from_slice(&body).unwrap_or_default();
@@ -97,7 +116,7 @@ async fn answer(State(asked): State<Arc<Mutex<Vec<Asked>>>>, request: Request) -
         "/v1/messages" => false,
         _ => return StatusCode::NOT_FOUND.into_response(),
     };
-    let act = act(&body);
+    let act = decide(&seen(&body));
     if let Act::Status(status, after) = act {
         let error = json!({ "error": { "type": "made_up", "message": format!("told to answer {status}") } });
         let status = StatusCode::from_u16(status).unwrap();
@@ -129,21 +148,23 @@ fn text(content: &Value) -> String {
     }
 }
 
-fn act(body: &Value) -> Act {
+fn seen(body: &Value) -> Seen {
     let none = Vec::new();
     let messages = body["messages"].as_array().unwrap_or(&none);
     let is_result =
-        |message: &&Value| message["role"] == "tool" || message["content"][0]["type"] == "tool_result";
-    let user = messages.iter().rev().find(|message| message["role"] == "user" && !is_result(message));
-    let said = user.map(|message| text(&message["content"])).unwrap_or_default();
-    let results: Vec<String> =
-        messages.iter().rev().take_while(is_result).map(|result| text(&result["content"])).collect();
-    let tools: Vec<&str> = body["tools"]
-        .as_array()
-        .unwrap_or(&none)
-        .iter()
-        .filter_map(|tool| tool["function"]["name"].as_str().or(tool["name"].as_str()))
-        .collect();
+        |message: &Value| message["role"] == "tool" || message["content"][0]["type"] == "tool_result";
+    let is_user = |message: &Value| message["role"] == "user" && !is_result(message);
+    let last = messages.iter().rposition(is_user);
+    let said = last.map(|last| text(&messages[last]["content"])).unwrap_or_default();
+    let since = messages.iter().skip(last.map_or(0, |last| last + 1));
+    let results = since.filter(|message| is_result(message)).map(|result| text(&result["content"]));
+    let tools = body["tools"].as_array().unwrap_or(&none).iter();
+    let tools = tools.filter_map(|tool| tool["function"]["name"].as_str().or(tool["name"].as_str()));
+    Seen { said, results: results.collect(), tools: tools.map(str::to_owned).collect() }
+}
+
+/// What it does if no test decides.
+fn act(Seen { said, results, tools }: &Seen) -> Act {
     let wanted = |line: &str| {
         let (name, input) = line.split_once(' ').unwrap_or((line, "{}"));
         let full = tools.iter().find(|tool| tool.ends_with(name)).map_or(name, |tool| tool);
@@ -168,7 +189,7 @@ fn act(body: &Value) -> Act {
         "LONG" => Act::Long,
         "OVERLOADED" => Act::Overloaded,
         "THINK" => Act::Think(rest.to_owned()),
-        _ => Act::Say(said),
+        _ => Act::Say(said.clone()),
     }
 }
 

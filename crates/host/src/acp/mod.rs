@@ -11,12 +11,14 @@
 //! - `rpc.rs`: lines.
 //! - `turns.rs`: turns begin, are cancelled, and end.
 //! - `sessions.rs`: the handshake, and sessions of conversations.
+//! - `offers.rs`: the models and modes that sessions offer.
 //! - `updates.rs`: what the agent says, as messages.
 //! - `requests.rs`: what the agent asks; `forms.rs`: questions as forms.
 //! - `prompts.rs`: what people say.
 //! - `usage.rs`: what a turn has spent.
 
 mod forms;
+mod offers;
 mod prompts;
 mod requests;
 pub mod rpc;
@@ -36,16 +38,17 @@ use muster_protocol::Happening;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use self::{
+    offers::Offered,
+    rpc::Incoming,
+    turns::Active,
+    updates::{Tool, Writing},
+};
 pub use self::{
     prompts::blocks,
     requests::{Answered, Open, in_words},
     sessions::{Opening, render_session},
     turns::{Turn, ended as turn_ended},
-};
-use self::{
-    rpc::Incoming,
-    turns::Active,
-    updates::{Tool, Writing},
 };
 
 /// How much of a message is kept in one piece, in bytes. A longer text goes on in the next message.
@@ -66,6 +69,9 @@ pub struct Settings {
     pub model: Option<String>,
     /// What each new session is told first.
     pub instructions: String,
+    /// Names of MCP servers, and kinds of tools, that it may not use.
+    #[serde(default)]
+    pub disabled: Vec<String>,
 }
 
 /// What the agent can do.
@@ -91,10 +97,27 @@ pub struct Capabilities {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 enum Pending {
     Initialize,
-    Open { conversation_id: i64, opening: Opening },
-    Model { conversation_id: i64 },
-    Close { conversation_id: i64, reopening: Opening },
-    Prompt { conversation_id: i64, turn_id: i64 },
+    Open {
+        conversation_id: i64,
+        opening: Opening,
+    },
+    Model {
+        conversation_id: i64,
+    },
+    Close {
+        conversation_id: i64,
+        reopening: Opening,
+    },
+    /// The session is unused, and is resumed when its conversation goes on.
+    Rest {
+        conversation_id: i64,
+    },
+    /// The session was given up.
+    Drop,
+    Prompt {
+        conversation_id: i64,
+        turn_id: i64,
+    },
 }
 
 /// A conversation of the agent.
@@ -126,7 +149,16 @@ pub struct Line {
     /// The line.
     pub text: Text,
     /// The decision that it delivers.
-    pub delivers: Option<i64>,
+    pub delivers: Option<Delivery>,
+}
+
+/// A decision on its way to the agent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Delivery {
+    /// The approval.
+    pub approval_id: i64,
+    /// The line has no place for the text that was given with it.
+    pub without_text: bool,
 }
 
 /// What a line says.
@@ -188,6 +220,8 @@ pub struct Machine {
     pending: BTreeMap<String, Pending>,
     conversations: BTreeMap<i64, Conversation>,
     open: BTreeMap<String, Open>,
+    /// What sessions offer, once one has told.
+    offered: Option<Offered>,
     own: u64,
     /// The line that the last key names, and how many keys name it.
     key: (u64, u32),
@@ -230,7 +264,7 @@ impl Machine {
                 self.opened(id, conversation_id, &opening, answer, fx);
             }
             Some(Pending::Model { conversation_id }) => {
-                self.model_chosen(conversation_id, answer.is_ok(), fx);
+                self.model_chosen(conversation_id, answer, fx);
             }
             // Closed or unknown: in both cases it can be opened.
             Some(Pending::Close { conversation_id, reopening }) => {
@@ -241,8 +275,8 @@ impl Machine {
             {
                 self.prompt_ended(conversation_id, answer, fx);
             }
-            // Its turn was given up.
-            Some(Pending::Prompt { .. }) => {}
+            // Its turn was given up, or nobody waits for the session.
+            Some(Pending::Prompt { .. } | Pending::Rest { .. } | Pending::Drop) => {}
             None => self.unknown += 1,
         }
     }
@@ -255,8 +289,9 @@ impl Machine {
     /// The shim has taken the lines up to this number.
     pub fn took(&mut self, seq: u64, fx: &mut Effects) {
         while self.lines.front().is_some_and(|line| line.seq <= seq) {
-            if let Some(Line { delivers: Some(approval_id), .. }) = self.lines.pop_front() {
-                fx.events.push(Happening::Delivered { approval_id });
+            if let Some(Line { delivers: Some(delivery), .. }) = self.lines.pop_front() {
+                let Delivery { approval_id, without_text } = delivery;
+                fx.events.push(Happening::Delivered { approval_id, without_text });
             }
         }
     }

@@ -15,10 +15,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::{
-    Effects, LONGEST_VALUE, MOST_OPEN, Machine,
+    Delivery, Effects, LONGEST_VALUE, MOST_OPEN, Machine, Settings,
     forms::{self, Form},
     rpc, short,
-    updates::Mention,
+    updates::{Mention, is_empty},
 };
 
 const METHOD_NOT_FOUND: i64 = -32601;
@@ -98,8 +98,14 @@ impl Machine {
                 format!("The input is longer than {most} KiB, so nobody can judge it. It was not allowed.");
             return self.reject(&id, INVALID_PARAMS, &message);
         }
-        let asked =
-            Asked::Action { tool: tool.name, tool_kind: tool.kind, title: tool.title, input: tool.input };
+        if self.settings.has_disabled(tool.name.as_deref(), &tool.kind) {
+            let refused = chosen(&request.options, &Decision::Denied { comment: None });
+            self.say(rpc::response(&id, &refused));
+            return;
+        }
+        // Some say what they want in the title alone, and the rules look at the input.
+        let input = if is_empty(&tool.input) { json!({ "title": tool.title }) } else { tool.input };
+        let asked = Asked::Action { tool: tool.name, tool_kind: tool.kind, title: tool.title, input };
         self.ask(key, conversation_id, id, Waits::Permission(request.options), asked, fx);
     }
 
@@ -177,6 +183,11 @@ impl Machine {
         self.open.insert(key, Open { conversation_id, id, waits });
     }
 
+    /// Tells which requests still wait.
+    pub fn is_open(&self) -> impl Fn(&str) -> bool {
+        |key| self.open.contains_key(key)
+    }
+
     /// The control plane decided by its rules.
     pub fn verdict(&mut self, key: &str, is_allowed: bool) -> Answered {
         let comment = None;
@@ -190,12 +201,14 @@ impl Machine {
     /// A person decided.
     pub fn decide(&mut self, key: &str, decision: &Decision, approval_id: Option<i64>) -> Answered {
         let Some(open) = self.open.remove(key) else { return Answered::NotWaiting };
-        let line = match &open.waits {
+        let (line, without_text) = match &open.waits {
             Waits::Own => return Answered::Own,
-            Waits::Permission(options) => rpc::response(&open.id, &chosen(options, decision)),
-            Waits::Form(form) => rpc::response(&open.id, &filled(form, decision)),
+            Waits::Permission(options) => {
+                (rpc::response(&open.id, &chosen(options, decision)), has_comment(decision))
+            }
+            Waits::Form(form) => (rpc::response(&open.id, &filled(form, decision)), false),
         };
-        self.say(line).delivers = approval_id;
+        self.say(line).delivers = approval_id.map(|approval_id| Delivery { approval_id, without_text });
         Answered::Said
     }
 
@@ -234,6 +247,22 @@ impl Machine {
     }
 }
 
+impl Settings {
+    /// Whether the tool belongs to a group that is switched off: its kind, or the MCP server that its name begins with, as
+    /// agents write such names.
+    fn has_disabled(&self, tool: Option<&str>, kind: &str) -> bool {
+        let tool = tool.unwrap_or_default().to_lowercase();
+        let tool = tool.strip_prefix("mcp__").unwrap_or(&tool);
+        self.disabled.iter().map(|group| group.trim().to_lowercase()).filter(|group| !group.is_empty()).any(
+            |group| {
+                let rest = tool.strip_prefix(group.as_str());
+                group == kind
+                    || rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '_', '/', ':', '-']))
+            },
+        )
+    }
+}
+
 /// The first option of the kind. An option that holds for ever is never chosen for a yes, unless it is the only one; what
 /// is always allowed is decided in the control plane. Two options may have the same kind.
 fn chosen(options: &[PermissionOption], decision: &Decision) -> RequestPermissionResponse {
@@ -250,6 +279,12 @@ fn chosen(options: &[PermissionOption], decision: &Decision) -> RequestPermissio
         }
         None => RequestPermissionOutcome::Cancelled,
     })
+}
+
+/// Whether a person has said something with a verdict. The protocol has no place for that.
+fn has_comment(decision: &Decision) -> bool {
+    let (Decision::Approved { comment } | Decision::Denied { comment }) = decision else { return false };
+    comment.as_deref().is_some_and(|comment| !comment.trim().is_empty())
 }
 
 fn filled(form: &Form, decision: &Decision) -> CreateElicitationResponse {

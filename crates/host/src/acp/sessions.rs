@@ -1,13 +1,11 @@
 //! The handshake, and the sessions of conversations: opened, opened again, closed.
 
-use std::path::Path;
-
 use agent_client_protocol_schema::{
     ProtocolVersion,
     v1::{
         ClientCapabilities, CloseSessionRequest, ElicitationCapabilities, ElicitationFormCapabilities,
-        EnvVariable, HttpHeader, Implementation, InitializeRequest, InitializeResponse, LoadSessionRequest,
-        McpServer, McpServerHttp, McpServerSse, McpServerStdio, NewSessionRequest, ResumeSessionRequest,
+        HttpHeader, Implementation, InitializeRequest, InitializeResponse, LoadSessionRequest, McpServer,
+        McpServerHttp, McpServerSse, McpServerStdio, NewSessionRequest, ResumeSessionRequest,
         SessionConfigKind, SessionConfigOption, SessionConfigOptionCategory, SessionConfigOptionValue,
         SessionConfigSelectOptions, SetSessionConfigOptionRequest,
     },
@@ -15,12 +13,13 @@ use agent_client_protocol_schema::{
 use muster_protocol::{
     Happening,
     event::{TurnOutcome, Usage},
-    plan::{LaunchPlan, McpTransport, Variable},
+    plan::{LaunchPlan, McpTransport},
 };
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{Capabilities, Effects, Machine, Pending, Settings, Text, rpc, turns::failed};
+use super::{Capabilities, Effects, Machine, Pending, Settings, Text, offers::Found, rpc, turns::failed};
+use crate::{runtime::Places, way::Way};
 
 /// How a session is opened.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -155,7 +154,13 @@ impl Machine {
             conversation.session = Some(session.to_owned());
             conversation.is_new = true;
             conversation.cost = None;
-            fx.events.push(Happening::Session { conversation_id: id, session: session.to_owned() });
+            let session = Some(session.to_owned());
+            fx.events.push(Happening::Session { conversation_id: id, session });
+        }
+        let found = Found::in_answer(&answer);
+        // Many agents say it for new sessions alone.
+        if *opening == Opening::New || found != Found::default() {
+            self.offers(found, fx);
         }
         if self.is_cancelled(id) {
             return self.end_turn(id, TurnOutcome::Cancelled, None, Usage::default(), fx);
@@ -187,14 +192,74 @@ impl Machine {
         Some(SetSessionConfigOptionRequest::new(session, option, value))
     }
 
-    pub(super) fn model_chosen(&mut self, id: i64, is_chosen: bool, fx: &mut Effects) {
-        if is_chosen && let Some(conversation) = self.conversations.get_mut(&id) {
+    pub(super) fn model_chosen(&mut self, id: i64, answer: Result<&str, rpc::Failure>, fx: &mut Effects) {
+        if let (Ok(answer), Some(conversation)) = (answer, self.conversations.get_mut(&id)) {
             conversation.model.clone_from(&self.settings.model);
+            self.offers(Found::in_answer(&serde_json::from_str(answer).unwrap_or_default()), fx);
         }
         if self.is_cancelled(id) {
             return self.end_turn(id, TurnOutcome::Cancelled, None, Usage::default(), fx);
         }
         self.prompt(id, fx);
+    }
+
+    /// Whether a session can be closed and opened again.
+    pub fn may_rest(&self) -> bool {
+        self.capabilities.close && (self.capabilities.resume || self.capabilities.load)
+    }
+
+    /// The conversations whose sessions are open and have nothing to do.
+    pub fn idle(&self) -> impl Iterator<Item = i64> {
+        let idle = self.conversations.iter().filter(|(_, conversation)| {
+            conversation.session.is_some()
+                && conversation.turn.is_none()
+                && conversation.waiting.is_empty()
+                && conversation.writing.is_none()
+        });
+        idle.map(|(id, _)| *id)
+    }
+
+    /// Closes a session that has nothing to do, and forgets its conversation. The next turn opens it again.
+    pub fn rest(&mut self, id: i64) {
+        let session = self.conversations.remove(&id).and_then(|conversation| conversation.session);
+        if let Some(session) = session {
+            let name = format!("{}.close", self.own_name());
+            self.pending.insert(name.clone(), Pending::Rest { conversation_id: id });
+            self.say(rpc::request(&name, "session/close", &CloseSessionRequest::new(session)));
+        }
+    }
+
+    /// Opens a session that is known, once the agent has closed it: it may be resting.
+    pub(super) fn open_rested(&mut self, id: i64, reopening: Opening) {
+        let resting = |pending: &&mut Pending| matches!(pending, Pending::Rest { conversation_id } if *conversation_id == id);
+        match self.pending.values_mut().find(resting) {
+            Some(pending) => *pending = Pending::Close { conversation_id: id, reopening },
+            None => self.open_session(id, reopening),
+        }
+    }
+
+    /// Gives up a session that the agent can't use any more, so that nothing is said in it again. What is still asked about
+    /// it is not awaited.
+    pub(super) fn give_up_session(&mut self, id: i64, fx: &mut Effects) {
+        self.pending.retain(|_, pending| match pending {
+            Pending::Initialize | Pending::Rest { .. } | Pending::Drop => true,
+            Pending::Open { conversation_id, .. }
+            | Pending::Model { conversation_id }
+            | Pending::Close { conversation_id, .. }
+            | Pending::Prompt { conversation_id, .. } => *conversation_id != id,
+        });
+        let Some(conversation) = self.conversations.get_mut(&id) else { return };
+        let session = conversation.session.take();
+        (conversation.is_new, conversation.is_stale, conversation.is_replaying) = (false, false, false);
+        for turn in &mut conversation.waiting {
+            turn.session = None;
+        }
+        fx.events.push(Happening::Session { conversation_id: id, session: None });
+        if let Some(session) = session.filter(|_| self.capabilities.close) {
+            let name = format!("{}.close", self.own_name());
+            self.pending.insert(name.clone(), Pending::Drop);
+            self.say(rpc::request(&name, "session/close", &CloseSessionRequest::new(session)));
+        }
     }
 
     /// The assignments have changed: each session is opened again with its next turn.
@@ -227,44 +292,43 @@ pub(super) fn model_option(option: &SessionConfigOption) -> Option<(String, Stri
     Some((option.id.to_string(), select.current_value.to_string(), offered))
 }
 
-/// The line that opens a session, with the plan's MCP servers and Muster's own. It holds secrets: it is neither logged nor
-/// kept.
+/// The line that opens a session, with the plan's MCP servers and Muster's own. Those that are reached over HTTP, and those that
+/// have secrets, stand behind the gate.
 pub fn render_session(
     id: &str,
     opening: &Opening,
-    home: &Path,
+    (places, way, conversation_id): (&Places, &Way, i64),
     able: Capabilities,
     plan: &LaunchPlan,
-    own: (&Path, Vec<String>),
+    own: Vec<String>,
 ) -> String {
-    let mut servers = vec![McpServer::Stdio(McpServerStdio::new("muster", own.0).args(own.1))];
-    let others = plan.mcp_servers.iter().filter(|server| !server.name.trim().eq_ignore_ascii_case("muster"));
+    let home = &places.home;
+    let muster = McpServerStdio::new("muster", &places.shim.command).args(own);
+    let mut servers = vec![McpServer::Stdio(muster)];
+    let is_off =
+        |name: &str| plan.disabled_tool_groups.iter().any(|group| group.trim().eq_ignore_ascii_case(name));
+    let others = plan
+        .mcp_servers
+        .iter()
+        .filter(|server| !server.name.trim().eq_ignore_ascii_case("muster") && !is_off(server.name.trim()));
+    let headers = || vec![HttpHeader::new(muster_egress::CONVERSATION, conversation_id.to_string())];
     servers.extend(others.filter_map(|server| {
-        let headers = |headers: &[Variable]| {
-            headers
-                .iter()
-                .map(|header| HttpHeader::new(&header.name, header.value.expose()))
-                .collect::<Vec<_>>()
-        };
+        let url = way.mcp(&server.name);
         match &server.transport {
-            McpTransport::Stdio { command, args, environment } => {
-                let environment = environment.iter();
-                let environment =
-                    environment.map(|variable| EnvVariable::new(&variable.name, variable.value.expose()));
-                let command = crate::programs::absolute(command);
-                let stdio = McpServerStdio::new(&server.name, command).args(args.clone());
-                Some(McpServer::Stdio(stdio.env(environment.collect::<Vec<_>>())))
+            McpTransport::Stdio { command, args, environment } if environment.is_empty() => {
+                let command = places.program(command);
+                Some(McpServer::Stdio(McpServerStdio::new(&server.name, command).args(args.clone())))
             }
-            McpTransport::Http { url, headers: sent } if able.http => {
-                Some(McpServer::Http(McpServerHttp::new(&server.name, url).headers(headers(sent))))
+            McpTransport::Stdio { .. } | McpTransport::Http { .. } if able.http => {
+                Some(McpServer::Http(McpServerHttp::new(&server.name, url).headers(headers())))
             }
-            McpTransport::Sse { url, headers: sent } if able.sse => {
-                Some(McpServer::Sse(McpServerSse::new(&server.name, url).headers(headers(sent))))
+            McpTransport::Sse { .. } if able.sse => {
+                Some(McpServer::Sse(McpServerSse::new(&server.name, url).headers(headers())))
             }
-            McpTransport::Http { .. } | McpTransport::Sse { .. } => {
+            McpTransport::Stdio { .. } | McpTransport::Http { .. } | McpTransport::Sse { .. } => {
                 tracing::warn!(
                     server = server.name,
-                    "the agent can't reach this MCP server: it speaks stdio alone"
+                    "the agent can't reach this MCP server: it doesn't speak the server's transport"
                 );
                 None
             }

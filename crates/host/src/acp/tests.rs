@@ -9,6 +9,8 @@ use serde_json::json;
 
 use super::*;
 
+mod sessions;
+
 /// An agent as a script: lines in, happenings and lines out.
 struct Script {
     machine: Machine,
@@ -203,7 +205,8 @@ fn permission_is_chosen_once_and_never_for_ever() {
         assert_eq!((&answer["id"], &answer["result"]["outcome"]["optionId"]), (&json!(0), &chosen.into()));
         script.fx.events.clear();
         script.machine.took(100, &mut script.fx);
-        assert_eq!(script.fx.events, [Happening::Delivered { approval_id: 9 }], "when the agent has it");
+        let delivered = Happening::Delivered { approval_id: 9, without_text: false };
+        assert_eq!(script.fx.events, [delivered], "when the agent has it");
         assert_eq!(script.machine.decide("3.h1", &decision, Some(9)), Answered::NotWaiting);
     }
 }
@@ -308,7 +311,7 @@ fn a_session_is_resumed_without_its_replay_and_begun_anew_if_it_is_forgotten() {
         (&told["text"], &told["annotations"]["audience"]),
         (&json!("Be brief."), &json!(["assistant"]))
     );
-    let session = Happening::Session { conversation_id: 1, session: "s".to_owned() };
+    let session = Happening::Session { conversation_id: 1, session: Some("s".to_owned()) };
     assert!(script.fx.events.contains(&session));
 }
 

@@ -63,7 +63,7 @@ impl Machine {
             },
             None => {
                 let opening = resumed.and_then(|session| self.reopening(&session)).unwrap_or(Opening::New);
-                self.open_session(id, opening);
+                self.open_rested(id, opening);
             }
         }
     }
@@ -120,7 +120,8 @@ impl Machine {
         active.filter(|active| active.is_cancelled).map(|active| active.turn.turn_id)
     }
 
-    /// The agent doesn't end a turn that was cancelled. It is over all the same.
+    /// The agent doesn't end a turn that was cancelled. It is over all the same, and so is the session: it is of no use while
+    /// the agent is at it.
     pub fn give_up(&mut self, turn_id: i64, fx: &mut Effects) {
         let mut all = self.conversations.iter();
         let found = all.find_map(|(id, conversation)| {
@@ -129,8 +130,12 @@ impl Machine {
         });
         if let Some(id) = found {
             self.finish_messages(id, fx);
-            let error = "The agent did not confirm that it has stopped. It may still be at it.".to_owned();
-            self.end_turn(id, TurnOutcome::Cancelled, Some(error), Usage::default(), fx);
+            let used = Usage { cost_micro: self.cost_of_turn(id), ..Usage::default() };
+            self.give_up_session(id, fx);
+            let error = "The agent did not confirm that it has stopped, and may still be working on it. The \
+                         conversation goes on in a new session."
+                .to_owned();
+            self.end_turn(id, TurnOutcome::Cancelled, Some(error), used, fx);
         }
     }
 
@@ -192,7 +197,7 @@ impl Machine {
         mut used: Usage,
         fx: &mut Effects,
     ) {
-        used.cost_micro = self.cost_of_turn(id);
+        used.cost_micro = self.cost_of_turn(id).or(used.cost_micro);
         let Some(conversation) = self.conversations.get_mut(&id) else { return };
         conversation.tools.clear();
         let Some(active) = conversation.turn.take() else { return };
@@ -230,6 +235,11 @@ impl Machine {
     pub fn turn_of(&self, id: i64) -> Option<i64> {
         let active = self.conversations.get(&id)?.turn.as_ref()?;
         active.is_prompted.then_some(active.turn.turn_id)
+    }
+
+    /// The conversations whose turns run.
+    pub fn talking(&self) -> impl Iterator<Item = i64> {
+        self.conversations.keys().copied().filter(|id| self.turn_of(*id).is_some())
     }
 
     /// A message of a conversation, in the turn that it has.

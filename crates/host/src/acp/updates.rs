@@ -9,8 +9,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::{
-    Effects, LONGEST_TEXT, Machine, Piece, fit, floor_boundary, is_too_long, sessions::model_option, short,
-    usage,
+    Effects, LONGEST_TEXT, Machine, Piece, fit, floor_boundary, is_too_long, offers::Found,
+    sessions::model_option, short, usage,
 };
 
 /// How many tool calls of one turn are told apart.
@@ -87,7 +87,11 @@ impl Machine {
                     conversation.cost = update.cost.as_ref().and_then(usage::micro).or(conversation.cost);
                 }
             }
+            SessionUpdate::CurrentModeUpdate(update) => {
+                self.mode_changed(&update.current_mode_id.to_string(), fx);
+            }
             SessionUpdate::ConfigOptionUpdate(update) => {
+                self.offers(Found::in_options(&update.config_options), fx);
                 let current = update.config_options.iter().find_map(model_option);
                 if let (Some((_, current, _)), Some(conversation)) =
                     (current, self.conversations.get_mut(&id))
@@ -320,7 +324,7 @@ fn differs(tool: &Tool, fields: &ToolCallUpdateFields) -> bool {
     input.is_some_and(|input| !is_empty(&tool.input) && *input != tool.input)
 }
 
-fn is_empty(input: &Value) -> bool {
+pub(super) fn is_empty(input: &Value) -> bool {
     input.is_null() || input.as_object().is_some_and(serde_json::Map::is_empty)
 }
 

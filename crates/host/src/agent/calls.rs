@@ -1,9 +1,16 @@
-//! Calls of Muster's own MCP server.
+//! Calls of Muster's own MCP server, and the agent's gate.
 
-use muster_protocol::{event::Content, plan::Decision};
+use std::sync::Arc;
 
-use super::{Agent, Decided};
-use crate::{journal::Closed, mcp::Call};
+use muster_egress::Rules;
+use muster_protocol::{Happening, event::Content, plan::Decision};
+
+use super::{Agent, Decided, Why};
+use crate::{
+    gate::{self, Outlet},
+    journal::Closed,
+    mcp::Call,
+};
 
 impl Agent {
     pub(super) async fn call(&mut self, call: Call) -> Result<(), Closed> {
@@ -11,6 +18,19 @@ impl Agent {
         match call {
             Call::Ask { conversation_id, asked, decided } => {
                 if let Some(key) = self.record.machine.ask_own(conversation_id, asked, &mut self.effects) {
+                    self.waiting.retain(|_, waits| !waits.is_closed());
+                    self.waiting.insert(key, decided);
+                }
+            }
+            Call::Judge { conversation_id, asked, crossing, decided } => {
+                let running: Vec<i64> = self.record.machine.talking().collect();
+                let named = conversation_id.filter(|id| running.contains(id));
+                if let Some(conversation_id) = named.or(running.last().copied())
+                    && let Some(key) = self.record.machine.ask_own(conversation_id, asked, &mut self.effects)
+                {
+                    let open = self.record.machine.is_open();
+                    self.judged.retain(|key, _| open(key));
+                    self.judged.insert(key.clone(), crossing);
                     self.waiting.retain(|_, waits| !waits.is_closed());
                     self.waiting.insert(key, decided);
                 }
@@ -24,6 +44,49 @@ impl Agent {
         Ok(())
     }
 
+    /// Something has happened at the gate.
+    pub(super) fn reported(&mut self, generation: i64, mut happening: Happening) {
+        if let Happening::ModelCalled(call) = &mut happening {
+            let mut turns = self.record.machine.talking().filter_map(|id| self.record.machine.turn_of(id));
+            call.turn_id = turns.next().filter(|_| turns.next().is_none());
+        }
+        if generation == self.record.generation {
+            self.effects.events.push(happening);
+        } else {
+            self.refused.push((generation, happening));
+        }
+    }
+
+    /// Opens the gate of the launch, unless that is done already.
+    pub(super) fn open_gate(&mut self) {
+        if self.gate.is_some() {
+            return;
+        }
+        let outlet = Outlet {
+            agent_id: self.id,
+            generation: self.record.generation,
+            shared: Arc::clone(&self.shared),
+            calls: self.calls.0.clone(),
+            reports: self.reports.0.clone(),
+            granted: Arc::clone(&self.granted),
+        };
+        match gate::open(&self.dir(), outlet) {
+            Ok(gate) => self.gate = Some(gate),
+            Err(error) => tracing::error!(agent = self.id, %error, "the agent's gate can't be opened"),
+        }
+        match &self.plan {
+            Some(_) => self.set_rules(),
+            None => self.ask_plan(Why::Plan),
+        }
+    }
+
+    /// The plan is new, and with it the rules of the gate.
+    pub(super) fn set_rules(&self) {
+        if let (Some(gate), Some(plan)) = (&self.gate, &self.plan) {
+            gate.set_rules(Rules::of(plan));
+        }
+    }
+
     fn send_file(&mut self, conversation_id: i64, content: Content) {
         let key = self.record.machine.own_name();
         self.effects.events.push(self.record.machine.message(conversation_id, key, content));
@@ -32,7 +95,14 @@ impl Agent {
     /// Gives a decision to the call that waits for it, and says whether one does. It is reported afterwards: if the host
     /// is killed in between, the agent may read the answer twice, but it is never lost.
     pub(super) fn hand_over(&mut self, request: &str, (decision, by): (Decision, Option<String>)) -> bool {
+        let crossing = self.judged.remove(request);
+        let is_approved = matches!(decision, Decision::Approved { .. });
         let decided: Decided = (decision, by);
-        self.waiting.remove(request).is_some_and(|waits| waits.send(decided).is_ok())
+        let is_awaited = self.waiting.remove(request).is_some_and(|waits| waits.send(decided).is_ok());
+        if let Some(crossing) = crossing.filter(|_| is_approved && !is_awaited) {
+            // The agent is told with its next turn, and may try again.
+            gate::grant(&self.granted, crossing);
+        }
+        is_awaited
     }
 }

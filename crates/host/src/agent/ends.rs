@@ -1,5 +1,7 @@
 //! Stopping an agent, in steps that become harder; and what is reported when it has ended.
 
+use std::sync::Arc;
+
 use muster_protocol::{
     Happening,
     event::{EndReason, RefusedReason},
@@ -11,7 +13,10 @@ use muster_shim::{
 use tokio::time::Instant;
 
 use super::{Agent, Phase};
-use crate::{acp::short, journal::Closed};
+use crate::{acp::short, gate::Granted, journal::Closed};
+
+/// What is reported of an agent that ended without a host.
+const BY_OPERATOR: &str = "By its host's operator, with `muster host stop`.";
 
 /// How much of an agent's stderr people get to read, in characters.
 const STDERR: usize = 2000;
@@ -119,6 +124,9 @@ impl Agent {
 
     /// The agent has ended, and all its lines were read.
     pub(super) async fn exited(&mut self, ended: &Ended) -> Result<(), Closed> {
+        if self.was_stopped_by_operator() {
+            return self.stopped_by_operator().await;
+        }
         let reason = match ended.reason {
             _ if self.stopping.is_some() || !self.stops.is_empty() => EndReason::Stopped,
             Reason::Exited => EndReason::Exited,
@@ -133,6 +141,16 @@ impl Agent {
         self.ended(reason, ended.code, ended.signal, detail).await
     }
 
+    /// Whether `muster host stop` has ended it.
+    pub(super) fn was_stopped_by_operator(&self) -> bool {
+        self.shared.folder.stop_mark(self.id, self.record.generation).exists()
+    }
+
+    /// However it ended: that says nothing.
+    pub(super) async fn stopped_by_operator(&mut self) -> Result<(), Closed> {
+        self.ended(EndReason::Stopped, None, None, Some(BY_OPERATOR.to_owned())).await
+    }
+
     /// Reports the end, and lets go of everything.
     pub(super) async fn ended(
         &mut self,
@@ -141,14 +159,20 @@ impl Agent {
         signal: Option<i32>,
         detail: Option<String>,
     ) -> Result<(), Closed> {
-        let (reason, detail) = match self.record.verdict.take() {
-            Some((reason, why)) => (reason, Some(why)),
-            None => (reason, detail),
+        let (reason, code, signal, detail) = match self.record.verdict.take() {
+            // It was ended for this, so how it ended says nothing.
+            Some((reason, why)) => (reason, None, None, Some(why)),
+            None => (reason, code, signal, detail),
         };
         self.record.machine.finish_all(&mut self.effects);
+        self.gate = None;
+        while let Ok((generation, happening)) = self.reports.1.try_recv() {
+            self.reported(generation, happening);
+        }
         let detail = self.with_stderr(reason, detail);
         self.effects.events.push(Happening::Ended { reason, code, signal, detail });
         let read = self.record.machine.read;
+        let (agent_id, generation) = (self.id, self.record.generation);
         self.record.end();
         self.done.append(&mut self.stops);
         for (order, _) in std::mem::take(&mut self.held) {
@@ -156,15 +180,25 @@ impl Agent {
         }
         self.forget();
         self.commit().await?;
-        if let Some(mut shim) = self.shim.take() {
+        let mut leaving = self.shim.take();
+        if let Some(shim) = &leaving {
             if read > 0 {
                 shim.say(FromClient::Trim(read));
             }
             shim.say(FromClient::Bye);
-            // It closes the connection when it has gone, and goes by itself after an hour.
-            self.leaving.spawn(async move { while shim.next().await.is_some() {} });
         }
+        let shared = Arc::clone(&self.shared);
+        self.leaving.spawn(async move {
+            // It closes the connection when it has gone, and goes by itself after an hour.
+            while let Some(shim) = &mut leaving
+                && shim.next().await.is_some()
+            {}
+            shared.runtime.clean(&shared.folder, agent_id, generation).await;
+        });
         self.shared.note(self.id, None);
+        if self.waits_for_home() {
+            return Ok(());
+        }
         match self.next_launch.take() {
             Some(order) => self.launch(&order).await,
             None => Ok(()),
@@ -175,9 +209,12 @@ impl Agent {
     fn forget(&mut self) {
         self.planned.clear();
         self.give_up.clear();
+        self.idle.clear();
         self.plan = None;
         self.is_plan_asked = false;
         self.waiting.clear();
+        self.judged.clear();
+        self.granted = Granted::default();
         self.sockets.close();
         self.stopping = None;
         self.start_by = None;

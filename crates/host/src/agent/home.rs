@@ -2,51 +2,126 @@
 //! every step is taken from an open folder, and links are not followed.
 
 use std::{
+    collections::{BTreeMap, BTreeSet},
     fs::File,
     io::{self, Read, Write},
+    iter,
+    os::fd::AsRawFd,
     path::{Component, Path, PathBuf},
 };
 
 use muster_protocol::plan::Skill;
 use rustix::{
-    fs::{AtFlags, Mode, OFlags, ResolveFlags, mkdirat, open, openat, openat2, unlinkat},
+    fs::{AtFlags, Mode, OFlags, ResolveFlags, fchmod, mkdirat, open, openat, openat2, unlinkat},
     io::Errno,
 };
 
 /// The largest file that an agent may send, in bytes.
 pub const LARGEST_FILE: u64 = 512 * 1024;
 
+/// The modes of what the host gives an agent.
+const SHOWN_FOLDER: Mode = Mode::RWXU.union(Mode::RGRP).union(Mode::XGRP).union(Mode::ROTH).union(Mode::XOTH);
+const SHOWN_FILE: Mode = Mode::RUSR.union(Mode::WUSR).union(Mode::RGRP).union(Mode::ROTH);
+/// What an agent of another user reads, too; what is above is closed to everybody else.
+const SHOWN: Option<(Mode, Mode)> = Some((SHOWN_FOLDER, SHOWN_FILE));
+
 const FOLDER: OFlags = OFlags::DIRECTORY.union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 
 /// Writes the skills, and removes those that are gone. The folder `skills` is the host's.
 pub fn write_skills(home: &Path, skills: &[Skill]) -> io::Result<()> {
-    let path = home.join("skills");
-    match std::fs::symlink_metadata(&path) {
-        Ok(found) if found.is_dir() => std::fs::remove_dir_all(&path)?,
-        Ok(_) => std::fs::remove_file(&path)?,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-        Err(error) => return Err(error),
-    }
-    for skill in skills {
+    empty(&home.join("skills"))?;
+    for (skill, folder) in skills.iter().zip(folders_of(skills)) {
         let quoted = |text: &str| serde_json::Value::from(text).to_string();
         let mut text = format!("---\nname: {}\n", quoted(&skill.name));
         if let Some(description) = &skill.description {
             text.push_str(&format!("description: {}\n", quoted(description)));
         }
         text.push_str(&format!("---\n\n{}\n", skill.content));
-        write(home, &["skills", &file_name(&skill.name)], "SKILL.md", text.as_bytes())?;
+        write(home, &["skills", &folder], "SKILL.md", (text.as_bytes(), SHOWN))?;
     }
     Ok(())
 }
 
-/// Writes a file that people send, and answers where it is.
-pub fn write_inbox(home: &Path, turn_id: i64, name: &str, bytes: &[u8]) -> io::Result<PathBuf> {
-    let (turn, name) = (turn_id.to_string(), file_name(name));
-    write(home, &["inbox", &turn], &name, bytes)?;
-    Ok(home.join("inbox").join(turn).join(name))
+/// Removes what is in a folder, and whatever else has its name. The folder itself stays: a container may show it.
+fn empty(path: &Path) -> io::Result<()> {
+    let folder = match open(path, FOLDER, Mode::empty()) {
+        Ok(folder) => folder,
+        Err(Errno::NOENT) => return Ok(()),
+        Err(Errno::NOTDIR | Errno::LOOP) => return std::fs::remove_file(path),
+        Err(error) => return Err(error.into()),
+    };
+    // Through the open folder: the agent may put a link in its place meanwhile.
+    let within = PathBuf::from(format!("/proc/self/fd/{}", folder.as_raw_fd()));
+    for entry in std::fs::read_dir(&within)? {
+        let entry = entry?;
+        if entry.file_type()?.is_dir() {
+            std::fs::remove_dir_all(entry.path())?;
+        } else {
+            std::fs::remove_file(entry.path())?;
+        }
+    }
+    Ok(())
 }
 
-fn write(home: &Path, folders: &[&str], name: &str, bytes: &[u8]) -> io::Result<()> {
+/// Writes the files of a profile, and secrets that the agent may read: their paths in the home, and their texts. They are
+/// for their owner alone.
+pub fn write_files(home: &Path, files: &BTreeMap<String, String>) -> io::Result<()> {
+    for (path, text) in files {
+        let mut folders = inside(path)?;
+        let name = folders.pop().unwrap_or_default();
+        write(home, &folders, name, (text.as_bytes(), None))?;
+    }
+    Ok(())
+}
+
+/// Whether files can be handed to a shim that writes them.
+pub fn check_files(files: &BTreeMap<String, String>) -> io::Result<()> {
+    files.iter().try_for_each(|(path, text)| {
+        inside(path)?;
+        if path.contains(['=', '\0']) || text.contains('\0') {
+            let why = format!("{path:?} has a character that a file in a container can't have");
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
+        }
+        Ok(())
+    })
+}
+
+/// The parts of a path inside the home.
+fn inside(path: &str) -> io::Result<Vec<&str>> {
+    let parts: Vec<&str> = path.split('/').collect();
+    if parts.iter().any(|part| ["", ".", ".."].contains(part)) {
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, format!("{path:?} is not inside the home")));
+    }
+    Ok(parts)
+}
+
+/// A folder of its own for each skill, however alike their names are.
+fn folders_of(skills: &[Skill]) -> Vec<String> {
+    let mut taken = BTreeSet::new();
+    let folders = skills.iter().map(|skill| {
+        let name = file_name(&skill.name);
+        let start: String = name.chars().take(54).collect();
+        let numbered = (2..=skills.len()).map(|n| format!("{start}-{n}"));
+        let mut all = iter::once(name.clone()).chain(numbered);
+        all.find(|folder| taken.insert(folder.to_lowercase())).unwrap_or(name)
+    });
+    folders.collect()
+}
+
+/// Writes a file that people send, and answers where it is in the home.
+pub fn write_inbox(home: &Path, turn_id: i64, name: &str, bytes: &[u8]) -> io::Result<PathBuf> {
+    let (turn, name) = (turn_id.to_string(), file_name(name));
+    write(home, &["inbox", &turn], &name, (bytes, SHOWN))?;
+    Ok(Path::new("inbox").join(turn).join(name))
+}
+
+/// Writes a file, in folders that are made if they are missing: for its owner alone, or with these modes.
+fn write(
+    home: &Path,
+    folders: &[&str],
+    name: &str,
+    (bytes, modes): (&[u8], Option<(Mode, Mode)>),
+) -> io::Result<()> {
     let mut folder = open(home, FOLDER, Mode::empty())?;
     for name in folders {
         match mkdirat(&folder, *name, Mode::RWXU) {
@@ -54,6 +129,9 @@ fn write(home: &Path, folders: &[&str], name: &str, bytes: &[u8]) -> io::Result<
             Err(error) => return Err(error.into()),
         }
         folder = openat(&folder, *name, FOLDER, Mode::empty())?;
+        if let Some((of_folders, _)) = modes {
+            fchmod(&folder, of_folders)?;
+        }
     }
     match unlinkat(&folder, name, AtFlags::empty()) {
         Ok(()) | Err(Errno::NOENT) => {}
@@ -61,6 +139,9 @@ fn write(home: &Path, folders: &[&str], name: &str, bytes: &[u8]) -> io::Result<
     }
     let flags = OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY | OFlags::CLOEXEC;
     let file = openat(&folder, name, flags, Mode::RUSR | Mode::WUSR)?;
+    if let Some((_, of_file)) = modes {
+        fchmod(&file, of_file)?;
+    }
     File::from(file).write_all(bytes)
 }
 
@@ -114,7 +195,10 @@ pub fn file_name(name: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use std::{fs, os::unix::fs::symlink};
+    use std::{
+        fs,
+        os::unix::fs::{PermissionsExt, symlink},
+    };
 
     use super::*;
 
@@ -136,6 +220,39 @@ mod tests {
             .map(|entry| entry.unwrap().file_name())
             .collect();
         assert_eq!(left, ["three"]);
+    }
+
+    #[test]
+    fn names_that_are_alike_get_folders_of_their_own() {
+        let long = "x".repeat(70);
+        let names = ["a/b", "a:b", "A_B", &format!("{long}1"), &format!("{long}2"), "a_b-2"];
+        let skills: Vec<Skill> = names.into_iter().map(skill).collect();
+        let home = tempfile::tempdir().unwrap();
+        write_skills(home.path(), &skills).unwrap();
+        let folders = folders_of(&skills);
+        assert_eq!(folders[..3], ["a_b", "a_b-2", "A_B-3"]);
+        for (skill, folder) in skills.iter().zip(&folders) {
+            let text = fs::read_to_string(home.path().join("skills").join(folder).join("SKILL.md")).unwrap();
+            assert!(text.contains(&format!("name: {:?}", skill.name)), "{folder}: {text}");
+        }
+    }
+
+    #[test]
+    fn the_files_of_a_profile_are_inside_the_home() {
+        let (home, outside) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let one = |path: &str| write_files(home.path(), &[(path.to_owned(), "new".to_owned())].into());
+        fs::create_dir_all(home.path().join(".config")).unwrap();
+        symlink(outside.path().join("kept"), home.path().join(".config/file")).unwrap();
+        one(".config/file").unwrap();
+        assert_eq!(fs::read_to_string(home.path().join(".config/file")).unwrap(), "new");
+        let mode = fs::metadata(home.path().join(".config/file")).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600, "it is for its owner alone");
+        symlink(outside.path(), home.path().join("link")).unwrap();
+        for path in ["../x", "/x", "link/x", "a//b", "a/../../x", ""] {
+            assert!(one(path).is_err(), "{path}");
+            assert!(check_files(&[(path.to_owned(), String::new())].into()).is_err() || path == "link/x");
+        }
+        assert_eq!(fs::read_dir(outside.path()).unwrap().count(), 0);
     }
 
     #[test]

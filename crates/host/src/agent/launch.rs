@@ -1,11 +1,11 @@
-//! Starts an agent: its folder, its environment, its limits, its shim.
+//! Starts an agent: its folder, its environment, its limits, its shim. Containers are made in `runtime/`.
 
 use std::{
     collections::BTreeMap,
     ffi::OsString,
     fs::{self, File},
     io,
-    path::Path,
+    path::{Path, PathBuf},
     process::Stdio,
     time::Duration,
 };
@@ -20,8 +20,11 @@ use muster_shim::{
 use super::home;
 use crate::{
     folder::create_private,
-    programs::{Program, ProgramError, SYSTEM_PATH},
+    profile::{self, ProfileError, Wiring},
+    programs::{Program, ProgramError, SYSTEM_PATH, absolute},
+    runtime::{Engine, EngineError, Prepared, Runtime, show},
     shared::Shared,
+    way::Way,
 };
 
 /// How long a shim may take to start.
@@ -54,6 +57,9 @@ pub enum LaunchError {
     /// Its program is unknown.
     #[error(transparent)]
     Program(#[from] ProgramError),
+    /// Its profile doesn't fit what it is launched with.
+    #[error(transparent)]
+    Profile(#[from] ProfileError),
     /// A file or the shim's program fails.
     #[error("{what}: {source}")]
     Io {
@@ -65,6 +71,9 @@ pub enum LaunchError {
     /// The shim says why.
     #[error("{0}")]
     Shim(String),
+    /// The engine says why.
+    #[error(transparent)]
+    Engine(#[from] EngineError),
 }
 
 impl LaunchError {
@@ -72,30 +81,138 @@ impl LaunchError {
     pub fn reason(&self) -> EndReason {
         match self {
             Self::Program(_) => EndReason::ImageNotFound,
+            Self::Engine(error) => error.reason(),
             Self::Io { source, .. } if source.kind() == io::ErrorKind::StorageFull => EndReason::DiskFull,
-            Self::Io { .. } | Self::Shim(_) => EndReason::SpawnFailed,
+            Self::Profile(_) | Self::Io { .. } | Self::Shim(_) => EndReason::SpawnFailed,
         }
     }
 }
 
-/// Makes the folders, writes the skills, and starts the shim with the agent. The launch's folder has no live shim.
-pub async fn launch(shared: &Shared, id: i64, generation: i64, plan: &LaunchPlan) -> Result<(), LaunchError> {
-    let program = shared.programs.of_image(&plan.image)?;
-    let (dir, home_dir) = (shared.folder.launch(id, generation), shared.folder.home(id));
-    let make = |path: &Path| {
-        create_private(path).map_err(|error| at("The agent's folder can't be made", io::Error::other(error)))
+/// Makes the folders, writes the skills and the agent's files, and starts the shim with the agent. The launch's folder has no
+/// live shim, except one in a container that waits for what only a host can give it. Answers which image was used, if there
+/// is one.
+pub async fn launch(
+    shared: &Shared,
+    id: i64,
+    generation: i64,
+    plan: &LaunchPlan,
+) -> Result<Option<String>, LaunchError> {
+    match &shared.runtime {
+        Runtime::Process => process(shared, id, generation, plan).await.map(|()| None),
+        Runtime::Engine(engine) => contained(shared, engine, (id, generation), plan).await.map(Some),
+    }
+}
+
+async fn process(shared: &Shared, id: i64, generation: i64, plan: &LaunchPlan) -> Result<(), LaunchError> {
+    let mut program = shared.programs.of_image(&plan.image)?;
+    let home = shared.folder.home(id);
+    make(&home)?;
+    let lock = lock(&shared.folder.shim_lock(id, generation));
+    let lock = lock.map_err(|source| at("Another shim of this launch is still there", source))?;
+    let dir = prepare(shared, id, generation, &home, plan)?;
+    let way = way(&dir, !shared.options.sandbox || plan.network.privileged)?;
+    let wiring = wiring(shared, &program, &home, (plan, &way))?;
+    if let Some(wiring) = &wiring {
+        profile::complete(&mut program, wiring, absolute);
+    }
+    home::write_files(&home, &files(plan, wiring.as_ref())).map_err(|source| at(NOT_WRITTEN, source))?;
+    let environment = environment(&program, wiring.as_ref(), &home, (plan, &way));
+    start(shared, &program, (&dir, &home, lock), generation, (plan, &way, environment)).await
+}
+
+async fn contained(
+    shared: &Shared,
+    engine: &Engine,
+    (id, generation): (i64, i64),
+    plan: &LaunchPlan,
+) -> Result<String, LaunchError> {
+    let mut program = shared.programs.instead_of(&plan.image)?.unwrap_or_default();
+    let given = shared.runtime.given(&shared.folder, id);
+    let dir = shared.folder.launch(id, generation);
+    let way = if shared.folder.has_shim(id, generation) || engine.has(id, generation).await {
+        Way::of(&dir)
+    } else {
+        prepare(shared, id, generation, &given, plan)?;
+        let shown = [given.join("skills"), given.join("inbox"), dir.join("mcp")];
+        shown.iter().try_for_each(|path| show(path)).map_err(|source| at(NOT_MADE, source))?;
+        way(&dir, plan.network.privileged && engine.shares_network())?
     };
-    make(&home_dir)?;
-    let lock = lock(&shared.folder.shim_lock(id, generation))
-        .map_err(|source| at("Another shim of this launch is still there", source))?;
+    let places = shared.places(id, generation);
+    let wiring = wiring(shared, &program, &places.home, (plan, &way))?;
+    if let Some(wiring) = &wiring {
+        profile::complete(&mut program, wiring, |command| places.program(command));
+    }
+    let files = files(plan, wiring.as_ref());
+    home::check_files(&files).map_err(|source| at(NOT_WRITTEN, source))?;
+    let limit = plan.limits.start_seconds.and_then(|seconds| u64::try_from(seconds).ok());
+    let prepared = Prepared {
+        agent_id: id,
+        generation,
+        dir,
+        given,
+        environment: given_environment(&program, wiring.as_ref(), &places.home, (plan, &way)),
+        program: Some(program).filter(|program| !program.command.as_os_str().is_empty()),
+        gate: way.gate_in(&places.sockets),
+        files,
+        plan,
+        bounds: (shared.options.spool_bytes, shared.options.line_bytes),
+        patience: limit.map_or(shared.options.start, Duration::from_secs),
+    };
+    let started = engine.start(&prepared).await;
+    if started.is_err() {
+        shared.runtime.clean(&shared.folder, id, generation).await;
+    }
+    Ok(started?)
+}
+
+const NOT_MADE: &str = "The agent's folder can't be made";
+const NOT_WRITTEN: &str = "The agent's files can't be written";
+
+fn make(path: &Path) -> Result<(), LaunchError> {
+    create_private(path).map_err(|error| at(NOT_MADE, io::Error::other(error)))
+}
+
+/// Makes the launch's folder, and writes the skills. Nothing of the agent runs.
+fn prepare(
+    shared: &Shared,
+    id: i64,
+    generation: i64,
+    given: &Path,
+    plan: &LaunchPlan,
+) -> Result<PathBuf, LaunchError> {
+    let dir = shared.folder.launch(id, generation);
+    make(given)?;
     clear(&shared.folder.agent(id), generation)
         .map_err(|source| at("The agent's folder can't be cleared", source))?;
     make(&dir)?;
     // The shim makes the folder again if it is gone; sockets of MCP have one of their own, which a sandbox can show.
     make(&dir.join("mcp"))?;
-    home::write_skills(&home_dir, &plan.skills)
-        .map_err(|source| at("The skills can't be written", source))?;
-    start(shared, &program, (&dir, &home_dir, lock), generation, plan).await
+    home::write_skills(given, &plan.skills).map_err(|source| at("The skills can't be written", source))?;
+    Ok(dir)
+}
+
+/// The way to the gate, for a launch that begins.
+fn way(dir: &Path, shares_network: bool) -> Result<Way, LaunchError> {
+    let way = if shares_network { Way::on_free_port(dir) } else { Ok(Way::of(dir)) };
+    way.map_err(|source| at("There is no port for the agent's gate", source))
+}
+
+/// How the profile, if there is one, wires the program. `home` is as the agent sees it.
+fn wiring(
+    shared: &Shared,
+    program: &Program,
+    home: &Path,
+    (plan, way): (&LaunchPlan, &Way),
+) -> Result<Option<Wiring>, LaunchError> {
+    let profile = shared.programs.profile_of(program, &plan.image, plan.profile.as_ref())?;
+    Ok(profile.map(|profile| profile::render(profile, &profile::places(plan, home, way))).transpose()?)
+}
+
+/// The files in the agent's home: the profile's, and secrets that it may read.
+fn files(plan: &LaunchPlan, wiring: Option<&Wiring>) -> BTreeMap<String, String> {
+    let mut all = wiring.map(|wiring| wiring.files.clone()).unwrap_or_default();
+    all.extend(plan.files.iter().map(|file| (file.path.clone(), file.content.expose().to_owned())));
+    all
 }
 
 /// What the shim holds for as long as it lives.
@@ -110,7 +227,7 @@ async fn start(
     program: &Program,
     (dir, home, lock): (&Path, &Path, File),
     generation: i64,
-    plan: &LaunchPlan,
+    (plan, way, environment): (&LaunchPlan, &Way, BTreeMap<OsString, OsString>),
 ) -> Result<(), LaunchError> {
     let options = &shared.options;
     let mut launch = Launch::new(dir, generation.unsigned_abs(), program.command.clone());
@@ -125,11 +242,13 @@ async fn start(
         readable.extend(program.readable.iter().cloned());
         readable
             .extend([&program.command, &shim.command].into_iter().filter(|path| path.is_absolute()).cloned());
-        launch.step.sandbox = Some(Sandbox { writable: vec![home.to_owned()], readable });
+        let no_network = !plan.network.privileged;
+        launch.step.sandbox = Some(Sandbox { writable: vec![home.to_owned()], readable, no_network });
     }
+    launch.step.gate = Some(way.gate());
     let mut command = tokio::process::Command::new(&shim.command);
     command.args(&shim.args).arg("run").args(launch.to_args());
-    command.env_clear().envs(environment(program, home, plan)).current_dir("/");
+    command.env_clear().envs(environment).current_dir("/");
     command.stdin(lock).stdout(Stdio::null()).stderr(Stdio::piped()).kill_on_drop(true);
     let output = tokio::time::timeout(PATIENCE, command.output());
     let output = output.await.map_err(|_| LaunchError::Shim("The shim did not start in time.".to_owned()))?;
@@ -141,24 +260,35 @@ async fn start(
     Err(LaunchError::Shim(crate::acp::short(says.trim(), 2000)))
 }
 
-/// The agent's environment: clean, and then what the operator, the plan and the host give it.
-fn environment(program: &Program, home: &Path, plan: &LaunchPlan) -> BTreeMap<OsString, OsString> {
+/// The environment of an agent on this machine: clean, and then what the profile, the operator, the plan and the host give it.
+fn environment(
+    program: &Program,
+    wiring: Option<&Wiring>,
+    home: &Path,
+    (plan, way): (&LaunchPlan, &Way),
+) -> BTreeMap<OsString, OsString> {
+    let mut all = passed(&program.pass);
+    all.extend(given_environment(program, wiring, home, (plan, way)));
+    all.insert("PATH".into(), std::env::var_os("PATH").unwrap_or_else(|| SYSTEM_PATH.into()));
+    all
+}
+
+/// What an agent is given, wherever it runs. A container has its image's environment besides.
+fn given_environment(
+    program: &Program,
+    wiring: Option<&Wiring>,
+    home: &Path,
+    (plan, way): (&LaunchPlan, &Way),
+) -> BTreeMap<OsString, OsString> {
     let mut all: BTreeMap<OsString, OsString> = BTreeMap::new();
-    let passed = PASSED.iter().copied().chain(program.pass.iter().map(String::as_str));
-    for name in passed {
-        all.extend(std::env::var_os(name).map(|value| (name.into(), value)));
+    match wiring {
+        Some(wiring) => {
+            let wired = wiring.environment.iter().filter(|(name, _)| may_be_set(name));
+            all.extend(wired.map(|(name, value)| (name.into(), value.into())));
+        }
+        None => all.extend(plan.model.iter().map(|model| ("MUSTER_AGENT_MODEL".into(), model.into()))),
     }
     all.extend(program.set.iter().map(|(name, value)| (name.into(), value.into())));
-    if let Some(model) = &plan.model {
-        all.insert("MUSTER_AGENT_MODEL".into(), model.into());
-    }
-    if let Some(access) = &plan.model_access {
-        all.insert("MUSTER_AGENT_PROVIDER".into(), access.provider.clone().into());
-        let prefix: String =
-            access.provider.to_uppercase().chars().filter(char::is_ascii_alphanumeric).collect();
-        all.insert(format!("{prefix}_API_KEY").into(), access.key.expose().into());
-        all.extend(access.base_url.as_ref().map(|url| (format!("{prefix}_BASE_URL").into(), url.into())));
-    }
     for variable in &plan.environment {
         if may_be_set(&variable.name) {
             all.insert(variable.name.clone().into(), variable.value.expose().into());
@@ -166,12 +296,20 @@ fn environment(program: &Program, home: &Path, plan: &LaunchPlan) -> BTreeMap<Os
             tracing::warn!(name = variable.name, "a credential may not set this variable");
         }
     }
-    all.insert("PATH".into(), std::env::var_os("PATH").unwrap_or_else(|| SYSTEM_PATH.into()));
+    // After the credentials: nothing leads around the gate.
+    all.extend(way.environment(plan).into_iter().map(|(name, value)| (name.into(), value.into())));
     all.insert("HOME".into(), home.into());
     all
 }
 
-fn may_be_set(name: &str) -> bool {
+/// Variables of the host's own environment: those that every program gets, and these.
+pub fn passed(more: &[String]) -> BTreeMap<OsString, OsString> {
+    let names = PASSED.iter().copied().chain(more.iter().map(String::as_str));
+    names.filter_map(|name| Some((name.into(), std::env::var_os(name)?))).collect()
+}
+
+/// Whether a credential may set this variable.
+pub fn may_be_set(name: &str) -> bool {
     let is_name = name.chars().all(|char| char.is_ascii_alphanumeric() || char == '_')
         && name.chars().next().is_some_and(|first| !first.is_ascii_digit());
     is_name && !RESERVED.contains(&name) && !name.starts_with("LD_") && !name.starts_with("DYLD_")
@@ -218,6 +356,7 @@ mod tests {
         let plan = LaunchPlan {
             model: Some("large".to_owned()),
             model_access: Some(ModelAccess {
+                credential_id: None,
                 provider: "anthropic".to_owned(),
                 base_url: Some("http://localhost".to_owned()),
                 key: "k".to_owned().into(),
@@ -227,20 +366,29 @@ mod tests {
         };
         let set = [("MODE".to_owned(), "on".to_owned())].into();
         let program = Program { set, ..Program::default() };
-        let environment = environment(&program, Path::new("/home"), &plan);
+        let way = Way { socket: "/s".into(), port: 81 };
+        let environment = environment(&program, None, Path::new("/home"), (&plan, &way));
         let names: Vec<&str> = environment.keys().filter_map(|name| name.to_str()).collect();
         let expected = [
             "ANTHROPIC_API_KEY",
             "ANTHROPIC_BASE_URL",
             "HOME",
+            "HTTPS_PROXY",
+            "HTTP_PROXY",
             "MODE",
             "MUSTER_AGENT_MODEL",
             "MUSTER_AGENT_PROVIDER",
+            "NODE_USE_ENV_PROXY",
+            "NO_PROXY",
             "PATH",
             "TOKEN",
+            "http_proxy",
+            "https_proxy",
+            "no_proxy",
         ];
         let names: Vec<&str> = names.into_iter().filter(|name| !PASSED.contains(name)).collect();
         assert_eq!(names, expected);
+        assert_eq!(environment["ANTHROPIC_API_KEY".as_ref() as &std::ffi::OsStr], crate::way::PLACEHOLDER);
         assert_eq!(environment["HOME".as_ref() as &std::ffi::OsStr], "/home");
     }
 }

@@ -1,6 +1,6 @@
 //! What the shim says: lines of the agent, and what became of those for it. And how a shim that runs is found again.
 
-use muster_protocol::{Happening, event::EndReason};
+use muster_protocol::Happening;
 use muster_shim::{
     record::{Exit, Record as ShimRecord},
     spool,
@@ -15,6 +15,8 @@ use super::{
 use crate::{
     acp::{Text, render_session},
     journal::{Closed, Journal},
+    runtime::{Files, Found, Lost, Runtime},
+    way::Way,
 };
 
 /// How many lines are handled in one step, so that no agent keeps the others waiting.
@@ -62,7 +64,7 @@ impl Agent {
         };
         for frame in frames {
             match frame {
-                Frame::Out { seq, line, .. } => self.line(seq, &line),
+                Frame::Out { seq, line, .. } => self.line(seq, &line).await,
                 Frame::Took(seq) => {
                     self.record.machine.took(seq, &mut self.effects);
                     if std::mem::take(&mut self.is_blocked) {
@@ -80,7 +82,7 @@ impl Agent {
         self.turns_ended().await
     }
 
-    fn line(&mut self, seq: u64, line: &[u8]) {
+    async fn line(&mut self, seq: u64, line: &[u8]) {
         self.record.machine.line(seq, line, &mut self.effects);
         self.uncommitted += 1;
         self.settle_at = Some(Instant::now() + SILENCE);
@@ -88,10 +90,9 @@ impl Agent {
             Some(Ok(program)) if self.record.phase == Phase::Starting => {
                 self.record.phase = Phase::Running;
                 self.start_by = None;
-                let container_id = match &self.shim {
-                    Some(shim) => format!("process:{}", shim.greeting.pid),
-                    None => "process".to_owned(),
-                };
+                let pid = self.shim.as_ref().map(|shim| shim.greeting.pid);
+                let (id, generation) = (self.id, self.record.generation);
+                let container_id = self.shared.runtime.name_of(id, generation, pid).await;
                 let model = self.record.machine.settings.model.clone();
                 self.effects.events.push(Happening::Started { container_id, program, model });
                 self.release_turns();
@@ -126,14 +127,17 @@ impl Agent {
                         needs_plan = true;
                         break;
                     };
-                    let socket = self.shared.folder.launch(self.id, self.record.generation).join("mcp");
-                    let socket = socket.join(conversation_id.to_string());
-                    let home = &machine.settings.home;
-                    self.sockets.serve(&self.shared, *conversation_id, &socket, home, &self.calls.0);
-                    let shim = self.shared.programs.shim();
-                    let mut args = shim.args.clone();
-                    args.extend(["mcp".to_owned(), socket.display().to_string()]);
-                    render_session(id, opening, home, machine.capabilities, plan, (&shim.command, args))
+                    let (agent_id, generation) = (self.id, self.record.generation);
+                    let places = self.shared.places(agent_id, generation);
+                    let name = conversation_id.to_string();
+                    let socket = self.shared.folder.sockets(agent_id, generation).join(&name);
+                    let files = Files { agent_id, generation, home: places.home.clone() };
+                    self.sockets.serve(&self.shared, *conversation_id, &socket, files, &self.calls.0);
+                    let mut args = places.shim.args.clone();
+                    args.extend(["mcp".to_owned(), places.sockets.join(name).display().to_string()]);
+                    let way = Way::of(&self.dir());
+                    let able = machine.capabilities;
+                    render_session(id, opening, (&places, &way, *conversation_id), able, plan, args)
                 }
             };
             shim.line(line.seq, text);
@@ -154,36 +158,38 @@ impl Agent {
                 Err(error) => tracing::debug!(agent = self.id, %error, "the shim can't be reached"),
             }
             if let Ok(exit) = Exit::read(&dir) {
-                self.left_behind(&dir);
+                self.left_behind(&dir).await;
                 return self.exited(&exit.ended).await;
             }
-            let record = ShimRecord::read(&dir).ok();
-            let is_alive = record.as_ref().is_some_and(ShimRecord::is_alive);
-            // A shim that is starting has no record yet.
-            let may_come = is_alive
-                || (record.is_none() && self.shared.folder.has_shim(self.id, self.record.generation));
-            if may_come && Instant::now() < until {
+            let generation = self.record.generation;
+            let has_record = ShimRecord::read(&dir).is_ok();
+            let may_wait = self.record.phase == Phase::Launching && !has_record;
+            let found = self.shared.runtime.find(&self.shared.folder, self.id, generation).await;
+            // In a container a shim waits for what only a launch gives it.
+            let is_waiting = may_wait && matches!(self.shared.runtime, Runtime::Engine(_));
+            if found == Found::Alive && !is_waiting && Instant::now() < until {
                 sleep(Duration::from_millis(100)).await;
                 continue;
             }
-            if self.record.phase == Phase::Launching && record.is_none() {
+            if may_wait {
                 self.ask_plan(Why::Launch);
                 return Ok(());
             }
-            self.left_behind(&dir);
-            if let Some(record) = record {
-                record.sweep();
+            self.left_behind(&dir).await;
+            self.shared.runtime.clean(&self.shared.folder, self.id, generation).await;
+            if self.was_stopped_by_operator() {
+                return self.stopped_by_operator().await;
             }
-            let detail = "Its shim is gone, and with it the record of how it ended.".to_owned();
-            return self.ended(EndReason::ShimLost, None, None, Some(detail)).await;
+            let lost = if let Found::Gone(lost) = found { lost } else { Lost::Unknown };
+            return self.ended(lost.reason(), None, None, lost.detail().map(str::to_owned)).await;
         }
     }
 
     /// Reads what a dead shim left of the agent's lines.
-    fn left_behind(&mut self, dir: &std::path::Path) {
+    async fn left_behind(&mut self, dir: &std::path::Path) {
         let Ok(lines) = spool::read(dir, self.record.machine.read + 1) else { return };
         for (seq, line) in lines.map_while(Result::ok) {
-            self.line(seq, &line);
+            self.line(seq, &line).await;
         }
     }
 
@@ -192,10 +198,11 @@ impl Agent {
         self.is_blocked = false;
         self.record.machine.took(shim.greeting.taken, &mut self.effects);
         self.shim = Some(shim);
+        self.open_gate();
         match self.record.phase {
             Phase::Launching => {
                 self.record.phase = Phase::Starting;
-                self.record.machine.settings.home = self.shared.folder.home(self.id);
+                self.record.machine.settings.home = self.shared.places(self.id, self.record.generation).home;
                 self.record.machine.greet();
                 self.await_start();
             }

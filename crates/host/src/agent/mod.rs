@@ -6,6 +6,7 @@
 //! - `orders.rs`: commands.
 //! - `lines.rs`: what the shim says.
 //! - `ends.rs`: stopping, and how an agent ended.
+//! - `keeping.rs`: backups of its home.
 //! - `launch.rs`: folders, environment, the shim's program. `home.rs`: files in the agent's home.
 //! - `shim.rs`: the shim's socket. `deltas.rs`: text for whoever watches.
 
@@ -13,6 +14,7 @@ mod calls;
 mod deltas;
 mod ends;
 pub mod home;
+mod keeping;
 mod launch;
 mod lines;
 mod orders;
@@ -26,10 +28,11 @@ use std::{
 };
 
 use futures::{StreamExt, future::BoxFuture, stream::FuturesUnordered};
+use muster_egress::Gate;
 use muster_protocol::{
     Happening,
     command::Order,
-    plan::{Decision, Given, LaunchPlan, Wanted},
+    plan::{Crossing, Decision, Given, LaunchPlan, Wanted},
 };
 use tokio::{
     sync::{mpsc, oneshot},
@@ -37,11 +40,16 @@ use tokio::{
     time::{Instant, sleep_until},
 };
 
-pub use self::record::{Phase, Record};
-use self::{deltas::Deltas, ends::Stopping, lines::Batch, shim::Connection};
+use self::{deltas::Deltas, ends::Stopping, keeping::Kept, lines::Batch};
+pub use self::{
+    launch::{may_be_set, passed},
+    record::{Phase, Record},
+    shim::Connection,
+};
 use crate::{
     acp::Effects,
     clock,
+    gate::Granted,
     journal::{Change, Closed, Draft},
     mcp::{Call, McpSockets},
     shared::{Ask, Shared},
@@ -49,6 +57,9 @@ use crate::{
 
 /// How many times the grace an agent may take to end a turn that was cancelled.
 const PATIENCE_WITH_TURNS: u32 = 10;
+
+/// How many sessions of an agent may have nothing to do at the same time. Each has a process of Muster's MCP server.
+const MOST_IDLE: usize = 16;
 
 /// Something for an agent's task.
 #[derive(Debug)]
@@ -63,6 +74,9 @@ pub enum Message {
 
 /// A decision, and who made it.
 pub type Decided = (Decision, Option<String>);
+
+/// What has happened, and in which launch.
+type Report = (i64, Happening);
 
 /// Why the control plane was asked.
 #[derive(Debug)]
@@ -83,7 +97,7 @@ pub struct Agent {
     inbox: mpsc::UnboundedReceiver<Message>,
     /// Turns that wait until the agent runs and isn't paused.
     held: VecDeque<(Order, i64)>,
-    /// A launch that waits until the one before has ended.
+    /// A launch that waits until the one before has ended, or its home is restored.
     next_launch: Option<Order>,
     /// Commands that are carried out when the agent has ended.
     stops: Vec<i64>,
@@ -92,6 +106,11 @@ pub struct Agent {
     plan: Option<LaunchPlan>,
     is_plan_asked: bool,
     asked: FuturesUnordered<BoxFuture<'static, (i64, Why, Option<Given>)>>,
+    /// Commands about backups that wait.
+    to_keep: VecDeque<Order>,
+    /// The one that is carried out.
+    keeping: FuturesUnordered<BoxFuture<'static, Kept>>,
+    is_restoring: bool,
     shim: Option<Connection>,
     /// The last line that was given to the shim on this connection.
     sent: u64,
@@ -99,6 +118,12 @@ pub struct Agent {
     calls: (mpsc::Sender<Call>, mpsc::Receiver<Call>),
     waiting: BTreeMap<String, oneshot::Sender<Decided>>,
     sockets: McpSockets,
+    gate: Option<Gate>,
+    /// What has happened at gates, and in which launch.
+    reports: (mpsc::UnboundedSender<Report>, mpsc::UnboundedReceiver<Report>),
+    /// Crossings that people decide about, by the request's key.
+    judged: BTreeMap<String, Crossing>,
+    granted: Granted,
     deltas: Deltas,
     stopping: Option<Stopping>,
     leaving: JoinSet<()>,
@@ -106,9 +131,11 @@ pub struct Agent {
     settle_at: Option<Instant>,
     /// Until when the agent may end turns that were cancelled.
     give_up: BTreeMap<i64, Instant>,
+    /// Since when the sessions of these conversations have had nothing to do.
+    idle: BTreeMap<i64, Instant>,
     effects: Effects,
     /// Events about other launches.
-    refused: Vec<(i64, Happening)>,
+    refused: Vec<Report>,
     done: Vec<i64>,
     /// Lines that were read since the last commit.
     uncommitted: usize,
@@ -117,7 +144,9 @@ pub struct Agent {
 enum Arrived {
     Message(Option<Message>),
     Told(i64, Why, Option<Given>),
+    Kept(Kept),
     Call(Call),
+    Report(i64, Happening),
     Lines(Batch),
     Time,
 }
@@ -138,18 +167,26 @@ impl Agent {
             plan: None,
             is_plan_asked: false,
             asked: FuturesUnordered::new(),
+            to_keep: VecDeque::new(),
+            keeping: FuturesUnordered::new(),
+            is_restoring: false,
             shim: None,
             sent: 0,
             is_blocked: false,
             calls: mpsc::channel(16),
             waiting: BTreeMap::new(),
             sockets: McpSockets::default(),
+            gate: None,
+            reports: mpsc::unbounded_channel(),
+            judged: BTreeMap::new(),
+            granted: Granted::default(),
             deltas,
             stopping: None,
             leaving: JoinSet::new(),
             start_by: None,
             settle_at: None,
             give_up: BTreeMap::new(),
+            idle: BTreeMap::new(),
             effects: Effects::default(),
             refused: Vec::new(),
             done: Vec::new(),
@@ -160,7 +197,7 @@ impl Agent {
     /// Runs until the journal closes or nobody can send commands any more.
     pub async fn run(mut self) {
         let id = self.id;
-        if let Err(Closed) = self.work().await {
+        if let Err(Closed) = Box::pin(self.work()).await {
             tracing::debug!(agent = id, "the journal is closed");
         }
     }
@@ -175,7 +212,9 @@ impl Agent {
             let arrived = tokio::select! {
                 message = self.inbox.recv() => Arrived::Message(message),
                 Some((generation, why, given)) = self.asked.next() => Arrived::Told(generation, why, given),
+                Some(kept) = self.keeping.next() => Arrived::Kept(kept),
                 Some(call) = self.calls.1.recv() => Arrived::Call(call),
+                Some((generation, happening)) = self.reports.1.recv() => Arrived::Report(generation, happening),
                 batch = lines::batch(&mut self.shim, &self.shared.journal) => Arrived::Lines(batch?),
                 () = sleep_until(next.unwrap_or_else(Instant::now)), if next.is_some() => Arrived::Time,
             };
@@ -188,11 +227,16 @@ impl Agent {
                     }
                 }
                 Arrived::Message(Some(Message::Wanted(generation))) => self.wanted(generation),
-                Arrived::Told(generation, why, given) => self.told(generation, why, given).await?,
+                Arrived::Told(generation, why, given) => {
+                    Box::pin(self.told(generation, why, given)).await?;
+                }
+                Arrived::Kept(kept) => Box::pin(self.kept(kept)).await?,
                 Arrived::Call(call) => self.call(call).await?,
+                Arrived::Report(generation, happening) => self.reported(generation, happening),
                 Arrived::Lines(batch) => self.lines(batch).await?,
                 Arrived::Time => self.time().await?,
             }
+            self.note_idle();
             self.flush().await?;
         }
     }
@@ -257,6 +301,27 @@ impl Agent {
         }
     }
 
+    /// Notes which sessions have nothing to do.
+    fn note_idle(&mut self) {
+        let is_up = self.record.phase == Phase::Running && self.stopping.is_none();
+        if !is_up || !self.record.machine.may_rest() {
+            return self.idle.clear();
+        }
+        let now = Instant::now();
+        let since: BTreeMap<i64, Instant> = self.record.machine.idle().map(|id| (id, now)).collect();
+        self.idle.retain(|id, _| since.contains_key(id));
+        for (id, now) in since {
+            self.idle.entry(id).or_insert(now);
+        }
+    }
+
+    /// When the session that has been unused for the longest time is closed: after a while, or at once if there are many.
+    fn rest_at(&self) -> Option<(Instant, i64)> {
+        let (since, id) = self.idle.iter().map(|(id, since)| (*since, *id)).min()?;
+        let is_full = self.idle.len() > MOST_IDLE;
+        Some((if is_full { since } else { since + self.shared.options.idle }, id))
+    }
+
     /// The folder of the launch.
     fn dir(&self) -> PathBuf {
         self.shared.folder.launch(self.id, self.record.generation)
@@ -265,7 +330,9 @@ impl Agent {
     fn next_time(&self) -> Option<Instant> {
         let stopping = self.stopping.as_ref().map(|stopping| stopping.until);
         let give_up = self.give_up.values().min().copied();
-        [self.deltas.due(), self.start_by, self.settle_at, give_up, stopping].into_iter().flatten().min()
+        let rest = self.rest_at().map(|(at, _)| at);
+        let times = [self.deltas.due(), self.start_by, self.settle_at, give_up, stopping, rest];
+        times.into_iter().flatten().min()
     }
 
     async fn time(&mut self) -> Result<(), Closed> {
@@ -280,6 +347,11 @@ impl Agent {
         for turn_id in over {
             self.give_up.remove(&turn_id);
             self.record.machine.give_up(turn_id, &mut self.effects);
+        }
+        while let Some((_, id)) = self.rest_at().filter(|(at, _)| *at <= now) {
+            self.idle.remove(&id);
+            self.record.machine.rest(id);
+            self.sockets.end(id);
         }
         if self.start_by.is_some_and(|at| at <= now) {
             self.not_greeted("It did not answer the handshake of the Agent Client Protocol in time.");

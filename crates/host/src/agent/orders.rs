@@ -17,14 +17,22 @@ use crate::{
 impl Agent {
     pub(super) async fn order(&mut self, order: Order) -> Result<(), Closed> {
         let is_known = order.generation <= self.record.generation;
-        if order.generation < self.record.generation {
-            self.refuse(&order, RefusedReason::Stale);
-        } else if order.deadline > 0 && order.deadline < clock::theirs() {
+        if order.deadline > 0 && order.deadline < clock::theirs() {
             self.refuse(&order, RefusedReason::TooLate);
+        } else if matches!(
+            order.command,
+            Command::Backup { .. } | Command::Restore { .. } | Command::Forget { .. }
+        ) {
+            self.keep(order);
+        } else if order.generation < self.record.generation {
+            self.refuse(&order, RefusedReason::Stale);
         } else if order.command == Command::Launch {
             return self.launch_order(order).await;
         } else if !is_known && order.command == Command::Stop {
             // It was never started here, so it has ended.
+            if let Some(launch) = self.next_launch.take_if(|launch| launch.generation <= order.generation) {
+                self.done.push(launch.seq);
+            }
             self.record.begin(order.generation);
             self.record.end();
             self.done.push(order.seq);
@@ -40,7 +48,7 @@ impl Agent {
 
     fn carry_out(&mut self, order: Order) {
         match order.command.clone() {
-            Command::Launch => {}
+            Command::Launch | Command::Backup { .. } | Command::Restore { .. } | Command::Forget { .. } => {}
             Command::Stop => {
                 self.stops.push(order.seq);
                 self.stop();
@@ -109,7 +117,7 @@ impl Agent {
         if order.generation == self.record.generation {
             // It was begun before.
             self.done.push(order.seq);
-        } else if self.record.phase == Phase::Ended {
+        } else if self.record.phase == Phase::Ended && !self.waits_for_home() {
             return self.launch(&order).await;
         } else {
             self.stop();
@@ -122,6 +130,9 @@ impl Agent {
 
     /// Begins a launch. Nothing of the agent runs.
     pub(super) async fn launch(&mut self, order: &Order) -> Result<(), Closed> {
+        if std::mem::take(&mut self.record.has_old_home) {
+            self.drop_old_homes();
+        }
         self.record.begin(order.generation);
         self.done.push(order.seq);
         self.shared.note(self.id, Some(order.generation));
@@ -163,6 +174,7 @@ impl Agent {
             }
             (Why::Plan, Given::Launch(plan)) => {
                 self.plan = Some(*plan);
+                self.set_rules();
                 self.write_lines();
             }
             (Why::Sync(order), Given::Launch(plan)) => self.synced(&order, *plan),
@@ -178,7 +190,7 @@ impl Agent {
                     Answered::NotWaiting => false,
                 };
                 self.effects.events.push(if is_delivered {
-                    Happening::Delivered { approval_id }
+                    Happening::Delivered { approval_id, without_text: false }
                 } else {
                     Happening::NotWaiting { approval_id }
                 });
@@ -201,8 +213,10 @@ impl Agent {
             self.plan = Some(plan);
             return Ok(());
         }
-        if let Err(error) = launch::launch(&self.shared, self.id, self.record.generation, &plan).await {
-            return self.ended(error.reason(), None, None, Some(error.to_string())).await;
+        match launch::launch(&self.shared, self.id, self.record.generation, &plan).await {
+            Ok(Some(image)) => tracing::info!(agent = self.id, image, "a container runs"),
+            Ok(None) => {}
+            Err(error) => return self.ended(error.reason(), None, None, Some(error.to_string())).await,
         }
         self.record.machine.settings = self.settings(&plan);
         self.plan = Some(plan);
@@ -213,16 +227,24 @@ impl Agent {
     }
 
     fn settings(&self, plan: &LaunchPlan) -> Settings {
-        let home = self.shared.folder.home(self.id);
-        Settings { home, model: plan.model.clone(), instructions: plan.instructions.clone() }
+        let home = self.shared.places(self.id, self.record.generation).home;
+        Settings {
+            home,
+            model: plan.model.clone(),
+            instructions: plan.instructions.clone(),
+            disabled: plan.disabled_tool_groups.clone(),
+        }
     }
 
     fn synced(&mut self, order: &Order, plan: LaunchPlan) {
-        if let Err(error) = home::write_skills(&self.shared.folder.home(self.id), &plan.skills) {
+        if let Err(error) =
+            home::write_skills(&self.shared.runtime.given(&self.shared.folder, self.id), &plan.skills)
+        {
             tracing::error!(agent = self.id, %error, "the skills can't be written");
         }
         self.record.machine.assignments_changed(self.settings(&plan));
         self.plan = Some(plan);
+        self.set_rules();
         self.done.push(order.seq);
         self.effects.events.push(Happening::Synced);
     }
@@ -236,11 +258,12 @@ impl Agent {
         if self.record.phase != Phase::Running {
             return self.refuse(order, RefusedReason::NotRunning);
         }
-        let home = self.shared.folder.home(self.id);
+        let given = self.shared.runtime.given(&self.shared.folder, self.id);
+        let home = self.shared.places(self.id, self.record.generation).home;
         let prompt = blocks(&plan.prompt, self.record.machine.capabilities.image, |part| {
             let Part::File { filename, base64: Some(base64), .. } = part else { return None };
             let bytes = crate::mcp::decode(base64)?;
-            let kept = home::write_inbox(&home, turn_id, filename, &bytes);
+            let kept = home::write_inbox(&given, turn_id, filename, &bytes).map(|path| home.join(path));
             kept.inspect_err(|error| tracing::error!(agent = self.id, %error, "a file can't be written")).ok()
         });
         let turn = Turn {

@@ -29,6 +29,9 @@ pub struct Record {
     pub phase: Phase,
     /// Whether it gets no turns.
     pub is_paused: bool,
+    /// Whether its home was restored, and the one before is still there.
+    #[serde(default)]
+    pub has_old_home: bool,
     /// What was said about its end, while it is being ended for it.
     pub verdict: Option<(muster_protocol::event::EndReason, String)>,
     /// Its conversations.

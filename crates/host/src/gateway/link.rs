@@ -6,7 +6,7 @@ use futures::{SinkExt, StreamExt, stream::SplitStream};
 use http::HeaderValue;
 use muster_protocol::{
     Event, FromHost, LARGEST_FRAME, PATH, Secret, ToHost, VERSIONS,
-    frame::{Hello, RefusedCode, Runtime, Welcome},
+    frame::{Hello, RefusedCode, Welcome},
 };
 use tokio::{
     net::TcpStream,
@@ -36,8 +36,6 @@ const QUEUE: usize = 32;
 const EVENTS: usize = 256 * 1024;
 /// How many commands may wait to be carried out. The control plane keeps the others.
 const MOST_ORDERS: usize = 4096;
-/// How far clocks may be apart, in milliseconds, until somebody is told.
-const SKEW: i64 = 30_000;
 
 type Socket = WebSocketStream<MaybeTlsStream<TcpStream>>;
 
@@ -169,13 +167,15 @@ impl Gateway {
     /// Uses a connection until it ends. Answers whether it was welcome, and why it ended.
     pub(super) async fn serve(&mut self, mut link: Link) -> (bool, LinkError) {
         let standing = *self.shared.journal.standing().borrow();
+        let (runtime, runtime_version) = self.shared.runtime.described().await;
         let hello = Hello {
             versions: VERSIONS,
             machine: machine::describe(&self.machine_id, self.shared.folder.root()),
-            runtime: Runtime::Process,
-            runtime_version: None,
+            runtime,
+            runtime_version,
             commands: standing.commands,
             events: standing.events,
+            acknowledged: standing.acknowledged,
             agents: self.shared.running(),
         };
         let welcome = match link.greet(hello).await {
@@ -187,6 +187,11 @@ impl Gateway {
             let reason =
                 format!("it has event {}, and this journal ends with {}", welcome.events, standing.events);
             return (false, LinkError::Refused { code: RefusedCode::JournalLost, reason, retry_after: None });
+        }
+        if welcome.events < standing.acknowledged {
+            let reason =
+                format!("it has event {}, and had acknowledged {}", welcome.events, standing.acknowledged);
+            return (false, LinkError::Refused { code: RefusedCode::Restored, reason, retry_after: None });
         }
         match self.welcome(&welcome).await {
             Ok(()) => {}
@@ -200,8 +205,8 @@ impl Gateway {
 
     async fn welcome(&mut self, welcome: &Welcome) -> Result<(), Closed> {
         let ahead = clock::learn(welcome.time);
-        if ahead.abs() > SKEW {
-            tracing::warn!(seconds = ahead / 1000, "this machine's clock differs from the control plane's");
+        if let Some(text) = clock::difference(ahead) {
+            tracing::warn!("{text}");
         }
         self.shared.journal.acknowledge(welcome.events, Some(u64::from(welcome.window))).await?;
         self.wishes.send(Wish::Wanted(welcome.agents.clone())).map_err(|_| Closed)
@@ -307,7 +312,7 @@ impl Gateway {
         }
         while let Some(id) = progress.unasked.pop_front() {
             if let Some(ask) = self.open.get(&id) {
-                let (agent_id, generation, wanted) = (ask.agent_id, ask.generation, ask.wanted);
+                let (agent_id, generation, wanted) = (ask.agent_id, ask.generation, ask.wanted.clone());
                 return permit.send(text(&FromHost::Ask { id, agent_id, generation, wanted }));
             }
         }

@@ -137,10 +137,20 @@ impl Gateway {
     }
 }
 
-/// Says why the connection ended, and what to do if it won't get better by itself.
+/// Says why the connection ended.
 fn tell(error: &LinkError, pause: Duration) {
-    let seconds = pause.as_secs_f32();
-    let advice = match error {
+    let (seconds, advice) = (tenths(pause), advice(error));
+    tracing::warn!(%error, seconds, "not connected; trying again. {advice}");
+}
+
+/// Seconds, as people read them.
+fn tenths(time: Duration) -> f64 {
+    (time.as_secs_f64() * 10.0).round() / 10.0
+}
+
+/// What to do about a connection that won't get better by itself.
+pub fn advice(error: &LinkError) -> &'static str {
+    match error {
         LinkError::Handshake { status: 401 | 403, .. }
         | LinkError::Refused { code: RefusedCode::Token, .. } => {
             "The host's token is not valid any more. Regenerate the server's token, and join with an empty folder."
@@ -155,10 +165,24 @@ fn tell(error: &LinkError, pause: Duration) {
             "This folder has forgotten what it had confirmed, as after a restored backup. Regenerate the server's token, \
              and join with an empty folder."
         }
+        LinkError::Refused { code: RefusedCode::Restored, .. } => {
+            "The control plane was restored from a backup that is older than this folder's journal. End what runs here \
+             with `muster host stop`, regenerate the server's token, and join with an empty folder."
+        }
         LinkError::Refused { code: RefusedCode::Superseded, .. } => {
             "Another host uses the same token. Is a copy of this folder in use somewhere? Stop one of them."
         }
         _ => "",
-    };
-    tracing::warn!(%error, seconds, "not connected; trying again. {advice}");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pause_is_told_in_tenths_of_a_second() {
+        assert_eq!(tenths(Duration::from_secs_f32(3.4)).to_string(), "3.4");
+        assert_eq!(tenths(Duration::from_millis(12_345)).to_string(), "12.3");
+    }
 }

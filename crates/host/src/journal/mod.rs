@@ -68,6 +68,8 @@ pub struct Standing {
     pub commands: i64,
     /// The last event.
     pub events: i64,
+    /// The last event that was acknowledged.
+    pub acknowledged: i64,
     /// The bytes of events that wait for their acknowledgement.
     pub waiting: u64,
     /// How many may wait.

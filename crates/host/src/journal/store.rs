@@ -51,6 +51,8 @@ pub struct Contents {
     pub commands: i64,
     /// The last event.
     pub events: i64,
+    /// The last event that was acknowledged.
+    pub acknowledged: i64,
     /// The bytes of events that are not acknowledged.
     pub waiting: u64,
     /// Commands that are not carried out, oldest first.
@@ -62,8 +64,14 @@ pub struct Contents {
 impl Contents {
     /// Where the journal stands.
     pub fn standing(&self, window: u64) -> Standing {
-        let orders = self.orders.len();
-        Standing { commands: self.commands, events: self.events, waiting: self.waiting, window, orders }
+        Standing {
+            commands: self.commands,
+            events: self.events,
+            acknowledged: self.acknowledged,
+            waiting: self.waiting,
+            window,
+            orders: self.orders.len(),
+        }
     }
 }
 
@@ -140,8 +148,12 @@ impl Store {
             let tx = held.as_ref().ok_or(redb::Error::DatabaseClosed)?.begin_read()?;
             let meta = tx.open_table(META)?;
             let number = |name| meta.get(name).map(|found| found.map_or(0, |value| value.value()));
-            let mut contents =
-                Contents { commands: number("commands")?, events: number("events")?, ..Contents::default() };
+            let mut contents = Contents {
+                commands: number("commands")?,
+                events: number("events")?,
+                acknowledged: number("acknowledged")?,
+                ..Contents::default()
+            };
             for row in tx.open_table(EVENTS)?.iter()? {
                 contents.waiting += row?.1.value().len() as u64;
             }
@@ -247,9 +259,11 @@ impl Writing {
         Ok(fresh)
     }
 
-    /// Drops events, and answers the bytes that they took.
-    pub fn acknowledge(&self, through: i64) -> Result<u64> {
+    /// Drops events, remembers how far they were acknowledged, and answers the bytes that they took.
+    pub fn acknowledge(&self, through: i64, last: &mut i64) -> Result<u64> {
         let mut freed = 0;
+        *last = through.max(*last);
+        self.tx.open_table(META)?.insert("acknowledged", *last)?;
         let mut events = self.tx.open_table(EVENTS)?;
         for row in events.extract_from_if(..=through, |_, _| true)? {
             freed += row?.1.value().len() as u64;

@@ -77,7 +77,8 @@ fn write(
                 is_lasting = true;
             }
             Task::Acknowledge { through, window } => {
-                now.waiting = now.waiting.saturating_sub(writing.acknowledge(*through)?);
+                let freed = writing.acknowledge(*through, &mut now.acknowledged)?;
+                now.waiting = now.waiting.saturating_sub(freed);
                 now.window = window.unwrap_or(now.window);
             }
         }

@@ -16,7 +16,7 @@ fn delivered(plane: &Plane, approval_id: i64) -> impl Future<Output = bool> {
     async move {
         let found = plane.wait("the decision is reported", |state| {
             state.events.iter().find_map(|event| match event.what {
-                Happening::Delivered { approval_id: id } if id == approval_id => Some(true),
+                Happening::Delivered { approval_id: id, .. } if id == approval_id => Some(true),
                 Happening::NotWaiting { approval_id: id } if id == approval_id => Some(false),
                 _ => None,
             })

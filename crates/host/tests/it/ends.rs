@@ -59,7 +59,8 @@ async fn what_an_agent_said_before_it_ended_is_kept() {
     assert_eq!((reason, signal), (EndReason::Killed, Some(9)));
     plane.launch(7, 3).await;
     kill(host.record(7, 3).shim.pid);
-    assert_eq!(end(&plane, 7, 3).await.0, EndReason::ShimLost);
+    let (reason, .., detail) = end(&plane, 7, 3).await;
+    assert_eq!((reason, detail.as_str()), (EndReason::ShimLost, ""), "the reason says all that is known");
     plane.lock().check();
 }
 
@@ -75,6 +76,9 @@ async fn a_turn_that_the_agent_does_not_end_is_over_all_the_same() {
     assert_eq!(end.outcome, TurnOutcome::Cancelled);
     assert!(end.error.unwrap().contains("did not confirm"));
     assert_eq!(plane.say(7, 1, 71, "Hello").await.outcome, TurnOutcome::Done, "other conversations go on");
+    let next = plane.turn(7, 1, 70, "Hello");
+    assert_eq!(plane.end_of(next).await.outcome, TurnOutcome::Done, "and so does this one, in a new session");
+    assert!(plane.lock().texts(next)[0].contains("turn 1 of this session"));
     plane.lock().check();
 }
 

@@ -2,9 +2,9 @@
 
 use std::{fs, process::Stdio};
 
-use muster_protocol::frame::RefusedCode;
+use muster_protocol::{Command, Happening, event::EndReason, frame::RefusedCode};
 
-use crate::support::{Host, Plane, within};
+use crate::support::{Host, Plane, program, within};
 
 fn said(output: &std::process::Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned() + &String::from_utf8_lossy(&output.stdout)
@@ -39,6 +39,9 @@ async fn each_refusal_says_what_to_do() {
         assert!(!said(&output).contains(token), "the token is not printed");
     };
     says(&url, "mst_prov_short", "Copy it again");
+    says(&url, "mst_svc_4711", "one begins with `mst_prov_`");
+    says(&format!("{url}/v1"), &token, &format!("own: {url}/."));
+    says(&url.replace("http", "https"), &token, "this port doesn't speak TLS");
     says("ftp://x", &token, "not a valid address");
     says("http://muster.example", &token, "not encrypted");
     says("http://127.0.0.1:1", &token, "can't be reached: Connection refused");
@@ -71,12 +74,203 @@ async fn a_host_that_is_refused_stays_up_says_what_to_do_and_comes_back() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_host_whose_control_plane_was_restored_says_so_and_keeps_its_agents() {
+    let plane = Plane::start().await;
+    let mut host = Host::start(&plane, &[]);
+    plane.launch(7, 1).await;
+    plane.say(7, 1, 70, "Hello").await;
+    host.kill();
+    host.run();
+    let known = plane.wait("it says hello again", |state| state.hellos.get(1).cloned()).await;
+    assert!(known.acknowledged > 0 && known.acknowledged <= known.events, "{known:?}");
+    host.kill();
+    plane.set(|state| state.events.truncate(1));
+    host.run();
+    plane.wait("it tries again", |state| state.hellos.get(2).cloned()).await;
+    plane.wait("it says why", |_| host.log().contains("was restored from a backup").then_some(())).await;
+    assert!(host.record(7, 1).is_alive());
+    assert_eq!(plane.lock().events.len(), 1, "nothing is sent that could not be understood");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_address_that_a_host_is_given_is_kept() {
+    let (plane, other) = (Plane::start().await, Plane::start().await);
+    let mut host = Host::start(&plane, &[]);
+    plane.wait("it says hello", |state| state.hellos.first().map(drop)).await;
+    host.kill();
+    let (url, known) = (other.lock().url.clone(), plane.lock().host.clone());
+    other.lock().host = known;
+    let mut moved = host.command("run");
+    let mut moved = moved.args(["--isolation", "none", "--url", &url]).stdin(Stdio::null()).spawn().unwrap();
+    other.wait("it says hello there", |state| state.hellos.first().map(drop)).await;
+    moved.kill().unwrap();
+    moved.wait().unwrap();
+    let doctor = within(|| host.command("doctor").output().unwrap());
+    assert!(said(&doctor).contains(&format!("joined {url}/ as")), "{}", said(&doctor));
+    host.run();
+    other.wait("it comes back without being told", |state| state.hellos.get(1).map(drop)).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_folder_keeps_how_its_agents_are_run() {
+    let plane = Plane::start().await;
+    let mut host = Host::start(&plane, &[]);
+    plane.launch(7, 1).await;
+    host.terminate();
+    let docker = ["--runtime", "docker"];
+    for word in ["run", "stop", "unit"] {
+        let refused = within(|| host.command(word).args(docker).output().unwrap());
+        assert!(!refused.status.success(), "{word}: {}", said(&refused));
+        assert!(
+            said(&refused).contains("ran as plain processes, and their homes are there"),
+            "{}",
+            said(&refused)
+        );
+    }
+    assert!(host.record(7, 1).is_alive(), "nothing was stopped");
+    let doctor = within(|| host.command("doctor").args(docker).output().unwrap());
+    assert!(said(&doctor).contains("BAD   The agents of "), "{}", said(&doctor));
+    // As if they had run in containers.
+    let (path, socket) = (host.path().join("joined.json"), host.path().join("no-engine"));
+    let mut joined: serde_json::Value = serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
+    assert_eq!(joined["runtime"]["runtime"], "PROCESS");
+    joined["runtime"] = serde_json::json!({ "runtime": "DOCKER", "engine": socket });
+    fs::write(&path, joined.to_string()).unwrap();
+    let unit = within(|| host.command("unit").output().unwrap());
+    let words = format!("--runtime docker --engine \"{}\"\n", socket.display());
+    assert!(said(&unit).contains(&words), "{}", said(&unit));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_can_not_be_meant_is_refused_with_what_can() {
+    let host = Host::empty();
+    let cases = [
+        ("--memory-mb", "1", "16..=16777216"),
+        ("--cpus", "0", "from 0.01 to 1024"),
+        ("--cpus", "NaN", "from 0.01 to 1024"),
+        ("--pids", "0", "16..=4194304"),
+        ("--container-network", "container:x", "begins with a letter or a digit"),
+        ("--allow-net", "127.0.0.1/33", "\"127.0.0.1/33\" is not a network"),
+    ];
+    for (option, value, expected) in cases {
+        let refused = within(|| host.command("run").args([option, value]).output().unwrap());
+        assert!(!refused.status.success(), "{option} {value}");
+        assert!(said(&refused).contains(option) && said(&refused).contains(expected), "{}", said(&refused));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn each_command_lists_the_options_that_it_uses() {
+    let run = |word: &str| std::process::Command::new(program()).args(["host", word, "--help"]).output();
+    let help = |word: &str| said(&within(|| run(word).unwrap()));
+    for word in ["build-image", "stop", "doctor", "unit"] {
+        let text = help(word);
+        assert!(text.contains("--runtime") && text.contains("--engine"), "{text}");
+        assert!(!text.contains("--memory-mb") && !text.contains("--container-network"), "{text}");
+    }
+    assert!(!help("build-image").contains("process"), "it has no image");
+    assert!(help("run").contains("--memory-mb"));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_engine_that_is_away_is_said_once_and_in_words() {
+    let plane = Plane::start().await;
+    let mut host = Host::start(&plane, &["--start-seconds", "4"]);
+    plane.wait("it says hello", |state| state.hellos.first().map(drop)).await;
+    host.kill();
+    // Headers of a program that needs no loader. It is never run: nothing answers on the socket.
+    let (shim, socket) = (host.path().join("shim"), host.path().join("socket"));
+    fs::write(&shim, [&b"\x7fELF\x02\x01"[..], &[0; 60]].concat()).unwrap();
+    let log = fs::File::create(host.path().join("log")).unwrap();
+    let mut command = host.command("run");
+    let command =
+        command.args(["--isolation", "none", "--start-seconds", "4", "--runtime", "docker", "--engine"]);
+    let command = command.arg(&socket).env("MUSTER_SHIM", &shim).stdin(Stdio::null()).stderr(log);
+    let mut child = command.spawn().unwrap();
+    plane.begin(7, 1, "muster/agent");
+    let ended = plane.wait("it is given up", |state| state.ended(7, 1)).await;
+    let Happening::Ended { detail, .. } = ended else { panic!("{ended:?}") };
+    let expected =
+        format!("Docker Engine doesn't answer on {}: there is no such socket. Start", socket.display());
+    assert!(detail.as_deref().unwrap_or_default().starts_with(&expected), "{detail:?}");
+    let told = fs::read_to_string(host.path().join("log")).unwrap();
+    assert_eq!(told.matches("agents that are started wait for their engine").count(), 1, "{told}");
+    plane.order(7, 1, Command::Backup { backup_id: 1 });
+    let failed = plane
+        .wait("it is not backed up", |state| {
+            state.happenings(7).find_map(|what| match what {
+                Happening::BackedUp { error, .. } => error.clone(),
+                _ => None,
+            })
+        })
+        .await;
+    assert!(failed.contains(&expected) && !failed.contains("hyper"), "{failed}");
+    let kept = fs::read_to_string(host.path().join("joined.json")).unwrap();
+    assert!(kept.contains("DOCKER"), "no agent had a home, so it may change: {kept}");
+    child.kill().unwrap();
+    child.wait().unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn stop_ends_every_agent_of_a_folder() {
+    let plane = Plane::start().await;
+    let mut host = Host::start(&plane, &[]);
+    plane.launch(7, 1).await;
+    plane.launch(8, 1).await;
+    plane.turn(8, 1, 80, "hang hard");
+    plane
+        .wait("it hangs", |state| {
+            state.happenings(8).any(|what| matches!(what, Happening::TurnStarted { .. })).then_some(())
+        })
+        .await;
+    let refused = within(|| host.command("stop").output().unwrap());
+    assert!(!refused.status.success() && said(&refused).contains("Stop it first"), "{}", said(&refused));
+    host.terminate();
+    let records = [host.record(7, 1), host.record(8, 1)];
+    assert!(records.iter().all(muster_shim::record::Record::is_alive));
+    let stopped = within(|| host.command("stop").args(["--grace-ms", "500"]).output().unwrap());
+    assert!(
+        stopped.status.success() && said(&stopped).contains("Agent 8 (launch 1) has ended"),
+        "{}",
+        said(&stopped)
+    );
+    assert!(records.iter().all(|record| !record.is_alive() && !record.agent.is_alive()));
+    let again = within(|| host.command("stop").output().unwrap());
+    assert!(again.status.success() && said(&again).contains("No agent runs"), "{}", said(&again));
+    host.run();
+    for agent in [7, 8] {
+        let ended = plane.wait("its end is reported", |state| state.ended(agent, 1)).await;
+        let Happening::Ended { reason, code, signal, detail } = ended else { panic!("{ended:?}") };
+        assert_eq!((reason, code, signal), (EndReason::Stopped, None, None), "however it took it");
+        assert_eq!(detail.as_deref(), Some("By its host's operator, with `muster host stop`."));
+    }
+    plane.lock().check();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_host_may_end_with_whoever_started_it() {
+    let plane = Plane::start().await;
+    let mut host = Host::start(&plane, &[]);
+    plane.launch(7, 1).await;
+    host.kill();
+    let mut child = host.command("run");
+    let child = child.args(["--isolation", "none", "--while-stdin"]).stdin(Stdio::piped());
+    let mut child = child.spawn().unwrap();
+    plane.wait("it says hello", |state| state.hellos.get(1).map(drop)).await;
+    drop(child.stdin.take());
+    assert!(within(|| child.wait().unwrap()).success());
+    assert!(host.record(7, 1).is_alive(), "its agents stay up");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn doctor_says_what_is_wrong_by_its_exit_code_too() {
     let plane = Plane::start().await;
     let host = Host::start(&plane, &[]);
+    plane.wait("it says hello", |state| state.hellos.first().map(drop)).await;
     let fine = within(|| host.command("doctor").output().unwrap());
     assert!(fine.status.success(), "{}", said(&fine));
     assert!(said(&fine).contains("accepts the host's token"), "{}", said(&fine));
+    assert!(said(&fine).contains("ok    a host runs in this folder (process "), "{}", said(&fine));
     plane.lock().host.as_mut().unwrap().0 = "another".to_owned();
     let refused = within(|| host.command("doctor").output().unwrap());
     assert!(!refused.status.success() && said(&refused).contains("401"), "{}", said(&refused));

@@ -8,9 +8,11 @@
 )]
 
 mod asks;
+mod backups;
 mod commands;
 mod ends;
 mod faults;
+mod gate;
 mod joining;
 mod support;
 mod turns;

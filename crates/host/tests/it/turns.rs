@@ -1,6 +1,9 @@
 //! Turns of the reference agent, from the command to the message.
 
+use std::fs;
+
 use muster_protocol::{
+    Happening,
     event::TurnOutcome,
     plan::{McpServer, McpTransport, ModelAccess, Part, Variable},
 };
@@ -23,6 +26,59 @@ async fn a_turn_is_answered() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_the_agent_offers_is_reported_once() {
+    let plane = Plane::start().await;
+    let _host = Host::start(&plane, &[]);
+    plane.launch(7, 1).await;
+    for conversation in [70, 71] {
+        plane.say(7, 1, conversation, "Hello").await;
+    }
+    let state = plane.lock();
+    let offers = state.happenings(7).filter_map(|what| match what {
+        Happening::Offered { models, modes } => Some((models.clone(), modes.clone())),
+        _ => None,
+    });
+    let offers: Vec<_> = offers.collect();
+    let [(models, modes)] = &offers[..] else { panic!("{offers:?}") };
+    assert_eq!((models[0].id.as_str(), models[0].current, models.len(), modes.len()), ("words", true, 1, 0));
+}
+
+/// The relays to Muster's MCP server that this host's agents have: one for each open session.
+fn relays(host: &Host) -> usize {
+    let here = host.path().display().to_string();
+    let processes = fs::read_dir("/proc").unwrap().flatten();
+    let lines = processes.filter_map(|process| fs::read(process.path().join("cmdline")).ok());
+    let words = lines.map(|line| String::from_utf8_lossy(&line).replace('\0', " "));
+    words.filter(|words| words.contains(" mcp ") && words.contains(&here)).count()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_unused_session_has_no_process_and_goes_on_with_the_next_message() {
+    let plane = Plane::start().await;
+    let host = Host::start(&plane, &["--idle-seconds", "1"]);
+    plane.launch(7, 1).await;
+    plane.say(7, 1, 70, "call ask_person {}").await;
+    plane.wait("its session is closed", |_| (relays(&host) == 0).then_some(())).await;
+    let turn = plane.turn(7, 1, 70, "Hello\ntools");
+    assert_eq!(plane.end_of(turn).await.outcome, TurnOutcome::Done);
+    let said = plane.lock().texts(turn).concat();
+    assert!(said.contains("turn 2 of this session") && said.contains("ask_person"), "{said}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn of_many_unused_sessions_the_oldest_are_closed() {
+    let plane = Plane::start().await;
+    let host = Host::start(&plane, &[]);
+    plane.launch(7, 1).await;
+    let turns: Vec<i64> = (70..90).map(|conversation| plane.turn(7, 1, conversation, "tools")).collect();
+    for turn in turns {
+        plane.end_of(turn).await;
+    }
+    plane.wait("some sessions are closed", |_| (relays(&host) == 16).then_some(())).await;
+    assert_eq!(plane.say(7, 1, 70, "Hello").await.outcome, TurnOutcome::Done);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn no_secret_is_kept_in_the_folder_or_in_the_log() {
     let plane = Plane::start().await;
     let mut host = Host::start(&plane, &[]);
@@ -31,7 +87,12 @@ async fn no_secret_is_kept_in_the_folder_or_in_the_log() {
         let plan = state.plans.entry(7).or_default();
         plan.environment = vec![secret("TOKEN")];
         let (provider, base_url) = ("openai".to_owned(), None);
-        plan.model_access = Some(ModelAccess { provider, base_url, key: "CANARY-key".to_owned().into() });
+        plan.model_access = Some(ModelAccess {
+            credential_id: None,
+            provider,
+            base_url,
+            key: "CANARY-key".to_owned().into(),
+        });
         let transport = McpTransport::Stdio {
             command: "false".to_owned(),
             args: Vec::new(),

@@ -17,7 +17,15 @@ use rustix::{
     process::{Pid, Signal, WaitOptions, getpid, kill_process, kill_process_group},
 };
 
-use crate::{about, args::Launch, detach::executable, folder::FAILED, record::Stat, wire::Refusal};
+use crate::{
+    about,
+    args::{Contained, Launch},
+    contain::Environment,
+    detach::executable,
+    folder::FAILED,
+    record::Stat,
+    wire::Refusal,
+};
 
 /// How many lines, and how many bytes beside the first line, may wait for the agent's stdin.
 const MOST_LINES: usize = 64;
@@ -47,12 +55,28 @@ struct Input {
 }
 
 impl Agent {
-    /// Starts it, through the step that sets its limits.
-    pub(super) fn start(prefix: &[&str], launch: &Launch, dir: &Path) -> io::Result<Self> {
+    /// Starts it, through the step that sets its limits. In a container it is another user, and has this environment
+    /// beside the image's.
+    pub(super) fn start(
+        prefix: &[&str],
+        launch: &Launch,
+        dir: &Path,
+        environment: Option<Environment>,
+    ) -> io::Result<Self> {
         let mut step = launch.step.clone();
         step.parent = Some(getpid().as_raw_nonzero().get());
-        step.failed = Some(dir.join(FAILED));
-        let mut command = Command::new(executable()?);
+        let mut command = match launch.contained {
+            // By its path, which is mounted: another user can't look into /proc for it.
+            Some(Contained { agent, .. }) => {
+                let mut command = Command::new(std::env::current_exe()?);
+                command.uid(agent).gid(agent).envs(environment.unwrap_or_default());
+                command
+            }
+            None => {
+                step.failed = Some(dir.join(FAILED));
+                Command::new(executable()?)
+            }
+        };
         command.arg0("muster-shim").args(prefix).arg("exec").args(step.to_args());
         if let Some(cwd) = &launch.cwd {
             command.current_dir(cwd);
@@ -217,8 +241,14 @@ fn gone(_: Pid) -> Option<OwnedFd> {
     None
 }
 
-/// How often the kernel has killed for want of memory since the machine started.
-pub(super) fn killed_for_memory() -> Option<u64> {
-    let counters = fs::read_to_string("/proc/vmstat").ok()?;
-    counters.lines().find_map(|line| line.strip_prefix("oom_kill "))?.trim().parse().ok()
+/// How often the kernel has killed for want of memory: in this container, or since the machine started.
+pub(super) fn killed_for_memory(is_contained: bool) -> Option<u64> {
+    /// Of the second and the first version of control groups, as a container sees its own.
+    const GROUPS: [&str; 2] = ["/sys/fs/cgroup/memory.events", "/sys/fs/cgroup/memory/memory.oom_control"];
+    let count = |path: &&str| {
+        let counters = fs::read_to_string(path).ok()?;
+        counters.lines().find_map(|line| line.strip_prefix("oom_kill "))?.trim().parse().ok()
+    };
+    let own = GROUPS.iter().filter(|_| is_contained).find_map(count);
+    own.or_else(|| count(&"/proc/vmstat"))
 }

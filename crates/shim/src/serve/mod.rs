@@ -30,10 +30,12 @@ use self::{
 use crate::{
     about,
     args::Launch,
+    contain::Environment,
     detach::READY,
-    folder::{FAILED, SOCKET, one_line},
+    folder::{self, FAILED, SOCKET, one_line},
     record::{Exit, Record},
     spool::Spool,
+    step::NOT_STARTED,
     wire::{Ended, FromShim, Reading, Reason},
 };
 
@@ -89,9 +91,9 @@ enum Source {
     Link(usize),
 }
 
-/// Runs the shim until nobody needs it.
-pub(crate) fn serve(prefix: &[&str], launch: &Launch) -> io::Result<()> {
-    let begun = begin(prefix, launch).and_then(|shim| {
+/// Runs the shim until nobody needs it. In a container the agent's environment is given; else it is the shim's own.
+pub(crate) fn serve(prefix: &[&str], launch: &Launch, environment: Option<Environment>) -> io::Result<()> {
+    let begun = begin(prefix, launch, environment).and_then(|shim| {
         // The caller may be gone; the agent runs.
         let _ = stdout().write_all(READY.as_bytes()).and_then(|()| stdout().flush());
         let null = fs::File::open("/dev/null")?;
@@ -107,7 +109,7 @@ pub(crate) fn serve(prefix: &[&str], launch: &Launch) -> io::Result<()> {
     }
 }
 
-fn begin(prefix: &[&str], launch: &Launch) -> io::Result<Shim> {
+fn begin(prefix: &[&str], launch: &Launch, environment: Option<Environment>) -> io::Result<Shim> {
     // Fails for a process that leads a group, as under a shell: then it has a session already.
     let _ = rustix::process::setsid();
     #[cfg(target_os = "linux")]
@@ -125,7 +127,7 @@ fn begin(prefix: &[&str], launch: &Launch) -> io::Result<Shim> {
     fs::set_permissions(SOCKET, fs::Permissions::from_mode(0o600))?;
     listener.set_nonblocking(true)?;
     let syncer = Syncer::start()?;
-    let agent = Agent::start(prefix, launch, &folder)?;
+    let agent = Agent::start(prefix, launch, &folder, environment)?;
     let recorded = Record::of(launch.generation, agent.pid.as_raw_nonzero().get()).write(dir);
     if let Err(error) = recorded {
         agent.kill();
@@ -145,7 +147,7 @@ fn begin(prefix: &[&str], launch: &Launch) -> io::Result<Shim> {
         verdict: None,
         retry: None,
         synced: now,
-        memory: (now, killed_for_memory()),
+        memory: (now, killed_for_memory(launch.contained.is_some())),
     })
 }
 
@@ -332,7 +334,9 @@ impl Shim {
                 self.phase = Phase::Drains(now + DRAIN);
                 self.drain(now + DRAIN, now);
             }
-            Phase::Runs if now - self.memory.0 >= IDLE => self.memory = (now, killed_for_memory()),
+            Phase::Runs if now - self.memory.0 >= IDLE => {
+                self.memory = (now, self.killed_for_memory());
+            }
             Phase::Drains(until) => self.drain(until, now),
             Phase::Ended(until, _) if until <= now => self.phase = Phase::Leaves,
             _ => {}
@@ -379,15 +383,31 @@ impl Shim {
         // Bubblewrap says it as shells do.
         let is_sandboxed = self.launch.step.sandbox.is_some();
         let was_killed = status.signal() == Some(9) || (is_sandboxed && status.code() == Some(128 + 9));
-        let (reason, detail) = match (&self.verdict, fs::read(FAILED)) {
+        let (reason, detail) = match (&self.verdict, self.not_started(status.code())) {
             (Some(verdict), _) => verdict.clone(),
-            (None, Ok(why)) => (Reason::SpawnFailed, one_line(&why, 1024)),
-            _ if was_killed && killed_for_memory() > self.memory.1 => (Reason::OutOfMemory, String::new()),
+            (None, Some(why)) => (Reason::SpawnFailed, one_line(&why, 1024)),
+            _ if was_killed && self.killed_for_memory() > self.memory.1 => {
+                (Reason::OutOfMemory, String::new())
+            }
             _ if status.signal().is_some() => (Reason::Killed, String::new()),
             _ => (Reason::Exited, String::new()),
         };
         let ended = Ended { code: status.code(), signal: status.signal(), at: milliseconds(), reason };
         Exit { generation: self.launch.generation, ended, lines: self.spool.next() - 1, detail }
+    }
+
+    /// Why the program could not be started, if it could not. In a container the step that starts it can't write into the
+    /// shim's folder, and says it on stderr.
+    fn not_started(&self, code: Option<i32>) -> Option<Vec<u8>> {
+        if self.launch.contained.is_none() {
+            return fs::read(FAILED).ok();
+        }
+        let said = folder::stderr(Path::new("")).ok().filter(|_| code == Some(NOT_STARTED.into()))?;
+        Some(said.strip_prefix(b"muster-shim: ")?.trim_ascii_end().to_vec())
+    }
+
+    fn killed_for_memory(&self) -> Option<u64> {
+        killed_for_memory(self.launch.contained.is_some())
     }
 
     /// Passes on what there is, both ways.

@@ -1,18 +1,23 @@
 //! What clients ask for.
 
-use std::path::Path;
+use std::{fs, os::unix::fs::MetadataExt, path::Path};
+
+use rustix::process::geteuid;
 
 use super::{Phase, Shim, link::Link};
 use crate::{
-    folder,
+    folder::{self, SOCKET},
     spool::Cursor,
     wire::{FromClient, FromShim, Greeting, Malformed, Refusal, VERSION},
 };
 
 impl Shim {
-    /// Takes new connections. One that has not said hello is replaced by the next.
+    /// Takes new connections of this process's own user. One that has not said hello is replaced by the next.
     pub(super) fn accept(&mut self) {
         while let Ok((stream, _)) = self.listener.accept() {
+            if !is_closed() {
+                continue;
+            }
             self.links[1] = Link::new(stream).ok();
         }
     }
@@ -152,6 +157,17 @@ impl Shim {
         self.phase = Phase::Leaves;
         Ok(())
     }
+}
+
+/// Whether this process's user alone can connect: the kernel compares users at each connection, by the owner and the mode of
+/// the folder and of the socket. Who came while it was open to others isn't taken. `SO_PEERCRED` would say the same, but a
+/// host outside of the container has the process id 0 here, for which rustix has no value.
+fn is_closed() -> bool {
+    let is_own = |path: &str, mode: u32| {
+        let found = fs::metadata(path);
+        found.is_ok_and(|found| found.uid() == geteuid().as_raw() && found.mode() & 0o777 == mode)
+    };
+    is_own(".", 0o700) && is_own(SOCKET, 0o600)
 }
 
 fn refuse(link: &mut Link, code: Refusal, reason: &str) {

@@ -100,7 +100,8 @@ fn bwrap_a_sandboxed_agent_sees_its_home_and_the_system_and_dies_with_its_shim()
         shim.home().display()
     );
     shim.launch.step.args = vec!["-c".into(), script.into()];
-    shim.launch.step.sandbox = Some(Sandbox { writable: vec![home.clone()], readable: Vec::new() });
+    shim.launch.step.sandbox =
+        Some(Sandbox { writable: vec![home.clone()], readable: Vec::new(), no_network: false });
     shim.launch.cwd = Some(home.clone());
     let shim = shim.start();
     let (mut client, _) = shim.hello(1);

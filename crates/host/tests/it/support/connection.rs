@@ -7,7 +7,7 @@ use muster_protocol::{
     FromHost, Happening, ToHost,
     frame::Welcome,
     join::{Join, Joined},
-    plan::{Given, Wanted},
+    plan::{Given, Judgement, Wanted},
 };
 use serde_json::json;
 use tokio::{
@@ -206,10 +206,19 @@ fn given(state: &mut State, agent_id: i64, wanted: Wanted) -> Option<Given> {
                     }
                     _ => None,
                 })
-                .last();
+                .last()
+                .flatten();
             Given::Turn(plan)
         }
         Wanted::Answer { approval_id } => Given::Answer(state.answers.get(&approval_id)?.clone()),
+        Wanted::Judgement(crossing) => {
+            let refused = Judgement::Refused { reason: "The rules say no.".to_owned() };
+            Given::Judgement(state.judgements.get(&crossing.tool).cloned().unwrap_or(refused))
+        }
+        Wanted::Lease { .. } => state
+            .leases
+            .pop()
+            .unwrap_or(Given::Spent { reason: "The budget of this month is spent.".to_owned(), until: None }),
     })
 }
 

@@ -27,7 +27,8 @@ pub fn program() -> PathBuf {
     let program = own.parent().unwrap().parent().unwrap().join("examples/muster");
     let built = program.metadata().and_then(|file| file.modified()).ok();
     let crates = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
-    let changed = ["agent", "host", "protocol", "shim"].map(|name| newest(&crates.join(name).join("src")));
+    let changed =
+        ["agent", "egress", "host", "protocol", "shim"].map(|name| newest(&crates.join(name).join("src")));
     let is_current = built.is_some_and(|built| changed.iter().all(|changed| *changed <= built));
     assert!(is_current, "build it first: cargo build -p muster-host --example muster");
     program
@@ -51,7 +52,9 @@ impl Host {
     pub fn start(plane: &Plane, options: &[&str]) -> Self {
         let mut host = Self::empty();
         let grace: &[&str] = if options.contains(&"--grace-ms") { &[] } else { &["--grace-ms", "500"] };
-        let all = ["--isolation", "none"].iter().chain(grace).chain(options);
+        let isolation: &[&str] =
+            if options.contains(&"--isolation") { &[] } else { &["--isolation", "none"] };
+        let all = isolation.iter().chain(grace).chain(options);
         host.options = all.map(|option| (*option).to_owned()).collect();
         let url = plane.lock().url.clone();
         let token = plane.token();

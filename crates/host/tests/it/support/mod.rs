@@ -5,6 +5,6 @@ mod host;
 mod plane;
 
 pub use self::{
-    host::{Host, kill, within},
+    host::{Host, kill, program, within},
     plane::{Plane, State, action},
 };

@@ -11,7 +11,7 @@ use muster_protocol::{
     command::Order,
     event::{Asked, Content, Message, Request, TurnEnd},
     frame::{Delta, Hello, Load, RefusedCode, Running},
-    plan::{Answer, Decision, LaunchPlan, Part, TurnPlan},
+    plan::{Answer, Decision, Given, Judgement, LaunchPlan, Part, TurnPlan},
 };
 use tokio::{net::TcpListener, sync::Notify, task::JoinSet, time::timeout};
 
@@ -40,6 +40,9 @@ pub struct State {
     pub asked_plans: usize,
     pub turns: BTreeMap<i64, TurnPlan>,
     pub answers: BTreeMap<i64, Answer>,
+    /// By tool. Others are refused.
+    pub judgements: BTreeMap<String, Judgement>,
+    pub leases: Vec<Given>,
     pub wanted: Vec<Running>,
     pub window: u32,
     pub epoch: i64,
@@ -109,8 +112,8 @@ impl Plane {
         let mut secret = [0; 32];
         getrandom::fill(&mut secret).unwrap();
         let token = muster_protocol::token::of_secret(muster_protocol::token::PROVISIONING, &mut secret);
-        self.lock().tokens.insert(token.expose().to_owned());
-        token.expose().to_owned()
+        self.lock().tokens.insert(token.to_string());
+        token.to_string()
     }
 
     /// Sends a command, and answers its id.

@@ -1,0 +1,26 @@
+//! What the core and the transports say to each other.
+//!
+//! - `transport.rs`: the trait; `traits.rs`: what differs as data; `config.rs`: what a transport gets of its channel.
+//! - `inbound.rs`: what comes from the vendor; `outbound.rs`: what goes there; `failure.rs`: why something did not happen.
+
+mod config;
+mod failure;
+mod inbound;
+mod outbound;
+mod traits;
+mod transport;
+
+pub use self::{
+    config::{
+        Config, EmailConfig, MailServer, SlackConfig, SlackInlet, SlackTokenError, TelegramConfig,
+        WebhookConfig,
+    },
+    failure::{Cause, Failure, Refusal},
+    inbound::{
+        Bounce, Content, Cursor, Event, Inbound, Link, Origin, Press, Proof, RawRequest, Received,
+        RemoteFile, Reply, Sink, Stopped, Thread,
+    },
+    outbound::{Attachment, Button, Part, Receipt, Rendered},
+    traits::{Actions, Dialect, Files, Inlet, Kind, Limit, Longest, Scope, Traits, Unit},
+    transport::{Identity, Spool, Transport},
+};

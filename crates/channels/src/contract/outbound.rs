@@ -1,0 +1,71 @@
+//! What goes to the vendor.
+
+use bytes::Bytes;
+use jiff::Timestamp;
+
+/// One message as the vendor will have it: a whole answer, or one part of a long one.
+#[derive(Clone, Debug)]
+pub struct Part<'a> {
+    /// The delivery's id: the same for every attempt. Letters, digits, `-` and `_`.
+    pub id: &'a str,
+    /// The conversation's reference, which people see.
+    pub conversation: &'a str,
+    /// Where it goes: [`Thread::target`](super::Thread::target).
+    pub target: &'a str,
+    /// The text, rendered for the vendor's dialect and short enough.
+    pub text: &'a Rendered,
+    /// Who speaks, if it is a person instead of the agent.
+    pub speaker: Option<&'a str>,
+    /// The vendor's id of the message that this one answers.
+    pub reply_to: Option<&'a str>,
+    /// Vendor ids of earlier messages of the conversation, the oldest first.
+    pub refs: &'a [String],
+    /// The conversation's title.
+    pub title: Option<&'a str>,
+    /// Choices below the text.
+    pub buttons: &'a [Button],
+    /// Files that go with it.
+    pub files: &'a [Attachment],
+    /// The vendor's id of the message that this one takes the place of.
+    pub replaces: Option<&'a str>,
+    /// When the message was written.
+    pub written_at: Timestamp,
+}
+
+/// A text, as one dialect writes it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Rendered {
+    /// With the dialect's marks.
+    pub text: String,
+    /// Without any, for where the marks are refused, or both are sent.
+    pub plain: String,
+}
+
+/// A choice below a message.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Button {
+    /// What people read.
+    pub label: String,
+    /// What comes back in [`Press::value`](super::Press::value). At most 64 bytes.
+    pub value: String,
+}
+
+/// A file that goes with a message.
+#[derive(Clone, Debug)]
+pub struct Attachment {
+    /// Its name.
+    pub name: String,
+    /// Its type.
+    pub media_type: String,
+    /// Its bytes.
+    pub content: Bytes,
+}
+
+/// The vendor has it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Receipt {
+    /// Its id at the vendor, which replies and bounces name.
+    pub vendor_id: Option<String>,
+    /// Where it is now, if that is another target than the part's: answers of people come from there.
+    pub target: Option<String>,
+}

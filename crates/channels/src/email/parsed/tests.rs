@@ -1,0 +1,123 @@
+//! Mails, as programs write them.
+
+use super::*;
+
+fn config() -> EmailConfig {
+    EmailConfig {
+        imap: None,
+        smtp: None,
+        from: "agent@b.test".into(),
+        from_name: "Agent".into(),
+        authserv_id: None,
+        since: jiff::Timestamp::UNIX_EPOCH,
+        poll: std::time::Duration::from_secs(300),
+    }
+}
+
+fn read(mail: &str) -> Option<Event> {
+    event(
+        mail.replace('\n', "\r\n").as_bytes(),
+        &[],
+        &config(),
+        Timestamp::from_second(1_800_000_000).unwrap(),
+    )
+    .unwrap()
+}
+
+fn message(mail: &str) -> Inbound {
+    match read(mail) {
+        Some(Event::Message(inbound)) => *inbound,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn a_mail_with_a_thread_and_a_file() {
+    let mail = "From: =?utf-8?q?Ada_L=C3=B6?= <Ada@A.test>\nTo: agent@b.test\nSubject: Re: A question\nMessage-ID: <m3@a.test>\n\
+        In-Reply-To: <m2@b.test>\nReferences: <m1@a.test> <m2@b.test>\nDate: Mon, 23 Nov 2026 08:00:00 +0000\n\
+        MIME-Version: 1.0\nContent-Type: multipart/mixed; boundary=x\n\n--x\nContent-Type: text/plain; charset=utf-8\n\nHällo\n\
+        --x\nContent-Type: application/pdf; name=a.pdf\nContent-Disposition: attachment; filename=a.pdf\n\
+        Content-Transfer-Encoding: base64\n\nYWJj\n--x--\n";
+    let read = message(mail);
+    assert_eq!((read.key.as_deref(), read.vendor_id.as_deref()), (Some("m3@a.test"), Some("m3@a.test")));
+    assert_eq!(read.origin, Origin { id: "ada@a.test".into(), place: None, name: Some("Ada Lö".into()) });
+    assert_eq!(read.thread.refs, ["m2@b.test", "m1@a.test"]);
+    assert_eq!((read.thread.target.as_str(), read.text.as_str()), ("ada@a.test", "Hällo"));
+    assert_eq!(
+        (read.files[0].name.as_str(), read.files[0].media_type.as_str()),
+        ("a.pdf", "application/pdf")
+    );
+    assert_eq!(read.files[0].content, Content::Here("abc".into()));
+    assert!(!read.is_automatic && read.proof == Proof::None);
+}
+
+#[test]
+fn html_becomes_text_and_an_id_is_made_up() {
+    let mail = "From: ada@a.test\nSubject: x\nContent-Type: text/html\n\n<p>Hello <b>you</b></p>";
+    let (one, again) = (message(mail), message(mail));
+    assert_eq!(one.text, "Hello you");
+    assert_eq!((one.key.clone(), one.vendor_id), (again.key, None));
+    assert_ne!(one.key, message(&mail.replace("you", "me")).key);
+}
+
+#[test]
+fn the_answer_goes_to_from_and_never_to_reply_to() {
+    let mail = "From: ada@a.test\nReply-To: eve@evil.test\nMessage-ID: <1@a>\n\nhi";
+    assert_eq!(message(mail).thread.target, "ada@a.test");
+}
+
+#[test]
+fn robots_are_known() {
+    for header in [
+        "Auto-Submitted: auto-replied",
+        "Auto-Submitted: auto-generated; type=x",
+        "Return-Path: <>",
+        "List-Id: <x.a.test>",
+        "List-Unsubscribe: <mailto:x@a.test>",
+        "Precedence: bulk",
+        "X-Auto-Response-Suppress: OOF, AutoReply",
+        "X-Autoreply: yes",
+    ] {
+        assert!(message(&format!("From: ada@a.test\n{header}\n\nhi")).is_automatic, "{header}");
+    }
+    for from in ["noreply@a.test", "No-Reply@a.test", "MAILER-DAEMON@a.test", "bounces+1@a.test"] {
+        assert!(message(&format!("From: {from}\n\nhi")).is_automatic, "{from}");
+    }
+    for header in
+        ["Auto-Submitted: no", "Return-Path: <ada@a.test>", "Precedence: first-class", "X-Other: all"]
+    {
+        assert!(!message(&format!("From: ada@a.test\n{header}\n\nhi")).is_automatic, "{header}");
+    }
+}
+
+fn report(action: &str, original: &str) -> String {
+    format!(
+        "From: MAILER-DAEMON@c.test\nSubject: Undelivered\nMIME-Version: 1.0\n\
+         Content-Type: multipart/report; report-type=delivery-status; boundary=x\n\n--x\nContent-Type: text/plain\n\nSorry.\n\
+         --x\nContent-Type: message/delivery-status\n\nReporting-MTA: dns; c.test\n\nFinal-Recipient: rfc822; ada@c.test\n\
+         Action: {action}\nStatus: 5.1.1\nDiagnostic-Code: smtp; 550 no such user\n\n--x\n{original}\n--x--\n"
+    )
+}
+
+#[test]
+fn a_mail_that_comes_back_is_a_bounce() {
+    let expected = Bounce {
+        vendor_id: "C-1.d-1@b.test".into(),
+        cause: "The mail came back: smtp; 550 no such user".into(),
+    };
+    let whole =
+        "Content-Type: message/rfc822\n\nFrom: agent@b.test\nMessage-ID: <C-1.d-1@b.test>\nSubject: x\n\nhi";
+    let headers = "Content-Type: text/rfc822-headers\n\nFrom: agent@b.test\nMessage-ID: <C-1.d-1@b.test>\n";
+    for original in [whole, headers] {
+        assert_eq!(read(&report("failed", original)), Some(Event::Bounced(expected.clone())));
+        assert_eq!(read(&report("delayed", original)), None);
+    }
+    // A report about nothing of ours is a mail that nobody answers.
+    assert!(message(&report("failed", "Content-Type: text/plain\n\nnothing")).is_automatic);
+}
+
+#[test]
+fn a_mail_without_a_sender_is_refused() {
+    let now = Timestamp::UNIX_EPOCH;
+    assert!(matches!(event(b"Subject: x\r\n\r\nhi", &[], &config(), now), Err(Refusal::Malformed(_))));
+}

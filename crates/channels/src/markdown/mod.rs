@@ -1,0 +1,51 @@
+//! What agents write (CommonMark with tables and strikethrough), as each vendor's people read it, in parts that are short enough.
+//!
+//! ```text
+//! markdown ──▶ pieces (words, breaks, marks that open and close) ──▶ parts, each with its marks closed and reopened
+//! ```
+//!
+//! A part ends where a block ends, if that leaves it at least half full; else at a line, a word, and only then within one. Marks
+//! never cross a part: what is open is closed at its end and opened again in the next one, code fences too.
+//!
+//! - `pieces.rs`: from the syntax tree to pieces; `table.rs`: tables as lines of text.
+//! - `dialect.rs`: how each dialect writes marks and text; `writer.rs`: where parts end; `mentions.rs`: nobody calls everybody.
+
+mod dialect;
+mod mentions;
+mod pieces;
+mod table;
+mod writer;
+
+use crate::contract::{Dialect, Longest, Rendered, Unit};
+
+/// Renders a text, in as many parts as it needs. An empty text has none.
+///
+/// `longest` is at least 600, which holds the deepest nesting of marks.
+pub fn render(markdown: &str, dialect: Dialect, longest: Longest) -> Vec<Rendered> {
+    let pieces = pieces::of(markdown, dialect, longest.count);
+    let parts = writer::write(&pieces, dialect, longest);
+    match <[Rendered; 1]>::try_from(parts) {
+        // Nothing was split, so it may stay as it was written.
+        Ok([whole]) if dialect == Dialect::Markdown => as_written(markdown, whole, longest),
+        Ok(whole) => whole.into(),
+        Err(parts) => parts,
+    }
+}
+
+fn as_written(markdown: &str, whole: Rendered, longest: Longest) -> Vec<Rendered> {
+    let text = mentions::in_markdown(markdown.trim());
+    vec![if longest.unit.length(&text) <= longest.count { Rendered { text, ..whole } } else { whole }]
+}
+
+impl Unit {
+    /// How long a text without marks is.
+    pub(crate) fn length(self, text: &str) -> usize {
+        match self {
+            Self::Characters => text.chars().count(),
+            Self::VisibleUtf16 => text.encode_utf16().count(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,210 @@
+//! Dialects and splitting.
+
+use proptest::prelude::*;
+
+use super::*;
+
+fn longest(count: usize, unit: Unit) -> Longest {
+    Longest { count, unit }
+}
+
+fn whole(markdown: &str, dialect: Dialect) -> String {
+    let mut parts = render(markdown, dialect, longest(100_000, Unit::Characters));
+    assert_eq!(parts.len(), 1);
+    parts.remove(0).text
+}
+
+const SAMPLE: &str = "# Title\n\nSome **bold *and* italic**, `a<b`, ~~gone~~ & [a page](https://a.test/?x=1&y=2).\nNext line.\n\n\
+    - one\n- two\n  1. deep\n  2. deeper\n\n> a quote\n> goes on\n\n```rust\nfn a() {\n    1 < 2\n}\n```\n\n| a | b |\n|---|---|\n| 1 | 22 |\n";
+
+#[test]
+fn telegram() {
+    let expected = "<b>Title</b>\n\nSome <b>bold <i>and</i> italic</b>, <code>a&lt;b</code>, <s>gone</s> &amp; \
+        <a href=\"https://a.test/?x=1&amp;y=2\">a page</a>.\nNext line.\n\n• one\n• two\n  1. deep\n  2. deeper\n\n\
+        <blockquote>a quote\ngoes on</blockquote>\n\n<pre><code class=\"language-rust\">fn a() {\n    1 &lt; 2\n}</code></pre>\n\n\
+        <pre>a | b\n--|---\n1 | 22</pre>";
+    assert_eq!(whole(SAMPLE, Dialect::TelegramHtml), expected);
+}
+
+#[test]
+fn slack() {
+    let expected = "*Title*\n\nSome *bold _and_ italic*, `a&lt;b`, ~gone~ &amp; <https://a.test/?x=1&amp;y=2|a page>.\nNext line.\n\n\
+        • one\n• two\n  1. deep\n  2. deeper\n\n> a quote\n> goes on\n\n```\nfn a() {\n    1 &lt; 2\n}\n```\n\n```\na | b\n--|---\n1 | 22\n```";
+    assert_eq!(whole(SAMPLE, Dialect::Mrkdwn), expected);
+}
+
+#[test]
+fn slack_reads_no_marks_in_what_is_only_text() {
+    // An invisible sign on both sides of each sign at the edge of a word.
+    let kept = whole(r"\*pay\* \~not\~ \`now\` \_it\_ snake\_case 2\*3", Dialect::Mrkdwn);
+    assert_eq!(kept.replace("\u{2060}", "|"), "|*|pay|*| |~|not|~| |`|now|`| |_|it|_| snake_case 2*3");
+}
+
+#[test]
+fn plain() {
+    let expected = "Title\n\nSome bold and italic, a<b, gone & a page (https://a.test/?x=1&y=2).\nNext line.\n\n\
+        • one\n• two\n  1. deep\n  2. deeper\n\n> a quote\n> goes on\n\nfn a() {\n    1 < 2\n}\n\na | b\n--|---\n1 | 22";
+    assert_eq!(whole(SAMPLE, Dialect::Plain), expected);
+}
+
+#[test]
+fn mail() {
+    let html = whole(SAMPLE, Dialect::Html);
+    for expected in [
+        "<h1>Title</h1>",
+        "<strong>bold <em>and</em> italic</strong>",
+        "<ol>\n",
+        "<li>deep</li>",
+        "<blockquote>\n<p>a quote\ngoes on</p>",
+        "<pre><code>fn a() {\n    1 &lt; 2\n}</code></pre>",
+        "<tr><td>1</td><td>22</td></tr>",
+    ] {
+        let squeezed = html.replace("\n\n", "\n").replace("</td>\n<td>", "</td><td>");
+        assert!(squeezed.contains(expected), "{expected} is not in {squeezed}");
+    }
+    assert!(!whole("<script>alert(1)</script>", Dialect::Html).contains("<script"));
+}
+
+#[test]
+fn markdown_stays_as_it_was_written() {
+    assert_eq!(whole(SAMPLE, Dialect::Markdown), SAMPLE.trim());
+    assert_eq!(whole("look, @everyone", Dialect::Markdown), "look, @\u{2060}everyone");
+}
+
+#[test]
+fn links_are_never_commands() {
+    assert_eq!(
+        whole("[all](!channel) <!here> [x](javascript:alert)", Dialect::Mrkdwn),
+        "all (!channel) &lt;!\u{2060}here&gt; x (javascript:alert)"
+    );
+    assert_eq!(whole("[a](https://b.test/|c>d)", Dialect::Mrkdwn), "<https://b.test/%7Cc%3Ed|a>");
+    assert_eq!(
+        whole("![a picture](https://b.test/c.png)", Dialect::Plain),
+        "a picture (https://b.test/c.png)"
+    );
+}
+
+#[test]
+fn fences_are_closed_and_opened_again() {
+    let code = (0..100).map(|line| format!("let line_{line} = {line};\n")).collect::<String>();
+    let parts = render(
+        &format!("Look:\n\n```rust\n{code}```\n\nDone."),
+        Dialect::Mrkdwn,
+        longest(600, Unit::Characters),
+    );
+    assert!(parts.len() > 2);
+    for part in &parts {
+        assert_eq!(part.text.matches("```").count() % 2, 0, "{}", part.text);
+        assert!(part.text.chars().count() <= 600);
+    }
+    assert!(parts[1].text.starts_with("```\nlet line_"), "{}", parts[1].text);
+    let telegram =
+        render(&format!("```rust\n{code}```"), Dialect::TelegramHtml, longest(600, Unit::VisibleUtf16));
+    for part in telegram {
+        assert!(part.text.starts_with("<pre><code class=\"language-rust\">let line_"), "{}", part.text);
+        assert!(part.text.ends_with("</code></pre>"));
+    }
+}
+
+#[test]
+fn a_part_ends_between_blocks_if_it_can() {
+    let blocks = [150, 120, 100].map(|length| "word ".repeat(length / 5)).join("\n\n");
+    let parts = render(&blocks, Dialect::Plain, longest(300, Unit::Characters));
+    assert_eq!(parts.iter().map(|part| part.text.split("\n\n").count()).collect::<Vec<_>>(), [2, 1]);
+}
+
+#[test]
+fn surrogate_pairs_and_clusters_stay_whole() {
+    let family = "👨‍👩‍👧";
+    let parts = render(&family.repeat(100), Dialect::TelegramHtml, longest(200, Unit::VisibleUtf16));
+    for part in &parts {
+        assert!(part.text.encode_utf16().count() <= 200);
+        assert_eq!(part.text.replace(family, ""), "");
+    }
+    assert_eq!(parts.len(), 100_usize.div_ceil(200 / family.encode_utf16().count()));
+}
+
+#[test]
+fn a_long_text_costs_no_more_than_its_length() {
+    let text = "word and **word**\n\n".repeat(20_000);
+    let parts = render(&text, Dialect::TelegramHtml, longest(4096, Unit::VisibleUtf16));
+    assert!(parts.len() > 50 && parts.len() < 120, "{}", parts.len());
+    assert_eq!(render(&text, Dialect::Html, longest(5_000_000, Unit::Characters)).len(), 1);
+}
+
+/// Blocks of words that are numbered, so that none can be lost or swapped unseen.
+fn blocks() -> impl Strategy<Value = (String, usize)> {
+    let block = (0..9_u8, 1..120_usize, any::<bool>());
+    proptest::collection::vec(block, 1..12).prop_map(|blocks| {
+        let (mut markdown, mut words) = (String::new(), 0);
+        for (kind, length, marked) in blocks {
+            let mut next = || {
+                words += 1;
+                let word = format!("w{words}ü😀");
+                if marked && kind < 7 { format!("**{word}**") } else { word }
+            };
+            let line = (0..length).map(|_| next()).collect::<Vec<_>>();
+            markdown.push_str(&match kind {
+                0..=2 => line.join(" "),
+                3 => format!("## {}", line.join(" ")),
+                4 => line.iter().map(|word| format!("- {word}\n  - *{word}*\n")).collect(),
+                5 => line.iter().map(|word| format!("> {word} <&>\n")).collect(),
+                6 => line.iter().map(|word| format!("1. {word}\n")).collect(),
+                7 => format!("```sh\n{}\n```", line.join("\n")),
+                _ => format!("`{}`", line.join(" ")),
+            });
+            markdown.push_str("\n\n");
+        }
+        (markdown, words)
+    })
+}
+
+fn dialects() -> impl Strategy<Value = Dialect> {
+    use Dialect::{Html, Markdown, Mrkdwn, Plain, TelegramHtml};
+    prop_oneof![Just(Html), Just(Markdown), Just(Mrkdwn), Just(Plain), Just(TelegramHtml)]
+}
+
+fn units() -> impl Strategy<Value = Unit> {
+    prop_oneof![Just(Unit::Characters), Just(Unit::VisibleUtf16)]
+}
+
+fn is_short(part: &Rendered, longest: Longest) -> bool {
+    let marked = longest.unit == Unit::VisibleUtf16 || longest.unit.length(&part.text) <= longest.count;
+    marked && longest.unit.length(&part.plain) <= longest.count
+}
+
+proptest! {
+    #[test]
+    fn nothing_is_lost_and_nothing_too_long((markdown, words) in blocks(), dialect in dialects(), unit in units(), count in 600..2000_usize) {
+        let longest = longest(count, unit);
+        let parts = render(&markdown, dialect, longest);
+        for part in &parts {
+            prop_assert!(is_short(part, longest), "{} of {}: {}", part.text.len(), count, part.text);
+        }
+        for text in [|part: &Rendered| part.text.clone(), |part: &Rendered| part.plain.clone()] {
+            let all = parts.iter().map(text).collect::<Vec<_>>().join("\n");
+            let mut from = 0;
+            for word in 1..=words {
+                let found = all[from..].find(&format!("w{word}ü😀"));
+                prop_assert!(found.is_some(), "w{word} is lost in {all}");
+                from += found.unwrap_or_default();
+            }
+        }
+        if dialect == Dialect::TelegramHtml {
+            for part in &parts {
+                for tag in ["b", "i", "code", "pre", "blockquote"] {
+                    let opened = part.text.matches(&format!("<{tag}>")).count() + part.text.matches(&format!("<{tag} ")).count();
+                    prop_assert_eq!(opened, part.text.matches(&format!("</{tag}>")).count());
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn any_text_is_rendered(markdown in "[ \\n*_`~>#\\-\\[\\](){}|<!@a-z0-9\u{1F600}\u{301}]{0,400}", dialect in dialects(), unit in units()) {
+        let longest = longest(600, unit);
+        for part in render(&markdown, dialect, longest) {
+            prop_assert!(is_short(&part, longest), "{:?}", part);
+        }
+    }
+}

@@ -1,0 +1,288 @@
+//! Writes pieces in a dialect, and ends a part before it becomes too long.
+
+use unicode_segmentation::UnicodeSegmentation;
+
+use super::{
+    dialect::{Form, escape, form, plain},
+    pieces::{Mark, Piece},
+};
+use crate::contract::{Dialect, Longest, Rendered, Unit};
+
+/// All parts.
+pub fn write(pieces: &[Piece], dialect: Dialect, longest: Longest) -> Vec<Rendered> {
+    let mut writer =
+        Writer { dialect, longest, parts: Vec::new(), part: Part::new(longest.unit), last: None };
+    let mut next = 0;
+    while let Some(piece) = pieces.get(next) {
+        next = writer.step(piece, next);
+    }
+    writer.finish();
+    writer.parts
+}
+
+struct Writer {
+    dialect: Dialect,
+    longest: Longest,
+    parts: Vec<Rendered>,
+    part: Part,
+    /// Where this part could end.
+    last: Option<Place>,
+}
+
+/// The end of a block: how long both texts were there, in bytes and as the vendor counts.
+struct Place {
+    marked: (usize, usize),
+    plain: (usize, usize),
+    open: Vec<Open>,
+    /// The piece that comes then.
+    next: usize,
+}
+
+impl Writer {
+    /// Takes one piece. Returns which one comes next.
+    fn step(&mut self, piece: &Piece, at: usize) -> usize {
+        match piece {
+            Piece::Open(mark) => self.part.begin(self.dialect, mark),
+            Piece::Close => self.part.end(),
+            Piece::Break(count) => {
+                if *count > 1 {
+                    self.last = Some(self.part.place(at));
+                }
+                self.part.newlines = self.part.newlines.max(*count);
+            }
+            Piece::Newline | Piece::Soft => self.part.newlines += 1,
+            Piece::Hard => {
+                self.part.newlines += 1;
+                self.part.hard += 1;
+            }
+            Piece::Text(text) => return self.text(text, at),
+        }
+        at + 1
+    }
+
+    fn text(&mut self, text: &str, at: usize) -> usize {
+        if self.part.fits(self.dialect, text, self.longest.count) {
+            self.part.write(self.dialect, text);
+            return at + 1;
+        }
+        match self.last.take() {
+            // The end of the last block is a better place; what came after it is written again.
+            Some(place) if place.plain.1 * 2 >= self.longest.count => {
+                let next = place.next;
+                self.part.back_to(place);
+                self.turn();
+                next
+            }
+            _ if !self.part.is_empty() => {
+                self.turn();
+                at
+            }
+            _ => {
+                self.hew(text);
+                at + 1
+            }
+        }
+    }
+
+    /// Writes a word that is longer than a part.
+    fn hew(&mut self, text: &str) {
+        for cluster in text.graphemes(true) {
+            // A cluster can be of any length, but none that people write is.
+            let is_whole = cluster.len() <= 64;
+            let each =
+                if is_whole { vec![cluster] } else { cluster.split_inclusive(|_: char| true).collect() };
+            for unit in each {
+                if !self.part.is_empty() && !self.part.fits(self.dialect, unit, self.longest.count) {
+                    self.turn();
+                }
+                self.part.write(self.dialect, unit);
+            }
+        }
+    }
+
+    /// Ends this part and begins the next one with the same marks.
+    fn turn(&mut self) {
+        let mut open = self.part.open.clone();
+        for open in &mut open {
+            open.is_continued |= open.is_written;
+            open.is_written = false;
+        }
+        self.finish();
+        self.part.open = open;
+        self.last = None;
+    }
+
+    fn finish(&mut self) {
+        let mut part = std::mem::replace(&mut self.part, Part::new(self.longest.unit));
+        while !part.open.is_empty() {
+            part.end();
+        }
+        let (text, plain) = (part.marked.text.trim_end(), part.plain.text.trim_end());
+        if !plain.is_empty() {
+            self.parts.push(Rendered { text: text.to_owned(), plain: plain.to_owned() });
+        }
+    }
+}
+
+/// A text that knows its length.
+#[derive(Clone)]
+struct Text {
+    text: String,
+    count: usize,
+    unit: Unit,
+}
+
+impl Text {
+    fn push(&mut self, text: &str) {
+        self.text.push_str(text);
+        self.count += self.unit.length(text);
+    }
+
+    fn end(&self) -> (usize, usize) {
+        (self.text.len(), self.count)
+    }
+
+    fn cut(&mut self, (end, count): (usize, usize)) {
+        self.text.truncate(end);
+        self.count = count;
+    }
+
+    /// Puts something before the spaces at the end: some dialects don't see a mark that ends after a space.
+    fn push_before_spaces(&mut self, text: &str) {
+        let end = self.text.trim_end_matches(' ').len();
+        self.text.insert_str(end, text);
+        self.count += self.unit.length(text);
+    }
+}
+
+/// A part that is being written.
+struct Part {
+    marked: Text,
+    plain: Text,
+    open: Vec<Open>,
+    /// Newlines that come before the next text.
+    newlines: usize,
+    /// How many of those were made on purpose.
+    hard: usize,
+}
+
+/// A mark that is open. It is written only when text comes, so that no empty one ever is.
+#[derive(Clone)]
+struct Open {
+    mark: Mark,
+    form: Form,
+    plain: Form,
+    is_written: bool,
+    is_continued: bool,
+}
+
+impl Part {
+    fn new(unit: Unit) -> Self {
+        let text = Text { text: String::new(), count: 0, unit };
+        Self { marked: text.clone(), plain: text, open: Vec::new(), newlines: 0, hard: 0 }
+    }
+
+    fn is_empty(&self) -> bool {
+        self.plain.count == 0
+    }
+
+    fn place(&self, next: usize) -> Place {
+        Place { marked: self.marked.end(), plain: self.plain.end(), open: self.open.clone(), next }
+    }
+
+    fn back_to(&mut self, place: Place) {
+        self.marked.cut(place.marked);
+        self.plain.cut(place.plain);
+        self.open = place.open;
+        (self.newlines, self.hard) = (0, 0);
+    }
+
+    fn begin(&mut self, dialect: Dialect, mark: &Mark) {
+        let inside: Vec<_> = self.open.iter().map(|open| open.mark.clone()).collect();
+        let (form, plain) = (form(dialect, mark, &inside), plain(mark));
+        self.open.push(Open { mark: mark.clone(), form, plain, is_written: false, is_continued: false });
+    }
+
+    fn end(&mut self) {
+        let Some(closed) = self.open.pop() else { return };
+        if matches!(closed.mark, Mark::Pre(_)) {
+            self.newlines = 0;
+        }
+        if closed.is_written {
+            match closed.mark {
+                Mark::Strong | Mark::Emphasis | Mark::Strike | Mark::Heading(_) => {
+                    self.marked.push_before_spaces(&closed.form.close);
+                }
+                _ => self.marked.push(&closed.form.close),
+            }
+            self.plain.push(&closed.plain.close);
+        }
+    }
+
+    /// Whether a text fits, with what comes before it and all marks closed after it.
+    fn fits(&self, dialect: Dialect, text: &str, longest: usize) -> bool {
+        self.at_most(text) <= longest || self.fits_exactly(dialect, text, longest)
+    }
+
+    /// How long the part can become with a text at the very most: quick, since most texts are far from the end.
+    fn at_most(&self, text: &str) -> usize {
+        // The longest escape of one byte is `&quot;`, of a newline `<br>` and itself.
+        let marks: usize = self.open.iter().map(|open| open.form.at_most().max(open.plain.at_most())).sum();
+        self.marked.count.max(self.plain.count) + text.len() * 6 + (marks + 5) * (1 + self.newlines)
+    }
+
+    fn fits_exactly(&self, dialect: Dialect, text: &str, longest: usize) -> bool {
+        let mut added = Self {
+            open: self.open.clone(),
+            newlines: self.newlines,
+            hard: self.hard,
+            ..Self::new(self.plain.unit)
+        };
+        added.write_after(self.is_empty(), dialect, text);
+        while !added.open.is_empty() {
+            added.end();
+        }
+        let plain = self.plain.count + added.plain.count;
+        let marked = match self.plain.unit {
+            Unit::Characters => self.marked.count + added.marked.count,
+            Unit::VisibleUtf16 => 0,
+        };
+        plain.max(marked) <= longest
+    }
+
+    fn write(&mut self, dialect: Dialect, text: &str) {
+        self.write_after(self.is_empty(), dialect, text);
+    }
+
+    fn write_after(&mut self, nothing: bool, dialect: Dialect, text: &str) {
+        let (newlines, hard) = (std::mem::take(&mut self.newlines), std::mem::take(&mut self.hard));
+        if !nothing {
+            self.lines(dialect, newlines, hard);
+        }
+        for open in self.open.iter_mut().filter(|open| !open.is_written) {
+            self.marked.push(open.form.beginning(open.is_continued));
+            self.plain.push(open.plain.beginning(open.is_continued));
+            open.is_written = true;
+        }
+        let inside: Vec<_> = self.open.iter().map(|open| open.mark.clone()).collect();
+        self.marked.push(&escape(dialect, text, &inside));
+        self.plain.push(text);
+    }
+
+    /// Writes newlines, with what stands at the beginning of each line.
+    fn lines(&mut self, dialect: Dialect, newlines: usize, hard: usize) {
+        let prefix = |form: fn(&Open) -> &Form| -> String {
+            self.open.iter().filter(|open| open.is_written).map(|open| form(open).prefix.as_ref()).collect()
+        };
+        let (marked, plain) = (prefix(|open| &open.form), prefix(|open| &open.plain));
+        for nth in 0..newlines {
+            if nth < hard && dialect == Dialect::Html {
+                self.marked.push("<br>");
+            }
+            self.marked.push("\n");
+            self.marked.push(&marked);
+            self.plain.push("\n");
+            self.plain.push(&plain);
+        }
+    }
+}

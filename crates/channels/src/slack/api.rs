@@ -1,0 +1,123 @@
+//! Calls of Slack's Web API. Errors come with status 200 and `ok: false`.
+
+use std::{io, time::Duration};
+
+use bytes::Bytes;
+use reqwest::RequestBuilder;
+use secrecy::{ExposeSecret, SecretString};
+use serde_json::Value;
+use url::{Url, form_urlencoded};
+
+use crate::{
+    contract::{Cause, Failure, Scope, Spool},
+    world::{Answer, Stream, Vendor, World},
+};
+
+const PATIENCE: Duration = Duration::from_secs(15);
+const UPLOAD: Duration = Duration::from_secs(120);
+const PEER: &str = "Slack";
+/// How long to wait if Slack doesn't say.
+const WAIT: Duration = Duration::from_secs(30);
+
+/// Slack, with one token.
+pub struct Api {
+    vendor: Vendor,
+    base: Url,
+    token: SecretString,
+    clock: fn() -> jiff::Timestamp,
+}
+
+impl Api {
+    pub fn new(world: &World, token: SecretString) -> Self {
+        Self { vendor: world.vendor.clone(), base: world.vendors.slack.clone(), token, clock: world.clock }
+    }
+
+    /// The same, with another token.
+    pub fn with(&self, token: SecretString) -> Self {
+        Self { vendor: self.vendor.clone(), base: self.base.clone(), token, clock: self.clock }
+    }
+
+    /// Calls a method that takes JSON.
+    pub async fn ask(&self, method: &str, parameters: &Value) -> Result<Value, Failure> {
+        self.call(self.request(method)?.json(parameters)).await
+    }
+
+    /// Calls a method that takes a form alone.
+    pub async fn ask_by_form(&self, method: &str, fields: &[(&str, &str)]) -> Result<Value, Failure> {
+        let body = form_urlencoded::Serializer::new(String::new()).extend_pairs(fields).finish();
+        let request = self.request(method)?.header("content-type", "application/x-www-form-urlencoded");
+        self.call(request.body(body)).await
+    }
+
+    /// Sends the bytes of a file to where Slack wants them. The address is a secret of its own, and gets no token.
+    pub async fn upload(&self, to: &str, bytes: Bytes) -> Result<(), Failure> {
+        let url =
+            Url::parse(to).map_err(|_| Failure::NotSent("Slack gives no address for the file.".into()))?;
+        let answer = self.vendor.call(PEER, self.vendor.http.post(url).body(bytes), UPLOAD).await?;
+        if answer.status.is_success() {
+            return Ok(());
+        }
+        Err(Failure::NotSent(
+            format!("Slack does not take the file (status {}).", answer.status.as_u16()).into(),
+        ))
+    }
+
+    pub async fn download(&self, url: Url, to: Spool<'_>, most: u64) -> Result<u64, Failure> {
+        let request = self.vendor.http.get(url).bearer_auth(self.token.expose_secret());
+        self.vendor.download(PEER, request, to, most).await
+    }
+
+    pub async fn connect(&self, url: &Url) -> io::Result<Box<dyn Stream>> {
+        self.vendor.connect(url).await
+    }
+
+    fn request(&self, method: &str) -> Result<RequestBuilder, Failure> {
+        let url =
+            self.base.join(method).map_err(|_| Failure::NotSent("Slack's address can't be used.".into()))?;
+        Ok(self.vendor.http.post(url).bearer_auth(self.token.expose_secret()))
+    }
+
+    async fn call(&self, request: RequestBuilder) -> Result<Value, Failure> {
+        let answer = self.vendor.call(PEER, request, PATIENCE).await?;
+        judge(&answer, (self.clock)())
+    }
+}
+
+/// What an answer means.
+fn judge(answer: &Answer, now: jiff::Timestamp) -> Result<Value, Failure> {
+    let said: Value = serde_json::from_slice(&answer.body).unwrap_or_default();
+    if answer.status.is_success() && said["ok"] == true {
+        return Ok(said);
+    }
+    let word = said["error"].as_str().unwrap_or_default();
+    let cause = if word.is_empty() {
+        Cause::from(format!("Slack answered with status {}.", answer.status.as_u16()))
+    } else {
+        Cause::from(format!("Slack: {word}"))
+    };
+    Err(match word {
+        _ if answer.status.as_u16() == 429 => limited(answer, now, cause),
+        "ratelimited" | "rate_limited" | "message_limit_exceeded" => limited(answer, now, cause),
+        "invalid_auth"
+        | "token_revoked"
+        | "token_expired"
+        | "account_inactive"
+        | "not_authed"
+        | "not_allowed_token_type" => Failure::Credentials(cause),
+        "channel_not_found"
+        | "not_in_channel"
+        | "is_archived"
+        | "thread_not_found"
+        | "user_not_found"
+        | "cannot_reply_to_message"
+        | "user_is_bot" => Failure::TargetGone(cause),
+        "service_unavailable" | "team_added_to_org" | "accesslimited" => Failure::NotSent(cause),
+        // Something may have happened.
+        "internal_error" | "fatal_error" | "request_timeout" | "" => Failure::Unknown(cause),
+        _ => Failure::Refused(cause),
+    })
+}
+
+fn limited(answer: &Answer, now: jiff::Timestamp, cause: Cause) -> Failure {
+    Failure::RateLimited { wait: answer.retry_after(now).unwrap_or(WAIT), scope: Scope::Target, cause }
+}

@@ -1,0 +1,176 @@
+//! SLACK: apps, by Socket Mode or the Events API.
+//!
+//! Targets are `<channel>` or, in a thread, `<channel>/<ts>`; messages are `<channel>:<ts>`. A mention comes twice (`message` and
+//! `app_mention`) with the same key. Errors come with status 200.
+//!
+//! - `api.rs`: calls, and what their failing means; `events.rs`: what Slack tells; `mrkdwn.rs`: how it writes it.
+//! - `socket.rs`: Socket Mode; `outgoing.rs`: what is sent, and whether it was.
+
+mod api;
+mod events;
+mod mrkdwn;
+mod outgoing;
+mod socket;
+
+use std::{convert::Infallible, time::Duration};
+
+use bytes::Bytes;
+use futures::future::BoxFuture;
+use jiff::Timestamp;
+use serde_json::{Value, json};
+use url::Url;
+
+use self::api::Api;
+use crate::{
+    contract::{
+        Actions, Content, Cursor, Dialect, Failure, Files, Identity, Inlet, Kind, Limit, Longest, Part,
+        Press, Proof, RawRequest, Receipt, Received, Refusal, RemoteFile, Reply, Scope, Sink, SlackConfig,
+        SlackInlet, Spool, Traits, Transport, Unit,
+    },
+    signature::{self, Key},
+    world::World,
+};
+
+/// <https://docs.slack.dev/apis/web-api/rate-limits>; texts of up to 4,000 characters are advised.
+static TRAITS: Traits = Traits {
+    kind: Kind::Slack,
+    dialect: Dialect::Mrkdwn,
+    longest: Longest { count: 3500, unit: Unit::Characters },
+    limits: &[Limit { scope: Scope::Target, count: 1, per: Duration::from_secs(1) }],
+    longest_send: Duration::from_secs(180),
+    idempotent_send: false,
+    reconciles: true,
+    inlet: Inlet::Both,
+    files: Files::Apart,
+    actions: Actions { buttons: true, edits: true, typing: Some(Duration::from_secs(90)) },
+    largest_in: 50 * 1024 * 1024,
+    largest_out: 50 * 1024 * 1024,
+};
+
+/// An app.
+pub struct Slack {
+    api: Api,
+    files: Url,
+    config: SlackConfig,
+}
+
+impl Slack {
+    /// What is true of all of them.
+    pub const TRAITS: &'static Traits = &TRAITS;
+
+    /// Opens an app.
+    pub fn new(config: SlackConfig, world: &World) -> Self {
+        Self {
+            api: Api::new(world, config.bot_token.clone()),
+            files: world.vendors.slack_files.clone(),
+            config,
+        }
+    }
+
+    async fn who(&self) -> Result<Identity, Failure> {
+        let me = self.api.ask("auth.test", &json!({})).await?;
+        if let SlackInlet::Socket(token) = &self.config.inlet {
+            self.api.with(token.clone()).ask("apps.connections.open", &json!({})).await?;
+        }
+        let ids = ["user_id", "bot_id"].map(|name| me[name].as_str().map(str::to_owned));
+        Ok(Identity {
+            self_ids: ids.into_iter().flatten().collect(),
+            handle: me["user"].as_str().map(str::to_owned),
+            ..Identity::default()
+        })
+    }
+
+    fn verified(&self, request: &RawRequest<'_>, now: Timestamp) -> Result<Value, Refusal> {
+        let SlackInlet::Events(secret) = &self.config.inlet else { return Err(Refusal::NotConfigured) };
+        let key = Key::new(secret).map_err(|_| Refusal::NotConfigured)?;
+        let timestamp = request.header("x-slack-request-timestamp").ok_or(Refusal::Unsigned)?;
+        let signature = request.header("x-slack-signature").ok_or(Refusal::Unsigned)?;
+        signature::verify_slack(&key, timestamp, signature, request.body, now)?;
+        // Taps on buttons come as a form with one field. In an event, people choose what looks like one.
+        let is_form = request.body.starts_with(b"payload=");
+        let mut fields = url::form_urlencoded::parse(if is_form { request.body } else { b"" });
+        let payload = fields.next().map(|(_, json)| json.into_owned().into_bytes());
+        serde_json::from_slice(payload.as_deref().unwrap_or(request.body))
+            .map_err(|_| Refusal::Malformed("The body is not an event of Slack.".into()))
+    }
+
+    /// The token goes to Slack's host for files and no other.
+    async fn download(&self, file: &RemoteFile, to: Spool<'_>, most: u64) -> Result<u64, Failure> {
+        let Content::There(url) = &file.content else {
+            return Err(Failure::Refused("The file came with its message.".into()));
+        };
+        let url = Url::parse(url).ok().filter(|url| url.origin() == self.files.origin());
+        let url = url.ok_or_else(|| Failure::Refused("The file is not at Slack.".into()))?;
+        self.api.download(url, to, most).await
+    }
+}
+
+impl Transport for Slack {
+    fn traits(&self) -> &'static Traits {
+        Self::TRAITS
+    }
+
+    fn probe(&self) -> BoxFuture<'_, Result<Identity, Failure>> {
+        Box::pin(self.who())
+    }
+
+    fn receive(&self, request: &RawRequest<'_>, now: Timestamp) -> Result<Received, Refusal> {
+        let payload = self.verified(request, now)?;
+        if payload["type"] == "url_verification" {
+            let challenge = payload["challenge"].as_str().unwrap_or_default().to_owned();
+            return Ok(Received {
+                events: Vec::new(),
+                reply: Reply { body: Bytes::from(challenge), ..Reply::done() },
+            });
+        }
+        let event = events::decode(&payload, Proof::Signed)?;
+        Ok(Received { events: event.into_iter().collect(), reply: Reply::done() })
+    }
+
+    fn listen<'a>(
+        &'a self,
+        _: Option<Cursor>,
+        sink: &'a dyn Sink,
+    ) -> BoxFuture<'a, Result<Infallible, Failure>> {
+        Box::pin(async move {
+            match &self.config.inlet {
+                SlackInlet::Socket(token) => socket::listen(&self.api.with(token.clone()), sink).await,
+                SlackInlet::Events(_) => {
+                    Err(Failure::Refused("This app gets its events by the Events API.".into()))
+                }
+            }
+        })
+    }
+
+    fn send<'a>(&'a self, part: &'a Part<'a>) -> BoxFuture<'a, Result<Receipt, Failure>> {
+        Box::pin(outgoing::send(&self.api, part))
+    }
+
+    fn reconcile<'a>(&'a self, part: &'a Part<'a>) -> BoxFuture<'a, Result<Option<Receipt>, Failure>> {
+        Box::pin(outgoing::find(&self.api, part))
+    }
+
+    fn fetch<'a>(
+        &'a self,
+        file: &'a RemoteFile,
+        to: Spool<'a>,
+        most: u64,
+    ) -> BoxFuture<'a, Result<u64, Failure>> {
+        Box::pin(self.download(file, to, most.min(TRAITS.largest_in)))
+    }
+
+    fn typing<'a>(&'a self, target: &'a str) -> BoxFuture<'a, Result<(), Failure>> {
+        Box::pin(outgoing::is_writing(&self.api, target))
+    }
+
+    fn answer<'a>(&'a self, press: &'a Press, text: &'a str) -> BoxFuture<'a, Result<(), Failure>> {
+        Box::pin(async move {
+            let said = json!({"channel": self.chat(&press.target), "user": press.reply_to, "text": text});
+            self.api.ask("chat.postEphemeral", &said).await.map(drop)
+        })
+    }
+
+    fn chat<'a>(&self, target: &'a str) -> &'a str {
+        outgoing::place(target).0
+    }
+}

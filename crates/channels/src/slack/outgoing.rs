@@ -1,0 +1,126 @@
+//! What an app sends, and whether it was sent: each message carries its delivery's id as metadata.
+
+use serde_json::{Value, json};
+
+use super::api::Api;
+use crate::contract::{Attachment, Failure, Part, Receipt};
+
+/// What our metadata is called.
+const EVENT: &str = "muster_message";
+/// The longest text of a block.
+const LONGEST_BLOCK: usize = 3000;
+
+/// Sends a text or one file.
+pub async fn send(api: &Api, part: &Part<'_>) -> Result<Receipt, Failure> {
+    match (part.files, part.replaces) {
+        ([], None) => api.ask("chat.postMessage", &message(part)?).await.map(|sent| receipt(&sent)),
+        ([], Some(_)) => api.ask("chat.update", &message(part)?).await.map(|sent| receipt(&sent)),
+        ([file], None) => upload(api, part, file).await,
+        _ => Err(Failure::Refused("Slack takes one file a message.".into())),
+    }
+}
+
+/// Looks for the part among the messages that came after it was written.
+pub async fn find(api: &Api, part: &Part<'_>) -> Result<Option<Receipt>, Failure> {
+    let (channel, thread) = place(part.target);
+    let oldest = part.written_at.as_second().to_string();
+    let mut fields =
+        vec![("channel", channel), ("oldest", &oldest), ("include_all_metadata", "1"), ("limit", "200")];
+    let method = if let Some(thread) = thread {
+        fields.push(("ts", thread));
+        "conversations.replies"
+    } else {
+        "conversations.history"
+    };
+    let found = api.ask_by_form(method, &fields).await?;
+    let ours = |message: &&Value| {
+        let metadata = &message["metadata"];
+        metadata["event_type"] == EVENT && metadata["event_payload"]["id"] == part.id
+    };
+    let message = found["messages"].as_array().into_iter().flatten().find(ours);
+    Ok(message.and_then(|message| message["ts"].as_str()).map(|ts| at(channel, ts)))
+}
+
+/// Shows in a thread that the app is writing, for two minutes or until it has written. A channel or chat itself has no status.
+pub async fn is_writing(api: &Api, target: &str) -> Result<(), Failure> {
+    let (channel, Some(thread)) = place(target) else { return Ok(()) };
+    // Without these, Slack shows messages of its own in turn.
+    let status = json!({"channel_id": channel, "thread_ts": thread, "status": "is writing…", "loading_messages": ["Writing…"]});
+    api.ask("assistant.threads.setStatus", &status).await.map(drop)
+}
+
+/// The channel of a target, and its thread.
+pub fn place(target: &str) -> (&str, Option<&str>) {
+    match target.split_once('/') {
+        Some((channel, thread)) => (channel, Some(thread)),
+        None => (target, None),
+    }
+}
+
+fn message(part: &Part<'_>) -> Result<Value, Failure> {
+    let (channel, thread) = place(part.target);
+    let mut message = json!({
+        "channel": channel,
+        "text": part.text.text,
+        "metadata": {"event_type": EVENT, "event_payload": {"id": part.id}},
+    });
+    if let Some(replaced) = part.replaces {
+        message["ts"] = replaced.rsplit_once(':').map(|(_, ts)| ts).into();
+        // An edit that names none leaves those of the message.
+        message["blocks"] = json!([]);
+    } else {
+        message["unfurl_links"] = false.into();
+        message["unfurl_media"] = false.into();
+        message["thread_ts"] = thread.into();
+    }
+    if !part.buttons.is_empty() {
+        message["blocks"] = blocks(part)?;
+    }
+    Ok(message)
+}
+
+fn blocks(part: &Part<'_>) -> Result<Value, Failure> {
+    if part.text.text.chars().count() > LONGEST_BLOCK {
+        return Err(Failure::Refused("The text is too long for a message with buttons.".into()));
+    }
+    let buttons = part.buttons.iter().enumerate().map(|(nth, button)| {
+        let label = json!({"type": "plain_text", "text": button.label});
+        json!({"type": "button", "action_id": format!("choice-{nth}"), "text": label, "value": button.value})
+    });
+    Ok(json!([
+        {"type": "section", "text": {"type": "mrkdwn", "text": part.text.text}},
+        {"type": "actions", "elements": buttons.collect::<Vec<_>>()},
+    ]))
+}
+
+/// Three calls, of which only the last one shows something.
+async fn upload(api: &Api, part: &Part<'_>, file: &Attachment) -> Result<Receipt, Failure> {
+    let unseen = |failure| match failure {
+        Failure::Unknown(cause) => Failure::NotSent(cause),
+        other => other,
+    };
+    let length = file.content.len().to_string();
+    let wish = [("filename", file.name.as_str()), ("length", &length)];
+    let place_for_it = api.ask_by_form("files.getUploadURLExternal", &wish).await.map_err(unseen)?;
+    let to = place_for_it["upload_url"].as_str().unwrap_or_default();
+    api.upload(to, file.content.clone()).await.map_err(unseen)?;
+    let (channel, thread) = place(part.target);
+    let mut shown =
+        json!({"files": [{"id": place_for_it["file_id"], "title": file.name}], "channel_id": channel});
+    if let Some(thread) = thread {
+        shown["thread_ts"] = thread.into();
+    }
+    api.ask("files.completeUploadExternal", &shown).await?;
+    Ok(Receipt { vendor_id: None, target: None })
+}
+
+fn receipt(sent: &Value) -> Receipt {
+    match (sent["channel"].as_str(), sent["ts"].as_str()) {
+        (Some(channel), Some(ts)) => at(channel, ts),
+        _ => Receipt { vendor_id: None, target: None },
+    }
+}
+
+fn at(channel: &str, ts: &str) -> Receipt {
+    Receipt { vendor_id: Some(format!("{channel}:{ts}")), target: None }
+}

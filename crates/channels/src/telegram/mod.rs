@@ -1,0 +1,258 @@
+//! TELEGRAM: bots, by long polling or by webhook.
+//!
+//! Targets are `<chat>` or, in a forum, `<chat>/<topic>`; messages are `<chat>:<message>`, since Telegram numbers them in each
+//! chat. Telegram confirms updates by the offset of the **next** question, which is asked after the commit; with a webhook, by
+//! the answer, and what is not confirmed comes again.
+//!
+//! - `api.rs`: calls, and what their failing means; `updates.rs`: what Telegram tells; `outgoing.rs`: what is sent.
+
+mod api;
+mod outgoing;
+mod updates;
+
+use std::{convert::Infallible, time::Duration};
+
+use futures::future::BoxFuture;
+use jiff::Timestamp;
+use secrecy::ExposeSecret;
+use serde_json::{Value, json};
+use subtle::ConstantTimeEq;
+
+use self::{api::Api, updates::Me};
+use crate::{
+    contract::{
+        Actions, Content, Cursor, Dialect, Event, Failure, Files, Identity, Inlet, Kind, Limit, Link,
+        Longest, Part, Press, RawRequest, Receipt, Received, Refusal, RemoteFile, Reply, Scope, Sink, Spool,
+        TelegramConfig, Traits, Transport, Unit,
+    },
+    pauses::Pauses,
+    world::World,
+};
+
+/// <https://core.telegram.org/bots/faq#my-bot-is-hitting-limits-how-do-i-avoid-this>
+static TRAITS: Traits = Traits {
+    kind: Kind::Telegram,
+    dialect: Dialect::TelegramHtml,
+    longest: Longest { count: 4096, unit: Unit::VisibleUtf16 },
+    limits: &[
+        Limit { scope: Scope::Channel, count: 30, per: Duration::from_secs(1) },
+        Limit { scope: Scope::Target, count: 1, per: Duration::from_secs(1) },
+        Limit { scope: Scope::Group, count: 20, per: Duration::from_secs(60) },
+    ],
+    longest_send: Duration::from_secs(80),
+    idempotent_send: false,
+    reconciles: false,
+    inlet: Inlet::Both,
+    files: Files::Apart,
+    actions: Actions { buttons: true, edits: true, typing: Some(Duration::from_secs(4)) },
+    largest_in: 20 * 1024 * 1024,
+    largest_out: 50 * 1024 * 1024,
+};
+
+/// What we want to be told.
+const UPDATES: [&str; 2] = ["message", "callback_query"];
+/// What is said if the webhook does not work.
+const UNREACHED: &str = "Telegram can't reach the webhook";
+/// How long Telegram may keep a question open, in seconds.
+const POLL: u64 = 50;
+
+/// A bot.
+pub struct Telegram {
+    api: Api,
+    config: TelegramConfig,
+}
+
+impl Telegram {
+    /// What is true of all of them.
+    pub const TRAITS: &'static Traits = &TRAITS;
+
+    /// Opens a bot.
+    pub fn new(config: TelegramConfig, world: &World) -> Self {
+        Self { api: Api::new(world, config.token.clone()), config }
+    }
+
+    /// Who we are, as the last probe found it.
+    fn me(&self) -> Me {
+        let token = self.config.token.expose_secret();
+        Me { id: api::bot_id(token).unwrap_or_default(), username: self.config.username.clone() }
+    }
+
+    async fn who(&self) -> Result<Identity, Failure> {
+        let me = self.api.ask("getMe", &json!({})).await?;
+        let info = self.api.ask("getWebhookInfo", &json!({})).await?;
+        let handle = me["username"].as_str().map(str::to_owned);
+        let mut warnings = Vec::new();
+        if me["can_read_all_group_messages"] == false {
+            let privacy = "In groups the bot sees only commands, replies and messages that name it. BotFather's /setprivacy \
+                           changes that.";
+            warnings.push(privacy.to_owned());
+        }
+        if let Some(error) = info["last_error_message"].as_str() {
+            warnings.push(format!("{UNREACHED}: {error}"));
+        }
+        Ok(Identity {
+            self_ids: me["id"].as_i64().map(|id| id.to_string()).into_iter().collect(),
+            invite_url: handle.as_ref().map(|handle| format!("https://t.me/{handle}?startgroup=true")),
+            handle,
+            warnings,
+            valid_for: None,
+        })
+    }
+
+    async fn poll(&self, cursor: Option<Cursor>, sink: &dyn Sink) -> Result<Infallible, Failure> {
+        let me = self.me();
+        let mut offset: Option<i64> = cursor.and_then(|cursor| cursor.0.parse().ok());
+        let (mut pauses, mut is_up) = (Pauses::new(), false);
+        loop {
+            // The first answer comes at once, so that it is known whether there is one.
+            let patience = if is_up { POLL } else { 0 };
+            let question =
+                json!({"offset": offset, "timeout": patience, "limit": 100, "allowed_updates": UPDATES});
+            let wait = match self.api.ask("getUpdates", &question).await {
+                Ok(updates) => {
+                    if !std::mem::replace(&mut is_up, true) {
+                        sink.link(Link::Up);
+                    }
+                    pauses.reset();
+                    offset = self.take(&me, &updates, offset, sink).await?;
+                    continue;
+                }
+                Err(failure @ (Failure::Credentials(_) | Failure::Taken(_))) => return Err(failure),
+                Err(failure) => {
+                    is_up = false;
+                    sink.link(Link::Down(failure.to_string().into()));
+                    if let Failure::RateLimited { wait, .. } = failure { Some(wait) } else { None }
+                }
+            };
+            pauses.wait(wait).await;
+        }
+    }
+
+    /// Hands updates over. Returns the offset that confirms them, which is used only once they are committed.
+    async fn take(
+        &self,
+        me: &Me,
+        updates: &Value,
+        offset: Option<i64>,
+        sink: &dyn Sink,
+    ) -> Result<Option<i64>, Failure> {
+        let mut events = Vec::new();
+        let mut last = None;
+        for update in updates.as_array().into_iter().flatten() {
+            last = last.max(update["update_id"].as_i64());
+            match updates::decode(update, me) {
+                Ok(event) => events.extend(event),
+                Err(refusal) => sink.skipped(refusal),
+            }
+        }
+        let Some(last) = last else { return Ok(offset) };
+        // It may be lower than before: another bot counts anew, and so does one that was quiet for a week.
+        let next = last.saturating_add(1);
+        let stopped = sink.admit(events, Some(Cursor(next.to_string()))).await;
+        stopped.map_err(|stopped| Failure::NotSent(stopped.to_string().into()))?;
+        Ok(Some(next))
+    }
+}
+
+impl Transport for Telegram {
+    fn traits(&self) -> &'static Traits {
+        Self::TRAITS
+    }
+
+    fn probe(&self) -> BoxFuture<'_, Result<Identity, Failure>> {
+        Box::pin(self.who())
+    }
+
+    fn register<'a>(&'a self, address: Option<&'a str>) -> BoxFuture<'a, Result<bool, Failure>> {
+        Box::pin(async move {
+            let Some(url) = address else {
+                self.api.ask("deleteWebhook", &json!({})).await?;
+                return Ok(false);
+            };
+            let secret = self.config.webhook_secret.expose_secret();
+            let wish = json!({"url": url, "secret_token": secret, "allowed_updates": UPDATES});
+            self.api.ask("setWebhook", &wish).await?;
+            // An old error stays there; one that keeps something waiting is none.
+            let info = self.api.ask("getWebhookInfo", &json!({})).await?;
+            match info["last_error_message"].as_str() {
+                Some(error) if info["pending_update_count"].as_u64() > Some(0) => {
+                    Err(Failure::NotSent(format!("{UNREACHED}: {error}").into()))
+                }
+                _ => Ok(true),
+            }
+        })
+    }
+
+    fn receive(&self, request: &RawRequest<'_>, _: Timestamp) -> Result<Received, Refusal> {
+        let secret = self.config.webhook_secret.expose_secret().as_bytes();
+        if secret.is_empty() {
+            return Err(Refusal::NotConfigured);
+        }
+        let given = request.header("x-telegram-bot-api-secret-token").ok_or(Refusal::Unsigned)?;
+        if !bool::from(given.as_bytes().ct_eq(secret)) {
+            return Err(Refusal::BadSignature);
+        }
+        let update: Value = serde_json::from_slice(request.body)
+            .map_err(|_| Refusal::Malformed("The body is not an update of Telegram.".into()))?;
+        // Refused, it would come again and again, and hold up what people write there after it.
+        let event: Option<Event> = updates::decode(&update, &self.me()).unwrap_or_else(|refusal| {
+            tracing::warn!(%refusal, "an update of Telegram's is skipped");
+            None
+        });
+        Ok(Received { events: event.into_iter().collect(), reply: Reply::done() })
+    }
+
+    fn listen<'a>(
+        &'a self,
+        cursor: Option<Cursor>,
+        sink: &'a dyn Sink,
+    ) -> BoxFuture<'a, Result<Infallible, Failure>> {
+        Box::pin(self.poll(cursor, sink))
+    }
+
+    fn send<'a>(&'a self, part: &'a Part<'a>) -> BoxFuture<'a, Result<Receipt, Failure>> {
+        Box::pin(outgoing::send(&self.api, part))
+    }
+
+    fn fetch<'a>(
+        &'a self,
+        file: &'a RemoteFile,
+        to: Spool<'a>,
+        most: u64,
+    ) -> BoxFuture<'a, Result<u64, Failure>> {
+        Box::pin(async move {
+            let Content::There(id) = &file.content else {
+                return Err(Failure::Refused("The file came with its message.".into()));
+            };
+            let found = self.api.ask("getFile", &json!({"file_id": id})).await?;
+            let path = found["file_path"].as_str().unwrap_or_default();
+            self.api.download(path, to, most.min(TRAITS.largest_in)).await
+        })
+    }
+
+    fn typing<'a>(&'a self, target: &'a str) -> BoxFuture<'a, Result<(), Failure>> {
+        Box::pin(async move {
+            let mut action = outgoing::addressed(target)?;
+            action["action"] = "typing".into();
+            self.api.ask("sendChatAction", &action).await.map(drop)
+        })
+    }
+
+    fn answer<'a>(&'a self, press: &'a Press, text: &'a str) -> BoxFuture<'a, Result<(), Failure>> {
+        Box::pin(async move {
+            // Telegram takes 200 characters here.
+            let text: String = text.chars().take(200).collect();
+            let answer = json!({"callback_query_id": press.reply_to, "text": text});
+            self.api.ask("answerCallbackQuery", &answer).await.map(drop)
+        })
+    }
+
+    fn chat<'a>(&self, target: &'a str) -> &'a str {
+        outgoing::place(target).0
+    }
+
+    /// Groups have negative ids.
+    fn is_group(&self, target: &str) -> bool {
+        target.starts_with('-')
+    }
+}

@@ -1,0 +1,114 @@
+//! What a bot sends.
+
+use reqwest::multipart::{Form, Part as FormPart};
+use serde_json::{Value, json};
+
+use super::api::Api;
+use crate::contract::{Attachment, Button, Failure, Part, Receipt};
+
+/// What Telegram says if it does not understand our tags.
+const UNPARSED: &str = "can't parse entities";
+/// What it says if an edit changes nothing.
+const UNCHANGED: &str = "message is not modified";
+
+/// Sends a text or one file.
+pub async fn send(api: &Api, part: &Part<'_>) -> Result<Receipt, Failure> {
+    match (part.files, part.replaces) {
+        ([], None) => said(api, "sendMessage", part).await,
+        ([], Some(replaced)) => edited(api, part, replaced).await,
+        ([file], None) => document(api, part, file).await,
+        _ => Err(Failure::Refused("Telegram takes one file a message.".into())),
+    }
+}
+
+/// The chat of a target, and its topic.
+pub fn place(target: &str) -> (&str, Option<&str>) {
+    match target.split_once('/') {
+        Some((chat, topic)) => (chat, Some(topic)),
+        None => (target, None),
+    }
+}
+
+/// `chat_id` and `message_thread_id` of a target.
+pub fn addressed(target: &str) -> Result<Value, Failure> {
+    let (chat, topic) = place(target);
+    let number = |text: &str| {
+        text.parse::<i64>().map_err(|_| Failure::Refused("This is not a chat of Telegram.".into()))
+    };
+    let mut address = json!({"chat_id": number(chat)?});
+    if let Some(topic) = topic {
+        address["message_thread_id"] = number(topic)?.into();
+    }
+    Ok(address)
+}
+
+/// The number of a message, from `<chat>:<message>`.
+fn message_id(vendor_id: &str) -> Option<i64> {
+    vendor_id.rsplit_once(':')?.1.parse().ok()
+}
+
+async fn edited(api: &Api, part: &Part<'_>, replaced: &str) -> Result<Receipt, Failure> {
+    match said(api, "editMessageText", part).await {
+        Err(Failure::Refused(cause)) if cause.as_str().contains(UNCHANGED) => {
+            Ok(Receipt { vendor_id: Some(replaced.to_owned()), target: None })
+        }
+        other => other,
+    }
+}
+
+/// With tags; and if Telegram refuses those, which means that nothing was sent, without.
+async fn said(api: &Api, method: &str, part: &Part<'_>) -> Result<Receipt, Failure> {
+    let mut message = message(part)?;
+    message["text"] = part.text.text.as_str().into();
+    message["parse_mode"] = "HTML".into();
+    match api.ask(method, &message).await {
+        Err(Failure::Refused(cause)) if cause.as_str().contains(UNPARSED) => {
+            tracing::warn!(%cause, "a text is sent to Telegram without marks");
+            message["text"] = part.text.plain.as_str().into();
+            message["parse_mode"] = Value::Null;
+            api.ask(method, &message).await.map(|sent| receipt(&sent))
+        }
+        sent => sent.map(|sent| receipt(&sent)),
+    }
+}
+
+fn message(part: &Part<'_>) -> Result<Value, Failure> {
+    let mut message = addressed(part.target)?;
+    message["link_preview_options"] = json!({"is_disabled": true});
+    if let Some(replaced) = part.replaces {
+        message["message_id"] = message_id(replaced).into();
+    } else if let Some(answered) = part.reply_to.and_then(message_id) {
+        message["reply_parameters"] = json!({"message_id": answered, "allow_sending_without_reply": true});
+    }
+    // Also without buttons: an edit that has none takes those of the message away.
+    let row = |button: &Button| json!([{"text": button.label, "callback_data": button.value}]);
+    if !part.buttons.is_empty() || part.replaces.is_some() {
+        message["reply_markup"] =
+            json!({"inline_keyboard": part.buttons.iter().map(row).collect::<Vec<_>>()});
+    }
+    Ok(message)
+}
+
+async fn document(api: &Api, part: &Part<'_>, file: &Attachment) -> Result<Receipt, Failure> {
+    let address = addressed(part.target)?;
+    let bytes = FormPart::stream(file.content.clone()).file_name(file.name.clone());
+    let bytes = bytes.mime_str(&file.media_type).or_else(|_| {
+        let bytes = FormPart::stream(file.content.clone()).file_name(file.name.clone());
+        bytes.mime_str("application/octet-stream")
+    });
+    let bytes = bytes.map_err(|_| Failure::Refused("The file's type can't be sent.".into()))?;
+    let mut form = Form::new().part("document", bytes);
+    for (name, value) in address.as_object().into_iter().flatten() {
+        form = form.text(name.clone(), value.to_string());
+    }
+    if let Some(answered) = part.reply_to.and_then(message_id) {
+        let reply = json!({"message_id": answered, "allow_sending_without_reply": true});
+        form = form.text("reply_parameters", reply.to_string());
+    }
+    api.upload("sendDocument", form).await.map(|sent| receipt(&sent))
+}
+
+fn receipt(sent: &Value) -> Receipt {
+    let ids = sent["chat"]["id"].as_i64().zip(sent["message_id"].as_i64());
+    Receipt { vendor_id: ids.map(|(chat, message)| format!("{chat}:{message}")), target: None }
+}

@@ -1,0 +1,210 @@
+//! What a request says.
+//!
+//! ```json
+//! {"id": "m1", "text": "Hello", "from": {"id": "ada", "name": "Ada"}, "thread": "t1", "title": "A question",
+//!  "reply_to": "m0", "labels": ["urgent"], "files": [{"name": "a.pdf", "media_type": "application/pdf", "url": "https://…"}]}
+//! ```
+//!
+//! All of it is optional, and may stand in `data` as Standard Webhooks has it. A payload without `text` (an alert, an event of
+//! a code host) becomes the text itself, as a block of JSON; a body that is not JSON is the text as it is.
+
+use http::header::CONTENT_TYPE;
+use jiff::Timestamp;
+use serde::Deserialize;
+use serde_json::Value;
+
+use crate::contract::{
+    Content, Event, Inbound, Origin, Proof, RawRequest, Received, Refusal, RemoteFile, Reply, Thread,
+};
+
+/// Who wrote what names nobody.
+const ANYBODY: &str = "webhook";
+/// Headers that name a message, the best first.
+const KEYS: [&str; 3] = ["webhook-id", "idempotency-key", "x-github-delivery"];
+/// The longest id, name or title that is taken.
+const LONGEST_WORD: usize = 300;
+/// How many files one message may have.
+const MOST_FILES: usize = 20;
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Payload {
+    id: Option<String>,
+    text: Option<String>,
+    from: From,
+    thread: Option<String>,
+    title: Option<String>,
+    reply_to: Option<String>,
+    labels: Vec<String>,
+    files: Vec<File>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct From {
+    id: Option<String>,
+    name: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct File {
+    url: String,
+    #[serde(default)]
+    name: Option<String>,
+    #[serde(default)]
+    media_type: Option<String>,
+}
+
+/// Decodes a request that was verified.
+pub fn decode(request: &RawRequest<'_>, actor_paths: &[String], now: Timestamp) -> Result<Received, Refusal> {
+    let json: Option<Value> = serde_json::from_slice(request.body).ok();
+    let actors = json.as_ref().map(|json| actors(json, actor_paths)).unwrap_or_default();
+    let payload = match &json {
+        Some(json) => of_json(json)?,
+        None => Payload { text: Some(of_text(request)?), ..Payload::default() },
+    };
+    let key = KEYS.iter().find_map(|name| request.header(name)).map(str::to_owned);
+    let inbound = inbound(payload, actors, key, now);
+    Ok(Received { events: vec![Event::Message(Box::new(inbound))], reply: Reply::done() })
+}
+
+fn inbound(payload: Payload, actors: Vec<String>, key: Option<String>, now: Timestamp) -> Inbound {
+    let id = payload.id.filter(is_word);
+    let author = payload.from.id.filter(is_word);
+    let origin = author.clone().or_else(|| actors.first().cloned()).unwrap_or_else(|| ANYBODY.to_owned());
+    let thread = payload.thread.filter(is_word).unwrap_or_else(|| origin.clone());
+    let mut authors = actors;
+    authors.extend(author);
+    let key = key.filter(is_word);
+    Inbound {
+        key: key.clone().or_else(|| id.clone()),
+        vendor_id: id.or(key),
+        answers: None,
+        origin: Origin { id: origin, place: None, name: payload.from.name.filter(is_word) },
+        authors,
+        is_automatic: false,
+        proof: Proof::Signed,
+        thread: Thread {
+            key: thread.clone(),
+            refs: payload.reply_to.into_iter().filter(is_word).collect(),
+            target: thread,
+            title: payload.title.filter(is_word),
+            is_private: false,
+        },
+        is_addressed: true,
+        labels: payload.labels,
+        text: payload.text.unwrap_or_default(),
+        files: payload.files.into_iter().take(MOST_FILES).map(remote).collect(),
+        at: now,
+    }
+}
+
+fn remote(file: File) -> RemoteFile {
+    let last = file.url.rsplit('/').next().and_then(|name| name.split(['?', '#']).next()).unwrap_or_default();
+    let name = file.name.unwrap_or_else(|| last.to_owned());
+    RemoteFile {
+        name: if name.is_empty() { "file".to_owned() } else { name },
+        media_type: file.media_type.unwrap_or_else(|| "application/octet-stream".to_owned()),
+        size: None,
+        content: Content::There(file.url),
+    }
+}
+
+/// Our own form, in `data` or by itself; anything else is shown as it is.
+fn of_json(json: &Value) -> Result<Payload, Refusal> {
+    let inner = json.get("data").filter(|data| data.get("text").is_some_and(Value::is_string));
+    let payload = inner.unwrap_or(json);
+    if payload.get("text").is_some_and(Value::is_string) {
+        return serde_json::from_value(payload.clone())
+            .map_err(|error| Refusal::Malformed(format!("The payload has a wrong field: {error}").into()));
+    }
+    let shown = serde_json::to_string_pretty(json).unwrap_or_default();
+    Ok(Payload { text: Some(format!("```json\n{shown}\n```")), ..Payload::default() })
+}
+
+fn of_text(request: &RawRequest<'_>) -> Result<String, Refusal> {
+    if request.header(CONTENT_TYPE.as_str()).is_some_and(|given| given.starts_with("application/json")) {
+        return Err(Refusal::Malformed("The body is not JSON.".into()));
+    }
+    match std::str::from_utf8(request.body) {
+        Ok(text) if !text.trim().is_empty() => Ok(text.to_owned()),
+        Ok(_) => Err(Refusal::Malformed("The body is empty.".into())),
+        Err(_) => Err(Refusal::Malformed("The body is neither JSON nor text in UTF-8.".into())),
+    }
+}
+
+/// The ids at the paths, as texts.
+fn actors(json: &Value, paths: &[String]) -> Vec<String> {
+    let at = |path: &String| path.split('.').try_fold(json, |value, step| step_into(value, step));
+    let text = |value: &Value| match value {
+        Value::String(text) => Some(text.clone()),
+        Value::Number(number) => Some(number.to_string()),
+        _ => None,
+    };
+    paths.iter().filter_map(|path| at(path).and_then(text)).filter(is_word).collect()
+}
+
+fn step_into<'a>(value: &'a Value, step: &str) -> Option<&'a Value> {
+    match value {
+        Value::Array(items) => items.get(step.parse::<usize>().ok()?),
+        _ => value.get(step),
+    }
+}
+
+#[expect(clippy::ptr_arg, reason = "a filter of strings")]
+fn is_word(text: &String) -> bool {
+    !text.is_empty() && text.len() <= LONGEST_WORD && !text.chars().any(char::is_control)
+}
+
+#[cfg(test)]
+mod tests {
+    use http::HeaderMap;
+
+    use super::*;
+
+    fn of(body: &str, headers: &[(&'static str, &str)], paths: &[&str]) -> Result<Inbound, Refusal> {
+        let headers: HeaderMap =
+            headers.iter().map(|(name, value)| (name.parse().unwrap(), value.parse().unwrap())).collect();
+        let request = RawRequest { headers: &headers, body: body.as_bytes() };
+        let paths: Vec<_> = paths.iter().map(|&path| path.to_owned()).collect();
+        let mut received = decode(&request, &paths, Timestamp::UNIX_EPOCH)?;
+        match received.events.pop() {
+            Some(Event::Message(inbound)) => Ok(*inbound),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn our_own_form() {
+        let whole = r#"{"id":"m1","text":"Hi","from":{"id":"ada","name":"Ada"},"thread":"t","reply_to":"m0",
+            "files":[{"url":"https://x.test/a/b.pdf?c"}]}"#;
+        let plain = of(whole, &[], &[]).unwrap();
+        assert_eq!((plain.key.as_deref(), plain.text.as_str()), (Some("m1"), "Hi"));
+        assert_eq!((plain.thread.target.as_str(), plain.thread.refs), ("t", vec!["m0".to_owned()]));
+        assert_eq!((plain.origin.id.as_str(), plain.files[0].name.as_str()), ("ada", "b.pdf"));
+        let wrapped = format!(r#"{{"type":"message.created","data":{whole}}}"#);
+        assert_eq!(of(&wrapped, &[("webhook-id", "w1")], &[]).unwrap().key.as_deref(), Some("w1"));
+    }
+
+    #[test]
+    fn what_others_send_is_shown() {
+        let event = r#"{"sender":{"id":5,"login":"ada"},"action":"opened"}"#;
+        let github = of(event, &[("x-github-delivery", "g1")], &["sender.login", "sender.id"]).unwrap();
+        assert_eq!(github.key.as_deref(), Some("g1"));
+        assert_eq!(
+            (github.origin.id.as_str(), github.authors),
+            ("ada", vec!["ada".to_owned(), "5".to_owned()])
+        );
+        assert!(github.text.starts_with("```json\n{"), "{}", github.text);
+        assert_eq!(of("hello\n", &[], &[]).unwrap().text, "hello\n");
+        assert_eq!(of("hello", &[], &[]).unwrap().key, None);
+    }
+
+    #[test]
+    fn what_is_neither_is_refused() {
+        for (body, headers) in [("{", &[("content-type", "application/json")][..]), ("  ", &[])] {
+            assert!(matches!(of(body, headers, &[]), Err(Refusal::Malformed(_))), "{body}");
+        }
+        assert!(matches!(of(r#"{"text":"a","from":5}"#, &[], &[]), Err(Refusal::Malformed(_))));
+    }
+}

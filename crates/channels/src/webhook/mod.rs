@@ -1,0 +1,153 @@
+//! WEBHOOK: signed HTTP requests in and out, by [Standard Webhooks](https://www.standardwebhooks.com/) and, where the channel
+//! names a header, `sha256=<hex>` over the body in it.
+//!
+//! - `outgoing.rs`: what is sent, and what an answer means; `incoming.rs`: what a request says.
+
+mod incoming;
+mod outgoing;
+
+use std::time::Duration;
+
+use futures::future::BoxFuture;
+use http::Method;
+use jiff::Timestamp;
+
+use crate::{
+    contract::{
+        Actions, Cause, Content, Dialect, Failure, Files, Identity, Inlet, Kind, Limit, Longest, Part,
+        RawRequest, Receipt, Received, Refusal, RemoteFile, Scope, Spool, Traits, Transport, Unit,
+        WebhookConfig,
+    },
+    signature::{self, Key, KeyError, Signed},
+    world::World,
+};
+
+/// The length is ours: receivers have limits for bodies.
+static TRAITS: Traits = Traits {
+    kind: Kind::Webhook,
+    dialect: Dialect::Markdown,
+    longest: Longest { count: 100_000, unit: Unit::Characters },
+    limits: &[Limit { scope: Scope::Channel, count: 50, per: Duration::from_secs(1) }],
+    longest_send: Duration::from_secs(45),
+    idempotent_send: true,
+    reconciles: false,
+    inlet: Inlet::Push,
+    files: Files::Together,
+    actions: Actions { buttons: false, edits: false, typing: None },
+    largest_in: 25 * 1024 * 1024,
+    largest_out: 5 * 1024 * 1024,
+};
+
+/// A channel of signed requests.
+pub struct Webhook {
+    config: WebhookConfig,
+    world: World,
+}
+
+impl Webhook {
+    /// What is true of all of them.
+    pub const TRAITS: &'static Traits = &TRAITS;
+
+    /// Opens a channel.
+    pub fn new(config: WebhookConfig, world: World) -> Self {
+        Self { config, world }
+    }
+
+    /// A secret that can't be read counts as a wrong credential: a person has to set it anew.
+    fn outbound_keys(&self) -> Result<Vec<Key>, Failure> {
+        Key::all(&self.config.outbound_secrets).map_err(unreadable)
+    }
+
+    /// Whether somebody who has a secret of the channel sent this.
+    fn verify(&self, request: &RawRequest<'_>, now: Timestamp) -> Result<(), Refusal> {
+        let keys = Key::all(&self.config.inbound_secrets).map_err(|_| Refusal::NotConfigured)?;
+        if keys.is_empty() {
+            return Err(Refusal::NotConfigured);
+        }
+        if let Some(signatures) = request.header("webhook-signature") {
+            let id = request.header("webhook-id").ok_or(Refusal::BadSignature)?;
+            let timestamp = request.header("webhook-timestamp").ok_or(Refusal::BadSignature)?;
+            return signature::verify(&keys, Signed { id, timestamp }, signatures, request.body, now);
+        }
+        if request.headers.contains_key("webhook-signature") || is_signed_content(request.body) {
+            return Err(Refusal::BadSignature);
+        }
+        let name = self.config.signature_header.as_deref().ok_or(Refusal::Unsigned)?;
+        let given = request.header(name).ok_or(Refusal::Unsigned)?;
+        signature::verify_body(&keys, given, request.body)
+    }
+
+    async fn post(&self, part: &Part<'_>) -> Result<Receipt, Failure> {
+        let url = self.config.outbound_url.as_deref().ok_or_else(nowhere)?;
+        let url = self.world.guard.check(url)?;
+        let keys = self.outbound_keys()?;
+        let body = outgoing::body(part);
+        let header = self.config.signature_header.as_deref();
+        let now = (self.world.clock)();
+        let headers = outgoing::headers(part.id, &keys, header, &body, now)?;
+        let request = self.world.guard.http().request(Method::POST, url).headers(headers).body(body).build();
+        let request = request.map_err(|_| Failure::Refused("The request can't be made.".into()))?;
+        outgoing::judge(&self.world.guard.call(request).await?, now)
+    }
+}
+
+/// Whether a body may be what Standard Webhooks signs, `<id>.<seconds>.<body>`: its signature, once overheard, is not a signature of
+/// that text.
+fn is_signed_content(body: &[u8]) -> bool {
+    let is_json = body.trim_ascii_start().first().is_some_and(|first| matches!(first, b'{' | b'['));
+    let is_time = |piece: &[u8]| (9..=11).contains(&piece.len()) && piece.iter().all(u8::is_ascii_digit);
+    let start = &body[..body.len().min(1_000)];
+    !is_json && start.split(|byte| *byte == b'.').skip(1).any(is_time)
+}
+
+impl Transport for Webhook {
+    fn traits(&self) -> &'static Traits {
+        Self::TRAITS
+    }
+
+    /// There is nobody to ask: checks what can be said without a call.
+    fn probe(&self) -> BoxFuture<'_, Result<Identity, Failure>> {
+        Box::pin(async {
+            self.outbound_keys()?;
+            Key::all(&self.config.inbound_secrets).map_err(unreadable)?;
+            if let Some(url) = &self.config.outbound_url {
+                self.world.guard.check(url)?;
+            }
+            Ok(Identity::default())
+        })
+    }
+
+    fn receive(&self, request: &RawRequest<'_>, now: Timestamp) -> Result<Received, Refusal> {
+        self.verify(request, now)?;
+        incoming::decode(request, &self.config.actor_paths, now)
+    }
+
+    fn send<'a>(&'a self, part: &'a Part<'a>) -> BoxFuture<'a, Result<Receipt, Failure>> {
+        Box::pin(self.post(part))
+    }
+
+    fn fetch<'a>(
+        &'a self,
+        file: &'a RemoteFile,
+        to: Spool<'a>,
+        most: u64,
+    ) -> BoxFuture<'a, Result<u64, Failure>> {
+        Box::pin(async move {
+            let Content::There(url) = &file.content else {
+                return Err(Failure::Refused("The file came with its message.".into()));
+            };
+            let url = self.world.guard.check(url)?;
+            let request = self.world.guard.http().get(url).build();
+            let request = request.map_err(|_| Failure::Refused("The file has no usable address.".into()))?;
+            self.world.guard.download(request, to, most).await
+        })
+    }
+}
+
+fn unreadable(error: KeyError) -> Failure {
+    Failure::Credentials(Cause::from(error.to_string()))
+}
+
+fn nowhere() -> Failure {
+    Failure::Refused("The channel has no outbound_url, so nothing can be sent.".into())
+}

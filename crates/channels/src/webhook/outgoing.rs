@@ -1,0 +1,131 @@
+//! What a webhook sends, and what an answer to it means.
+
+use std::time::Duration;
+
+use base64::{Engine, prelude::BASE64_STANDARD};
+use http::{
+    HeaderMap, HeaderName, HeaderValue, StatusCode,
+    header::{CONTENT_TYPE, USER_AGENT},
+};
+use jiff::Timestamp;
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::{
+    contract::{Attachment, Failure, Part, Receipt, Scope},
+    signature::{self, Key, Signed},
+    world::Answer,
+};
+
+/// How long to wait if the receiver doesn't say.
+const WAIT: Duration = Duration::from_secs(60);
+
+#[derive(Serialize)]
+struct Envelope<'a> {
+    r#type: &'static str,
+    timestamp: Timestamp,
+    data: Data<'a>,
+}
+
+#[derive(Serialize)]
+struct Data<'a> {
+    id: &'a str,
+    conversation: &'a str,
+    thread: &'a str,
+    title: Option<&'a str>,
+    text: &'a str,
+    speaker: Option<&'a str>,
+    reply_to: Option<&'a str>,
+    files: Vec<File<'a>>,
+}
+
+#[derive(Serialize)]
+struct File<'a> {
+    name: &'a str,
+    media_type: &'a str,
+    content_base64: String,
+}
+
+/// The body of a message.
+pub fn body(part: &Part<'_>) -> Vec<u8> {
+    let file = |file: &'_ Attachment| BASE64_STANDARD.encode(&file.content);
+    let files = part.files.iter();
+    let files = files.map(|f| File { name: &f.name, media_type: &f.media_type, content_base64: file(f) });
+    let data = Data {
+        id: part.id,
+        conversation: part.conversation,
+        thread: part.target,
+        title: part.title,
+        text: &part.text.text,
+        speaker: part.speaker,
+        reply_to: part.reply_to,
+        files: files.collect(),
+    };
+    let envelope = Envelope { r#type: "message.sent", timestamp: part.written_at, data };
+    match serde_json::to_vec(&envelope) {
+        Ok(body) => body,
+        Err(error) => unreachable!("texts and numbers are JSON: {error}"),
+    }
+}
+
+/// The headers of a message: its id, the time of this attempt, and a signature for each key.
+pub fn headers(
+    id: &str,
+    keys: &[Key],
+    signature_header: Option<&str>,
+    body: &[u8],
+    now: Timestamp,
+) -> Result<HeaderMap, Failure> {
+    let timestamp = now.as_second().to_string();
+    let mut headers = HeaderMap::new();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    headers.insert(USER_AGENT, HeaderValue::from_static("Muster"));
+    headers.insert("webhook-id", value(id)?);
+    headers.insert("webhook-timestamp", value(&timestamp)?);
+    if let Some(first) = keys.first() {
+        let signed = Signed { id, timestamp: &timestamp };
+        headers.insert("webhook-signature", value(&signature::sign(keys, signed, body))?);
+        if let Some(name) = signature_header {
+            let name = HeaderName::try_from(name)
+                .map_err(|_| unusable("signature_header is not a valid header name"))?;
+            headers.insert(name, value(&signature::sign_body(first, body))?);
+        }
+    }
+    Ok(headers)
+}
+
+fn value(text: &str) -> Result<HeaderValue, Failure> {
+    HeaderValue::try_from(text).map_err(|_| unusable("an id can't be a header"))
+}
+
+fn unusable(why: &str) -> Failure {
+    Failure::Refused(format!("The request can't be made: {why}.").into())
+}
+
+/// What an answer means. Receivers deduplicate by `webhook-id`, so whatever may pass is tried again.
+pub fn judge(answer: &Answer, now: Timestamp) -> Result<Receipt, Failure> {
+    let status = answer.status;
+    if status.is_success() {
+        return Ok(Receipt { vendor_id: id_in(&answer.body), target: None });
+    }
+    let cause = format!("The receiver answered with status {}.", status.as_u16()).into();
+    Err(match status {
+        StatusCode::GONE => Failure::Gone(cause),
+        StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE => {
+            let wait = answer.retry_after(now).unwrap_or(WAIT);
+            Failure::RateLimited { wait, scope: Scope::Channel, cause }
+        }
+        StatusCode::BAD_REQUEST
+        | StatusCode::PAYLOAD_TOO_LARGE
+        | StatusCode::UNSUPPORTED_MEDIA_TYPE
+        | StatusCode::UNPROCESSABLE_ENTITY => Failure::Refused(cause),
+        _ => Failure::NotSent(cause),
+    })
+}
+
+/// The receiver's own id of the message, if its answer is `{"id": "…"}`.
+fn id_in(body: &[u8]) -> Option<String> {
+    let answer: Value = serde_json::from_slice(body).ok()?;
+    let id = answer.get("id")?.as_str()?;
+    (!id.is_empty() && id.len() <= 200).then(|| id.to_owned())
+}

@@ -1,0 +1,103 @@
+//! What an HTTP call brings back, and what its failing means.
+
+use std::{error::Error, time::Duration};
+
+use bytes::{Bytes, BytesMut};
+use http::{HeaderMap, StatusCode, header::RETRY_AFTER};
+use jiff::{Timestamp, fmt::rfc2822};
+use reqwest::Response;
+use tokio::io::AsyncWriteExt;
+
+use crate::contract::{Cause, Failure, Spool};
+
+/// An answer, with as much of its body as was asked for.
+#[derive(Debug)]
+pub struct Answer {
+    /// The status.
+    pub status: StatusCode,
+    /// The headers.
+    pub headers: HeaderMap,
+    /// The body, or its beginning. Never shown to tenants.
+    pub body: Bytes,
+}
+
+impl Answer {
+    /// Reads at most `most` bytes of the body, and leaves the rest.
+    pub async fn read(mut response: Response, most: usize) -> reqwest::Result<Self> {
+        let (status, headers) = (response.status(), std::mem::take(response.headers_mut()));
+        let mut body = BytesMut::new();
+        while body.len() < most {
+            let Some(chunk) = response.chunk().await? else { break };
+            body.extend_from_slice(&chunk[..chunk.len().min(most - body.len())]);
+        }
+        Ok(Self { status, headers, body: body.freeze() })
+    }
+
+    /// How long the other side asks to wait, in seconds or until a date. At most a day.
+    pub fn retry_after(&self, now: Timestamp) -> Option<Duration> {
+        const MOST: Duration = Duration::from_secs(24 * 60 * 60);
+        let text = self.headers.get(RETRY_AFTER)?.to_str().ok()?.trim();
+        let seconds = match text.parse::<u64>() {
+            Ok(seconds) => seconds,
+            Err(_) => {
+                let until = rfc2822::parse(text).ok()?.timestamp();
+                u64::try_from(until.as_second() - now.as_second()).unwrap_or_default()
+            }
+        };
+        Some(Duration::from_secs(seconds).min(MOST))
+    }
+}
+
+/// Passes a body on, of at most `most` bytes. Returns its length.
+pub async fn pour(peer: &str, mut response: Response, to: Spool<'_>, most: u64) -> Result<u64, Failure> {
+    if !response.status().is_success() {
+        let status = response.status().as_u16();
+        return Err(Failure::Refused(format!("{peer} does not give this file (status {status}).").into()));
+    }
+    let mut length = 0;
+    while let Some(chunk) = response.chunk().await.map_err(|error| failed(peer, &error))? {
+        length += chunk.len() as u64;
+        if length > most {
+            return Err(Failure::Refused(format!("The file is longer than {most} bytes.").into()));
+        }
+        to.write_all(&chunk).await.map_err(|error| Failure::NotSent(error.to_string().into()))?;
+    }
+    Ok(length)
+}
+
+/// What it means for a message that a call failed. Nothing of the address gets into it: it may hold a token.
+pub fn failed(peer: &str, error: &reqwest::Error) -> Failure {
+    if error.is_builder() || error.is_connect() {
+        return Failure::NotSent(Cause::from(format!("{peer} can't be reached: {}", innermost(error))));
+    }
+    let why = if error.is_timeout() { "there was no answer in time".to_owned() } else { innermost(error) };
+    Failure::Unknown(Cause::from(format!("{peer} did not answer: {why}")))
+}
+
+/// The last cause, which is the system's or the encryption's own.
+fn innermost(error: &dyn Error) -> String {
+    let mut last = error;
+    while let Some(source) = last.source() {
+        last = source;
+    }
+    last.to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn both_forms_of_retry_after_are_read() {
+        let now: Timestamp = "2026-11-23T08:00:00Z".parse().unwrap();
+        let of = |text: &str| {
+            let headers = [(RETRY_AFTER, text.parse().unwrap())].into_iter().collect();
+            Answer { status: StatusCode::SERVICE_UNAVAILABLE, headers, body: Bytes::new() }.retry_after(now)
+        };
+        assert_eq!(of("120"), Some(Duration::from_secs(120)));
+        assert_eq!(of("Mon, 23 Nov 2026 08:00:30 GMT"), Some(Duration::from_secs(30)));
+        assert_eq!(of("Mon, 23 Nov 2026 07:00:30 GMT"), Some(Duration::ZERO));
+        assert_eq!(of("99999999999"), Some(Duration::from_secs(86_400)));
+        assert_eq!(of("soon"), None);
+    }
+}

@@ -1,0 +1,238 @@
+//! The vendors' leading clients against the servers of these tests: they take them for the real ones, and ask them what our
+//! transports ask.
+
+use std::{net::SocketAddr, sync::Arc};
+
+use axum::http::HeaderMap;
+use jiff::Timestamp;
+use muster_channels::{
+    Attachment, Button, Config, Content, Origin, Part, Press, Proof, RawRequest, Refusal, RemoteFile,
+    Rendered, SlackConfig, TelegramConfig, Transport, open,
+};
+use serde_json::{Value, json};
+
+use crate::{
+    fakes::{
+        slack::{APP, BOT, envelope, slack},
+        telegram::{TOKEN, refusal, said, telegram},
+    },
+    peers::{peer, told},
+    support::{Hand, message, open_world, part, text},
+};
+
+const WEBHOOK: &str = "https://m.test/webhooks/telegram/abc";
+const SIGNING: &str = "8f742231b10e8888abcd99yyyzzz85a5";
+
+/// The same, whether it was written as JSON or as a form: numbers and words are texts; null and an empty list are nothing.
+fn loosely(value: Value) -> Value {
+    match value {
+        Value::Object(fields) => {
+            let is_something = |value: &Value| !value.is_null() && *value != json!([]);
+            let fields = fields.into_iter().filter(|(_, value)| is_something(value));
+            fields.map(|(name, value)| (name, loosely(value))).collect()
+        }
+        Value::Array(items) => items.into_iter().map(loosely).collect(),
+        Value::Number(number) => number.to_string().into(),
+        other => other,
+    }
+}
+
+fn loosely_all(asked: &mut Vec<(String, Value)>) -> Vec<(String, Value)> {
+    asked.drain(..).map(|(method, asked)| (method, loosely(asked))).collect()
+}
+
+/// Everything that our transport asks of Telegram, in the order of `telegram_bot.py`.
+async fn talk_to_telegram(at: SocketAddr) {
+    let config = TelegramConfig { token: TOKEN.into(), webhook_secret: "our-secret".into(), username: None };
+    let bot = open(Config::Telegram(config), &open_world(Some(at)));
+    bot.probe().await.unwrap();
+    let (said, buttons) =
+        (question("<b>Delete</b> it?"), [Button { label: "Yes".into(), value: "A-1:abc:yes".into() }]);
+    let asking = Part { buttons: &buttons, reply_to: Some("-100:3"), ..part(&said, "-100/9") };
+    let receipt = bot.send(&asking).await.unwrap();
+    let done = text("Deleted");
+    let edit =
+        Part { reply_to: Some("-100:3"), replaces: receipt.vendor_id.as_deref(), ..part(&done, "-100") };
+    bot.send(&edit).await.unwrap();
+    let (none, files) = (text(""), [file()]);
+    bot.send(&Part { files: &files, reply_to: Some("5:3"), ..part(&none, "5") }).await.unwrap();
+    bot.typing("5").await.unwrap();
+    bot.fetch(&remote("f1"), &mut Vec::new(), 100).await.unwrap();
+    bot.answer(&press("5", "q9"), "Done").await.unwrap();
+    bot.register(Some(WEBHOOK)).await.unwrap();
+    assert!(bot.listen(None, &Hand::new(0).0).await.is_err());
+    bot.register(None).await.unwrap();
+    // Once: what it brings is not kept.
+    assert!(bot.listen(None, &Hand::new(0).0).await.is_err());
+}
+
+fn question(html: &str) -> Rendered {
+    Rendered { text: html.to_owned(), plain: String::new() }
+}
+
+fn file() -> Attachment {
+    Attachment { name: "b.txt".into(), media_type: "text/plain".into(), content: "bytes of b".into() }
+}
+
+fn remote(word: &str) -> RemoteFile {
+    let (name, media_type) = (String::new(), String::new());
+    RemoteFile { name, media_type, size: None, content: Content::There(word.to_owned()) }
+}
+
+fn press(target: &str, reply_to: &str) -> Press {
+    Press {
+        key: String::new(),
+        origin: Origin { id: "5".into(), place: None, name: None },
+        proof: Proof::Vendor,
+        is_private: true,
+        target: target.to_owned(),
+        vendor_id: None,
+        value: String::new(),
+        reply_to: reply_to.to_owned(),
+    }
+}
+
+#[tokio::test]
+async fn python_telegram_bot_and_we_ask_the_same() {
+    let open = async || {
+        let (address, fake) = telegram().await;
+        fake.lock().unwrap().updates = vec![said(10, "one"), said(11, "two")];
+        (address, fake)
+    };
+    let (address, fake) = open().await;
+    talk_to_telegram(address).await;
+    let ours = loosely_all(&mut fake.lock().unwrap().asked);
+
+    // Another, which counts its messages from the start.
+    let (address, fake) = open().await;
+    let mut client = peer("telegram_bot.py");
+    client.args([&format!("http://{address}"), TOKEN]);
+    let seen = told(client, "").await;
+    let mut theirs = loosely_all(&mut fake.lock().unwrap().asked);
+    // It confirms what it has read.
+    let confirmed = theirs.pop().unwrap();
+    assert_eq!((confirmed.0.as_str(), &confirmed.1["offset"]), ("getUpdates", &json!("12")));
+    assert_eq!(ours, theirs);
+
+    let expected = [
+        json!({"id": 7, "username": "muster_bot", "reads_all": false}),
+        json!({"chat": -100, "message": 42, "text": "<b>Delete</b> it?"}),
+        json!({"file": "abc"}),
+        json!({"error": "Conflict", "wait": null, "chat": null}),
+        json!({"updates": [[10, "one", 5], [11, "two", 5]]}),
+        json!({"updates": []}),
+        json!({"error": "InvalidToken", "wait": null, "chat": null}),
+    ];
+    assert_eq!(seen, expected);
+}
+
+#[tokio::test]
+async fn python_telegram_bot_reads_what_is_refused() {
+    let (address, fake) = telegram().await;
+    let limited = json!({"ok": false, "error_code": 429, "description": "Too Many Requests: retry after 9",
+        "parameters": {"retry_after": 9}});
+    let moved = json!({"ok": false, "error_code": 400, "description": "Bad Request: group chat was upgraded",
+        "parameters": {"migrate_to_chat_id": -1009}});
+    let read = |error: &str, wait: Value, chat: Value| json!({"error": error, "wait": wait, "chat": chat});
+    let refusals = [
+        ((429, limited), read("RetryAfter", json!(9.0), Value::Null)),
+        ((400, moved), read("ChatMigrated", Value::Null, json!(-1009))),
+        (refusal(403, "Forbidden: bot was blocked by the user"), read("Forbidden", Value::Null, Value::Null)),
+        (refusal(400, "Bad Request: chat not found"), read("BadRequest", Value::Null, Value::Null)),
+        (refusal(502, "Bad Gateway"), read("NetworkError", Value::Null, Value::Null)),
+    ];
+    let (answers, expected): (Vec<_>, Vec<_>) = refusals.into_iter().unzip();
+    let mut client = peer("telegram_bot.py");
+    client.args([&format!("http://{address}"), TOKEN]).args(answers.iter().map(|_| "x"));
+    fake.lock().unwrap().answers = answers.into();
+    assert_eq!(told(client, "").await, expected);
+}
+
+fn app(at: SocketAddr, second: &str) -> Arc<dyn Transport> {
+    let config = SlackConfig::parse(&format!("{BOT} {second}")).unwrap();
+    open(Config::Slack(config), &open_world(Some(at)))
+}
+
+/// Everything that our transport asks of Slack, in the order of `slack.py`.
+async fn talk_to_slack(at: SocketAddr) {
+    let app = app(at, APP);
+    app.probe().await.unwrap();
+    let said = text("*Delete* it?");
+    let buttons = [Button { label: "Yes".into(), value: "A-1:abc:yes".into() }];
+    let asking = Part { buttons: &buttons, ..part(&said, "C1/1700000000.000100") };
+    let receipt = app.send(&asking).await.unwrap();
+    assert_eq!(app.reconcile(&asking).await.unwrap().as_ref(), Some(&receipt));
+    let done = text("Deleted");
+    app.send(&Part { replaces: receipt.vendor_id.as_deref(), ..part(&done, "C1") }).await.unwrap();
+    let (none, files) = (text(""), [file()]);
+    app.send(&Part { files: &files, ..part(&none, "C1/1.2") }).await.unwrap();
+    app.answer(&press("C1", "U1"), "Done").await.unwrap();
+    app.typing("C1/1.2").await.unwrap();
+    // Only threads have it.
+    app.typing("C1").await.unwrap();
+}
+
+#[tokio::test]
+async fn slack_sdk_and_we_ask_the_same() {
+    let ((address, us), (another, them)) = (slack().await, slack().await);
+    talk_to_slack(address).await;
+    let mut client = peer("slack.py");
+    client.args(["talk", &format!("http://{another}"), BOT, APP]);
+    let seen = told(client, "").await;
+    let (mut us, mut them) = (us.lock().unwrap(), them.lock().unwrap());
+    assert_eq!(loosely_all(&mut us.asked), loosely_all(&mut them.asked));
+    assert_eq!((&us.uploaded, us.uploaded.len()), (&them.uploaded, 1));
+    let expected = [
+        json!({"user": "UBOT", "bot": "BBOT", "name": "muster"}),
+        json!({"channel": "C1", "ts": "1700000002.000200"}),
+        json!({"found": ["1700000002.000200"]}),
+    ];
+    assert_eq!(seen, expected);
+}
+
+#[tokio::test]
+async fn slack_sdk_reads_what_is_refused() {
+    let (address, fake) = slack().await;
+    let no = |error: &str| json!({"ok": false, "error": error});
+    fake.lock().unwrap().answers = [(200, no("not_in_channel")), (429, no("ratelimited"))].into();
+    let mut client = peer("slack.py");
+    client.args(["refused", &format!("http://{address}"), BOT, "2"]);
+    let expected = [
+        json!({"error": "not_in_channel", "status": 200, "wait": "11"}),
+        json!({"error": "ratelimited", "status": 429, "wait": "11"}),
+    ];
+    assert_eq!(told(client, "").await, expected);
+    let mut stranger = peer("slack.py");
+    stranger.args(["refused", &format!("http://{address}"), "xoxb-another", "1"]);
+    assert_eq!(told(stranger, "").await[0]["error"], "invalid_auth");
+}
+
+#[tokio::test]
+async fn slack_sdk_listens_by_socket_mode() {
+    let (address, fake) = slack().await;
+    fake.lock().unwrap().envelopes = vec![envelope("1", "one"), envelope("2", "two")];
+    let mut client = peer("slack.py");
+    client.args(["listen", &format!("http://{address}"), BOT, APP]);
+    let heard =
+        |id: &str, said: &str| json!({"type": "events_api", "envelope": id, "text": said, "user": "U1"});
+    assert_eq!(told(client, "").await, [heard("1", "one"), heard("2", "two"), json!({"renewed": true})]);
+    assert!(fake.lock().unwrap().envelopes.is_empty());
+}
+
+#[tokio::test]
+async fn we_verify_what_slack_sdk_signs() {
+    let body = envelope("1", "hello, wörld")["payload"].to_string();
+    let mut client = peer("slack.py");
+    client.args(["sign", "", SIGNING, &body]);
+    let signed = told(client, "").await;
+    let headers = [
+        ("x-slack-request-timestamp", "1700000000"),
+        ("x-slack-signature", signed[0]["signed"].as_str().unwrap()),
+    ];
+    let headers: HeaderMap =
+        headers.into_iter().map(|(name, value)| (name.parse().unwrap(), value.parse().unwrap())).collect();
+    let (at, now) = ("127.0.0.1:9".parse().unwrap(), Timestamp::from_second(1_700_000_000).unwrap());
+    let of = |body: &[u8]| app(at, SIGNING).receive(&RawRequest { headers: &headers, body }, now);
+    assert_eq!(message(&of(body.as_bytes()).unwrap().events).text, "hello, wörld");
+    assert_eq!(of(&body.as_bytes()[1..]), Err(Refusal::BadSignature));
+}

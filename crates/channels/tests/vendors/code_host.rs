@@ -1,0 +1,92 @@
+//! What a code host sends, in GitHub's published payloads, signed and verified by its own library; and Standard Webhooks in
+//! JavaScript.
+
+use std::sync::Arc;
+
+use axum::http::HeaderMap;
+use base64::{Engine, prelude::BASE64_STANDARD};
+use jiff::Timestamp;
+use muster_channels::{Config, RawRequest, Refusal, Transport, WebhookConfig, open};
+use serde_json::{Map, Value, json};
+use tokio::process::Command;
+
+use crate::{
+    peers::{file, on_this_machine, told},
+    support::{message, open_world, part, text},
+    webhook::receiver,
+};
+
+const SECRET: &str = "It's a Secret to Everybody";
+
+fn libraries() -> Command {
+    let folder = file("tests/peers/channels");
+    assert!(
+        folder.join("node_modules").is_dir(),
+        "the peers are not installed: npm ci --prefix tests/peers/channels"
+    );
+    let mut command = on_this_machine(Command::new("node"));
+    command.arg(folder.join("webhook.mjs"));
+    command
+}
+
+fn channel(outbound_url: Option<String>) -> Arc<dyn Transport> {
+    let config = WebhookConfig {
+        outbound_url,
+        outbound_secrets: vec![SECRET.into()],
+        inbound_secrets: vec![SECRET.into()],
+        signature_header: Some("X-Hub-Signature-256".to_owned()),
+        actor_paths: vec!["sender.login".to_owned(), "sender.id".to_owned()],
+    };
+    open(Config::Webhook(Box::new(config)), &open_world(None))
+}
+
+#[tokio::test]
+async fn everything_that_github_sends_is_read() {
+    let mut library = libraries();
+    library.args(["github", SECRET]);
+    let payloads = told(library, "").await;
+    assert!(payloads.len() > 150, "{}", payloads.len());
+    let (channel, now) = (channel(None), Timestamp::now());
+    for (nth, payload) in payloads.iter().enumerate() {
+        let name = payload["name"].as_str().unwrap();
+        let id = format!("delivery-{nth}");
+        let headers = [
+            ("content-type", "application/json"),
+            ("x-github-event", name),
+            ("x-github-delivery", &id),
+            ("x-hub-signature-256", payload["signature"].as_str().unwrap()),
+        ];
+        let headers: HeaderMap = headers
+            .into_iter()
+            .map(|(name, value)| (name.parse().unwrap(), value.parse().unwrap()))
+            .collect();
+        let body = payload["body"].as_str().unwrap();
+        let of = |body: &str| channel.receive(&RawRequest { headers: &headers, body: body.as_bytes() }, now);
+        let received = of(body).unwrap_or_else(|refusal| panic!("{name}: {refusal}"));
+        let inbound = message(&received.events);
+        assert_eq!(inbound.origin.id, payload["sender"].as_str().unwrap_or("webhook"), "{name}");
+        assert_eq!(inbound.key.as_deref(), Some(id.as_str()), "{name}");
+        let shown = inbound.text.strip_prefix("```json\n").and_then(|text| text.strip_suffix("\n```"));
+        let shown: Value = serde_json::from_str(shown.expect("it is shown as it is")).unwrap();
+        assert_eq!(shown, serde_json::from_str::<Value>(body).unwrap(), "{name}");
+        assert_eq!(of(&format!("{body} ")), Err(Refusal::BadSignature), "{name}");
+    }
+}
+
+#[tokio::test]
+async fn libraries_for_javascript_verify_what_we_send() {
+    let (url, seen) = receiver(200, &[], "").await;
+    channel(Some(url)).send(&part(&text("Grüße 😀"), "t")).await.unwrap();
+    let (headers, body) = seen.lock().unwrap().pop().unwrap();
+    let headers: Map<String, Value> =
+        headers.iter().map(|(name, value)| (name.to_string(), value.to_str().unwrap().into())).collect();
+    let request = json!({"headers": headers, "body": std::str::from_utf8(&body).unwrap()}).to_string();
+    for (secret, expected) in [
+        (SECRET, json!({"github": true, "standard": true})),
+        ("another", json!({"github": false, "standard": "No matching signature found"})),
+    ] {
+        let mut library = libraries();
+        library.args(["verify", &BASE64_STANDARD.encode(secret), secret]);
+        assert_eq!(told(library, &request).await, [expected]);
+    }
+}

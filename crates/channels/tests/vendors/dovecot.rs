@@ -1,0 +1,185 @@
+//! A real dovecot, without root's rights, on a port of its own.
+
+use std::{
+    fs,
+    io::Write,
+    net::{SocketAddr, TcpListener as StdListener},
+    os::unix::fs::PermissionsExt,
+    path::{Path, PathBuf},
+    process::{Child, Command, Stdio},
+    time::{Duration, SystemTime},
+};
+
+use tempfile::TempDir;
+
+/// Whose mailbox it is.
+pub const USER: &str = "agent";
+
+/// A server with one mailbox.
+pub struct Dovecot {
+    process: Child,
+    folder: TempDir,
+    pub address: SocketAddr,
+}
+
+impl Dovecot {
+    /// Starts one, and waits until it listens.
+    pub async fn start() -> Self {
+        Self::start_with(None).await
+    }
+
+    /// One that also takes access tokens, about which it asks `tokens`: `GET /<token>`.
+    pub async fn start_with(tokens: Option<SocketAddr>) -> Self {
+        let folder = TempDir::with_prefix("channels-").unwrap();
+        let port = StdListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let path = folder.path().join("dovecot.conf");
+        certify(folder.path());
+        let passwords = tokens.map_or_else(String::new, |at| by_token(folder.path(), at));
+        fs::write(&path, config(folder.path(), port) + &passwords).unwrap();
+        for name in ["new", "cur", "tmp"] {
+            fs::create_dir_all(folder.path().join("mail").join(name)).unwrap();
+        }
+        let dovecot = ["/usr/sbin/dovecot", "dovecot"]
+            .into_iter()
+            .find(|path| Path::new(path).exists())
+            .unwrap_or("dovecot");
+        let mut command = Command::new(dovecot);
+        if said_by("id", "-u") == "0" {
+            // Root's mail is refused, so nobody runs it.
+            assert!(
+                Command::new("chown")
+                    .args(["-R", "nobody:nogroup"])
+                    .arg(folder.path())
+                    .status()
+                    .unwrap()
+                    .success()
+            );
+            command = Command::new("setpriv");
+            command.args(["--reuid=nobody", "--regid=nogroup", "--clear-groups", dovecot]);
+        }
+        let process = command.arg("-F").arg("-c").arg(&path).stderr(Stdio::null()).spawn();
+        let process = process.expect("dovecot is missing: apt-get install dovecot-imapd");
+        let address = SocketAddr::from(([127, 0, 0, 1], port));
+        let started = Self { process, folder, address };
+        for _ in 0..500 {
+            if tokio::net::TcpStream::connect(address).await.is_ok() {
+                return started;
+            }
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        panic!(
+            "dovecot does not start: {}",
+            fs::read_to_string(started.folder.path().join("log")).unwrap_or_default()
+        );
+    }
+
+    /// The certificate that it shows, of `mail.test`.
+    pub fn certificate(&self) -> Vec<u8> {
+        fs::read(self.folder.path().join("cert.der")).unwrap()
+    }
+
+    /// Where its certificate and key are: `cert.pem`, `key.pem`.
+    pub fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// Delivers a mail.
+    pub fn deliver(&self, name: &str, mail: &str) {
+        self.deliver_at(name, mail, SystemTime::now());
+    }
+
+    /// Delivers a mail that arrived then.
+    pub fn deliver_at(&self, name: &str, mail: &str, at: SystemTime) {
+        let tmp = self.mail().join("tmp").join(name);
+        let mut file = fs::File::create(&tmp).unwrap();
+        file.write_all(mail.replace('\n', "\r\n").as_bytes()).unwrap();
+        file.set_modified(at).unwrap();
+        file.set_permissions(fs::Permissions::from_mode(0o644)).unwrap();
+        fs::rename(tmp, self.mail().join("new").join(name)).unwrap();
+    }
+
+    /// Forgets all numbers, so that the mailbox has another UIDVALIDITY.
+    pub fn forget_numbers(&self) {
+        for entry in fs::read_dir(self.mail()).unwrap().flatten() {
+            if entry.file_name().to_string_lossy().starts_with("dovecot") {
+                fs::remove_file(entry.path()).unwrap();
+            }
+        }
+        let list = self.mail().join("dovecot-uidlist");
+        fs::write(&list, "3 V99999 N1 G0\n").unwrap();
+        fs::set_permissions(list, fs::Permissions::from_mode(0o666)).unwrap();
+    }
+
+    /// How many mails are marked as seen.
+    pub fn seen(&self) -> usize {
+        let all = fs::read_dir(self.mail().join("cur")).unwrap().flatten();
+        all.filter(|entry| {
+            entry.file_name().to_string_lossy().split(":2,").nth(1).is_some_and(|flags| flags.contains('S'))
+        })
+        .count()
+    }
+
+    fn mail(&self) -> PathBuf {
+        self.folder.path().join("mail")
+    }
+}
+
+impl Drop for Dovecot {
+    fn drop(&mut self) {
+        // Asked to end, it takes its own processes with it.
+        let _ = Command::new("kill").arg(self.process.id().to_string()).status();
+        let _ = self.process.wait();
+    }
+}
+
+fn config(folder: &Path, port: u16) -> String {
+    let (me, group) = match said_by("id", "-un").as_str() {
+        "root" => ("nobody".to_owned(), "nogroup".to_owned()),
+        me => (me.to_owned(), said_by("id", "-gn")),
+    };
+    let folder = folder.display();
+    format!(
+        "base_dir = {folder}/run\nlog_path = {folder}/log\nprotocols = imap\nssl = yes\nssl_cert = <{folder}/cert.pem\nssl_key = <{folder}/key.pem\ndisable_plaintext_auth = no\n\
+         listen = 127.0.0.1\ndefault_internal_user = {me}\ndefault_internal_group = {group}\ndefault_login_user = {me}\n\
+         first_valid_uid = 0\nmail_location = maildir:{folder}/mail\nmail_fsync = never\n\
+         passdb {{\n  driver = static\n  mechanisms = plain login\n  args = password=secret\n}}\n\
+         userdb {{\n  driver = static\n  args = uid={me} gid={group} home={folder}\n}}\n\
+         service imap-login {{\n  chroot =\n  inet_listener imap {{\n    address = 127.0.0.1\n    port = {port}\n  }}\n\
+           inet_listener imaps {{\n    port = 0\n  }}\n}}\n\
+         service anvil {{\n  chroot =\n}}\nservice stats {{\n  chroot =\n}}\n"
+    )
+}
+
+/// Settings for signing in with access tokens.
+fn by_token(folder: &Path, tokens: SocketAddr) -> String {
+    let path = folder.join("oauth2.conf");
+    let asked = format!("tokeninfo_url = http://{tokens}/\n");
+    fs::write(&path, asked + "username_attribute = user\nactive_attribute = active\nactive_value = true\n")
+        .unwrap();
+    let path = path.display();
+    format!(
+        "auth_mechanisms = plain login xoauth2\npassdb {{\n  driver = oauth2\n  mechanisms = xoauth2\n  args = {path}\n}}\n"
+    )
+}
+
+/// Makes a certificate of `mail.test`: `cert.pem`, `cert.der`, `key.pem`.
+pub fn certify(folder: &Path) {
+    let openssl = |arguments: &str| {
+        let made = Command::new("openssl")
+            .args(arguments.split(' '))
+            .current_dir(folder)
+            .stderr(Stdio::null())
+            .status();
+        assert!(made.expect("openssl is missing").success(), "{arguments}");
+    };
+    openssl(
+        "req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 -subj /CN=mail.test -keyout key.pem \
+         -out cert.pem -addext subjectAltName=DNS:mail.test -addext basicConstraints=critical,CA:FALSE",
+    );
+    openssl("x509 -in cert.pem -outform DER -out cert.der");
+}
+
+fn said_by(command: &str, argument: &str) -> String {
+    let output = Command::new(command).arg(argument).output().unwrap();
+    String::from_utf8(output.stdout).unwrap().trim().to_owned()
+}

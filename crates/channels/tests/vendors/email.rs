@@ -1,0 +1,351 @@
+//! Mail: read from a real dovecot, and handed over to a small SMTP server.
+
+use std::{
+    sync::Arc,
+    time::{Duration, SystemTime},
+};
+
+use mail_parser::{MessageParser, MimeHeaders};
+use muster_channels::{
+    Attachment, Config, Cursor, EmailConfig, Event, Failure, Inbound, Link, MailServer, Rendered, Transport,
+    World, open,
+};
+use tokio::{
+    io::{AsyncBufReadExt, AsyncWriteExt, BufReader},
+    net::{TcpListener, TcpStream},
+    sync::mpsc::UnboundedReceiver,
+};
+
+use crate::{
+    dovecot::{Dovecot, USER},
+    support::{Hand, Names, Seen, Told, message, open_world, part, text, world, world_with},
+};
+
+pub fn server(port: u16, password: &str) -> MailServer {
+    let login = Some((USER.to_owned(), password.into()));
+    MailServer { host: "127.0.0.1".into(), port, login, tls: false }
+}
+
+pub fn channel(imap: Option<MailServer>, smtp: Option<MailServer>, world: &World) -> Arc<dyn Transport> {
+    open(Config::Email(Box::new(config(imap, smtp))), world)
+}
+
+fn config(imap: Option<MailServer>, smtp: Option<MailServer>) -> EmailConfig {
+    EmailConfig {
+        imap,
+        smtp,
+        from: "agent@b.test".into(),
+        from_name: "Agent".into(),
+        authserv_id: Some("mx.b.test".into()),
+        since: jiff::Timestamp::now() - Duration::from_secs(3600),
+        poll: Duration::from_secs(60),
+    }
+}
+
+pub fn mail(id: &str, said: &str) -> String {
+    format!(
+        "From: Ada <ada@a.test>\nTo: agent@b.test\nSubject: A question\nMessage-ID: <{id}@a.test>\n\
+        Authentication-Results: mx.b.test; dmarc=pass header.from=a.test\n\n{said}\n"
+    )
+}
+
+/// Listens until the test has seen enough. Returns what it returns.
+pub async fn during<T>(
+    mailbox: &Arc<dyn Transport>,
+    cursor: Option<Cursor>,
+    sink: &Hand,
+    seen: impl Future<Output = T>,
+) -> T {
+    let limit = tokio::time::timeout(Duration::from_secs(20), seen);
+    tokio::select! {
+        ended = mailbox.listen(cursor, sink) => panic!("{ended:?}"),
+        seen = limit => seen.expect("it comes in time"),
+    }
+}
+
+pub async fn next(told: &mut UnboundedReceiver<Told>) -> (Vec<Event>, Option<Cursor>) {
+    loop {
+        match told.recv().await.unwrap() {
+            Told::Admitted(events, cursor) => return (events, cursor),
+            Told::Link(Link::Up) => {}
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+pub fn texts(events: &[Event]) -> (String, String) {
+    let Inbound { key, text, .. } = message(events).clone();
+    (key.unwrap(), text)
+}
+
+#[tokio::test]
+async fn a_mail_server_that_never_ends_its_line_is_left() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let talking = async {
+        let (mut stream, _) = listener.accept().await.unwrap();
+        while stream.write_all(&[b'2'; 4096]).await.is_ok() {}
+    };
+    let smtp = MailServer { login: None, ..server(port, "") };
+    let mailbox = channel(None, Some(smtp), &open_world(None));
+    let (probed, ()) = tokio::join!(mailbox.probe(), talking);
+    let failure = probed.unwrap_err();
+    assert!(failure.to_string().contains("its answer is too long"), "{failure}");
+}
+
+#[tokio::test]
+async fn mails_come_once_and_as_they_arrive() {
+    let dovecot = Dovecot::start().await;
+    dovecot.deliver_at("old", &mail("old", "before"), SystemTime::now() - Duration::from_secs(2 * 3600));
+    dovecot.deliver("m0", &mail("m0", "zero"));
+    let mailbox = channel(Some(server(dovecot.address.port(), "secret")), None, &open_world(None));
+    let (sink, mut told) = Hand::new(99);
+    // What was there before the channel is not read; what has come since is; what comes while we wait wakes us.
+    let cursor = during(&mailbox, None, &sink, async {
+        let (events, none) = next(&mut told).await;
+        assert_eq!((texts(&events).1.as_str(), none), ("zero", None));
+        let (nothing, cursor) = next(&mut told).await;
+        assert!(nothing.is_empty() && cursor.is_some());
+        // Until it waits, the mail would be found anyway.
+        tokio::time::sleep(Duration::from_millis(300)).await;
+        dovecot.deliver("m1", &mail("m1", "one"));
+        let (events, cursor) = next(&mut told).await;
+        assert_eq!(texts(&events), ("m1@a.test".into(), "one".into()));
+        assert_eq!(message(&events).proof, muster_channels::Proof::Signed);
+        while dovecot.seen() == 0 {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        cursor
+    })
+    .await;
+
+    // What comes while nobody listens is read later. The core keeps nothing of it: it comes again.
+    dovecot.deliver("m2", &mail("m2", "two"));
+    let (full, mut told) = Hand::new(0);
+    assert!(matches!(mailbox.listen(cursor.clone(), &full).await, Err(Failure::NotSent(_))));
+    assert_eq!(texts(&next(&mut told).await.0).1, "two");
+    assert_eq!(dovecot.seen(), 1);
+    let (sink, mut told) = Hand::new(99);
+    let cursor = during(&mailbox, cursor, &sink, async {
+        let (events, cursor) = next(&mut told).await;
+        assert_eq!(texts(&events), ("m2@a.test".into(), "two".into()));
+        cursor
+    })
+    .await;
+
+    // The mailbox is made anew: its mails come again, under the keys that they had.
+    dovecot.forget_numbers();
+    let (sink, mut told) = Hand::new(99);
+    during(&mailbox, cursor.clone(), &sink, async {
+        let mut again = Vec::new();
+        let after = loop {
+            match next(&mut told).await {
+                (events, None) => again.push(texts(&events).0),
+                (_, after) => break after,
+            }
+        };
+        again.sort();
+        assert_eq!(again, ["m0@a.test", "m1@a.test", "m2@a.test"]);
+        assert_ne!(after, cursor);
+        dovecot.deliver("m3", &mail("m3", "three"));
+        assert_eq!(texts(&next(&mut told).await.0).1, "three");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn who_may_not_read_is_told_so() {
+    let dovecot = Dovecot::start().await;
+    let port = dovecot.address.port();
+    let right = channel(Some(server(port, "secret")), None, &open_world(None));
+    assert_eq!(right.probe().await.unwrap().self_ids, ["agent@b.test"]);
+    let wrong = channel(Some(server(port, "canary")), None, &open_world(None));
+    let failure = wrong.probe().await.unwrap_err();
+    assert!(
+        matches!(failure, Failure::Credentials(_)) && !format!("{failure:?}").contains("canary"),
+        "{failure:?}"
+    );
+    assert!(matches!(wrong.listen(None, &Hand::new(1).0).await, Err(Failure::Credentials(_))));
+}
+
+#[tokio::test]
+async fn passwords_cross_networks_encrypted() {
+    let dovecot = Dovecot::start().await;
+    let names = || {
+        Names(vec![("mail.test", vec![[127, 0, 0, 1].into()]), ("other.test", vec![[127, 0, 0, 1].into()])])
+    };
+    let at = |host: &str| MailServer {
+        host: host.to_owned(),
+        tls: true,
+        ..server(dovecot.address.port(), "secret")
+    };
+    let certificate = || vec![dovecot.certificate().into()];
+    let believing = world_with(&["127.0.0.0/8"], names(), None, certificate());
+    channel(Some(at("mail.test")), None, &believing).probe().await.unwrap();
+    // A certificate of another name, or one that nobody vouches for.
+    let other = channel(Some(at("other.test")), None, &believing).probe().await.unwrap_err();
+    assert!(matches!(other, Failure::NotSent(_)), "{other}");
+    let doubting = world(&["127.0.0.0/8"], names(), None);
+    assert!(matches!(
+        channel(Some(at("mail.test")), None, &doubting).probe().await,
+        Err(Failure::NotSent(_))
+    ));
+    // An SMTP server that offers no encryption gets no password.
+    let (port, _) = smtp("250 ok", "250 ok").await;
+    let plain =
+        channel(None, Some(MailServer { port, ..at("mail.test") }), &believing).probe().await.unwrap_err();
+    assert!(matches!(&plain, Failure::NotSent(cause) if cause.as_str().contains("no encryption")), "{plain}");
+    // One in a network of the operator's may be without it, if there is no password.
+    let nobody = MailServer { port, login: None, ..at("mail.test") };
+    channel(None, Some(nobody), &believing).probe().await.unwrap();
+}
+
+#[tokio::test]
+async fn mail_servers_are_guarded() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let names = Names(vec![("mail.test", vec!["1.1.1.1".parse().unwrap(), "127.0.0.1".parse().unwrap()])]);
+    let closed = world(&[], names, None);
+    for host in ["127.0.0.1", "mail.test", "[::1]", "0.0.0.0"] {
+        let server = || Some(MailServer { host: host.to_owned(), ..server(port, "secret") });
+        for mailbox in [channel(server(), None, &closed), channel(None, server(), &closed)] {
+            let failure = mailbox.probe().await.unwrap_err();
+            assert!(
+                matches!(&failure, Failure::Refused(cause) if cause.as_str().contains("not public")),
+                "{host}: {failure}"
+            );
+        }
+    }
+    let nobody = tokio::time::timeout(Duration::from_millis(50), listener.accept()).await;
+    assert!(nobody.is_err());
+}
+
+/// An SMTP server that takes what it is told to.
+pub async fn smtp(at_rcpt: &'static str, at_data: &'static str) -> (u16, Seen<String>) {
+    let seen = Seen::<String>::default();
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let kept = Arc::clone(&seen);
+    tokio::spawn(async move {
+        while let Ok((stream, _)) = listener.accept().await {
+            tokio::spawn(speak(stream, at_rcpt, at_data, Arc::clone(&kept)));
+        }
+    });
+    (port, seen)
+}
+
+async fn speak(stream: TcpStream, at_rcpt: &'static str, at_data: &'static str, seen: Seen<String>) {
+    let mut stream = BufReader::new(stream);
+    stream.write_all(b"220 hi\r\n").await.unwrap();
+    let mut line = String::new();
+    loop {
+        line.clear();
+        if stream.read_line(&mut line).await.unwrap_or_default() == 0 {
+            return;
+        }
+        let word = line.split([' ', '\r']).next().unwrap_or_default().to_ascii_uppercase();
+        let answer = match word.as_str() {
+            "EHLO" => "250-here\r\n250-AUTH PLAIN\r\n250 8BITMIME",
+            "AUTH" if line.contains("AGFnZW50AHNlY3JldA==") => "235 ok",
+            "AUTH" => "535 no",
+            "RCPT" => at_rcpt,
+            "DATA" => {
+                stream.write_all(b"354 go\r\n").await.unwrap();
+                let mut mail = String::new();
+                while !mail.ends_with("\r\n.\r\n") {
+                    if stream.read_line(&mut mail).await.unwrap_or_default() == 0 {
+                        return;
+                    }
+                }
+                seen.lock().unwrap().push(mail.trim_end_matches(".\r\n").to_owned());
+                if at_data.is_empty() {
+                    return;
+                }
+                at_data
+            }
+            "QUIT" => "221 bye",
+            _ => "250 ok",
+        };
+        stream.write_all(format!("{answer}\r\n").as_bytes()).await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn an_answer_is_a_mail_of_the_thread() {
+    let (port, seen) = smtp("250 ok", "250 taken").await;
+    let mailbox = channel(None, Some(server(port, "secret")), &open_world(None));
+    mailbox.probe().await.unwrap();
+    let said = Rendered { text: "<p>Hällo <strong>you</strong></p>".into(), plain: "Hällo you".into() };
+    let files =
+        [Attachment { name: "ü.txt".into(), media_type: "text/plain".into(), content: "abc".into() }];
+    let refs = ["m1@a.test".to_owned(), "C-1.d-0.x@b.test".to_owned()];
+    let mut answer = part(&said, "ada@a.test");
+    (answer.files, answer.refs, answer.reply_to, answer.title) =
+        (&files, &refs, Some("m2@a.test"), Some("A question\r\nBcc: eve@evil.test"));
+    let receipt = mailbox.send(&answer).await.unwrap();
+    let again = mailbox.send(&answer).await.unwrap();
+    assert_eq!(receipt, again);
+    let id = receipt.vendor_id.unwrap();
+    assert!(id.starts_with("C-1.d-1.") && id.ends_with("@b.test") && id.len() > 30, "{id}");
+
+    let sent = seen.lock().unwrap().pop().unwrap();
+    let read = MessageParser::default().parse(sent.as_bytes()).unwrap();
+    assert_eq!(read.message_id(), Some(id.as_str()));
+    assert_eq!(read.subject(), Some("Re: A questionBcc: eve@evil.test"));
+    assert_eq!(read.header_raw("Bcc"), None);
+    assert_eq!(read.in_reply_to().as_text(), Some("m2@a.test"));
+    assert_eq!(read.references().as_text_list().unwrap(), ["m1@a.test", "C-1.d-0.x@b.test", "m2@a.test"]);
+    assert_eq!(read.header_raw("Auto-Submitted").map(str::trim), Some("auto-replied"));
+    assert_eq!(read.body_text(0).unwrap().trim(), "Hällo you");
+    assert!(read.body_html(0).unwrap().contains("<strong>you</strong>"));
+    let file = read.attachment(0).unwrap();
+    assert_eq!((file.attachment_name(), file.contents()), (Some("ü.txt"), &b"abc"[..]));
+
+    // The sender's own name, and a person's.
+    let named =
+        EmailConfig { from: "Help <Agent@b.test>".into(), ..config(None, Some(server(port, "secret"))) };
+    let named = open(Config::Email(Box::new(named)), &open_world(None));
+    assert_eq!(named.probe().await.unwrap().self_ids, ["agent@b.test"]);
+    named.send(&answer).await.unwrap();
+    let sent = seen.lock().unwrap().pop().unwrap();
+    assert!(
+        sent.contains("From: Help <Agent@b.test>") || sent.contains("From: \"Help\" <Agent@b.test>"),
+        "{sent}"
+    );
+    // What a person says is no automatic answer.
+    answer.speaker = Some("Bob");
+    mailbox.send(&answer).await.unwrap();
+    let sent = seen.lock().unwrap().pop().unwrap();
+    let read = MessageParser::default().parse(sent.as_bytes()).unwrap();
+    assert_eq!(read.header_raw("Auto-Submitted"), None);
+    assert_eq!(read.from().unwrap().first().unwrap().name(), Some("Bob"));
+}
+
+#[tokio::test]
+async fn what_a_servers_answer_means() {
+    let failed = async |at_rcpt, at_data, password: &str| {
+        let (port, _) = smtp(at_rcpt, at_data).await;
+        let mailbox = channel(None, Some(server(port, password)), &open_world(None));
+        mailbox.send(&part(&text("x"), "ada@a.test")).await.unwrap_err()
+    };
+    assert!(matches!(failed("550 no such user", "", "secret").await, Failure::TargetGone(_)));
+    assert!(matches!(failed("450 later", "", "secret").await, Failure::NotSent(_)));
+    assert!(matches!(failed("552 full", "", "secret").await, Failure::NotSent(_)));
+    assert!(matches!(failed("250 ok", "554 spam", "secret").await, Failure::Refused(_)));
+    assert!(matches!(failed("250 ok", "451 later", "secret").await, Failure::NotSent(_)));
+    // It has the whole mail, and hangs up.
+    let lost = failed("250 ok", "", "secret").await;
+    assert!(matches!(lost, Failure::Unknown(_)), "{lost}");
+    let refused = failed("250 ok", "250 ok", "canary").await;
+    assert!(
+        matches!(refused, Failure::Credentials(_)) && !format!("{refused:?}").contains("canary"),
+        "{refused:?}"
+    );
+    let mailbox = channel(None, Some(server(9, "secret")), &open_world(None));
+    for target in ["not an address", "a@b.test\r\nRCPT TO:<eve@evil.test>"] {
+        assert!(
+            matches!(mailbox.send(&part(&text("x"), target)).await, Err(Failure::Refused(_))),
+            "{target}"
+        );
+    }
+}

@@ -1,0 +1,69 @@
+//! Servers that behave as the vendors document. `clients.rs` shows that the vendors' leading clients take them for the real
+//! ones; the other tests, and those of the control plane, use them against our transports.
+
+pub mod slack;
+pub mod telegram;
+
+use std::net::SocketAddr;
+
+use axum::{
+    Router,
+    body::{Body, Bytes},
+    http::{HeaderMap, Uri, header::CONTENT_TYPE},
+};
+use serde_json::{Map, Value};
+use tokio::net::TcpListener;
+
+/// Serves until the test ends.
+pub async fn serve(router: Router) -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    tokio::spawn(async move { axum::serve(listener, router).await });
+    address
+}
+
+/// What a client asks for as one object, whether it comes as JSON, a form, parts or a query. In forms, what is written as a list
+/// or an object is one; everything else is a text.
+pub async fn asked(uri: &Uri, headers: &HeaderMap, body: Bytes) -> Value {
+    let kind = headers.get(CONTENT_TYPE).map(|kind| kind.to_str().unwrap()).unwrap_or_default();
+    let mut fields = pairs(uri.query().unwrap_or_default().as_bytes());
+    match kind {
+        json if json.starts_with("application/json") && !body.is_empty() => {
+            return serde_json::from_slice(&body).unwrap();
+        }
+        parts if parts.starts_with("multipart/form-data") => fields.extend(parts_of(parts, body).await),
+        _ => fields.extend(pairs(&body)),
+    }
+    Value::Object(fields)
+}
+
+fn pairs(form: &[u8]) -> Map<String, Value> {
+    url::form_urlencoded::parse(form).map(|(name, value)| (name.into_owned(), read(&value))).collect()
+}
+
+/// A file is `<name>: <content>`.
+async fn parts_of(kind: &str, body: Bytes) -> Map<String, Value> {
+    let mut parts = multer::Multipart::new(
+        Body::from(body).into_data_stream(),
+        multer::parse_boundary(kind).expect("parts have a boundary"),
+    );
+    let mut fields = Map::new();
+    while let Some(part) = parts.next_field().await.unwrap() {
+        let (name, file) = (part.name().unwrap().to_owned(), part.file_name().map(str::to_owned));
+        let text = part.text().await.unwrap();
+        let value = file.map_or_else(|| read(&text), |file| format!("{file}: {text}").into());
+        fields.insert(name, value);
+    }
+    fields
+}
+
+fn read(text: &str) -> Value {
+    let is_structure = text.starts_with(['{', '[']);
+    let value = serde_json::from_str(text).ok().filter(|_| is_structure);
+    value.unwrap_or_else(|| text.into())
+}
+
+/// A number that may have been written as a text.
+pub fn number(value: &Value) -> Option<i64> {
+    value.as_i64().or_else(|| value.as_str()?.parse().ok())
+}

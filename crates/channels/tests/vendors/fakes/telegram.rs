@@ -1,0 +1,140 @@
+//! Telegram: <https://core.telegram.org/bots/api>.
+
+use std::{
+    collections::VecDeque,
+    net::SocketAddr,
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+
+use axum::{
+    Json, Router,
+    body::Bytes,
+    extract::State,
+    http::{HeaderMap, StatusCode, Uri},
+    response::{IntoResponse, Response},
+};
+use serde_json::{Value, json};
+
+use super::{asked, number, serve};
+
+/// The token of the only bot.
+pub const TOKEN: &str = "7:canary-AAF_secret";
+
+/// Telegram.
+#[derive(Default)]
+pub struct Fake {
+    /// What is not confirmed yet.
+    pub updates: Vec<Value>,
+    /// What is answered next, instead of what is right.
+    pub answers: VecDeque<(u16, Value)>,
+    /// What was asked.
+    pub asked: Vec<(String, Value)>,
+    /// Where updates are sent to: as long as there is a place, nobody can ask for them.
+    pub webhook: String,
+    /// How many messages were sent.
+    sent: i64,
+}
+
+pub type Shared = Arc<Mutex<Fake>>;
+
+/// Starts one.
+pub async fn telegram() -> (SocketAddr, Shared) {
+    let fake = Shared::default();
+    let router = Router::new().fallback(answer).with_state(Arc::clone(&fake));
+    (serve(router).await, fake)
+}
+
+/// An answer that says no.
+pub fn refusal(status: u16, description: &str) -> (u16, Value) {
+    (status, json!({"ok": false, "error_code": status, "description": description}))
+}
+
+/// An update: a person says this.
+pub fn said(id: i64, text: &str) -> Value {
+    json!({"update_id": id, "message": {"message_id": id, "date": 1_700_000_000, "text": text,
+        "from": {"id": 5, "is_bot": false, "first_name": "Ada"}, "chat": {"id": 5, "type": "private", "first_name": "Ada"}}})
+}
+
+async fn answer(State(fake): State<Shared>, uri: Uri, headers: HeaderMap, body: Bytes) -> Response {
+    // Some clients encode the colon.
+    let path = uri.path().trim_start_matches('/').replace("%3A", ":");
+    if path == format!("file/bot{TOKEN}/documents/a.txt") {
+        return "abc".into_response();
+    }
+    let Some(method) = path.strip_prefix(&format!("bot{TOKEN}/")) else {
+        return respond(refusal(401, "Unauthorized"));
+    };
+    let asked = asked(&uri, &headers, body).await;
+    let (status, said) = fake.lock().unwrap().judge(method, &asked);
+    if method == "getUpdates" && said["result"] == json!([]) {
+        // A real one would wait for fifty seconds.
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    respond((status, said))
+}
+
+fn respond((status, said): (u16, Value)) -> Response {
+    (StatusCode::from_u16(status).unwrap(), Json(said)).into_response()
+}
+
+impl Fake {
+    fn judge(&mut self, method: &str, asked: &Value) -> (u16, Value) {
+        self.asked.push((method.to_owned(), asked.clone()));
+        if let Some(answer) = self.answers.pop_front() {
+            return answer;
+        }
+        let result = match method {
+            "getMe" => json!({"id": 7, "is_bot": true, "first_name": "Muster", "username": "muster_bot",
+                "can_join_groups": true, "can_read_all_group_messages": false, "supports_inline_queries": false}),
+            "getWebhookInfo" => {
+                json!({"url": self.webhook, "has_custom_certificate": false, "pending_update_count": self.updates.len()})
+            }
+            "setWebhook" => {
+                asked["url"].as_str().unwrap().clone_into(&mut self.webhook);
+                json!(true)
+            }
+            "deleteWebhook" => {
+                self.webhook.clear();
+                json!(true)
+            }
+            "getUpdates" if !self.webhook.is_empty() => {
+                return refusal(409, "Conflict: can't use getUpdates method while webhook is active");
+            }
+            "getUpdates" => {
+                let offset = number(&asked["offset"]).unwrap_or_default();
+                // What is far beyond the end is no confirmation: ids may begin anew.
+                let last = self.updates.last().and_then(|update| update["update_id"].as_i64());
+                if last.is_some_and(|last| offset <= last + 1) {
+                    self.updates.retain(|update| update["update_id"].as_i64() >= Some(offset));
+                }
+                json!(self.updates)
+            }
+            "sendMessage" | "editMessageText" | "sendDocument" => {
+                let number = number(&asked["message_id"]).unwrap_or_else(|| {
+                    self.sent += 1;
+                    41 + self.sent
+                });
+                sent(asked, number)
+            }
+            "getFile" => {
+                json!({"file_id": asked["file_id"], "file_unique_id": "u1", "file_size": 3, "file_path": "documents/a.txt"})
+            }
+            "sendChatAction" | "answerCallbackQuery" => json!(true),
+            _ => return refusal(404, "Not Found: method not found"),
+        };
+        (200, json!({"ok": true, "result": result}))
+    }
+}
+
+/// The bot's message, as it is now.
+fn sent(asked: &Value, message: i64) -> Value {
+    let chat = number(&asked["chat_id"]).unwrap();
+    let chat = if chat < 0 {
+        json!({"id": chat, "type": "supergroup", "title": "Team"})
+    } else {
+        json!({"id": chat, "type": "private", "first_name": "Ada"})
+    };
+    json!({"message_id": message, "date": 1_700_000_001, "chat": chat,
+        "from": {"id": 7, "is_bot": true, "first_name": "Muster", "username": "muster_bot"}, "text": asked["text"]})
+}

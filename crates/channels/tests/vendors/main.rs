@@ -1,0 +1,22 @@
+//! Transports against servers on this machine, which behave as the vendors document.
+
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::disallowed_methods,
+    reason = "in tests a panic is a failure, and what is spawned ends with the test"
+)]
+
+mod clients;
+mod code_host;
+mod dovecot;
+mod email;
+mod encrypted;
+mod fakes;
+mod guard;
+mod manual;
+mod peers;
+mod slack;
+mod support;
+mod telegram;
+mod webhook;

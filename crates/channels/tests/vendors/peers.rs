@@ -1,0 +1,62 @@
+//! Programs that others wrote, as processes (`tests/peers/channels`).
+
+use std::{
+    path::{Path, PathBuf},
+    process::Stdio,
+    time::Duration,
+};
+
+use serde_json::Value;
+use tokio::{io::AsyncWriteExt, process::Command, time::timeout};
+
+const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
+
+/// A file of the repository.
+pub fn file(path: &str) -> PathBuf {
+    Path::new(ROOT).join(path)
+}
+
+/// Python with the libraries.
+pub fn python() -> Command {
+    let program = file("target/channels/bin/python3");
+    assert!(
+        program.exists(),
+        "the peers are not installed: python3 -m venv target/channels && target/channels/bin/pip install -r \
+         tests/peers/channels/requirements.txt"
+    );
+    on_this_machine(Command::new(program))
+}
+
+/// One of the programs.
+pub fn peer(name: &str) -> Command {
+    let mut command = python();
+    command.arg(file("tests/peers/channels").join(name));
+    command
+}
+
+/// No proxy of the environment: the servers are on this machine.
+pub fn on_this_machine(mut command: Command) -> Command {
+    for name in ["http_proxy", "https_proxy", "all_proxy", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"] {
+        command.env_remove(name);
+    }
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
+    command
+}
+
+/// What a program writes until it ends well.
+pub async fn output(mut command: Command, input: &str) -> String {
+    let run = async {
+        let mut process = command.spawn().expect("the program is installed");
+        process.stdin.take().unwrap().write_all(input.as_bytes()).await.unwrap();
+        process.wait_with_output().await.unwrap()
+    };
+    let output = timeout(Duration::from_mins(1), run).await.expect("it ends in time");
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(output.status.success(), "{text}{}", String::from_utf8_lossy(&output.stderr));
+    text
+}
+
+/// The lines of JSON that a program writes.
+pub async fn told(command: Command, input: &str) -> Vec<Value> {
+    output(command, input).await.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}

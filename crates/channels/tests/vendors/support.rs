@@ -1,0 +1,127 @@
+//! What the tests share: a world of this machine, servers, parts.
+
+use std::{
+    io,
+    net::{IpAddr, SocketAddr},
+    sync::{Arc, Mutex},
+};
+
+use futures::future::BoxFuture;
+use jiff::Timestamp;
+use muster_addresses::{Addresses, Resolve};
+use muster_channels::{Cursor, Event, Inbound, Link, Part, Refusal, Rendered, Sink, Stopped, Vendors, World};
+use rustls::pki_types::CertificateDer;
+use tokio::sync::mpsc;
+
+pub use crate::fakes::serve;
+
+/// Names of the tests: each leads to these addresses.
+#[derive(Debug, Default)]
+pub struct Names(pub Vec<(&'static str, Vec<IpAddr>)>);
+
+impl Resolve for Names {
+    fn resolve<'a>(&'a self, host: &'a str) -> BoxFuture<'a, io::Result<Vec<IpAddr>>> {
+        Box::pin(async move {
+            let found = self.0.iter().find(|(name, _)| *name == host);
+            found.map(|(_, addresses)| addresses.clone()).ok_or_else(|| io::ErrorKind::NotFound.into())
+        })
+    }
+}
+
+/// A world in which `listed` networks may be reached, and vendors are at `vendor`.
+pub fn world(listed: &[&str], names: Names, vendor: Option<SocketAddr>) -> World {
+    world_with(listed, names, vendor, Vec::new())
+}
+
+/// One that believes these certificates.
+pub fn world_with(
+    listed: &[&str],
+    names: Names,
+    vendor: Option<SocketAddr>,
+    roots: Vec<CertificateDer<'static>>,
+) -> World {
+    let networks = listed.iter().map(|network| network.parse().unwrap()).collect();
+    let base = format!("http://{}/", vendor.unwrap_or_else(|| "127.0.0.1:9".parse().unwrap()));
+    let at = |path: &str| format!("{base}{path}").parse().unwrap();
+    let vendors = Vendors { slack: at("api/"), slack_files: at(""), telegram: at("") };
+    World::with(Addresses::with(networks, Arc::new(names)), vendors, Timestamp::now, roots).unwrap()
+}
+
+/// A world in which this machine may be reached.
+pub fn open_world(vendor: Option<SocketAddr>) -> World {
+    world(&["127.0.0.0/8"], Names::default(), vendor)
+}
+
+/// What a server saw.
+pub type Seen<T> = Arc<Mutex<Vec<T>>>;
+
+/// A text without marks.
+pub fn text(text: &str) -> Rendered {
+    Rendered { text: text.to_owned(), plain: text.to_owned() }
+}
+
+/// A part that says this.
+pub fn part<'a>(text: &'a Rendered, target: &'a str) -> Part<'a> {
+    Part {
+        id: "d-1",
+        conversation: "C-1",
+        target,
+        text,
+        speaker: None,
+        reply_to: None,
+        refs: &[],
+        title: None,
+        buttons: &[],
+        files: &[],
+        replaces: None,
+        written_at: Timestamp::UNIX_EPOCH,
+    }
+}
+
+/// What a listener handed over.
+#[derive(Debug, PartialEq)]
+pub enum Told {
+    Admitted(Vec<Event>, Option<Cursor>),
+    Link(Link),
+    Skipped(Refusal),
+}
+
+/// A sink that hands everything to the test, and commits `room` times.
+pub struct Hand {
+    told: mpsc::UnboundedSender<Told>,
+    room: Mutex<usize>,
+}
+
+impl Hand {
+    pub fn new(room: usize) -> (Self, mpsc::UnboundedReceiver<Told>) {
+        let (told, read) = mpsc::unbounded_channel();
+        (Self { told, room: Mutex::new(room) }, read)
+    }
+}
+
+impl Sink for Hand {
+    fn admit(&self, events: Vec<Event>, cursor: Option<Cursor>) -> BoxFuture<'_, Result<(), Stopped>> {
+        Box::pin(async move {
+            self.told.send(Told::Admitted(events, cursor)).unwrap();
+            let mut room = self.room.lock().unwrap();
+            *room = room.checked_sub(1).ok_or(Stopped)?;
+            Ok(())
+        })
+    }
+
+    fn link(&self, link: Link) {
+        self.told.send(Told::Link(link)).unwrap();
+    }
+
+    fn skipped(&self, refusal: Refusal) {
+        self.told.send(Told::Skipped(refusal)).unwrap();
+    }
+}
+
+/// The only message among events.
+pub fn message(events: &[Event]) -> &Inbound {
+    match events {
+        [Event::Message(inbound)] => inbound,
+        other => panic!("{other:?}"),
+    }
+}

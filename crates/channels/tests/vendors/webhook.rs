@@ -1,0 +1,280 @@
+//! Webhooks, with the official library as the other side.
+
+use std::{sync::Arc, time::Duration};
+
+use axum::{
+    Router,
+    body::Bytes,
+    extract::State,
+    http::{HeaderMap, HeaderName, StatusCode},
+};
+use base64::{Engine, prelude::BASE64_STANDARD};
+use jiff::Timestamp;
+use muster_channels::{
+    Attachment, Config, Content, Event, Failure, Proof, RawRequest, Refusal, RemoteFile, Scope, Transport,
+    WebhookConfig, open,
+};
+use serde_json::{Map, Value, json};
+use standardwebhooks::Webhook as Official;
+
+use crate::{
+    peers::{peer, told},
+    support::{Seen, message, open_world, part, serve, text},
+};
+
+const SECRET: &str = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
+const NEXT: &str = "another secret";
+
+fn channel(config: WebhookConfig) -> Arc<dyn Transport> {
+    open(Config::Webhook(Box::new(config)), &open_world(None))
+}
+
+/// A receiver that keeps what it gets and answers as it is told.
+pub async fn receiver(
+    status: u16,
+    headers: &'static [(&'static str, &'static str)],
+    body: &'static str,
+) -> (String, Seen<(HeaderMap, Bytes)>) {
+    type Kept = Seen<(HeaderMap, Bytes)>;
+    let seen = Kept::default();
+    let answer = move |State(seen): State<Kept>, got: HeaderMap, bytes: Bytes| async move {
+        seen.lock().unwrap().push((got, bytes));
+        let headers: HeaderMap =
+            headers.iter().map(|(name, value)| (name.parse().unwrap(), value.parse().unwrap())).collect();
+        (StatusCode::from_u16(status).unwrap(), headers, body)
+    };
+    let address = serve(Router::new().fallback(answer).with_state(Arc::clone(&seen))).await;
+    (format!("http://{address}/hook"), seen)
+}
+
+#[tokio::test]
+async fn the_official_library_verifies_what_we_send() {
+    let (url, seen) = receiver(200, &[], r#"{"id":"theirs-7"}"#).await;
+    let config = WebhookConfig {
+        outbound_url: Some(url),
+        outbound_secrets: vec![NEXT.into(), SECRET.into()],
+        signature_header: Some("X-Signature".to_owned()),
+        ..WebhookConfig::default()
+    };
+    let said = text("**Hello**, wörld");
+    let file = Attachment { name: "a.txt".into(), media_type: "text/plain".into(), content: "abc".into() };
+    let files = [file];
+    let mut part = part(&said, "thread-1");
+    part.files = &files;
+    let receipt = channel(config).send(&part).await.unwrap();
+    assert_eq!(receipt.vendor_id.as_deref(), Some("theirs-7"));
+
+    let (headers, body) = seen.lock().unwrap().pop().unwrap();
+    Official::new(SECRET).unwrap().verify(&body, &headers).unwrap();
+    Official::from_bytes(NEXT.as_bytes().to_vec()).unwrap().verify(&body, &headers).unwrap();
+    assert!(Official::from_bytes(b"a third".to_vec()).unwrap().verify(&body, &headers).is_err());
+    assert!(headers["x-signature"].to_str().unwrap().starts_with("sha256="));
+    assert_eq!(headers["webhook-id"], "d-1");
+    let sent: Value = serde_json::from_slice(&body).unwrap();
+    assert_eq!(sent["type"], "message.sent");
+    assert_eq!(sent["data"]["text"], "**Hello**, wörld");
+    assert_eq!(sent["data"]["thread"], "thread-1");
+    assert_eq!(
+        sent["data"]["files"],
+        json!([{"name": "a.txt", "media_type": "text/plain", "content_base64": "YWJj"}])
+    );
+}
+
+#[tokio::test]
+async fn answers_mean_what_the_standard_says() {
+    let failed = async |status, headers| {
+        let (url, _) = receiver(status, headers, "").await;
+        channel(WebhookConfig { outbound_url: Some(url), ..WebhookConfig::default() })
+            .send(&part(&text("x"), "t"))
+            .await
+            .unwrap_err()
+    };
+    assert!(matches!(failed(410, &[]).await, Failure::Gone(_)));
+    for status in [429, 503] {
+        let failure = failed(status, &[("retry-after", "7")]).await;
+        assert!(
+            matches!(failure, Failure::RateLimited { wait, scope: Scope::Channel, .. } if wait == Duration::from_secs(7)),
+            "{failure}"
+        );
+    }
+    assert!(matches!(failed(422, &[]).await, Failure::Refused(_)));
+    for status in [401, 404, 500, 502] {
+        assert!(matches!(failed(status, &[]).await, Failure::NotSent(_)), "{status}");
+    }
+    let nobody = channel(WebhookConfig {
+        outbound_url: Some("http://127.0.0.1:9/".into()),
+        ..WebhookConfig::default()
+    });
+    assert!(matches!(nobody.send(&part(&text("x"), "t")).await, Err(Failure::NotSent(_))));
+}
+
+/// A receiver that takes the message and hangs up.
+#[tokio::test]
+async fn a_lost_answer_is_unknown() {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}/", listener.local_addr().unwrap());
+    tokio::spawn(async move {
+        while let Ok((mut stream, _)) = listener.accept().await {
+            let mut bytes = [0; 4096];
+            let _ = tokio::io::AsyncReadExt::read(&mut stream, &mut bytes).await;
+        }
+    });
+    let failure = channel(WebhookConfig { outbound_url: Some(url), ..WebhookConfig::default() })
+        .send(&part(&text("x"), "t"))
+        .await
+        .unwrap_err();
+    assert!(matches!(failure, Failure::Unknown(_)), "{failure}");
+}
+
+/// What the official library for Python says about a request: an error, if it is one.
+async fn judged(secret: &str, (headers, body): &(HeaderMap, Bytes)) -> Option<String> {
+    let headers: Map<String, Value> =
+        headers.iter().map(|(name, value)| (name.to_string(), value.to_str().unwrap().into())).collect();
+    let asked = json!({"verify": secret, "headers": headers, "body": std::str::from_utf8(body).unwrap()});
+    let said = told(peer("webhook.py"), &asked.to_string()).await;
+    said[0]["error"].as_str().map(str::to_owned)
+}
+
+#[tokio::test]
+async fn the_official_library_for_python_verifies_what_we_send() {
+    let (url, seen) = receiver(200, &[], "").await;
+    let config = WebhookConfig {
+        outbound_url: Some(url),
+        outbound_secrets: vec![NEXT.into(), SECRET.into()],
+        ..WebhookConfig::default()
+    };
+    channel(config).send(&part(&text("Grüße 😀"), "t")).await.unwrap();
+    let sent = seen.lock().unwrap().pop().unwrap();
+    assert_eq!(judged(SECRET, &sent).await, None);
+    // The library decodes every secret.
+    assert_eq!(judged(&BASE64_STANDARD.encode(NEXT), &sent).await, None);
+    let other = judged(&BASE64_STANDARD.encode("a third"), &sent).await;
+    assert_eq!(other.as_deref(), Some("No matching signature found"));
+}
+
+#[tokio::test]
+async fn we_verify_what_the_official_library_for_python_signs() {
+    let config = WebhookConfig { inbound_secrets: vec![SECRET.into()], ..WebhookConfig::default() };
+    let (channel, now) = (channel(config), Timestamp::now());
+    let body = r#"{"text": "Grüße 😀"}"#;
+    let asked = json!({"sign": SECRET, "id": "m1", "at": now.as_second(), "body": body});
+    let said = told(peer("webhook.py"), &asked.to_string()).await;
+    let at = now.as_second().to_string();
+    let headers = [
+        ("webhook-id", "m1"),
+        ("webhook-timestamp", &at),
+        ("webhook-signature", said[0]["signature"].as_str().unwrap()),
+    ];
+    let headers: HeaderMap =
+        headers.into_iter().map(|(name, value)| (name.parse().unwrap(), value.parse().unwrap())).collect();
+    let received = channel.receive(&RawRequest { headers: &headers, body: body.as_bytes() }, now).unwrap();
+    assert_eq!(message(&received.events).text, "Grüße 😀");
+}
+
+fn signed(secret: &str, id: &str, at: i64, body: &str) -> HeaderMap {
+    let signature = Official::new(secret).unwrap().sign(id, at, body.as_bytes()).unwrap();
+    [("webhook-id", id), ("webhook-timestamp", &at.to_string()), ("webhook-signature", &signature)]
+        .into_iter()
+        .map(|(name, value)| (name.parse().unwrap(), value.parse().unwrap()))
+        .collect()
+}
+
+#[tokio::test]
+async fn we_verify_what_the_official_library_sends() {
+    let channel = channel(WebhookConfig {
+        inbound_secrets: vec![NEXT.into(), SECRET.into()],
+        ..WebhookConfig::default()
+    });
+    let now = Timestamp::now();
+    let body = r#"{"type":"message.created","data":{"text":"Hi","from":{"id":"ada"}}}"#;
+    let headers = signed(SECRET, "msg_1", now.as_second(), body);
+    let request = RawRequest { headers: &headers, body: body.as_bytes() };
+    let received = channel.receive(&request, now).unwrap();
+    let [Event::Message(inbound)] = &received.events[..] else { panic!("{received:?}") };
+    assert_eq!(
+        (inbound.key.as_deref(), inbound.text.as_str(), inbound.proof),
+        (Some("msg_1"), "Hi", Proof::Signed)
+    );
+
+    let changed = RawRequest { body: &body.as_bytes()[1..], ..request };
+    assert_eq!(channel.receive(&changed, now), Err(Refusal::BadSignature));
+    let late = now + jiff::SignedDuration::from_secs(302);
+    assert_eq!(channel.receive(&request, late), Err(Refusal::Stale));
+    assert_eq!(
+        channel.receive(&RawRequest { headers: &HeaderMap::new(), ..request }, now),
+        Err(Refusal::Unsigned)
+    );
+}
+
+#[tokio::test]
+async fn without_a_secret_nothing_comes_in() {
+    let headers = HeaderMap::new();
+    let request = RawRequest { headers: &headers, body: b"hello" };
+    let channel =
+        channel(WebhookConfig { signature_header: Some("x-sig".into()), ..WebhookConfig::default() });
+    assert_eq!(channel.receive(&request, Timestamp::now()), Err(Refusal::NotConfigured));
+}
+
+#[tokio::test]
+async fn githubs_signature_counts_in_its_own_header_alone() {
+    let config = WebhookConfig {
+        inbound_secrets: vec!["It's a Secret to Everybody".into()],
+        signature_header: Some("X-Hub-Signature-256".to_owned()),
+        ..WebhookConfig::default()
+    };
+    let signature = "sha256=757107ea0eb2509fc211221cce984b8a37570b6d7586c22c46f4379c8b043e17";
+    let with = |name: &'static str| -> HeaderMap {
+        [(name.parse().unwrap(), signature.parse().unwrap())].into_iter().collect()
+    };
+    let (right, wrong) = (with("x-hub-signature-256"), with("x-other"));
+    let channel = channel(config);
+    let of = |headers| channel.receive(&RawRequest { headers, body: b"Hello, World!" }, Timestamp::now());
+    assert!(of(&right).is_ok());
+    assert_eq!(of(&wrong), Err(Refusal::Unsigned));
+}
+
+#[tokio::test]
+async fn an_overheard_signature_is_none_of_another_text() {
+    let (id, body, then) = ("m1", r#"{"text": "Hello"}"#, Timestamp::now() - Duration::from_secs(86_400));
+    let signed = Official::new(SECRET).unwrap().sign(id, then.as_second(), body.as_bytes()).unwrap();
+    let hex = hex::encode(BASE64_STANDARD.decode(signed.strip_prefix("v1,").unwrap()).unwrap());
+    let header = |name: &str, value: &str| (name.parse::<HeaderName>().unwrap(), value.parse().unwrap());
+    let mut headers: HeaderMap = [header("x-signature", &format!("sha256={hex}"))].into_iter().collect();
+    let config = WebhookConfig {
+        inbound_secrets: vec![SECRET.into()],
+        signature_header: Some("X-Signature".to_owned()),
+        ..WebhookConfig::default()
+    };
+    let channel = channel(config);
+    let text = format!("{id}.{}.{body}", then.as_second());
+    let of = |headers: &HeaderMap| {
+        channel.receive(&RawRequest { headers, body: text.as_bytes() }, Timestamp::now())
+    };
+    assert_eq!(of(&headers), Err(Refusal::BadSignature));
+    // Two are not none.
+    for _ in 0..2 {
+        let (name, value) = header("webhook-signature", &signed);
+        headers.append(name, value);
+    }
+    assert_eq!(of(&headers), Err(Refusal::BadSignature));
+}
+
+#[tokio::test]
+async fn files_are_fetched_through_the_guard() {
+    let router = Router::new().fallback(|| async { "abcdef" });
+    let address = serve(router).await;
+    let file = |url: String| RemoteFile {
+        name: "f".into(),
+        media_type: String::new(),
+        size: None,
+        content: Content::There(url),
+    };
+    let channel = channel(WebhookConfig::default());
+    let mut bytes = Vec::new();
+    let here = file(format!("http://{address}/f"));
+    assert_eq!(channel.fetch(&here, &mut bytes, 6).await, Ok(6));
+    assert_eq!(bytes, b"abcdef");
+    assert!(matches!(channel.fetch(&here, &mut Vec::new(), 5).await, Err(Failure::Refused(_))));
+    let inward = file("http://10.0.0.1/".to_owned());
+    assert!(matches!(channel.fetch(&inward, &mut bytes, 6).await, Err(Failure::Refused(_))));
+}

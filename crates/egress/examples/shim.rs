@@ -1,0 +1,7 @@
+//! The shim, for this package's tests, which need the agent's end of the gate. `cargo nextest run -p muster-egress` builds it.
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    muster_shim::main(&[], std::env::args_os().skip(1))
+}

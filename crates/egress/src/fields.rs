@@ -1,0 +1,212 @@
+//! The fields of a JSON object, read without their values: a value that nobody looks at costs what it is long, and no more.
+//!
+//! What is sent on is written again from what was read, so that both sides read the same: of several fields of one name the
+//! last one counts, and is the only one that is sent. A name that another reader could take for one that counts is refused.
+
+use std::fmt;
+
+use serde::{
+    Deserialize, Deserializer,
+    de::{MapAccess, SeqAccess, Visitor},
+};
+use serde_json::{Value, value::RawValue};
+
+/// How many fields an object may have.
+const MOST: usize = 512;
+/// The longest value that is looked into, in bytes.
+const LONGEST: usize = 64 * 1024;
+
+/// The fields of an object, in their order.
+#[derive(Debug)]
+pub struct Fields<'a>(Vec<(String, Field<'a>)>);
+
+#[derive(Debug)]
+enum Field<'a> {
+    Read(&'a RawValue),
+    Written(String),
+}
+
+impl<'a> Fields<'a> {
+    /// Reads an object. None if it is none, or has too many fields.
+    pub fn read(bytes: &'a [u8]) -> Option<Self> {
+        serde_json::from_slice(bytes).ok()
+    }
+
+    /// Reads an object in an object.
+    pub fn within(&self, name: &str) -> Option<Self> {
+        Self::read(self.raw(name)?.as_bytes())
+    }
+
+    pub fn has(&self, name: &str) -> bool {
+        self.0.iter().any(|(own, _)| own == name)
+    }
+
+    /// A value as it is written. None if there is none.
+    pub fn raw(&self, name: &str) -> Option<&'a str> {
+        self.0.iter().find_map(|(own, field)| match field {
+            Field::Read(raw) if own == name => Some(raw.get()),
+            _ => None,
+        })
+    }
+
+    /// A value, if it is a short one.
+    pub fn value(&self, name: &str) -> Option<Value> {
+        let raw = self.raw(name).filter(|raw| raw.len() <= LONGEST)?;
+        serde_json::from_str(raw).ok()
+    }
+
+    /// A text, if it is a short one.
+    pub fn text(&self, name: &str) -> Option<String> {
+        match self.value(name) {
+            Some(Value::String(text)) => Some(text),
+            _ => None,
+        }
+    }
+
+    /// Sets a value, as it is to be written.
+    pub fn set(&mut self, name: &str, value: String) {
+        match self.0.iter_mut().find(|(own, _)| own == name) {
+            Some((_, field)) => *field = Field::Written(value),
+            None => self.0.push((name.to_owned(), Field::Written(value))),
+        }
+    }
+
+    /// Whether there is a name that another reader could take for one of these.
+    pub fn misspells(&self, names: &[&str]) -> bool {
+        self.0.iter().any(|(own, _)| {
+            !names.contains(&own.as_str()) && {
+                let plain = plain(own);
+                names.iter().any(|name| plain == self::plain(name))
+            }
+        })
+    }
+
+    /// The object as it is sent: in one line, since lines are messages for some.
+    pub fn write(&self, size: usize) -> String {
+        let mut text = String::with_capacity(size);
+        text.push('{');
+        for (at, (name, field)) in self.0.iter().enumerate() {
+            if at > 0 {
+                text.push(',');
+            }
+            text.push_str(&Value::from(name.as_str()).to_string());
+            text.push(':');
+            match field {
+                // Between values a line's end is a space; within texts there is none.
+                Field::Read(raw) if raw.get().contains(['\n', '\r']) => {
+                    text.push_str(&raw.get().replace(['\n', '\r'], " "));
+                }
+                Field::Read(raw) => text.push_str(raw.get()),
+                Field::Written(value) => text.push_str(value),
+            }
+        }
+        text.push('}');
+        text
+    }
+}
+
+/// Gives the parts of a list, each as it is written, one after the other. False if it is none.
+pub fn each(bytes: &[u8], mut take: impl FnMut(&[u8])) -> bool {
+    struct Reading<'f, F>(&'f mut F);
+    impl<'de, F: FnMut(&[u8])> Visitor<'de> for Reading<'_, F> {
+        type Value = ();
+
+        fn expecting(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+            to.write_str("a list")
+        }
+
+        fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<(), A::Error> {
+            while let Some(part) = list.next_element::<&RawValue>()? {
+                (self.0)(part.get().as_bytes());
+            }
+            Ok(())
+        }
+    }
+    serde_json::Deserializer::from_slice(bytes).deserialize_seq(Reading(&mut take)).is_ok()
+}
+
+/// What is left of a name for readers that look neither at the case of letters (`ſ` and `K` are letters, too), nor at what is
+/// between them.
+fn plain(name: &str) -> String {
+    let upper = name.chars().flat_map(char::to_uppercase);
+    upper.flat_map(char::to_lowercase).filter(|char| char.is_alphanumeric()).collect()
+}
+
+impl<'de: 'a, 'a> Deserialize<'de> for Fields<'a> {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        struct Reading;
+        impl<'de> Visitor<'de> for Reading {
+            type Value = Fields<'de>;
+
+            fn expecting(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+                to.write_str("an object of a few fields")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+                let mut fields: Vec<(String, Field<'de>)> = Vec::new();
+                while let Some((name, raw)) = map.next_entry::<String, &'de RawValue>()? {
+                    match fields.iter().position(|(own, _)| *own == name) {
+                        Some(at) => fields[at].1 = Field::Read(raw),
+                        None if fields.len() < MOST => fields.push((name, Field::Read(raw))),
+                        None => return Err(serde::de::Error::custom("too many fields")),
+                    }
+                }
+                Ok(Fields(fields))
+            }
+        }
+        from.deserialize_map(Reading)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_read_is_what_is_sent() {
+        let mut fields = Fields::read(br#" {"a": [1, {"b" : 2}], "c":1,"c":"two", "d\n":null} "#).unwrap();
+        assert_eq!(fields.write(0), r#"{"a":[1, {"b" : 2}],"c":"two","d\n":null}"#);
+        assert_eq!(
+            (fields.text("c").as_deref(), fields.text("a"), fields.value("x")),
+            (Some("two"), None, None)
+        );
+        fields.set("c", "3".to_owned());
+        fields.set("e", "true".to_owned());
+        assert_eq!(fields.write(0), r#"{"a":[1, {"b" : 2}],"c":3,"d\n":null,"e":true}"#);
+        for wrong in ["[]", "1", "{", "{} {}", r#"{"a":}"#, r#"{"a":[}"#, ""] {
+            assert!(Fields::read(wrong.as_bytes()).is_none(), "{wrong}");
+        }
+        let many: Vec<String> = (0..=MOST).map(|name| format!("\"{name}\":0")).collect();
+        assert!(Fields::read(format!("{{{}}}", many.join(",")).as_bytes()).is_none());
+    }
+
+    #[test]
+    fn an_object_is_one_line() {
+        let text = "{\"a\":\n[1,\r\n{\"b\":\"c\\n\"}\n]}\n";
+        assert_eq!(Fields::read(text.as_bytes()).unwrap().write(0), r#"{"a":[1,  {"b":"c\n"} ]}"#);
+        assert!(Fields::read(b"{\"a\":[\"b\nc\"]}").is_none(), "texts have no line's end");
+    }
+
+    #[test]
+    fn a_name_is_told_from_those_that_others_take_for_it() {
+        let misspells = |name: &str| {
+            let text = format!("{{{}:1}}", Value::from(name));
+            Fields::read(text.as_bytes()).unwrap().misspells(&["method", "params", "max_tokens"])
+        };
+        for name in [
+            "Method",
+            "METHOD",
+            "paramſ",
+            "PARAM\u{17f}",
+            "met_hod",
+            "method ",
+            "MaxTokens",
+            "MAX_TO\u{212a}ENS",
+        ] {
+            assert!(misspells(name), "{name}");
+        }
+        for name in ["method", "params", "max_tokens", "methods", "_meta", "max_output_tokens", ""] {
+            assert!(!misspells(name), "{name}");
+        }
+    }
+}

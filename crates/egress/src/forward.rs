@@ -1,0 +1,303 @@
+//! Requests that are passed on: to a credential's address, with its headers, and to listed hosts over plain HTTP.
+
+use std::time::Duration;
+
+use http::{
+    HeaderMap, HeaderName, HeaderValue, Request, Response, StatusCode, Uri,
+    header::{self, Entry},
+};
+use hyper::body::Incoming;
+use muster_protocol::plan::Variable;
+use percent_encoding::percent_decode_str;
+use tokio::time::timeout;
+use url::Url;
+
+use crate::{
+    answers::{Answer, Body, passed, refusal},
+    client::{self, Failed},
+    crossing,
+    gate::Shared,
+    rules::{NETWORK_IS_OFF, NETWORK_KIND, Rules},
+};
+
+/// How long an answer may take to begin.
+pub const PATIENCE: Duration = Duration::from_secs(600);
+
+/// How often a path may be encoded.
+const MOST_DECODED: usize = 8;
+
+/// Headers that are for one connection alone.
+const HOP_BY_HOP: [HeaderName; 8] = [
+    header::CONNECTION,
+    HeaderName::from_static("keep-alive"),
+    header::PROXY_AUTHENTICATE,
+    header::PROXY_AUTHORIZATION,
+    header::TE,
+    header::TRAILER,
+    header::TRANSFER_ENCODING,
+    header::UPGRADE,
+];
+
+/// A plain request through the proxy.
+pub async fn plain(shared: &Shared, request: Request<Incoming>) -> Answer {
+    let to = request.uri();
+    let is_http = to.scheme_str() == Some("http");
+    let Some(authority) = to.authority().filter(|to| is_http && !to.as_str().contains('@')) else {
+        return refusal(StatusCode::BAD_REQUEST, "The proxy takes http:// addresses, and CONNECT.");
+    };
+    let port = authority.port_u16().unwrap_or(80);
+    let host = match crossing::permitted(shared, authority.host(), port).await {
+        Ok(host) => host,
+        Err(answer) => return *answer,
+    };
+    let path = to.path_and_query().map_or("/", |path| path.as_str());
+    let Ok(target) = format!("http://{host}:{port}{path}").parse::<Uri>() else {
+        return refusal(StatusCode::BAD_REQUEST, "The address makes no sense.");
+    };
+    let said = match port {
+        80 => HeaderValue::from_str(&host),
+        port => HeaderValue::from_str(&format!("{host}:{port}")),
+    };
+    let (mut head, body) = request.into_parts();
+    strip(&mut head.headers);
+    if let Ok(said) = said {
+        head.headers.insert(header::HOST, said);
+    }
+    head.uri = target;
+    send(shared, Request::from_parts(head, passed(body)), &host, port).await
+}
+
+/// A request to a credential's address.
+pub async fn credential(shared: &Shared, rules: &Rules, rest: &str, request: Request<Incoming>) -> Answer {
+    if rules.is_disabled(NETWORK_KIND) {
+        return refusal(StatusCode::FORBIDDEN, NETWORK_IS_OFF);
+    }
+    let (name, path) = rest.split_once('/').unwrap_or((rest, ""));
+    let name = percent_decode_str(name).decode_utf8_lossy();
+    let Some(injected) = rules.injected.iter().find(|injected| injected.name == name) else {
+        return refusal(StatusCode::NOT_FOUND, "This agent has no credential of this name.");
+    };
+    let Some(target) = below(&injected.url, path, request.uri().query()) else {
+        return refusal(StatusCode::BAD_REQUEST, "The path leads out of the credential's address.");
+    };
+    let base = format!("/c/{}", rest.split_once('/').map_or(rest, |(name, _)| name));
+    let sent = to(request, target, &injected.headers, passed);
+    let (host, port) = place(sent.uri());
+    let mut answer = send(shared, sent, &host, port).await;
+    stay(answer.headers_mut(), &injected.url, &base);
+    answer
+}
+
+/// The address below a base. None if it would not be below it.
+pub fn below(base: &str, path: &str, query: Option<&str>) -> Option<Uri> {
+    if leaves(path) {
+        return None;
+    }
+    let url = Url::parse(base).ok().filter(|url| matches!(url.scheme(), "http" | "https"))?;
+    let mut text = format!("{}{}", url.origin().ascii_serialization(), url.path().trim_end_matches('/'));
+    if !path.is_empty() {
+        text.push('/');
+        text.push_str(path);
+    } else if text.len() == url.origin().ascii_serialization().len() || url.path().ends_with('/') {
+        text.push('/');
+    }
+    let both = [url.query(), query].into_iter().flatten().collect::<Vec<_>>().join("&");
+    if !both.is_empty() {
+        text.push('?');
+        text.push_str(&both);
+    }
+    text.parse().ok()
+}
+
+/// Whether a path has segments that lead upwards, however they are written, or is not text.
+pub fn leaves(path: &str) -> bool {
+    let mut path = path.replace('\\', "/");
+    for _ in 0..MOST_DECODED {
+        // Some servers cut parameters off first: `..;x` leads upwards for them.
+        let leads_up = |segment: &str| matches!(segment.split(';').next(), Some(".." | "."));
+        if path.split('/').any(leads_up) || path.chars().any(char::is_control) {
+            return true;
+        }
+        // Some decode twice, or more often.
+        let Ok(decoded) = percent_decode_str(&path).decode_utf8() else { return true };
+        let decoded = decoded.replace('\\', "/");
+        if decoded == path {
+            return false;
+        }
+        path = decoded;
+    }
+    true
+}
+
+/// The request as it goes to `target`, with these headers in place of the agent's own.
+pub fn to(
+    request: Request<Incoming>,
+    target: Uri,
+    headers: &[Variable],
+    body: impl FnOnce(Incoming) -> Body,
+) -> Request<Body> {
+    let (mut head, incoming) = request.into_parts();
+    strip(&mut head.headers);
+    head.headers.remove(header::HOST);
+    head.uri = target;
+    add(&mut head.headers, headers);
+    Request::from_parts(head, body(incoming))
+}
+
+/// Puts secret headers in. A value that is not valid in a header is left out.
+pub fn add(to: &mut HeaderMap, headers: &[Variable]) {
+    for Variable { name, value } in headers {
+        let parsed = HeaderName::try_from(name).ok().zip(HeaderValue::try_from(value.expose()).ok());
+        let Some((name, mut value)) = parsed else {
+            tracing::warn!(name, "not a valid header");
+            continue;
+        };
+        value.set_sensitive(true);
+        to.insert(name, value);
+    }
+}
+
+/// Sends a request. Redirects are answers like others: whoever asked decides whether to follow.
+pub async fn send(shared: &Shared, request: Request<Body>, host: &str, port: u16) -> Answer {
+    match exchange(shared, request).await {
+        Ok(answer) => answer.map(passed),
+        Err(failed) => unanswered(shared, failed, host, port),
+    }
+}
+
+/// The answer where there is none.
+pub fn unanswered(shared: &Shared, failed: Failed, host: &str, port: u16) -> Answer {
+    match failed {
+        Failed::Inward(reason) => {
+            let words = format!("{reason}.");
+            shared.refusals.count(host, port, &words);
+            refusal(StatusCode::FORBIDDEN, &words)
+        }
+        Failed::Broken(reason) => {
+            refusal(StatusCode::BAD_GATEWAY, &format!("{host} did not answer: {reason}."))
+        }
+        Failed::Late => refusal(StatusCode::GATEWAY_TIMEOUT, &format!("{host} did not answer in time.")),
+    }
+}
+
+/// Sends a request, and cleans the head of the answer.
+pub async fn exchange(shared: &Shared, request: Request<Body>) -> Result<Response<Incoming>, Failed> {
+    let mut answer = match timeout(PATIENCE, shared.client.request(request)).await {
+        Ok(Ok(answer)) => answer,
+        Ok(Err(error)) => return Err(client::cause(&error)),
+        Err(_) => return Err(Failed::Late),
+    };
+    strip(answer.headers_mut());
+    Ok(answer)
+}
+
+/// The host and the port of an address.
+pub fn place(to: &Uri) -> (String, u16) {
+    let port = if to.scheme_str() == Some("https") { 443 } else { 80 };
+    (to.host().unwrap_or_default().to_owned(), to.port_u16().unwrap_or(port))
+}
+
+/// Removes the headers that are for one connection alone.
+pub fn strip(headers: &mut HeaderMap) {
+    let named: Vec<HeaderName> = headers
+        .get_all(header::CONNECTION)
+        .iter()
+        .filter_map(|value| value.to_str().ok())
+        .flat_map(|value| value.split(','))
+        .filter_map(|name| name.trim().parse().ok())
+        .collect();
+    for name in named.iter().chain(&HOP_BY_HOP) {
+        headers.remove(name);
+    }
+    headers.remove("proxy-connection");
+    headers.remove(header::EXPECT);
+}
+
+/// A redirect within the credential's address leads through the gate again; every other one is the agent's to follow,
+/// without the credential.
+fn stay(headers: &mut HeaderMap, url: &str, base: &str) {
+    let Entry::Occupied(mut location) = headers.entry(header::LOCATION) else { return };
+    let Ok(text) = location.get().to_str() else { return };
+    let url = url.trim_end_matches('/');
+    let inside = text.strip_prefix(url).filter(|rest| rest.is_empty() || rest.starts_with(['/', '?']));
+    let own_path = Url::parse(url).ok().map(|url| url.path().trim_end_matches('/').to_owned());
+    let inside = inside.or_else(|| {
+        let rest = text.starts_with('/').then(|| text.strip_prefix(own_path.as_deref()?)).flatten()?;
+        (!text.starts_with("//") && (rest.is_empty() || rest.starts_with(['/', '?']))).then_some(rest)
+    });
+    if let Some(value) = inside.and_then(|rest| HeaderValue::from_str(&format!("{base}{rest}")).ok()) {
+        location.insert(value);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_stays_below_its_base() {
+        let text = |base, path, query| below(base, path, query).map(|uri| uri.to_string());
+        assert_eq!(
+            text("https://h.example/a/", "b/c", Some("q=1")).as_deref(),
+            Some("https://h.example/a/b/c?q=1")
+        );
+        assert_eq!(text("https://h.example", "", None).as_deref(), Some("https://h.example/"));
+        assert_eq!(text("https://h.example/a", "", None).as_deref(), Some("https://h.example/a"));
+        assert_eq!(
+            text("https://h.example/a?k=v", "b", Some("q")).as_deref(),
+            Some("https://h.example/a/b?k=v&q")
+        );
+        let wrong = [
+            "../x",
+            "a/../../x",
+            "%2e%2e/x",
+            "a/.%2e/x",
+            "..%2fx",
+            "a\\..\\x",
+            "%252e%252e/x",
+            "./x",
+            "..;/x",
+            "a/..;y=1/x",
+            "%2e%2e%3b/x",
+            "a/%25252e%25252e/x",
+            "%2525252525252525252e./x",
+            "a/%ff/x",
+            "a/%c0%ae%c0%ae/x",
+            "%0ax",
+        ];
+        for path in wrong {
+            assert_eq!(text("https://h.example/a", path, None), None, "{path}");
+        }
+        for path in ["x;v=1/y", "a..b/..c", "100%25", "%C3%A9", "a%20b"] {
+            assert!(text("https://h.example/a", path, None).is_some(), "{path}");
+        }
+        assert_eq!(text("ftp://h.example/a", "x", None), None);
+    }
+
+    #[test]
+    fn a_redirect_stays_within_the_address_or_is_left_alone() {
+        let led = |location: &'static str| {
+            let mut headers = HeaderMap::new();
+            headers.insert(header::LOCATION, HeaderValue::from_static(location));
+            stay(&mut headers, "https://h.example/org/", "/c/git");
+            headers[header::LOCATION].to_str().unwrap().to_owned()
+        };
+        assert_eq!(led("https://h.example/org/repo.git"), "/c/git/repo.git");
+        assert_eq!(led("/org/repo.git?x"), "/c/git/repo.git?x");
+        assert_eq!(led("https://h.example/organic"), "https://h.example/organic");
+        assert_eq!(led("https://other.example/org/"), "https://other.example/org/");
+        assert_eq!(led("//other.example/org"), "//other.example/org");
+    }
+
+    #[test]
+    fn headers_of_one_connection_are_not_passed_on() {
+        let mut headers = HeaderMap::new();
+        for (name, value) in
+            [("connection", "close, x-secret"), ("x-secret", "1"), ("te", "trailers"), ("accept", "*/*")]
+        {
+            headers.append(name, HeaderValue::from_static(value));
+        }
+        strip(&mut headers);
+        assert_eq!(headers.keys().map(HeaderName::as_str).collect::<Vec<_>>(), ["accept"]);
+    }
+}

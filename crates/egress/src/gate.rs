@@ -1,0 +1,212 @@
+//! The socket of one launch, its connections, and which part of the gate answers a request.
+
+use std::{convert::Infallible, sync::Arc, time::Duration};
+
+use http::{Method, Request, StatusCode};
+use hyper::{body::Incoming, server::conn::http1, service::service_fn};
+use hyper_util::rt::{TokioIo, TokioTimer};
+use muster_protocol::plan::McpServer;
+use tokio::{
+    net::{UnixListener, UnixStream},
+    sync::{OwnedSemaphorePermit, Semaphore, watch},
+    time::{MissedTickBehavior, interval, timeout},
+};
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
+
+use crate::{
+    answers::{Answer, refusal},
+    client::{self, Client},
+    crossing::Crossings,
+    forward, mcp, model,
+    model::Purse,
+    outside::Outside,
+    reach::Reach,
+    refusals::Refusals,
+    room::Room,
+    rules::{Rules, STOPPED},
+    tunnel,
+};
+
+/// How many connections an agent may have at the same time. Further ones wait.
+pub const MOST_CONNECTIONS: usize = 1024;
+/// How many answers are heard out at the same time.
+const MOST_HEARD_OUT: usize = 64;
+/// How long a request's head may take.
+const HEAD: Duration = Duration::from_secs(30);
+/// How large a request's head may be, in bytes.
+const LARGEST_HEAD: usize = 64 * 1024;
+/// How long a request waits for the rules, as after a restart of the host.
+const RULES: Duration = Duration::from_secs(60);
+/// How often the gate looks after what is left: leases that nobody uses, refusals that are not reported.
+const TICK: Duration = Duration::from_secs(15);
+
+/// The gate of one launch. It closes when it is dropped.
+#[derive(Debug)]
+pub struct Gate {
+    rules: watch::Sender<Option<Arc<Rules>>>,
+    closing: CancellationToken,
+    purse: Arc<Purse>,
+}
+
+/// What all requests of a gate share.
+pub(crate) struct Shared {
+    pub rules: watch::Receiver<Option<Arc<Rules>>>,
+    pub outside: Arc<dyn Outside>,
+    pub reach: Arc<Reach>,
+    pub client: Client,
+    pub purse: Arc<Purse>,
+    pub refusals: Refusals,
+    pub crossings: Crossings,
+    pub servers: mcp::Servers,
+    pub endpoints: mcp::Endpoints,
+    pub told: model::Told,
+    pub room: Room,
+    /// Answers that are heard out after the agent has hung up.
+    pub heard_out: Arc<Semaphore>,
+    pub closing: CancellationToken,
+    pub tasks: TaskTracker,
+}
+
+impl Gate {
+    /// Serves a socket. Requests wait until there are rules.
+    pub fn serve(listener: UnixListener, reach: Arc<Reach>, outside: Arc<dyn Outside>) -> Self {
+        let (sender, rules) = watch::channel(None);
+        let closing = CancellationToken::new();
+        let purse = Arc::new(Purse::new(Arc::clone(&outside)));
+        let room = Room::new(Arc::clone(&reach.room));
+        let shared = Arc::new(Shared {
+            rules,
+            client: client::client(Arc::clone(&reach)),
+            reach,
+            purse: Arc::clone(&purse),
+            refusals: Refusals::new(Arc::clone(&outside)),
+            crossings: Crossings::default(),
+            servers: mcp::Servers::default(),
+            endpoints: mcp::Endpoints::default(),
+            told: model::Told::default(),
+            room,
+            heard_out: Arc::new(Semaphore::new(MOST_HEARD_OUT)),
+            outside,
+            closing: closing.clone(),
+            tasks: TaskTracker::new(),
+        });
+        shared.tasks.spawn(closing.clone().run_until_cancelled_owned(look_after(Arc::clone(&shared))));
+        shared.tasks.spawn(closing.clone().run_until_cancelled_owned(listen(listener, Arc::clone(&shared))));
+        Self { rules: sender, closing, purse }
+    }
+
+    /// Replaces the rules. Tunnels that they don't allow any more end; all that is open ends if the agent is stopped.
+    pub fn set_rules(&self, rules: Rules) {
+        self.rules.send_replace(Some(Arc::new(rules)));
+    }
+}
+
+impl Drop for Gate {
+    fn drop(&mut self) {
+        self.closing.cancel();
+        self.purse.close();
+    }
+}
+
+async fn look_after(shared: Arc<Shared>) {
+    let mut ticks = interval(TICK);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut rules = shared.rules.clone();
+    loop {
+        tokio::select! {
+            _ = ticks.tick() => {}
+            Ok(()) = rules.changed() => {}
+        }
+        shared.purse.give_back();
+        shared.refusals.flush();
+        let rules = rules.borrow_and_update().clone();
+        if let Some(rules) = rules {
+            let kept: &[McpServer] = if rules.stopped { &[] } else { &rules.mcp_servers };
+            shared.servers.keep(kept);
+        }
+    }
+}
+
+async fn listen(listener: UnixListener, shared: Arc<Shared>) {
+    let room = Arc::new(Semaphore::new(MOST_CONNECTIONS));
+    while let Ok(held) = Arc::clone(&room).acquire_owned().await {
+        match listener.accept().await {
+            Ok((stream, _)) => {
+                let serving = connection(stream, Arc::clone(&shared), Arc::new(held));
+                shared.tasks.spawn(shared.closing.clone().run_until_cancelled_owned(serving));
+            }
+            Err(error) => {
+                tracing::warn!(%error, "a connection of an agent can't be accepted");
+                tokio::time::sleep(Duration::from_millis(100)).await;
+            }
+        }
+    }
+}
+
+async fn connection(stream: UnixStream, shared: Arc<Shared>, held: Arc<OwnedSemaphorePermit>) {
+    let service = service_fn(|request| {
+        let (shared, held) = (Arc::clone(&shared), Arc::clone(&held));
+        async move { Ok::<_, Infallible>(answer(shared, request, held).await) }
+    });
+    let mut builder = http1::Builder::new();
+    builder.timer(TokioTimer::new()).header_read_timeout(HEAD).max_buf_size(LARGEST_HEAD);
+    // A stop ends what is under way. Who connects afterwards is told why.
+    let mut rules = shared.rules.clone();
+    let is_stopped = |rules: &Option<Arc<Rules>>| rules.as_ref().is_some_and(|rules| rules.stopped);
+    let was_stopped = is_stopped(&rules.borrow());
+    let stop = async {
+        if was_stopped {
+            std::future::pending::<()>().await;
+        }
+        let _ = rules.wait_for(is_stopped).await;
+    };
+    tokio::select! {
+        served = builder.serve_connection(TokioIo::new(stream), service).with_upgrades() => {
+            if let Err(error) = served {
+                tracing::debug!(%error, "a connection of an agent has ended");
+            }
+        }
+        () = stop => {}
+    }
+}
+
+/// Answers one request. A tunnel holds on to its connection's place.
+async fn answer(shared: Arc<Shared>, request: Request<Incoming>, held: Arc<OwnedSemaphorePermit>) -> Answer {
+    let Some(rules) = shared.rules().await else {
+        return refusal(
+            StatusCode::SERVICE_UNAVAILABLE,
+            "The control plane can't be reached. Try again later.",
+        );
+    };
+    if rules.stopped {
+        return refusal(StatusCode::FORBIDDEN, STOPPED);
+    }
+    if request.method() == Method::CONNECT {
+        return tunnel::open(&shared, request, held).await;
+    }
+    if request.uri().authority().is_some() {
+        return forward::plain(&shared, request).await;
+    }
+    let path = request.uri().path().to_owned();
+    let mut parts = path.trim_start_matches('/').splitn(2, '/');
+    match (parts.next().unwrap_or_default(), parts.next().unwrap_or_default()) {
+        ("model", rest) => model::answer(&shared, &rules, rest, request).await,
+        ("mcp", rest) => mcp::answer(&shared, &rules, rest, request).await,
+        ("c", rest) => forward::credential(&shared, &rules, rest, request).await,
+        _ => refusal(StatusCode::NOT_FOUND, "There is nothing at this address."),
+    }
+}
+
+impl Shared {
+    /// The rules, once there are some.
+    pub async fn rules(&self) -> Option<Arc<Rules>> {
+        let mut rules = self.rules.clone();
+        let found = timeout(RULES, rules.wait_for(Option::is_some)).await.ok()?.ok()?;
+        found.clone()
+    }
+
+    /// Whether the present rules list a host.
+    pub fn is_listed(&self, host: &str, port: u16) -> bool {
+        self.rules.borrow().as_ref().is_some_and(|rules| rules.allows(host, port))
+    }
+}

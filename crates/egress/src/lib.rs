@@ -1,0 +1,46 @@
+//! The gate: the one way out of an agent's sandbox. A Unix socket, on which the host answers HTTP/1.1.
+//!
+//! ```text
+//! agent ── 127.0.0.1:3128 ── relay (muster-shim) ── socket ── Gate ─┬─ /model/…      the agent's model, with its key
+//!                                                                   ├─ /mcp/<name>/  an MCP server, each call judged
+//!                                                                   ├─ /c/<name>/…   a credential's address, with its headers
+//!                                                                   ├─ CONNECT       listed hosts, TLS untouched
+//!                                                                   └─ http://…      listed hosts
+//! ```
+//!
+//! The agent holds no key: the gate adds it, towards the address that it is for and nowhere else. What is allowed comes from
+//! the launch plan ([`Rules`]); what the control plane has to decide, grant or know goes through [`Outside`]. Names are
+//! resolved once, by the host, and every address must be public unless the host's operator lists its network
+//! (`muster-addresses`, [`Reach`]).
+//!
+//! - `gate.rs`: the socket, its connections, and which part answers.
+//! - `rules.rs`: what is allowed; `outside.rs`: what the host does for the gate; `answers.rs`: bodies and refusals.
+//! - `reach.rs`: names, addresses, connections; `client.rs`: HTTP towards the world.
+//! - `tunnel.rs`: CONNECT; `hello.rs`: the name in a ClientHello; `forward.rs`: requests that are passed on.
+//! - `crossing.rs`: hosts that are not listed; `refusals.rs`: what was refused, counted.
+//! - `fields.rs`: JSON that is passed on; `room.rs`: the memory that it may take.
+//! - `model/`: the model's proxy, usage, prices, leases; `mcp/`: MCP servers.
+
+mod answers;
+mod client;
+mod crossing;
+mod fields;
+mod forward;
+mod gate;
+mod hello;
+mod mcp;
+mod model;
+mod outside;
+mod reach;
+mod refusals;
+mod room;
+mod rules;
+mod tunnel;
+
+pub use self::{
+    gate::{Gate, MOST_CONNECTIONS},
+    mcp::CONVERSATION,
+    outside::{Asking, Leased, Outside, Verdict},
+    reach::{Reach, ReachError},
+    rules::Rules,
+};

@@ -1,0 +1,424 @@
+//! What a request to a model asks for. The address that it is sent to is made from what was understood, and never from what
+//! the agent wrote.
+
+use http::{Method, StatusCode, Uri};
+use muster_protocol::plan::ModelAccess;
+use serde_json::{Value, json};
+
+use crate::{fields::Fields, forward};
+
+/// How many tokens a call may write that says nothing about it.
+const USUAL_OUTPUT: i64 = 16_384;
+/// How many bytes make a token, at least: fewer are estimated than there can be in plain text, and more than usual.
+const BYTES_PER_TOKEN: usize = 3;
+
+/// The fields that are read, under all names that they have.
+const READ: [&str; 15] = [
+    "model",
+    "models",
+    "stream",
+    "stream_options",
+    "background",
+    "max_tokens",
+    "max_completion_tokens",
+    "max_output_tokens",
+    "maxOutputTokens",
+    "n",
+    "best_of",
+    "candidateCount",
+    "candidate_count",
+    "generationConfig",
+    "generation_config",
+];
+/// Of these, those that say how long an answer may be, and how many answers there may be.
+const LENGTHS: [&str; 4] = ["max_tokens", "max_completion_tokens", "max_output_tokens", "maxOutputTokens"];
+const ANSWERS: [&str; 4] = ["n", "best_of", "candidateCount", "candidate_count"];
+/// The fields that have such fields in them.
+const CONFIGS: [&str; 2] = ["generationConfig", "generation_config"];
+
+/// The interface of a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Interface {
+    /// OpenAI's chat completions.
+    Chat,
+    /// OpenAI's responses.
+    Responses,
+    /// Anthropic's messages.
+    Anthropic,
+    /// Gemini's generateContent.
+    Gemini,
+}
+
+/// What is asked for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Asked {
+    /// An answer, which costs something.
+    Generate {
+        interface: Interface,
+        /// The path below the provider's address.
+        path: String,
+        /// The model, where the path names it.
+        model: Option<String>,
+    },
+    /// Something that costs nothing: the list of models, a count of tokens.
+    Free { interface: Interface, path: String },
+}
+
+/// Why a request makes no sense.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Wrong {
+    /// It can't be read.
+    #[error("The request is too long, took too long, or is no JSON object.")]
+    Unreadable,
+    /// It names no model.
+    #[error("The request names no model.")]
+    NoModel,
+    /// It would go on without an answer that could be counted.
+    #[error("Responses in the background, and lists of models to fall back to, are not passed on.")]
+    Uncounted,
+    /// It doesn't say plainly how much it may use.
+    #[error("How long an answer may be, and how many there may be, are said in whole numbers.")]
+    Unclear,
+    /// Another reader could read it in another way.
+    #[error(
+        "A field is written in an unusual way. Write it as the interface does: max_tokens, stream, model."
+    )]
+    Misspelt,
+    /// The key is for something else.
+    #[error(
+        "This agent's key is for another interface. Use that one, or have somebody set the model credential's base URL."
+    )]
+    Elsewhere,
+    /// The address makes no sense.
+    #[error("The address of this agent's model makes no sense.")]
+    Address,
+    /// There is no memory for it.
+    #[error("Too many large requests are under way. Try again later.")]
+    NoRoom,
+}
+
+/// A question to a model.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Question {
+    pub model: String,
+    /// How many tokens it may have.
+    pub input: i64,
+    /// How many tokens the answer may have.
+    pub output: i64,
+}
+
+impl Wrong {
+    /// The status, and its kind in the words of a model's interface.
+    pub fn kind(self) -> (StatusCode, &'static str) {
+        match self {
+            Self::Elsewhere => (StatusCode::NOT_FOUND, "not_found_error"),
+            Self::Address => (StatusCode::BAD_GATEWAY, "api_error"),
+            Self::NoRoom => (StatusCode::SERVICE_UNAVAILABLE, "overloaded_error"),
+            _ => (StatusCode::BAD_REQUEST, "invalid_request_error"),
+        }
+    }
+}
+
+impl Asked {
+    /// Reads a path below `/model/`. Libraries differ in whether their addresses end in a version.
+    pub fn of(method: &Method, path: &str, provider: &str) -> Option<Self> {
+        let path = path.trim_matches('/');
+        let versioned = |version: &str| path.strip_prefix(version).and_then(|rest| rest.strip_prefix('/'));
+        let (version, rest) = ["v1beta", "v1alpha", "v1"]
+            .into_iter()
+            .find_map(|version| Some((Some(version), versioned(version)?)))
+            .unwrap_or((None, path));
+        let usual = interface_of(provider);
+        if *method == Method::GET {
+            let is_list = rest == "models" || rest.strip_prefix("models/").is_some_and(is_plain);
+            let path = match usual {
+                Interface::Chat | Interface::Responses => rest.to_owned(),
+                Interface::Anthropic => format!("v1/{rest}"),
+                Interface::Gemini => format!("{}/{rest}", version.unwrap_or("v1beta")),
+            };
+            return is_list.then_some(Self::Free { interface: usual, path });
+        }
+        if *method != Method::POST {
+            return None;
+        }
+        let generate =
+            |interface, path: &str| Some(Self::Generate { interface, path: path.to_owned(), model: None });
+        match rest {
+            "chat/completions" => generate(Interface::Chat, rest),
+            "responses" => generate(Interface::Responses, rest),
+            "messages" => generate(Interface::Anthropic, "v1/messages"),
+            "messages/count_tokens" => Some(Self::Free {
+                interface: Interface::Anthropic,
+                path: "v1/messages/count_tokens".to_owned(),
+            }),
+            _ => gemini(version.unwrap_or("v1beta"), rest),
+        }
+    }
+
+    pub fn interface(&self) -> Interface {
+        match self {
+            Self::Generate { interface, .. } | Self::Free { interface, .. } => *interface,
+        }
+    }
+
+    /// Where it is sent: to the address that the key was given for, or else to that of its own provider.
+    pub fn target(&self, access: &ModelAccess, query: Option<&str>) -> Result<Uri, Wrong> {
+        let (Self::Generate { path, .. } | Self::Free { path, .. }) = self;
+        let base = match &access.base_url {
+            Some(base) => base,
+            None => home(&access.provider, self.interface()).ok_or(Wrong::Elsewhere)?,
+        };
+        // Keys travel in a header alone.
+        let query: Vec<&str> = query
+            .unwrap_or_default()
+            .split('&')
+            .filter(|pair| !pair.is_empty())
+            .filter(|pair| {
+                !matches!(pair.split('=').next(), Some("key" | "access_token" | "api_key" | "api-key"))
+            })
+            .collect();
+        let query = query.join("&");
+        forward::below(base, path, (!query.is_empty()).then_some(&query)).ok_or(Wrong::Address)
+    }
+}
+
+fn interface_of(provider: &str) -> Interface {
+    let provider = provider.to_lowercase();
+    match provider.as_str() {
+        "anthropic" | "claude" => Interface::Anthropic,
+        "gemini" | "google" => Interface::Gemini,
+        _ => Interface::Chat,
+    }
+}
+
+/// The address of a provider's own interface. No key is sent to another one.
+fn home(provider: &str, interface: Interface) -> Option<&'static str> {
+    match (provider.to_lowercase().as_str(), interface) {
+        ("anthropic" | "claude", Interface::Anthropic) => Some("https://api.anthropic.com"),
+        ("gemini" | "google", Interface::Gemini) => Some("https://generativelanguage.googleapis.com"),
+        ("openai", Interface::Chat | Interface::Responses) => Some("https://api.openai.com/v1"),
+        _ => None,
+    }
+}
+
+fn gemini(version: &str, rest: &str) -> Option<Asked> {
+    let (model, method) = rest.strip_prefix("models/")?.split_once(':')?;
+    if !is_plain(model) || model.contains('/') {
+        return None;
+    }
+    let (interface, path) = (Interface::Gemini, format!("{version}/models/{model}:{method}"));
+    match method {
+        "generateContent" | "streamGenerateContent" => {
+            Some(Asked::Generate { interface, path, model: Some(model.to_owned()) })
+        }
+        "countTokens" => Some(Asked::Free { interface, path }),
+        _ => None,
+    }
+}
+
+/// Whether a path is made of what names of models are made of.
+fn is_plain(path: &str) -> bool {
+    !forward::leaves(path)
+        && path.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-._:@/%".contains(&byte))
+        && path.split('/').all(|segment| !segment.is_empty())
+}
+
+/// Reads the body. What is sent is written again, so that both sides read the same.
+pub fn read(asked: &Asked, bytes: &[u8]) -> Result<(Question, String), Wrong> {
+    let Asked::Generate { interface, model, .. } = asked else { return Err(Wrong::Unreadable) };
+    let mut fields = Fields::read(bytes).ok_or(Wrong::Unreadable)?;
+    if fields.misspells(&READ) {
+        return Err(Wrong::Misspelt);
+    }
+    let is_on = |name: &str| fields.has(name) && !matches!(fields.raw(name), Some("false" | "null"));
+    if is_on("background") || fields.has("models") {
+        return Err(Wrong::Uncounted);
+    }
+    if *interface == Interface::Chat && is_on("stream") {
+        let options = fields.value("stream_options").filter(Value::is_object);
+        let mut options = options.unwrap_or_else(|| json!({}));
+        options["include_usage"] = true.into();
+        fields.set("stream_options", options.to_string());
+    }
+    let named = || fields.text("model");
+    let model =
+        model.clone().or_else(named).filter(|model| !model.trim().is_empty()).ok_or(Wrong::NoModel)?;
+    let output = output(&mut fields)?;
+    let body = fields.write(bytes.len() + 64);
+    let input = i64::try_from(body.len() / BYTES_PER_TOKEN + 16).unwrap_or(i64::MAX);
+    Ok((Question { model: model.chars().take(200).collect(), input, output }, body))
+}
+
+/// How many tokens the answer may have: of several numbers the largest, since which of them counts is the provider's to say.
+fn output(fields: &mut Fields<'_>) -> Result<i64, Wrong> {
+    let (mut length, mut answers) = (None::<i64>, None::<i64>);
+    let mut look = |fields: &Fields<'_>| -> Result<(), Wrong> {
+        length = length.max(most(fields, &LENGTHS)?);
+        answers = answers.max(most(fields, &ANSWERS)?);
+        Ok(())
+    };
+    look(fields)?;
+    for name in CONFIGS {
+        if !fields.has(name) || fields.raw(name) == Some("null") {
+            continue;
+        }
+        let config = fields.within(name).ok_or(Wrong::Unclear)?;
+        if config.misspells(&READ) {
+            return Err(Wrong::Misspelt);
+        }
+        look(&config)?;
+        fields.set(name, config.write(0));
+    }
+    Ok(length.unwrap_or(USUAL_OUTPUT).saturating_mul(answers.unwrap_or(1)))
+}
+
+/// The largest of some numbers. One that isn't whole is read by some, and by others not.
+fn most(fields: &Fields<'_>, names: &[&str]) -> Result<Option<i64>, Wrong> {
+    let mut most = None::<i64>;
+    for name in names.iter().filter(|name| fields.has(name)) {
+        let number = match fields.value(name).ok_or(Wrong::Unclear)? {
+            Value::Null => continue,
+            value => value.as_i64().filter(|number| *number >= 0).ok_or(Wrong::Unclear)?,
+        };
+        most = most.max(Some(number).filter(|number| *number > 0));
+    }
+    Ok(most)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn target(
+        method: &Method,
+        path: &str,
+        provider: &str,
+        base: Option<&str>,
+        query: Option<&str>,
+    ) -> Option<String> {
+        let access = ModelAccess {
+            credential_id: None,
+            provider: provider.to_owned(),
+            base_url: base.map(str::to_owned),
+            key: "k".to_owned().into(),
+        };
+        Some(Asked::of(method, path, provider)?.target(&access, query).ok()?.to_string())
+    }
+
+    #[test]
+    fn what_is_understood_is_sent_to_the_provider() {
+        let post = |path, provider| target(&Method::POST, path, provider, None, None);
+        let chat = "https://api.openai.com/v1/chat/completions";
+        assert_eq!(post("chat/completions", "openai").as_deref(), Some(chat));
+        assert_eq!(post("v1/chat/completions", "openai").as_deref(), Some(chat));
+        assert_eq!(post("v1/responses", "openai").as_deref(), Some("https://api.openai.com/v1/responses"));
+        assert_eq!(
+            post("v1/messages", "anthropic").as_deref(),
+            Some("https://api.anthropic.com/v1/messages")
+        );
+        assert_eq!(post("messages", "anthropic").as_deref(), Some("https://api.anthropic.com/v1/messages"));
+        let gemini = target(
+            &Method::POST,
+            "v1beta/models/gemini-2.5-pro:streamGenerateContent",
+            "gemini",
+            Some("http://models.example/x/"),
+            Some("alt=sse&key=placeholder"),
+        );
+        let expected = "http://models.example/x/v1beta/models/gemini-2.5-pro:streamGenerateContent?alt=sse";
+        assert_eq!(gemini.as_deref(), Some(expected));
+        let list = target(&Method::GET, "v1/models", "openai", Some("https://o.example/api/v1"), None);
+        assert_eq!(list.as_deref(), Some("https://o.example/api/v1/models"));
+    }
+
+    #[test]
+    fn a_key_goes_to_its_own_address_alone() {
+        let paths = [
+            ("chat/completions", "openai"),
+            ("v1/responses", "openai"),
+            ("v1/messages", "anthropic"),
+            ("v1/messages/count_tokens", "anthropic"),
+            ("v1beta/models/m:generateContent", "gemini"),
+            ("v1beta/models/m:countTokens", "gemini"),
+        ];
+        for provider in ["openai", "anthropic", "gemini", "mistral", ""] {
+            for (path, whose) in paths {
+                let sent = target(&Method::POST, path, provider, None, None);
+                assert_eq!(sent.is_some(), provider == whose, "{provider}: {path}: {sent:?}");
+                let own = target(&Method::POST, path, provider, Some("https://own.example/"), None);
+                assert!(own.is_some_and(|own| own.starts_with("https://own.example/")), "{provider}: {path}");
+            }
+        }
+        assert_eq!(target(&Method::GET, "v1/models", "mistral", None, None), None);
+        assert!(target(&Method::GET, "v1/models", "OpenAI", None, None).is_some());
+        assert!(target(&Method::GET, "v1beta/models", "google", None, None).is_some());
+        assert!(target(&Method::GET, "models", "claude", None, None).is_some());
+    }
+
+    #[test]
+    fn everything_else_is_refused() {
+        for path in [
+            "embeddings",
+            "v1/files",
+            "v1/messages/batches",
+            "chat/completions/../../admin",
+            "v1/organization/usage",
+            "models/a/../b:generateContent",
+            "v1beta/models/a:batchGenerateContent",
+            "v1/images/generations",
+            "models/a%2f..%2fb:generateContent",
+            "",
+        ] {
+            assert_eq!(target(&Method::POST, path, "openai", None, None), None, "{path}");
+        }
+        assert_eq!(target(&Method::DELETE, "v1/models/x", "openai", None, None), None);
+        assert_eq!(target(&Method::GET, "v1/models/../files", "openai", None, None), None);
+    }
+
+    #[test]
+    fn a_stream_of_chat_is_told_to_count() {
+        let chat = Asked::of(&Method::POST, "chat/completions", "openai").unwrap();
+        let read = |text: &str| read(&chat, text.as_bytes());
+        let (question, body) =
+            read(r#"{"model":"m","stream":true,"max_tokens":7,"n":2,"temperature":0.1}"#).unwrap();
+        let body: Value = serde_json::from_str(&body).unwrap();
+        assert_eq!(body["stream_options"]["include_usage"], true);
+        assert_eq!((question.output, body["temperature"].as_f64()), (14, Some(0.1)));
+        // Of two fields of one name, the one that was read is the one that is sent.
+        let (twice, sent) = read(r#"{"model":"cheap","model":"dear"}"#).unwrap();
+        assert_eq!((twice.model.as_str(), sent.as_str()), ("dear", r#"{"model":"dear"}"#));
+        assert_eq!(read("{}").unwrap_err(), Wrong::NoModel);
+        assert_eq!(read("[]").unwrap_err(), Wrong::Unreadable);
+        assert_eq!(read(r#"{"model":"m","background":true}"#).unwrap_err(), Wrong::Uncounted);
+        assert!(read(r#"{"model":"m","background":false}"#).is_ok());
+        assert_eq!(read(r#"{"model":"m","Stream":true}"#).unwrap_err(), Wrong::Misspelt);
+    }
+
+    #[test]
+    fn the_largest_number_that_somebody_could_read_is_reserved() {
+        let output = |path: &str, text: &str| {
+            let asked = Asked::of(&Method::POST, path, "openai").unwrap();
+            read(&asked, format!("{{\"model\":\"m\"{text}}}").as_bytes()).map(|(question, _)| question.output)
+        };
+        let chat = |text: &str| output("chat/completions", text);
+        assert_eq!(chat(""), Ok(USUAL_OUTPUT));
+        assert_eq!(chat(r#","max_tokens":100000,"max_completion_tokens":1"#), Ok(100_000));
+        assert_eq!(chat(r#","max_tokens":1,"max_completion_tokens":100000"#), Ok(100_000));
+        assert_eq!(chat(r#","max_tokens":10,"n":3,"best_of":5"#), Ok(50));
+        assert_eq!(chat(r#","max_tokens":null,"n":null"#), Ok(USUAL_OUTPUT));
+        assert_eq!(chat(r#","max_tokens":0"#), Ok(USUAL_OUTPUT));
+        assert_eq!(chat(r#","max_tokens":9223372036854775807,"n":9"#), Ok(i64::MAX));
+        for wrong in ["1.5", "1e5", "\"100000\"", "[1]", "true", "-1", "99999999999999999999"] {
+            assert_eq!(chat(&format!(",\"max_tokens\":{wrong}")), Err(Wrong::Unclear), "{wrong}");
+            assert_eq!(chat(&format!(",\"max_tokens\":7,\"n\":{wrong}")), Err(Wrong::Unclear), "{wrong}");
+        }
+        assert_eq!(chat(r#","Max_Tokens":100000"#), Err(Wrong::Misspelt));
+        let gemini = |text: &str| output("v1beta/models/m:generateContent", text);
+        assert_eq!(gemini(r#","generationConfig":{"max_output_tokens":7,"candidateCount":2}"#), Ok(14));
+        assert_eq!(
+            gemini(r#","generationConfig":{"maxOutputTokens":7},"generation_config":{"maxOutputTokens":9}"#),
+            Ok(9)
+        );
+        assert_eq!(gemini(r#","generationConfig":{"maxOutputTokens":"100000"}"#), Err(Wrong::Unclear));
+        assert_eq!(gemini(r#","generationConfig":7"#), Err(Wrong::Unclear));
+    }
+}

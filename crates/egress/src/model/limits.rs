@@ -1,0 +1,138 @@
+//! What a provider's refusal says: in words, and until when.
+
+use http::{HeaderMap, header};
+use serde_json::Value;
+
+/// How many characters of a refusal are reported.
+const MOST_WORDS: usize = 500;
+/// Waits beyond this many milliseconds are not believed: 35 days.
+const LONGEST_WAIT: i64 = 35 * 24 * 3600 * 1000;
+
+/// The words of a refusal. A provider may repeat the key.
+pub fn words(body: &[u8], key: &str) -> String {
+    let text = match serde_json::from_slice::<Value>(body) {
+        Ok(body) => {
+            let error = body.get("error").or(body.pointer("/0/error")).unwrap_or(&body);
+            let message = error.get("message").and_then(Value::as_str).or(error.as_str());
+            message.map_or_else(|| error.to_string(), str::to_owned)
+        }
+        Err(_) => String::from_utf8_lossy(body).trim().to_owned(),
+    };
+    let text = if key.is_empty() { text } else { text.replace(key, "•••") };
+    text.chars().take(MOST_WORDS).collect()
+}
+
+/// When the provider takes calls again, in milliseconds since 1970.
+pub fn until(headers: &HeaderMap, body: &[u8], now: i64) -> Option<i64> {
+    let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok()).map(str::trim);
+    let after = text("retry-after-ms").and_then(|value| value.parse::<f64>().ok());
+    let after = after.or_else(|| Some(text(header::RETRY_AFTER.as_str())?.parse::<f64>().ok()? * 1000.0));
+    let date = || {
+        let date = jiff::fmt::rfc2822::parse(text(header::RETRY_AFTER.as_str())?).ok()?;
+        Some(date.timestamp().as_millisecond())
+    };
+    let unified =
+        || Some(text("anthropic-ratelimit-unified-reset")?.parse::<i64>().ok()?.saturating_mul(1000));
+    // Of several windows, the one that is used up counts.
+    let windows = || {
+        let found =
+            ["requests", "tokens", "input-tokens", "output-tokens"].into_iter().filter_map(|window| {
+                let is_empty = |name: &str| text(name).is_none_or(|left| left == "0");
+                let anthropic = format!("anthropic-ratelimit-{window}");
+                let openai = format!("x-ratelimit-reset-{window}");
+                if let Some(reset) = text(&format!("{anthropic}-reset")) {
+                    let at = reset.parse::<jiff::Timestamp>().ok()?.as_millisecond();
+                    return is_empty(&format!("{anthropic}-remaining")).then_some(at);
+                }
+                let wait = span(text(&openai)?)?;
+                is_empty(&format!("x-ratelimit-remaining-{window}")).then_some(now.saturating_add(wait))
+            });
+        found.max()
+    };
+    let google = || {
+        let body = serde_json::from_slice::<Value>(body).ok()?;
+        let details = body.pointer("/error/details").or(body.pointer("/0/error/details"))?.as_array()?;
+        let delay = details.iter().find_map(|detail| detail.get("retryDelay")?.as_str())?;
+        Some(now.saturating_add(span(delay)?))
+    };
+    let found = after
+        .map(|wait| now.saturating_add(wait as i64))
+        .or_else(date)
+        .or_else(unified)
+        .or_else(windows)
+        .or_else(google);
+    found.filter(|at| (now..now + LONGEST_WAIT).contains(at))
+}
+
+/// A span as `6m0s`, `1.5s` or `20ms`, in milliseconds.
+fn span(text: &str) -> Option<i64> {
+    let (mut sum, mut rest) = (0.0, text);
+    while !rest.is_empty() {
+        let end = rest.find(|char: char| !char.is_ascii_digit() && char != '.')?;
+        let number: f64 = rest[..end].parse().ok()?;
+        let unit = &rest[end..];
+        let length = unit.find(|char: char| char.is_ascii_digit()).unwrap_or(unit.len());
+        sum += number
+            * match &unit[..length] {
+                "ms" => 1.0,
+                "s" => 1000.0,
+                "m" => 60_000.0,
+                "h" => 3_600_000.0,
+                "d" => 86_400_000.0,
+                _ => return None,
+            };
+        rest = &unit[length..];
+    }
+    Some(sum as i64)
+}
+
+#[cfg(test)]
+mod tests {
+    use http::{HeaderName, HeaderValue};
+
+    use super::*;
+
+    const NOW: i64 = 1_700_000_000_000;
+
+    fn told(headers: &[(&'static str, &'static str)], body: &str) -> Option<i64> {
+        let all = headers
+            .iter()
+            .map(|(name, value)| (HeaderName::from_static(name), HeaderValue::from_static(value)));
+        until(&all.collect(), body.as_bytes(), NOW).map(|at| at - NOW)
+    }
+
+    #[test]
+    fn each_provider_says_until_when_in_its_own_way() {
+        assert_eq!(told(&[("retry-after", "20")], ""), Some(20_000));
+        assert_eq!(told(&[("retry-after", "Tue, 14 Nov 2023 22:14:20 GMT")], ""), Some(60_000));
+        assert_eq!(told(&[("anthropic-ratelimit-unified-reset", "1700000100")], ""), Some(100_000));
+        let openai = [
+            ("x-ratelimit-reset-requests", "1s"),
+            ("x-ratelimit-remaining-requests", "7"),
+            ("x-ratelimit-reset-tokens", "6m0.5s"),
+            ("x-ratelimit-remaining-tokens", "0"),
+        ];
+        assert_eq!(told(&openai, ""), Some(360_500));
+        let google = r#"{"error":{"details":[{"@type":"x"},{"retryDelay":"34.5s"}]}}"#;
+        assert_eq!(told(&[], google), Some(34_500));
+        assert_eq!(told(&[], "{}"), None);
+        assert_eq!(told(&[("retry-after", "99999999")], ""), None, "nobody waits for three years");
+    }
+
+    #[test]
+    fn a_time_beyond_all_times_is_none() {
+        for far in ["9223372036854775807", "-9223372036854775808", "1e300", "NaN", "inf"] {
+            assert_eq!(told(&[("retry-after", far)], ""), (far == "NaN").then_some(0), "{far}");
+            assert_eq!(told(&[("anthropic-ratelimit-unified-reset", far)], ""), None, "{far}");
+        }
+        assert_eq!(told(&[("x-ratelimit-reset-tokens", "99999999999999999999d")], ""), None);
+        assert_eq!(told(&[], r#"{"error":{"details":[{"retryDelay":"99999999999999999999d"}]}}"#), None);
+    }
+
+    #[test]
+    fn the_key_is_not_in_the_words() {
+        let body = br#"{"error":{"message":"Incorrect API key provided: sk-canary."}}"#;
+        assert_eq!(words(body, "sk-canary"), "Incorrect API key provided: •••.");
+        assert_eq!(words(b"plain", ""), "plain");
+    }
+}

@@ -1,0 +1,312 @@
+//! An answer on its way to the agent: each piece is passed on at once, and counted. When it is over, what it has cost is settled
+//! and reported. If the agent hangs up, the rest is heard out for a while: nobody uses a model for nothing by hanging up. Where
+//! that doesn't tell what was spent, it is what was reserved.
+
+use std::{
+    pin::{Pin, pin},
+    sync::Arc,
+    task::{Context, Poll, ready},
+    time::{Duration, Instant},
+};
+
+use bytes::Bytes;
+use http::{Request, Response, StatusCode, header};
+use http_body::{Body as HttpBody, Frame, SizeHint};
+use http_body_util::BodyExt;
+use hyper::body::Incoming;
+use muster_protocol::{
+    Happening,
+    event::Usage,
+    spending::{ModelCall, Price},
+};
+use tokio::{
+    runtime::Handle,
+    sync::{
+        OwnedSemaphorePermit,
+        oneshot::{self, error::RecvError},
+    },
+    time::{Sleep, sleep, timeout},
+};
+
+use super::{call::Interface, prices, purse::Reserved, usage::Counter};
+use crate::{
+    answers::{Answer, Body, BodyError},
+    client::Failed,
+    forward,
+    gate::Shared,
+};
+
+/// How long an answer may be silent.
+const SILENCE: Duration = Duration::from_secs(600);
+/// How long an answer is heard out after the agent has hung up.
+const HEARING_OUT: Duration = Duration::from_secs(60);
+/// How many bytes of an answer are taken for a token where the answer doesn't say. Events are much longer than what they say.
+const BYTES_PER_TOKEN: usize = 8;
+/// The same, in a stream.
+const BYTES_PER_TOKEN_OF_STREAM: usize = 64;
+
+/// What is needed to settle and report a call.
+pub struct Receipt {
+    pub shared: Arc<Shared>,
+    pub lease: Option<Reserved>,
+    pub price: Option<Price>,
+    /// How many tokens the question may have.
+    pub estimate: i64,
+    /// How many tokens the answer may have.
+    pub most: i64,
+    pub call: ModelCall,
+    pub begun: Instant,
+}
+
+/// Settles a call when it is dropped, if not before.
+pub struct Meter {
+    receipt: Option<Receipt>,
+    interface: Interface,
+    progress: Progress,
+}
+
+/// How far a call has come.
+enum Progress {
+    /// The model was asked.
+    Asked,
+    /// There is no answer, or a refusal: nothing was spent.
+    Refused,
+    /// The answer arrives.
+    Answering(Counter),
+    /// It is complete.
+    Answered(Counter),
+    /// It broke off.
+    Broken(Counter),
+}
+
+/// What came of a question.
+pub type Exchanged = Result<Response<Incoming>, Failed>;
+
+impl Meter {
+    pub fn new(receipt: Receipt, interface: Interface) -> Self {
+        Self { receipt: Some(receipt), interface, progress: Progress::Asked }
+    }
+
+    pub fn model(&self) -> &str {
+        self.receipt.as_ref().map_or("", |receipt| &receipt.call.model)
+    }
+
+    /// Asks the model. It is heard out even if the agent hangs up: what it says costs the same.
+    pub async fn exchange(self, request: Request<Body>) -> Result<(Self, Exchanged), RecvError> {
+        let (mut told, answer) = oneshot::channel();
+        if let Some(shared) = self.shared() {
+            let tasks = shared.tasks.clone();
+            let asking = async move {
+                let mut exchange = pin!(forward::exchange(&shared, request));
+                let (exchanged, heard_out) = tokio::select! {
+                    exchanged = exchange.as_mut() => (exchanged, None),
+                    () = told.closed() => {
+                        let Ok(heard_out) = Arc::clone(&shared.heard_out).try_acquire_owned() else { return };
+                        let Ok(exchanged) = timeout(HEARING_OUT, exchange).await else { return };
+                        (exchanged, Some(heard_out))
+                    }
+                };
+                if let Err((meter, exchanged)) = told.send((self, exchanged)) {
+                    meter.without_agent(exchanged, heard_out).await;
+                }
+            };
+            tasks.spawn(asking);
+        }
+        answer.await
+    }
+
+    /// The agent has hung up before the answer began.
+    async fn without_agent(mut self, exchanged: Exchanged, held: Option<OwnedSemaphorePermit>) {
+        match exchanged {
+            Ok(answer) if answer.status().is_success() => {
+                self.begin(&answer);
+                self.hear_out(answer.into_body(), held).await;
+            }
+            Ok(answer) => self.refused(Some(answer.status())),
+            Err(_) => self.refused(None),
+        }
+    }
+
+    /// The provider has refused, or can't be reached: nothing was spent.
+    pub fn refused(mut self, status: Option<StatusCode>) {
+        self.progress = Progress::Refused;
+        if let Some(receipt) = &mut self.receipt {
+            receipt.call.status = status.map(|status| status.as_u16());
+        }
+    }
+
+    /// Watches the answer.
+    pub fn watch(mut self, answer: Response<Incoming>) -> Answer {
+        self.begin(&answer);
+        let silence = Box::pin(sleep(SILENCE));
+        answer.map(|body| Watched { answering: Some((body, self)), silence }.boxed_unsync())
+    }
+
+    fn shared(&self) -> Option<Arc<Shared>> {
+        self.receipt.as_ref().map(|receipt| Arc::clone(&receipt.shared))
+    }
+
+    fn begin(&mut self, answer: &Response<Incoming>) {
+        let kind = answer.headers().get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
+        let is_stream = kind.is_some_and(|kind| kind.trim_start().starts_with("text/event-stream"));
+        if let Some(receipt) = &mut self.receipt {
+            receipt.call.status = Some(answer.status().as_u16());
+            let counter = Counter::new(self.interface, is_stream, receipt.shared.room.clone());
+            self.progress = Progress::Answering(counter);
+        }
+    }
+
+    fn take(&mut self, frame: &Frame<Bytes>) {
+        if let (Some(bytes), Progress::Answering(counter)) = (frame.data_ref(), &mut self.progress) {
+            counter.take(bytes);
+        }
+    }
+
+    /// Reads what nobody waits for any more. It is counted like the rest; but not for long, nor with many others.
+    async fn hear_out(mut self, mut body: Incoming, held: Option<OwnedSemaphorePermit>) {
+        let held = held.or_else(|| Arc::clone(&self.shared()?.heard_out).try_acquire_owned().ok());
+        if held.is_none() {
+            return;
+        }
+        let hearing = async {
+            loop {
+                match body.frame().await {
+                    Some(Ok(frame)) => self.take(&frame),
+                    Some(Err(_)) => return self.end(Progress::Broken),
+                    None => return self.end(Progress::Answered),
+                }
+            }
+        };
+        let _ = timeout(HEARING_OUT, hearing).await;
+    }
+
+    fn settle(&mut self) {
+        let Some(Receipt { shared, lease, price, estimate, most, mut call, begun }) = self.receipt.take()
+        else {
+            return;
+        };
+        // What was reserved counts where nobody knows what was spent.
+        let most = lease.as_ref().map(|_| most);
+        let mut usage = match &mut self.progress {
+            Progress::Asked => Usage { input: Some(estimate), output: most, ..Usage::default() },
+            Progress::Refused => Usage::default(),
+            Progress::Answering(counter) => complete(counter, estimate, most.unwrap_or(0)),
+            Progress::Broken(counter) => complete(counter, estimate, 0),
+            Progress::Answered(counter) => {
+                let least = if counter.is_short { most.unwrap_or(0) } else { 0 };
+                let said = counter.usage().output;
+                let usage = complete(counter, estimate, least);
+                Usage { output: said.or(usage.output), ..usage }
+            }
+        };
+        let used = prices::spent(price.as_ref(), &usage);
+        if !matches!(self.progress, Progress::Refused) {
+            usage.cost_micro = used.cost;
+        }
+        call.usage = usage;
+        call.millis = i64::try_from(begun.elapsed().as_millis()).unwrap_or(i64::MAX);
+        call.lease_id = lease.as_ref().map(|lease| lease.lease_id);
+        // Reported first: the lease may be given back with the settlement.
+        shared.outside.report(Happening::ModelCalled(call));
+        if let Some(lease) = lease {
+            shared.purse.settle(lease, used);
+        }
+    }
+
+    fn end(&mut self, how: impl FnOnce(Counter) -> Progress) {
+        let progress = std::mem::replace(&mut self.progress, Progress::Asked);
+        self.progress = match progress {
+            Progress::Answering(counter) => how(counter),
+            other => other,
+        };
+        self.settle();
+    }
+}
+
+/// What the answer says; where it says nothing, or not to its end, an estimate, and at least so much.
+fn complete(counter: &mut Counter, estimate: i64, least: i64) -> Usage {
+    let mut usage = counter.usage();
+    let size = if counter.is_stream { BYTES_PER_TOKEN_OF_STREAM } else { BYTES_PER_TOKEN };
+    let seen = i64::try_from(counter.bytes / size).unwrap_or(i64::MAX);
+    usage.input = usage.input.or(Some(estimate));
+    // Some begin to count before they are done.
+    usage.output = Some(usage.output.unwrap_or(0).max(seen).max(least));
+    usage
+}
+
+impl Drop for Meter {
+    fn drop(&mut self) {
+        self.settle();
+    }
+}
+
+/// The body of an answer.
+struct Watched {
+    /// Until it is over.
+    answering: Option<(Incoming, Meter)>,
+    silence: Pin<Box<Sleep>>,
+}
+
+impl Watched {
+    fn end(&mut self, how: impl FnOnce(Counter) -> Progress) {
+        if let Some((_, mut meter)) = self.answering.take() {
+            meter.end(how);
+        }
+    }
+}
+
+impl HttpBody for Watched {
+    type Data = Bytes;
+    type Error = BodyError;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
+        let this = &mut *self;
+        let Some((body, meter)) = &mut this.answering else { return Poll::Ready(None) };
+        let Poll::Ready(frame) = Pin::new(&mut *body).poll_frame(context) else {
+            ready!(this.silence.as_mut().poll(context));
+            this.end(Progress::Broken);
+            return Poll::Ready(Some(Err("the model has been silent for too long".into())));
+        };
+        this.silence.as_mut().reset(tokio::time::Instant::now() + SILENCE);
+        match frame {
+            Some(Ok(frame)) => {
+                meter.take(&frame);
+                // Nobody asks again after the last piece of an answer of known length.
+                if body.is_end_stream() {
+                    this.end(Progress::Answered);
+                }
+                Poll::Ready(Some(Ok(frame)))
+            }
+            Some(Err(error)) => {
+                this.end(Progress::Broken);
+                Poll::Ready(Some(Err(error.into())))
+            }
+            None => {
+                this.end(Progress::Answered);
+                Poll::Ready(None)
+            }
+        }
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.answering.as_ref().map_or_else(|| SizeHint::with_exact(0), |(body, _)| body.size_hint())
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.answering.as_ref().is_none_or(|(body, _)| body.is_end_stream())
+    }
+}
+
+impl Drop for Watched {
+    /// The agent has hung up, unless the answer is over.
+    fn drop(&mut self) {
+        let Some((body, meter)) = self.answering.take() else { return };
+        // Without a runtime this process ends, and the call is settled at once.
+        if let (Ok(runtime), Some(shared)) = (Handle::try_current(), meter.shared()) {
+            shared.tasks.spawn_on(meter.hear_out(body, None), &runtime);
+        }
+    }
+}

@@ -1,0 +1,283 @@
+//! The agent's model: its key is added, what a call may cost is reserved before, and what it did cost is reported after.
+//!
+//! - `call.rs`: what a request asks for; `usage.rs`: the tokens in an answer; `prices.rs`: what they cost.
+//! - `purse.rs`: leases; `meter.rs`: an answer on its way to the agent; `limits.rs`: what a refusal of the provider says.
+
+mod call;
+mod limits;
+mod meter;
+mod prices;
+mod purse;
+mod usage;
+
+use std::{
+    sync::{Arc, Mutex, PoisonError},
+    time::{Duration, Instant},
+};
+
+use bytes::Bytes;
+use http::{HeaderValue, Method, Request, Response, StatusCode, header};
+use http_body::Body as _;
+use http_body_util::{BodyExt, Limited};
+use hyper::body::Incoming;
+use muster_protocol::{
+    Happening,
+    plan::ModelAccess,
+    spending::{Lease, ModelCall, price_of},
+};
+use tokio::time::timeout;
+
+pub use self::purse::Purse;
+use self::{
+    call::{Asked, Interface, Question, Wrong},
+    meter::{Meter, Receipt},
+};
+use crate::{
+    answers::{Answer, Body, full, model_error, passed},
+    client::Failed,
+    forward,
+    gate::Shared,
+    outside::Leased,
+    room,
+    rules::Rules,
+};
+
+/// The longest request, in bytes.
+const LONGEST_REQUEST: usize = 32 * 1024 * 1024;
+/// How long the agent may take to send a request.
+const SENDING: Duration = Duration::from_secs(120);
+/// The longest refusal of a provider, in bytes.
+const LONGEST_REFUSAL: usize = 256 * 1024;
+/// How long the same refusal isn't reported again.
+const QUIET: Duration = Duration::from_secs(30);
+
+/// When refusals of the provider were reported.
+#[derive(Default)]
+pub struct Told {
+    key: Once,
+    limit: Once,
+}
+
+/// Something that is reported once in a while.
+#[derive(Default)]
+struct Once(Mutex<Option<Instant>>);
+
+impl Once {
+    fn is_due(&self) -> bool {
+        let mut told = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_due = told.is_none_or(|at| at.elapsed() >= QUIET);
+        if is_due {
+            *told = Some(Instant::now());
+        }
+        is_due
+    }
+}
+
+/// Answers a request below `/model/`.
+pub async fn answer(shared: &Arc<Shared>, rules: &Rules, path: &str, request: Request<Incoming>) -> Answer {
+    if request.headers().contains_key(header::UPGRADE) {
+        let words = "This model is reached over HTTP, and not over WebSockets.";
+        return model_error(StatusCode::UPGRADE_REQUIRED, "invalid_request_error", words);
+    }
+    let Some(access) = &rules.model else {
+        let words = "This agent has no access to a model. Somebody can give it a credential.";
+        return model_error(StatusCode::FORBIDDEN, "permission_error", words);
+    };
+    let Some(asked) = Asked::of(request.method(), path, &access.provider) else {
+        let words =
+            "This agent may use chat completions, responses, messages and generateContent, and list models.";
+        return model_error(StatusCode::NOT_FOUND, "not_found_error", words);
+    };
+    match call(shared, rules, access, asked, request).await {
+        Ok(answer) => answer,
+        Err(refused) => refused.into_answer(rules),
+    }
+}
+
+/// Why a request is not answered by the model.
+enum Refused {
+    Wrong(Wrong),
+    NoPrice(String),
+    Spent(String),
+    Unreached(Failed),
+}
+
+impl From<Wrong> for Refused {
+    fn from(wrong: Wrong) -> Self {
+        Self::Wrong(wrong)
+    }
+}
+
+impl Refused {
+    fn into_answer(self, rules: &Rules) -> Answer {
+        match self {
+            Self::Wrong(wrong) => {
+                let (status, kind) = wrong.kind();
+                model_error(status, kind, &wrong.to_string())
+            }
+            Self::NoPrice(model) => {
+                let words = format!(
+                    "The budget is in money, and nobody has said what the model {model} costs. Somebody can add its \
+                     price."
+                );
+                model_error(rules.stop_status, "billing_error", &words)
+            }
+            Self::Spent(reason) => model_error(rules.stop_status, "billing_error", &reason),
+            Self::Unreached(Failed::Late) => {
+                model_error(StatusCode::GATEWAY_TIMEOUT, "api_error", "The model did not answer in time.")
+            }
+            Self::Unreached(Failed::Inward(reason)) => {
+                model_error(StatusCode::FORBIDDEN, "permission_error", &format!("{reason}."))
+            }
+            Self::Unreached(Failed::Broken(reason)) => {
+                let words = format!("The model can't be reached: {reason}.");
+                model_error(StatusCode::BAD_GATEWAY, "api_error", &words)
+            }
+        }
+    }
+}
+
+async fn call(
+    shared: &Arc<Shared>,
+    rules: &Rules,
+    access: &ModelAccess,
+    asked: Asked,
+    request: Request<Incoming>,
+) -> Result<Answer, Refused> {
+    let target = asked.target(access, request.uri().query())?;
+    let (mut head, body) = request.into_parts();
+    let Asked::Generate { interface, .. } = &asked else {
+        let request = prepared(&mut head, target, access, asked.interface(), passed(body));
+        let answer = forward::exchange(shared, request).await.map_err(Refused::Unreached)?;
+        return Ok(answer.map(passed));
+    };
+    let (question, sent) = question(shared, &asked, body).await?;
+    let price = price_of(&rules.prices, &question.model);
+    let bound = prices::bound(price, &question);
+    let mut lease = None;
+    if rules.metered {
+        let reserved = shared.purse.reserve(&question.model, bound).await;
+        lease = Some(reserved.map_err(|refused| match refused {
+            purse::Refused::NoPrice => Refused::NoPrice(question.model.clone()),
+            purse::Refused::Spent(reason) => Refused::Spent(reason),
+        })?);
+    }
+    let receipt = Receipt {
+        shared: Arc::clone(shared),
+        lease,
+        price: price.cloned(),
+        estimate: question.input,
+        most: question.output,
+        call: ModelCall {
+            turn_id: None,
+            provider: access.provider.clone(),
+            model: question.model,
+            started_at: shared.outside.now(),
+            millis: 0,
+            status: None,
+            usage: muster_protocol::event::Usage::default(),
+            lease_id: None,
+        },
+        begun: Instant::now(),
+    };
+    let meter = Meter::new(receipt, *interface);
+    let request = prepared(&mut head, target, access, *interface, full(sent));
+    let (meter, exchanged) = meter.exchange(request).await.map_err(|_| Refused::Unreached(Failed::Late))?;
+    let answer = match exchanged {
+        Ok(answer) => answer,
+        Err(failed) => {
+            meter.refused(None);
+            return Err(Refused::Unreached(failed));
+        }
+    };
+    if answer.status().is_success() {
+        return Ok(meter.watch(answer));
+    }
+    Ok(refused(shared, access, meter, answer).await)
+}
+
+/// Reads what the agent asks, once there is memory for it: for what arrives, in pieces and whole, and for what is sent.
+async fn question(shared: &Shared, asked: &Asked, body: Incoming) -> Result<(Question, Bytes), Wrong> {
+    let size = body.size_hint().exact().and_then(|size| usize::try_from(size).ok());
+    let size = size.unwrap_or(LONGEST_REQUEST);
+    if size > LONGEST_REQUEST {
+        return Err(Wrong::Unreadable);
+    }
+    let mut held = shared.room.take(3 * size).await.ok_or(Wrong::NoRoom)?;
+    let reading = timeout(SENDING, Limited::new(body, LONGEST_REQUEST).collect()).await;
+    let bytes = reading.ok().and_then(Result::ok).ok_or(Wrong::Unreadable)?.to_bytes();
+    let (question, text) = call::read(asked, &bytes)?;
+    drop(bytes);
+    held.shrink(text.len());
+    Ok((question, room::kept(text, held)))
+}
+
+/// The request as the provider gets it: with the real key, and nothing that identifies the agent otherwise.
+fn prepared(
+    head: &mut http::request::Parts,
+    target: http::Uri,
+    access: &ModelAccess,
+    interface: Interface,
+    body: Body,
+) -> Request<Body> {
+    let mut headers = std::mem::take(&mut head.headers);
+    forward::strip(&mut headers);
+    for name in
+        ["authorization", "x-api-key", "x-goog-api-key", "api-key", "cookie", "host", "content-length"]
+    {
+        headers.remove(name);
+    }
+    // Compressed answers can't be counted.
+    headers.remove(header::ACCEPT_ENCODING);
+    if head.method == Method::GET {
+        headers.remove(header::TRANSFER_ENCODING);
+    }
+    let key = access.key.expose();
+    let (name, value) = match interface {
+        Interface::Anthropic => ("x-api-key", key.to_owned()),
+        Interface::Gemini => ("x-goog-api-key", key.to_owned()),
+        Interface::Chat | Interface::Responses => ("authorization", format!("Bearer {key}")),
+    };
+    if let Ok(mut value) = HeaderValue::try_from(value)
+        && !key.is_empty()
+    {
+        value.set_sensitive(true);
+        headers.insert(name, value);
+    }
+    let mut request = Request::new(body);
+    (*request.method_mut(), *request.uri_mut(), *request.headers_mut()) =
+        (head.method.clone(), target, headers);
+    request
+}
+
+/// The provider refuses. People have to know if it is the key, or a limit.
+async fn refused(shared: &Shared, access: &ModelAccess, meter: Meter, answer: Response<Incoming>) -> Answer {
+    let (head, body) = answer.into_parts();
+    let reading = Limited::new(body, LONGEST_REFUSAL).collect();
+    let read = timeout(Duration::from_secs(30), reading).await;
+    let bytes = read.ok().and_then(Result::ok).map(http_body_util::Collected::to_bytes).unwrap_or_default();
+    let detail = limits::words(&bytes, access.key.expose());
+    let model = meter.model().to_owned();
+    meter.refused(Some(head.status));
+    match head.status {
+        StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN if shared.told.key.is_due() => {
+            let detail = format!("{} refuses the key ({}): {detail}", access.provider, head.status);
+            shared.outside.report(Happening::AuthRequired { detail });
+        }
+        StatusCode::TOO_MANY_REQUESTS if shared.told.limit.is_due() => {
+            let until = limits::until(&head.headers, &bytes, shared.outside.now());
+            let credential_id = access.credential_id;
+            shared.outside.report(Happening::Limited { credential_id, model, until, detail });
+        }
+        _ => {}
+    }
+    Response::from_parts(head, full(bytes))
+}
+
+/// A lease, as the purse wants it.
+async fn ask(shared: &dyn crate::Outside, model: &str) -> Result<Lease, String> {
+    match shared.lease(model).await {
+        Leased::Granted(lease) => Ok(lease),
+        Leased::Refused { reason } => Err(reason),
+    }
+}

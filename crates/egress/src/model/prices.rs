@@ -1,0 +1,66 @@
+//! What tokens cost.
+
+use muster_protocol::{event::Usage, spending::Price};
+
+use super::call::Question;
+
+/// A million.
+const MILLION: i128 = 1_000_000;
+
+/// What a call may use at most.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Bound {
+    /// Tokens: input, output and those written to a cache.
+    pub tokens: i64,
+    /// Money, in millionths; none: nobody knows the price.
+    pub cost: Option<i64>,
+}
+
+/// What a question may cost at most.
+pub fn bound(price: Option<&Price>, question: &Question) -> Bound {
+    let cost = price.map(|price| {
+        let dearest = price.input.max(price.cache_write.unwrap_or(0));
+        micro([(question.input, dearest), (question.output, price.output)])
+    });
+    Bound { tokens: question.input.saturating_add(question.output), cost }
+}
+
+/// What a call has used.
+pub fn spent(price: Option<&Price>, usage: &Usage) -> Bound {
+    let [input, output, read, write] =
+        [usage.input, usage.output, usage.cache_read, usage.cache_write].map(|tokens| tokens.unwrap_or(0));
+    let cost = price.map(|price| {
+        let (cached, kept) =
+            (price.cache_read.unwrap_or(price.input), price.cache_write.unwrap_or(price.input));
+        micro([(input, price.input), (output, price.output), (read, cached), (write, kept)])
+    });
+    Bound { tokens: input.saturating_add(output).saturating_add(write), cost }
+}
+
+/// Rounded up, so that many small calls don't cost nothing.
+fn micro(parts: impl IntoIterator<Item = (i64, i64)>) -> i64 {
+    let sum: i128 = parts.into_iter().map(|(tokens, price)| i128::from(tokens) * i128::from(price)).sum();
+    i64::try_from((sum + MILLION - 1) / MILLION).unwrap_or(i64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn classes_have_their_prices() {
+        let price = |input| Price {
+            model: "m".to_owned(),
+            input,
+            output: 10_000_000,
+            cache_read: Some(100_000),
+            cache_write: None,
+        };
+        let usage = Usage { input: Some(1000), output: Some(10), cache_read: Some(1000), ..Usage::default() };
+        // 1000 × 1 + 10 × 10 + 1000 × 0.1
+        assert_eq!(spent(Some(&price(1_000_000)), &usage), Bound { tokens: 1010, cost: Some(1200) });
+        assert_eq!(spent(None, &usage).cost, None);
+        let one = Usage { input: Some(1), ..Usage::default() };
+        assert_eq!(spent(Some(&price(1)), &one).cost, Some(1), "rounded up");
+    }
+}

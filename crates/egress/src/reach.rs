@@ -1,0 +1,141 @@
+//! Connections to the world: a name is resolved once, every address is checked, and the checked address is the one that is
+//! connected to.
+
+use std::{
+    io,
+    net::{IpAddr, SocketAddr},
+    sync::Arc,
+    time::Duration,
+};
+
+use ipnet::IpNet;
+use muster_addresses::{AddressError, Addresses, Resolve, System};
+use rustls::{ClientConfig, RootCertStore, pki_types::ServerName};
+use tokio::{net::TcpStream, sync::Semaphore};
+use tokio_rustls::{TlsConnector, client::TlsStream};
+
+use crate::room;
+
+/// How long a connection may take to be made.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Why something can't be reached.
+#[derive(Debug, thiserror::Error)]
+pub enum ReachError {
+    /// The name is unknown.
+    #[error("{host} can't be resolved: {source}")]
+    Unresolved {
+        /// The name.
+        host: String,
+        /// Why.
+        source: io::Error,
+    },
+    /// An address is not public.
+    #[error(
+        "{host} has an address that is not public. Only the operator of the agent's host can allow its network, with --allow-net"
+    )]
+    Inward {
+        /// The name.
+        host: String,
+    },
+    /// Nobody answers.
+    #[error("{host}, port {port}, can't be reached: {source}")]
+    Unreachable {
+        /// The name.
+        host: String,
+        /// The port.
+        port: u16,
+        /// Why.
+        source: io::Error,
+    },
+    /// The encryption fails.
+    #[error("{host} can't be reached securely: {source}")]
+    Tls {
+        /// The name.
+        host: String,
+        /// Why.
+        source: io::Error,
+    },
+}
+
+/// How a host reaches the world. All its gates share one.
+#[derive(Debug)]
+pub struct Reach {
+    /// The memory that all gates share.
+    pub(crate) room: Arc<Semaphore>,
+    addresses: Addresses,
+    tls: TlsConfig,
+}
+
+#[derive(Clone)]
+struct TlsConfig(Arc<ClientConfig>);
+
+impl std::fmt::Debug for TlsConfig {
+    fn fmt(&self, to: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        to.write_str("TlsConfig")
+    }
+}
+
+impl Reach {
+    /// With the system's names and certificates. `networks` are those beside the public ones that the operator allows.
+    pub fn new(networks: Vec<IpNet>) -> Self {
+        let mut roots = RootCertStore::empty();
+        let found = rustls_native_certs::load_native_certs();
+        for error in found.errors {
+            tracing::warn!(%error, "a certificate of the system can't be read");
+        }
+        roots.add_parsable_certificates(found.certs);
+        Self::with(networks, Arc::new(System), roots)
+    }
+
+    /// With other names and certificates.
+    pub fn with(networks: Vec<IpNet>, resolver: Arc<dyn Resolve>, roots: RootCertStore) -> Self {
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let config = ClientConfig::builder_with_provider(provider);
+        let config = match config.with_safe_default_protocol_versions() {
+            Ok(config) => config.with_root_certificates(roots).with_no_client_auth(),
+            // The provider has what the default versions need.
+            Err(error) => unreachable!("TLS without versions: {error}"),
+        };
+        let addresses = Addresses::with(networks, resolver);
+        Self { room: room::of_host(), addresses, tls: TlsConfig(Arc::new(config)) }
+    }
+
+    /// Connects, after all addresses of the host were checked.
+    pub async fn connect(&self, host: &str, port: u16) -> Result<TcpStream, ReachError> {
+        let addresses = self.addresses(host).await?;
+        let unreachable = |source| ReachError::Unreachable { host: host.to_owned(), port, source };
+        let mut last = io::ErrorKind::AddrNotAvailable.into();
+        for address in addresses {
+            match tokio::time::timeout(PATIENCE, TcpStream::connect(SocketAddr::new(address, port))).await {
+                Ok(Ok(stream)) => {
+                    stream.set_nodelay(true).map_err(unreachable)?;
+                    return Ok(stream);
+                }
+                Ok(Err(error)) => last = error,
+                Err(_) => last = io::ErrorKind::TimedOut.into(),
+            }
+        }
+        Err(unreachable(last))
+    }
+
+    /// Connects with TLS.
+    pub async fn secured(&self, host: &str, port: u16) -> Result<TlsStream<TcpStream>, ReachError> {
+        let failed = |source| ReachError::Tls { host: host.to_owned(), source };
+        let name = ServerName::try_from(host.to_owned()).map_err(|error| failed(io::Error::other(error)))?;
+        let stream = self.connect(host, port).await?;
+        let shaken = TlsConnector::from(Arc::clone(&self.tls.0)).connect(name, stream);
+        match tokio::time::timeout(PATIENCE, shaken).await {
+            Ok(stream) => stream.map_err(failed),
+            Err(_) => Err(failed(io::ErrorKind::TimedOut.into())),
+        }
+    }
+
+    /// The addresses of a host, all of them allowed.
+    async fn addresses(&self, host: &str) -> Result<Vec<IpAddr>, ReachError> {
+        self.addresses.of(host).await.map_err(|error| match error {
+            AddressError::Unresolved(source) => ReachError::Unresolved { host: host.to_owned(), source },
+            AddressError::Inward => ReachError::Inward { host: host.to_owned() },
+        })
+    }
+}

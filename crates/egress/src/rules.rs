@@ -1,0 +1,142 @@
+//! What an agent may reach, from its launch plan.
+
+use std::collections::BTreeSet;
+
+use http::StatusCode;
+use muster_protocol::{
+    plan::{Destination, Injected, LaunchPlan, McpServer, ModelAccess},
+    spending::Price,
+};
+
+/// The kind of tool that connections are.
+pub const NETWORK_KIND: &str = "fetch";
+
+/// What an agent reads that may not connect to anything.
+pub const NETWORK_IS_OFF: &str =
+    "This agent's tool group `fetch` is switched off, so it connects to nothing.";
+/// What an agent reads that was stopped.
+pub const STOPPED: &str = "This agent was stopped: nothing leaves its sandbox until somebody lets it go on.";
+
+/// The rules of one launch. They hold secrets.
+#[derive(Clone, Debug)]
+pub struct Rules {
+    /// Whether nothing may leave: an emergency stop.
+    pub stopped: bool,
+    /// The agent's access to its model.
+    pub model: Option<ModelAccess>,
+    /// Where it may connect to.
+    pub allowed: Vec<Destination>,
+    /// Credentials that are added to its requests.
+    pub injected: Vec<Injected>,
+    /// Its MCP servers.
+    pub mcp_servers: Vec<McpServer>,
+    /// Names of MCP servers, and kinds of tools, that it may not use.
+    pub disabled: BTreeSet<String>,
+    /// What calls of models cost.
+    pub prices: Vec<Price>,
+    /// Whether each call of its model needs a lease.
+    pub metered: bool,
+    /// The status of a call for which nothing may be spent: one after which the agent stops instead of trying again.
+    pub stop_status: StatusCode,
+}
+
+impl Rules {
+    /// The rules of a launch.
+    pub fn of(plan: &LaunchPlan) -> Self {
+        Self {
+            stopped: plan.stopped,
+            model: plan.model_access.clone(),
+            allowed: plan.network.allowed.clone(),
+            injected: plan.injected.clone(),
+            mcp_servers: plan.mcp_servers.clone(),
+            disabled: plan.disabled_tool_groups.iter().map(|group| group.trim().to_lowercase()).collect(),
+            prices: plan.prices.clone(),
+            metered: plan.metered,
+            stop_status: stop_status(plan),
+        }
+    }
+
+    /// Whether connections to this host and port are listed. The name is as [`name`] gives it.
+    pub fn allows(&self, host: &str, port: u16) -> bool {
+        self.allowed.iter().any(|entry| entry.port == port && covers(&entry.host, host))
+    }
+
+    /// Whether the group of tools is switched off: the name of an MCP server, or a kind of tool.
+    pub fn is_disabled(&self, group: &str) -> bool {
+        self.disabled.contains(&group.trim().to_lowercase())
+    }
+}
+
+/// What its profile says; many stop at this one.
+fn stop_status(plan: &LaunchPlan) -> StatusCode {
+    let status = plan.profile.as_ref().map(|profile| profile.stop_status);
+    status.and_then(|status| StatusCode::from_u16(status).ok()).unwrap_or(StatusCode::PAYMENT_REQUIRED)
+}
+
+/// Whether an entry of the list stands for a host. `*.example.org` stands for all names below example.org, and not for itself.
+fn covers(entry: &str, host: &str) -> bool {
+    match entry.strip_prefix("*.") {
+        Some(parent) => {
+            let Some(parent) = name(parent).filter(|parent| parent.contains('.')) else { return false };
+            host.strip_suffix(parent.as_str()).is_some_and(|rest| rest.len() > 1 && rest.ends_with('.'))
+        }
+        None => name(entry).is_some_and(|entry| entry == host),
+    }
+}
+
+/// A host's name in lower case and without a last dot. None if it is not a name: an address in digits, in whatever notation, or
+/// something that no resolver should see.
+pub fn name(host: &str) -> Option<String> {
+    let host = host.strip_suffix('.').unwrap_or(host).to_ascii_lowercase();
+    let is_label = |label: &str| {
+        (1..=63).contains(&label.len())
+            && label.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_')
+    };
+    // As URLs have it: a name whose last label is a number is an address.
+    let last = host.rsplit('.').next().unwrap_or_default();
+    let is_number = last.bytes().all(|byte| byte.is_ascii_digit()) || last.starts_with("0x");
+    (host.len() <= 253 && host.split('.').all(is_label) && !is_number).then_some(host)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_names_and_never_digits() {
+        assert_eq!(name("Example.ORG.").as_deref(), Some("example.org"));
+        for digits in ["1.2.3.4", "2130706433", "0x7f.1", "0x7f000001", "127.1", "[::1]", "::1", "1.2.3.4."] {
+            assert_eq!(name(digits), None, "{digits}");
+        }
+        for wrong in ["", ".", "a..b", "a b", "a/b", "a@b", "ä.example", &"a".repeat(64), "a.example:443"] {
+            assert_eq!(name(wrong), None, "{wrong}");
+        }
+    }
+
+    #[test]
+    fn an_entry_stands_for_one_host_or_for_all_below_a_name_of_two_labels() {
+        let entry = |host: &str, port| Destination { host: host.to_owned(), port };
+        let plan = LaunchPlan {
+            network: muster_protocol::plan::Network {
+                privileged: false,
+                allowed: vec![
+                    entry("Example.org", 443),
+                    entry("*.pypi.example", 443),
+                    entry("*.org", 443),
+                    entry("db.example", 5432),
+                ],
+            },
+            ..LaunchPlan::default()
+        };
+        let rules = Rules::of(&plan);
+        assert!(rules.allows("example.org", 443));
+        assert!(!rules.allows("www.example.org", 443));
+        assert!(!rules.allows("example.org", 80));
+        assert!(rules.allows("files.pypi.example", 443));
+        assert!(rules.allows("a.b.pypi.example", 443));
+        assert!(!rules.allows("pypi.example", 443));
+        assert!(!rules.allows("evilpypi.example", 443));
+        assert!(!rules.allows("other.org", 443), "one label is too few");
+        assert!(rules.allows("db.example", 5432));
+    }
+}

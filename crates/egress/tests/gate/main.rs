@@ -1,0 +1,18 @@
+//! The gate with real peers: curl, git, npm and pip in a sandbox without a network, servers with TLS, models that stream.
+//!
+//! Names are the tests' own (`*.test`), and all servers are on this machine: the operator's list has 127.0.0.1 and no other
+//! address, so everything else inward stays refused.
+
+#![expect(
+    clippy::unwrap_used,
+    clippy::cast_possible_wrap,
+    clippy::disallowed_methods,
+    reason = "in tests a panic is a failure, counts are small, and what is spawned ends with the test"
+)]
+
+mod figures;
+mod mcp;
+mod model;
+mod network;
+mod support;
+mod tools;

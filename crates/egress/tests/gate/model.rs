@@ -1,0 +1,413 @@
+//! The model's proxy: the key, usage, leases, refusals of the provider.
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
+
+use bytes::Bytes;
+use futures::{StreamExt, future::join_all};
+use http::{Request, Response, StatusCode};
+use http_body::Frame;
+use http_body_util::{BodyExt, Full, StreamBody};
+use muster_egress::Leased;
+use muster_protocol::{
+    Happening,
+    event::Usage,
+    spending::{Lease, ModelCall, Price},
+};
+use serde_json::{Value, json};
+use tokio::sync::Notify;
+
+use crate::support::{Handler, Server, World, body, plainly, send};
+
+fn answered() -> Handler {
+    plainly(|request| {
+        let asked: Value = serde_json::from_slice(request.body()).unwrap_or_default();
+        if asked["stream"] == true {
+            let counts = asked["stream_options"]["include_usage"] == true;
+            let usage = if counts { r#"{"prompt_tokens":100,"completion_tokens":20}"# } else { "null" };
+            let events = format!(
+                "data: {{\"choices\":[{{\"delta\":{{\"content\":\"hi\"}}}}]}}\n\ndata: {{\"choices\":[],\"usage\":{usage}}}\n\ndata: [DONE]\n\n"
+            );
+            return Response::builder()
+                .header("content-type", "text/event-stream")
+                .body(body(events))
+                .unwrap();
+        }
+        let usage = json!({ "prompt_tokens": 100, "completion_tokens": 20, "prompt_tokens_details": { "cached_tokens": 40 } });
+        Response::builder()
+            .header("content-type", "application/json")
+            .body(body(json!({ "choices": [], "usage": usage }).to_string()))
+            .unwrap()
+    })
+}
+
+fn price(model: &str) -> Price {
+    Price {
+        model: model.to_owned(),
+        input: 1_000_000,
+        output: 5_000_000,
+        cache_read: Some(100_000),
+        cache_write: None,
+    }
+}
+
+fn lease(id: i64, tokens: Option<i64>, cost_micro: Option<i64>) -> Leased {
+    Leased::Granted(Lease { id, cost_micro, tokens, until: 1_700_000_900_000 })
+}
+
+#[tokio::test]
+async fn the_key_is_added_outside_and_usage_is_counted() {
+    let server = Server::start(answered()).await;
+    let mut world = World::new();
+    world.model("openai", server.port, "canary");
+    world.plan.prices = vec![price("large*")];
+    world.apply();
+    let question = json!({ "model": "large-1", "messages": [] });
+    let request = Request::post("/model/v1/chat/completions?key=placeholder")
+        .header("authorization", "Bearer placeholder")
+        .header("x-api-key", "placeholder")
+        .header("accept-encoding", "gzip");
+    let (status, text) = world.ask(request.body(Full::from(question.to_string())).unwrap()).await;
+    assert_eq!(status, StatusCode::OK);
+    assert!(!text.contains("canary"));
+    let seen = server.seen().remove(0);
+    assert_eq!(seen.uri().to_string(), "/chat/completions");
+    assert_eq!(seen.headers()["authorization"], "Bearer canary");
+    assert!(!seen.headers().contains_key("x-api-key") && !seen.headers().contains_key("accept-encoding"));
+    let streamed = json!({ "model": "unknown", "messages": [], "stream": true });
+    let (status, text) = world.post("/model/chat/completions", &streamed).await;
+    assert_eq!(status, StatusCode::OK);
+    assert!(text.ends_with("data: [DONE]\n\n"), "{text}");
+    let calls = world.host.calls();
+    let expected = Usage {
+        input: Some(60),
+        output: Some(20),
+        cache_read: Some(40),
+        cache_write: None,
+        // 60 + 20 × 5 + 40 × 0.1
+        cost_micro: Some(164),
+    };
+    assert_eq!((calls[0].usage, calls[0].status, calls[0].lease_id), (expected, Some(200), None));
+    assert_eq!((calls[0].provider.as_str(), calls[0].model.as_str()), ("openai", "large-1"));
+    let unknown = Usage { input: Some(100), output: Some(20), ..Usage::default() };
+    assert_eq!(calls[1].usage, unknown, "a model without a price costs nobody knows what");
+}
+
+#[tokio::test]
+async fn only_calls_that_can_be_counted_leave() {
+    let server = Server::start(answered()).await;
+    let mut world = World::new();
+    world.apply();
+    assert_eq!(world.get("/model/v1/models").await.0, StatusCode::FORBIDDEN, "without access");
+    world.model("openai", server.port, "canary").apply();
+    assert_eq!(world.get("/model/v1/models").await.0, StatusCode::OK);
+    for path in ["/model/v1/embeddings", "/model/v1/files", "/model/chat/completions/../../x", "/model/"] {
+        assert_eq!(world.post(path, &json!({ "model": "m" })).await.0, StatusCode::NOT_FOUND, "{path}");
+    }
+    let socket =
+        Request::get("/model/v1/responses").header("connection", "upgrade").header("upgrade", "websocket");
+    let (status, _) = world.ask(socket.body(Full::default()).unwrap()).await;
+    assert_eq!(status, StatusCode::UPGRADE_REQUIRED);
+    assert_eq!(server.seen().len(), 1);
+    assert!(world.host.calls().is_empty(), "a list costs nothing");
+}
+
+#[tokio::test]
+async fn of_twenty_calls_at_once_a_lease_for_three_lets_three_pass() {
+    let go = Arc::new(Notify::new());
+    let (holds, answer) = (Arc::clone(&go), answered());
+    let server = Server::start(Arc::new(move |request| {
+        let (holds, answer) = (Arc::clone(&holds), answer(request));
+        Box::pin(async move {
+            holds.notified().await;
+            answer.await
+        })
+    }))
+    .await;
+    let mut world = World::new();
+    world.model("openai", server.port, "canary");
+    (world.plan.metered, world.plan.prices) = (true, vec![price("*")]);
+    world.apply();
+    let question =
+        json!({ "model": "m", "max_tokens": 1000, "messages": [{ "role": "user", "content": "x" }] });
+    // What three such calls may cost at most: the question's bytes by three and sixteen, and 1,000 tokens of output.
+    let bytes = question.to_string().len() as i64;
+    let one = (bytes / 3 + 16) + 1000 * 5;
+    world.host.leases.lock().unwrap().push_back(lease(9, None, Some(3 * one)));
+    let calls = join_all((0..20).map(|_| world.post("/model/chat/completions", &question)));
+    let release = async {
+        while server.seen().len() < 3 {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        // Long enough for a fourth, if there were one.
+        tokio::time::sleep(Duration::from_millis(300)).await;
+        let seen = server.seen().len();
+        for _ in 0..20 {
+            go.notify_waiters();
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        seen
+    };
+    let (answers, seen) = tokio::join!(calls, release);
+    assert_eq!(seen, 3, "seventeen are refused before a byte leaves");
+    let passed = answers.iter().filter(|(status, _)| *status == StatusCode::OK).count();
+    let refused: Vec<_> =
+        answers.iter().filter(|(status, _)| *status == StatusCode::PAYMENT_REQUIRED).collect();
+    assert_eq!((passed, refused.len(), server.seen().len()), (3, 17, 3));
+    assert!(refused[0].1.contains("The budget of this month is spent."), "{}", refused[0].1);
+    assert_eq!(
+        world.host.asked_for_leases.load(Ordering::Relaxed),
+        2,
+        "once for the lease, once to learn that nothing is left"
+    );
+    assert!(world.host.calls().iter().all(|call| call.lease_id == Some(9)));
+}
+
+#[tokio::test]
+async fn what_was_not_used_can_be_used_again_and_is_given_back_at_the_end() {
+    let server = Server::start(answered()).await;
+    let mut world = World::new();
+    world.model("openai", server.port, "canary");
+    (world.plan.metered, world.plan.prices) = (true, vec![price("dear")]);
+    world.apply();
+    // One call reserves nearly everything, and uses 80 tokens of it.
+    world.host.leases.lock().unwrap().push_back(lease(1, Some(1200), None));
+    let question = json!({ "model": "free", "max_tokens": 900 });
+    for _ in 0..3 {
+        assert_eq!(world.post("/model/chat/completions", &question).await.0, StatusCode::OK);
+    }
+    assert_eq!(world.host.asked_for_leases.load(Ordering::Relaxed), 1);
+    // A lease of money, and a model whose price nobody knows.
+    world.host.leases.lock().unwrap().push_back(lease(2, None, Some(1_000_000)));
+    let (status, words) =
+        world.post("/model/chat/completions", &json!({ "model": "free", "max_tokens": 5000 })).await;
+    assert_eq!(status, StatusCode::PAYMENT_REQUIRED);
+    assert!(words.contains("nobody has said what the model free costs"), "{words}");
+    assert!(world.host.reports.lock().unwrap().contains(&Happening::LeaseReturned { lease_id: 1 }));
+    assert_eq!(world.post("/model/chat/completions", &json!({ "model": "dear" })).await.0, StatusCode::OK);
+    let host = Arc::clone(&world.host);
+    drop(world);
+    assert!(host.reports.lock().unwrap().contains(&Happening::LeaseReturned { lease_id: 2 }));
+}
+
+#[tokio::test]
+async fn a_key_is_not_sent_to_another_provider() {
+    let mut world = World::new();
+    world.model("openai", 1, "canary");
+    world.plan.model_access.as_mut().unwrap().base_url = None;
+    world.apply();
+    let gemini = "/model/v1beta/models/m:generateContent";
+    for path in ["/model/v1/messages", "/model/v1/messages/count_tokens", gemini] {
+        let (status, words) = world.post(path, &json!({ "model": "m" })).await;
+        assert_eq!(status, StatusCode::NOT_FOUND, "{path}");
+        assert!(words.contains("key is for another interface"), "{words}");
+    }
+    assert_eq!(world.names.asked.load(Ordering::Relaxed), 0, "nobody is even looked for");
+}
+
+#[tokio::test]
+async fn calls_that_may_use_more_than_a_lease_go_one_at_a_time() {
+    let under_way = Arc::new(AtomicUsize::new(0));
+    let (most, answer) = (Arc::new(AtomicUsize::new(0)), answered());
+    let (counts, highest) = (Arc::clone(&under_way), Arc::clone(&most));
+    let server = Server::start(Arc::new(move |request| {
+        let (counts, highest, answer) = (Arc::clone(&counts), Arc::clone(&highest), answer(request));
+        Box::pin(async move {
+            highest.fetch_max(counts.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
+            tokio::time::sleep(Duration::from_millis(20)).await;
+            counts.fetch_sub(1, Ordering::SeqCst);
+            answer.await
+        })
+    }))
+    .await;
+    let mut world = World::new();
+    world.model("openai", server.port, "canary");
+    world.plan.metered = true;
+    world.apply();
+    // As the control plane would: 5 % of 400,000 tokens, again and again.
+    world.host.leases.lock().unwrap().extend((1..=20).map(|id| lease(id, Some(20_000), None)));
+    let question = json!({ "model": "m", "max_tokens": 128_000, "messages": [] });
+    let answers = join_all((0..20).map(|_| world.post("/model/chat/completions", &question))).await;
+    assert!(answers.iter().all(|(status, _)| *status == StatusCode::OK), "{answers:?}");
+    assert_eq!((most.load(Ordering::SeqCst), server.seen().len()), (1, 20));
+    let leases = world.host.asked_for_leases.load(Ordering::Relaxed);
+    assert_eq!(leases, 20, "each is paid from one, and none is asked for in vain");
+    // Small ones don't wait for a large one.
+    world.host.leases.lock().unwrap().extend((21..40).map(|id| lease(id, Some(20_000), None)));
+    let small = json!({ "model": "m", "max_tokens": 100, "messages": [] });
+    let large = world.post("/model/chat/completions", &question);
+    let smalls = join_all((0..10).map(|_| world.post("/model/chat/completions", &small)));
+    let (large, smalls) = tokio::join!(large, smalls);
+    assert!(smalls.iter().chain([&large]).all(|(status, _)| *status == StatusCode::OK));
+    assert!(most.load(Ordering::SeqCst) > 1, "they are under way together");
+}
+
+/// Waits until a server was asked so often.
+async fn asked(server: &Server, count: usize) {
+    while server.seen().len() < count {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+}
+
+/// Waits until so many calls are reported.
+async fn reported(world: &World, count: usize) -> Vec<ModelCall> {
+    let until = tokio::time::Instant::now() + Duration::from_secs(10);
+    while world.host.calls().len() < count && tokio::time::Instant::now() < until {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    world.host.calls()
+}
+
+#[tokio::test]
+async fn hanging_up_is_no_way_to_pay_nothing() {
+    let server = Server::start(Arc::new(|_| Box::pin(std::future::pending()))).await;
+    let mut world = World::new();
+    world.model("anthropic", server.port, "canary");
+    world.plan.metered = true;
+    world.apply();
+    world.host.leases.lock().unwrap().push_back(lease(1, Some(100_000_000), None));
+    let question = json!({ "model": "m", "max_tokens": 100_000, "messages": ["x".repeat(3000)] });
+    // The gate goes on to listen to so many, and to no more of them.
+    let calls = join_all((0..64 + 6).map(|_| world.post("/model/v1/messages", &question)));
+    tokio::select! {
+        _ = calls => panic!("nobody answers"),
+        () = asked(&server, 64 + 6) => {}
+    }
+    let calls = reported(&world, 6).await;
+    assert_eq!(calls.len(), 6, "the others are still listened to");
+    for call in calls {
+        assert_eq!((call.status, call.lease_id, call.usage.output), (None, Some(1), Some(100_000)));
+        assert!(call.usage.input.is_some_and(|tokens| tokens >= 1000), "{call:?}");
+    }
+    assert_eq!(server.seen()[0].headers()["x-api-key"], "canary");
+}
+
+#[tokio::test]
+async fn an_answer_is_heard_out_after_the_agent_has_hung_up() {
+    let server = Server::start(Arc::new(|request| {
+        let asked: Value = serde_json::from_slice(request.body()).unwrap();
+        let late = asked["model"] == "late";
+        Box::pin(async move {
+            if late {
+                tokio::time::sleep(Duration::from_millis(1500)).await;
+            }
+            let events = futures::stream::iter(0..2).then(|at| async move {
+                if at == 1 {
+                    tokio::time::sleep(Duration::from_millis(1500)).await;
+                    let usage = r#"{"prompt_tokens":100,"completion_tokens":20000}"#;
+                    return Ok(Frame::data(Bytes::from(format!(
+                        "data: {{\"usage\":{usage}}}\n\ndata: [DONE]\n\n"
+                    ))));
+                }
+                Ok(Frame::data(Bytes::from("data: {\"choices\":[]}\n\n")))
+            });
+            let answer = Response::builder().header("content-type", "text/event-stream");
+            answer.body(StreamBody::new(events).boxed_unsync()).unwrap()
+        })
+    }))
+    .await;
+    let mut world = World::new();
+    world.model("openai", server.port, "canary").apply();
+    // In the middle of the answer, before it has begun, and with the whole gate.
+    for (at, model) in ["now", "late", "now"].into_iter().enumerate() {
+        let question = json!({ "model": model, "stream": true });
+        let request = Request::post("/model/chat/completions").body(Full::from(question.to_string()));
+        let socket = world.socket();
+        tokio::select! {
+            answer = send(&socket, request.unwrap()) => {
+                assert_eq!(model, "now");
+                answer.into_body().frame().await.unwrap().unwrap();
+            }
+            () = asked(&server, at + 1), if model == "late" => {}
+        }
+        assert_eq!(world.host.calls().len(), at, "it is not over");
+        if at < 2 {
+            let calls = reported(&world, at + 1).await;
+            let usage = Usage { input: Some(100), output: Some(20_000), ..Usage::default() };
+            assert_eq!((calls[at].usage, calls[at].status), (usage, Some(200)), "{model}");
+        }
+    }
+    let host = Arc::clone(&world.host);
+    drop(world);
+    let until = tokio::time::Instant::now() + Duration::from_secs(10);
+    while host.calls().len() < 3 && tokio::time::Instant::now() < until {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    assert_eq!(
+        host.calls()[2].usage.output,
+        Some(20_000),
+        "a launch that is over pays what it has asked for"
+    );
+}
+
+#[tokio::test]
+async fn a_large_question_takes_no_more_memory_than_it_is_long() {
+    let most = || {
+        let status = std::fs::read_to_string("/proc/self/status").unwrap();
+        let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
+        line.trim().trim_end_matches("kB").trim().parse::<usize>().unwrap() / 1024
+    };
+    let server = Server::start(plainly(|_| Response::new(body(r#"{"usage":{}}"#)))).await;
+    let mut world = World::new();
+    world.model("openai", server.port, "canary").apply();
+    // As values, each of these lists would take 24 to 72 bytes.
+    let lists = "[],".repeat(7 * 1024 * 1024);
+    let question = Bytes::from(format!("{{\"model\":\"m\",\"messages\":[{lists}[]]}}"));
+    drop(lists);
+    let before = most();
+    let asked = (0..2).map(|_| {
+        let request = Request::post("/model/chat/completions").body(Full::from(question.clone()));
+        world.ask(request.unwrap())
+    });
+    assert!(join_all(asked).await.iter().all(|(status, _)| *status == StatusCode::OK));
+    let grown = most() - before;
+    // Of 21 MiB each, there are a few copies, some of which are the server's.
+    assert!(grown < 400, "{grown} MiB more");
+    let mut bytes = question.to_vec();
+    bytes.resize(33 * 1024 * 1024, b' ');
+    let request = Request::post("/model/chat/completions").body(Full::from(bytes)).unwrap();
+    assert_eq!(world.ask(request).await.0, StatusCode::BAD_REQUEST, "too long");
+}
+
+#[tokio::test]
+async fn a_refusal_of_the_provider_is_passed_on_and_told() {
+    let server = Server::start(plainly(|request| {
+        let asked: Value = serde_json::from_slice(request.body()).unwrap();
+        let (status, after) = if asked["model"] == "busy" { (429, "30") } else { (401, "0") };
+        let text = json!({ "error": { "message": "Not with the key canary." } });
+        Response::builder().status(status).header("retry-after", after).body(body(text.to_string())).unwrap()
+    }))
+    .await;
+    let mut world = World::new();
+    world.model("openai", server.port, "canary").apply();
+    for _ in 0..3 {
+        assert_eq!(
+            world.post("/model/chat/completions", &json!({ "model": "m" })).await.0,
+            StatusCode::UNAUTHORIZED
+        );
+        assert_eq!(
+            world.post("/model/chat/completions", &json!({ "model": "busy" })).await.0,
+            StatusCode::TOO_MANY_REQUESTS
+        );
+    }
+    let reports = world.host.reports.lock().unwrap();
+    let told: Vec<&Happening> =
+        reports.iter().filter(|report| !matches!(report, Happening::ModelCalled(_))).collect();
+    assert_eq!(told.len(), 2, "each once: {told:?}");
+    assert!(told.iter().all(|report| !format!("{report:?}").contains("canary")));
+    assert!(matches!(told[0], Happening::AuthRequired { detail } if detail.contains("Not with the key")));
+    let limited = Happening::Limited {
+        credential_id: Some(7),
+        model: "busy".to_owned(),
+        until: Some(1_700_000_030_000),
+        detail: "Not with the key •••.".to_owned(),
+    };
+    assert_eq!(told[1], &limited);
+    drop(reports);
+    assert!(world.host.calls().iter().all(|call| call.usage == Usage::default()), "nothing was spent");
+}

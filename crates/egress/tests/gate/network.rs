@@ -1,0 +1,314 @@
+//! What a connection may be for: names, addresses, SNI, plain HTTP, credentials.
+
+use std::sync::atomic::Ordering;
+
+use bytes::Bytes;
+use http::{Request, Response, StatusCode};
+use http_body_util::Full;
+use hyper_util::rt::TokioIo;
+use muster_egress::Verdict;
+use muster_protocol::plan::{Injected, Variable};
+use rustls::{
+    ClientConfig, RootCertStore,
+    pki_types::{CertificateDer, ServerName, pem::PemObject},
+};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+use crate::support::{Server, World, authority, body, plainly, send};
+
+fn hello() -> crate::support::Handler {
+    plainly(|_| Response::new(body("hello")))
+}
+
+fn connect(to: &str) -> Request<Full<Bytes>> {
+    Request::connect(to).header("host", to).body(Full::default()).unwrap()
+}
+
+/// What a TLS client reads through a tunnel. None if it gets nowhere.
+async fn through(world: &World, to: &str, sni: &str) -> Option<String> {
+    let answer = send(&world.socket(), connect(to)).await;
+    if answer.status() != StatusCode::OK {
+        return None;
+    }
+    let tunnel = hyper::upgrade::on(answer).await.unwrap();
+    let mut roots = RootCertStore::empty();
+    roots.add(CertificateDer::from_pem_file(authority().join("ca.pem")).unwrap()).unwrap();
+    let config = ClientConfig::builder().with_root_certificates(roots).with_no_client_auth();
+    let name = ServerName::try_from(sni.to_owned()).unwrap();
+    let mut tls = tokio_rustls::TlsConnector::from(std::sync::Arc::new(config))
+        .connect(name, TokioIo::new(tunnel))
+        .await
+        .ok()?;
+    tls.write_all(format!("GET / HTTP/1.1\r\nhost: {sni}\r\nconnection: close\r\n\r\n").as_bytes())
+        .await
+        .unwrap();
+    let mut read = Vec::new();
+    let _ = tls.read_to_end(&mut read).await;
+    Some(String::from_utf8_lossy(&read).into_owned())
+}
+
+#[tokio::test]
+async fn a_tunnel_leads_to_a_listed_host_and_port_alone() {
+    let server = Server::secure(hello()).await;
+    let mut world = World::new();
+    world.allow("files.test", server.port).apply();
+    world.names.set("other.test", &[&["127.0.0.1"]]);
+    let (listed, port) = (format!("files.test:{}", server.port), server.port);
+    assert!(through(&world, &listed, "files.test").await.unwrap().ends_with("hello"));
+    let before = server.connections();
+    for refused in [
+        format!("other.test:{port}"),
+        "files.test:1".to_owned(),
+        format!("127.0.0.1:{port}"),
+        format!("2130706433:{port}"),
+        format!("0x7f.1:{port}"),
+        format!("[::1]:{port}"),
+        format!("[::ffff:127.0.0.1]:{port}"),
+        format!("localhost:{port}"),
+    ] {
+        let (status, words) = world.ask(connect(&refused)).await;
+        assert_eq!(status, StatusCode::FORBIDDEN, "{refused}");
+        assert!(words.starts_with("Muster: "), "{words}");
+    }
+    assert_eq!(server.connections(), before, "nothing left the gate");
+    let counted = world.host.unreached();
+    assert!(counted.contains(&("other.test".to_owned(), port)), "{counted:?}");
+    let judged = world.host.judged.lock().unwrap();
+    let first = &judged[0].crossing;
+    assert_eq!((first.tool.as_str(), first.tool_kind.as_str()), ("network", "fetch"));
+    assert_eq!(first.input, serde_json::json!({ "host": "other.test", "port": port }));
+    assert!(
+        judged.iter().all(|asking| !asking.crossing.input["host"].as_str().unwrap().contains("127")),
+        "digits are never asked about"
+    );
+}
+
+#[tokio::test]
+async fn the_name_in_the_tls_is_the_name_of_the_tunnel() {
+    let server = Server::secure(hello()).await;
+    let mut world = World::new();
+    world.allow("files.test", server.port).apply();
+    let listed = format!("files.test:{}", server.port);
+    assert_eq!(through(&world, &listed, "other.test").await, None, "domain fronting");
+    assert_eq!(server.seen().len(), 0);
+    // TLS without a name.
+    assert_eq!(through(&world, &listed, "127.0.0.1").await, None);
+    assert!(world.host.unreached().contains(&("files.test".to_owned(), server.port)));
+    assert!(through(&world, &listed, "files.test").await.is_some());
+}
+
+#[tokio::test]
+async fn names_that_lead_inwards_are_refused() {
+    let server = Server::secure(hello()).await;
+    let mut world = World::new();
+    let port = server.port;
+    world.allow("files.test", port).allow("other.test", port).apply();
+    for inward in [
+        &["127.0.0.2"][..],
+        &["169.254.169.254"],
+        &["10.0.0.1"],
+        &["::1"],
+        &["::ffff:169.254.169.254"],
+        &["fd00::1"],
+        // One that is fine doesn't help.
+        &["127.0.0.1", "169.254.169.254"],
+    ] {
+        world.names.set("files.test", &[inward]);
+        let (status, words) = world.ask(connect(&format!("files.test:{port}"))).await;
+        assert_eq!(status, StatusCode::FORBIDDEN, "{inward:?}");
+        assert!(words.contains("not public") && words.contains("--allow-net"), "{words}");
+    }
+    // A second answer that differs is never asked for: the address that was checked is the one that is used.
+    world.names.set("other.test", &[&["127.0.0.1"], &["169.254.169.254"]]);
+    let before = world.names.asked.load(Ordering::Relaxed);
+    assert!(through(&world, &format!("other.test:{port}"), "other.test").await.unwrap().ends_with("hello"));
+    assert_eq!(world.names.asked.load(Ordering::Relaxed), before + 1);
+    assert_eq!(through(&world, &format!("other.test:{port}"), "other.test").await, None);
+}
+
+#[tokio::test]
+async fn a_person_can_allow_a_host_and_take_it_away() {
+    let server = Server::secure(hello()).await;
+    let mut world = World::new();
+    world.apply();
+    world.names.set("files.test", &[&["127.0.0.1"]]);
+    let to = format!("files.test:{}", server.port);
+    let verdict = |verdict| _ = world.host.verdicts.lock().unwrap().insert("network".to_owned(), verdict);
+    verdict(Verdict::Asked);
+    let (status, words) = world.ask(connect(&to)).await;
+    assert_eq!(status, StatusCode::FORBIDDEN);
+    assert!(words.contains("End your turn"), "{words}");
+    // The rules alone don't open what is not listed.
+    verdict(Verdict::Allowed);
+    assert_eq!(through(&world, &to, "files.test").await, None);
+    verdict(Verdict::Approved);
+    assert!(through(&world, &to, "files.test").await.is_some());
+    verdict(Verdict::Refused { reason: String::new() });
+    assert!(through(&world, &to, "files.test").await.is_some(), "tools connect many times");
+    world.plan.disabled_tool_groups = vec!["Fetch".to_owned()];
+    world.apply();
+    assert_eq!(through(&world, &to, "files.test").await, None);
+}
+
+#[tokio::test]
+async fn a_tunnel_ends_when_its_host_is_not_allowed_any_more() {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let mut world = World::new();
+    world.allow("db.test", port).apply();
+    let answer = send(&world.socket(), connect(&format!("db.test:{port}"))).await;
+    assert_eq!(answer.status(), StatusCode::OK);
+    let mut tunnel = TokioIo::new(hyper::upgrade::on(answer).await.unwrap());
+    let (mut there, _) = listener.accept().await.unwrap();
+    // What is no TLS may pass on other ports, and the server may speak first.
+    there.write_all(b"hi").await.unwrap();
+    let mut two = [0; 2];
+    tunnel.read_exact(&mut two).await.unwrap();
+    tunnel.write_all(b"yo").await.unwrap();
+    there.read_exact(&mut two).await.unwrap();
+    assert_eq!(&two, b"yo");
+    world.plan.network.allowed.clear();
+    world.apply();
+    assert_eq!(tunnel.read(&mut two).await.unwrap_or(0), 0);
+}
+
+#[tokio::test]
+async fn a_stop_ends_everything_and_says_so() {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let (port, model) = (listener.local_addr().unwrap().port(), Server::start(hello()).await);
+    let slow = Server::start(std::sync::Arc::new(|_| Box::pin(std::future::pending()))).await;
+    let mut world = World::new();
+    world.allow("db.test", port).allow("slow.test", slow.port).model("openai", model.port, "canary").apply();
+    let answer = send(&world.socket(), connect(&format!("db.test:{port}"))).await;
+    let mut tunnel = TokioIo::new(hyper::upgrade::on(answer).await.unwrap());
+    let (mut there, _) = listener.accept().await.unwrap();
+    there.write_all(b"hi").await.unwrap();
+    let mut two = [0; 2];
+    tunnel.read_exact(&mut two).await.unwrap();
+    let socket = world.socket();
+    let waits = tokio::spawn(async move {
+        let stream = tokio::net::UnixStream::connect(&socket).await.unwrap();
+        let (mut sender, connection) =
+            hyper::client::conn::http1::handshake(TokioIo::new(stream)).await.unwrap();
+        tokio::spawn(connection);
+        let to = format!("http://slow.test:{}/", slow.port);
+        sender.send_request(Request::get(to).body(Full::<Bytes>::default()).unwrap()).await.is_err()
+    });
+    tokio::time::sleep(std::time::Duration::from_millis(100)).await;
+    world.plan.stopped = true;
+    world.apply();
+    assert_eq!(tunnel.read(&mut two).await.unwrap_or(0), 0);
+    assert!(waits.await.unwrap(), "what waits for an answer ends, too");
+    let before = model.seen().len();
+    for path in ["/model/v1/models", "/mcp/x", "/c/x/", "/"] {
+        let (status, words) = world.get(path).await;
+        assert_eq!((status, words.contains("was stopped")), (StatusCode::FORBIDDEN, true), "{path}: {words}");
+    }
+    assert_eq!(world.ask(connect(&format!("db.test:{port}"))).await.0, StatusCode::FORBIDDEN);
+    assert_eq!(model.seen().len(), before);
+    world.plan.stopped = false;
+    world.apply();
+    assert_eq!(world.get("/model/v1/models").await.0, StatusCode::OK, "and goes on");
+}
+
+#[tokio::test]
+async fn plain_http_is_judged_alike_and_redirects_are_the_agents_own() {
+    let server = Server::start(plainly(|request| match request.uri().path() {
+        "/away" => Response::builder()
+            .status(302)
+            .header("location", "http://169.254.169.254/")
+            .body(body(""))
+            .unwrap(),
+        _ => Response::builder()
+            .header("set-cookie", "a=b")
+            .header("connection", "x-hop")
+            .header("x-hop", "1")
+            .body(body("hello"))
+            .unwrap(),
+    }))
+    .await;
+    let mut world = World::new();
+    world.allow("files.test", server.port).apply();
+    let at = |path: &str| format!("http://files.test:{}{path}", server.port);
+    let request = Request::get(at("/"))
+        .header("connection", "x-own")
+        .header("x-own", "1")
+        .header("proxy-authorization", "x");
+    let answer = send(&world.socket(), request.body(Full::default()).unwrap()).await;
+    assert_eq!(answer.status(), StatusCode::OK);
+    assert_eq!(answer.headers()["set-cookie"], "a=b");
+    assert!(!answer.headers().contains_key("x-hop"));
+    let seen = server.seen();
+    assert_eq!(seen[0].headers()["host"], format!("files.test:{}", server.port));
+    assert!(
+        !seen[0].headers().contains_key("x-own") && !seen[0].headers().contains_key("proxy-authorization")
+    );
+    assert_eq!(world.get(&at("/away")).await.0, StatusCode::FOUND);
+    assert_eq!(world.get("http://169.254.169.254/").await.0, StatusCode::FORBIDDEN);
+    assert_eq!(world.get(&format!("http://127.0.0.1:{}/", server.port)).await.0, StatusCode::FORBIDDEN);
+    assert_eq!(world.get("http://unlisted.test/").await.0, StatusCode::FORBIDDEN);
+    assert_eq!(
+        world.get(&format!("http://u:p@files.test:{}/", server.port)).await.0,
+        StatusCode::BAD_REQUEST
+    );
+}
+
+#[tokio::test]
+async fn a_credential_goes_to_its_address_and_nowhere_else() {
+    let server = Server::secure(plainly(|request| match request.uri().path() {
+        "/org/away" => {
+            Response::builder().status(302).header("location", "https://other.test/").body(body("")).unwrap()
+        }
+        "/org/near" => Response::builder().status(301).header("location", "/org/new").body(body("")).unwrap(),
+        _ => Response::new(body("hello")),
+    }))
+    .await;
+    let mut world = World::new();
+    world.names.set("git.test", &[&["127.0.0.1"]]);
+    world.plan.injected = vec![Injected {
+        name: "forge".to_owned(),
+        url: format!("https://git.test:{}/org", server.port),
+        headers: vec![Variable {
+            name: "Authorization".to_owned(),
+            value: "Bearer canary".to_owned().into(),
+        }],
+    }];
+    world.apply();
+    let request = Request::get("/c/forge/repo?x=1").header("authorization", "Bearer placeholder");
+    let (status, text) = world.ask(request.body(Full::default()).unwrap()).await;
+    assert_eq!((status, text.as_str()), (StatusCode::OK, "hello"));
+    let seen = server.seen();
+    assert_eq!(seen[0].uri().to_string(), "/org/repo?x=1");
+    assert_eq!(seen[0].headers().get_all("authorization").iter().collect::<Vec<_>>(), ["Bearer canary"]);
+    for path in ["/c/forge/../x", "/c/forge/%2e%2e/x", "/c/forge/a/..%2f..%2fx", "/c/forge/%252e%252e/x"] {
+        assert_eq!(world.get(path).await.0, StatusCode::BAD_REQUEST, "{path}");
+    }
+    assert_eq!(world.get("/c/other/repo").await.0, StatusCode::NOT_FOUND);
+    let location = async |path: &str| {
+        let answer = send(&world.socket(), Request::get(path).body(Full::default()).unwrap()).await;
+        answer.headers()["location"].to_str().unwrap().to_owned()
+    };
+    assert_eq!(location("/c/forge/away").await, "https://other.test/");
+    assert_eq!(location("/c/forge/near").await, "/c/forge/new");
+    assert_eq!(server.seen().len(), 3, "nothing was followed");
+    world.plan.disabled_tool_groups = vec!["fetch".to_owned()];
+    world.apply();
+    let (status, words) = world.get("/c/forge/repo").await;
+    assert_eq!((status, words.contains("`fetch` is switched off")), (StatusCode::FORBIDDEN, true), "{words}");
+    assert_eq!(server.seen().len(), 3, "nor does it connect this way");
+    world.plan.disabled_tool_groups.clear();
+    // Taken away, it is gone at once.
+    world.plan.injected.clear();
+    world.apply();
+    assert_eq!(world.get("/c/forge/repo").await.0, StatusCode::NOT_FOUND);
+}
+
+#[tokio::test]
+async fn requests_wait_for_the_rules() {
+    let world = World::new();
+    let (answer, ()) = tokio::join!(world.get("/c/none/"), async {
+        tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+        world.apply();
+    });
+    assert_eq!(answer.0, StatusCode::NOT_FOUND);
+}

@@ -1,0 +1,319 @@
+//! A gate, what stands outside of it, and servers.
+
+use std::{
+    collections::{BTreeMap, VecDeque},
+    convert::Infallible,
+    io,
+    net::IpAddr,
+    path::{Path, PathBuf},
+    process::Command,
+    sync::{
+        Arc, Mutex, OnceLock,
+        atomic::{AtomicUsize, Ordering},
+    },
+};
+
+use bytes::Bytes;
+use futures::future::BoxFuture;
+use http::{Request, Response, StatusCode};
+use http_body_util::{BodyExt, Full, combinators::UnsyncBoxBody};
+use hyper::{body::Incoming, server::conn::http1, service::service_fn};
+use hyper_util::rt::TokioIo;
+use muster_addresses::Resolve;
+use muster_egress::{Asking, Gate, Leased, Outside, Reach, Rules, Verdict};
+use muster_protocol::{
+    Happening,
+    plan::{Destination, LaunchPlan, McpServer, McpTransport, ModelAccess},
+    spending::ModelCall,
+};
+use rustls::{
+    RootCertStore, ServerConfig,
+    pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject},
+};
+use tempfile::TempDir;
+use tokio::net::{TcpListener, UnixListener, UnixStream};
+use tokio_rustls::TlsAcceptor;
+
+pub type Body = UnsyncBoxBody<Bytes, Infallible>;
+pub type Handler = Arc<dyn Fn(Request<Bytes>) -> BoxFuture<'static, Response<Body>> + Send + Sync>;
+
+/// A body.
+pub fn body(bytes: impl Into<Bytes>) -> Body {
+    Full::new(bytes.into()).boxed_unsync()
+}
+
+/// A handler without waiting.
+pub fn plainly(handle: impl Fn(Request<Bytes>) -> Response<Body> + Send + Sync + 'static) -> Handler {
+    Arc::new(move |request| Box::pin(std::future::ready(handle(request))))
+}
+
+/// Names for tests. A name with several answers gives one after the other.
+#[derive(Debug, Default)]
+pub struct Names {
+    answers: Mutex<BTreeMap<String, VecDeque<Vec<IpAddr>>>>,
+    pub asked: AtomicUsize,
+}
+
+impl Names {
+    pub fn set(&self, name: &str, answers: &[&[&str]]) {
+        let parse = |list: &&[&str]| list.iter().map(|address| address.parse().unwrap()).collect();
+        self.answers.lock().unwrap().insert(name.to_owned(), answers.iter().map(parse).collect());
+    }
+}
+
+impl Resolve for Names {
+    fn resolve<'a>(&'a self, host: &'a str) -> BoxFuture<'a, io::Result<Vec<IpAddr>>> {
+        self.asked.fetch_add(1, Ordering::Relaxed);
+        let mut answers = self.answers.lock().unwrap();
+        let found = answers
+            .get_mut(host)
+            .and_then(|list| if list.len() > 1 { list.pop_front() } else { list.front().cloned() });
+        Box::pin(std::future::ready(found.ok_or_else(|| io::ErrorKind::NotFound.into())))
+    }
+}
+
+/// What the host would do.
+#[derive(Default)]
+pub struct Host {
+    pub verdicts: Mutex<BTreeMap<String, Verdict>>,
+    pub judged: Mutex<Vec<Asking>>,
+    pub leases: Mutex<VecDeque<Leased>>,
+    pub asked_for_leases: AtomicUsize,
+    pub reports: Mutex<Vec<Happening>>,
+}
+
+impl Host {
+    pub fn calls(&self) -> Vec<ModelCall> {
+        let reports = self.reports.lock().unwrap();
+        let calls = reports.iter().filter_map(|report| match report {
+            Happening::ModelCalled(call) => Some(call.clone()),
+            _ => None,
+        });
+        calls.collect()
+    }
+
+    pub fn unreached(&self) -> Vec<(String, u16)> {
+        let reports = self.reports.lock().unwrap();
+        let all = reports.iter().filter_map(|report| match report {
+            Happening::Unreached { destination, .. } => Some((destination.host.clone(), destination.port)),
+            _ => None,
+        });
+        all.collect()
+    }
+}
+
+impl Outside for Host {
+    fn judge(&self, asking: Asking) -> BoxFuture<'_, Verdict> {
+        let verdict = self.verdicts.lock().unwrap().get(&asking.crossing.tool).cloned();
+        self.judged.lock().unwrap().push(asking);
+        Box::pin(async move {
+            // A verdict takes a moment.
+            tokio::time::sleep(std::time::Duration::from_millis(1)).await;
+            verdict.unwrap_or(Verdict::Refused { reason: "The rules say no.".to_owned() })
+        })
+    }
+
+    fn lease<'a>(&'a self, _: &'a str) -> BoxFuture<'a, Leased> {
+        self.asked_for_leases.fetch_add(1, Ordering::Relaxed);
+        let next = self.leases.lock().unwrap().pop_front();
+        Box::pin(async move {
+            tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+            next.unwrap_or(Leased::Refused { reason: "The budget of this month is spent.".to_owned() })
+        })
+    }
+
+    fn report(&self, happening: Happening) {
+        self.reports.lock().unwrap().push(happening);
+    }
+
+    fn now(&self) -> i64 {
+        1_700_000_000_000
+    }
+
+    fn program(&self, server: &McpServer) -> io::Result<tokio::process::Command> {
+        let McpTransport::Stdio { command, args, environment } = &server.transport else {
+            return Err(io::ErrorKind::InvalidInput.into());
+        };
+        let mut program = tokio::process::Command::new(command);
+        program.args(args).envs(environment.iter().map(|variable| (&variable.name, variable.value.expose())));
+        Ok(program)
+    }
+}
+
+/// A gate with its surroundings.
+pub struct World {
+    pub dir: TempDir,
+    pub names: Arc<Names>,
+    pub host: Arc<Host>,
+    pub gate: Gate,
+    pub plan: LaunchPlan,
+}
+
+impl World {
+    /// With 127.0.0.1 as the one network that the operator allows.
+    pub fn new() -> Self {
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let dir = TempDir::new().unwrap();
+        std::fs::create_dir(dir.path().join("gate")).unwrap();
+        let (names, host) = (Arc::new(Names::default()), Arc::new(Host::default()));
+        let mut roots = RootCertStore::empty();
+        roots.add(CertificateDer::from_pem_file(authority().join("ca.pem")).unwrap()).unwrap();
+        let networks = vec!["127.0.0.1/32".parse().unwrap()];
+        let reach = Reach::with(networks, Arc::clone(&names) as Arc<dyn Resolve>, roots);
+        let listener = UnixListener::bind(dir.path().join("gate/gate")).unwrap();
+        let gate = Gate::serve(listener, Arc::new(reach), Arc::clone(&host) as Arc<dyn Outside>);
+        Self { dir, names, host, gate, plan: LaunchPlan::default() }
+    }
+
+    pub fn socket(&self) -> PathBuf {
+        self.dir.path().join("gate/gate")
+    }
+
+    /// Lets the agent connect there, and resolves the name to this machine.
+    pub fn allow(&mut self, host: &str, port: u16) -> &mut Self {
+        self.names.set(host, &[&["127.0.0.1"]]);
+        self.plan.network.allowed.push(Destination { host: host.to_owned(), port });
+        self
+    }
+
+    /// The model is this server.
+    pub fn model(&mut self, provider: &str, port: u16, key: &str) -> &mut Self {
+        self.plan.model_access = Some(ModelAccess {
+            credential_id: Some(7),
+            provider: provider.to_owned(),
+            base_url: Some(format!("http://127.0.0.1:{port}")),
+            key: key.to_owned().into(),
+        });
+        self
+    }
+
+    /// The rules are those of the plan.
+    pub fn apply(&self) {
+        self.gate.set_rules(Rules::of(&self.plan));
+    }
+
+    /// A request to the gate.
+    pub async fn ask(&self, request: Request<Full<Bytes>>) -> (StatusCode, String) {
+        let answer = send(&self.socket(), request).await;
+        let status = answer.status();
+        let bytes =
+            answer.into_body().collect().await.map(http_body_util::Collected::to_bytes).unwrap_or_default();
+        (status, String::from_utf8_lossy(&bytes).into_owned())
+    }
+
+    pub async fn get(&self, path: &str) -> (StatusCode, String) {
+        self.ask(Request::get(path).body(Full::default()).unwrap()).await
+    }
+
+    pub async fn post(&self, path: &str, json: &serde_json::Value) -> (StatusCode, String) {
+        let request = Request::post(path).header("content-type", "application/json");
+        self.ask(request.body(Full::from(json.to_string())).unwrap()).await
+    }
+}
+
+/// Sends a request over a connection of its own.
+pub async fn send(socket: &Path, request: Request<Full<Bytes>>) -> Response<Incoming> {
+    let stream = UnixStream::connect(socket).await.unwrap();
+    let (mut sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(stream)).await.unwrap();
+    tokio::spawn(async move { _ = connection.with_upgrades().await });
+    sender.send_request(request).await.unwrap()
+}
+
+/// A server on this machine, and what it has been asked.
+pub struct Server {
+    pub port: u16,
+    pub seen: Arc<Mutex<Vec<Request<Bytes>>>>,
+    pub connections: Arc<AtomicUsize>,
+}
+
+impl Server {
+    pub async fn start(handler: Handler) -> Self {
+        Self::begin(handler, false).await
+    }
+
+    /// With a certificate for all of `*.test`.
+    pub async fn secure(handler: Handler) -> Self {
+        Self::begin(handler, true).await
+    }
+
+    async fn begin(handler: Handler, is_secure: bool) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let (seen, connections) = (Arc::<Mutex<Vec<_>>>::default(), Arc::<AtomicUsize>::default());
+        let server = Self { port, seen: Arc::clone(&seen), connections: Arc::clone(&connections) };
+        let tls = is_secure.then(acceptor);
+        tokio::spawn(async move {
+            loop {
+                let (stream, _) = listener.accept().await.unwrap();
+                stream.set_nodelay(true).unwrap();
+                connections.fetch_add(1, Ordering::Relaxed);
+                let (handler, seen, tls) = (Arc::clone(&handler), Arc::clone(&seen), tls.clone());
+                tokio::spawn(async move {
+                    match tls {
+                        Some(tls) => {
+                            if let Ok(stream) = tls.accept(stream).await {
+                                serve(stream, handler, seen).await;
+                            }
+                        }
+                        None => serve(stream, handler, seen).await,
+                    }
+                });
+            }
+        });
+        server
+    }
+
+    pub fn seen(&self) -> Vec<Request<Bytes>> {
+        self.seen.lock().unwrap().clone()
+    }
+
+    pub fn connections(&self) -> usize {
+        self.connections.load(Ordering::Relaxed)
+    }
+}
+
+async fn serve(
+    stream: impl tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin + Send + 'static,
+    handler: Handler,
+    seen: Arc<Mutex<Vec<Request<Bytes>>>>,
+) {
+    let service = service_fn(move |request: Request<Incoming>| {
+        let (handler, seen) = (Arc::clone(&handler), Arc::clone(&seen));
+        async move {
+            let (head, body) = request.into_parts();
+            let bytes = body.collect().await.map(http_body_util::Collected::to_bytes).unwrap_or_default();
+            let request = Request::from_parts(head, bytes);
+            seen.lock().unwrap().push(request.clone());
+            Ok::<_, Infallible>(handler(request).await)
+        }
+    });
+    let _ = http1::Builder::new().serve_connection(TokioIo::new(stream), service).await;
+}
+
+fn acceptor() -> TlsAcceptor {
+    let dir = authority();
+    let chain = vec![CertificateDer::from_pem_file(dir.join("test.pem")).unwrap()];
+    let key = PrivateKeyDer::from_pem_file(dir.join("test.key")).unwrap();
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let config = ServerConfig::builder_with_provider(provider).with_safe_default_protocol_versions().unwrap();
+    Arc::new(config.with_no_client_auth().with_single_cert(chain, key).unwrap()).into()
+}
+
+/// An authority of the tests' own, and a certificate for `*.test` names.
+pub fn authority() -> &'static Path {
+    static MADE: OnceLock<TempDir> = OnceLock::new();
+    let dir = MADE.get_or_init(|| {
+        let dir = TempDir::new().unwrap();
+        let script = "set -e; \
+            openssl req -x509 -newkey rsa:2048 -nodes -keyout ca.key -out ca.pem -days 2 -subj /CN=tests \
+              -addext basicConstraints=critical,CA:TRUE -addext keyUsage=critical,keyCertSign; \
+            openssl req -newkey rsa:2048 -nodes -keyout test.key -out test.csr -subj /CN=tests; \
+            printf 'subjectAltName=DNS:files.test,DNS:git.test,DNS:npm.test,DNS:pypi.test,DNS:other.test\\n\
+            extendedKeyUsage=serverAuth\\n' > names; \
+            openssl x509 -req -in test.csr -CA ca.pem -CAkey ca.key -CAcreateserial -days 2 -extfile names -out test.pem";
+        let made = Command::new("sh").args(["-c", script]).current_dir(dir.path()).output().unwrap();
+        assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+        dir
+    });
+    dir.path()
+}

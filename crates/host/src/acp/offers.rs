@@ -1,0 +1,122 @@
+//! What the agent offers to choose from: its models and modes, as its sessions tell them. Newer agents tell them as options
+//! of the session, older ones in fields of their own.
+
+use agent_client_protocol_schema::v1::{
+    SessionConfigKind, SessionConfigOption, SessionConfigOptionCategory, SessionConfigSelectOption,
+    SessionConfigSelectOptions,
+};
+use muster_protocol::{Happening, event::Offer};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::{Effects, Machine, short};
+
+/// How many models or modes are told.
+const MOST: usize = 100;
+/// The longest name of one that is told, in bytes. A longer one can't be told, because it must not be cut.
+const LONGEST_ID: usize = 200;
+
+/// What a session has told. `None`: it said nothing about it.
+#[derive(Debug, Default, PartialEq)]
+pub struct Found {
+    models: Option<Vec<Offer>>,
+    modes: Option<Vec<Offer>>,
+}
+
+/// What was reported.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Offered {
+    models: Vec<Offer>,
+    modes: Vec<Offer>,
+}
+
+impl Found {
+    /// In the answer to a request that opens a session or changes its options.
+    pub fn in_answer(answer: &Value) -> Self {
+        let list = answer.get("configOptions").and_then(Value::as_array);
+        let list = list.into_iter().flatten();
+        let options: Vec<SessionConfigOption> =
+            list.filter_map(|option| serde_json::from_value(option.clone()).ok()).collect();
+        let Self { models, modes } = Self::in_options(&options);
+        Self {
+            models: models.or_else(|| older(answer, "models", "Model", "modelId")),
+            modes: modes.or_else(|| older(answer, "modes", "Mode", "id")),
+        }
+    }
+
+    /// In the options of a session.
+    pub fn in_options(options: &[SessionConfigOption]) -> Self {
+        let of = |category| options.iter().find_map(|option| chosen_from(option, &category));
+        Self { models: of(SessionConfigOptionCategory::Model), modes: of(SessionConfigOptionCategory::Mode) }
+    }
+}
+
+fn chosen_from(option: &SessionConfigOption, category: &SessionConfigOptionCategory) -> Option<Vec<Offer>> {
+    if option.category.as_ref() != Some(category) {
+        return None;
+    }
+    let SessionConfigKind::Select(select) = &option.kind else { return None };
+    let all: Vec<&SessionConfigSelectOption> = match &select.options {
+        SessionConfigSelectOptions::Ungrouped(options) => options.iter().collect(),
+        SessionConfigSelectOptions::Grouped(groups) => {
+            groups.iter().flat_map(|group| &group.options).collect()
+        }
+        _ => Vec::new(),
+    };
+    let current = select.current_value.to_string();
+    let offers = all.into_iter().map(|option| {
+        offer(&option.value.to_string(), &option.name, option.description.as_deref(), &current)
+    });
+    Some(offers.flatten().take(MOST).collect())
+}
+
+/// `{ "currentModelId": …, "availableModels": [{ "modelId": …, "name": …, "description": … }] }`, and the same for modes.
+fn older(answer: &Value, field: &str, word: &str, id: &str) -> Option<Vec<Offer>> {
+    let told = answer.get(field)?.as_object()?;
+    let current = told.get(&format!("current{word}Id")).and_then(Value::as_str).unwrap_or_default();
+    let all = told.get(&format!("available{word}s"))?.as_array()?;
+    let offers = all.iter().map(|one| {
+        let text = |name: &str| one.get(name).and_then(Value::as_str);
+        let id = text(id)?;
+        offer(id, text("name").unwrap_or(id), text("description"), current)
+    });
+    Some(offers.flatten().take(MOST).collect())
+}
+
+fn offer(id: &str, name: &str, description: Option<&str>, current: &str) -> Option<Offer> {
+    let is_fine = (1..=LONGEST_ID).contains(&id.len()) && !id.contains(char::is_control);
+    let readable = |text: &str, most| short(&text.replace(char::is_control, " "), most);
+    is_fine.then(|| Offer {
+        id: id.to_owned(),
+        name: readable(name, 200),
+        description: description.map(|text| readable(text, 500)),
+        current: id == current,
+    })
+}
+
+impl Machine {
+    /// Reports what a session offers, if that is news.
+    pub(super) fn offers(&mut self, found: Found, fx: &mut Effects) {
+        let mut now = self.offered.clone().unwrap_or_default();
+        now.models = found.models.unwrap_or(now.models);
+        now.modes = found.modes.unwrap_or(now.modes);
+        self.report_offers(now, fx);
+    }
+
+    /// A session has changed to another mode.
+    pub(super) fn mode_changed(&mut self, mode: &str, fx: &mut Effects) {
+        let Some(mut now) = self.offered.clone() else { return };
+        for offer in &mut now.modes {
+            offer.current = offer.id == mode;
+        }
+        self.report_offers(now, fx);
+    }
+
+    fn report_offers(&mut self, now: Offered, fx: &mut Effects) {
+        if self.offered.as_ref() != Some(&now) {
+            let Offered { models, modes } = now.clone();
+            fx.events.push(Happening::Offered { models, modes });
+            self.offered = Some(now);
+        }
+    }
+}

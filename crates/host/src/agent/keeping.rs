@@ -1,0 +1,137 @@
+//! Backups of the agent's home: made, restored and removed one after the other, beside everything else that the agent does.
+//! A command stays in the journal until its end is reported in the same step, so a host that is killed begins it again.
+
+use std::sync::Arc;
+
+use futures::FutureExt;
+use muster_protocol::{Command, Happening, command::Order};
+use tokio::sync::oneshot;
+
+use super::{Agent, Phase};
+use crate::{
+    backup::{self, BackupError},
+    journal::Closed,
+    shared::Shared,
+};
+
+/// A command that was carried out, and what is reported.
+pub(super) type Kept = (Order, Option<Happening>);
+
+impl Agent {
+    /// Takes a command about backups. It isn't about a launch.
+    pub(super) fn keep(&mut self, order: Order) {
+        self.to_keep.push_back(order);
+        self.keep_next();
+    }
+
+    fn keep_next(&mut self) {
+        if !self.keeping.is_empty() {
+            return;
+        }
+        let Some(order) = self.to_keep.pop_front() else { return };
+        self.is_restoring = matches!(order.command, Command::Restore { .. });
+        let is_up = self.record.phase != Phase::Ended;
+        self.keeping.push(carry_out(Arc::clone(&self.shared), order, is_up).boxed());
+    }
+
+    /// A command is carried out.
+    pub(super) async fn kept(&mut self, (order, happening): Kept) -> Result<(), Closed> {
+        self.is_restoring = false;
+        self.done.push(order.seq);
+        if let Some(happening) = happening {
+            self.record.has_old_home |= matches!(happening, Happening::Restored { error: None, .. });
+            self.refused.push((order.generation, happening));
+        }
+        self.keep_next();
+        if self.record.phase == Phase::Ended
+            && !self.waits_for_home()
+            && let Some(order) = self.next_launch.take()
+        {
+            return self.launch(&order).await;
+        }
+        Ok(())
+    }
+
+    /// Removes the homes from before restores: the agent begins with its new one.
+    pub(super) fn drop_old_homes(&mut self) {
+        let (shared, agent_id) = (Arc::clone(&self.shared), self.id);
+        self.leaving.spawn(async move {
+            let Ok((_, home, _)) = places(&shared, agent_id).await else { return };
+            let dropped = on_thread(move || Ok(backup::drop_old_homes(&home))).await;
+            if let Ok(Err(error)) = dropped {
+                tracing::warn!(agent = agent_id, %error, "the home from before a restore can't be removed");
+            }
+        });
+    }
+
+    /// Whether a launch has to wait: what the agent finds would be changed.
+    pub(super) fn waits_for_home(&self) -> bool {
+        self.is_restoring || self.to_keep.iter().any(|order| matches!(order.command, Command::Restore { .. }))
+    }
+}
+
+async fn carry_out(shared: Arc<Shared>, order: Order, is_up: bool) -> Kept {
+    // The permit is never refused: nobody closes the semaphore.
+    let _permit = shared.keepers.acquire().await;
+    let agent_id = order.agent_id;
+    let happening = match order.command.clone() {
+        Command::Backup { backup_id } => {
+            let done = back_up(&shared, agent_id, backup_id).await;
+            let error = done.as_ref().err().map(|error| told(agent_id, "backed up", error));
+            let (bytes, sha256) = done.map(|done| (done.bytes.cast_signed(), done.sha256)).ok().unzip();
+            Some(Happening::BackedUp { backup_id, bytes, sha256, error })
+        }
+        Command::Restore { backup_id, .. } if is_up => {
+            let error = Some(BackupError::Running.to_string());
+            Some(Happening::Restored { backup_id, error })
+        }
+        Command::Restore { backup_id, sha256 } => {
+            let done = restore(&shared, (agent_id, backup_id, order.id), sha256).await;
+            let error = done.err().map(|error| told(agent_id, "restored", &error));
+            Some(Happening::Restored { backup_id, error })
+        }
+        Command::Forget { backup_id } => {
+            if let Err(error) = backup::forget(&shared.folder, agent_id, backup_id) {
+                tracing::error!(agent = agent_id, backup_id, %error, "a backup can't be removed");
+            }
+            None
+        }
+        _ => None,
+    };
+    (order, happening)
+}
+
+/// What people read, which is logged too.
+fn told(agent: i64, what: &str, error: &BackupError) -> String {
+    tracing::error!(agent, %error, "a home is not {what}");
+    error.to_string()
+}
+
+async fn back_up(shared: &Shared, agent_id: i64, backup_id: i64) -> Result<backup::Written, BackupError> {
+    let (folder, home, reserve) = places(shared, agent_id).await?;
+    on_thread(move || backup::back_up(&folder, &home, (agent_id, backup_id), reserve)).await
+}
+
+async fn restore(shared: &Shared, ids: (i64, i64, i64), sha256: String) -> Result<(), BackupError> {
+    let (folder, home, reserve) = places(shared, ids.0).await?;
+    on_thread(move || backup::restore(&folder, &home, ids, &sha256, reserve)).await
+}
+
+async fn places(
+    shared: &Shared,
+    agent_id: i64,
+) -> Result<(crate::folder::Folder, std::path::PathBuf, u64), BackupError> {
+    let home = shared.runtime.home(&shared.folder, agent_id).await?;
+    Ok((shared.folder.clone(), home, shared.options.reserve))
+}
+
+/// Does something that takes long. Nobody waits for such a thread when the host ends: what it does can be cut off anywhere.
+async fn on_thread<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, BackupError> + Send + 'static,
+) -> Result<T, BackupError> {
+    let (done, result) = oneshot::channel();
+    let thread = std::thread::Builder::new().name("backup".to_owned());
+    let begun = thread.spawn(move || _ = done.send(work()));
+    begun.map_err(|source| BackupError::Io { what: "A thread can't be started", source })?;
+    result.await.unwrap_or(Err(BackupError::Failed))
+}

@@ -1,0 +1,240 @@
+use std::{
+    fs::Permissions,
+    os::unix::{
+        ffi::OsStrExt,
+        fs::{PermissionsExt, symlink},
+    },
+};
+
+use rustix::fs::{CWD, FileType, Mode, mknodat};
+use tar::{Builder, EntryType, Header};
+use tempfile::TempDir;
+
+use super::*;
+
+struct Place {
+    _dir: TempDir,
+    folder: Folder,
+    home: PathBuf,
+}
+
+const NONE: u64 = 0;
+
+impl Place {
+    fn new() -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let folder = Folder::at(dir.path()).unwrap();
+        folder.create().unwrap();
+        let home = folder.home(7);
+        fs::create_dir_all(&home).unwrap();
+        Self { _dir: dir, folder, home }
+    }
+
+    fn back_up(&self, id: i64) -> Written {
+        back_up(&self.folder, &self.home, (7, id), NONE).unwrap()
+    }
+
+    fn restore(&self, id: i64, command: i64, sha256: &str) -> Result<()> {
+        restore(&self.folder, &self.home, (7, id, command), sha256, NONE)
+    }
+
+    /// Puts an archive of its own in a backup's place, and answers its digest.
+    fn forge(&self, id: i64, build: impl FnOnce(&mut Builder<Vec<u8>>)) -> String {
+        let mut builder = Builder::new(Vec::new());
+        build(&mut builder);
+        let bytes = zstd::encode_all(builder.into_inner().unwrap().as_slice(), 1).unwrap();
+        fs::create_dir_all(self.folder.backups(7)).unwrap();
+        fs::write(self.folder.backup(7, id), &bytes).unwrap();
+        hex(&Sha256::digest(&bytes))
+    }
+
+    /// The names beside the home.
+    fn beside(&self) -> Vec<String> {
+        let entries = fs::read_dir(self.home.parent().unwrap()).unwrap();
+        let mut names: Vec<_> =
+            entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+        names.sort();
+        names
+    }
+}
+
+fn header(kind: EntryType, size: u64) -> Header {
+    let mut header = Header::new_gnu();
+    header.set_entry_type(kind);
+    header.set_size(size);
+    header.set_mode(0o644);
+    header
+}
+
+#[test]
+fn a_home_comes_back_as_it_was() {
+    let place = Place::new();
+    let home = &place.home;
+    let long = "n".repeat(255);
+    fs::create_dir_all(home.join("a").join(&long)).unwrap();
+    fs::write(home.join("a").join(&long).join(&long), "deep").unwrap();
+    fs::write(home.join(OsStrBytes(b"not \xff text\n").path()), "odd").unwrap();
+    fs::write(home.join("run"), "#!").unwrap();
+    fs::set_permissions(home.join("run"), Permissions::from_mode(0o750)).unwrap();
+    fs::hard_link(home.join("run"), home.join("same")).unwrap();
+    symlink("../../../etc/passwd", home.join("out")).unwrap();
+    symlink("/etc", home.join("etc")).unwrap();
+    mknodat(CWD, home.join("pipe"), FileType::Fifo, Mode::RWXU, 0).unwrap();
+    let sparse = File::create(home.join("sparse")).unwrap();
+    sparse.set_len(64 * 1024 * 1024).unwrap();
+    fs::create_dir(home.join("closed")).unwrap();
+    fs::write(home.join("closed/in"), "in").unwrap();
+    fs::set_permissions(home.join("closed"), Permissions::from_mode(0o555)).unwrap();
+    let written = place.back_up(1);
+    let file = place.folder.backup(7, 1);
+    assert_eq!(fs::metadata(&file).unwrap().len(), written.bytes);
+    assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
+    assert!(written.bytes < 100_000, "holes cost nothing: {}", written.bytes);
+
+    fs::set_permissions(home.join("closed"), Permissions::from_mode(0o755)).unwrap();
+    fs::write(home.join("closed/in"), "changed").unwrap();
+    fs::remove_file(home.join("out")).unwrap();
+    fs::write(home.join("new"), "new").unwrap();
+    place.restore(1, 11, &written.sha256).unwrap();
+    let read = |name: &str| fs::read_to_string(home.join(name)).unwrap();
+    assert_eq!(read(&format!("a/{long}/{long}")), "deep");
+    assert_eq!(fs::read(home.join(OsStrBytes(b"not \xff text\n").path())).unwrap(), b"odd");
+    assert_eq!(read("closed/in"), "in");
+    assert_eq!(fs::metadata(home.join("closed")).unwrap().permissions().mode() & 0o777, 0o555);
+    assert_eq!(fs::metadata(home.join("run")).unwrap().permissions().mode() & 0o777, 0o750);
+    assert_eq!(fs::metadata(home.join("run")).unwrap().ino(), fs::metadata(home.join("same")).unwrap().ino());
+    assert_eq!(fs::read_link(home.join("out")).unwrap(), Path::new("../../../etc/passwd"));
+    assert_eq!(fs::read_link(home.join("etc")).unwrap(), Path::new("/etc"));
+    assert!(!home.join("new").exists());
+    assert!(home.join("pipe").symlink_metadata().is_err(), "pipes are left out");
+    let sparse = fs::metadata(home.join("sparse")).unwrap();
+    assert_eq!(sparse.len(), 64 * 1024 * 1024);
+    assert!(sparse.blocks() < 1000, "the hole is one again");
+    assert_eq!(place.beside(), ["home", "home.before-11"]);
+    drop_old_homes(home).unwrap();
+    assert_eq!(place.beside(), ["home"]);
+}
+
+/// A path whose bytes are not text.
+struct OsStrBytes(&'static [u8]);
+
+impl OsStrBytes {
+    fn path(&self) -> &Path {
+        Path::new(std::ffi::OsStr::from_bytes(self.0))
+    }
+}
+
+#[test]
+fn a_restore_that_was_interrupted_goes_on_where_it_was() {
+    let place = Place::new();
+    fs::write(place.home.join("file"), "old").unwrap();
+    let written = place.back_up(1);
+    fs::write(place.home.join("file"), "newer").unwrap();
+    let file = || fs::read_to_string(place.home.join("file")).unwrap();
+    // Killed while it unpacked.
+    fs::create_dir(beside(&place.home, "unpacking")).unwrap();
+    fs::write(beside(&place.home, "unpacking").join("half"), "half").unwrap();
+    place.restore(1, 11, &written.sha256).unwrap();
+    assert_eq!(file(), "old");
+    // Killed after everything was done: once more changes nothing, not even what was written since.
+    fs::write(place.home.join("file"), "after").unwrap();
+    place.restore(1, 11, &written.sha256).unwrap();
+    assert_eq!(file(), "after");
+    // Killed between the two new names.
+    fs::rename(&place.home, beside(&place.home, "before-12")).unwrap();
+    fs::create_dir(beside(&place.home, "new-12")).unwrap();
+    fs::write(beside(&place.home, "new-12").join("file"), "unpacked").unwrap();
+    place.restore(1, 12, &written.sha256).unwrap();
+    assert_eq!(file(), "unpacked");
+    assert_eq!(place.beside(), ["home", "home.before-11", "home.before-12"]);
+}
+
+#[test]
+fn a_file_that_was_changed_is_not_restored() {
+    let place = Place::new();
+    fs::write(place.home.join("file"), "kept").unwrap();
+    let written = place.back_up(1);
+    let path = place.folder.backup(7, 1);
+    let mut bytes = fs::read(&path).unwrap();
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 1;
+    fs::write(&path, bytes).unwrap();
+    fs::write(place.home.join("file"), "newer").unwrap();
+    assert!(matches!(place.restore(1, 11, &written.sha256), Err(BackupError::Changed)));
+    fs::remove_file(&path).unwrap();
+    assert!(matches!(place.restore(1, 11, &written.sha256), Err(BackupError::Missing)));
+    assert_eq!(fs::read_to_string(place.home.join("file")).unwrap(), "newer");
+    assert_eq!(place.beside(), ["home"]);
+}
+
+#[test]
+fn an_archive_that_leads_out_is_refused_even_with_the_right_digest() {
+    let place = Place::new();
+    let outside = tempfile::tempdir().unwrap();
+    fs::write(place.home.join("file"), "kept").unwrap();
+    let named = |name: &'static str| {
+        move |builder: &mut Builder<Vec<u8>>| {
+            let mut header = header(EntryType::Regular, 1);
+            header.as_gnu_mut().unwrap().name[..name.len()].copy_from_slice(name.as_bytes());
+            header.set_cksum();
+            builder.append(&header, &b"x"[..]).unwrap();
+        }
+    };
+    let through = |builder: &mut Builder<Vec<u8>>| {
+        builder.append_link(&mut header(EntryType::Symlink, 0), "link", outside.path()).unwrap();
+        builder.append_data(&mut header(EntryType::Regular, 1), "link/x", &b"x"[..]).unwrap();
+    };
+    let linked = |builder: &mut Builder<Vec<u8>>| {
+        builder.append_link(&mut header(EntryType::Link, 0), "x", "../../../lock").unwrap();
+    };
+    let device = |builder: &mut Builder<Vec<u8>>| {
+        builder.append_data(&mut header(EntryType::Fifo, 0), "pipe", io::empty()).unwrap();
+    };
+    let forged = [
+        place.forge(1, named("../x")),
+        place.forge(2, named("/x")),
+        place.forge(3, named("a/../../x")),
+        place.forge(4, through),
+        place.forge(5, linked),
+        place.forge(6, device),
+        place.forge(7, |builder| {
+            builder.append_data(&mut header(EntryType::Regular, 9), "cut", &b"x"[..]).unwrap();
+        }),
+    ];
+    for (id, sha256) in (1..).zip(forged) {
+        place.restore(id, 11, &sha256).unwrap_err();
+        assert_eq!(fs::read_to_string(place.home.join("file")).unwrap(), "kept", "{id}");
+        assert_eq!(place.beside(), ["home"], "{id}");
+    }
+    assert_eq!(fs::read_dir(outside.path()).unwrap().count(), 0);
+}
+
+#[test]
+fn the_disk_keeps_its_reserve_and_nothing_half_is_left() {
+    let place = Place::new();
+    let bytes: Vec<u8> =
+        (0..300_000_u32).flat_map(|number| number.wrapping_mul(2_654_435_761).to_le_bytes()).collect();
+    fs::write(place.home.join("file"), &bytes).unwrap();
+    let written = place.back_up(1);
+    let full = |error: BackupError| error.to_string().contains("disk is full");
+    assert!(full(back_up(&place.folder, &place.home, (7, 2), u64::MAX).unwrap_err()));
+    assert!(full(restore(&place.folder, &place.home, (7, 1, 11), &written.sha256, u64::MAX).unwrap_err()));
+    let left: Vec<_> =
+        fs::read_dir(place.folder.backups(7)).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    assert_eq!(left, ["1.tar.zst"]);
+    assert_eq!(place.beside(), ["home"]);
+    assert_eq!(fs::read(place.home.join("file")).unwrap(), bytes);
+}
+
+#[test]
+fn what_can_not_be_backed_up_says_why() {
+    let place = Place::new();
+    let huge = File::create(place.home.join("huge")).unwrap();
+    huge.set_len(65 * 1024 * 1024 * 1024).unwrap();
+    let why = back_up(&place.folder, &place.home, (7, 1), NONE).unwrap_err().to_string();
+    assert!(why.contains("holes of more than 64 GiB"), "{why}");
+    fs::remove_dir_all(&place.home).unwrap();
+    assert!(matches!(back_up(&place.folder, &place.home, (7, 1), NONE), Err(BackupError::NoHome)));
+    forget(&place.folder, 7, 1).unwrap();
+    forget(&place.folder, 7, 1).unwrap();
+}

@@ -1,0 +1,198 @@
+//! What the host does for the gate of a launch (`crates/egress`): it asks the control plane and people, reports, and starts
+//! MCP servers.
+
+use std::{
+    io,
+    os::unix::fs::PermissionsExt,
+    path::Path,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use futures::future::BoxFuture;
+use muster_egress::{Asking, Gate, Leased, Outside, Verdict};
+use muster_protocol::{
+    Happening,
+    event::Asked,
+    plan::{Crossing, Decision, Given, Judgement, McpServer, McpTransport, Wanted},
+};
+use tokio::{
+    net::UnixListener,
+    sync::{mpsc, oneshot},
+    time::timeout,
+};
+
+use crate::{
+    clock,
+    folder::create_private,
+    mcp::Call,
+    runtime::Runtime,
+    shared::{Ask, Shared},
+    way::{self, Way},
+};
+
+/// How long the control plane may be away while a call waits.
+const PATIENCE: Duration = Duration::from_secs(15);
+/// How many crossings are remembered that people allowed after the agent had gone on.
+const MOST_GRANTED: usize = 64;
+
+/// Why an MCP server with secrets isn't started beside containers.
+const NO_SANDBOX: &str = "MCP servers with secrets run beside their agent's container, in a sandbox of bubblewrap. This host \
+                          has none: install bubblewrap, and see `muster host doctor`";
+
+/// Crossings that people have allowed after the call had ended. Each lets one call pass.
+pub type Granted = Arc<Mutex<Vec<Crossing>>>;
+
+/// Remembers that a crossing may happen once.
+pub fn grant(granted: &Granted, crossing: Crossing) {
+    let mut granted = granted.lock().unwrap_or_else(PoisonError::into_inner);
+    if granted.len() >= MOST_GRANTED {
+        granted.remove(0);
+    }
+    granted.push(crossing);
+}
+
+/// Whether a crossing was allowed before. Then it happens now.
+fn take(granted: &Granted, crossing: &Crossing) -> bool {
+    let mut granted = granted.lock().unwrap_or_else(PoisonError::into_inner);
+    let at = granted.iter().position(|granted| granted == crossing);
+    at.is_some_and(|at| {
+        granted.remove(at);
+        true
+    })
+}
+
+/// Serves the gate of a launch.
+pub fn open(dir: &Path, outlet: Outlet) -> io::Result<Gate> {
+    let Way { socket, .. } = Way::of(dir);
+    let _ = std::fs::remove_file(&socket);
+    let listener = UnixListener::bind(&socket)?;
+    std::fs::set_permissions(&socket, std::fs::Permissions::from_mode(outlet.shared.runtime.socket_mode()))?;
+    let reach = Arc::clone(&outlet.shared.reach);
+    Ok(Gate::serve(listener, reach, Arc::new(outlet)))
+}
+
+/// One launch, as its gate sees the host.
+pub struct Outlet {
+    /// The agent.
+    pub agent_id: i64,
+    /// The launch.
+    pub generation: i64,
+    /// The host.
+    pub shared: Arc<Shared>,
+    /// To the agent's task: what people have to decide.
+    pub calls: mpsc::Sender<Call>,
+    /// To the agent's task: what has happened, in which launch.
+    pub reports: mpsc::UnboundedSender<(i64, Happening)>,
+    /// What people have allowed meanwhile.
+    pub granted: Granted,
+}
+
+impl Outlet {
+    async fn ask(&self, wanted: Wanted) -> Option<Given> {
+        let (told, answer) = oneshot::channel();
+        let ask = Ask { agent_id: self.agent_id, generation: self.generation, wanted, told };
+        let asking = async {
+            self.shared.asks.send(ask).await.ok()?;
+            answer.await.ok()
+        };
+        timeout(PATIENCE, asking).await.ok().flatten()
+    }
+
+    async fn judged(&self, asking: Asking) -> Verdict {
+        if take(&self.granted, &asking.crossing) {
+            return Verdict::Approved;
+        }
+        match self.ask(Wanted::Judgement(asking.crossing.clone())).await {
+            Some(Given::Judgement(Judgement::Allowed)) => Verdict::Allowed,
+            Some(Given::Judgement(Judgement::Refused { reason }) | Given::Refused { reason }) => {
+                Verdict::Refused { reason }
+            }
+            Some(Given::Judgement(Judgement::Asked)) => self.asked(asking).await,
+            Some(_) => Verdict::Refused { reason: "The control plane's answer makes no sense.".to_owned() },
+            None => {
+                let reason = "The control plane, which decides this, can't be reached. Try again later.";
+                Verdict::Refused { reason: reason.to_owned() }
+            }
+        }
+    }
+
+    /// Waits for a person, for as long as clients do.
+    async fn asked(&self, asking: Asking) -> Verdict {
+        let Asking { crossing, conversation_id, title } = asking;
+        let Crossing { tool, tool_kind, input } = crossing.clone();
+        let asked = Asked::Action { tool: Some(tool), tool_kind, title, input };
+        let (decided, mut answer) = oneshot::channel();
+        let call = Call::Judge { conversation_id, asked, crossing, decided };
+        if self.calls.send(call).await.is_err() {
+            return Verdict::Refused { reason: "The agent is being stopped.".to_owned() };
+        }
+        let answered = match timeout(self.shared.options.ask_wait, &mut answer).await {
+            Ok(answered) => answered.ok(),
+            Err(_) => {
+                // Whoever answers from here on is told that nobody waits; what came just before is not lost.
+                answer.close();
+                let Ok(answered) = answer.try_recv() else { return Verdict::Asked };
+                Some(answered)
+            }
+        };
+        let refused = |reason: String| Verdict::Refused { reason };
+        match answered {
+            Some((Decision::Approved { .. }, _)) => Verdict::Approved,
+            Some((Decision::Denied { comment: Some(comment) }, _)) => {
+                refused(format!("A person has said no: {comment}"))
+            }
+            Some((Decision::Closed { reason }, _)) => refused(reason),
+            Some(_) => refused("A person has said no.".to_owned()),
+            None => refused("Nobody can be asked: no turn of this agent runs.".to_owned()),
+        }
+    }
+}
+
+impl Outside for Outlet {
+    fn judge(&self, asking: Asking) -> BoxFuture<'_, Verdict> {
+        Box::pin(self.judged(asking))
+    }
+
+    fn lease<'a>(&'a self, model: &'a str) -> BoxFuture<'a, Leased> {
+        Box::pin(async move {
+            match self.ask(Wanted::Lease { model: model.to_owned() }).await {
+                Some(Given::Lease(lease)) => Leased::Granted(lease),
+                Some(Given::Spent { reason, .. } | Given::Refused { reason }) => Leased::Refused { reason },
+                Some(_) | None => Leased::Refused {
+                    reason: "The control plane, which knows what may be spent, can't be reached.".to_owned(),
+                },
+            }
+        })
+    }
+
+    fn report(&self, happening: Happening) {
+        let _ = self.reports.send((self.generation, happening));
+    }
+
+    fn now(&self) -> i64 {
+        clock::theirs()
+    }
+
+    fn program(&self, server: &McpServer) -> io::Result<tokio::process::Command> {
+        let McpTransport::Stdio { command, args, environment } = &server.transport else {
+            return Err(io::Error::other("it is not a program"));
+        };
+        if !self.shared.options.sandbox && matches!(self.shared.runtime, Runtime::Engine(_)) {
+            return Err(io::Error::other(NO_SANDBOX));
+        }
+        let dir = self.shared.folder.launch(self.agent_id, self.generation);
+        let home = self.shared.folder.agent(self.agent_id).join("servers").join(folder_name(&server.name));
+        create_private(&home).map_err(io::Error::other)?;
+        Ok(way::server(&self.shared, (command, args, environment), &home, &Way::of(&dir)))
+    }
+}
+
+/// A name as the name of a folder.
+fn folder_name(name: &str) -> String {
+    let plain = name.bytes().map(|byte| match byte {
+        b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' => char::from(byte).to_string(),
+        byte => format!("_{byte:02x}"),
+    });
+    plain.collect::<String>().chars().take(120).collect()
+}

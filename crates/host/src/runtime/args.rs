@@ -1,0 +1,130 @@
+//! The options that say how agents are run.
+
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+use muster_protocol::frame;
+
+use super::{Bounds, Choice, Kept};
+
+/// The memory of an agent, in MiB: engines refuse less than about 6, and the shim needs some.
+const LEAST_MEMORY: i64 = 16;
+const MOST_MEMORY: i64 = 16 << 20;
+/// Processes and threads: those of the shim and of a small agent; what Linux can have.
+const LEAST_PIDS: i64 = 16;
+const MOST_PIDS: i64 = 4 << 20;
+/// Processors: the least that engines can bound.
+const LEAST_PROCESSORS: f64 = 0.01;
+const MOST_PROCESSORS: f64 = 1024.0;
+
+/// Which runtime.
+#[derive(Debug, Args)]
+pub struct RuntimeArgs {
+    /// How agents are run: as the folder has it, and `process` at first.
+    #[arg(long, value_enum, env = "MUSTER_HOST_RUNTIME")]
+    runtime: Option<RuntimeArg>,
+    /// The engine's socket, unless it is the usual one. The folder keeps it.
+    #[arg(long, env = "MUSTER_HOST_ENGINE")]
+    engine: Option<PathBuf>,
+}
+
+/// What agents in containers may take.
+#[derive(Debug, Args)]
+pub struct BoundArgs {
+    /// The memory of a contained agent, in MiB, unless the control plane says.
+    #[arg(long, value_parser = clap::value_parser!(i64).range(LEAST_MEMORY..=MOST_MEMORY))]
+    memory_mb: Option<i64>,
+    /// The processors of a contained agent, unless the control plane says.
+    #[arg(long, value_parser = processors)]
+    cpus: Option<f64>,
+    /// How many processes and threads a contained agent may have.
+    #[arg(long, default_value_t = super::PIDS, value_parser = clap::value_parser!(i64).range(LEAST_PIDS..=MOST_PIDS))]
+    pids: i64,
+    /// The engine's network for contained agents that have a network of their own.
+    #[arg(long, default_value = super::NETWORK, value_parser = network)]
+    container_network: String,
+}
+
+/// Which engine.
+#[derive(Debug, Args)]
+pub struct EngineArgs {
+    /// The engine.
+    #[arg(long, value_enum, env = "MUSTER_HOST_RUNTIME")]
+    runtime: EngineArg,
+    /// The engine's socket, unless it is the usual one.
+    #[arg(long, env = "MUSTER_HOST_ENGINE")]
+    engine: Option<PathBuf>,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum RuntimeArg {
+    /// As plain processes.
+    Process,
+    /// In containers of Docker Engine.
+    Docker,
+    /// In containers of Podman.
+    Podman,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum EngineArg {
+    /// Docker Engine.
+    Docker,
+    /// Podman.
+    Podman,
+}
+
+impl RuntimeArgs {
+    /// What was chosen.
+    pub fn choice(self) -> Choice {
+        let runtime = self.runtime.map(|runtime| match runtime {
+            RuntimeArg::Process => frame::Runtime::Process,
+            RuntimeArg::Docker => frame::Runtime::Docker,
+            RuntimeArg::Podman => frame::Runtime::Podman,
+        });
+        Choice { runtime, engine: self.engine.map(absolute) }
+    }
+}
+
+impl EngineArgs {
+    /// What was chosen.
+    pub fn chosen(self) -> Kept {
+        let runtime = match self.runtime {
+            EngineArg::Docker => frame::Runtime::Docker,
+            EngineArg::Podman => frame::Runtime::Podman,
+        };
+        Kept { runtime, engine: self.engine.map(absolute) }
+    }
+}
+
+impl BoundArgs {
+    /// What was chosen.
+    pub fn bounds(self) -> Bounds {
+        Bounds {
+            memory_mb: self.memory_mb,
+            cpus: self.cpus,
+            pids: self.pids,
+            network: self.container_network,
+        }
+    }
+}
+
+fn processors(text: &str) -> Result<f64, String> {
+    let number: Option<f64> = text.parse().ok();
+    let number = number.filter(|number| (LEAST_PROCESSORS..=MOST_PROCESSORS).contains(number));
+    number.ok_or_else(|| format!("give a number from {LEAST_PROCESSORS} to {MOST_PROCESSORS}, such as 1.5"))
+}
+
+/// A network's name, as engines take it.
+fn network(text: &str) -> Result<String, String> {
+    let is_word = |char: char| char.is_ascii_alphanumeric() || "_.-".contains(char);
+    if text.starts_with(|first: char| first.is_ascii_alphanumeric()) && text.chars().all(is_word) {
+        return Ok(text.to_owned());
+    }
+    Err("a name has letters, digits, `_`, `.` and `-`, and begins with a letter or a digit".to_owned())
+}
+
+/// A path that later runs understand, wherever they are started.
+fn absolute(path: PathBuf) -> PathBuf {
+    std::path::absolute(&path).unwrap_or(path)
+}

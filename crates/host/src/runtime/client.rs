@@ -1,0 +1,270 @@
+//! The engine's socket: reached, and asked who answers there. What goes wrong is said for people: the socket, and what to do.
+
+use std::{error::Error as _, io, ops::Deref, path::PathBuf, sync::atomic::Ordering};
+
+use bollard::{API_DEFAULT_VERSION, Docker, errors::Error, models::SystemVersion};
+use muster_protocol::event::EndReason;
+use tokio::time::timeout;
+
+use super::{
+    Kind, Settings,
+    docker::{ANSWER, Engine, SOON},
+};
+
+/// Why a container isn't there.
+#[derive(Debug, thiserror::Error)]
+pub enum EngineError {
+    /// The engine doesn't answer.
+    #[error("{engine} doesn't answer on {socket}: {why}.")]
+    Away {
+        /// The engine.
+        engine: &'static str,
+        /// Its socket.
+        socket: PathBuf,
+        /// Why, and what to do.
+        why: String,
+    },
+    /// Another engine answers.
+    #[error(
+        "{found} answers on {socket}, and not {engine}. Choose `--runtime {word}`, or give the socket of {engine} with `--engine`."
+    )]
+    Other {
+        /// The engine that answers.
+        found: &'static str,
+        /// What chooses it.
+        word: &'static str,
+        /// The engine that was chosen.
+        engine: &'static str,
+        /// The socket.
+        socket: PathBuf,
+    },
+    /// The image is missing.
+    #[error("The image {image} can't be used: {reason}.")]
+    Image {
+        /// The image, with its digest if it is pinned.
+        image: String,
+        /// Why.
+        reason: String,
+    },
+    /// The engine says no.
+    #[error("{what}: {reason}")]
+    Refused {
+        /// What was to be done.
+        what: &'static str,
+        /// Why it isn't.
+        reason: String,
+    },
+    /// The shim has ended, or doesn't answer.
+    #[error("The agent's container could not start: {0}")]
+    NotUp(String),
+    /// A file of the host's own.
+    #[error("{what}: {source}")]
+    Io {
+        /// What was to be done.
+        what: String,
+        /// Why it isn't.
+        source: io::Error,
+    },
+}
+
+impl EngineError {
+    /// What is reported.
+    pub fn reason(&self) -> EndReason {
+        match self {
+            Self::Image { .. } => EndReason::ImageNotFound,
+            _ => EndReason::SpawnFailed,
+        }
+    }
+
+    pub(super) fn is_away(&self) -> bool {
+        matches!(self, Self::Away { .. })
+    }
+}
+
+/// The status of an engine's answer.
+pub(super) fn status(error: &Error) -> Option<u16> {
+    if let Error::DockerResponseServerError { status_code, .. } = error { Some(*status_code) } else { None }
+}
+
+/// An engine that has answered.
+#[derive(Debug)]
+pub(super) struct Connected {
+    docker: Docker,
+    version: String,
+}
+
+/// An engine that has answered, and its settings, by which its errors are said.
+#[derive(Clone, Copy, Debug)]
+pub struct Client<'a> {
+    docker: &'a Docker,
+    settings: &'a Settings,
+}
+
+impl Deref for Client<'_> {
+    type Target = Docker;
+
+    fn deref(&self) -> &Docker {
+        self.docker
+    }
+}
+
+impl Client<'_> {
+    pub(super) fn error(&self, what: &'static str, error: Error) -> EngineError {
+        self.settings.error(what, error)
+    }
+}
+
+impl Engine {
+    /// The engine, in the version of its interface that it speaks.
+    pub async fn client(&self) -> Result<Client<'_>, EngineError> {
+        let settings = &self.settings;
+        let connected = self.connected.get_or_try_init(|| connect(settings)).await?;
+        Ok(Client { docker: &connected.docker, settings })
+    }
+
+    /// Its version, once it has answered. Nobody waits long for it.
+    pub async fn version(&self) -> Option<String> {
+        let asking = self.connected.get_or_try_init(|| connect(&self.settings));
+        let connected = timeout(SOON, asking).await.ok()?.ok()?;
+        Some(connected.version.clone()).filter(|version| !version.is_empty())
+    }
+
+    /// Says in the log that the engine is away, and that it is back, once each.
+    pub(super) fn note(&self, error: Option<&EngineError>) {
+        let error = error.filter(|error| error.is_away());
+        match (self.is_away.swap(error.is_some(), Ordering::Relaxed), error) {
+            (false, Some(error)) => tracing::warn!(%error, "agents that are started wait for their engine"),
+            (true, None) => tracing::info!(engine = self.settings.kind.name(), "the engine is back"),
+            _ => {}
+        }
+    }
+}
+
+async fn connect(settings: &Settings) -> Result<Connected, EngineError> {
+    let socket = settings.socket.display().to_string();
+    let asked = async {
+        let docker =
+            Docker::connect_with_unix(&socket, ANSWER, API_DEFAULT_VERSION)?.negotiate_version().await?;
+        let version = docker.version().await?;
+        Ok((docker, version))
+    };
+    let failed = |error| settings.error("The engine can't be asked about itself", error);
+    let (docker, version) = asked.await.map_err(failed)?;
+    match kind(&version) {
+        Some(found) if found != settings.kind => Err(EngineError::Other {
+            found: found.name(),
+            word: found.word(),
+            engine: settings.kind.name(),
+            socket: settings.socket.clone(),
+        }),
+        _ => Ok(Connected { docker, version: version.version.unwrap_or_default() }),
+    }
+}
+
+/// Which engine it is, as far as it says.
+fn kind(version: &SystemVersion) -> Option<Kind> {
+    let names = || version.components.iter().flatten().map(|component| component.name.as_str());
+    if names().any(|name| name == "Podman Engine") {
+        return Some(Kind::Podman);
+    }
+    names().any(|name| name == "Engine").then_some(Kind::Docker)
+}
+
+impl Settings {
+    fn error(&self, what: &'static str, error: Error) -> EngineError {
+        match error {
+            Error::DockerResponseServerError { message, .. } => {
+                EngineError::Refused { what, reason: message }
+            }
+            Error::DockerStreamError { error } => EngineError::Refused { what, reason: error },
+            Error::JsonDataError { .. } | Error::JsonSerdeError { .. } => {
+                EngineError::Refused { what, reason: format!("its answer can't be read ({error})") }
+            }
+            error => {
+                let engine = self.kind.name();
+                let why = why(&error, self.kind);
+                EngineError::Away { engine, socket: self.socket.clone(), why }
+            }
+        }
+    }
+}
+
+/// Why an engine doesn't answer, and what to do.
+fn why(error: &Error, kind: Kind) -> String {
+    let unit = match kind {
+        Kind::Docker => "docker",
+        Kind::Podman => "podman.socket",
+    };
+    match cause(error) {
+        Some(io::ErrorKind::NotFound) => format!(
+            "there is no such socket. Start the engine (`systemctl start {unit}`), or give its socket with `--engine`"
+        ),
+        Some(io::ErrorKind::ConnectionRefused) => {
+            format!("nothing listens there. Start the engine (`systemctl start {unit}`)")
+        }
+        Some(io::ErrorKind::PermissionDenied) => {
+            "this user may not use the socket. Docker Engine's belongs to the group `docker`".to_owned()
+        }
+        Some(io::ErrorKind::TimedOut) => "it took too long to answer. See the engine's log".to_owned(),
+        _ => "it has ended in the middle of an answer. See the engine's log".to_owned(),
+    }
+}
+
+/// What the system says.
+fn cause(error: &Error) -> Option<io::ErrorKind> {
+    match error {
+        Error::SocketNotFoundError(_) => return Some(io::ErrorKind::NotFound),
+        Error::RequestTimeoutError => return Some(io::ErrorKind::TimedOut),
+        Error::IOError { err } => return Some(err.kind()),
+        _ => {}
+    }
+    let mut reason = error.source();
+    while let Some(error) = reason {
+        if let Some(error) = error.downcast_ref::<io::Error>() {
+            return Some(error.kind());
+        }
+        reason = error.source();
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use bollard::models::SystemVersionComponents;
+
+    use super::*;
+
+    #[test]
+    fn an_engine_says_which_it_is() {
+        let of = |name: &str| {
+            let component = SystemVersionComponents { name: name.to_owned(), ..Default::default() };
+            kind(&SystemVersion { components: Some(vec![component]), ..SystemVersion::default() })
+        };
+        assert_eq!(of("Engine"), Some(Kind::Docker));
+        assert_eq!(of("Podman Engine"), Some(Kind::Podman));
+        assert_eq!(of("Another"), None);
+    }
+
+    #[tokio::test]
+    async fn an_engine_that_is_away_is_said_without_a_library_s_words() {
+        let dir = tempfile::tempdir().unwrap();
+        let socket = dir.path().join("socket");
+        let engine = || {
+            Engine::new(Settings {
+                kind: Kind::Docker,
+                socket: socket.clone(),
+                host: "h".to_owned(),
+                shim: "/shim".into(),
+                bounds: super::super::Bounds::default(),
+            })
+        };
+        let says = async || engine().client().await.map(drop).unwrap_err().to_string();
+        let begin = format!("Docker Engine doesn't answer on {}: ", socket.display());
+        assert!(says().await.starts_with(&format!("{begin}there is no such socket. Start")));
+        // A socket that nobody listens on any more.
+        drop(std::os::unix::net::UnixListener::bind(&socket).unwrap());
+        let said = says().await;
+        assert!(said.starts_with(&format!("{begin}nothing listens there. Start")), "{said}");
+        assert!(!said.contains("hyper") && !said.contains("doctor"), "{said}");
+    }
+}

@@ -1,0 +1,426 @@
+//! Containers through the Docker API, which Docker Engine and Podman serve on a socket of this machine.
+//!
+//! A launch has one container, known by its name: making it again after a crash finds the one that is there. Nothing
+//! depends on the engine while an agent runs: its shim is reached by its own socket, and holds a lock for as long as it
+//! lives. So an engine may be restarted, or killed, if it leaves its containers running.
+
+use std::{
+    path::{Path, PathBuf},
+    sync::atomic::AtomicBool,
+    time::Duration,
+};
+
+use bollard::{
+    errors::Error,
+    exec::{CreateExecOptions, StartExecResults},
+    models::{ContainerInspectResponse, ContainerStateStatusEnum as Status},
+    query_parameters::{
+        CreateContainerOptionsBuilder, ListContainersOptionsBuilder, RemoveContainerOptionsBuilder,
+    },
+};
+use futures::StreamExt;
+use muster_shim::{
+    contain::{NOT_A_FILE, TOO_LARGE, given_to_bytes},
+    folder::{self, ENVIRONMENT, RECORD, SOCKET},
+};
+use rustix::process::{getegid, geteuid};
+use tokio::{
+    sync::OnceCell,
+    time::{Instant, sleep, timeout},
+};
+
+use super::{
+    Bounds, Found, Kind, Lost, Prepared,
+    client::{Client, Connected, EngineError, status},
+    image, pipe, spec,
+};
+use crate::{
+    agent::home::{LARGEST_FILE, SendError},
+    backup::BackupError,
+    folder::Folder,
+};
+
+/// How long the engine may take for an answer.
+pub(super) const ANSWER: u64 = 60;
+/// How long a container may take until its shim answers.
+const PATIENCE: Duration = Duration::from_secs(30);
+/// How long reading a file may take.
+const READING: Duration = Duration::from_secs(20);
+/// How long the engine may take to say what it is, and what is only useful to know.
+pub(super) const SOON: Duration = Duration::from_secs(2);
+/// How often to look.
+const LOOK: Duration = Duration::from_millis(20);
+/// How many times to ask about a container that is ending, and how long to wait in between.
+const TRIES: usize = 20;
+const TRY_AGAIN: Duration = Duration::from_millis(250);
+/// How often to try an engine that is away.
+const AGAIN: Duration = Duration::from_secs(1);
+
+/// Networks that are ways to have one, and have no name in the engine.
+const MODES: [&str; 7] = ["bridge", "default", "host", "none", "pasta", "private", "slirp4netns"];
+
+/// What the operator has chosen.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// Which engine it is.
+    pub kind: Kind,
+    /// Its socket.
+    pub socket: PathBuf,
+    /// The host's id.
+    pub host: String,
+    /// The static shim.
+    pub shim: PathBuf,
+    /// What agents may take.
+    pub bounds: Bounds,
+}
+
+/// An engine.
+#[derive(Debug)]
+pub struct Engine {
+    pub(super) settings: Settings,
+    pub(super) connected: OnceCell<Connected>,
+    pub(super) is_away: AtomicBool,
+    rootless: OnceCell<bool>,
+}
+
+impl Engine {
+    /// Nothing is asked yet.
+    pub fn new(settings: Settings) -> Self {
+        let (connected, is_away, rootless) = Default::default();
+        Self { settings, connected, is_away, rootless }
+    }
+
+    /// Which it is.
+    pub fn kind(&self) -> Kind {
+        self.settings.kind
+    }
+
+    /// Whether an agent with a network of its own has the machine's, ports and all.
+    pub fn shares_network(&self) -> bool {
+        self.settings.bounds.network == "host"
+    }
+
+    /// The network for agents that have one, if the engine answers and has none of that name.
+    pub async fn missing_network(&self) -> Option<&str> {
+        let name = self.settings.bounds.network.as_str();
+        if MODES.contains(&name) {
+            return None;
+        }
+        let looked = timeout(SOON, async {
+            let client = self.client().await.ok()?;
+            client.inspect_network(name, None).await.err().as_ref().and_then(status)
+        });
+        (looked.await.ok()? == Some(404)).then_some(name)
+    }
+
+    /// Whether a launch has a container already.
+    pub async fn has(&self, agent_id: i64, generation: i64) -> bool {
+        matches!(self.inspect(agent_id, generation).await, Ok(Some(found)) if !is_over(&found))
+    }
+
+    /// Starts a launch, unless it was started before, and waits until its shim answers. Returns what image was used.
+    pub async fn start(&self, prepared: &Prepared<'_>) -> Result<String, EngineError> {
+        let until = Instant::now() + prepared.patience;
+        loop {
+            let tried = self.try_start(prepared).await;
+            self.note(tried.as_ref().err());
+            match tried {
+                Err(error) if error.is_away() && Instant::now() + AGAIN < until => sleep(AGAIN).await,
+                started => return started,
+            }
+        }
+    }
+
+    async fn try_start(&self, prepared: &Prepared<'_>) -> Result<String, EngineError> {
+        let client = self.client().await?;
+        let plan = prepared.plan;
+        let image = image::find(&client, &plan.image, plan.digest.as_deref()).await?;
+        if image.own.is_empty() && prepared.program.is_none() {
+            let reason = "it names no program to run".to_owned();
+            return Err(EngineError::Image { image: plan.image.clone(), reason });
+        }
+        self.remove_others(prepared.agent_id, prepared.generation).await?;
+        let pipe = prepared.dir.join(ENVIRONMENT);
+        pipe::make(&pipe).map_err(|source| EngineError::Io {
+            what: "The agent's pipe can't be made".to_owned(),
+            source,
+        })?;
+        let name = self.name(prepared.agent_id, prepared.generation);
+        match self.inspect(prepared.agent_id, prepared.generation).await? {
+            // Its agent never ran: the host, or the engine, was killed before.
+            Some(found) if is_over(&found) && !prepared.dir.join(RECORD).exists() => {
+                self.remove(prepared.agent_id, prepared.generation).await?;
+                self.create(&client, prepared, &name, &image).await?;
+            }
+            Some(_) => {}
+            None => self.create(&client, prepared, &name, &image).await?,
+        }
+        match client.start_container(&name, None).await {
+            Ok(()) => {}
+            Err(error) if status(&error) == Some(304) => {}
+            Err(error) => {
+                let error = client.error("The agent's container can't be started", error);
+                if !error.is_away() {
+                    let _ = self.remove(prepared.agent_id, prepared.generation).await;
+                }
+                return Err(error);
+            }
+        }
+        self.feed(prepared, &pipe).await?;
+        Ok(image.used)
+    }
+
+    async fn create(
+        &self,
+        client: &Client<'_>,
+        prepared: &Prepared<'_>,
+        name: &str,
+        image: &image::Image,
+    ) -> Result<(), EngineError> {
+        let users = if self.is_rootless().await? {
+            // Its root is the host's own user.
+            (0, 0)
+        } else {
+            (geteuid().as_raw(), getegid().as_raw())
+        };
+        let container = spec::container(&self.settings, prepared, users, &image.id, image.own.clone());
+        let options = CreateContainerOptionsBuilder::default().name(name).build();
+        match client.create_container(Some(options), container).await {
+            Ok(_) => Ok(()),
+            // Somebody was faster: this host, before it was killed.
+            Err(error) if status(&error) == Some(409) => Ok(()),
+            Err(error) => Err(client.error("The agent's container can't be made", error)),
+        }
+    }
+
+    /// Gives the shim the agent's environment and files, and waits until it answers. One that has it answers already.
+    async fn feed(&self, prepared: &Prepared<'_>, pipe: &Path) -> Result<(), EngineError> {
+        let io = |source| EngineError::Io { what: "The agent's pipe fails".to_owned(), source };
+        let variables =
+            prepared.environment.iter().map(|(name, value)| (name.as_os_str(), value.as_os_str()));
+        let files = prepared.files.iter().map(|(path, text)| (path.as_ref(), text.as_ref()));
+        let mut bytes = Some(given_to_bytes(variables, files));
+        let until = Instant::now() + PATIENCE;
+        while !prepared.dir.join(SOCKET).exists() || !prepared.dir.join(RECORD).exists() {
+            if bytes.is_some()
+                && let Some(open) = pipe::open(pipe).map_err(io)?
+                && let Some(bytes) = bytes.take()
+            {
+                // Its end may come in between; that is told below.
+                let _ = timeout(PATIENCE, pipe::write(open, bytes)).await;
+            }
+            self.look(prepared, until).await?;
+            sleep(LOOK).await;
+        }
+        Ok(())
+    }
+
+    /// Says why a shim won't answer, if it won't.
+    async fn look(&self, prepared: &Prepared<'_>, until: Instant) -> Result<(), EngineError> {
+        if let Ok(Some(reason)) = folder::failed(&prepared.dir) {
+            return Err(EngineError::NotUp(crate::acp::short(reason.trim(), 2000)));
+        }
+        let Some(found) = self.inspect(prepared.agent_id, prepared.generation).await? else {
+            return Err(EngineError::NotUp("somebody has removed it".to_owned()));
+        };
+        // An agent that has ended at once has left its record.
+        if is_over(&found) && !prepared.dir.join(RECORD).exists() {
+            let state = found.state.unwrap_or_default();
+            let code = state.exit_code.unwrap_or_default();
+            let error = state.error.filter(|error| !error.is_empty());
+            return Err(EngineError::NotUp(error.unwrap_or_else(|| format!("it ended with code {code}"))));
+        }
+        if Instant::now() > until {
+            return Err(EngineError::NotUp("its shim does not answer".to_owned()));
+        }
+        Ok(())
+    }
+
+    /// What became of a launch's shim. The lock answers without the engine.
+    pub async fn find(&self, folder: &Folder, agent_id: i64, generation: i64) -> Found {
+        if folder.has_shim(agent_id, generation) {
+            return Found::Alive;
+        }
+        match self.inspect(agent_id, generation).await {
+            Ok(Some(found)) if !is_over(&found) => Found::Alive,
+            Ok(Some(found)) => {
+                let out_of_memory = found.state.and_then(|state| state.oom_killed).unwrap_or_default();
+                Found::Gone(if out_of_memory { Lost::OutOfMemory } else { Lost::Killed })
+            }
+            Ok(None) => Found::Gone(Lost::Removed),
+            Err(_) => Found::Gone(Lost::Unknown),
+        }
+    }
+
+    /// What the launch's container is called, for people.
+    pub async fn id(&self, agent_id: i64, generation: i64) -> String {
+        let found = timeout(SOON, self.inspect(agent_id, generation)).await.ok().and_then(Result::ok);
+        let found = found.flatten().and_then(|found| found.id);
+        let id = found.unwrap_or_else(|| self.name(agent_id, generation));
+        format!("{}:{}", self.settings.kind.word(), id.get(..12).unwrap_or(&id))
+    }
+
+    /// Removes a launch's container, whether it runs or not.
+    pub async fn remove(&self, agent_id: i64, generation: i64) -> Result<(), EngineError> {
+        self.remove_by_name(&self.name(agent_id, generation)).await
+    }
+
+    /// Removes the containers of launches that don't run, and says how many there were.
+    pub async fn sweep(&self, keeps: impl Fn(i64, i64) -> bool) -> Result<usize, EngineError> {
+        self.remove_unless(format!("{}={}", spec::HOST, self.settings.host), keeps).await
+    }
+
+    /// Reads a file as the agent would: whatever it links to, nothing is read that the agent can't read.
+    pub async fn read(&self, agent_id: i64, generation: i64, path: &Path) -> Result<Vec<u8>, SendError> {
+        let reading = timeout(READING, self.read_slowly(agent_id, generation, path)).await;
+        reading.unwrap_or_else(|_| Err(SendError::Io(std::io::ErrorKind::TimedOut.into())))
+    }
+
+    async fn read_slowly(&self, agent_id: i64, generation: i64, path: &Path) -> Result<Vec<u8>, SendError> {
+        let other = |error: Error| SendError::Io(std::io::Error::other(error));
+        let client = self.client().await.map_err(|error| SendError::Io(std::io::Error::other(error)))?;
+        let user = spec::user(agent_id);
+        let words = [spec::SHIM, "read", &path.display().to_string(), &LARGEST_FILE.to_string()];
+        let options = CreateExecOptions {
+            attach_stdout: Some(true),
+            attach_stderr: Some(true),
+            cmd: Some(words.map(str::to_owned).to_vec()),
+            user: Some(format!("{user}:{user}")),
+            working_dir: Some(spec::HOME.to_owned()),
+            ..CreateExecOptions::default()
+        };
+        let made = client.create_exec(&self.name(agent_id, generation), options).await.map_err(other)?;
+        let (mut bytes, mut says) = (Vec::new(), Vec::new());
+        if let StartExecResults::Attached { mut output, .. } =
+            client.start_exec(&made.id, None).await.map_err(other)?
+        {
+            use bollard::container::LogOutput;
+            while let Some(piece) = output.next().await {
+                match piece.map_err(other)? {
+                    LogOutput::StdErr { message } => says.extend_from_slice(&message),
+                    piece => bytes.extend_from_slice(&piece.into_bytes()),
+                }
+            }
+        }
+        let says = String::from_utf8_lossy(&says);
+        match client.inspect_exec(&made.id).await.map_err(other)?.exit_code {
+            Some(0) => Ok(bytes),
+            _ if says.contains(NOT_A_FILE) => Err(SendError::NotAFile),
+            _ if says.contains(TOO_LARGE) => Err(SendError::TooLarge),
+            _ => Err(SendError::Io(std::io::Error::other(crate::acp::short(says.trim(), 200)))),
+        }
+    }
+
+    /// The folder of an agent's volume on this machine.
+    pub async fn home(&self, agent_id: i64) -> Result<PathBuf, BackupError> {
+        let client = self.client().await.map_err(|error| BackupError::Unreachable(error.to_string()))?;
+        let name = spec::volume(&self.settings.host, agent_id);
+        let path = match client.inspect_volume(&name).await {
+            Ok(volume) => PathBuf::from(volume.mountpoint),
+            Err(error) if status(&error) == Some(404) => return Err(BackupError::NoHome),
+            Err(error) => {
+                let error = client.error("The agent's volume can't be looked at", error);
+                return Err(BackupError::Unreachable(error.to_string()));
+            }
+        };
+        // Files of agents belong to users of their own, which root alone reads and gives away.
+        if !geteuid().is_root() || !path.is_dir() {
+            let why = "it is a volume of the engine, which only a host that runs as root on the same machine can read.";
+            return Err(BackupError::Unreachable(why.to_owned()));
+        }
+        Ok(path)
+    }
+
+    /// The volume of an agent's home is in use by one launch at a time.
+    async fn remove_others(&self, agent_id: i64, generation: i64) -> Result<(), EngineError> {
+        let keeps = |agent: i64, launch: i64| agent != agent_id || launch == generation;
+        self.remove_unless(format!("{}={}", spec::HOST, self.settings.host), keeps).await.map(|_| ())
+    }
+
+    async fn remove_unless(
+        &self,
+        label: String,
+        keeps: impl Fn(i64, i64) -> bool,
+    ) -> Result<usize, EngineError> {
+        let filters = std::collections::HashMap::from([("label".to_owned(), vec![label])]);
+        let options = ListContainersOptionsBuilder::default().all(true).filters(&filters).build();
+        let client = self.client().await?;
+        let found = patiently(|| client.list_containers(Some(options.clone()))).await;
+        let found = found.map_err(|error| client.error("The containers can't be listed", error))?;
+        let mut count = 0;
+        for container in found {
+            let labels = container.labels.unwrap_or_default();
+            let number = |label: &str| labels.get(label).and_then(|value| value.parse::<i64>().ok());
+            let (Some(agent_id), Some(generation)) = (number(spec::AGENT), number(spec::GENERATION)) else {
+                continue;
+            };
+            if !keeps(agent_id, generation) {
+                self.remove(agent_id, generation).await?;
+                count += 1;
+            }
+        }
+        Ok(count)
+    }
+
+    async fn remove_by_name(&self, name: &str) -> Result<(), EngineError> {
+        // With the volumes that its image has asked for. The agent's own has a name, and stays.
+        let options = RemoveContainerOptionsBuilder::default().force(true).v(true).build();
+        let client = self.client().await?;
+        match patiently(|| client.remove_container(name, Some(options.clone()))).await {
+            Ok(()) => Ok(()),
+            // It is gone, or going.
+            Err(error) if matches!(status(&error), Some(404 | 409)) => Ok(()),
+            Err(error) => Err(client.error("A container can't be removed", error)),
+        }
+    }
+
+    async fn inspect(
+        &self,
+        agent_id: i64,
+        generation: i64,
+    ) -> Result<Option<ContainerInspectResponse>, EngineError> {
+        let client = self.client().await?;
+        let name = self.name(agent_id, generation);
+        match patiently(|| client.inspect_container(&name, None)).await {
+            Ok(found) => Ok(Some(found)),
+            Err(error) if status(&error) == Some(404) => Ok(None),
+            Err(error) => Err(client.error("The agent's container can't be looked at", error)),
+        }
+    }
+
+    /// Whether root in a container is the engine's own user, and not the machine's root.
+    async fn is_rootless(&self) -> Result<bool, EngineError> {
+        let asked = self.rootless.get_or_try_init(async || {
+            let client = self.client().await?;
+            let info = client.info().await;
+            let info = info.map_err(|error| client.error("The engine can't be asked about itself", error))?;
+            let options = info.security_options.unwrap_or_default();
+            Ok(options.iter().any(|option| option.contains("rootless")))
+        });
+        asked.await.copied()
+    }
+
+    fn name(&self, agent_id: i64, generation: i64) -> String {
+        spec::name(&self.settings.host, agent_id, generation)
+    }
+}
+
+/// Asks again while a container is ending: Podman then refuses to remove it, and answers with errors or with a state that it
+/// alone has.
+async fn patiently<T, F: Future<Output = Result<T, Error>>>(ask: impl Fn() -> F) -> Result<T, Error> {
+    for _ in 1..TRIES {
+        match Box::pin(ask()).await {
+            Err(error) if status(&error) == Some(500) || matches!(error, Error::JsonDataError { .. }) => {
+                tokio::time::sleep(TRY_AGAIN).await;
+            }
+            answer => return answer,
+        }
+    }
+    Box::pin(ask()).await
+}
+
+/// Whether a container has ended.
+fn is_over(found: &ContainerInspectResponse) -> bool {
+    let status = found.state.as_ref().and_then(|state| state.status);
+    matches!(status, Some(Status::EXITED | Status::DEAD | Status::REMOVING))
+}

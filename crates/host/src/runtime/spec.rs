@@ -1,0 +1,211 @@
+//! What an agent's container is: what it sees, what it may, and what it is called.
+//!
+//! | In the container | What |
+//! |---|---|
+//! | `/` | the image, read-only |
+//! | `/home/agent` | the agent's volume, kept across launches |
+//! | `/home/agent/skills`, `/home/agent/inbox` | what the host gives it, read-only |
+//! | `/tmp` | in memory |
+//! | `/.muster/shim` | the shim, read-only |
+//! | `/.muster/sockets` | the sockets that lead out |
+//! | `/.muster/launch` | the shim's own folder, which the agent can't enter |
+
+use std::{collections::HashMap, ffi::OsString, path::PathBuf};
+
+use bollard::models::{
+    ContainerCreateBody, HealthConfig, HostConfig, HostConfigLogConfig, Mount, MountType, MountVolumeOptions,
+    ResourcesUlimits, RestartPolicy, RestartPolicyNameEnum,
+};
+use muster_shim::args::{Contained, Launch, Limits};
+use rustix::process::{Resource, getrlimit};
+
+use super::{Places, Prepared, docker::Settings};
+use crate::programs::Program;
+
+/// The agent's home.
+pub(super) const HOME: &str = "/home/agent";
+/// The shim.
+pub(super) const SHIM: &str = "/.muster/shim";
+/// The sockets that the agent may use.
+const SOCKETS: &str = "/.muster/sockets";
+/// The launch's folder.
+const LAUNCH: &str = "/.muster/launch";
+
+/// Whose container it is: a host's id.
+pub(super) const HOST: &str = "muster.host";
+/// The agent.
+pub(super) const AGENT: &str = "muster.agent";
+/// The launch.
+pub(super) const GENERATION: &str = "muster.generation";
+
+/// What the shim needs until it has become its own user. The agent has none of them.
+const CAPABILITIES: [&str; 5] = ["CHOWN", "KILL", "SETGID", "SETPCAP", "SETUID"];
+/// What may be in `/tmp`, by default.
+const TMP: &str = "rw,nosuid,nodev,exec,mode=1777,size=512m";
+/// Of open files, and of processes of one user. Engines may not raise what they have themselves.
+const NOFILE: u64 = 8192;
+const NPROC: u64 = 16384;
+/// The first of the agents' users, and how many there are: a rootless engine has 65,536.
+const FIRST_USER: u32 = 20_000;
+const USERS: i64 = 40_000;
+
+/// Where things are, as every contained agent sees them.
+pub(super) fn places() -> Places {
+    let shim = Program { command: SHIM.into(), ..Program::default() };
+    Places { home: HOME.into(), sockets: SOCKETS.into(), shim, is_here: false }
+}
+
+/// The name of a launch's container: there is one at most.
+pub(super) fn name(host: &str, agent_id: i64, generation: i64) -> String {
+    format!("muster-{}-{agent_id}-g{generation}", short(host))
+}
+
+/// The name of the agent's volume.
+pub(super) fn volume(host: &str, agent_id: i64) -> String {
+    format!("muster-{}-{agent_id}", short(host))
+}
+
+fn short(host: &str) -> &str {
+    host.get(..12).unwrap_or(host)
+}
+
+/// The agent's user: one of its own, so that limits by user and /proc keep agents apart.
+pub(super) fn user(agent_id: i64) -> u32 {
+    FIRST_USER + u32::try_from(agent_id.rem_euclid(USERS)).unwrap_or_default()
+}
+
+/// The labels of everything that this host makes for an agent.
+pub(super) fn labels(host: &str, agent_id: i64, generation: Option<i64>) -> HashMap<String, String> {
+    let own = [(HOST.to_owned(), host.to_owned()), (AGENT.to_owned(), agent_id.to_string())];
+    own.into_iter().chain(generation.map(|number| (GENERATION.to_owned(), number.to_string()))).collect()
+}
+
+/// The container of a launch. `own` is the program of the image, with its arguments.
+pub(super) fn container(
+    settings: &Settings,
+    prepared: &Prepared<'_>,
+    (uid, gid): (u32, u32),
+    image: &str,
+    own: Vec<String>,
+) -> ContainerCreateBody {
+    let words = match &prepared.program {
+        Some(program) => {
+            let command = program.command.display().to_string();
+            std::iter::once(command).chain(program.args.iter().cloned()).collect()
+        }
+        None => own,
+    };
+    let users = Contained { uid, gid, agent: user(prepared.agent_id) };
+    ContainerCreateBody {
+        image: Some(image.to_owned()),
+        user: Some("0:0".to_owned()),
+        entrypoint: Some(vec![SHIM.to_owned()]),
+        cmd: Some(arguments(prepared, users, words)),
+        working_dir: Some("/".to_owned()),
+        labels: Some(labels(&settings.host, prepared.agent_id, Some(prepared.generation))),
+        // An image's own check would run as root, with what the shim needs, and again and again.
+        healthcheck: Some(HealthConfig { test: Some(vec!["NONE".to_owned()]), ..HealthConfig::default() }),
+        stop_signal: Some("SIGKILL".to_owned()),
+        host_config: Some(limits(settings, prepared)),
+        ..ContainerCreateBody::default()
+    }
+}
+
+/// What the shim is told.
+fn arguments(prepared: &Prepared<'_>, users: Contained, words: Vec<String>) -> Vec<String> {
+    let mut words = words.into_iter();
+    let mut launch =
+        Launch::new(LAUNCH, prepared.generation.unsigned_abs(), words.next().unwrap_or_default());
+    (launch.spool_bytes, launch.line_bytes) = prepared.bounds;
+    launch.cwd = Some(HOME.into());
+    launch.contained = Some(users);
+    launch.step.args = words.map(OsString::from).collect();
+    launch.step.gate = Some(prepared.gate.clone());
+    launch.step.limits = Limits { nofile: Some(NOFILE), ..Limits::default() };
+    let args = launch.to_args().into_iter().map(|arg| arg.to_string_lossy().into_owned());
+    std::iter::once("contain".to_owned()).chain(args).collect()
+}
+
+fn limits(settings: &Settings, prepared: &Prepared<'_>) -> HostConfig {
+    let plan = &prepared.plan.limits;
+    let memory = plan.memory_mb.or(settings.bounds.memory_mb).map(|mib| mib << 20);
+    let cpus = plan.cpus.or(settings.bounds.cpus).map(|cpus| (cpus * 1e9) as i64);
+    let network = if prepared.plan.network.privileged { settings.bounds.network.as_str() } else { "none" };
+    HostConfig {
+        readonly_rootfs: Some(true),
+        tmpfs: Some([("/tmp".to_owned(), TMP.to_owned())].into()),
+        mounts: Some(mounts(settings, prepared)),
+        cap_drop: Some(vec!["ALL".to_owned()]),
+        cap_add: Some(CAPABILITIES.map(str::to_owned).to_vec()),
+        security_opt: Some(vec!["no-new-privileges".to_owned()]),
+        network_mode: Some(network.to_owned()),
+        memory,
+        // No swap: the bound is the bound.
+        memory_swap: memory,
+        nano_cpus: cpus,
+        pids_limit: Some(settings.bounds.pids),
+        ulimits: Some(vec![
+            ulimit("nofile", Resource::Nofile, NOFILE),
+            ulimit("nproc", Resource::Nproc, NPROC),
+        ]),
+        restart_policy: Some(RestartPolicy {
+            name: Some(RestartPolicyNameEnum::NO),
+            ..RestartPolicy::default()
+        }),
+        // What the agent says goes to the spool, and nothing else.
+        log_config: Some(HostConfigLogConfig { typ: Some("none".to_owned()), config: None }),
+        ipc_mode: Some("private".to_owned()),
+        ..HostConfig::default()
+    }
+}
+
+/// A limit, within what this process has: an engine here has hardly more.
+fn ulimit(name: &str, resource: Resource, most: u64) -> ResourcesUlimits {
+    let most = getrlimit(resource).maximum.unwrap_or(most).min(most).cast_signed();
+    ResourcesUlimits { name: Some(name.to_owned()), soft: Some(most), hard: Some(most) }
+}
+
+fn mounts(settings: &Settings, prepared: &Prepared<'_>) -> Vec<Mount> {
+    let bind = |source: PathBuf, target: String, read_only: bool| Mount {
+        typ: Some(MountType::BIND),
+        source: Some(source.display().to_string()),
+        target: Some(target),
+        read_only: Some(read_only),
+        ..Mount::default()
+    };
+    let labels = labels(&settings.host, prepared.agent_id, None);
+    let home = Mount {
+        typ: Some(MountType::VOLUME),
+        source: Some(volume(&settings.host, prepared.agent_id)),
+        target: Some(HOME.to_owned()),
+        volume_options: Some(MountVolumeOptions { labels: Some(labels), ..MountVolumeOptions::default() }),
+        ..Mount::default()
+    };
+    vec![
+        home,
+        bind(prepared.given.join("skills"), format!("{HOME}/skills"), true),
+        bind(prepared.given.join("inbox"), format!("{HOME}/inbox"), true),
+        bind(settings.shim.clone(), SHIM.to_owned(), true),
+        bind(prepared.dir.join("mcp"), SOCKETS.to_owned(), true),
+        bind(prepared.dir.clone(), LAUNCH.to_owned(), false),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_agent_has_a_user_of_its_own_that_a_rootless_engine_has() {
+        assert_ne!(user(1), user(2));
+        for agent_id in [0, 1, 39_999, 40_000, i64::MAX] {
+            assert!((20_000..60_000).contains(&user(agent_id)));
+        }
+    }
+
+    #[test]
+    fn a_launch_has_one_name() {
+        assert_eq!(name("0123456789abcdef", 7, 3), "muster-0123456789ab-7-g3");
+        assert_eq!(volume("0123456789abcdef", 7), "muster-0123456789ab-7");
+    }
+}

@@ -1,0 +1,127 @@
+//! `stop`: ends every agent of a folder without a control plane, as before a machine is given away. What the agents have said
+//! stays in the folder, and a host that runs there again reports it.
+
+use std::{fs, path::Path, time::Duration};
+
+use muster_shim::{
+    record::{Exit, Record},
+    wire::FromClient,
+};
+use tokio::time::{Instant, sleep};
+
+use crate::{
+    agent::Connection,
+    folder::{Folder, FolderError},
+    programs::ProgramError,
+    runtime::{Bounds, Choice, EngineError, OtherRuntime, Runtime},
+};
+
+/// How often to look.
+const LOOK: Duration = Duration::from_millis(50);
+const TERM: i32 = 15;
+const KILL: i32 = 9;
+
+/// Why nothing was stopped.
+#[derive(Debug, thiserror::Error)]
+pub enum StopError {
+    /// The folder.
+    #[error(transparent)]
+    Folder(#[from] FolderError),
+    /// A host runs there.
+    #[error(
+        "A host runs in this folder (process {0}). Stop it first: its agents stay up, and this command ends them."
+    )]
+    Running(String),
+    /// The folder isn't a host's.
+    #[error("{0} is not the folder of a host.")]
+    NotAHost(String),
+    /// The folder has another runtime.
+    #[error(transparent)]
+    Runtime(#[from] OtherRuntime),
+    /// The engine doesn't answer.
+    #[error("Nothing was stopped. {0}")]
+    Engine(#[from] EngineError),
+    /// A program is missing.
+    #[error(transparent)]
+    Programs(#[from] ProgramError),
+}
+
+/// An agent that ran in the folder.
+#[derive(Debug)]
+pub struct Stopped {
+    /// The agent.
+    pub agent_id: i64,
+    /// Its launch.
+    pub generation: i64,
+    /// Whether it is gone.
+    pub is_gone: bool,
+}
+
+/// Ends whatever runs in the folder. Each step takes as long as `grace` at most. Containers need their engine for it.
+pub async fn stop(folder: &Folder, runtime: Choice, grace: Duration) -> Result<Vec<Stopped>, StopError> {
+    if !folder.root().join("agents").is_dir() {
+        return Err(StopError::NotAHost(folder.root().display().to_string()));
+    }
+    let _lock = folder.lock().map_err(|error| match error {
+        FolderError::InUse { pid, .. } => StopError::Running(pid),
+        error => StopError::Folder(error),
+    })?;
+    let identity = folder.identity().map_err(StopError::Folder)?;
+    let joined = folder.joined().map_err(StopError::Folder)?;
+    let runtime = runtime.in_folder(folder, joined.and_then(|joined| joined.runtime).as_ref())?;
+    let host = identity.map(|identity| identity.machine_id).unwrap_or_default();
+    let runtime = runtime.made(&host, Bounds::default())?;
+    let launches = folder.agents().into_iter().flat_map(|agent_id| {
+        folder.launches(agent_id).into_iter().map(move |generation| (agent_id, generation))
+    });
+    let up: Vec<_> =
+        launches.filter(|(agent_id, generation)| folder.has_shim(*agent_id, *generation)).collect();
+    if let Runtime::Engine(engine) = &runtime
+        && !up.is_empty()
+    {
+        engine.client().await?;
+    }
+    let mut stopped = Vec::new();
+    for (agent_id, generation) in up {
+        let mark = folder.stop_mark(agent_id, generation);
+        let dir = folder.launch(agent_id, generation);
+        if Exit::read(&dir).is_err() {
+            // The next host reports who has ended it.
+            fs::write(&mark, "").map_err(|source| FolderError::Io { path: mark.clone(), source })?;
+        }
+        end(&dir, grace).await;
+        runtime.clean(folder, agent_id, generation).await;
+        let is_gone = !folder.has_shim(agent_id, generation);
+        if !is_gone {
+            let _ = fs::remove_file(&mark);
+        }
+        stopped.push(Stopped { agent_id, generation, is_gone });
+    }
+    Ok(stopped)
+}
+
+/// Ends one launch: closes the agent's stdin, then asks it to end, then kills it; and then its shim, which nobody needs.
+async fn end(dir: &Path, grace: Duration) {
+    if let Ok(mut shim) = Connection::open(dir, 1, muster_shim::args::LINE_BYTES).await {
+        for step in [FromClient::Close, FromClient::Signal(TERM), FromClient::Signal(KILL)] {
+            shim.say(step);
+            let until = Instant::now() + grace;
+            while Exit::read(dir).is_err() && Instant::now() < until {
+                // Its lines are in the spool; here they are only kept from filling the connection.
+                while shim.ready().is_some() {}
+                sleep(LOOK).await;
+            }
+            if Exit::read(dir).is_ok() {
+                break;
+            }
+        }
+    }
+    // Without its shim an agent is killed by the kernel.
+    let Ok(record) = Record::read(dir) else { return };
+    record.end_shim();
+    let until = Instant::now() + grace;
+    while record.is_alive() && Instant::now() < until {
+        sleep(LOOK).await;
+    }
+    record.sweep();
+}

@@ -1,0 +1,131 @@
+//! The engine, as an operator uses it, and engines of a test's own. The tests of the control plane use this file, too.
+
+use std::{
+    path::{Path, PathBuf},
+    process::{Child, Command, Output, Stdio},
+    time::Duration,
+};
+
+/// The image with the reference agent and busybox.
+pub const PROBE: &str = "muster-test/probe";
+
+/// What `tests/containers` says.
+pub fn variable(name: &str) -> String {
+    let value = std::env::var_os(name).unwrap_or_else(|| panic!("{name} is not set: run tests/containers"));
+    value.into_string().unwrap()
+}
+
+/// Which engine is tested: `docker`, or `podman`.
+pub fn kind() -> String {
+    variable("MUSTER_TEST_ENGINE")
+}
+
+/// The engine's client, for what an operator does.
+pub fn docker(socket: &str, args: &[&str]) -> Output {
+    let mut command = Command::new("docker");
+    command.args(["--host", &format!("unix://{socket}")]).args(args).stdin(Stdio::null()).output().unwrap()
+}
+
+/// The same, and what it says.
+#[track_caller]
+pub fn says(socket: &str, args: &[&str]) -> String {
+    let ran = docker(socket, args);
+    assert!(ran.status.success(), "{args:?}: {}", String::from_utf8_lossy(&ran.stderr));
+    String::from_utf8(ran.stdout).unwrap().trim().to_owned()
+}
+
+/// The containers of a host, whether they run or not.
+pub fn containers(socket: &str, host: &str) -> Vec<String> {
+    let label = format!("label=muster.host={host}");
+    let found = says(socket, &["ps", "--all", "--filter", &label, "--format", "{{.Names}}"]);
+    found.lines().map(str::to_owned).collect()
+}
+
+/// The volumes of a host, by their names: Podman gives them no labels.
+pub fn volumes(socket: &str, host: &str) -> Vec<String> {
+    let name = format!("name=muster-{}-", &host[..12]);
+    let found = says(socket, &["volume", "ls", "--quiet", "--filter", &name]);
+    found.lines().map(str::to_owned).collect()
+}
+
+/// Removes everything that a host has made.
+pub fn clean(socket: &str, host: &str) {
+    for name in containers(socket, host) {
+        docker(socket, &["rm", "--force", &name]);
+    }
+    for volume in volumes(socket, host) {
+        docker(socket, &["volume", "rm", "--force", &volume]);
+    }
+}
+
+/// Runs something in a container, as the user of this agent.
+pub fn as_agent(socket: &str, container: &str, agent_id: i64, words: &[&str]) -> Output {
+    let user = format!("{0}:{0}", 20_000 + agent_id % 40_000);
+    docker(socket, &[&["exec", "--user", &user, container], words].concat())
+}
+
+/// The processes in a container, as this machine numbers them.
+pub fn processes(socket: &str, container: &str) -> Vec<i32> {
+    let id = says(socket, &["inspect", "--format", "{{.Id}}", container]);
+    let all = std::fs::read_dir("/proc").unwrap().flatten();
+    let all = all.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
+    let groups = |process: &i32| std::fs::read_to_string(format!("/proc/{process}/cgroup"));
+    all.filter(|process| groups(process).is_ok_and(|text| text.contains(&id))).collect()
+}
+
+/// An engine of a test's own, which may be killed.
+pub struct Own {
+    folder: tempfile::TempDir,
+    engine: Option<Child>,
+}
+
+impl Own {
+    pub fn socket(&self) -> String {
+        self.folder.path().join("socket").display().to_string()
+    }
+
+    /// With the images of the tests.
+    pub fn start() -> Self {
+        let folder = tempfile::Builder::new().prefix("me").tempdir_in("/tmp").unwrap();
+        let mut own = Self { folder, engine: None };
+        own.rises();
+        says(&own.socket(), &["load", "--input", &variable("MUSTER_TEST_IMAGE")]);
+        own
+    }
+
+    /// As `tests/containers` starts it.
+    pub fn rises(&mut self) {
+        let mut command = Command::new(script());
+        command.arg(kind()).arg(self.folder.path()).stdin(Stdio::null());
+        self.engine = Some(command.spawn().unwrap());
+        for _ in 0..600 {
+            if docker(&self.socket(), &["version"]).status.success() {
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(50));
+        }
+        let log = std::fs::read_to_string(self.folder.path().join("log")).unwrap_or_default();
+        panic!("the engine doesn't start: {log}");
+    }
+
+    /// Ends without warning.
+    pub fn falls(&mut self) {
+        if let Some(mut engine) = self.engine.take() {
+            let _ = engine.kill();
+            let _ = engine.wait();
+        }
+    }
+}
+
+impl Drop for Own {
+    fn drop(&mut self) {
+        let _ = Command::new(script()).arg("stop").arg(self.folder.path()).status();
+        self.falls();
+    }
+}
+
+/// What starts and ends an engine.
+fn script() -> PathBuf {
+    let above = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors();
+    above.map(|folder| folder.join("tests/engine")).find(|script| script.is_file()).unwrap()
+}

@@ -1,0 +1,122 @@
+//! How agents in containers end, and what is left of them.
+
+use muster_protocol::{Command, Happening, event::EndReason};
+
+use crate::{
+    engine::{Contained, PROBE, docker, kind, list, plan},
+    support::{Plane, within},
+};
+
+/// Waits until a launch has ended, and says why.
+async fn end(plane: &Plane, agent_id: i64) -> (EndReason, Option<String>) {
+    let ended = plane.wait("it ends", |state| state.ended(agent_id, 1)).await;
+    let Happening::Ended { reason, detail, .. } = ended else { panic!("{ended:?}") };
+    (reason, detail)
+}
+
+/// Waits until this host has no container.
+async fn empty(host: &Contained) {
+    for _ in 0..200 {
+        if host.containers().is_empty() {
+            return;
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+    }
+    panic!("containers are left: {:?}", host.containers());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "needs an engine: tests/containers"]
+async fn what_an_agent_takes_beyond_its_memory_ends_it_with_that_reason() {
+    let plane = Plane::start().await;
+    let (_folder, path) = list("/busybox", &["tail", "/dev/zero"]);
+    let host = Contained::start(&plane, &["--programs", &path]);
+    plan(&plane, 7, |plan| plan.limits.memory_mb = Some(64));
+    plane.begin(7, 1, PROBE);
+    assert_eq!(end(&plane, 7).await.0, EndReason::OutOfMemory);
+    empty(&host).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "needs an engine: tests/containers"]
+async fn a_stopped_agent_leaves_no_container_and_a_missing_program_says_so() {
+    let plane = Plane::start().await;
+    let (_folder, path) = list("/no/such/program", &[]);
+    let host = Contained::start(&plane, &["--programs", &path]);
+    plane.launch(8, 1).await;
+    assert_eq!(plane.say(8, 1, 80, "Hello").await.error, None);
+    plane.order(8, 1, Command::Stop);
+    assert_eq!(end(&plane, 8).await.0, EndReason::Stopped);
+    plane.begin(7, 1, PROBE);
+    let (reason, detail) = end(&plane, 7).await;
+    assert_eq!(reason, EndReason::SpawnFailed, "{detail:?}");
+    assert!(detail.unwrap_or_default().contains("/no/such/program"));
+    empty(&host).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "needs an engine: tests/containers"]
+async fn a_folder_keeps_its_engine_and_stop_ends_what_runs_there() {
+    let plane = Plane::start().await;
+    let mut host = Contained::start(&plane, &[]);
+    plane.launch(7, 1).await;
+    host.terminate();
+    let says = |words: &[&str], socket: Option<&str>| {
+        let mut command = host.command(words[0]);
+        command.args(&words[1..]).args(socket.iter().flat_map(|socket| ["--engine", socket]));
+        let output = within(|| command.output().unwrap());
+        let text = [output.stdout, output.stderr].concat();
+        (output.status.success(), String::from_utf8(text).unwrap())
+    };
+    let (is_done, refused) = says(&["run", "--runtime", "process"], None);
+    assert!(
+        !is_done && refused.contains("and their homes are there: as plain processes they would"),
+        "{refused}"
+    );
+    let (is_done, away) = says(&["stop"], Some("/no/such/socket"));
+    assert!(!is_done && away.starts_with("Nothing was stopped. "), "{away}");
+    assert!(away.contains("doesn't answer on /no/such/socket: there is no such socket."), "{away}");
+    assert_eq!(host.containers().len(), 1);
+    let other = if kind() == "docker" { "podman" } else { "docker" };
+    let (is_done, doctor) = says(&["doctor", "--runtime", other], Some(&host.socket));
+    assert!(!is_done && doctor.contains(&format!("answers on {}, and not ", host.socket)), "{doctor}");
+    let (_, doctor) = says(&["doctor"], None);
+    assert!(doctor.contains(&format!("answers on {}\n", host.socket)), "{doctor}");
+    let (is_done, stopped) = says(&["stop"], None);
+    assert!(is_done && stopped.contains("Agent 7 (launch 1) has ended."), "{stopped}");
+    assert_eq!(host.containers(), [""; 0]);
+    host.run();
+    assert_eq!(end(&plane, 7).await.0, EndReason::Stopped);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "needs an engine: tests/containers"]
+async fn a_container_that_is_removed_is_a_lost_shim_and_leftovers_are_swept() {
+    let plane = Plane::start().await;
+    let mut host = Contained::start(&plane, &[]);
+    plane.launch(7, 1).await;
+    plane.launch(8, 1).await;
+    host.says(&["rm", "--force", &host.name(7, 1)]);
+    let lost = |detail: &str| (EndReason::ShimLost, Some(detail.to_owned()));
+    let removed = end(&plane, 7).await;
+    // It may be seen while it is on its way out.
+    let killed = lost("Its container was killed: by somebody, or with the engine.");
+    assert!(removed == lost("Somebody has removed its container.") || removed == killed, "{removed:?}");
+    host.says(&["kill", &host.name(8, 1)]);
+    assert_eq!(end(&plane, 8).await, killed);
+    host.kill();
+    // What an earlier host may have left, and what is somebody else's.
+    let label = |host: &str| format!("muster.host={host}");
+    let socket = host.socket.clone();
+    let make = |name: &str, host: &str| {
+        let labels = [&label(host)[..], "muster.agent=9", "muster.generation=4"];
+        let labels: Vec<&str> = labels.iter().flat_map(|label| ["--label", label]).collect();
+        docker(&socket, &[&["create", "--name", name], &labels[..], &[PROBE, "/muster-agent"]].concat())
+    };
+    let (own, other) = (host.name(9, 4), format!("other-{}", host.id()));
+    assert!(make(&own, &host.id()).status.success());
+    assert!(make(&other, "somebody").status.success());
+    host.run();
+    empty(&host).await;
+    assert!(docker(&host.socket, &["rm", &other]).status.success(), "it is left alone");
+}

@@ -1,0 +1,181 @@
+//! Images: pulled when they are missing, pinned by digest, refused with the reason. The registry is Debian's.
+
+use std::{
+    fs,
+    net::TcpListener,
+    process::{Child, Command, Stdio},
+    time::Duration,
+};
+
+use muster_protocol::{Happening, event::EndReason};
+
+use crate::{
+    engine::{Contained, PROBE, docker, plan, says},
+    support::Plane,
+};
+
+/// A registry on this machine.
+struct Registry {
+    _folder: tempfile::TempDir,
+    address: String,
+    child: Child,
+}
+
+impl Registry {
+    fn start() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let (address, root) = (format!("127.0.0.1:{port}"), folder.path().join("data"));
+        let config = folder.path().join("config.yml");
+        let storage = root.display();
+        let text = format!(
+            "version: 0.1\nstorage:\n  filesystem:\n    rootdirectory: {storage}\nhttp:\n  addr: {address}\n"
+        );
+        fs::write(&config, text).unwrap();
+        let mut command = Command::new("docker-registry");
+        command.arg("serve").arg(&config).stdout(Stdio::null()).stderr(Stdio::null());
+        let child = command.spawn().unwrap();
+        for _ in 0..100 {
+            if std::net::TcpStream::connect(&address).is_ok() {
+                break;
+            }
+            std::thread::sleep(Duration::from_millis(50));
+        }
+        Self { _folder: folder, address, child }
+    }
+
+    /// The digest of what was pushed. Engines know it once they have pulled it.
+    fn digest(&self, repository: &str, tag: &str) -> String {
+        let url = format!("http://{}/v2/{repository}/manifests/{tag}", self.address);
+        let kinds = "Accept: application/vnd.docker.distribution.manifest.v2+json, application/vnd.oci.image.manifest.v1+json";
+        let answer = Command::new("curl").args(["-fsSI", "-H", kinds, &url]).output().unwrap();
+        let head = String::from_utf8(answer.stdout).unwrap().to_lowercase();
+        let digest = head.lines().find_map(|line| line.strip_prefix("docker-content-digest:"));
+        digest.unwrap().trim().to_owned()
+    }
+}
+
+impl Drop for Registry {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+async fn refused(plane: &Plane, agent_id: i64) -> String {
+    let ended = plane.wait("it is refused", |state| state.ended(agent_id, 1)).await;
+    let Happening::Ended { reason, detail, .. } = ended else { panic!("{ended:?}") };
+    assert_eq!(reason, EndReason::ImageNotFound, "{detail:?}");
+    detail.unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "needs an engine: tests/containers"]
+async fn an_image_is_pulled_when_it_is_missing_and_must_have_its_digest() {
+    let plane = Plane::start().await;
+    let registry = Registry::start();
+    let host = Contained::start(&plane, &[]);
+    let name = format!("{}/team/agent:1", registry.address);
+    let repository = format!("{}/team/agent", registry.address);
+    says(&host.socket, &["tag", PROBE, &name]);
+    says(&host.socket, &["push", &name]);
+    let digest = &registry.digest("team/agent", "1");
+    // Not by force: the image has other names, which other tests use.
+    let forget = || {
+        for name in [&name, &format!("{repository}@{digest}")] {
+            docker(&host.socket, &["rmi", name]);
+        }
+    };
+    // By its tag alone.
+    forget();
+    assert!(!docker(&host.socket, &["image", "inspect", &name]).status.success(), "it is gone");
+    plane.begin(7, 1, &name);
+    plane.wait("it runs", |state| state.started(7, 1).then_some(())).await;
+    assert!(host.log().contains(&format!("{repository}@{digest}")), "what was used is told");
+    plane.order(7, 1, muster_protocol::Command::Stop);
+    plane.wait("it ends", |state| state.ended(7, 1)).await;
+    // By its digest.
+    forget();
+    plan(&plane, 8, |plan| plan.digest = Some(digest.clone()));
+    plane.begin(8, 1, &name);
+    plane.wait("it runs", |state| state.started(8, 1).then_some(())).await;
+    // The tag is there, and is not what the record says.
+    let other = format!("sha256:{}", "0".repeat(64));
+    plan(&plane, 9, |plan| plan.digest = Some(other.clone()));
+    plane.begin(9, 1, &name);
+    let why = refused(&plane, 9).await;
+    assert!(why.contains(&other), "{why}");
+    // Nobody has it.
+    plane.begin(10, 1, &format!("{}/team/nothing:1", registry.address));
+    let why = refused(&plane, 10).await;
+    assert!(why.contains("team/nothing:1"), "{why}");
+    plane.begin(11, 1, "muster/agent:no-such-version");
+    let why = refused(&plane, 11).await;
+    assert!(why.contains("muster host build-image"), "{why}");
+}
+
+/// An image that others made: its check would run as root, beside the shim, and put a link where the host reads.
+const CHECKED: &str = r#"FROM muster-test/probe
+VOLUME /data
+HEALTHCHECK --interval=1s --timeout=5s CMD ["/busybox", "sh", "-c", "/busybox id >/tmp/checked; \
+    /busybox rm -f /.muster/launch/stderr; /busybox ln -s /SECRET /.muster/launch/stderr"]
+"#;
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "needs an engine: tests/containers"]
+async fn what_an_image_brings_along_is_not_run_and_goes_with_its_container() {
+    let plane = Plane::start().await;
+    let host = Contained::start(&plane, &[]);
+    let (folder, name) = (tempfile::tempdir().unwrap(), "muster-test/checked");
+    let secret = host.path().join("identity.json").display().to_string();
+    fs::write(folder.path().join("Dockerfile"), CHECKED.replace("/SECRET", &secret)).unwrap();
+    let mut build = Command::new("docker");
+    build.env("DOCKER_BUILDKIT", "0").args(["--host", &format!("unix://{}", host.socket)]);
+    build.args(["build", "--quiet", "--network", "none", "--tag", name]).arg(folder.path());
+    let built = build.output().unwrap();
+    assert!(built.status.success(), "{built:?}");
+    plane.begin(7, 1, name);
+    plane.wait("it runs", |state| state.started(7, 1).then_some(())).await;
+    let container = host.name(7, 1);
+    // Long enough for three of them.
+    tokio::time::sleep(Duration::from_secs(4)).await;
+    let checked = host.as_agent(7, 1, &["/busybox", "cat", "/tmp/checked"]);
+    assert!(!checked.status.success(), "{checked:?}");
+    let launch = host.launch(7, 1);
+    assert!(!fs::symlink_metadata(launch.join("stderr")).is_ok_and(|about| about.is_symlink()));
+    // Its volume has no name of its own, and nobody would ever remove it.
+    let mounts = host.says(&["inspect", "--format", "{{range .Mounts}}{{.Name}} {{end}}", &container]);
+    let volumes: Vec<&str> = mounts.split_whitespace().collect();
+    let is_there = |name: &&&str| docker(&host.socket, &["volume", "inspect", name]).status.success();
+    assert_eq!(volumes.iter().filter(is_there).count(), 2, "its own and the image's: {mounts}");
+    plane.order(7, 1, muster_protocol::Command::Stop);
+    plane.wait("it ends", |state| state.ended(7, 1)).await;
+    for _ in 0..100 {
+        if host.containers().is_empty() {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    let left: Vec<&&str> = volumes.iter().filter(is_there).collect();
+    assert!(matches!(left[..], [home] if home.starts_with("muster-")), "its home stays: {left:?}");
+    docker(&host.socket, &["rmi", name]);
+}
+
+/// Whoever gets into a launch's folder reads nothing with the host's eyes.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "needs an engine: tests/containers"]
+async fn links_in_a_launchs_folder_lead_the_host_nowhere() {
+    let plane = Plane::start().await;
+    let host = Contained::start(&plane, &[]);
+    plane.begin(7, 1, PROBE);
+    plane.wait("it runs", |state| state.started(7, 1).then_some(())).await;
+    let (launch, identity) = (host.launch(7, 1), host.path().join("identity.json"));
+    for name in ["stderr", "stderr.1"] {
+        let _ = fs::remove_file(launch.join(name));
+        std::os::unix::fs::symlink(&identity, launch.join(name)).unwrap();
+    }
+    host.says(&["kill", &host.name(7, 1)]);
+    let ended = plane.wait("it ends", |state| state.ended(7, 1)).await;
+    assert!(!format!("{ended:?}").contains("machine_id"), "{ended:?}");
+    assert!(!host.log().contains("machine_id"));
+}

@@ -1,0 +1,178 @@
+//! Backups of agents' homes, with real agents: made while they run, restored when they are stopped, each command once,
+//! whatever is killed.
+
+use std::{fs, time::Duration};
+
+use muster_protocol::{Command, Happening, event::TurnOutcome};
+
+use crate::support::{Host, Plane, State};
+
+const AGENT: i64 = 7;
+
+/// How a backup ended: its digest, or why it failed.
+fn backed_up(state: &State, id: i64) -> Option<Result<String, String>> {
+    state.happenings(AGENT).find_map(|what| match what {
+        Happening::BackedUp { backup_id, sha256, error, .. } if *backup_id == id => {
+            Some(sha256.clone().ok_or_else(|| error.clone().unwrap()))
+        }
+        _ => None,
+    })
+}
+
+/// How often each restore ended, and how the last did.
+fn restored(state: &State, id: i64) -> Vec<Option<String>> {
+    let ends = state.happenings(AGENT).filter_map(|what| match what {
+        Happening::Restored { backup_id, error } if *backup_id == id => Some(error.clone()),
+        _ => None,
+    });
+    ends.collect()
+}
+
+async fn back_up(plane: &Plane, generation: i64, id: i64) -> Result<String, String> {
+    plane.order(AGENT, generation, Command::Backup { backup_id: id });
+    plane.wait("it is backed up", |state| backed_up(state, id)).await
+}
+
+async fn restore(plane: &Plane, generation: i64, id: i64, sha256: &str) -> Option<String> {
+    let before = restored(&plane.lock(), id).len();
+    plane.order(AGENT, generation, Command::Restore { backup_id: id, sha256: sha256.to_owned() });
+    plane.wait("it is restored", |state| restored(state, id).get(before).cloned()).await
+}
+
+async fn stop(plane: &Plane, generation: i64) {
+    plane.order(AGENT, generation, Command::Stop);
+    plane.set(|state| state.wanted.clear());
+    plane.wait("it is stopped", |state| state.ended(AGENT, generation)).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_an_agent_knew_comes_back() {
+    let plane = Plane::start().await;
+    let host = Host::start(&plane, &[]);
+    plane.launch(AGENT, 1).await;
+    plane.say(AGENT, 1, 70, "remember a").await;
+    let file = host.home(AGENT).join("notes");
+    fs::write(&file, "first").unwrap();
+    let sha256 = back_up(&plane, 1, 1).await.unwrap();
+    plane.say(AGENT, 1, 70, "remember b").await;
+    fs::write(&file, "second").unwrap();
+    let refused = restore(&plane, 1, 1, &sha256).await;
+    assert!(refused.is_some_and(|why| why.contains("The agent runs")));
+    assert_eq!(fs::read_to_string(&file).unwrap(), "second");
+    stop(&plane, 1).await;
+    assert_eq!(restore(&plane, 1, 1, &sha256).await, None);
+    assert_eq!(fs::read_to_string(&file).unwrap(), "first");
+    let before = || fs::read_dir(file.parent().unwrap().parent().unwrap()).unwrap().flatten();
+    let olds = || before().filter(|entry| entry.file_name().to_string_lossy().starts_with("home.")).count();
+    assert_eq!(olds(), 1, "the home from before is kept");
+    plane.launch(AGENT, 2).await;
+    let turn = plane.turn(AGENT, 2, 70, "recall");
+    assert_eq!(plane.end_of(turn).await.outcome, TurnOutcome::Done);
+    let texts = plane.lock().texts(turn).concat();
+    assert!(texts.contains("I remember: a."), "{texts}");
+    plane.wait("the home from before is gone", |_| (olds() == 0).then_some(())).await;
+    plane.order(AGENT, 2, Command::Forget { backup_id: 1 });
+    let kept = host.path().join(format!("backups/{AGENT}/1.tar.zst"));
+    plane.wait("the file is gone", |_| (!kept.exists()).then_some(())).await;
+    let why = restore_of_nothing(&plane, &sha256).await;
+    assert!(why.contains("not on this host any more"), "{why}");
+    plane.lock().check();
+}
+
+async fn restore_of_nothing(plane: &Plane, sha256: &str) -> String {
+    stop(plane, 2).await;
+    restore(plane, 2, 1, sha256).await.unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_host_that_is_killed_in_the_middle_backs_up_and_restores_all_the_same() {
+    let plane = Plane::start().await;
+    let mut host = Host::start(&plane, &[]);
+    plane.launch(AGENT, 1).await;
+    let home = host.home(AGENT);
+    let noise: Vec<u8> =
+        (0..4_000_000_u32).flat_map(|n| n.wrapping_mul(2_654_435_761).to_le_bytes()).collect();
+    for n in 0..5 {
+        fs::write(home.join(format!("noise{n}")), &noise).unwrap();
+    }
+    plane.order(AGENT, 1, Command::Backup { backup_id: 1 });
+    let folder = host.path().join(format!("backups/{AGENT}"));
+    for pause in [30, 60, 120] {
+        plane.wait("it writes", |_| folder.join("1.tar.part").exists().then_some(())).await;
+        tokio::time::sleep(Duration::from_millis(pause)).await;
+        host.kill();
+        assert!(backed_up(&plane.lock(), 1).is_some() || !folder.join("1.tar.zst").exists());
+        host.run();
+    }
+    let sha256 = plane.wait("it is backed up", |state| backed_up(state, 1)).await.unwrap();
+    fs::write(home.join("noise0"), "changed").unwrap();
+    stop(&plane, 1).await;
+    plane.order(AGENT, 1, Command::Restore { backup_id: 1, sha256 });
+    let beside = |name: &str| home.with_file_name(name).exists();
+    for pause in [20, 80, 200] {
+        let begun =
+            |state: &State| (beside("home.unpacking") || !restored(state, 1).is_empty()).then_some(());
+        plane.wait("it unpacks", begun).await;
+        tokio::time::sleep(Duration::from_millis(pause)).await;
+        host.kill();
+        let first = fs::read(home.join("noise0")).unwrap();
+        assert!(first == noise || first == b"changed", "the home is the old one or the new one");
+        host.run();
+    }
+    // The launch waits for the home that it is to find.
+    plane.launch(AGENT, 2).await;
+    assert_eq!(restored(&plane.lock(), 1), [None], "it is reported once");
+    assert!(fs::read(home.join("noise0")).unwrap() == noise);
+    assert!(!beside("home.unpacking"));
+    plane.lock().check();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_fails_says_why_and_leaves_the_home_as_it_is() {
+    let plane = Plane::start().await;
+    let host = Host::start(&plane, &[]);
+    let why = back_up(&plane, 0, 1).await.unwrap_err();
+    assert!(why.contains("never started here"), "{why}");
+    plane.launch(AGENT, 1).await;
+    let file = host.home(AGENT).join("notes");
+    fs::write(&file, "first").unwrap();
+    let sha256 = back_up(&plane, 1, 2).await.unwrap();
+    let kept = host.path().join(format!("backups/{AGENT}/2.tar.zst"));
+    let mut bytes = fs::read(&kept).unwrap();
+    bytes[20] ^= 1;
+    fs::write(&kept, bytes).unwrap();
+    fs::write(&file, "second").unwrap();
+    stop(&plane, 1).await;
+    let why = restore(&plane, 1, 2, &sha256).await.unwrap();
+    assert!(why.contains("was changed"), "{why}");
+    assert_eq!(fs::read_to_string(&file).unwrap(), "second");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_folder_that_is_a_file_is_said_to_be_none() {
+    let plane = Plane::start().await;
+    let host = Host::start(&plane, &[]);
+    plane.launch(AGENT, 1).await;
+    let backups = host.path().join("backups");
+    fs::create_dir(&backups).unwrap();
+    for path in [backups.join(AGENT.to_string()), backups.clone()] {
+        fs::write(&path, "").unwrap();
+        let why = back_up(&plane, 1, if path == backups { 2 } else { 1 }).await.unwrap_err();
+        assert_eq!(why, format!("{} is not a folder. Move it away.", path.display()));
+        fs::remove_file(&path).unwrap();
+        let _ = fs::remove_dir(&backups);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_disk_that_is_nearly_full_is_left_alone() {
+    let plane = Plane::start().await;
+    // More than any disk has.
+    let host = Host::start(&plane, &["--reserve-mb", "1000000000"]);
+    plane.launch(AGENT, 1).await;
+    let why = back_up(&plane, 1, 1).await.unwrap_err();
+    assert!(why.contains("disk is full"), "{why}");
+    let left = fs::read_dir(host.path().join(format!("backups/{AGENT}"))).unwrap().count();
+    assert_eq!(left, 0);
+    assert_eq!(plane.say(AGENT, 1, 70, "Hello").await.outcome, TurnOutcome::Done);
+}

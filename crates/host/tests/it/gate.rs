@@ -1,0 +1,255 @@
+//! The gate, as a whole: an agent in a sandbox, its model and its MCP servers outside, and a key that never comes in.
+
+use std::{
+    fs,
+    io::{Read, Seek, SeekFrom},
+    path::Path,
+    sync::{Arc, Mutex},
+};
+
+use muster_protocol::{
+    Happening,
+    event::TurnOutcome,
+    plan::{Decision, Given, Judgement, McpServer, McpTransport, ModelAccess, Variable},
+    spending::Lease,
+};
+use muster_shim::isolate::{Bubblewrap, isolation};
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::TcpListener,
+};
+
+use crate::support::{Host, Plane};
+
+const KEY: &str = "CANARY-1f6b0c";
+
+/// What a sandboxed host is started with, and whether there is a sandbox here.
+fn options() -> Option<[&'static str; 4]> {
+    if !matches!(isolation().bubblewrap, Bubblewrap::Works(_)) {
+        assert!(std::env::var_os("CI").is_none(), "bubblewrap is missing");
+        eprintln!("skipped: no bubblewrap");
+        return None;
+    }
+    Some(["--isolation", "bubblewrap", "--allow-net", "127.0.0.1/32"])
+}
+
+/// A model of OpenAI's kind: says \"fine\", and keeps the heads of what it is asked.
+#[expect(clippy::disallowed_methods, reason = "what is spawned ends with the test")]
+async fn model() -> (u16, Arc<Mutex<Vec<String>>>) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let heads: Arc<Mutex<Vec<String>>> = Arc::default();
+    let kept = Arc::clone(&heads);
+    tokio::spawn(async move {
+        loop {
+            let (mut client, _) = listener.accept().await.unwrap();
+            let kept = Arc::clone(&kept);
+            tokio::spawn(async move {
+                let mut read = Vec::new();
+                loop {
+                    let mut piece = [0; 4096];
+                    let count = client.read(&mut piece).await.unwrap_or(0);
+                    read.extend_from_slice(&piece[..count]);
+                    let text = String::from_utf8_lossy(&read).into_owned();
+                    let Some((head, body)) = text.split_once("\r\n\r\n") else {
+                        if count == 0 {
+                            return;
+                        }
+                        continue;
+                    };
+                    let length = head.lines().find_map(|line| {
+                        let (name, value) = line.split_once(':')?;
+                        name.eq_ignore_ascii_case("content-length")
+                            .then(|| value.trim().parse::<usize>().ok())?
+                    });
+                    if body.len() >= length.unwrap_or(0) {
+                        kept.lock().unwrap().push(head.to_owned());
+                        break;
+                    }
+                }
+                let events = "data: {\"choices\":[{\"delta\":{\"content\":\"fine\"}}]}\n\n\
+                    data: {\"choices\":[{\"delta\":{},\"finish_reason\":\"stop\"}],\"usage\":{\"prompt_tokens\":11,\"completion_tokens\":2}}\n\n\
+                    data: [DONE]\n\n";
+                let answer = format!(
+                    "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ncontent-length: {}\r\nconnection: close\r\n\r\n{events}",
+                    events.len()
+                );
+                let _ = client.write_all(answer.as_bytes()).await;
+            });
+        }
+    });
+    (port, heads)
+}
+
+fn with_model(plane: &Plane, port: u16, is_metered: bool) {
+    plane.set(|state| {
+        let plan = state.plans.entry(7).or_default();
+        plan.model = Some("large".to_owned());
+        plan.metered = is_metered;
+        plan.model_access = Some(ModelAccess {
+            credential_id: None,
+            provider: "openai".to_owned(),
+            base_url: Some(format!("http://127.0.0.1:{port}/v1")),
+            key: KEY.to_owned().into(),
+        });
+    });
+}
+
+/// The processes of this host's agents: everything that has the agent's home as its own.
+fn processes(home: &Path) -> Vec<i32> {
+    let all = fs::read_dir("/proc").unwrap().flatten();
+    let all = all.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
+    let is_here = |process: &i32| {
+        let environment = fs::read(format!("/proc/{process}/environ")).unwrap_or_default();
+        environment
+            .split(|byte| *byte == 0)
+            .any(|variable| variable == format!("HOME={}", home.display()).as_bytes())
+    };
+    all.filter(is_here).collect()
+}
+
+/// Whether a process has these bytes anywhere in its memory.
+fn remembers(process: i32, what: &[u8]) -> bool {
+    let maps = fs::read_to_string(format!("/proc/{process}/maps")).unwrap_or_default();
+    let Ok(mut memory) = fs::File::open(format!("/proc/{process}/mem")) else { return false };
+    let ranges = maps.lines().filter(|line| line.split(' ').nth(1).is_some_and(|may| may.starts_with("rw")));
+    for range in ranges.filter_map(|line| line.split(' ').next()?.split_once('-')) {
+        let (from, to) =
+            (u64::from_str_radix(range.0, 16).unwrap(), u64::from_str_radix(range.1, 16).unwrap());
+        let mut bytes = Vec::new();
+        if memory.seek(SeekFrom::Start(from)).is_ok() {
+            let _ = Read::by_ref(&mut memory).take(to - from).read_to_end(&mut bytes);
+        }
+        if bytes.windows(what.len()).any(|window| window == what) {
+            return true;
+        }
+    }
+    false
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_key_is_used_and_never_comes_in() {
+    let Some(options) = options() else { return };
+    let (plane, (port, heads)) = (Plane::start().await, model().await);
+    let mut host = Host::start(&plane, &options);
+    with_model(&plane, port, false);
+    plane.launch(7, 1).await;
+    let turn = plane.turn(7, 1, 70, "Hello");
+    let end = plane.end_of(turn).await;
+    assert_eq!(
+        (end.outcome, plane.lock().texts(turn)),
+        (TurnOutcome::Done, vec!["fine".to_owned()]),
+        "{end:?}"
+    );
+    assert!(
+        heads.lock().unwrap()[0]
+            .to_lowercase()
+            .contains(&format!("authorization: bearer {}", KEY.to_lowercase()))
+    );
+    let call = plane.wait("the call is counted", |state| {
+        state.happenings(7).find_map(|what| match what {
+            Happening::ModelCalled(call) => Some(call.clone()),
+            _ => None,
+        })
+    });
+    let call = call.await;
+    assert_eq!((call.usage.input, call.usage.output, call.status), (Some(11), Some(2), Some(200)));
+    // After a restart of the host, it has the rules again.
+    host.kill();
+    host.run();
+    assert_eq!(plane.say(7, 1, 70, "Again").await.outcome, TurnOutcome::Done);
+    let processes = processes(&host.home(7));
+    for process in &processes {
+        assert!(!remembers(*process, KEY.as_bytes()), "in the memory of {process}");
+    }
+    // Some may have ended meanwhile, such as relays of sessions that were opened again.
+    let searched = processes.iter().filter(|process| remembers(**process, b"HTTPS_PROXY=")).count();
+    assert!(searched >= 2, "the search finds what is there: {searched} of {processes:?}");
+    let found = std::process::Command::new("grep").args(["-rl", KEY]).arg(host.path()).output().unwrap();
+    assert_eq!(String::from_utf8_lossy(&found.stdout), "");
+    assert!(!host.log().contains(KEY));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn without_a_lease_nothing_is_spent() {
+    let Some(options) = options() else { return };
+    let (plane, (port, heads)) = (Plane::start().await, model().await);
+    let _host = Host::start(&plane, &options);
+    with_model(&plane, port, true);
+    plane.launch(7, 1).await;
+    let end = plane.say(7, 1, 70, "Hello").await;
+    assert_eq!(end.outcome, TurnOutcome::Failed);
+    assert!(end.error.unwrap().contains("The budget of this month is spent."));
+    assert!(heads.lock().unwrap().is_empty());
+    let lease = Lease { id: 4, cost_micro: None, tokens: Some(1_000_000), until: i64::MAX };
+    plane.set(|state| state.leases.push(Given::Lease(lease)));
+    tokio::time::sleep(std::time::Duration::from_secs(3)).await;
+    assert_eq!(plane.say(7, 1, 70, "Hello").await.outcome, TurnOutcome::Done);
+    plane.order(7, 1, muster_protocol::Command::Stop);
+    let returned = plane.wait("the lease is given back", |state| {
+        state.happenings(7).find(|what| **what == Happening::LeaseReturned { lease_id: 4 }).map(drop)
+    });
+    returned.await;
+}
+
+/// An MCP server in the shell, with one tool that says its secret's length.
+const SERVER: &str = r#"while read -r line; do
+id=$(printf %s "$line" | sed -n 's/.*"id":\([^,}]*\).*/\1/p')
+case "$line" in
+*'"initialize"'*) echo "{\"jsonrpc\":\"2.0\",\"id\":$id,\"result\":{\"protocolVersion\":\"2025-06-18\",\"capabilities\":{\"tools\":{}},\"serverInfo\":{\"name\":\"s\",\"version\":\"1\"}}}";;
+*'"tools/list"'*) echo "{\"jsonrpc\":\"2.0\",\"id\":$id,\"result\":{\"tools\":[{\"name\":\"count\",\"inputSchema\":{\"type\":\"object\"}}]}}";;
+*'"tools/call"'*) echo "{\"jsonrpc\":\"2.0\",\"id\":$id,\"result\":{\"content\":[{\"type\":\"text\",\"text\":\"it has ${#SECRET} letters\"}]}}";;
+esac
+done"#;
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_servers_secret_stays_outside_and_its_tools_are_judged() {
+    let Some(options) = options() else { return };
+    let plane = Plane::start().await;
+    let options: Vec<&str> = options.into_iter().chain(["--ask-seconds", "2"]).collect();
+    let host = Host::start(&plane, &options);
+    plane.set(|state| {
+        let transport = McpTransport::Stdio {
+            command: "sh".to_owned(),
+            args: vec!["-c".to_owned(), SERVER.to_owned()],
+            environment: vec![Variable { name: "SECRET".to_owned(), value: KEY.to_owned().into() }],
+        };
+        let plan = state.plans.entry(7).or_default();
+        plan.mcp_servers = vec![McpServer { name: "counter".to_owned(), transport }];
+    });
+    plane.launch(7, 1).await;
+    let said = async |text: &str| {
+        let turn = plane.turn(7, 1, 70, text);
+        plane.end_of(turn).await;
+        let state = plane.lock();
+        let all = state
+            .events
+            .iter()
+            .filter(|event| format!("{:?}", event.what).contains(&format!("turn_id: Some({turn})")));
+        all.map(|event| format!("{:?}", event.what)).collect::<String>()
+    };
+    let refused = said("call counter__count {\"a\": 1}").await;
+    assert!(refused.contains("The rules say no."), "{refused}");
+    let judge =
+        |judgement| plane.set(|state| _ = state.judgements.insert("counter.count".to_owned(), judgement));
+    judge(Judgement::Allowed);
+    let made = said("call counter__count {\"a\": 1}").await;
+    assert!(made.contains(&format!("it has {} letters", KEY.len())), "{made}");
+    // Nobody answers in time. Once somebody has, the same call passes.
+    judge(Judgement::Asked);
+    let asked = said("call counter__count {\"a\": 1}").await;
+    assert!(asked.contains("End your turn now"), "{asked}");
+    let request = plane.lock().asked(70).remove(0).request;
+    let approval = plane.answer(7, 1, &request, Decision::Approved { comment: None });
+    let told = |state: &crate::support::State| {
+        state.happenings(7).find(|what| **what == Happening::NotWaiting { approval_id: approval }).map(drop)
+    };
+    plane.wait("the answer comes with a turn", told).await;
+    let made = said("call counter__count {\"a\": 1}").await;
+    assert!(made.contains("letters"), "{made}");
+    let again = said("call counter__count {\"a\": 1}").await;
+    assert!(again.contains("End your turn now"), "once: {again}");
+    for process in processes(&host.home(7)) {
+        assert!(!remembers(process, KEY.as_bytes()), "in the memory of {process}");
+    }
+}

@@ -1,0 +1,99 @@
+//! Money and tokens: what a call of a model costs, the leases from which it is paid, and what it did cost.
+//!
+//! The control plane grants a host a part of what may still be spent. The host takes from it in memory, before each call,
+//! and reports what the call really did cost. So a host that is cut off spends at most what it has a lease for.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::event::Usage;
+
+/// What a model costs, in millionths of the currency for a million tokens. Null is unknown.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Price {
+    /// The model; a name that ends in `*` stands for all that begin so. The longest one that matches counts.
+    pub model: String,
+    /// Tokens read, except cached ones.
+    pub input: i64,
+    /// Tokens written.
+    pub output: i64,
+    /// Tokens read from a cache.
+    pub cache_read: Option<i64>,
+    /// Tokens written to a cache.
+    pub cache_write: Option<i64>,
+}
+
+/// The price of a model: the longest name that matches; a whole name counts for more than the same one with a star. A provider
+/// in front (`anthropic/claude-…`) doesn't matter.
+#[must_use]
+pub fn price_of<'a>(prices: impl IntoIterator<Item = &'a Price>, model: &str) -> Option<&'a Price> {
+    let bare = model.rsplit('/').next().unwrap_or(model);
+    let matches = |price: &&Price| match price.model.strip_suffix('*') {
+        Some(begin) => model.starts_with(begin) || bare.starts_with(begin),
+        None => price.model == model || price.model == bare,
+    };
+    let worth = |price: &&Price| (price.model.trim_end_matches('*').len(), !price.model.ends_with('*'));
+    prices.into_iter().filter(matches).max_by_key(worth)
+}
+
+/// The right to spend. Null is unlimited.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Lease {
+    /// Identifies it.
+    pub id: i64,
+    /// Money, in millionths of the currency.
+    pub cost_micro: Option<i64>,
+    /// Tokens: input, output and those written to a cache.
+    pub tokens: Option<i64>,
+    /// Until when.
+    pub until: i64,
+}
+
+/// A call of a model, when it is over.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ModelCall {
+    /// The turn. Null: none runs, or several do.
+    pub turn_id: Option<i64>,
+    /// The provider.
+    pub provider: String,
+    /// The model.
+    pub model: String,
+    /// When the call was made.
+    pub started_at: i64,
+    /// How long it took, in milliseconds.
+    pub millis: i64,
+    /// The HTTP status; null: the model could not be reached, or the agent hung up.
+    pub status: Option<u16>,
+    /// What it has spent.
+    pub usage: Usage,
+    /// The lease it was paid from.
+    pub lease_id: Option<i64>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_longest_name_counts_whoever_provides_the_model() {
+        let price = |model: &str, input| Price {
+            model: model.to_owned(),
+            input,
+            output: 0,
+            cache_read: None,
+            cache_write: None,
+        };
+        let prices =
+            [price("large-*", 2), price("large-2", 3), price("large-2*", 4), price("house/small", 5)];
+        let input = |model| price_of(&prices, model).map(|price| price.input);
+        assert_eq!([input("large-2"), input("large-2x"), input("large-1")], [Some(3), Some(4), Some(2)]);
+        assert_eq!(
+            [input("vendor/large-2"), input("models/large-1"), input("a/b/large-2x")],
+            [Some(3), Some(2), Some(4)]
+        );
+        assert_eq!(
+            [input("house/small"), input("small"), input("x"), input("")],
+            [Some(5), None, None, None]
+        );
+    }
+}

@@ -1,0 +1,255 @@
+//! `muster-shim gate`: the agent's end of the one way out of its sandbox. A port of 127.0.0.1 leads to a socket of the host.
+//!
+//! The relay is a process of its own, so that the program may do as it likes; it ends with the program. One thread copies
+//! for all connections: an agent may have hundreds of them.
+
+use std::{
+    collections::BTreeMap,
+    ffi::{OsStr, OsString},
+    io::{self, ErrorKind, Read, Write},
+    net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream},
+    os::{
+        fd::{AsFd, OwnedFd},
+        unix::{net::UnixStream, process::CommandExt},
+    },
+    path::Path,
+    process::{Command, ExitCode, Stdio},
+    thread,
+    time::{Duration, Instant},
+};
+
+use rustix::{
+    event::{PollFd, PollFlags, Timespec, poll},
+    process::geteuid,
+};
+
+use crate::{about, args::Gate, folder::Address, step};
+
+/// How many connections are relayed at the same time. Further ones wait.
+const MOST: usize = 1024;
+/// How many connections may come at once.
+const BACKLOG: i32 = 1024;
+/// How much of a connection is kept on its way, in bytes.
+const PIECE: usize = 16 * 1024;
+/// How long the host may be away, as when it is started again.
+const AWAY: Duration = Duration::from_secs(30);
+/// How often a host that is away is tried.
+const AGAIN: Duration = Duration::from_millis(200);
+
+impl Gate {
+    /// The program and its arguments, with the gate around them.
+    pub(crate) fn around(
+        &self,
+        prefix: &[&str],
+        program: &OsStr,
+        args: &[OsString],
+    ) -> io::Result<(OsString, Vec<OsString>)> {
+        let mut all: Vec<OsString> = prefix.iter().map(OsString::from).collect();
+        all.extend(["gate".into(), self.socket.clone().into(), self.port.to_string().into()]);
+        all.extend(["--".into(), program.to_owned()]);
+        all.extend(args.iter().cloned());
+        Ok((std::env::current_exe()?.into(), all))
+    }
+}
+
+/// Starts the relay, and becomes the program. Returns only if that is not possible.
+pub(crate) fn exec(prefix: &[&str], gate: &Gate, program: &OsStr, args: &[OsString]) -> ExitCode {
+    let error = match start(prefix, gate) {
+        Ok(()) => about(program.display(), Command::new(program).args(args).exec()),
+        Err(error) => about(format!("port {} of 127.0.0.1", gate.port), error),
+    };
+    eprintln!("muster-shim: {error}");
+    ExitCode::from(126)
+}
+
+fn start(prefix: &[&str], gate: &Gate) -> io::Result<()> {
+    // It listens before the program begins.
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, gate.port))?;
+    let mut relay = Command::new(std::env::current_exe()?);
+    relay.args(prefix).arg("serve-gate").arg(&gate.socket).env_clear();
+    relay.stdin(OwnedFd::from(listener)).stdout(Stdio::null()).stderr(Stdio::null());
+    // Signals for the agent's process group are not for it: the agent may still have something to say.
+    relay.process_group(0).spawn()?;
+    Ok(())
+}
+
+/// Relays what comes to standard input, which listens, for as long as the program lives.
+pub(crate) fn serve(socket: &Path) -> io::Result<()> {
+    #[cfg(target_os = "linux")]
+    if let Some(parent) = rustix::process::getppid() {
+        step::die_with(parent.as_raw_nonzero().get())?;
+    }
+    let listener = TcpListener::from(io::stdin().as_fd().try_clone_to_owned()?);
+    listener.set_nonblocking(true)?;
+    // Connections that come at once are not turned away.
+    rustix::net::listen(&listener, BACKLOG)?;
+    let address = Address::of(socket)?;
+    let owner = geteuid().as_raw().to_string();
+    let mut pairs: Vec<Pair> = Vec::new();
+    let mut waiting: Vec<(TcpStream, Instant)> = Vec::new();
+    loop {
+        for (near, since) in std::mem::take(&mut waiting) {
+            match Pair::connect(near, address.path()) {
+                Ok(pair) => pairs.push(pair),
+                Err(near) if since.elapsed() < AWAY => waiting.push((near, since)),
+                Err(_) => {}
+            }
+        }
+        let room = MOST.saturating_sub(pairs.len() + waiting.len());
+        let mut fds = Vec::with_capacity(1 + pairs.len() * 2);
+        fds.push(PollFd::new(&listener, if room > 0 { PollFlags::IN } else { PollFlags::empty() }));
+        for pair in &pairs {
+            fds.push(PollFd::new(&pair.near, wants(&pair.out, &pair.back)));
+            fds.push(PollFd::new(&pair.far, wants(&pair.back, &pair.out)));
+        }
+        let pause = Timespec { tv_sec: 0, tv_nsec: AGAIN.subsec_nanos().into() };
+        match poll(&mut fds, (!waiting.is_empty()).then_some(&pause)) {
+            Ok(_) | Err(rustix::io::Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+        let ready: Vec<bool> = fds.iter().map(|fd| !fd.revents().is_empty()).collect();
+        drop(fds);
+        let mut at = 1;
+        pairs.retain_mut(|pair| {
+            let is_ready = ready[at] || ready[at + 1];
+            at += 2;
+            !is_ready || pair.carry().is_ok_and(|goes_on| goes_on)
+        });
+        if ready[0] {
+            let now = Instant::now();
+            waiting.extend(own(accept(&listener, room), &owner).into_iter().map(|near| (near, now)));
+        }
+    }
+}
+
+/// Takes the connections that have come, as far as there is room.
+fn accept(listener: &TcpListener, room: usize) -> Vec<(TcpStream, SocketAddr)> {
+    let mut all = Vec::new();
+    while all.len() < room {
+        match listener.accept() {
+            Ok(accepted) => all.push(accepted),
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            Err(error) if error.kind() == ErrorKind::WouldBlock => break,
+            // Too many open files, most likely.
+            Err(_) => {
+                thread::sleep(AGAIN);
+                break;
+            }
+        }
+    }
+    all
+}
+
+/// Those of this user. Where the program shares the machine's network, others reach the port too. Where the system doesn't
+/// say whose they are, they are taken to be this user's.
+fn own(accepted: Vec<(TcpStream, SocketAddr)>, owner: &str) -> Vec<TcpStream> {
+    let table = std::fs::read_to_string("/proc/net/tcp").unwrap_or_default();
+    let lines = table.lines().filter_map(|line| {
+        let mut fields = line.split_whitespace();
+        Some((fields.nth(1)?, fields.nth(5)?))
+    });
+    let owners: BTreeMap<&str, &str> = lines.collect();
+    let mine = accepted.into_iter().filter(|(_, from)| {
+        let SocketAddr::V4(from) = from else { return false };
+        let address = u32::from_ne_bytes(from.ip().octets());
+        let local = format!("{address:08X}:{:04X}", from.port());
+        owners.get(local.as_str()).is_none_or(|found| *found == owner)
+    });
+    mine.map(|(near, _)| near).collect()
+}
+
+/// A connection and the one that continues it.
+struct Pair {
+    near: TcpStream,
+    far: UnixStream,
+    out: Flow,
+    back: Flow,
+}
+
+/// One direction of a connection.
+#[derive(Default)]
+struct Flow {
+    kept: Vec<u8>,
+    written: usize,
+    has_ended: bool,
+    is_shut: bool,
+}
+
+/// What an end is waited for: to read what `reads` takes from it, to write what `writes` has for it.
+fn wants(reads: &Flow, writes: &Flow) -> PollFlags {
+    let read = if reads.has_room() { PollFlags::IN } else { PollFlags::empty() };
+    let write = if writes.kept.is_empty() { PollFlags::empty() } else { PollFlags::OUT };
+    read | write
+}
+
+impl Pair {
+    /// Goes on to the host. Gives the connection back if that isn't possible now.
+    fn connect(near: TcpStream, socket: &Path) -> Result<Self, TcpStream> {
+        let prepared = UnixStream::connect(socket).and_then(|far| {
+            near.set_nonblocking(true)?;
+            near.set_nodelay(true)?;
+            far.set_nonblocking(true)?;
+            Ok(far)
+        });
+        match prepared {
+            Ok(far) => Ok(Self { near, far, out: Flow::default(), back: Flow::default() }),
+            Err(_) => Err(near),
+        }
+    }
+
+    /// Copies what can be copied. Answers whether there is more to come.
+    fn carry(&mut self) -> io::Result<bool> {
+        let Self { near, far, out, back } = self;
+        // The answer may be complete though the question can't be.
+        let asked = out.copy(near, far);
+        back.copy(far, near)?;
+        asked?;
+        if out.is_done() {
+            let _ = far.shutdown(Shutdown::Write);
+        }
+        if back.is_done() {
+            let _ = near.shutdown(Shutdown::Write);
+        }
+        Ok(!(out.is_shut && back.is_shut))
+    }
+}
+
+impl Flow {
+    fn has_room(&self) -> bool {
+        self.kept.is_empty() && !self.has_ended
+    }
+
+    /// Whether it has just become complete.
+    fn is_done(&mut self) -> bool {
+        let is_done = self.has_ended && self.kept.is_empty() && !self.is_shut;
+        self.is_shut |= is_done;
+        is_done
+    }
+
+    fn copy(&mut self, from: &mut impl Read, to: &mut impl Write) -> io::Result<()> {
+        loop {
+            if self.has_room() {
+                let mut piece = [0; PIECE];
+                match from.read(&mut piece) {
+                    Ok(0) => self.has_ended = true,
+                    Ok(count) => self.kept = piece[..count].to_vec(),
+                    Err(error) if error.kind() == ErrorKind::Interrupted => continue,
+                    Err(error) if error.kind() == ErrorKind::WouldBlock => {}
+                    Err(error) => return Err(error),
+                }
+            }
+            if self.kept.is_empty() {
+                return Ok(());
+            }
+            match to.write(&self.kept[self.written..]) {
+                Ok(count) => self.written += count,
+                Err(error) if error.kind() == ErrorKind::Interrupted => continue,
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(()),
+                Err(error) => return Err(error),
+            }
+            if self.written == self.kept.len() {
+                (self.kept, self.written) = (Vec::new(), 0);
+            }
+        }
+    }
+}
