@@ -1,5 +1,93 @@
 -- Generated from the migrations, for reading and comparing.
 
+CREATE TABLE agent_backups (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    organization_id BIGINT NOT NULL,
+    agent_id BIGINT NOT NULL,
+    server_id BIGINT NOT NULL, -- Whose host has the file.
+    cause TEXT NOT NULL CHECK (cause IN ('SCHEDULE', 'PERSON')),
+    state TEXT NOT NULL CHECK (state IN ('PENDING', 'DONE', 'FAILED')),
+    bytes BIGINT,
+    sha256 TEXT, -- Of the file, in hexadecimal.
+    error TEXT,
+    author_kind TEXT NOT NULL CHECK (author_kind IN ('USER', 'SERVICE_TOKEN', 'SYSTEM', 'ANONYMOUS')),
+    author_id BIGINT,
+    author_name TEXT NOT NULL,
+    created_at BIGINT NOT NULL,
+    ended_at BIGINT,
+    restore_state TEXT CHECK (restore_state IN ('PENDING', 'DONE', 'FAILED')), -- Of the last restore from it.
+    restore_error TEXT,
+    restored_at BIGINT, -- While it is PENDING, when it was wanted.
+    UNIQUE (organization_id, id),
+    CONSTRAINT agent_backups_organization_fk FOREIGN KEY (organization_id) REFERENCES organizations (id),
+    CONSTRAINT agent_backups_agent_fk FOREIGN KEY (organization_id, agent_id) REFERENCES agents (organization_id, id),
+    CONSTRAINT agent_backups_server_fk FOREIGN KEY (organization_id, server_id) REFERENCES servers (organization_id, id)
+);
+
+CREATE INDEX agent_backups_agent ON agent_backups (organization_id, agent_id);
+
+CREATE UNIQUE INDEX agent_backups_pending ON agent_backups (organization_id, agent_id) WHERE state = 'PENDING';
+
+CREATE UNIQUE INDEX agent_backups_restoring ON agent_backups (organization_id, agent_id) WHERE restore_state = 'PENDING';
+
+CREATE INDEX agent_backups_waiting ON agent_backups (created_at) WHERE state = 'PENDING';
+
+CREATE INDEX agent_backups_waiting_restore ON agent_backups (restored_at) WHERE restore_state = 'PENDING';
+
+CREATE TABLE agent_launches (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    organization_id BIGINT NOT NULL,
+    agent_id BIGINT NOT NULL,
+    generation BIGINT NOT NULL, -- Counts the agent's launches.
+    revision BIGINT NOT NULL,
+    started_by_kind TEXT NOT NULL CHECK (started_by_kind IN ('USER', 'SERVICE_TOKEN', 'SYSTEM', 'ANONYMOUS')),
+    started_by_id BIGINT,
+    started_by_name TEXT NOT NULL,
+    started_at BIGINT NOT NULL,
+    up_at BIGINT,
+    ended_at BIGINT,
+    reason TEXT CHECK (reason IN ('HOST_AWAY', 'WAITING_FOR_HOST', 'IMAGE_NOT_FOUND', 'OUT_OF_MEMORY', 'SHIM_LOST', 'EXITED', 'KILLED', 'SPAWN_FAILED', 'NO_PROTOCOL', 'LINE_TOO_LONG', 'DISK_FULL', 'START_TIMEOUT', 'AUTH_REQUIRED', 'ORGANIZATION_STOPPED')),
+    detail TEXT,
+    UNIQUE (organization_id, id),
+    CONSTRAINT agent_launches_organization_fk FOREIGN KEY (organization_id) REFERENCES organizations (id),
+    CONSTRAINT agent_launches_agent_fk FOREIGN KEY (organization_id, agent_id) REFERENCES agents (organization_id, id)
+);
+
+CREATE UNIQUE INDEX agent_launches_generation ON agent_launches (organization_id, agent_id, generation DESC);
+
+CREATE TABLE agent_limits (
+    organization_id BIGINT NOT NULL,
+    agent_id BIGINT NOT NULL,
+    kind TEXT NOT NULL CHECK (kind IN ('MONEY', 'TOKENS', 'USAGE')),
+    reason TEXT NOT NULL,
+    until_at BIGINT, -- When to look again. Null: once somebody has allowed more.
+    model_credential_id BIGINT, -- The organization's model credential that is limited.
+    probing_at BIGINT, -- When one of its turns was sent alone to see whether calls pass again.
+    since BIGINT NOT NULL,
+    PRIMARY KEY (organization_id, agent_id),
+    CONSTRAINT agent_limits_organization_fk FOREIGN KEY (organization_id) REFERENCES organizations (id),
+    CONSTRAINT agent_limits_agent_fk FOREIGN KEY (organization_id, agent_id) REFERENCES agents (organization_id, id),
+    CONSTRAINT agent_limits_model_credential_fk FOREIGN KEY (organization_id, model_credential_id) REFERENCES model_credentials (organization_id, id)
+);
+
+CREATE INDEX agent_limits_due ON agent_limits (until_at) WHERE until_at IS NOT NULL;
+
+CREATE INDEX agent_limits_model_credential ON agent_limits (organization_id, model_credential_id);
+
+CREATE TABLE agent_months (
+    organization_id BIGINT NOT NULL,
+    agent_id BIGINT NOT NULL,
+    from_at BIGINT NOT NULL,
+    until_at BIGINT NOT NULL,
+    cost_micro BIGINT NOT NULL DEFAULT 0,
+    tokens BIGINT NOT NULL DEFAULT 0,
+    leased_micro BIGINT NOT NULL DEFAULT 0,
+    allowed_micro BIGINT NOT NULL DEFAULT 0,
+    PRIMARY KEY (organization_id, agent_id, from_at),
+    CONSTRAINT agent_months_organization_fk FOREIGN KEY (organization_id) REFERENCES organizations (id),
+    CONSTRAINT agent_months_agent_fk FOREIGN KEY (organization_id, agent_id) REFERENCES agents (organization_id, id)
+);
+
 CREATE TABLE agent_revisions (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
     organization_id BIGINT NOT NULL,
@@ -34,7 +122,7 @@ CREATE TABLE agents (
     status TEXT NOT NULL DEFAULT 'STOPPED' CHECK (status IN ('STOPPED', 'SPAWNING', 'RUNNING', 'PAUSED', 'STOPPING', 'ERROR')),
     -- Counts launches; reports of an older generation are dropped.
     launch_generation BIGINT NOT NULL DEFAULT 0,
-    status_reason TEXT CHECK (status_reason IN ('HOST_AWAY', 'WAITING_FOR_HOST', 'IMAGE_NOT_FOUND', 'OUT_OF_MEMORY', 'SHIM_LOST', 'EXITED', 'KILLED', 'SPAWN_FAILED', 'NO_PROTOCOL', 'LINE_TOO_LONG', 'DISK_FULL', 'START_TIMEOUT', 'AUTH_REQUIRED', 'ORGANIZATION_STOPPED')), -- Why it failed, or waits.
+    status_reason TEXT CHECK (status_reason IN ('HOST_AWAY', 'WAITING_FOR_HOST', 'IMAGE_NOT_FOUND', 'OUT_OF_MEMORY', 'SHIM_LOST', 'EXITED', 'KILLED', 'SPAWN_FAILED', 'NO_PROTOCOL', 'LINE_TOO_LONG', 'DISK_FULL', 'START_TIMEOUT', 'AUTH_REQUIRED', 'SYNC_FAILED', 'BACKUP_FAILED', 'ORGANIZATION_STOPPED')), -- Why it failed, or waits.
     status_detail TEXT,
     revision BIGINT NOT NULL DEFAULT 0, -- The newest of agent_revisions.
     launched_revision BIGINT, -- The one it was last launched with.
@@ -85,6 +173,8 @@ CREATE TABLE agents (
     cost_guard_mode TEXT NOT NULL DEFAULT 'INHERIT' CHECK (cost_guard_mode IN ('INHERIT', 'OFF', 'CUSTOM')),
     cost_guard_tokens_per_hour BIGINT,
     cost_guard_action TEXT CHECK (cost_guard_action IN ('NOTIFY', 'PAUSE', 'STOP')),
+    monthly_budget_micro BIGINT, -- Null: none of its own.
+    budget_action TEXT NOT NULL DEFAULT 'PAUSE' CHECK (budget_action IN ('NOTIFY', 'PAUSE', 'STOP')),
     session_reset_mode TEXT NOT NULL DEFAULT 'INHERIT' CHECK (session_reset_mode IN ('INHERIT', 'OFF', 'CUSTOM')),
     session_reset_tokens BIGINT,
     tokens_used BIGINT NOT NULL DEFAULT 0,
@@ -96,9 +186,13 @@ CREATE TABLE agents (
     usage_overage_resets_at BIGINT,
     usage_is_overage BOOLEAN NOT NULL DEFAULT FALSE CHECK (usage_is_overage IN (0, 1)),
     usage_updated_at BIGINT,
+    offered_models TEXT CHECK (json_valid(offered_models)), -- What its sessions offer: [{id, name, description, current}]
+    offered_modes TEXT CHECK (json_valid(offered_modes)),
     sync_pending BOOLEAN NOT NULL DEFAULT FALSE CHECK (sync_pending IN (0, 1)),
     sync_version BIGINT NOT NULL DEFAULT 0, -- Counts the changes that its host must learn of.
     sync_given BIGINT NOT NULL DEFAULT 0, -- How many of them the host was told of last.
+    launched_with_sealed BLOB, -- Digests of what a launch alone can give it.
+    restart_reason TEXT, -- What of that has changed since.
     avatar_version BIGINT,
     created_by BIGINT,
     created_at BIGINT NOT NULL,
@@ -121,6 +215,65 @@ CREATE INDEX agents_server ON agents (organization_id, server_id, status);
 
 CREATE INDEX agents_spawning ON agents (status_changed_at) WHERE status = 'SPAWNING';
 
+CREATE TABLE allowed_hosts (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    organization_id BIGINT NOT NULL,
+    host TEXT NOT NULL, -- A name in lower case, or `*.` and a name of at least two labels.
+    port BIGINT NOT NULL CHECK (port BETWEEN 1 AND 65535),
+    created_by BIGINT,
+    created_by_name TEXT NOT NULL,
+    created_at BIGINT NOT NULL,
+    UNIQUE (organization_id, id),
+    CONSTRAINT allowed_hosts_organization_fk FOREIGN KEY (organization_id) REFERENCES organizations (id),
+    CONSTRAINT allowed_hosts_created_by_fk FOREIGN KEY (created_by) REFERENCES users (id)
+);
+
+CREATE UNIQUE INDEX allowed_hosts_host ON allowed_hosts (organization_id, host, port);
+
+CREATE TABLE approval_asks (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    organization_id BIGINT NOT NULL,
+    approval_id BIGINT NOT NULL,
+    channel_id BIGINT NOT NULL,
+    user_id BIGINT NOT NULL,
+    target TEXT NOT NULL, -- The chat, as the transport calls it.
+    state TEXT NOT NULL CHECK (state IN ('TO_ASK', 'ASKED', 'TO_CLOSE', 'CLOSED')),
+    digest TEXT, -- Of what was shown, if it may be decided there.
+    vendor_id TEXT, -- The message.
+    attempts BIGINT NOT NULL,
+    available_at BIGINT NOT NULL, -- Not before; while it is being sent, the end of the sender's claim.
+    created_at BIGINT NOT NULL,
+    UNIQUE (organization_id, id),
+    UNIQUE (organization_id, approval_id, channel_id, user_id),
+    CONSTRAINT approval_asks_organization_fk FOREIGN KEY (organization_id) REFERENCES organizations (id),
+    CONSTRAINT approval_asks_approval_fk FOREIGN KEY (organization_id, approval_id) REFERENCES approvals (organization_id, id) ON DELETE CASCADE,
+    CONSTRAINT approval_asks_channel_fk FOREIGN KEY (organization_id, channel_id) REFERENCES channels (organization_id, id) ON DELETE CASCADE,
+    CONSTRAINT approval_asks_user_fk FOREIGN KEY (organization_id, user_id) REFERENCES members (organization_id, user_id) ON DELETE CASCADE
+);
+
+CREATE INDEX approval_asks_closed ON approval_asks (available_at) WHERE state = 'CLOSED';
+
+CREATE INDEX approval_asks_due ON approval_asks (available_at) WHERE state IN ('TO_ASK', 'TO_CLOSE');
+
+CREATE INDEX approval_asks_message ON approval_asks (organization_id, channel_id, vendor_id) WHERE vendor_id IS NOT NULL;
+
+CREATE INDEX approval_asks_user ON approval_asks (organization_id, user_id);
+
+CREATE TABLE approval_snoozes (
+    organization_id BIGINT NOT NULL,
+    approval_id BIGINT NOT NULL,
+    user_id BIGINT NOT NULL,
+    until BIGINT NOT NULL,
+    PRIMARY KEY (organization_id, approval_id, user_id),
+    CONSTRAINT approval_snoozes_organization_fk FOREIGN KEY (organization_id) REFERENCES organizations (id),
+    CONSTRAINT approval_snoozes_approval_fk FOREIGN KEY (organization_id, approval_id) REFERENCES approvals (organization_id, id) ON DELETE CASCADE,
+    CONSTRAINT approval_snoozes_user_fk FOREIGN KEY (organization_id, user_id) REFERENCES members (organization_id, user_id) ON DELETE CASCADE
+);
+
+CREATE INDEX approval_snoozes_until ON approval_snoozes (until);
+
+CREATE INDEX approval_snoozes_user ON approval_snoozes (organization_id, user_id);
+
 CREATE TABLE approvals (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
     organization_id BIGINT NOT NULL,
@@ -134,6 +287,7 @@ CREATE TABLE approvals (
     risk BIGINT,
     agent_id BIGINT,
     server_id BIGINT, -- The subject of a SERVER_ALERT.
+    model_credential_id BIGINT, -- The model credential whose provider refuses it.
     channel_id BIGINT, -- The subject of a CHANNEL_ERROR or an ACCESS_REQUEST.
     conversation_id BIGINT,
     message_seq BIGINT,
@@ -144,6 +298,7 @@ CREATE TABLE approvals (
     request TEXT CHECK (json_valid(request)), -- {tool, input, digest}
     -- {text, options: [{id, label, description}], multiple, allow_text}
     question TEXT CHECK (json_valid(question)),
+    spending TEXT CHECK (json_valid(spending)), -- What a COST_GUARD asks to allow.
     answer TEXT CHECK (json_valid(answer)), -- {options, text}
     decided_by_user_id BIGINT,
     decided_by_token_id BIGINT,
@@ -155,12 +310,16 @@ CREATE TABLE approvals (
     resolved_at BIGINT,
     delivered_at BIGINT,
     delivery TEXT CHECK (delivery IN ('SENT', 'DIRECT', 'TURN', 'NONE')), -- Of the decision. A compare-and-set decides.
+    honoured_at BIGINT, -- When an approval that came too late allowed the same action in the next launch.
     answer_message_id BIGINT, -- The decision, as a message of the conversation.
+    assignee_id BIGINT, -- The member who should decide. Restricts nobody.
+    remind_at BIGINT, -- When to remind people that it expires; null: not, or done.
     created_at BIGINT NOT NULL,
     updated_at BIGINT NOT NULL,
     UNIQUE (organization_id, id),
     CHECK (risk IS NULL OR risk BETWEEN 0 AND 100),
     CHECK ((status = 'PENDING') = (outcome IS NULL)),
+    CONSTRAINT approvals_model_credential_fk FOREIGN KEY (organization_id, model_credential_id) REFERENCES model_credentials (organization_id, id),
     CONSTRAINT approvals_organization_fk FOREIGN KEY (organization_id) REFERENCES organizations (id),
     CONSTRAINT approvals_agent_fk FOREIGN KEY (organization_id, agent_id) REFERENCES agents (organization_id, id),
     CONSTRAINT approvals_server_fk FOREIGN KEY (organization_id, server_id) REFERENCES servers (organization_id, id),
@@ -168,6 +327,7 @@ CREATE TABLE approvals (
     CONSTRAINT approvals_conversation_fk FOREIGN KEY (organization_id, conversation_id) REFERENCES conversations (organization_id, id) ON DELETE CASCADE,
     CONSTRAINT approvals_turn_fk FOREIGN KEY (organization_id, turn_id) REFERENCES turns (organization_id, id),
     CONSTRAINT approvals_answer_message_fk FOREIGN KEY (organization_id, answer_message_id) REFERENCES messages (organization_id, id),
+    CONSTRAINT approvals_assignee_fk FOREIGN KEY (organization_id, assignee_id) REFERENCES members (organization_id, user_id) DEFERRABLE INITIALLY DEFERRED,
     CONSTRAINT approvals_decided_by_user_fk FOREIGN KEY (decided_by_user_id) REFERENCES users (id),
     CONSTRAINT approvals_decided_by_token_fk FOREIGN KEY (organization_id, decided_by_token_id) REFERENCES service_tokens (organization_id, id)
 );
@@ -176,21 +336,35 @@ CREATE INDEX approvals_agent ON approvals (organization_id, agent_id, created_at
 
 CREATE INDEX approvals_answer_message ON approvals (organization_id, answer_message_id) WHERE answer_message_id IS NOT NULL;
 
+CREATE INDEX approvals_assignee ON approvals (organization_id, assignee_id) WHERE assignee_id IS NOT NULL;
+
 CREATE INDEX approvals_channel ON approvals (organization_id, channel_id) WHERE channel_id IS NOT NULL;
 
 CREATE INDEX approvals_conversation ON approvals (organization_id, conversation_id, status);
 
 CREATE INDEX approvals_expiry ON approvals (expires_at) WHERE status = 'PENDING';
 
+CREATE INDEX approvals_model_credential ON approvals (organization_id, model_credential_id) WHERE model_credential_id IS NOT NULL;
+
 CREATE INDEX approvals_newest ON approvals (organization_id, created_at DESC, id);
 
 CREATE INDEX approvals_pending ON approvals (organization_id, created_at DESC, id) WHERE status = 'PENDING';
+
+CREATE INDEX approvals_reminder ON approvals (remind_at) WHERE status = 'PENDING' AND remind_at IS NOT NULL;
 
 CREATE UNIQUE INDEX approvals_request ON approvals (organization_id, agent_id, generation, request_key) WHERE request_key IS NOT NULL;
 
 CREATE INDEX approvals_server ON approvals (organization_id, server_id) WHERE server_id IS NOT NULL;
 
 CREATE INDEX approvals_turn ON approvals (organization_id, turn_id) WHERE turn_id IS NOT NULL;
+
+CREATE INDEX approvals_urgent ON approvals (
+    organization_id, (CASE status WHEN 'PENDING' THEN 1 ELSE 0 END),
+    (COALESCE(risk, CASE severity WHEN 'CRITICAL' THEN 90 WHEN 'HIGH' THEN 70 WHEN 'MEDIUM' THEN 40 ELSE 10 END)),
+    (-COALESCE(expires_at, 9223372036854775807)), id
+);
+
+CREATE INDEX approvals_waiting ON approvals (organization_id, agent_id) WHERE status = 'PENDING';
 
 CREATE TABLE attachment_blobs (
     organization_id BIGINT NOT NULL,
@@ -277,7 +451,7 @@ CREATE TABLE audit_log (
     actor_kind TEXT NOT NULL CHECK (actor_kind IN ('USER', 'SERVICE_TOKEN', 'SYSTEM', 'ANONYMOUS')),
     actor_id BIGINT,
     actor_name TEXT,
-    credential_kind TEXT CHECK (credential_kind IN ('SESSION', 'SERVICE_TOKEN')),
+    credential_kind TEXT CHECK (credential_kind IN ('SESSION', 'SERVICE_TOKEN', 'CHANNEL_LINK')),
     credential_id BIGINT,
     credential_hint TEXT,
     operation TEXT NOT NULL,
@@ -358,6 +532,71 @@ END;
 
 CREATE INDEX avatars_user ON avatars (user_id);
 
+CREATE TABLE channel_link_codes (
+    organization_id BIGINT NOT NULL,
+    channel_id BIGINT NOT NULL,
+    user_id BIGINT NOT NULL,
+    code_hash BLOB NOT NULL,
+    tries BIGINT NOT NULL, -- How many wrong ones were tried in the channel.
+    expires_at BIGINT NOT NULL,
+    PRIMARY KEY (organization_id, channel_id, user_id),
+    CONSTRAINT channel_link_codes_organization_fk FOREIGN KEY (organization_id) REFERENCES organizations (id),
+    CONSTRAINT channel_link_codes_channel_fk FOREIGN KEY (organization_id, channel_id) REFERENCES channels (organization_id, id) ON DELETE CASCADE,
+    CONSTRAINT channel_link_codes_user_fk FOREIGN KEY (organization_id, user_id) REFERENCES members (organization_id, user_id) ON DELETE CASCADE
+);
+
+CREATE INDEX channel_link_codes_expires ON channel_link_codes (expires_at);
+
+CREATE INDEX channel_link_codes_user ON channel_link_codes (organization_id, user_id);
+
+CREATE TABLE channel_links (
+    organization_id BIGINT NOT NULL,
+    channel_id BIGINT NOT NULL,
+    user_id BIGINT NOT NULL,
+    origin_id TEXT NOT NULL, -- Who they are, as the vendor calls them.
+    origin_name TEXT,
+    target TEXT NOT NULL, -- Their private chat, as the transport calls it.
+    created_at BIGINT NOT NULL,
+    PRIMARY KEY (organization_id, channel_id, user_id),
+    CONSTRAINT channel_links_organization_fk FOREIGN KEY (organization_id) REFERENCES organizations (id),
+    CONSTRAINT channel_links_channel_fk FOREIGN KEY (organization_id, channel_id) REFERENCES channels (organization_id, id) ON DELETE CASCADE,
+    CONSTRAINT channel_links_user_fk FOREIGN KEY (organization_id, user_id) REFERENCES members (organization_id, user_id) ON DELETE CASCADE
+);
+
+CREATE UNIQUE INDEX channel_links_origin ON channel_links (organization_id, channel_id, origin_id);
+
+CREATE INDEX channel_links_user ON channel_links (organization_id, user_id);
+
+CREATE TABLE channel_listeners (
+    organization_id BIGINT NOT NULL,
+    channel_id BIGINT NOT NULL,
+    holder TEXT NOT NULL, -- The process.
+    until BIGINT NOT NULL, -- When its lease ends. Nobody listens before, except its holder.
+    cursor TEXT, -- How far it has read, as the transport calls it.
+    link TEXT NOT NULL DEFAULT 'DOWN' CHECK (link IN ('UP', 'DOWN')), -- Whether the vendor is reached.
+    cause TEXT, -- Why not.
+    linked_at BIGINT, -- Since when.
+    PRIMARY KEY (organization_id, channel_id),
+    CONSTRAINT channel_listeners_organization_fk FOREIGN KEY (organization_id) REFERENCES organizations (id),
+    CONSTRAINT channel_listeners_channel_fk FOREIGN KEY (organization_id, channel_id) REFERENCES channels (organization_id, id) ON DELETE CASCADE
+);
+
+CREATE TABLE channel_refusals (
+    organization_id BIGINT NOT NULL,
+    channel_id BIGINT NOT NULL,
+    origin_id TEXT NOT NULL,
+    origin_name TEXT,
+    reason TEXT NOT NULL CHECK (reason IN ('NOT_WHITELISTED', 'LABEL', 'NOT_ADDRESSED', 'UNPROVEN')),
+    count BIGINT NOT NULL,
+    first_at BIGINT NOT NULL,
+    last_at BIGINT NOT NULL,
+    PRIMARY KEY (organization_id, channel_id, origin_id),
+    CONSTRAINT channel_refusals_organization_fk FOREIGN KEY (organization_id) REFERENCES organizations (id),
+    CONSTRAINT channel_refusals_channel_fk FOREIGN KEY (organization_id, channel_id) REFERENCES channels (organization_id, id) ON DELETE CASCADE
+);
+
+CREATE INDEX channel_refusals_last ON channel_refusals (organization_id, channel_id, last_at);
+
 CREATE TABLE channel_whitelist (
     organization_id BIGINT NOT NULL,
     channel_id BIGINT NOT NULL,
@@ -380,6 +619,9 @@ CREATE TABLE channels (
     target TEXT, -- A bot's handle, or a destination.
     bot_username TEXT,
     bot_token_sealed BLOB,
+    bot_hash BLOB, -- A keyed digest of the token, so that no two channels have the same.
+    self_ids JSON NOT NULL DEFAULT '[]', -- Under which the vendor shows our own messages, as it said.
+    warnings JSON NOT NULL DEFAULT '[]', -- What the vendor or its settings prevent, as it said.
     label_whitelist TEXT NOT NULL DEFAULT '[]' CHECK (json_valid(label_whitelist)),
     mention_off TEXT NOT NULL DEFAULT '[]' CHECK (json_valid(mention_off)),
     -- The last segment of the inbound path. It is random and globally unique, and acts as a secret.
@@ -388,6 +630,10 @@ CREATE TABLE channels (
     webhook_outbound_url TEXT,
     webhook_outbound_secret_sealed BLOB,
     webhook_inbound_secret_sealed BLOB,
+    webhook_outbound_previous_sealed BLOB, -- The secret before, which counts for a while longer.
+    webhook_outbound_previous_until BIGINT,
+    webhook_inbound_previous_sealed BLOB,
+    webhook_inbound_previous_until BIGINT,
     webhook_signature_header TEXT,
     webhook_actor_paths TEXT NOT NULL DEFAULT '[]' CHECK (json_valid(webhook_actor_paths)),
     webhook_self_ids TEXT NOT NULL DEFAULT '[]' CHECK (json_valid(webhook_self_ids)),
@@ -402,6 +648,7 @@ CREATE TABLE channels (
     email_smtp_user TEXT,
     email_smtp_pass_sealed BLOB,
     email_smtp_from TEXT,
+    email_authserv_id TEXT, -- The mail server that is believed about senders.
     code_host_installation_id BIGINT,
     code_host_repos TEXT NOT NULL DEFAULT '[]' CHECK (json_valid(code_host_repos)),
     code_host_events TEXT NOT NULL DEFAULT '[]' CHECK (json_valid(code_host_events)),
@@ -421,11 +668,12 @@ CREATE TABLE channels (
     notify_conversation_id BIGINT,
     alert_recipient_user_ids TEXT NOT NULL DEFAULT '[]' CHECK (json_valid(alert_recipient_user_ids)),
     is_active BOOLEAN NOT NULL DEFAULT TRUE CHECK (is_active IN (0, 1)),
-    inactive_reason TEXT CHECK (inactive_reason IN ('MANUAL', 'AUTH_FAILED', 'GONE', 'DELIVERY_FAILING', 'AGENT_ARCHIVED', 'PLAN_LIMIT')),
+    inactive_reason TEXT CHECK (inactive_reason IN ('MANUAL', 'AUTH_FAILED', 'GONE', 'DELIVERY_FAILING', 'AGENT_ARCHIVED', 'PLAN_LIMIT', 'NOT_SUPPORTED')),
     created_by BIGINT,
     created_at BIGINT NOT NULL,
     updated_at BIGINT NOT NULL,
     last_activity_at BIGINT,
+    send_after BIGINT, -- The vendor asks to send nothing before.
     archived_at BIGINT, -- Deleted: hidden, without secrets and path; the row stays for the conversations that refer to it.
     UNIQUE (organization_id, id),
     CONSTRAINT channels_organization_fk FOREIGN KEY (organization_id) REFERENCES organizations (id),
@@ -435,6 +683,8 @@ CREATE TABLE channels (
 );
 
 CREATE INDEX channels_agent ON channels (organization_id, agent_id, id);
+
+CREATE UNIQUE INDEX channels_bot ON channels (bot_hash);
 
 CREATE UNIQUE INDEX channels_inbound_slug ON channels (inbound_slug);
 
@@ -458,11 +708,39 @@ CREATE TABLE contacts (
 
 CREATE INDEX contacts_name ON contacts (organization_id, name_folded, id);
 
+CREATE TABLE conversation_reads (
+    organization_id BIGINT NOT NULL,
+    conversation_id BIGINT NOT NULL,
+    user_id BIGINT NOT NULL,
+    seq BIGINT NOT NULL,
+    PRIMARY KEY (organization_id, conversation_id, user_id),
+    CONSTRAINT conversation_reads_organization_fk FOREIGN KEY (organization_id) REFERENCES organizations (id),
+    CONSTRAINT conversation_reads_conversation_fk FOREIGN KEY (organization_id, conversation_id) REFERENCES conversations (organization_id, id) ON DELETE CASCADE,
+    CONSTRAINT conversation_reads_member_fk FOREIGN KEY (organization_id, user_id) REFERENCES members (organization_id, user_id) ON DELETE CASCADE
+);
+
+CREATE INDEX conversation_reads_user ON conversation_reads (organization_id, user_id);
+
+CREATE TABLE conversation_watches (
+    organization_id BIGINT NOT NULL,
+    conversation_id BIGINT NOT NULL,
+    user_id BIGINT NOT NULL,
+    created_at BIGINT NOT NULL,
+    PRIMARY KEY (organization_id, conversation_id, user_id),
+    CONSTRAINT conversation_watches_organization_fk FOREIGN KEY (organization_id) REFERENCES organizations (id),
+    CONSTRAINT conversation_watches_conversation_fk FOREIGN KEY (organization_id, conversation_id) REFERENCES conversations (organization_id, id) ON DELETE CASCADE,
+    CONSTRAINT conversation_watches_user_fk FOREIGN KEY (organization_id, user_id) REFERENCES members (organization_id, user_id) ON DELETE CASCADE
+);
+
+CREATE INDEX conversation_watches_user ON conversation_watches (organization_id, user_id);
+
 CREATE TABLE conversations (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
     organization_id BIGINT NOT NULL,
     ref TEXT NOT NULL, -- Eight Crockford base32 characters in upper case.
     title TEXT,
+    title_folded TEXT,
+    created_by BIGINT, -- The person who started it in the panel.
     status TEXT NOT NULL DEFAULT 'OPEN' CHECK (status IN ('OPEN', 'PENDING', 'RESOLVED', 'ARCHIVED')),
     agent_id BIGINT NOT NULL,
     contact_id BIGINT,
@@ -477,7 +755,12 @@ CREATE TABLE conversations (
     last_message_preview TEXT,
     last_message_created_at BIGINT,
     context_tokens BIGINT,
+    thread_key TEXT, -- Its identity within the channel.
+    target TEXT, -- Where answers go, as the transport calls it.
     session TEXT, -- The agent's name for its session, which the next turn resumes.
+    taken_over_by BIGINT, -- The person who answers instead of the agent.
+    taken_over_at BIGINT,
+    last_word_at BIGINT, -- When that person took over, or last said something.
     opened_at BIGINT NOT NULL,
     last_activity_at BIGINT NOT NULL,
     resolved_at BIGINT,
@@ -486,10 +769,13 @@ CREATE TABLE conversations (
     updated_at BIGINT NOT NULL,
     UNIQUE (organization_id, id),
     CHECK (ref = upper(ref)),
+    CHECK ((taken_over_by IS NULL) = (taken_over_at IS NULL) AND (taken_over_by IS NULL) = (last_word_at IS NULL)),
     CONSTRAINT conversations_organization_fk FOREIGN KEY (organization_id) REFERENCES organizations (id),
+    CONSTRAINT conversations_created_by_fk FOREIGN KEY (created_by) REFERENCES users (id),
     CONSTRAINT conversations_agent_fk FOREIGN KEY (organization_id, agent_id) REFERENCES agents (organization_id, id),
     CONSTRAINT conversations_contact_fk FOREIGN KEY (organization_id, contact_id) REFERENCES contacts (organization_id, id),
-    CONSTRAINT conversations_channel_fk FOREIGN KEY (organization_id, channel_id) REFERENCES channels (organization_id, id)
+    CONSTRAINT conversations_channel_fk FOREIGN KEY (organization_id, channel_id) REFERENCES channels (organization_id, id),
+    CONSTRAINT conversations_taken_over_by_fk FOREIGN KEY (taken_over_by) REFERENCES users (id)
 );
 
 CREATE INDEX conversations_activity ON conversations (organization_id, last_activity_at, id);
@@ -502,11 +788,21 @@ CREATE INDEX conversations_contact ON conversations (organization_id, contact_id
 
 CREATE INDEX conversations_created ON conversations (organization_id, created_at, id);
 
+CREATE INDEX conversations_created_by ON conversations (organization_id, created_by, last_activity_at, id) WHERE created_by IS NOT NULL;
+
+CREATE INDEX conversations_holder ON conversations (organization_id, taken_over_by) WHERE taken_over_by IS NOT NULL;
+
 CREATE INDEX conversations_model ON conversations (organization_id, model DESC, id);
+
+CREATE INDEX conversations_open ON conversations (organization_id, agent_id) WHERE status IN ('OPEN', 'PENDING');
 
 CREATE UNIQUE INDEX conversations_ref ON conversations (organization_id, ref);
 
 CREATE INDEX conversations_status ON conversations (organization_id, status, last_activity_at, id);
+
+CREATE INDEX conversations_taken_over ON conversations (last_word_at) WHERE taken_over_by IS NOT NULL;
+
+CREATE INDEX conversations_thread ON conversations (organization_id, channel_id, thread_key, id) WHERE thread_key IS NOT NULL;
 
 CREATE INDEX conversations_transport ON conversations (organization_id, transport, last_activity_at, id);
 
@@ -555,15 +851,20 @@ CREATE TABLE credentials (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
     organization_id BIGINT NOT NULL,
     name TEXT NOT NULL,
+    name_folded TEXT NOT NULL,
     description TEXT,
     kind TEXT NOT NULL CHECK (kind IN ('api-key', 'bearer-token', 'basic-auth', 'oauth2', 'ssh-key', 'certificate', 'connection-string', 'custom')),
     destinations TEXT NOT NULL DEFAULT '[]' CHECK (json_valid(destinations)),
+    agent_may_read_at BIGINT, -- When a person said that agents may read it. Null: they may not.
+    agent_may_read_by BIGINT,
+    agent_may_read_by_name TEXT,
     created_by BIGINT,
     created_at BIGINT NOT NULL,
     updated_at BIGINT NOT NULL,
     archived_at BIGINT,
     UNIQUE (organization_id, id),
     CONSTRAINT credentials_organization_fk FOREIGN KEY (organization_id) REFERENCES organizations (id),
+    CONSTRAINT credentials_agent_may_read_by_fk FOREIGN KEY (agent_may_read_by) REFERENCES users (id),
     CONSTRAINT credentials_created_by_fk FOREIGN KEY (created_by) REFERENCES users (id)
 );
 
@@ -583,6 +884,53 @@ CREATE TABLE decisions (
 );
 
 CREATE INDEX decisions_day ON decisions (day);
+
+CREATE TABLE deliveries (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    organization_id BIGINT NOT NULL,
+    channel_id BIGINT NOT NULL,
+    conversation_id BIGINT NOT NULL,
+    message_id BIGINT NOT NULL,
+    part BIGINT NOT NULL, -- Counts from 1 within the message.
+    status TEXT NOT NULL CHECK (status IN ('PENDING', 'SENDING', 'SENT', 'DELIVERED', 'READ', 'FAILED', 'SKIPPED')),
+    text TEXT, -- As the vendor's dialect writes it. Null once it is sent.
+    plain TEXT, -- Without the dialect's marks.
+    first_file BIGINT NOT NULL DEFAULT 0, -- The first of the message's files that goes with it.
+    files BIGINT NOT NULL DEFAULT 0, -- How many go with it.
+    attempts BIGINT NOT NULL DEFAULT 0,
+    available_at BIGINT NOT NULL, -- Not to be sent before; while it is being sent, the end of the sender's lease.
+    code TEXT CHECK (code IN ('refused', 'target_gone', 'unknown_outcome', 'gave_up', 'earlier_part', 'bounced')), -- Why it failed for good.
+    error TEXT, -- Why the last attempt failed.
+    vendor_id TEXT, -- Its id at the vendor.
+    created_at BIGINT NOT NULL,
+    sent_at BIGINT,
+    UNIQUE (organization_id, id),
+    CONSTRAINT deliveries_part UNIQUE (organization_id, message_id, part),
+    CONSTRAINT deliveries_organization_fk FOREIGN KEY (organization_id) REFERENCES organizations (id),
+    CONSTRAINT deliveries_channel_fk FOREIGN KEY (organization_id, channel_id) REFERENCES channels (organization_id, id),
+    CONSTRAINT deliveries_conversation_fk FOREIGN KEY (organization_id, conversation_id) REFERENCES conversations (organization_id, id) ON DELETE CASCADE,
+    CONSTRAINT deliveries_message_fk FOREIGN KEY (organization_id, message_id) REFERENCES messages (organization_id, id) ON DELETE CASCADE
+);
+
+CREATE INDEX deliveries_conversation ON deliveries (organization_id, conversation_id, id);
+
+CREATE INDEX deliveries_due ON deliveries (organization_id, channel_id, available_at) WHERE status IN ('PENDING', 'SENDING');
+
+CREATE INDEX deliveries_order ON deliveries (organization_id, conversation_id, id) WHERE status IN ('PENDING', 'SENDING');
+
+CREATE INDEX deliveries_vendor ON deliveries (organization_id, channel_id, vendor_id) WHERE vendor_id IS NOT NULL;
+
+CREATE TABLE edits (
+    organization_id BIGINT NOT NULL,
+    kind TEXT NOT NULL, -- As in target_kind of the log.
+    record_id BIGINT NOT NULL,
+    revision BIGINT NOT NULL,
+    actor_id BIGINT, -- Null: the operator.
+    actor_name TEXT,
+    at BIGINT NOT NULL,
+    PRIMARY KEY (organization_id, kind, record_id),
+    CONSTRAINT edits_organization_fk FOREIGN KEY (organization_id) REFERENCES organizations (id)
+);
 
 CREATE TABLE email_tokens (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -649,10 +997,12 @@ CREATE TABLE images (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
     organization_id BIGINT NOT NULL,
     name TEXT NOT NULL,
+    name_folded TEXT NOT NULL,
     reference TEXT NOT NULL, -- Its name in a registry: registry.example/agent:1.2
     description TEXT,
     digest TEXT,
     default_model TEXT, -- The model of agents with this image that don't override it.
+    profile TEXT, -- How its program is wired; null: as the operator of the host lists it.
     created_by BIGINT,
     created_at BIGINT NOT NULL,
     updated_at BIGINT NOT NULL,
@@ -688,6 +1038,29 @@ CREATE UNIQUE INDEX invitations_open ON invitations (organization_id, email_fold
 
 CREATE UNIQUE INDEX invitations_token ON invitations (token_hash);
 
+CREATE TABLE leases (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    organization_id BIGINT NOT NULL,
+    agent_id BIGINT NOT NULL,
+    month_at BIGINT NOT NULL, -- The month from whose budgets it is: when it begins.
+    cost_micro BIGINT, -- Null: unlimited.
+    tokens BIGINT, -- Null: unlimited.
+    used_micro BIGINT NOT NULL DEFAULT 0,
+    used_tokens BIGINT NOT NULL DEFAULT 0,
+    until_at BIGINT NOT NULL,
+    created_at BIGINT NOT NULL,
+    closed_at BIGINT, -- It was returned, or is over: what was left has gone back.
+    UNIQUE (organization_id, id),
+    CONSTRAINT leases_organization_fk FOREIGN KEY (organization_id) REFERENCES organizations (id),
+    CONSTRAINT leases_agent_fk FOREIGN KEY (organization_id, agent_id) REFERENCES agents (organization_id, id)
+);
+
+CREATE INDEX leases_closed ON leases (closed_at) WHERE closed_at IS NOT NULL;
+
+CREATE INDEX leases_due ON leases (until_at) WHERE closed_at IS NULL;
+
+CREATE INDEX leases_open ON leases (organization_id, agent_id) WHERE closed_at IS NULL;
+
 CREATE TABLE mcp_server_agents (
     organization_id BIGINT NOT NULL,
     mcp_server_id BIGINT NOT NULL,
@@ -705,6 +1078,7 @@ CREATE TABLE mcp_servers (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
     organization_id BIGINT NOT NULL,
     name TEXT NOT NULL,
+    name_folded TEXT NOT NULL,
     description TEXT,
     transport TEXT NOT NULL CHECK (transport IN ('STDIO', 'HTTP', 'SSE')),
     command TEXT,
@@ -745,6 +1119,8 @@ CREATE TABLE messages (
     kind TEXT NOT NULL CHECK (kind IN ('TEXT', 'THINKING', 'TOOL_CALL', 'TOOL_RESULT', 'FILE', 'VOICE', 'APPROVAL', 'EVENT', 'ERROR')),
     via_channel_id BIGINT,
     via_identity_id BIGINT,
+    dedupe_key TEXT, -- Unique in its channel, so that what comes twice is stored once.
+    vendor_id TEXT, -- Its id at the vendor, if it came in.
     author_user_id BIGINT,
     author_name TEXT,
     status TEXT NOT NULL DEFAULT 'PENDING' CHECK (status IN ('PENDING', 'DELIVERED', 'FAILED', 'CANCELLED')),
@@ -768,21 +1144,160 @@ CREATE TABLE messages (
 
 CREATE INDEX messages_channel ON messages (organization_id, via_channel_id, id) WHERE via_channel_id IS NOT NULL;
 
+CREATE UNIQUE INDEX messages_dedupe_key ON messages (organization_id, via_channel_id, dedupe_key) WHERE dedupe_key IS NOT NULL;
+
 CREATE INDEX messages_delivery ON messages (organization_id, id) WHERE delivery_status IN ('PENDING', 'SENDING');
 
 CREATE UNIQUE INDEX messages_host_key ON messages (organization_id, conversation_id, host_key) WHERE host_key IS NOT NULL;
 
-CREATE INDEX messages_identity ON messages (organization_id, via_identity_id) WHERE via_identity_id IS NOT NULL;
+CREATE INDEX messages_identity ON messages (organization_id, via_identity_id, created_at) WHERE via_identity_id IS NOT NULL;
 
 CREATE INDEX messages_turn ON messages (organization_id, turn_id) WHERE turn_id IS NOT NULL;
+
+CREATE INDEX messages_undelivered ON messages (organization_id, created_at) WHERE delivery_status = 'FAILED';
 
 CREATE TRIGGER messages_unindex AFTER DELETE ON messages BEGIN
     DELETE FROM messages_fts WHERE rowid = old.id;
 END;
 
+CREATE INDEX messages_vendor ON messages (organization_id, via_channel_id, vendor_id) WHERE vendor_id IS NOT NULL;
+
 CREATE VIRTUAL TABLE messages_fts USING fts5 (
     tokens, content='', contentless_delete=1, detail=none,
     tokenize="unicode61 remove_diacritics 0 categories 'L* M* N* P* S* Co Cf Cn Cs'"
+);
+
+CREATE TABLE model_calls (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    organization_id BIGINT NOT NULL,
+    agent_id BIGINT NOT NULL,
+    turn_id BIGINT,
+    model_credential_id BIGINT, -- Null: the agent's own, or none.
+    provider TEXT NOT NULL,
+    model TEXT NOT NULL,
+    status BIGINT, -- The HTTP status. Null: the model could not be reached, or the agent hung up.
+    started_at BIGINT NOT NULL,
+    millis BIGINT NOT NULL,
+    input_tokens BIGINT,
+    output_tokens BIGINT,
+    cache_read_tokens BIGINT,
+    cache_write_tokens BIGINT,
+    cost_micro BIGINT, -- Null: the model has no price, or the usage is unknown.
+    UNIQUE (organization_id, id),
+    CONSTRAINT model_calls_organization_fk FOREIGN KEY (organization_id) REFERENCES organizations (id),
+    CONSTRAINT model_calls_agent_fk FOREIGN KEY (organization_id, agent_id) REFERENCES agents (organization_id, id),
+    CONSTRAINT model_calls_turn_fk FOREIGN KEY (organization_id, turn_id) REFERENCES turns (organization_id, id) ON DELETE CASCADE,
+    CONSTRAINT model_calls_model_credential_fk FOREIGN KEY (organization_id, model_credential_id) REFERENCES model_credentials (organization_id, id)
+);
+
+CREATE INDEX model_calls_agent ON model_calls (organization_id, agent_id, started_at);
+
+CREATE INDEX model_calls_started ON model_calls (started_at);
+
+CREATE INDEX model_calls_turn ON model_calls (organization_id, turn_id);
+
+CREATE TABLE model_credentials (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    organization_id BIGINT NOT NULL,
+    name TEXT NOT NULL,
+    provider TEXT NOT NULL, -- In lower case.
+    base_url TEXT, -- Null: the provider's own.
+    type TEXT NOT NULL DEFAULT 'API_KEY' CHECK (type IN ('OAUTH', 'API_KEY')),
+    secret_sealed BLOB, -- Null once it is archived.
+    is_default BOOLEAN NOT NULL DEFAULT FALSE CHECK (is_default IN (0, 1)),
+    limited_until BIGINT, -- The provider refuses calls until then. Null: it doesn't.
+    limit_detail TEXT,
+    probing_at BIGINT, -- When a turn was sent alone to see whether calls pass again.
+    auth_failed_at BIGINT,
+    created_by BIGINT,
+    created_at BIGINT NOT NULL,
+    updated_at BIGINT NOT NULL,
+    archived_at BIGINT,
+    UNIQUE (organization_id, id),
+    CONSTRAINT model_credentials_organization_fk FOREIGN KEY (organization_id) REFERENCES organizations (id),
+    CONSTRAINT model_credentials_created_by_fk FOREIGN KEY (created_by) REFERENCES users (id)
+);
+
+CREATE UNIQUE INDEX model_credentials_default ON model_credentials (organization_id, provider) WHERE is_default AND archived_at IS NULL;
+
+CREATE INDEX model_credentials_limited ON model_credentials (limited_until) WHERE limited_until IS NOT NULL;
+
+CREATE UNIQUE INDEX model_credentials_name ON model_credentials (organization_id, name) WHERE archived_at IS NULL;
+
+CREATE TABLE model_days (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    organization_id BIGINT NOT NULL,
+    agent_id BIGINT NOT NULL,
+    day TEXT NOT NULL, -- 2026-06-01
+    provider TEXT NOT NULL,
+    model TEXT NOT NULL,
+    calls BIGINT NOT NULL DEFAULT 0,
+    unpriced_calls BIGINT NOT NULL DEFAULT 0, -- Calls whose cost is unknown.
+    input_tokens BIGINT NOT NULL DEFAULT 0,
+    output_tokens BIGINT NOT NULL DEFAULT 0,
+    cache_read_tokens BIGINT NOT NULL DEFAULT 0,
+    cache_write_tokens BIGINT NOT NULL DEFAULT 0,
+    cost_micro BIGINT NOT NULL DEFAULT 0,
+    UNIQUE (organization_id, id),
+    CONSTRAINT model_days_organization_fk FOREIGN KEY (organization_id) REFERENCES organizations (id),
+    CONSTRAINT model_days_agent_fk FOREIGN KEY (organization_id, agent_id) REFERENCES agents (organization_id, id)
+);
+
+CREATE UNIQUE INDEX model_days_day ON model_days (organization_id, agent_id, day, provider, model);
+
+CREATE TABLE notification_settings (
+    organization_id BIGINT NOT NULL,
+    user_id BIGINT NOT NULL,
+    approval_raised TEXT CHECK (approval_raised IN ('OFF', 'AT_ONCE', 'DIGEST')),
+    approval_expiring TEXT CHECK (approval_expiring IN ('OFF', 'AT_ONCE', 'DIGEST')),
+    agent_failed TEXT CHECK (agent_failed IN ('OFF', 'AT_ONCE', 'DIGEST')),
+    PRIMARY KEY (organization_id, user_id),
+    CONSTRAINT notification_settings_organization_fk FOREIGN KEY (organization_id) REFERENCES organizations (id),
+    CONSTRAINT notification_settings_user_fk FOREIGN KEY (organization_id, user_id) REFERENCES members (organization_id, user_id) ON DELETE CASCADE
+);
+
+CREATE TABLE notifications (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    organization_id BIGINT NOT NULL,
+    user_id BIGINT NOT NULL,
+    what TEXT NOT NULL CHECK (what IN ('APPROVAL_RAISED', 'APPROVAL_ASSIGNED', 'APPROVAL_EXPIRING', 'AGENT_FAILED')),
+    approval_id BIGINT,
+    agent_id BIGINT, -- Of AGENT_FAILED.
+    due_at BIGINT NOT NULL,
+    raised BIGINT NOT NULL DEFAULT 1, -- How often it has happened: what happens again while it is collected is not lost.
+    UNIQUE (organization_id, id),
+    CHECK ((approval_id IS NULL) = (what = 'AGENT_FAILED') AND (agent_id IS NULL) <> (approval_id IS NULL)),
+    CONSTRAINT notifications_organization_fk FOREIGN KEY (organization_id) REFERENCES organizations (id),
+    CONSTRAINT notifications_user_fk FOREIGN KEY (user_id) REFERENCES users (id),
+    CONSTRAINT notifications_approval_fk FOREIGN KEY (organization_id, approval_id) REFERENCES approvals (organization_id, id) ON DELETE CASCADE,
+    CONSTRAINT notifications_agent_fk FOREIGN KEY (organization_id, agent_id) REFERENCES agents (organization_id, id)
+);
+
+CREATE UNIQUE INDEX notifications_agent ON notifications (organization_id, agent_id, user_id) WHERE agent_id IS NOT NULL;
+
+CREATE UNIQUE INDEX notifications_approval ON notifications (organization_id, approval_id, user_id, what) WHERE approval_id IS NOT NULL;
+
+CREATE INDEX notifications_due ON notifications (due_at, user_id);
+
+CREATE INDEX notifications_user ON notifications (user_id, due_at);
+
+CREATE TABLE notified (
+    user_id BIGINT NOT NULL,
+    told_at BIGINT NOT NULL,
+    PRIMARY KEY (user_id),
+    CONSTRAINT notified_user_fk FOREIGN KEY (user_id) REFERENCES users (id) ON DELETE CASCADE
+);
+
+CREATE TABLE organization_months (
+    organization_id BIGINT NOT NULL,
+    from_at BIGINT NOT NULL, -- When the month begins.
+    until_at BIGINT NOT NULL, -- When the next one begins.
+    cost_micro BIGINT NOT NULL DEFAULT 0,
+    tokens BIGINT NOT NULL DEFAULT 0,
+    leased_micro BIGINT NOT NULL DEFAULT 0, -- What open leases may still spend.
+    allowed_micro BIGINT NOT NULL DEFAULT 0, -- What people have allowed on top of the budget.
+    PRIMARY KEY (organization_id, from_at),
+    CONSTRAINT organization_months_organization_fk FOREIGN KEY (organization_id) REFERENCES organizations (id)
 );
 
 CREATE TABLE organizations (
@@ -815,6 +1330,10 @@ CREATE TABLE organizations (
     backup_cron TEXT,
     cost_guard_tokens_per_hour BIGINT,
     cost_guard_action TEXT NOT NULL DEFAULT 'NOTIFY' CHECK (cost_guard_action IN ('NOTIFY', 'PAUSE', 'STOP')),
+    currency TEXT NOT NULL DEFAULT 'USD', -- Of all its money: three capital letters.
+    monthly_budget_micro BIGINT, -- Null: none.
+    budget_action TEXT NOT NULL DEFAULT 'PAUSE' CHECK (budget_action IN ('NOTIFY', 'PAUSE', 'STOP')),
+    trace_content BOOLEAN NOT NULL DEFAULT FALSE CHECK (trace_content IN (0, 1)), -- Whether traces contain prompts and answers.
     session_reset_tokens BIGINT,
     transcript_retention_days BIGINT,
     contracted_agents BIGINT, -- Overrides the plan's max_agents.
@@ -830,6 +1349,8 @@ CREATE TABLE organizations (
     server_alert_cpu_pct BIGINT,
     server_alert_load_factor REAL,
     require_second_factor BOOLEAN NOT NULL DEFAULT FALSE CHECK (require_second_factor IN (0, 1)), -- Members without one are refused.
+    mail_request_text BOOLEAN NOT NULL DEFAULT FALSE CHECK (mail_request_text IN (0, 1)), -- Whether mail about approvals contains what is asked.
+    chat_risk_limit BIGINT NOT NULL DEFAULT 70 CHECK (chat_risk_limit BETWEEN 0 AND 101), -- Only actions of less risk may be decided in chats.
     stopped_at BIGINT, -- Since then nothing new starts, until somebody lets go.
     stopped_by BIGINT, -- The member who stopped it; null: a service token or the operator.
     stopped_by_name TEXT,
@@ -847,7 +1368,7 @@ CREATE INDEX organizations_letting_go ON organizations (letting_go_at) WHERE let
 
 CREATE TABLE outbox (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
-    kind TEXT NOT NULL CHECK (kind IN ('LAUNCH', 'STOP', 'PAUSE', 'RESUME', 'TURN', 'CANCEL', 'ANSWER', 'VERDICT', 'SYNC', 'MAIL')),
+    kind TEXT NOT NULL CHECK (kind IN ('LAUNCH', 'STOP', 'PAUSE', 'RESUME', 'TURN', 'CANCEL', 'ANSWER', 'VERDICT', 'SYNC', 'BACKUP', 'RESTORE', 'FORGET', 'MAIL')),
     payload TEXT NOT NULL CHECK (json_valid(payload)), -- Ids, never secrets: src/core/outbox/kinds.rs.
     organization_id BIGINT,
     server_id BIGINT,
@@ -925,6 +1446,22 @@ CREATE TABLE recovery_codes (
 
 CREATE UNIQUE INDEX recovery_codes_code ON recovery_codes (user_id, code_hash);
 
+CREATE TABLE refused_destinations (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    organization_id BIGINT NOT NULL,
+    agent_id BIGINT NOT NULL,
+    host TEXT NOT NULL,
+    port BIGINT NOT NULL,
+    reason TEXT NOT NULL,
+    count BIGINT NOT NULL,
+    last_at BIGINT NOT NULL,
+    UNIQUE (organization_id, id),
+    CONSTRAINT refused_destinations_organization_fk FOREIGN KEY (organization_id) REFERENCES organizations (id),
+    CONSTRAINT refused_destinations_agent_fk FOREIGN KEY (organization_id, agent_id) REFERENCES agents (organization_id, id)
+);
+
+CREATE UNIQUE INDEX refused_destinations_host ON refused_destinations (organization_id, agent_id, host, port);
+
 CREATE TABLE replicas (
     id TEXT NOT NULL, -- Random, chosen at start.
     address TEXT NOT NULL, -- The machine, and the address it listens on.
@@ -942,6 +1479,7 @@ CREATE TABLE servers (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
     organization_id BIGINT NOT NULL,
     name TEXT NOT NULL,
+    name_folded TEXT NOT NULL,
     description TEXT,
     hostname TEXT,
     address TEXT,
@@ -994,6 +1532,7 @@ CREATE TABLE service_tokens (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
     organization_id BIGINT NOT NULL,
     name TEXT NOT NULL,
+    name_folded TEXT NOT NULL,
     token_hash BLOB NOT NULL,
     hint TEXT NOT NULL, -- The last four characters.
     permissions TEXT NOT NULL DEFAULT '[]' CHECK (json_valid(permissions)),
@@ -1021,7 +1560,8 @@ CREATE TABLE sessions (
     user_id BIGINT NOT NULL,
     family TEXT NOT NULL, -- The sign-in that started this session.
     generation BIGINT NOT NULL DEFAULT 0,
-    refresh_token_hash BLOB NOT NULL,
+    kind TEXT NOT NULL CHECK (kind IN ('BROWSER', 'TOKENS')),
+    token_hash BLOB NOT NULL, -- Of the cookie, or of the refresh token.
     user_agent TEXT,
     ip TEXT,
     created_at BIGINT NOT NULL,
@@ -1035,7 +1575,7 @@ CREATE INDEX sessions_expiry ON sessions (expires_at);
 
 CREATE INDEX sessions_family ON sessions (family);
 
-CREATE UNIQUE INDEX sessions_refresh_token ON sessions (refresh_token_hash);
+CREATE UNIQUE INDEX sessions_token ON sessions (token_hash);
 
 CREATE INDEX sessions_user ON sessions (user_id, created_at);
 
@@ -1123,6 +1663,7 @@ CREATE TABLE skills (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
     organization_id BIGINT NOT NULL,
     name TEXT NOT NULL,
+    name_folded TEXT NOT NULL,
     description TEXT,
     content TEXT NOT NULL DEFAULT '',
     content_hash TEXT NOT NULL, -- SHA-256 of content, in hexadecimal.
@@ -1163,6 +1704,16 @@ CREATE TABLE stored_bytes (
     CONSTRAINT stored_bytes_organization_fk FOREIGN KEY (organization_id) REFERENCES organizations (id)
 );
 
+CREATE TABLE token_allowances (
+    organization_id BIGINT NOT NULL,
+    agent_id BIGINT NOT NULL,
+    tokens BIGINT NOT NULL,
+    until_at BIGINT NOT NULL,
+    PRIMARY KEY (organization_id, agent_id),
+    CONSTRAINT token_allowances_organization_fk FOREIGN KEY (organization_id) REFERENCES organizations (id),
+    CONSTRAINT token_allowances_agent_fk FOREIGN KEY (organization_id, agent_id) REFERENCES agents (organization_id, id)
+);
+
 CREATE TABLE turns (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
     organization_id BIGINT NOT NULL,
@@ -1186,6 +1737,9 @@ CREATE TABLE turns (
     handed_seq BIGINT, -- The conversation's last message when the host was told what to say.
     last_seq BIGINT, -- Its last message.
     cancel_requested_at BIGINT,
+    yielded BOOLEAN NOT NULL DEFAULT FALSE CHECK (yielded IN (0, 1)), -- It was cancelled because a person took the conversation over.
+    held BOOLEAN NOT NULL DEFAULT FALSE CHECK (held IN (0, 1)), -- It waits for another message: a person has answered what it contains.
+    limited TEXT CHECK (limited IN ('REFUSED', 'PARKED', 'RESUMED')), -- How far a limit of the agent concerns it.
     started_at BIGINT, -- When the agent got it.
     ended_at BIGINT,
     created_at BIGINT NOT NULL,
@@ -1231,6 +1785,7 @@ CREATE TABLE users (
     email TEXT NOT NULL, -- As entered.
     email_folded TEXT NOT NULL, -- In lower case. Unique.
     name TEXT NOT NULL,
+    name_folded TEXT NOT NULL,
     password_hash TEXT, -- Argon2id in PHC form; null until a password is set.
     email_confirmed_at BIGINT,
     avatar_version BIGINT,
@@ -1238,6 +1793,8 @@ CREATE TABLE users (
     totp_secret_sealed BLOB, -- The second factor.
     totp_confirmed_at BIGINT, -- Null: not active yet.
     totp_last_step BIGINT, -- The last accepted time step, so that a code works only once.
+    preferences TEXT CHECK (preferences IS NULL OR json_valid(preferences)), -- What the person has set for the panel: an object.
+    time_zone TEXT, -- Of the preferences, if it names one.
     created_at BIGINT NOT NULL,
     updated_at BIGINT NOT NULL
 );

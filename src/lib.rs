@@ -11,6 +11,9 @@
 //! 7. [`service`], [`rounds`]: everything that a process serves, and its recurring work
 //! 8. [`seed`]: plausible data in bulk · [`cli`]: the command line, one file per command
 
+// The schema's roots nest one level for each slice.
+#![recursion_limit = "256"]
+
 pub mod base;
 pub mod cli;
 pub mod core;

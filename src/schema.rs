@@ -6,6 +6,18 @@ use async_graphql::{
 
 use crate::fields::Catalogue;
 
+/// Queries of those who look for something. A group of their own, because the compiler nests what is merged in a row.
+#[derive(MergedObject, Default)]
+pub struct Looking(
+    crate::slices::audit::AuditQuery,
+    crate::slices::policies::graphql::PolicyQuery,
+    crate::slices::policies::permissions::PermissionQuery,
+    crate::slices::spending::graphql::SpendingQuery,
+    crate::slices::finding::graphql::FindingQuery,
+    crate::slices::backups::graphql::BackupQuery,
+    crate::slices::asks::graphql::AskQuery,
+);
+
 /// All queries.
 #[derive(MergedObject, Default)]
 pub struct Query(
@@ -19,13 +31,24 @@ pub struct Query(
     crate::slices::channels::graphql::ChannelQuery,
     crate::slices::channels::contacts::graphql::ContactQuery,
     crate::slices::approvals::graphql::ApprovalQuery,
+    crate::slices::notifications::graphql::NotificationQuery,
     crate::slices::credentials::graphql::CredentialQuery,
     crate::slices::mcp_servers::graphql::McpQuery,
-    crate::slices::audit::AuditQuery,
+    Looking,
     crate::slices::skills::graphql::SkillQuery,
     crate::slices::conversations::graphql::ConversationQuery,
     crate::slices::turns::graphql::TurnQuery,
-    crate::slices::policies::graphql::PolicyQuery,
+);
+
+/// Mutations of what contains agents.
+#[derive(MergedObject, Default)]
+pub struct Containing(
+    crate::slices::model_credentials::graphql::ModelCredentialMutation,
+    crate::slices::network::graphql::NetworkMutation,
+    crate::slices::spending::graphql::SpendingMutation,
+    crate::slices::backups::graphql::BackupMutation,
+    crate::slices::deliveries::graphql::DeliveryMutation,
+    crate::slices::asks::graphql::AskMutation,
 );
 
 /// All mutations.
@@ -42,6 +65,7 @@ pub struct Mutation(
     crate::slices::channels::graphql::ChannelMutation,
     crate::slices::channels::contacts::graphql::ContactMutation,
     crate::slices::approvals::graphql::ApprovalMutation,
+    crate::slices::notifications::graphql::NotificationMutation,
     crate::slices::credentials::graphql::CredentialMutation,
     crate::slices::mcp_servers::graphql::McpMutation,
     crate::slices::skills::graphql::SkillMutation,
@@ -49,6 +73,7 @@ pub struct Mutation(
     crate::slices::conversations::graphql::ConversationMutation,
     crate::slices::turns::graphql::TurnMutation,
     crate::slices::policies::graphql::PolicyMutation,
+    Containing,
 );
 
 /// All subscriptions.

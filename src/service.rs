@@ -20,11 +20,11 @@ use crate::{
         edge::{self, Arrival, Outermost, problem_page, problem_response},
         files, gateway,
         graphql::{self, Graphql},
-        mcp, pages,
+        inlet, mcp, panel,
         rest::{self, Rest},
     },
     schema,
-    slices::people::oidc::Providers,
+    slices::{channels::inbound::Door, people::oidc::Providers},
 };
 
 /// Everything a process needs to serve.
@@ -35,7 +35,9 @@ pub struct Service {
     pub graphql: Arc<Graphql>,
     /// Runs the operations of `/v1`.
     pub rest: Arc<Rest>,
-    providers: Arc<Providers>,
+    /// Where everything comes in that vendors of channels send.
+    pub door: Arc<Door>,
+    panel: Router,
 }
 
 /// Opens an installation without serving it, for commands.
@@ -58,13 +60,15 @@ impl Service {
     /// Builds the service of an open installation.
     ///
     /// # Errors
-    /// The settings name an invalid sign-in provider.
+    /// The settings name an invalid sign-in provider, or a folder without a panel.
     pub fn of(core: Arc<Core>) -> anyhow::Result<Arc<Self>> {
         let catalogue = Arc::new(schema::catalogue()?);
         let providers = Arc::new(Providers::new(&core.config).context("oidc_file")?);
         let graphql = Arc::new(Graphql::new(&core, &catalogue, &providers));
         let rest = Arc::new(Rest::new(&graphql)?);
-        Ok(Arc::new(Self { core, graphql, rest, providers }))
+        let panel = panel::router(&core, &providers)?;
+        let door = Door::open(&core);
+        Ok(Arc::new(Self { core, graphql, rest, door, panel }))
     }
 
     /// All routes of the service. A new face is one line here; its routes live in its own module.
@@ -76,7 +80,8 @@ impl Service {
             .merge(mcp::router(&self.rest))
             .merge(files::router(core))
             .merge(gateway::router(core))
-            .merge(pages::router(core, &self.providers))
+            .merge(inlet::router(core, &self.door))
+            .merge(self.panel.clone())
             .merge(self.openapi())
             .merge(own(core))
             .layer(from_fn_with_state(Outermost { core: Arc::clone(core), refuse }, edge::observe))

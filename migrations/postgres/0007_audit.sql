@@ -11,7 +11,7 @@ CREATE TABLE audit_log (
     actor_kind TEXT NOT NULL CHECK (actor_kind IN ('USER', 'SERVICE_TOKEN', 'SYSTEM', 'ANONYMOUS')),
     actor_id BIGINT,
     actor_name TEXT,
-    credential_kind TEXT CHECK (credential_kind IN ('SESSION', 'SERVICE_TOKEN')),
+    credential_kind TEXT CHECK (credential_kind IN ('SESSION', 'SERVICE_TOKEN', 'CHANNEL_LINK')),
     credential_id BIGINT,
     credential_hint TEXT,
     operation TEXT NOT NULL,
@@ -75,6 +75,20 @@ SELECT id, organization_id, at, last_at, count, actor_kind, actor_id, actor_name
        credential_hint, operation, permission, decided_by, outcome, code, target_kind, target_id, changes, request_id, ip,
        NULL
 FROM audit_unsealed;
+
+-- How often callers have edited each record, and who did last. A name as it was, and no foreign keys, as in the log. Agents
+-- count in their own revisions.
+CREATE TABLE edits (
+    organization_id BIGINT NOT NULL,
+    kind TEXT NOT NULL, -- As in target_kind of the log.
+    record_id BIGINT NOT NULL,
+    revision BIGINT NOT NULL,
+    actor_id BIGINT, -- Null: the operator.
+    actor_name TEXT,
+    at BIGINT NOT NULL,
+    PRIMARY KEY (organization_id, kind, record_id),
+    CONSTRAINT edits_organization_fk FOREIGN KEY (organization_id) REFERENCES organizations (id)
+);
 
 -- The end of each chain, and the reach of its checkpoints.
 CREATE TABLE audit_chains (

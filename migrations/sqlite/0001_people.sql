@@ -37,6 +37,7 @@ CREATE TABLE users (
     email TEXT NOT NULL, -- As entered.
     email_folded TEXT NOT NULL, -- In lower case. Unique.
     name TEXT NOT NULL,
+    name_folded TEXT NOT NULL,
     password_hash TEXT, -- Argon2id in PHC form; null until a password is set.
     email_confirmed_at BIGINT,
     avatar_version BIGINT,
@@ -44,6 +45,8 @@ CREATE TABLE users (
     totp_secret_sealed BLOB, -- The second factor.
     totp_confirmed_at BIGINT, -- Null: not active yet.
     totp_last_step BIGINT, -- The last accepted time step, so that a code works only once.
+    preferences TEXT CHECK (preferences IS NULL OR json_valid(preferences)), -- What the person has set for the panel: an object.
+    time_zone TEXT, -- Of the preferences, if it names one.
     created_at BIGINT NOT NULL,
     updated_at BIGINT NOT NULL
 );
@@ -80,6 +83,10 @@ CREATE TABLE organizations (
     backup_cron TEXT,
     cost_guard_tokens_per_hour BIGINT,
     cost_guard_action TEXT NOT NULL DEFAULT 'NOTIFY' CHECK (cost_guard_action IN ('NOTIFY', 'PAUSE', 'STOP')),
+    currency TEXT NOT NULL DEFAULT 'USD', -- Of all its money: three capital letters.
+    monthly_budget_micro BIGINT, -- Null: none.
+    budget_action TEXT NOT NULL DEFAULT 'PAUSE' CHECK (budget_action IN ('NOTIFY', 'PAUSE', 'STOP')),
+    trace_content BOOLEAN NOT NULL DEFAULT FALSE CHECK (trace_content IN (0, 1)), -- Whether traces contain prompts and answers.
     session_reset_tokens BIGINT,
     transcript_retention_days BIGINT,
     contracted_agents BIGINT, -- Overrides the plan's max_agents.
@@ -95,6 +102,8 @@ CREATE TABLE organizations (
     server_alert_cpu_pct BIGINT,
     server_alert_load_factor REAL,
     require_second_factor BOOLEAN NOT NULL DEFAULT FALSE CHECK (require_second_factor IN (0, 1)), -- Members without one are refused.
+    mail_request_text BOOLEAN NOT NULL DEFAULT FALSE CHECK (mail_request_text IN (0, 1)), -- Whether mail about approvals contains what is asked.
+    chat_risk_limit BIGINT NOT NULL DEFAULT 70 CHECK (chat_risk_limit BETWEEN 0 AND 101), -- Only actions of less risk may be decided in chats.
     stopped_at BIGINT, -- Since then nothing new starts, until somebody lets go.
     stopped_by BIGINT, -- The member who stopped it; null: a service token or the operator.
     stopped_by_name TEXT,
@@ -128,7 +137,8 @@ CREATE TABLE sessions (
     user_id BIGINT NOT NULL,
     family TEXT NOT NULL, -- The sign-in that started this session.
     generation BIGINT NOT NULL DEFAULT 0,
-    refresh_token_hash BLOB NOT NULL,
+    kind TEXT NOT NULL CHECK (kind IN ('BROWSER', 'TOKENS')),
+    token_hash BLOB NOT NULL, -- Of the cookie, or of the refresh token.
     user_agent TEXT,
     ip TEXT,
     created_at BIGINT NOT NULL,
@@ -137,7 +147,7 @@ CREATE TABLE sessions (
     revoked_at BIGINT,
     CONSTRAINT sessions_user_fk FOREIGN KEY (user_id) REFERENCES users (id) ON DELETE CASCADE
 );
-CREATE UNIQUE INDEX sessions_refresh_token ON sessions (refresh_token_hash);
+CREATE UNIQUE INDEX sessions_token ON sessions (token_hash);
 CREATE INDEX sessions_user ON sessions (user_id, created_at);
 CREATE INDEX sessions_family ON sessions (family);
 CREATE INDEX sessions_expiry ON sessions (expires_at);
@@ -147,6 +157,7 @@ CREATE TABLE service_tokens (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
     organization_id BIGINT NOT NULL,
     name TEXT NOT NULL,
+    name_folded TEXT NOT NULL,
     token_hash BLOB NOT NULL,
     hint TEXT NOT NULL, -- The last four characters.
     permissions TEXT NOT NULL DEFAULT '[]' CHECK (json_valid(permissions)),

@@ -5,6 +5,7 @@ CREATE TABLE servers (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
     organization_id BIGINT NOT NULL,
     name TEXT NOT NULL,
+    name_folded TEXT NOT NULL,
     description TEXT,
     hostname TEXT,
     address TEXT,
@@ -55,10 +56,12 @@ CREATE TABLE images (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
     organization_id BIGINT NOT NULL,
     name TEXT NOT NULL,
+    name_folded TEXT NOT NULL,
     reference TEXT NOT NULL, -- Its name in a registry: registry.example/agent:1.2
     description TEXT,
     digest TEXT,
     default_model TEXT, -- The model of agents with this image that don't override it.
+    profile TEXT, -- How its program is wired; null: as the operator of the host lists it.
     created_by BIGINT,
     created_at BIGINT NOT NULL,
     updated_at BIGINT NOT NULL,
@@ -82,7 +85,7 @@ CREATE TABLE agents (
     status TEXT NOT NULL DEFAULT 'STOPPED' CHECK (status IN ('STOPPED', 'SPAWNING', 'RUNNING', 'PAUSED', 'STOPPING', 'ERROR')),
     -- Counts launches; reports of an older generation are dropped.
     launch_generation BIGINT NOT NULL DEFAULT 0,
-    status_reason TEXT CHECK (status_reason IN ('HOST_AWAY', 'WAITING_FOR_HOST', 'IMAGE_NOT_FOUND', 'OUT_OF_MEMORY', 'SHIM_LOST', 'EXITED', 'KILLED', 'SPAWN_FAILED', 'NO_PROTOCOL', 'LINE_TOO_LONG', 'DISK_FULL', 'START_TIMEOUT', 'AUTH_REQUIRED', 'ORGANIZATION_STOPPED')), -- Why it failed, or waits.
+    status_reason TEXT CHECK (status_reason IN ('HOST_AWAY', 'WAITING_FOR_HOST', 'IMAGE_NOT_FOUND', 'OUT_OF_MEMORY', 'SHIM_LOST', 'EXITED', 'KILLED', 'SPAWN_FAILED', 'NO_PROTOCOL', 'LINE_TOO_LONG', 'DISK_FULL', 'START_TIMEOUT', 'AUTH_REQUIRED', 'SYNC_FAILED', 'BACKUP_FAILED', 'ORGANIZATION_STOPPED')), -- Why it failed, or waits.
     status_detail TEXT,
     revision BIGINT NOT NULL DEFAULT 0, -- The newest of agent_revisions.
     launched_revision BIGINT, -- The one it was last launched with.
@@ -133,6 +136,8 @@ CREATE TABLE agents (
     cost_guard_mode TEXT NOT NULL DEFAULT 'INHERIT' CHECK (cost_guard_mode IN ('INHERIT', 'OFF', 'CUSTOM')),
     cost_guard_tokens_per_hour BIGINT,
     cost_guard_action TEXT CHECK (cost_guard_action IN ('NOTIFY', 'PAUSE', 'STOP')),
+    monthly_budget_micro BIGINT, -- Null: none of its own.
+    budget_action TEXT NOT NULL DEFAULT 'PAUSE' CHECK (budget_action IN ('NOTIFY', 'PAUSE', 'STOP')),
     session_reset_mode TEXT NOT NULL DEFAULT 'INHERIT' CHECK (session_reset_mode IN ('INHERIT', 'OFF', 'CUSTOM')),
     session_reset_tokens BIGINT,
     tokens_used BIGINT NOT NULL DEFAULT 0,
@@ -144,9 +149,13 @@ CREATE TABLE agents (
     usage_overage_resets_at BIGINT,
     usage_is_overage BOOLEAN NOT NULL DEFAULT FALSE CHECK (usage_is_overage IN (0, 1)),
     usage_updated_at BIGINT,
+    offered_models TEXT CHECK (json_valid(offered_models)), -- What its sessions offer: [{id, name, description, current}]
+    offered_modes TEXT CHECK (json_valid(offered_modes)),
     sync_pending BOOLEAN NOT NULL DEFAULT FALSE CHECK (sync_pending IN (0, 1)),
     sync_version BIGINT NOT NULL DEFAULT 0, -- Counts the changes that its host must learn of.
     sync_given BIGINT NOT NULL DEFAULT 0, -- How many of them the host was told of last.
+    launched_with_sealed BLOB, -- Digests of what a launch alone can give it.
+    restart_reason TEXT, -- What of that has changed since.
     avatar_version BIGINT,
     created_by BIGINT,
     created_at BIGINT NOT NULL,
@@ -185,3 +194,55 @@ CREATE TABLE agent_revisions (
     CONSTRAINT agent_revisions_agent_fk FOREIGN KEY (organization_id, agent_id) REFERENCES agents (organization_id, id)
 );
 CREATE UNIQUE INDEX agent_revisions_number ON agent_revisions (organization_id, agent_id, number);
+
+-- How each launch of an agent went. The newest of each agent are kept.
+CREATE TABLE agent_launches (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    organization_id BIGINT NOT NULL,
+    agent_id BIGINT NOT NULL,
+    generation BIGINT NOT NULL, -- Counts the agent's launches.
+    revision BIGINT NOT NULL,
+    started_by_kind TEXT NOT NULL CHECK (started_by_kind IN ('USER', 'SERVICE_TOKEN', 'SYSTEM', 'ANONYMOUS')),
+    started_by_id BIGINT,
+    started_by_name TEXT NOT NULL,
+    started_at BIGINT NOT NULL,
+    up_at BIGINT,
+    ended_at BIGINT,
+    reason TEXT CHECK (reason IN ('HOST_AWAY', 'WAITING_FOR_HOST', 'IMAGE_NOT_FOUND', 'OUT_OF_MEMORY', 'SHIM_LOST', 'EXITED', 'KILLED', 'SPAWN_FAILED', 'NO_PROTOCOL', 'LINE_TOO_LONG', 'DISK_FULL', 'START_TIMEOUT', 'AUTH_REQUIRED', 'ORGANIZATION_STOPPED')),
+    detail TEXT,
+    UNIQUE (organization_id, id),
+    CONSTRAINT agent_launches_organization_fk FOREIGN KEY (organization_id) REFERENCES organizations (id),
+    CONSTRAINT agent_launches_agent_fk FOREIGN KEY (organization_id, agent_id) REFERENCES agents (organization_id, id)
+);
+CREATE UNIQUE INDEX agent_launches_generation ON agent_launches (organization_id, agent_id, generation DESC);
+
+-- Copies of agents' homes. The files are on the hosts of the servers.
+CREATE TABLE agent_backups (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    organization_id BIGINT NOT NULL,
+    agent_id BIGINT NOT NULL,
+    server_id BIGINT NOT NULL, -- Whose host has the file.
+    cause TEXT NOT NULL CHECK (cause IN ('SCHEDULE', 'PERSON')),
+    state TEXT NOT NULL CHECK (state IN ('PENDING', 'DONE', 'FAILED')),
+    bytes BIGINT,
+    sha256 TEXT, -- Of the file, in hexadecimal.
+    error TEXT,
+    author_kind TEXT NOT NULL CHECK (author_kind IN ('USER', 'SERVICE_TOKEN', 'SYSTEM', 'ANONYMOUS')),
+    author_id BIGINT,
+    author_name TEXT NOT NULL,
+    created_at BIGINT NOT NULL,
+    ended_at BIGINT,
+    restore_state TEXT CHECK (restore_state IN ('PENDING', 'DONE', 'FAILED')), -- Of the last restore from it.
+    restore_error TEXT,
+    restored_at BIGINT, -- While it is PENDING, when it was wanted.
+    UNIQUE (organization_id, id),
+    CONSTRAINT agent_backups_organization_fk FOREIGN KEY (organization_id) REFERENCES organizations (id),
+    CONSTRAINT agent_backups_agent_fk FOREIGN KEY (organization_id, agent_id) REFERENCES agents (organization_id, id),
+    CONSTRAINT agent_backups_server_fk FOREIGN KEY (organization_id, server_id) REFERENCES servers (organization_id, id)
+);
+CREATE INDEX agent_backups_agent ON agent_backups (organization_id, agent_id);
+-- At most one is under way.
+CREATE UNIQUE INDEX agent_backups_pending ON agent_backups (organization_id, agent_id) WHERE state = 'PENDING';
+CREATE UNIQUE INDEX agent_backups_restoring ON agent_backups (organization_id, agent_id) WHERE restore_state = 'PENDING';
+CREATE INDEX agent_backups_waiting ON agent_backups (created_at) WHERE state = 'PENDING';
+CREATE INDEX agent_backups_waiting_restore ON agent_backups (restored_at) WHERE restore_state = 'PENDING';

@@ -13,6 +13,9 @@ CREATE TABLE channels (
     target TEXT, -- A bot's handle, or a destination.
     bot_username TEXT,
     bot_token_sealed BLOB,
+    bot_hash BLOB, -- A keyed digest of the token, so that no two channels have the same.
+    self_ids JSON NOT NULL DEFAULT '[]', -- Under which the vendor shows our own messages, as it said.
+    warnings JSON NOT NULL DEFAULT '[]', -- What the vendor or its settings prevent, as it said.
     label_whitelist TEXT NOT NULL DEFAULT '[]' CHECK (json_valid(label_whitelist)),
     mention_off TEXT NOT NULL DEFAULT '[]' CHECK (json_valid(mention_off)),
     -- The last segment of the inbound path. It is random and globally unique, and acts as a secret.
@@ -21,6 +24,10 @@ CREATE TABLE channels (
     webhook_outbound_url TEXT,
     webhook_outbound_secret_sealed BLOB,
     webhook_inbound_secret_sealed BLOB,
+    webhook_outbound_previous_sealed BLOB, -- The secret before, which counts for a while longer.
+    webhook_outbound_previous_until BIGINT,
+    webhook_inbound_previous_sealed BLOB,
+    webhook_inbound_previous_until BIGINT,
     webhook_signature_header TEXT,
     webhook_actor_paths TEXT NOT NULL DEFAULT '[]' CHECK (json_valid(webhook_actor_paths)),
     webhook_self_ids TEXT NOT NULL DEFAULT '[]' CHECK (json_valid(webhook_self_ids)),
@@ -35,6 +42,7 @@ CREATE TABLE channels (
     email_smtp_user TEXT,
     email_smtp_pass_sealed BLOB,
     email_smtp_from TEXT,
+    email_authserv_id TEXT, -- The mail server that is believed about senders.
     code_host_installation_id BIGINT,
     code_host_repos TEXT NOT NULL DEFAULT '[]' CHECK (json_valid(code_host_repos)),
     code_host_events TEXT NOT NULL DEFAULT '[]' CHECK (json_valid(code_host_events)),
@@ -54,11 +62,12 @@ CREATE TABLE channels (
     notify_conversation_id BIGINT,
     alert_recipient_user_ids TEXT NOT NULL DEFAULT '[]' CHECK (json_valid(alert_recipient_user_ids)),
     is_active BOOLEAN NOT NULL DEFAULT TRUE CHECK (is_active IN (0, 1)),
-    inactive_reason TEXT CHECK (inactive_reason IN ('MANUAL', 'AUTH_FAILED', 'GONE', 'DELIVERY_FAILING', 'AGENT_ARCHIVED', 'PLAN_LIMIT')),
+    inactive_reason TEXT CHECK (inactive_reason IN ('MANUAL', 'AUTH_FAILED', 'GONE', 'DELIVERY_FAILING', 'AGENT_ARCHIVED', 'PLAN_LIMIT', 'NOT_SUPPORTED')),
     created_by BIGINT,
     created_at BIGINT NOT NULL,
     updated_at BIGINT NOT NULL,
     last_activity_at BIGINT,
+    send_after BIGINT, -- The vendor asks to send nothing before.
     archived_at BIGINT, -- Deleted: hidden, without secrets and path; the row stays for the conversations that refer to it.
     UNIQUE (organization_id, id),
     CONSTRAINT channels_organization_fk FOREIGN KEY (organization_id) REFERENCES organizations (id),
@@ -67,6 +76,7 @@ CREATE TABLE channels (
     CONSTRAINT channels_created_by_fk FOREIGN KEY (created_by) REFERENCES users (id)
 );
 CREATE UNIQUE INDEX channels_inbound_slug ON channels (inbound_slug);
+CREATE UNIQUE INDEX channels_bot ON channels (bot_hash);
 CREATE INDEX channels_agent ON channels (organization_id, agent_id, id);
 CREATE INDEX channels_name ON channels (organization_id, name_folded, id);
 CREATE INDEX channels_notify_conversation ON channels (organization_id, notify_conversation_id) WHERE notify_conversation_id IS NOT NULL;
@@ -81,6 +91,70 @@ CREATE TABLE channel_whitelist (
     CONSTRAINT channel_whitelist_organization_fk FOREIGN KEY (organization_id) REFERENCES organizations (id),
     CONSTRAINT channel_whitelist_channel_fk FOREIGN KEY (organization_id, channel_id) REFERENCES channels (organization_id, id) ON DELETE CASCADE
 );
+
+-- Who was refused: the last origins of each channel. What is refused is counted in memory and written once a second.
+CREATE TABLE channel_refusals (
+    organization_id BIGINT NOT NULL,
+    channel_id BIGINT NOT NULL,
+    origin_id TEXT NOT NULL,
+    origin_name TEXT,
+    reason TEXT NOT NULL CHECK (reason IN ('NOT_WHITELISTED', 'LABEL', 'NOT_ADDRESSED', 'UNPROVEN')),
+    count BIGINT NOT NULL,
+    first_at BIGINT NOT NULL,
+    last_at BIGINT NOT NULL,
+    PRIMARY KEY (organization_id, channel_id, origin_id),
+    CONSTRAINT channel_refusals_organization_fk FOREIGN KEY (organization_id) REFERENCES organizations (id),
+    CONSTRAINT channel_refusals_channel_fk FOREIGN KEY (organization_id, channel_id) REFERENCES channels (organization_id, id) ON DELETE CASCADE
+);
+CREATE INDEX channel_refusals_last ON channel_refusals (organization_id, channel_id, last_at);
+
+-- Who listens to a channel whose vendor is asked: one process at a time, for as long as its lease lasts.
+CREATE TABLE channel_listeners (
+    organization_id BIGINT NOT NULL,
+    channel_id BIGINT NOT NULL,
+    holder TEXT NOT NULL, -- The process.
+    until BIGINT NOT NULL, -- When its lease ends. Nobody listens before, except its holder.
+    cursor TEXT, -- How far it has read, as the transport calls it.
+    link TEXT NOT NULL DEFAULT 'DOWN' CHECK (link IN ('UP', 'DOWN')), -- Whether the vendor is reached.
+    cause TEXT, -- Why not.
+    linked_at BIGINT, -- Since when.
+    PRIMARY KEY (organization_id, channel_id),
+    CONSTRAINT channel_listeners_organization_fk FOREIGN KEY (organization_id) REFERENCES organizations (id),
+    CONSTRAINT channel_listeners_channel_fk FOREIGN KEY (organization_id, channel_id) REFERENCES channels (organization_id, id) ON DELETE CASCADE
+);
+
+-- Which chat is whose: members who have shown, by a code, who they are at the vendor. There they are asked, and decide.
+CREATE TABLE channel_links (
+    organization_id BIGINT NOT NULL,
+    channel_id BIGINT NOT NULL,
+    user_id BIGINT NOT NULL,
+    origin_id TEXT NOT NULL, -- Who they are, as the vendor calls them.
+    origin_name TEXT,
+    target TEXT NOT NULL, -- Their private chat, as the transport calls it.
+    created_at BIGINT NOT NULL,
+    PRIMARY KEY (organization_id, channel_id, user_id),
+    CONSTRAINT channel_links_organization_fk FOREIGN KEY (organization_id) REFERENCES organizations (id),
+    CONSTRAINT channel_links_channel_fk FOREIGN KEY (organization_id, channel_id) REFERENCES channels (organization_id, id) ON DELETE CASCADE,
+    CONSTRAINT channel_links_user_fk FOREIGN KEY (organization_id, user_id) REFERENCES members (organization_id, user_id) ON DELETE CASCADE
+);
+CREATE UNIQUE INDEX channel_links_origin ON channel_links (organization_id, channel_id, origin_id);
+CREATE INDEX channel_links_user ON channel_links (organization_id, user_id);
+
+-- Codes by which members link their chats. One for each member and channel.
+CREATE TABLE channel_link_codes (
+    organization_id BIGINT NOT NULL,
+    channel_id BIGINT NOT NULL,
+    user_id BIGINT NOT NULL,
+    code_hash BLOB NOT NULL,
+    tries BIGINT NOT NULL, -- How many wrong ones were tried in the channel.
+    expires_at BIGINT NOT NULL,
+    PRIMARY KEY (organization_id, channel_id, user_id),
+    CONSTRAINT channel_link_codes_organization_fk FOREIGN KEY (organization_id) REFERENCES organizations (id),
+    CONSTRAINT channel_link_codes_channel_fk FOREIGN KEY (organization_id, channel_id) REFERENCES channels (organization_id, id) ON DELETE CASCADE,
+    CONSTRAINT channel_link_codes_user_fk FOREIGN KEY (organization_id, user_id) REFERENCES members (organization_id, user_id) ON DELETE CASCADE
+);
+CREATE INDEX channel_link_codes_user ON channel_link_codes (organization_id, user_id);
+CREATE INDEX channel_link_codes_expires ON channel_link_codes (expires_at); -- For retention.
 
 -- People on the other side of channels.
 CREATE TABLE contacts (

@@ -7,6 +7,8 @@ CREATE TABLE conversations (
     organization_id BIGINT NOT NULL,
     ref TEXT NOT NULL, -- Eight Crockford base32 characters in upper case.
     title TEXT,
+    title_folded TEXT,
+    created_by BIGINT, -- The person who started it in the panel.
     status TEXT NOT NULL DEFAULT 'OPEN' CHECK (status IN ('OPEN', 'PENDING', 'RESOLVED', 'ARCHIVED')),
     agent_id BIGINT NOT NULL,
     contact_id BIGINT,
@@ -21,7 +23,12 @@ CREATE TABLE conversations (
     last_message_preview TEXT,
     last_message_created_at BIGINT,
     context_tokens BIGINT,
+    thread_key TEXT, -- Its identity within the channel.
+    target TEXT, -- Where answers go, as the transport calls it.
     session TEXT, -- The agent's name for its session, which the next turn resumes.
+    taken_over_by BIGINT, -- The person who answers instead of the agent.
+    taken_over_at BIGINT,
+    last_word_at BIGINT, -- When that person took over, or last said something.
     opened_at BIGINT NOT NULL,
     last_activity_at BIGINT NOT NULL,
     resolved_at BIGINT,
@@ -30,10 +37,13 @@ CREATE TABLE conversations (
     updated_at BIGINT NOT NULL,
     UNIQUE (organization_id, id),
     CHECK (ref = upper(ref)),
+    CHECK ((taken_over_by IS NULL) = (taken_over_at IS NULL) AND (taken_over_by IS NULL) = (last_word_at IS NULL)),
     CONSTRAINT conversations_organization_fk FOREIGN KEY (organization_id) REFERENCES organizations (id),
+    CONSTRAINT conversations_created_by_fk FOREIGN KEY (created_by) REFERENCES users (id),
     CONSTRAINT conversations_agent_fk FOREIGN KEY (organization_id, agent_id) REFERENCES agents (organization_id, id),
     CONSTRAINT conversations_contact_fk FOREIGN KEY (organization_id, contact_id) REFERENCES contacts (organization_id, id),
-    CONSTRAINT conversations_channel_fk FOREIGN KEY (organization_id, channel_id) REFERENCES channels (organization_id, id)
+    CONSTRAINT conversations_channel_fk FOREIGN KEY (organization_id, channel_id) REFERENCES channels (organization_id, id),
+    CONSTRAINT conversations_taken_over_by_fk FOREIGN KEY (taken_over_by) REFERENCES users (id)
 );
 CREATE UNIQUE INDEX conversations_ref ON conversations (organization_id, ref);
 CREATE INDEX conversations_activity ON conversations (organization_id, last_activity_at, id);
@@ -44,6 +54,38 @@ CREATE INDEX conversations_channel ON conversations (organization_id, channel_id
 CREATE INDEX conversations_transport ON conversations (organization_id, transport, last_activity_at, id);
 CREATE INDEX conversations_model ON conversations (organization_id, model DESC, id);
 CREATE INDEX conversations_status ON conversations (organization_id, status, last_activity_at, id);
+CREATE INDEX conversations_taken_over ON conversations (last_word_at) WHERE taken_over_by IS NOT NULL;
+CREATE INDEX conversations_holder ON conversations (organization_id, taken_over_by) WHERE taken_over_by IS NOT NULL;
+CREATE INDEX conversations_created_by ON conversations (organization_id, created_by, last_activity_at, id) WHERE created_by IS NOT NULL;
+CREATE INDEX conversations_thread ON conversations (organization_id, channel_id, thread_key, id) WHERE thread_key IS NOT NULL;
+-- For counts.
+CREATE INDEX conversations_open ON conversations (organization_id, agent_id) WHERE status IN ('OPEN', 'PENDING');
+
+-- How far each person has read. A seq never goes back.
+CREATE TABLE conversation_reads (
+    organization_id BIGINT NOT NULL,
+    conversation_id BIGINT NOT NULL,
+    user_id BIGINT NOT NULL,
+    seq BIGINT NOT NULL,
+    PRIMARY KEY (organization_id, conversation_id, user_id),
+    CONSTRAINT conversation_reads_organization_fk FOREIGN KEY (organization_id) REFERENCES organizations (id),
+    CONSTRAINT conversation_reads_conversation_fk FOREIGN KEY (organization_id, conversation_id) REFERENCES conversations (organization_id, id) ON DELETE CASCADE,
+    CONSTRAINT conversation_reads_member_fk FOREIGN KEY (organization_id, user_id) REFERENCES members (organization_id, user_id) ON DELETE CASCADE
+);
+CREATE INDEX conversation_reads_user ON conversation_reads (organization_id, user_id);
+
+-- Who is told of what is asked in a conversation: whoever started it, until they no longer want to.
+CREATE TABLE conversation_watches (
+    organization_id BIGINT NOT NULL,
+    conversation_id BIGINT NOT NULL,
+    user_id BIGINT NOT NULL,
+    created_at BIGINT NOT NULL,
+    PRIMARY KEY (organization_id, conversation_id, user_id),
+    CONSTRAINT conversation_watches_organization_fk FOREIGN KEY (organization_id) REFERENCES organizations (id),
+    CONSTRAINT conversation_watches_conversation_fk FOREIGN KEY (organization_id, conversation_id) REFERENCES conversations (organization_id, id) ON DELETE CASCADE,
+    CONSTRAINT conversation_watches_user_fk FOREIGN KEY (organization_id, user_id) REFERENCES members (organization_id, user_id) ON DELETE CASCADE
+);
+CREATE INDEX conversation_watches_user ON conversation_watches (organization_id, user_id);
 
 -- Turns: what an agent was given to do at a time, in one conversation. One waits in each conversation and one is open, at most:
 -- two partial unique indexes see to it.
@@ -70,6 +112,9 @@ CREATE TABLE turns (
     handed_seq BIGINT, -- The conversation's last message when the host was told what to say.
     last_seq BIGINT, -- Its last message.
     cancel_requested_at BIGINT,
+    yielded BOOLEAN NOT NULL DEFAULT FALSE CHECK (yielded IN (0, 1)), -- It was cancelled because a person took the conversation over.
+    held BOOLEAN NOT NULL DEFAULT FALSE CHECK (held IN (0, 1)), -- It waits for another message: a person has answered what it contains.
+    limited TEXT CHECK (limited IN ('REFUSED', 'PARKED', 'RESUMED')), -- How far a limit of the agent concerns it.
     started_at BIGINT, -- When the agent got it.
     ended_at BIGINT,
     created_at BIGINT NOT NULL,
@@ -101,6 +146,8 @@ CREATE TABLE messages (
     kind TEXT NOT NULL CHECK (kind IN ('TEXT', 'THINKING', 'TOOL_CALL', 'TOOL_RESULT', 'FILE', 'VOICE', 'APPROVAL', 'EVENT', 'ERROR')),
     via_channel_id BIGINT,
     via_identity_id BIGINT,
+    dedupe_key TEXT, -- Unique in its channel, so that what comes twice is stored once.
+    vendor_id TEXT, -- Its id at the vendor, if it came in.
     author_user_id BIGINT,
     author_name TEXT,
     status TEXT NOT NULL DEFAULT 'PENDING' CHECK (status IN ('PENDING', 'DELIVERED', 'FAILED', 'CANCELLED')),
@@ -124,8 +171,11 @@ CREATE TABLE messages (
 CREATE UNIQUE INDEX messages_host_key ON messages (organization_id, conversation_id, host_key) WHERE host_key IS NOT NULL;
 CREATE INDEX messages_turn ON messages (organization_id, turn_id) WHERE turn_id IS NOT NULL;
 CREATE INDEX messages_channel ON messages (organization_id, via_channel_id, id) WHERE via_channel_id IS NOT NULL;
-CREATE INDEX messages_identity ON messages (organization_id, via_identity_id) WHERE via_identity_id IS NOT NULL;
+CREATE INDEX messages_identity ON messages (organization_id, via_identity_id, created_at) WHERE via_identity_id IS NOT NULL;
+CREATE UNIQUE INDEX messages_dedupe_key ON messages (organization_id, via_channel_id, dedupe_key) WHERE dedupe_key IS NOT NULL;
+CREATE INDEX messages_vendor ON messages (organization_id, via_channel_id, vendor_id) WHERE vendor_id IS NOT NULL;
 CREATE INDEX messages_delivery ON messages (organization_id, id) WHERE delivery_status IN ('PENDING', 'SENDING');
+CREATE INDEX messages_undelivered ON messages (organization_id, created_at) WHERE delivery_status = 'FAILED';
 
 -- The search index of messages. The row id is the message's. The tokens are the folded words, separated by one space, and
 -- the conversation's token `#<conversation_id>`; no word begins with `#`, so no text can imitate one. Words are folded
@@ -138,6 +188,38 @@ CREATE VIRTUAL TABLE messages_fts USING fts5 (
 CREATE TRIGGER messages_unindex AFTER DELETE ON messages BEGIN
     DELETE FROM messages_fts WHERE rowid = old.id;
 END;
+
+-- What is sent through channels: one row for each part of a message. Those of a conversation are sent in the order of their ids.
+CREATE TABLE deliveries (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    organization_id BIGINT NOT NULL,
+    channel_id BIGINT NOT NULL,
+    conversation_id BIGINT NOT NULL,
+    message_id BIGINT NOT NULL,
+    part BIGINT NOT NULL, -- Counts from 1 within the message.
+    status TEXT NOT NULL CHECK (status IN ('PENDING', 'SENDING', 'SENT', 'DELIVERED', 'READ', 'FAILED', 'SKIPPED')),
+    text TEXT, -- As the vendor's dialect writes it. Null once it is sent.
+    plain TEXT, -- Without the dialect's marks.
+    first_file BIGINT NOT NULL DEFAULT 0, -- The first of the message's files that goes with it.
+    files BIGINT NOT NULL DEFAULT 0, -- How many go with it.
+    attempts BIGINT NOT NULL DEFAULT 0,
+    available_at BIGINT NOT NULL, -- Not to be sent before; while it is being sent, the end of the sender's lease.
+    code TEXT CHECK (code IN ('refused', 'target_gone', 'unknown_outcome', 'gave_up', 'earlier_part', 'bounced')), -- Why it failed for good.
+    error TEXT, -- Why the last attempt failed.
+    vendor_id TEXT, -- Its id at the vendor.
+    created_at BIGINT NOT NULL,
+    sent_at BIGINT,
+    UNIQUE (organization_id, id),
+    CONSTRAINT deliveries_part UNIQUE (organization_id, message_id, part),
+    CONSTRAINT deliveries_organization_fk FOREIGN KEY (organization_id) REFERENCES organizations (id),
+    CONSTRAINT deliveries_channel_fk FOREIGN KEY (organization_id, channel_id) REFERENCES channels (organization_id, id),
+    CONSTRAINT deliveries_conversation_fk FOREIGN KEY (organization_id, conversation_id) REFERENCES conversations (organization_id, id) ON DELETE CASCADE,
+    CONSTRAINT deliveries_message_fk FOREIGN KEY (organization_id, message_id) REFERENCES messages (organization_id, id) ON DELETE CASCADE
+);
+CREATE INDEX deliveries_due ON deliveries (organization_id, channel_id, available_at) WHERE status IN ('PENDING', 'SENDING');
+CREATE INDEX deliveries_order ON deliveries (organization_id, conversation_id, id) WHERE status IN ('PENDING', 'SENDING');
+CREATE INDEX deliveries_conversation ON deliveries (organization_id, conversation_id, id);
+CREATE INDEX deliveries_vendor ON deliveries (organization_id, channel_id, vendor_id) WHERE vendor_id IS NOT NULL;
 
 -- Files sent with messages; their bytes are in attachment_blobs.
 CREATE TABLE attachments (

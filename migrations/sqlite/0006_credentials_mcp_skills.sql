@@ -5,15 +5,20 @@ CREATE TABLE credentials (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
     organization_id BIGINT NOT NULL,
     name TEXT NOT NULL,
+    name_folded TEXT NOT NULL,
     description TEXT,
     kind TEXT NOT NULL CHECK (kind IN ('api-key', 'bearer-token', 'basic-auth', 'oauth2', 'ssh-key', 'certificate', 'connection-string', 'custom')),
     destinations TEXT NOT NULL DEFAULT '[]' CHECK (json_valid(destinations)),
+    agent_may_read_at BIGINT, -- When a person said that agents may read it. Null: they may not.
+    agent_may_read_by BIGINT,
+    agent_may_read_by_name TEXT,
     created_by BIGINT,
     created_at BIGINT NOT NULL,
     updated_at BIGINT NOT NULL,
     archived_at BIGINT,
     UNIQUE (organization_id, id),
     CONSTRAINT credentials_organization_fk FOREIGN KEY (organization_id) REFERENCES organizations (id),
+    CONSTRAINT credentials_agent_may_read_by_fk FOREIGN KEY (agent_may_read_by) REFERENCES users (id),
     CONSTRAINT credentials_created_by_fk FOREIGN KEY (created_by) REFERENCES users (id)
 );
 CREATE UNIQUE INDEX credentials_name ON credentials (organization_id, name) WHERE archived_at IS NULL;
@@ -64,6 +69,7 @@ CREATE TABLE mcp_servers (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
     organization_id BIGINT NOT NULL,
     name TEXT NOT NULL,
+    name_folded TEXT NOT NULL,
     description TEXT,
     transport TEXT NOT NULL CHECK (transport IN ('STDIO', 'HTTP', 'SSE')),
     command TEXT,
@@ -98,6 +104,7 @@ CREATE TABLE skills (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
     organization_id BIGINT NOT NULL,
     name TEXT NOT NULL,
+    name_folded TEXT NOT NULL,
     description TEXT,
     content TEXT NOT NULL DEFAULT '',
     content_hash TEXT NOT NULL, -- SHA-256 of content, in hexadecimal.

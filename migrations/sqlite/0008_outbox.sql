@@ -6,7 +6,7 @@
 -- All other kinds are commands for a server's host, sent again until the host acknowledges them or they expire.
 CREATE TABLE outbox (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
-    kind TEXT NOT NULL CHECK (kind IN ('LAUNCH', 'STOP', 'PAUSE', 'RESUME', 'TURN', 'CANCEL', 'ANSWER', 'VERDICT', 'SYNC', 'MAIL')),
+    kind TEXT NOT NULL CHECK (kind IN ('LAUNCH', 'STOP', 'PAUSE', 'RESUME', 'TURN', 'CANCEL', 'ANSWER', 'VERDICT', 'SYNC', 'BACKUP', 'RESTORE', 'FORGET', 'MAIL')),
     payload TEXT NOT NULL CHECK (json_valid(payload)), -- Ids, never secrets: src/core/outbox/kinds.rs.
     organization_id BIGINT,
     server_id BIGINT,

@@ -121,6 +121,10 @@ ids! {
     LinkedAccountId,
     /// A service token.
     TokenId,
+    /// A part of a message that is sent through a channel.
+    DeliveryId,
+    /// A question to a member in a chat of theirs.
+    AskId,
     /// An invitation into an organization.
     InvitationId,
     /// A host on which agents run.
@@ -129,6 +133,8 @@ ids! {
     ImageId,
     /// An agent.
     AgentId,
+    /// A launch of an agent.
+    AgentLaunchId,
     /// A revision of an agent.
     AgentRevisionId,
     /// A channel between an agent and the outside world.
@@ -161,4 +167,14 @@ ids! {
     AuditId,
     /// A text that a policy file has had.
     PolicyVersionId,
+    /// A model credential of an organization.
+    ModelCredentialId,
+    /// A host that agents may reach.
+    AllowedHostId,
+    /// A call of a model.
+    ModelCallId,
+    /// A copy of an agent's home.
+    BackupId,
+    /// The right of an agent's host to spend.
+    LeaseId,
 }

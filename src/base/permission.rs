@@ -243,6 +243,33 @@ permissions! {
     SkillEdit = "skill.edit",
     /// Archive a skill.
     SkillDelete = "skill.delete",
+    /// Decide what agents may reach: the list of hosts, and networks past it.
+    NetworkEdit = "network.edit",
+}
+
+impl Permission {
+    /// What it is about, in words: the heading under which lists of permissions show it.
+    #[must_use]
+    pub fn group(self) -> &'static str {
+        match self.as_str().split('.').next().unwrap_or_default() {
+            "organization" => "Organization",
+            "member" => "Members",
+            "token" => "Service tokens",
+            "audit" => "Audit log",
+            "policy" => "Policy",
+            "server" => "Servers",
+            "image" => "Images",
+            "agent" => "Agents",
+            "conversation" => "Conversations",
+            "contact" => "Contacts",
+            "approval" => "Approvals",
+            "credential" => "Credentials",
+            "mcp" => "MCP servers",
+            "skill" => "Skills",
+            "network" => "Network",
+            _ => "Other",
+        }
+    }
 }
 
 // A set is one u64.
@@ -424,6 +451,7 @@ mod tests {
             assert_eq!(permission.as_str().parse(), Ok(permission));
             assert_eq!(Permission::ALL[permission as usize], permission);
             assert!(permission.describe().ends_with('.'), "{permission}");
+            assert_ne!(permission.group(), "Other", "{permission}");
         }
         for role in Role::ALL {
             assert_eq!(role.as_str().parse(), Ok(role));

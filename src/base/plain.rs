@@ -1,4 +1,4 @@
-//! Single-line text from untrusted sources: what names and reasons may contain, and how they are shown.
+//! Text from untrusted sources: what names and reasons may contain, and how they are kept and shown.
 
 /// Whether a character acts instead of being shown: control characters (which terminals obey), other line endings, and
 /// marks that change the direction of the following text.
@@ -35,6 +35,23 @@ pub fn plain_lines(text: &str) -> String {
     text.split('\n').map(plain).collect::<Vec<_>>().join("\n")
 }
 
+/// The text on one line: characters that a terminal would obey become spaces, and several spaces one.
+#[must_use]
+pub fn one_line(text: &str) -> String {
+    let words = text.split(|letter: char| letter.is_whitespace() || is_command(letter));
+    words.filter(|word| !word.is_empty()).collect::<Vec<_>>().join(" ")
+}
+
+/// The text within this many bytes, without NUL, which PostgreSQL can't keep. One that is cut ends with an ellipsis.
+#[must_use]
+pub fn bounded(text: &str, most: usize) -> String {
+    let text = text.replace('\0', "\u{fffd}");
+    if text.len() <= most {
+        return text;
+    }
+    format!("{}…", &text[..text.floor_char_boundary(most - '…'.len_utf8())])
+}
+
 /// The value without NUL, which PostgreSQL keeps neither in text nor in JSON.
 #[must_use]
 pub fn without_nul(value: serde_json::Value) -> serde_json::Value {
@@ -65,6 +82,19 @@ mod tests {
             assert!(!is_line(bad) && !is_name(bad) && is_line(&plain(bad)), "{bad:?}");
         }
         assert!(is_line("see http://example.com") && !is_name("see http://example.com"));
+    }
+
+    #[test]
+    fn a_text_is_cut_at_a_character() {
+        assert_eq!(bounded("Grüße", 20), "Grüße");
+        assert_eq!(bounded("a\0b", 20), "a\u{fffd}b");
+        let cut = bounded(&"ü".repeat(100), 20);
+        assert!(cut.len() <= 20 && cut.ends_with("ü…"), "{cut}");
+    }
+
+    #[test]
+    fn several_lines_become_one() {
+        assert_eq!(one_line(" a\n\u{1b}[31mred\u{202e}  b\t"), "a [31mred b");
     }
 
     #[test]

@@ -71,6 +71,8 @@ codes! {
         "The caller is not a member of this organization, or the organization does not exist. The response does not say which.";
     EmailNotConfirmed = "EMAIL_NOT_CONFIRMED", FORBIDDEN, "E-mail not confirmed",
         "Connecting or editing a channel requires a confirmed e-mail address.";
+    CrossOrigin = "CROSS_ORIGIN", FORBIDDEN, "Cross-origin request",
+        "The request carries the session cookie, but was not sent by a page of this service.";
     PlanLimitReached = "PLAN_LIMIT_REACHED", FORBIDDEN, "Plan limit reached",
         "The organization's plan does not allow any more of these. `details` gives the limit, its maximum and the current usage.";
     NotFound = "NOT_FOUND", NOT_FOUND, "Not found",
@@ -79,6 +81,8 @@ codes! {
         "The path exists, but does not support this method. `Allow` lists the supported methods.";
     Conflict = "CONFLICT", CONFLICT, "Conflict",
         "Someone else changed the same record at the same time. Read it again and retry.";
+    NotSupported = "NOT_SUPPORTED", CONFLICT, "Not supported",
+        "Muster can't carry messages over this transport yet, so its channels stay inactive.";
     AgentAlreadyRunning = "AGENT_ALREADY_RUNNING", CONFLICT, "Agent already running",
         "The agent is running, paused or stopping. Only a stopped or failed agent can be started, moved or deleted.";
     AgentNotRunning = "AGENT_NOT_RUNNING", CONFLICT, "Agent not running",
@@ -175,11 +179,16 @@ impl Violation {
 
     /// The same place as GraphQL callers see it: below the field's arguments, in camelCase.
     fn in_graphql(&self) -> Self {
-        let at = match &self.at {
-            At::Pointer(pointer) => format!("/input{}", camel_case(pointer)),
-            At::Parameter(name) => format!("/{}", camel_case(name)),
+        let (own, at) = match &self.at {
+            At::Pointer(pointer) => (pointer, format!("/input{}", camel_case(pointer))),
+            At::Parameter(name) => (name, format!("/{}", camel_case(name))),
         };
-        Self { at: At::Pointer(at), ..self.clone() }
+        // The text names the field as well. What else it quotes may be anybody's words.
+        let mut detail = self.detail.clone();
+        for name in own.split('/').filter(|name| name.contains('_')) {
+            detail = detail.replace(&format!("`{name}`"), &format!("`{}`", camel_case(name)));
+        }
+        Self { at: At::Pointer(at), detail, ..self.clone() }
     }
 
     /// An invalid query parameter.
@@ -199,6 +208,8 @@ pub struct Problem {
     pub details: serde_json::Map<String, serde_json::Value>,
     /// The invalid values, if the code is `VALIDATION_FAILED`.
     pub errors: Vec<Violation>,
+    /// Whether somebody else has changed the record meanwhile, so that the caller wants to see it as it is now.
+    is_outdated: bool,
     /// The cause, for the log only.
     cause: Option<Arc<anyhow::Error>>,
 }
@@ -206,7 +217,14 @@ pub struct Problem {
 impl Problem {
     /// A problem with only a detail.
     pub fn new(code: Code, detail: impl Into<String>) -> Self {
-        Self { code, detail: detail.into(), details: serde_json::Map::new(), errors: Vec::new(), cause: None }
+        Self {
+            code,
+            detail: detail.into(),
+            details: serde_json::Map::new(),
+            errors: Vec::new(),
+            is_outdated: false,
+            cause: None,
+        }
     }
 
     /// Adds a machine-readable fact.
@@ -214,6 +232,19 @@ impl Problem {
     pub fn with(mut self, key: &str, value: impl Into<serde_json::Value>) -> Self {
         self.details.insert(key.to_owned(), value.into());
         self
+    }
+
+    /// Says that somebody else has changed the record meanwhile. A GraphQL mutation that answers with the record then shows
+    /// it as it is now, in `details.current`.
+    #[must_use]
+    pub fn outdated(self) -> Self {
+        Self { is_outdated: true, ..self }
+    }
+
+    /// Whether somebody else has changed the record meanwhile.
+    #[must_use]
+    pub const fn is_outdated(&self) -> bool {
+        self.is_outdated
     }
 
     /// How many seconds to wait before retrying, if known.
@@ -260,6 +291,16 @@ impl Problem {
     /// A single invalid argument or query parameter.
     pub fn invalid_parameter(name: &str, code: &'static str, detail: impl Into<String>) -> Self {
         Self::invalid(vec![Violation::parameter(name, code, detail)])
+    }
+
+    /// The same problem where the caller named a record to go back to, and sent none of the values that are invalid: this
+    /// argument is what is wrong.
+    #[must_use]
+    pub fn due_to(mut self, argument: &str) -> Self {
+        for violation in &mut self.errors {
+            violation.at = At::Parameter(argument.to_owned());
+        }
+        self
     }
 
     /// A failure on our side. The caller learns nothing more than that.

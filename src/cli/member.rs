@@ -75,7 +75,7 @@ pub struct Remove {
 pub struct Invite {
     #[command(flatten)]
     place: Place,
-    /// Print the link, only this once, and send no mail
+    /// Print the link, only this once, and send no mail. Replaces an open invitation of the address
     #[arg(long)]
     link: bool,
 }

@@ -296,11 +296,9 @@ fn instant(text: &str) -> Result<Timestamp, String> {
     text.parse().map_err(|_| "give a time such as 2027-01-31T08:00:00Z".to_owned())
 }
 
-/// The URL of a page with a link's token, for the operator to hand over. Without a public address it uses the one that
-/// the service listens on.
+/// The URL of a page with a link's token, for the operator to hand over.
 fn link(core: &Core, page: &str, token: &SecretString) -> String {
-    let link = core.mailer.link(page, token.expose_secret());
-    if link.starts_with('/') { format!("http://{}{link}", core.config.listen) } else { link }
+    core.mailer.link(page, token.expose_secret())
 }
 
 /// Runs the command given on the command line.

@@ -115,10 +115,16 @@ impl Stop {
     async fn run(self, cli: &Cli) -> Result<Output, Failure> {
         let core = cli.open_unbound().await?;
         let org = orgs::find(&core, &self.org).await?;
-        orgs::stop(&Scope::system(&core, org), &self.reason).await?;
+        let is_new = orgs::stop(&Scope::system(&core, org), &self.reason).await?;
         let stopped = orgs::stopped(&Scope::system(&core, org)).await?;
         core.shut_down().await;
-        Ok(Output::of(json!({ "organization_id": org, "stopped": stopped })))
+        let json = json!({ "organization_id": org, "was_stopped": !is_new, "stopped": stopped });
+        let output = Output::of(json);
+        Ok(if is_new {
+            output
+        } else {
+            output.and("It was stopped already. Who stopped it, when and why stays as it was.")
+        })
     }
 }
 

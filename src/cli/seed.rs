@@ -31,6 +31,9 @@ pub struct Seed {
     /// Number of approvals, including questions and actions; one in three is pending
     #[arg(long, value_name = "N", default_value_t = 0)]
     approvals: u64,
+    /// Number of members; nobody can sign in as one of them
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    members: u64,
     /// Put all messages into the first conversation, except for up to eight in each other one
     #[arg(long)]
     one_conversation: bool,
@@ -54,7 +57,9 @@ impl Seed {
             conversations: self.conversations,
             messages: self.messages,
             approvals: self.approvals,
+            members: self.members,
             one_conversation: self.one_conversation,
+            at_rest: false,
             until: self.until,
         };
         let seeded = seed::run(&scope, volume).await?;

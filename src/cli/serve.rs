@@ -88,7 +88,9 @@ pub async fn serve(
     show_metrics(&core)?;
     let address = listener.local_addr()?;
     let stopping = core.tasks.stopping.clone();
-    let router = Service::of(Arc::clone(&core))?.router();
+    let service = Service::of(Arc::clone(&core))?;
+    service.door.listen();
+    let router = service.router();
     let serving = edge::serve(listener, router, &core, stopping.clone());
     let mut serving = std::pin::pin!(serving);
     tracing::info!(%address, version = env!("CARGO_PKG_VERSION"), "serve.ready");
@@ -160,7 +162,7 @@ fn keep_house(core: &Arc<Core>) {
     core.tasks.spawn_last(events::relay(Arc::clone(core)));
     if !core.mailer.is_on() {
         tracing::warn!(
-            "mail.off: mail.url is not set; invitations and password resets can't be sent by mail"
+            "mail.off: mail.url is not set; invitations and password resets can't be sent by mail, and nobody is told of approvals"
         );
     }
     rounds::start(core, ROUNDS);

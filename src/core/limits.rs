@@ -131,7 +131,7 @@ impl RateLimiter {
         match caller {
             Caller::System => return Ok(()),
             Caller::Anonymous => return self.charge_address(ip, notes),
-            Caller::Person(_) | Caller::Token(_) => {}
+            Caller::Person(_) | Caller::Chatting(_) | Caller::Token(_) => {}
         }
         let buckets = if class == Class::Reads { &self.reads } else { &self.writes };
         self.take(buckets, &Holder::of(caller, ip), class, notes)

@@ -8,7 +8,7 @@
 //! - [`sealing`], [`keys`]: secrets at rest, and the keys that seal and sign, with their rotation
 //! - [`audit`]: a line for every change and every refusal
 //! - [`events`], [`outbox`], [`mail`]: what a change causes: news for subscribers, work for others, letters
-//! - [`versions`]: what versions of records have in common
+//! - [`versions`]: what versions of records have in common · [`edits`]: who edited a record last, and whether an edit is late
 //! - [`limits`], [`ledger`]: how often a caller may ask, and how much they may hold at a time
 //! - [`request`]: who asks, from where, and how · [`outbound`]: HTTP calls to other services
 //!
@@ -17,6 +17,7 @@
 pub mod access;
 pub mod audit;
 pub mod config;
+pub mod edits;
 pub mod events;
 pub mod keys;
 pub mod ledger;
@@ -36,10 +37,12 @@ pub mod versions;
 use std::{path::Path, sync::Arc, time::Duration};
 
 use anyhow::Context;
+use muster_channels::World;
+use muster_profiles::Profiles;
 
 use self::{
     access::{Access, CREDENTIALS_KEPT, Permits, decisions, password::Cost},
-    config::{Config, RiskRules},
+    config::{Config, Prices, RiskRules},
     events::Hub,
     ledger::Ledger,
     limits::RateLimiter,
@@ -72,10 +75,16 @@ pub struct Core {
     pub access: Access,
     /// How risky agents' actions are.
     pub risk: RiskRules,
+    /// How programs that others wrote are wired as agents.
+    pub profiles: Profiles,
+    /// What models cost.
+    pub prices: Prices,
     /// Seals and opens secrets.
     pub keys: LiveRing,
     /// Sends mail.
     pub mailer: Mailer,
+    /// What transports of channels use of the world.
+    pub world: World,
     /// Rate limits; `None` if requests are not limited.
     pub limits: Option<RateLimiter>,
     /// What callers currently hold.
@@ -130,7 +139,7 @@ impl Core {
             metrics::begin();
         }
         let db = Db::open(&config.database).await?;
-        let risk = config.risk()?;
+        let (risk, prices, profiles) = (config.risk()?, config.prices()?, config.profiles()?);
         keys::require_presence(&config, &db).await?;
         let keys = config.keys().context("key file")?;
         let dir = config.policy_dir().map(Path::to_owned);
@@ -138,9 +147,12 @@ impl Core {
         Ok(Arc::new(Self {
             policy,
             risk,
+            profiles,
+            prices,
             access: Access::new(&config, &keys, &options, permits)?,
             keys: LiveRing::new(keys.ring().clone()),
             mailer: Mailer::new(&config).context("mail")?,
+            world: outbound::world(&config).context("channels")?,
             limits: RateLimiter::new(&config.rate_limits, &options.clock),
             ledger: Ledger::new(&config),
             audit: audit::Recorder::new(&keys, options.audited),

@@ -5,9 +5,11 @@
 
 use std::{sync::Once, time::Duration};
 
+use muster_addresses::Addresses;
+use muster_channels::{Vendors, World};
 use reqwest::{Request, Response, redirect::Policy};
 
-use crate::core::telemetry::traces;
+use crate::core::{config::Config, telemetry::traces};
 
 /// The time limit for an answer, including its body.
 const TIMEOUT: Duration = Duration::from_secs(15);
@@ -19,6 +21,22 @@ pub fn provide_tls() {
         // Fails only if a provider is already installed, which is just as good.
         let _ = rustls::crypto::ring::default_provider().install_default();
     });
+}
+
+/// What transports of channels use of the world: their own clients, which are guarded where tenants type the address.
+///
+/// # Errors
+/// The system's certificates can't be read.
+#[expect(clippy::disallowed_methods, reason = "signatures and TLS need the real time")]
+pub fn world(config: &Config) -> reqwest::Result<World> {
+    provide_tls();
+    let channels = &config.channels;
+    let vendors = Vendors {
+        slack: channels.slack_url.clone(),
+        slack_files: channels.slack_files_url.clone(),
+        telegram: channels.telegram_url.clone(),
+    };
+    World::new(Addresses::new(channels.networks.clone()), vendors, jiff::Timestamp::now)
 }
 
 /// Calls other services.

@@ -4,7 +4,7 @@ use std::{
     net::IpAddr,
     sync::{
         Arc, OnceLock,
-        atomic::{AtomicU64, Ordering},
+        atomic::{AtomicBool, AtomicU64, Ordering},
     },
 };
 
@@ -13,10 +13,15 @@ use sea_orm::Statement;
 
 use super::{
     Core,
-    access::Caller,
+    access::{Caller, Jar},
     store::{Precondition, Transaction},
 };
-use crate::base::{enums::DecidedVia, ids::OrgId, permission::Permission, problem::Result};
+use crate::base::{
+    enums::DecidedVia,
+    ids::OrgId,
+    permission::Permission,
+    problem::{Code, Problem, Result},
+};
 
 /// An idempotency key held by a request.
 pub trait HeldKey: Send + Sync {
@@ -41,6 +46,10 @@ pub struct Request {
     pub user_agent: Option<String>,
     /// The face it came through, recorded with decisions.
     pub via: DecidedVia,
+    /// What the answer can change in the browser's cookie jar.
+    pub jar: Jar,
+    /// Whether the caller has signed out: in this operation, or in an earlier one of the same batch or socket.
+    pub signed_out: Arc<AtomicBool>,
     /// Whether the arguments were validated before execution, as REST does.
     pub validated: bool,
     /// The idempotency key that the request holds; its transactions mark it.
@@ -62,6 +71,8 @@ impl Request {
             ip: None,
             user_agent: None,
             via: DecidedVia::System,
+            jar: Jar::default(),
+            signed_out: Arc::default(),
             validated: false,
             key: OnceLock::new(),
             precondition: OnceLock::new(),
@@ -79,6 +90,23 @@ impl Request {
     #[must_use]
     pub fn on_behalf(&self) -> Self {
         Self { key: self.key.clone(), ..Self::system(&self.core) }
+    }
+
+    /// Refuses the anonymous caller, and one who has signed out meanwhile.
+    ///
+    /// # Errors
+    /// `UNAUTHENTICATED`.
+    pub fn require_identity(&self) -> Result<()> {
+        if self.signed_out.load(Ordering::Relaxed) {
+            let detail = "You signed out before this, in the same request. Send it with another credential.";
+            return Err(Problem::new(Code::Unauthenticated, detail));
+        }
+        self.caller.require_identity()
+    }
+
+    /// Notes that the caller has signed out. Nothing that follows runs as them.
+    pub fn sign_out(&self) {
+        self.signed_out.store(true, Ordering::Relaxed);
     }
 
     /// Sets the idempotency key that the request holds.

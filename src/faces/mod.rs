@@ -3,8 +3,9 @@
 //! - [`edge`]: what happens to every request, whatever the face
 //! - [`graphql`]: `/graphql` · [`rest`]: `/v1`, as stored documents over the same schema · [`mcp`]: the same
 //!   operations as tools, for programs that speak the Model Context Protocol
+//! - [`inlet`]: `/webhooks`, where vendors send what comes in through channels
 //! - [`gateway`]: `/gateway`, to which the hosts of servers connect
-//! - [`files`]: attachments, avatars, exports · [`pages`]: pages for browsers
+//! - [`files`]: attachments, avatars, exports · [`panel`]: the pages for people, and signing in at a provider
 //!
 //! A face turns a request into a call to the schema, and the result into a response. Permissions and meaning
 //! are decided below.
@@ -13,6 +14,7 @@ pub mod edge;
 pub mod files;
 pub mod gateway;
 pub mod graphql;
+pub mod inlet;
 pub mod mcp;
-pub mod pages;
+pub mod panel;
 pub mod rest;

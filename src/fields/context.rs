@@ -54,7 +54,7 @@ impl Enter for async_graphql::Context<'_> {
         let request = self.request();
         match declared(self)? {
             Permit::Anyone => {}
-            Permit::SignedIn => request.caller.require_identity()?,
+            Permit::SignedIn => request.require_identity()?,
             Permit::Member | Permit::InOrganization { .. } => return Err(undeclared(self)),
         }
         validate(self)?;
@@ -93,7 +93,7 @@ pub async fn authorize_again(
 
 /// The caller's scope in the organization, whatever they may do there.
 async fn scope_of(request: &Arc<Request>, operation: &str, org: OrgId) -> Result<Scope> {
-    request.caller.require_identity()?;
+    request.require_identity()?;
     let membership = membership(&request.core, &request.caller, org)
         .await
         .inspect_err(|problem| audit::refused(request, operation, Some((org, None)), problem))?;

@@ -38,29 +38,26 @@ pub fn watch(
     permission: Permission,
     kind: RecordKind,
     pick: impl Fn(&Event) -> bool + Send + Sync + 'static,
-) -> BoxStream<'static, Result<(Scope, i64)>> {
+) -> Result<BoxStream<'static, Result<(Scope, i64)>>> {
     let permit = Permit::InOrganization { permission, confirmed_email: false };
     let is_wanted = move |event: &Event| event.kind == kind && pick(event);
-    let told = follow(scope, permit, is_wanted);
-    told.map(|told| match told? {
+    let told = follow(scope, permit, is_wanted)?;
+    let ids = told.map(|told| match told? {
         (scope, News::Changed(event)) => Ok((scope, event.id)),
         (_, News::Resync | News::Recheck) => Err(missed()),
-    })
-    .boxed()
+    });
+    Ok(ids.boxed())
 }
 
-/// The organization's events that `is_wanted` accepts, each with the subscriber's current scope, for as long as
-/// they meet `permit`.
+/// The organization's events from now on that `is_wanted` accepts, each with the subscriber's current scope, for as
+/// long as they meet `permit`.
 pub fn follow(
     scope: &Scope,
     permit: Permit,
     is_wanted: impl Fn(&Event) -> bool + Send + Sync + 'static,
-) -> BoxStream<'static, Result<(Scope, News)>> {
+) -> Result<BoxStream<'static, Result<(Scope, News)>>> {
     let holder = Holder::of(&scope.request.caller, scope.request.ip);
-    let held = match scope.core.ledger.subscription(holder, scope.org) {
-        Ok(held) => held,
-        Err(problem) => return stream::once(async { Err(problem) }).boxed(),
-    };
+    let held = scope.core.ledger.subscription(holder, scope.org)?;
     let watcher = Watcher {
         scope: scope.clone(),
         operation: scope.operation.clone().unwrap_or_default(),
@@ -70,13 +67,13 @@ pub fn follow(
         is_wanted,
         _held: held,
     };
-    stream::unfold(Some(watcher), |watcher| async move {
+    let told = stream::unfold(Some(watcher), |watcher| async move {
         let mut watcher = watcher?;
         let next = watcher.next().await?;
         let go_on = next.is_ok();
         Some((next, go_on.then_some(watcher)))
-    })
-    .boxed()
+    });
+    Ok(told.boxed())
 }
 
 /// What `source` yields, for as long as the subscriber has `permission`. The permission is not checked for each item,
@@ -85,16 +82,16 @@ pub fn alongside<T: Send + 'static>(
     scope: &Scope,
     permission: Permission,
     source: impl Stream<Item = T> + Send + 'static,
-) -> BoxStream<'static, Result<T>> {
+) -> Result<BoxStream<'static, Result<T>>> {
     let permit = Permit::InOrganization { permission, confirmed_email: false };
     let refusals =
-        follow(scope, permit, |_| false).filter_map(async |told| told.err().map(|why| Some(Err(why))));
+        follow(scope, permit, |_| false)?.filter_map(async |told| told.err().map(|why| Some(Err(why))));
     // When there is nothing more to check, there is nothing more to show.
     let refusals = refusals.chain(stream::once(async { None }));
-    stream::select(refusals, source.map(|item| Some(Ok(item))))
+    let items = stream::select(refusals, source.map(|item| Some(Ok(item))))
         .take_while(|item| future::ready(item.is_some()))
-        .filter_map(future::ready)
-        .boxed()
+        .filter_map(future::ready);
+    Ok(items.boxed())
 }
 
 struct Watcher<P> {
@@ -121,7 +118,7 @@ impl<P: Fn(&Event) -> bool + Sync> Watcher<P> {
                 }
             };
             if let News::Changed(event) = &news
-                && !(self.is_wanted)(event)
+                && !(self.is_mine(event) && (self.is_wanted)(event))
             {
                 continue;
             }
@@ -131,6 +128,11 @@ impl<P: Fn(&Event) -> bool + Sync> Watcher<P> {
                 (Err(problem), _) => return Some(Err(problem)),
             }
         }
+    }
+
+    /// Whether the event is for everybody, or for this subscriber.
+    fn is_mine(&self, event: &Event) -> bool {
+        event.only.is_none() || event.only == self.scope.request.caller.user()
     }
 
     /// A fresh scope, because the loaders hold data from before the change.

@@ -16,7 +16,7 @@ use secrecy::SecretString;
 
 use super::{
     Reading,
-    plan::{NOW, Plan, Relation},
+    plan::{NOW, Plan, Relation, VIEWER},
     spec::Record,
     write::read_int,
 };
@@ -47,6 +47,7 @@ pub struct Rows<R> {
 }
 
 /// The record that the rows are parts of.
+#[derive(Clone)]
 struct Whole {
     kind: &'static str,
     id: i64,
@@ -159,26 +160,26 @@ impl<R: Record> Rows<R> {
         self
     }
 
-    pub(super) async fn fetch(&self, plan: &Plan, with_total: bool) -> Result<Vec<QueryResult>> {
-        let (sql, values) = self.statement(plan, with_total);
+    /// Fetches the rows, with `more` expressions after the plan's columns.
+    pub(super) async fn fetch(&self, plan: &Plan, more: &[Cow<'_, str>]) -> Result<Vec<QueryResult>> {
+        let (sql, values) = self.statement(plan, more);
         Ok(self.scope.core.db.all(sql, values).await?)
     }
 
     /// Fetches the rows. If they are found by keys alone, they are shared with everyone who handles the same
     /// event.
     pub(super) async fn fetch_shared(&self, plan: &Plan) -> Result<Vec<Arc<QueryResult>>> {
-        let (sql, values) = self.statement(plan, false);
+        let (sql, values) = self.statement(plan, &[]);
         find(&self.scope.core, self.scope.memo.as_deref(), sql, values).await
     }
 
-    fn statement(&self, plan: &Plan, with_total: bool) -> (String, Vec<Value>) {
+    fn statement(&self, plan: &Plan, more: &[Cow<'_, str>]) -> (String, Vec<Value>) {
         let spec = R::spec();
         let mut values = self.values.clone();
-        let columns = at(&plan.columns, &mut values, || self.now);
-        let mut sql = String::with_capacity(columns.len() + self.conditions.len() * 2 + 160);
-        let _ = write!(sql, "SELECT {columns}");
-        if with_total {
-            let _ = write!(sql, ", ({})", self.count_sql());
+        let mut sql = String::with_capacity(plan.columns.len() + self.conditions.len() * 2 + 160);
+        let _ = write!(sql, "SELECT {}", plan.columns);
+        for (n, more) in more.iter().enumerate() {
+            let _ = write!(sql, ", {more} AS m{n}");
         }
         let mut order = String::new();
         if !self.order.is_empty() {
@@ -197,14 +198,15 @@ impl<R: Record> Rows<R> {
         } else {
             write!(sql, " {found}")
         };
-        (sql, values)
+        (filled(sql, &mut values, || self.now, self.viewer()), values)
     }
 
     /// Counts the rows, ignoring the window.
     pub(super) async fn count(&self) -> Result<i64> {
         let values = self.whole.as_ref().map_or(self.values.len(), |whole| whole.values);
-        let values = self.values[..values].to_vec();
-        let row = self.scope.core.db.one(self.count_sql().into_owned(), values).await?;
+        let mut values = self.values[..values].to_vec();
+        let sql = filled(self.count_sql().into_owned(), &mut values, || self.now, self.viewer());
+        let row = self.scope.core.db.one(sql, values).await?;
         self.counted(row.and_then(|row| read_int(&row, 0).ok().flatten()))
     }
 
@@ -217,17 +219,36 @@ impl<R: Record> Rows<R> {
         }
     }
 
-    fn count_sql(&self) -> Cow<'_, str> {
+    /// A statement that counts the rows.
+    pub(super) fn count_sql(&self) -> Cow<'_, str> {
         match &self.whole {
             Some(whole) => Cow::Borrowed(&whole.count),
             None => format!("SELECT COUNT(*) FROM {} WHERE {}", R::spec().from, self.conditions).into(),
         }
     }
 
-    /// The time of reading: [`NOW`] in columns, and for conditions.
+    /// The time of reading: [`NOW`] in columns and conditions.
     #[must_use]
     pub fn now(&self) -> Timestamp {
         self.now
+    }
+
+    /// The person who asks: [`VIEWER`] in columns and conditions.
+    fn viewer(&self) -> Option<i64> {
+        self.scope.request.caller.user().map(|user| user.0)
+    }
+
+    /// The same rows again, to be narrowed further.
+    pub(super) fn copy(&self) -> Self {
+        Self {
+            scope: self.scope.clone(),
+            conditions: self.conditions.clone(),
+            values: self.values.clone(),
+            order: self.order.clone(),
+            whole: self.whole.clone(),
+            record: PhantomData,
+            ..*self
+        }
     }
 
     /// Whether the rows are parts of a record that must exist.
@@ -258,13 +279,22 @@ async fn find(
     }
 }
 
-/// A select list with the time of reading as an extra value, if it uses it.
-fn at<'a>(columns: &'a str, values: &mut Vec<Value>, now: impl FnOnce() -> Timestamp) -> Cow<'a, str> {
-    if !columns.contains(NOW) {
-        return columns.into();
+/// A statement with the time of reading and the person who asks as extra values, if it uses them.
+fn filled(
+    mut sql: String,
+    values: &mut Vec<Value>,
+    now: impl FnOnce() -> Timestamp,
+    viewer: Option<i64>,
+) -> String {
+    if sql.contains(NOW) {
+        values.push(now().0.into());
+        sql = sql.replace(NOW, &format!("${}", values.len()));
     }
-    values.push(now().0.into());
-    columns.replace(NOW, &format!("${}", values.len())).into()
+    if sql.contains(VIEWER) {
+        values.push(Value::BigInt(viewer));
+        sql = sql.replace(VIEWER, &format!("${}", values.len()));
+    }
+    sql
 }
 
 /// The most rows for one relation of a whole list: they are in memory before the answer's own limit applies.
@@ -385,7 +415,8 @@ impl Loaders {
         if let Some(loader) = kept.loaders.get(&question) {
             return loader.clone();
         }
-        let batch = ByKey { core: Arc::clone(&scope.core), org: scope.org, sql: question.1.clone() };
+        let viewer = scope.request.caller.user().map(|user| user.0);
+        let batch = ByKey { core: Arc::clone(&scope.core), org: scope.org, viewer, sql: question.1.clone() };
         // A list asks for all its keys at once, so waiting for more gains nothing.
         let loader = Loader::new(batch).with_yield_count(1).with_max_batch_size(1000);
         kept.loaders.insert(question, loader.clone());
@@ -418,6 +449,7 @@ fn relation_sql(relation: &Relation, db: &Db) -> String {
 struct ByKey {
     core: Arc<Core>,
     org: OrgId,
+    viewer: Option<i64>,
     sql: String,
 }
 
@@ -439,7 +471,7 @@ impl BatchFn<i64, Loaded> for ByKey {
 impl ByKey {
     async fn rows(&self, keys: &[i64]) -> Result<HashMap<i64, Vec<Shared>>> {
         let mut values = vec![self.org.0.into(), self.core.db.keys(keys)];
-        let sql = at(&self.sql, &mut values, || self.core.clock.now()).into_owned();
+        let sql = filled(self.sql.clone(), &mut values, || self.core.clock.now(), self.viewer);
         let rows = self.core.db.all(sql, values).await?;
         if rows.len() > MOST_RELATED {
             let detail = format!(

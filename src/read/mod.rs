@@ -1,7 +1,7 @@
 //! The read path: GraphQL objects backed by rows.
 //!
 //! A stored thing is a [`Record`]: its [`Spec`] lists each field as a column, an SQL expression, an embedded
-//! object, or a relation. A root field answers with [`One`], [`List`], or [`Page`]. Resolving one of these
+//! object, or a relation. A root field answers with [`One`], [`List`], [`Page`], or [`Feed`]. Resolving one of these
 //! takes three steps, each in its own file:
 //!
 //! 1. **plan** (`plan.rs`): walk the selection set once and produce the columns to select, the escaped JSON
@@ -15,7 +15,9 @@
 //! GraphQL can't differ. A record's field is never an async function; anything that needs one is a root field.
 
 mod budget;
+mod feed;
 mod fetch;
+mod listed;
 mod output;
 mod plan;
 mod reading;
@@ -26,10 +28,12 @@ mod write;
 
 pub use self::{
     budget::{AnswerBudget, SharedBudget},
+    feed::{Feed, Keys},
     fetch::Rows,
-    output::{Counted, List, OffsetPage, One, Page, Plans},
-    plan::{NOW, lead},
+    listed::{id_of, words},
+    output::{Ends, List, OffsetPage, One, Page, Plans, Stretch},
+    plan::{NOW, VIEWER, lead},
     reading::Reading,
     selection::{Fragments, Merged, argument, below, is_included, merged},
-    spec::{Many, Record, Spec},
+    spec::{Make, Many, Record, Spec},
 };

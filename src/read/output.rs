@@ -21,7 +21,11 @@ use super::{
     write,
 };
 use crate::{
-    base::problem::{Problem, Result},
+    base::{
+        enums::DecidedVia,
+        permission::Permission,
+        problem::{Problem, Result},
+    },
     core::{ContextExt, access::Scope},
     read::below,
 };
@@ -31,6 +35,8 @@ pub struct One<R> {
     rows: Rows<R>,
     id: i64,
     secret: Option<SecretString>,
+    /// The refusal that is answered instead, with the record.
+    refused: Option<Problem>,
 }
 
 impl<R: Record> One<R> {
@@ -38,13 +44,39 @@ impl<R: Record> One<R> {
     pub fn by_id(scope: &Scope, id: impl Into<sea_orm::Value>) -> Self {
         let id = id.into();
         let shown = if let sea_orm::Value::BigInt(Some(id)) = id { id } else { 0 };
-        Self { rows: Rows::of(scope).filter("t.id = ?", [id]), id: shown, secret: None }
+        Self::of(Rows::of(scope).filter("t.id = ?", [id]), shown)
+    }
+
+    /// The record after a change. If that was refused because of what somebody else has done meanwhile, the answer is the
+    /// refusal with the record as it is now, in `details.current`, in the selection of the mutation, if the caller has the
+    /// permission to see it. `/v1` answers the refusal alone.
+    ///
+    /// # Errors
+    /// Any other refusal.
+    pub fn after(
+        scope: &Scope,
+        id: impl Into<sea_orm::Value>,
+        view: Permission,
+        changed: Result<()>,
+    ) -> Result<Self> {
+        let refused = match changed {
+            Ok(()) => None,
+            Err(problem)
+                if problem.is_outdated() && scope.request.via == DecidedVia::Graphql && scope.may(view) =>
+            {
+                // Whatever the request has read before is older.
+                scope.request.changed();
+                Some(problem)
+            }
+            Err(problem) => return Err(problem),
+        };
+        Ok(Self { refused, ..Self::by_id(scope, id) })
     }
 
     /// The only row of `rows`. `id` is what a `NOT_FOUND` error names.
     #[must_use]
     pub fn of(rows: Rows<R>, id: i64) -> Self {
-        Self { rows, id, secret: None }
+        Self { rows, id, secret: None, refused: None }
     }
 }
 
@@ -78,10 +110,19 @@ impl<R: Record> OutputType for One<R> {
             level.secret.clone_from(&self.secret);
             let mut out = Vec::with_capacity(plan.width * 32);
             write::object(plan, &level, 0, &mut out)?;
-            Ok(out)
+            match &self.refused {
+                Some(refused) => Err(with_current(refused, &out)?),
+                None => Ok(out),
+            }
         })
         .await
     }
+}
+
+/// A refusal with the record as it is now.
+fn with_current(refused: &Problem, record: &[u8]) -> Result<Problem> {
+    let current: serde_json::Value = serde_json::from_slice(record).map_err(Problem::internal)?;
+    Ok(refused.clone().with("current", current))
 }
 
 /// The name of a kind of record in messages: `McpServer` becomes `mcp server`.
@@ -114,7 +155,7 @@ impl<R: Record> OutputType for List<R> {
         answer(ctx, field, async {
             let shape = shape(ctx, field, |planner, set| Shape::Rows(planner.plan(R::spec(), &[set], None)));
             let Shape::Rows(plan) = &*shape else { return Err(wrong_shape()) };
-            let rows = self.0.fetch(plan, false).await?;
+            let rows = self.0.fetch(plan, &[]).await?;
             if rows.is_empty() && self.0.are_parts() {
                 self.0.count().await?; // NOT_FOUND if the parent record does not exist
             }
@@ -126,10 +167,12 @@ impl<R: Record> OutputType for List<R> {
     }
 }
 
-/// The numbers on a page besides `data` and `total`: the requested window.
+/// What a page shows besides `data` and `total`.
 pub trait Numbers: Send + Sync + 'static {
     /// The name and description of each.
     const FIELDS: &'static [(&'static str, &'static str)];
+    /// Whether they are flags that say on which sides there is more, and not the requested window.
+    const SIDES: bool = false;
 }
 
 /// `page` and `limit`.
@@ -148,17 +191,32 @@ impl Numbers for OffsetNumbers {
         &[("limit", "The number of records per page."), ("offset", "The number of records skipped.")];
 }
 
-/// Only the total.
-pub struct NoNumbers;
+/// `hasBefore` and `hasAfter`.
+pub struct Sides;
 
-impl Numbers for NoNumbers {
-    const FIELDS: &'static [(&'static str, &'static str)] = &[];
+impl Numbers for Sides {
+    const FIELDS: &'static [(&'static str, &'static str)] = &[
+        ("hasBefore", "Whether there are older ones than these."),
+        ("hasAfter", "Whether there are newer ones than these."),
+    ];
+    const SIDES: bool = true;
+}
+
+/// SQL that says of a row whether there are others before and after it, and what is true of a page without rows if
+/// there are any at all.
+#[derive(Clone, Copy, Debug)]
+pub struct Ends {
+    /// For each side, an expression over the row.
+    pub of_row: [&'static str; 2],
+    /// For each side, whether everything there is lies on it.
+    pub of_none: [bool; 2],
 }
 
 /// A page of records: `data`, `total`, and the fields of `N`.
 pub struct Paged<R, N> {
     rows: Rows<R>,
     numbers: Vec<i64>,
+    ends: Option<Ends>,
     numbered: PhantomData<N>,
 }
 
@@ -166,8 +224,8 @@ pub struct Paged<R, N> {
 pub type Page<R> = Paged<R, PageNumbers>;
 /// A page by offset: `data`, `total`, `limit`, `offset`.
 pub type OffsetPage<R> = Paged<R, OffsetNumbers>;
-/// Records and their total: `data`, `total`.
-pub type Counted<R> = Paged<R, NoNumbers>;
+/// Some of the parts of a record: `data`, `total`, `hasBefore`, `hasAfter`.
+pub type Stretch<R> = Paged<R, Sides>;
 
 impl<R: Record> Page<R> {
     /// Page `page` (from 1) with `limit` rows. A page past the end is empty, with the real total.
@@ -175,7 +233,7 @@ impl<R: Record> Page<R> {
     pub fn numbered(rows: Rows<R>, page: i64, limit: i64) -> Self {
         let offset = page.saturating_sub(1).saturating_mul(limit).max(0).cast_unsigned();
         let rows = rows.window(limit.max(0).cast_unsigned(), offset);
-        Self { rows, numbers: vec![page, limit], numbered: PhantomData }
+        Self { rows, numbers: vec![page, limit], ends: None, numbered: PhantomData }
     }
 }
 
@@ -184,25 +242,29 @@ impl<R: Record> OffsetPage<R> {
     #[must_use]
     pub fn at(rows: Rows<R>, limit: i64, offset: i64) -> Self {
         let rows = rows.window(limit.max(0).cast_unsigned(), offset.max(0).cast_unsigned());
-        Self { rows, numbers: vec![limit, offset], numbered: PhantomData }
+        Self { rows, numbers: vec![limit, offset], ends: None, numbered: PhantomData }
     }
 }
 
-impl<R: Record> Counted<R> {
+impl<R: Record> Stretch<R> {
     /// The parts of a record that stores their count (see [`Rows::parts_of`]).
     #[must_use]
-    pub fn parts(rows: Rows<R>) -> Self {
-        Self { rows, numbers: Vec::new(), numbered: PhantomData }
+    pub fn parts(rows: Rows<R>, ends: Ends) -> Self {
+        Self { rows, numbers: Vec::new(), ends: Some(ends), numbered: PhantomData }
     }
 }
 
 impl<R: Record, N: Numbers> Paged<R, N> {
     async fn write(&self, reading: &Arc<Reading>, page: &PageShape) -> Result<Vec<u8>> {
-        let mut total: Option<i64> = None;
+        let (mut total, mut sides): (Option<i64>, Option<[bool; 2]>) = (None, None);
         let mut levels = Vec::with_capacity(page.lists.len());
         for plan in &page.lists {
             let count_in_row = total.is_none() && (page.wants_total || self.rows.are_parts());
-            let rows = self.rows.fetch(plan, count_in_row).await?;
+            let count = count_in_row.then(|| Cow::Owned(format!("({})", self.rows.count_sql())));
+            let ends = self.ends.filter(|_| page.wants_others);
+            let ends = ends.map(|ends| ends.of_row.map(Cow::Borrowed));
+            let more: Vec<_> = count.into_iter().chain(ends.into_iter().flatten()).collect();
+            let rows = self.rows.fetch(plan, &more).await?;
             if count_in_row {
                 total = match rows.first() {
                     Some(row) => Some(self.rows.counted(write::read_int(row, plan.width)?)?),
@@ -212,27 +274,29 @@ impl<R: Record, N: Numbers> Paged<R, N> {
                     None => Some(0),
                 };
             }
+            if self.ends.is_some() && page.wants_others {
+                sides = self.sides(&rows, plan.width + usize::from(count_in_row))?;
+            }
             levels.push(expand(reading, &self.rows.scope, plan, shared(rows)).await?);
         }
         let total = match total {
             None if page.wants_total => self.rows.count().await?,
             known => known.unwrap_or(0),
         };
-        let mut out = Vec::new();
-        if page.fields.is_empty() {
-            out.push(b'{');
-        }
-        for (lead, slot) in &page.fields {
-            out.extend_from_slice(lead);
-            match slot {
-                PageSlot::Data(n) => write_level(&self.rows, &page.lists[*n], &levels[*n], &mut out)?,
-                PageSlot::Total => out.extend_from_slice(total.to_string().as_bytes()),
-                PageSlot::Number(n) => out.extend_from_slice(self.numbers[*n].to_string().as_bytes()),
-                PageSlot::Literal(bytes) => out.extend_from_slice(bytes),
+        let others: Vec<String> = match self.ends {
+            Some(ends) => {
+                sides.unwrap_or(ends.of_none.map(|all| all && total > 0)).map(|it| it.to_string()).into()
             }
-        }
-        out.push(b'}');
-        Ok(out)
+            None => self.numbers.iter().map(i64::to_string).collect(),
+        };
+        page.write(&self.rows, &levels, total, &others)
+    }
+
+    /// Whether there are others before the first and after the last of the rows. None without rows.
+    fn sides(&self, rows: &[QueryResult], at: usize) -> Result<Option<[bool; 2]>> {
+        let (Some(first), Some(last)) = (rows.first(), rows.last()) else { return Ok(None) };
+        let (first, last) = if self.rows.reversed { (last, first) } else { (first, last) };
+        Ok(Some([write::read_flag(first, at)?, write::read_flag(last, at + 1)?]))
     }
 }
 
@@ -249,8 +313,10 @@ impl<R: Record, N: Numbers> OutputType for Paged<R, N> {
             };
             add("data", "The records.", register_list::<R>(registry));
             add("total", "The total number of records.", i64::create_type_info(registry));
+            let ty =
+                if N::SIDES { bool::create_type_info(registry) } else { i64::create_type_info(registry) };
             for (name, about) in N::FIELDS {
-                add(name, about, i64::create_type_info(registry));
+                add(name, about, ty.clone());
             }
             let about = format!("A page of {} records.", kind(R::spec().name));
             object_type(&Self::type_name(), &about, fields, std::any::type_name::<Self>())
@@ -260,7 +326,7 @@ impl<R: Record, N: Numbers> OutputType for Paged<R, N> {
     async fn resolve(&self, ctx: &ContextSelectionSet<'_>, field: &Positioned<Field>) -> ServerResult<Value> {
         answer(ctx, field, async {
             let shape = shape(ctx, field, |planner, set| {
-                Shape::Page(PageShape::plan::<R, N>(planner, &Self::type_name(), set))
+                Shape::Page(PageShape::plan::<R>(planner, &Self::type_name(), N::FIELDS, N::SIDES, set))
             });
             let Shape::Page(page) = &*shape else { return Err(wrong_shape()) };
             self.write(reading(ctx), page).await
@@ -278,21 +344,32 @@ pub(super) enum Shape {
 /// The plan of a page: its own fields, and the plans for the records.
 pub(super) struct PageShape {
     fields: Vec<(Box<[u8]>, PageSlot)>,
-    lists: Vec<Plan>,
-    wants_total: bool,
+    pub lists: Vec<Plan>,
+    pub wants_total: bool,
+    /// Whether any of the other fields is selected.
+    pub wants_others: bool,
 }
 
 enum PageSlot {
     /// The records as selected by the n-th plan: aliases of `data` may select different fields.
     Data(usize),
     Total,
-    Number(usize),
+    /// The n-th of the other fields.
+    Other(usize),
     Literal(Box<[u8]>),
 }
 
 impl PageShape {
-    fn plan<'a, R: Record, N: Numbers>(planner: Planner<'a>, type_name: &str, set: &'a SelectionSet) -> Self {
-        let mut page = Self { fields: Vec::new(), lists: Vec::new(), wants_total: false };
+    /// `others` are the fields besides `data` and `total`; if it `is_of_rows`, the rows are read for them alone, too.
+    pub fn plan<'a, R: Record>(
+        planner: Planner<'a>,
+        type_name: &str,
+        others: &[(&str, &str)],
+        is_of_rows: bool,
+        set: &'a SelectionSet,
+    ) -> Self {
+        let mut page =
+            Self { fields: Vec::new(), lists: Vec::new(), wants_total: false, wants_others: false };
         for (key, fields) in planner.merge(&[set]) {
             let slot = match fields[0].node.name.node.as_str() {
                 "data" => {
@@ -305,24 +382,55 @@ impl PageShape {
                     PageSlot::Total
                 }
                 "__typename" => PageSlot::Literal(json_string(type_name)),
-                name => match N::FIELDS.iter().position(|(known, _)| *known == name) {
-                    Some(n) => PageSlot::Number(n),
+                name => match others.iter().position(|(known, _)| *known == name) {
+                    Some(n) => {
+                        page.wants_others = true;
+                        PageSlot::Other(n)
+                    }
                     None => continue, // validation has already refused unknown fields
                 },
             };
             page.fields.push((lead(page.fields.is_empty(), key), slot));
         }
+        if is_of_rows && page.wants_others && page.lists.is_empty() {
+            page.lists.push(planner.plan(R::spec(), &[], None));
+        }
         page
+    }
+
+    /// The page as JSON. `others` are the values of the other fields, as JSON.
+    pub fn write<R: Record>(
+        &self,
+        rows: &Rows<R>,
+        levels: &[Level],
+        total: i64,
+        others: &[String],
+    ) -> Result<Vec<u8>> {
+        let mut out = Vec::new();
+        if self.fields.is_empty() {
+            out.push(b'{');
+        }
+        for (lead, slot) in &self.fields {
+            out.extend_from_slice(lead);
+            match slot {
+                PageSlot::Data(n) => write_level(rows, &self.lists[*n], &levels[*n], &mut out)?,
+                PageSlot::Total => out.extend_from_slice(total.to_string().as_bytes()),
+                PageSlot::Other(n) => out.extend_from_slice(others[*n].as_bytes()),
+                PageSlot::Literal(bytes) => out.extend_from_slice(bytes),
+            }
+        }
+        out.push(b'}');
+        Ok(out)
     }
 }
 
 /// The request's reading context.
-fn reading<'a>(ctx: &ContextSelectionSet<'a>) -> &'a Arc<Reading> {
+pub(super) fn reading<'a>(ctx: &ContextSelectionSet<'a>) -> &'a Arc<Reading> {
     ctx.data_unchecked::<Arc<Reading>>()
 }
 
 /// The plan for this selection set: the document's cached one, or a new one.
-fn shape<'a>(
+pub(super) fn shape<'a>(
     ctx: &ContextSelectionSet<'a>,
     field: &Positioned<Field>,
     plan: impl FnOnce(Planner<'a>, &'a SelectionSet) -> Shape,
@@ -342,7 +450,7 @@ fn shape<'a>(
 }
 
 /// Boxes the three steps, runs them, and passes the bytes to the executor.
-fn answer<'a>(
+pub(super) fn answer<'a>(
     ctx: &'a ContextSelectionSet<'_>,
     field: &'a Positioned<Field>,
     steps: impl Future<Output = Result<Vec<u8>>> + Send + 'a,
@@ -384,7 +492,7 @@ fn write_level<R: Record>(source: &Rows<R>, plan: &Plan, level: &Level, out: &mu
     }
 }
 
-fn wrong_shape() -> Problem {
+pub(super) fn wrong_shape() -> Problem {
     Problem::internal(anyhow::anyhow!("a plan of a different shape was cached for this position"))
 }
 

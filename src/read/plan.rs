@@ -20,15 +20,17 @@ use crate::{
     read::{Fragments, Merged, below, merged},
 };
 
-use super::spec::{Load, Source, Spec};
+use super::spec::{Load, Make, Source, Spec};
 use crate::base::{column::Kind, spelling::snake_case};
 
 /// The placeholder in an SQL expression for the time of reading, in milliseconds.
 pub const NOW: &str = ":now";
+/// The placeholder for the id of the person who asks; null for a service token.
+pub const VIEWER: &str = ":viewer";
 
 /// The plan of one selection set on a record.
 pub struct Plan {
-    /// The select list, to put after `SELECT`. [`NOW`] in it stands for the time of reading.
+    /// The select list, to put after `SELECT`. It may contain [`NOW`] and [`VIEWER`].
     pub(super) columns: String,
     pub(super) object: Object,
     pub(super) relations: Vec<Relation>,
@@ -61,6 +63,7 @@ pub(super) enum Slot {
     Parts {
         at: usize,
         parts: Parts,
+        make: Option<Make>,
     },
     Embedded {
         present: usize,
@@ -147,9 +150,9 @@ impl<'a> Planner<'a> {
                 Slot::Caller(needs.callers.len() - 1)
             }
             Source::Secret { .. } => Slot::Secret,
-            Source::Parts { sql, .. } => {
+            Source::Parts { sql, make, .. } => {
                 let parts = self.parts(self.type_of(owner.name, name), &sets);
-                Slot::Parts { at: needs.column(sql), parts }
+                Slot::Parts { at: needs.column(sql), parts, make: *make }
             }
             Source::Embedded { spec, present, .. } => {
                 let present = needs.column(present);

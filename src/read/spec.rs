@@ -8,7 +8,9 @@ use sea_orm::DbBackend;
 use crate::{
     base::{
         column::{Column, Kind},
+        enums::RecordKind,
         permission::Permission,
+        problem::Result,
         spelling::camel_case,
     },
     core::access::Scope,
@@ -46,6 +48,9 @@ pub(super) struct Field {
     pub permission: Option<Permission>,
 }
 
+/// Makes the JSON of a field from the stored text.
+pub type Make = fn(&str) -> Result<String>;
+
 /// Registers a GraphQL type and returns its qualified name.
 pub(super) type Register = fn(&mut Registry) -> String;
 
@@ -57,7 +62,7 @@ pub(super) enum Source {
     /// A secret shown in this answer only. It is in no row.
     Secret { register: Register },
     /// JSON whose parts can be selected. The stored keys are the GraphQL names in snake_case.
-    Parts { sql: String, register: Register },
+    Parts { sql: String, make: Option<Make>, register: Register },
     /// An object made of values of the same row. Null if `present` is false.
     Embedded { spec: fn() -> &'static Spec, present: &'static str, register: Register },
     /// Another record, by a key in this row.
@@ -177,6 +182,21 @@ impl Spec {
         )
     }
 
+    /// The number of edits that callers made of the record (`core/edits.rs`).
+    #[must_use]
+    pub fn revision(self, kind: RecordKind) -> Self {
+        let (tenant, kind) = (self.tenant, kind.noun());
+        let sql = format!(
+            "COALESCE((SELECT e.revision FROM edits e WHERE e.organization_id = {tenant} AND e.kind = '{kind}' \
+             AND e.record_id = t.id), 0)"
+        );
+        self.sql::<i64>(
+            "revision",
+            sql,
+            "Counts the edits that people made. Send it as `ifRevision` to be told of somebody else's edit.",
+        )
+    }
+
     /// [`Self::sql`] for the few expressions that differ between the two databases, such as lists built from
     /// rows.
     #[must_use]
@@ -233,7 +253,20 @@ impl Spec {
         sql: impl Into<String>,
         about: &'static str,
     ) -> Self {
-        self.field(name, about, Source::Parts { sql: sql.into(), register: T::create_type_info })
+        self.field(name, about, Source::Parts { sql: sql.into(), make: None, register: T::create_type_info })
+    }
+
+    /// The same, where `make` makes the JSON from what is stored.
+    #[must_use]
+    pub fn made<T: OutputType>(
+        self,
+        name: &'static str,
+        sql: impl Into<String>,
+        make: Make,
+        about: &'static str,
+    ) -> Self {
+        let (sql, make) = (sql.into(), Some(make));
+        self.field(name, about, Source::Parts { sql, make, register: T::create_type_info })
     }
 
     /// An object made of values of the same row. Null unless the SQL expression `present` is true.

@@ -8,6 +8,7 @@ use sqlx::Row;
 use super::{
     fetch::Level,
     plan::{Object, Part, Parts, Plan, Slot},
+    spec::Make,
 };
 use crate::base::column::Kind;
 use crate::base::{
@@ -31,6 +32,16 @@ macro_rules! read {
 /// The integer in column `at`.
 pub(super) fn read_int(row: &QueryResult, at: usize) -> Result<Option<i64>> {
     read!(row, at, i64)
+}
+
+/// The text in column `at`.
+pub(super) fn read_text(row: &QueryResult, at: usize) -> Result<Option<String>> {
+    read!(row, at, String)
+}
+
+/// The flag in column `at`.
+pub(super) fn read_flag(row: &QueryResult, at: usize) -> Result<bool> {
+    Ok(read!(row, at, bool)?.unwrap_or_default())
 }
 
 /// Writes all rows of a level as a JSON array.
@@ -80,7 +91,7 @@ fn write_slot(slot: &Slot, plan: &Plan, level: &Level, row: usize, out: &mut Vec
             None => out.extend_from_slice(b"null"),
         },
         Slot::Value { at, kind } => value(&level.rows[row], *at, *kind, level.now, out)?,
-        Slot::Parts { at, parts } => selected(&level.rows[row], *at, parts, out)?,
+        Slot::Parts { at, parts, make } => selected(&level.rows[row], *at, (parts, *make), out)?,
         Slot::Embedded { present, object } => match read!(level.rows[row], *present, bool)? {
             Some(true) => fields(object, plan, level, row, out)?,
             _ => out.extend_from_slice(b"null"),
@@ -170,10 +181,16 @@ fn string(text: &str, out: &mut Vec<u8>) -> Result<()> {
     Ok(())
 }
 
-fn selected(row: &QueryResult, at: usize, parts: &Parts, out: &mut Vec<u8>) -> Result<()> {
-    match read!(row, at, &str)? {
-        Some(json) => write_parts(json, parts, out),
-        None => {
+fn selected(
+    row: &QueryResult,
+    at: usize,
+    (parts, make): (&Parts, Option<Make>),
+    out: &mut Vec<u8>,
+) -> Result<()> {
+    match (read!(row, at, &str)?, make) {
+        (Some(stored), Some(make)) => write_parts(&make(stored)?, parts, out),
+        (Some(json), None) => write_parts(json, parts, out),
+        (None, _) => {
             out.extend_from_slice(b"null");
             Ok(())
         }

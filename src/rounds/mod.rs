@@ -28,7 +28,10 @@ use crate::{
     },
     faces::edge::idempotency,
     fields::RECHECK,
-    slices::{agents, approvals, conversations, hosts, orgs, people},
+    slices::{
+        agents, approvals, asks, backups, conversations, deliveries, hosts, notifications, orgs, people,
+        spending, turns,
+    },
 };
 
 /// A kind of recurring work.
@@ -70,9 +73,39 @@ pub const ROUNDS: &[Round] = &[
         run: |core| agents::end_late_starts(core).boxed(),
     },
     Round {
+        name: "backups.schedule",
+        every: Duration::from_secs(20),
+        run: |core| backups::schedule_due(core).boxed(),
+    },
+    Round {
+        name: "conversations.end_take_overs",
+        every: Duration::from_secs(10),
+        run: |core| conversations::end_abandoned(core).boxed(),
+    },
+    Round {
+        name: "conversations.forget_transcripts",
+        every: Duration::from_mins(10),
+        run: |core| conversations::forget_old(core).boxed(),
+    },
+    Round {
         name: "organizations.let_go",
         every: Duration::from_secs(1),
         run: |core| orgs::let_go(core).boxed(),
+    },
+    Round {
+        name: "turns.send_left",
+        every: Duration::from_secs(30),
+        run: |core| turns::send_left(core).boxed(),
+    },
+    Round {
+        name: "spending.end_leases",
+        every: Duration::from_secs(5),
+        run: |core| spending::expire_due(core).boxed(),
+    },
+    Round {
+        name: "spending.release",
+        every: Duration::from_secs(1),
+        run: |core| spending::release_due(core).boxed(),
     },
     Round { name: "keys.signing", every: keys::LOOK, run: |core| keys::keep(core).boxed() },
     Round {
@@ -88,7 +121,23 @@ pub const ROUNDS: &[Round] = &[
             futures::future::ready(Ok(0)).boxed()
         },
     },
+    Round {
+        name: "approvals.remind",
+        every: Duration::from_secs(10),
+        run: |core| approvals::remind_due(core).boxed(),
+    },
+    Round {
+        name: "notifications.collect",
+        every: Duration::from_secs(2),
+        run: |core| notifications::collect_due(core).boxed(),
+    },
     Round { name: "mail.send", every: Duration::from_secs(2), run: |core| people::deliver_due(core).boxed() },
+    Round {
+        name: "deliveries.send",
+        every: Duration::from_secs(1),
+        run: |core| deliveries::send_due(core).boxed(),
+    },
+    Round { name: "asks.send", every: Duration::from_secs(1), run: |core| asks::send_due(core).boxed() },
     Round { name: "hosts.look", every: hosts::LOOK, run: |core| hosts::look(core).boxed() },
     Round { name: "hosts.seen", every: hosts::SEEN, run: |core| hosts::seen(core).boxed() },
     Round {
@@ -127,6 +176,7 @@ pub const ROUNDS: &[Round] = &[
         every: SWEEP_EVERY,
         run: |core| {
             core.limits.as_ref().map(RateLimiter::sweep);
+            core.outbox.pace.sweep(&core.clock);
             futures::future::ready(Ok(0)).boxed()
         },
     },
@@ -138,7 +188,7 @@ pub const ROUNDS: &[Round] = &[
 ];
 
 /// Rounds that a commit starts early: those that work on what the outbox holds.
-const WOKEN: &[&str] = &["mail.send"];
+const WOKEN: &[&str] = &["mail.send", "deliveries.send", "asks.send"];
 
 /// The gap between the first rounds at start: all at once would open a connection each.
 const APART: Duration = Duration::from_millis(10);

@@ -117,6 +117,7 @@ async fn servers(
             "organization_id",
             "id",
             "name",
+            "name_folded",
             "description",
             "hostname",
             "address",
@@ -155,12 +156,13 @@ async fn servers(
             org.0.into(),
             id.into(),
             name.clone().into(),
+            folding::name(&name).into(),
             "Runs agents.".into(),
             format!("{name}.example.net").into(),
             format!("10.20.{}.{}", random.below(250), 1 + random.below(250)).into(),
             region.into(),
             format!(r#"{{"region":"{region}","tier":"{}"}}"#, random.pick(&["production", "staging"])).into(),
-            random.weighted(&[(8, "ONLINE"), (1, "DEGRADED"), (1, "OFFLINE")]).into(),
+            server_status(volume, random).into(),
             "0.1.0".into(),
             1.into(),
             "linux".into(),
@@ -186,6 +188,11 @@ async fn servers(
     Ok(ids)
 }
 
+fn server_status(volume: &Volume, random: &mut Random) -> &'static str {
+    let status = random.weighted(&[(8, "ONLINE"), (1, "DEGRADED"), (1, "OFFLINE")]);
+    if volume.at_rest { "OFFLINE" } else { status }
+}
+
 /// The organization's images; creates three if it has none.
 async fn images(bulk: &mut Bulk, org: OrgId, began: i64) -> anyhow::Result<Vec<i64>> {
     let sql = "SELECT id, name FROM images WHERE organization_id = $1 AND archived_at IS NULL ORDER BY id";
@@ -200,6 +207,7 @@ async fn images(bulk: &mut Bulk, org: OrgId, began: i64) -> anyhow::Result<Vec<i
             "organization_id",
             "id",
             "name",
+            "name_folded",
             "reference",
             "description",
             "default_model",
@@ -216,6 +224,7 @@ async fn images(bulk: &mut Bulk, org: OrgId, began: i64) -> anyhow::Result<Vec<i
             org.0.into(),
             id.into(),
             name.into(),
+            folding::name(name).into(),
             format!("registry.example.net/agents/{name}:1.4").into(),
             about.into(),
             MODELS[0].into(),
@@ -229,6 +238,9 @@ async fn images(bulk: &mut Bulk, org: OrgId, began: i64) -> anyhow::Result<Vec<i
     Ok(ids)
 }
 
+/// How the failed ones ended.
+const FAILURE: &str = "Its process ended with exit code 137.";
+
 const AGENT: &[&str] = &[
     "organization_id",
     "id",
@@ -239,6 +251,8 @@ const AGENT: &[&str] = &[
     "description",
     "role",
     "status",
+    "status_reason",
+    "status_detail",
     "launch_generation",
     "status_changed_at",
     "started_at",
@@ -310,17 +324,20 @@ fn agent_row(
     agent: &Agent,
     (name, image): (String, i64),
     random: &mut Random,
-) -> [Cell; 50] {
+) -> [Cell; 52] {
     let now = volume.until.0;
-    let status = random.weighted(&[(12, "RUNNING"), (5, "STOPPED"), (2, "PAUSED"), (1, "ERROR")]);
-    let up = matches!(status, "RUNNING" | "PAUSED");
+    let status = match random.weighted(&[(12, "RUNNING"), (5, "STOPPED"), (2, "PAUSED"), (1, "ERROR")]) {
+        "RUNNING" | "PAUSED" if volume.at_rest => "STOPPED",
+        status => status,
+    };
+    let (up, failed) = (matches!(status, "RUNNING" | "PAUSED"), status == "ERROR");
     let made = now - random.between(30 * DAY, 390 * DAY);
     let changed = now - random.between(60_000, 20 * DAY);
     let tokens = random.between(0, 90_000_000);
     let floor = random.between(2_000, 18_000);
     let own = random.chance(30);
     let last_action = match status {
-        "ERROR" => "The container ended with exit code 137.",
+        "ERROR" => "EXITED",
         "STOPPED" => "STOP",
         "PAUSED" => "PAUSE",
         _ => "LAUNCH",
@@ -336,6 +353,8 @@ fn agent_row(
         agent.topic.about.into(),
         agent.topic.role.into(),
         status.into(),
+        failed.then_some("EXITED").into(),
+        failed.then_some(FAILURE).into(),
         random.between(1, 40).into(),
         changed.into(),
         up.then_some(changed).into(),
@@ -428,7 +447,13 @@ async fn channels(
         // The agent of the longest conversation is reached by email, the simplest transport.
         let transport = if channels.is_empty() { "EMAIL" } else { random.weighted(TRANSPORTS) };
         let place = random.pick(&["helpdesk", "office", "team", "partners", "night-shift"]);
-        let (mail, active) = (transport == "EMAIL", channels.is_empty() || random.chance(92));
+        let mail = transport == "EMAIL";
+        // Their bots and mailboxes don't exist, so that nothing is sent to them, or asked.
+        let inactive = match transport {
+            "WEBHOOK" => None,
+            "EMAIL" | "SLACK" | "TELEGRAM" => Some("MANUAL"),
+            _ => Some("NOT_SUPPORTED"),
+        };
         let bot = matches!(transport, "TELEGRAM" | "DISCORD" | "SLACK").then(|| format!("{place}_{id}_bot"));
         let address = format!("{place}-{id}@example.org");
         let at = volume.until.0 - random.between(40 * DAY, 300 * DAY);
@@ -456,8 +481,8 @@ async fn channels(
             (transport == "DRIVE").then(|| format!("folder-{id}")).into(),
             (transport == "DRIVE").then_some("Shared documents").into(),
             random.chance(30).then_some("Answer in the language of the sender.").into(),
-            active.into(),
-            (!active).then_some("MANUAL").into(),
+            inactive.is_none().into(),
+            inactive.into(),
             at.into(),
             at.into(),
             (volume.until.0 - random.between(0, 9 * DAY)).into(),

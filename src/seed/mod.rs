@@ -3,13 +3,14 @@
 //! Deterministic: the same arguments on the same database give the same rows. The data is consistent: counts, last
 //! messages, search index, states, and instants in order. Secrets are left out, because anyone could compute them.
 //!
-//! - `fleet.rs`: servers, images, agents, channels, contacts · `asked.rs`: approvals
+//! - `fleet.rs`: servers, images, agents, channels, contacts · `people.rs`: members · `asked.rs`: approvals
 //! - `talk.rs`: the messages of a conversation · `threads.rs`: conversations with everything in them
 //! - `bulk.rs`: bulk inserts
 
 mod asked;
 mod bulk;
 mod fleet;
+mod people;
 mod talk;
 mod threads;
 mod turns;
@@ -39,8 +40,13 @@ pub struct Volume {
     pub messages: u64,
     /// Approvals; one in three is pending, and the first two are a question and an action.
     pub approvals: u64,
+    /// Members, who can't sign in.
+    pub members: u64,
     /// Puts all messages into the first conversation, except for up to eight in each other one.
     pub one_conversation: bool,
+    /// Whether nothing of it runs: agents are stopped, and the hosts of servers are away. For a service that people use,
+    /// where nothing else would be true.
+    pub at_rest: bool,
     /// The instant of the newest row; everything else is earlier.
     pub until: Timestamp,
 }
@@ -62,6 +68,8 @@ pub struct Seeded {
     pub messages: u64,
     /// Approvals.
     pub approvals: u64,
+    /// Members.
+    pub members: u64,
     /// The agent of the longest conversation.
     pub first_agent: Option<i64>,
     /// The longest conversation.
@@ -80,8 +88,10 @@ pub async fn run(scope: &Scope, volume: Volume) -> anyhow::Result<Seeded> {
     let random = Random::new(&[volume.agents, volume.conversations, volume.messages, volume.approvals]);
     let mut bulk = Bulk::begin(&scope.core.db).await?;
     let fleet = fleet::make(&mut bulk, scope.org, &volume, random.clone()).await?;
+    let members = people::make(&mut bulk, scope.org, &volume, random.clone()).await?;
     bulk.commit().await?;
     let mut seeded = threads::make(&scope.core.db, scope.org, &volume, &fleet, random).await?;
+    seeded.members = members;
     seeded.servers = fleet.servers;
     seeded.agents = fleet.agents.len() as u64;
     seeded.channels = fleet.channels.len() as u64;

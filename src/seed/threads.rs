@@ -10,7 +10,10 @@ use super::{
     talk::{Draft, Talk},
 };
 use crate::{
-    base::ids::{ConversationId, OrgId},
+    base::{
+        folding,
+        ids::{ConversationId, OrgId},
+    },
     core::store::Db,
     slices::conversations::{conversation_token, preview, text_of, tokens},
 };
@@ -111,6 +114,7 @@ async fn open(
             "id",
             "ref",
             "title",
+            "title_folded",
             "status",
             "agent_id",
             "contact_id",
@@ -151,7 +155,8 @@ async fn open(
             org.0.into(),
             id.into(),
             reference(id).into(),
-            title.into(),
+            title.clone().into(),
+            folding::name(&title).into(),
             status.into(),
             fleet.agents[agent].id.into(),
             contact.map(|contact| fleet.contacts[contact].id).into(),
@@ -406,7 +411,9 @@ mod tests {
                     conversations,
                     messages,
                     approvals: 0,
+                    members: 0,
                     one_conversation,
+                    at_rest: false,
                     until: Timestamp(0),
                 };
                 let shares = shares(&volume);

@@ -2,21 +2,27 @@
 
 use std::sync::LazyLock;
 
-use async_graphql::{Context, Json, Object};
+use async_graphql::{Context, Json, Object, SimpleObject};
+use serde_json::{Map, Value, json};
 
 use crate::{
     base::{
-        enums::{ActorKind, AuditOutcome, CredentialUsed},
+        enums::{ActorKind, AuditOutcome, CredentialUsed, RecordKind},
         ids::{AuditId, Id, OrgId},
         permission::Permission,
+        problem::{Problem, Result},
         time::Timestamp,
+    },
+    core::{
+        audit::CHANGED,
+        store::{holding, holds},
     },
     fields::{
         Answer, Enter, answer,
-        bounds::{bounds, from as at_least, name, range},
+        bounds::{bounds, from as at_least, length, name, range},
         permit::permit,
     },
-    read::{Page, Record, Rows, Spec},
+    read::{Page, Record, Rows, Spec, words},
 };
 
 /// An entry of the audit log.
@@ -58,10 +64,13 @@ impl Record for AuditEntry {
                 )
                 .column::<Option<String>>("target_kind", "The kind of record it concerns.")
                 .column::<Option<Id>>("target_id", "The id of that record.")
-                .column::<Json<serde_json::Value>>(
-                    "changes",
-                    "What changed. For secrets, only that they changed.",
+                .sql::<Option<String>>(
+                    "target_name",
+                    target_name(),
+                    "The target's name, as it is now. Null if it is gone.",
                 )
+                .made::<Vec<AuditField>>("fields", "t.changes", fields, "What changed, field by field.")
+                .column::<Json<Value>>("changes", "What changed. For secrets, only that they changed.")
                 .column::<Option<String>>(
                     "request_id",
                     "The request id, as in the response and the service's log.",
@@ -73,7 +82,127 @@ impl Record for AuditEntry {
     }
 }
 
-/// Queries for the audit log.
+/// The state of an organization's hash chain.
+#[derive(SimpleObject)]
+pub struct AuditSeal {
+    /// The last entry in the chain.
+    pub chain_seq: i64,
+    /// When the chain was last sealed with a signature. Null: not yet.
+    pub sealed_at: Option<Timestamp>,
+}
+
+/// A field that was changed.
+#[derive(SimpleObject)]
+pub struct AuditField {
+    /// Its name in the database.
+    pub field: String,
+    /// The value before, if the log has it.
+    pub before: Option<Json<Value>>,
+    /// The value after.
+    pub after: Option<Json<Value>>,
+    /// Whether the values are secret, or too long, and not kept.
+    pub secret: bool,
+}
+
+/// The changes of an entry, field by field, as JSON. Where they say what was before, so does the field.
+fn fields(changes: &str) -> Result<String> {
+    let changes: Map<String, Value> = serde_json::from_str(changes).map_err(Problem::internal)?;
+    let mut fields = Vec::with_capacity(changes.len());
+    for (field, value) in &changes {
+        let none = &Value::Null;
+        let (before, after, secret) = match (value, value.as_object()) {
+            (_, Some(both))
+                if both.len() == 2 && both.contains_key("before") && both.contains_key("after") =>
+            {
+                (&both["before"], &both["after"], false)
+            }
+            (Value::String(text), _) if text == CHANGED => (none, none, true),
+            _ => (none, value, false),
+        };
+        fields.push(json!({ "field": field, "before": before, "after": after, "secret": secret }));
+    }
+    Ok(Value::from(fields).to_string())
+}
+
+/// A kind of target that has a name.
+struct Target {
+    kind: RecordKind,
+    /// Its rows, with the alias `n`.
+    from: &'static str,
+    id: &'static str,
+    name: &'static str,
+    /// The folded name, if it can be searched for.
+    folded: Option<&'static str>,
+}
+
+const fn plain(kind: RecordKind, from: &'static str) -> Target {
+    Target { kind, from, id: "n.id", name: "n.name", folded: Some("n.name_folded") }
+}
+
+const TARGETS: &[Target] = &[
+    plain(RecordKind::Agent, "agents n"),
+    plain(RecordKind::Channel, "channels n"),
+    plain(RecordKind::Contact, "contacts n"),
+    plain(RecordKind::Credential, "credentials n"),
+    plain(RecordKind::Image, "images n"),
+    plain(RecordKind::McpServer, "mcp_servers n"),
+    plain(RecordKind::Server, "servers n"),
+    plain(RecordKind::ServiceToken, "service_tokens n"),
+    plain(RecordKind::Skill, "skills n"),
+    Target {
+        id: "n.user_id",
+        name: "u.name",
+        folded: Some("u.name_folded"),
+        ..plain(RecordKind::Member, "members n JOIN users u ON u.id = n.user_id")
+    },
+    Target {
+        name: "COALESCE(n.title, n.ref)",
+        folded: Some("n.title_folded"),
+        ..plain(RecordKind::Conversation, "conversations n")
+    },
+    Target {
+        name: "n.email",
+        folded: Some("n.email_folded"),
+        ..plain(RecordKind::Invitation, "invitations n")
+    },
+    Target { folded: None, ..plain(RecordKind::ModelCredential, "model_credentials n") },
+    Target { name: "n.title", folded: None, ..plain(RecordKind::Approval, "approvals n") },
+    Target { name: "n.filename", folded: None, ..plain(RecordKind::Attachment, "attachments n") },
+];
+
+impl Target {
+    /// SQL: something of the target of an entry.
+    fn look(&self, what: &str) -> String {
+        let (from, id) = (self.from, self.id);
+        format!(
+            "(SELECT {what} FROM {from} WHERE n.organization_id = t.organization_id AND {id} = t.target_id)"
+        )
+    }
+}
+
+/// SQL: the present name of an entry's target.
+fn target_name() -> String {
+    let when = |target: &Target| format!(" WHEN '{}' THEN {}", target.kind.noun(), target.look(target.name));
+    let own = " WHEN 'organization' THEN (SELECT n.name FROM organizations n WHERE n.id = t.organization_id)";
+    format!("CASE t.target_kind{}{own} END", TARGETS.iter().map(when).collect::<String>())
+}
+
+/// Only entries whose operation, actor, or target is named by `word`.
+fn mentions(rows: Rows<AuditEntry>, word: &str) -> Rows<AuditEntry> {
+    let Some(pattern) = holding(word) else { return rows.filter("1 = 0", []) };
+    let when = |target: &Target| {
+        Some(format!(" WHEN '{}' THEN {}", target.kind.noun(), target.look(target.folded?)))
+    };
+    let target = format!("CASE t.target_kind{} END", TARGETS.iter().filter_map(when).collect::<String>());
+    let actor = "CASE t.actor_kind WHEN 'USER' THEN (SELECT u.name_folded FROM users u WHERE u.id = t.actor_id) \
+                 WHEN 'SERVICE_TOKEN' THEN (SELECT k.name_folded FROM service_tokens k \
+                 WHERE k.organization_id = t.organization_id AND k.id = t.actor_id) END";
+    // Operations are ASCII, which both databases put into lower case alike.
+    let places = ["LOWER(t.operation)", actor, &target].map(holds);
+    rows.filter(&format!("({})", places.join(" OR ")), vec![pattern.into(); 3])
+}
+
+/// Queries for the audit log./// Queries for the audit log.
 #[derive(Default)]
 pub struct AuditQuery;
 
@@ -100,6 +229,11 @@ impl AuditQuery {
         #[graphql(desc = "Only operations that required this permission.")] permission: Option<Permission>,
         #[graphql(desc = "Only entries at or after this time.")] from: Option<Timestamp>,
         #[graphql(desc = "Only entries before this time.")] to: Option<Timestamp>,
+        #[graphql(
+            desc = "Words of the operation, of the actor's name, or of the target's name, as they are now. Case and accents don't matter.",
+            directive = bounds::apply(length(1, 200))
+        )]
+        search: Option<String>,
     ) -> Answer<Page<AuditEntry>> {
         answer(async {
             let scope = ctx.enter(org_id).await?;
@@ -114,8 +248,64 @@ impl AuditQuery {
                 .filter_if("t.at >= ?", from)
                 .filter_if("t.at < ?", to)
                 .order_by("t.at DESC, t.id DESC");
+            let rows = words(search.as_deref()).fold(rows, mentions);
             Ok(Page::numbered(rows, page, limit))
         })
         .await
+    }
+
+    /// The state of the audit log's hash chain.
+    #[graphql(directive = permit::apply(Permission::AuditView))]
+    async fn audit_seal(&self, ctx: &Context<'_>, org_id: OrgId) -> Answer<AuditSeal> {
+        answer(async {
+            let scope = ctx.enter(org_id).await?;
+            let sql = "SELECT c.last_seq, (SELECT k.at FROM audit_checkpoints k WHERE k.chain = c.chain \
+                       AND k.kind = 'CHECKPOINT' ORDER BY k.seq DESC LIMIT 1) \
+                       FROM audit_chains c WHERE c.chain = $1";
+            let row = scope.core.db.one(sql.to_owned(), vec![scope.org.0.into()]).await?;
+            Ok(match row {
+                Some(row) => AuditSeal { chain_seq: row.try_get_by(0)?, sealed_at: row.try_get_by(1)? },
+                None => AuditSeal { chain_seq: 0, sealed_at: None },
+            })
+        })
+        .await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(changes: &Value) -> Value {
+        serde_json::from_str(&fields(&changes.to_string()).unwrap()).unwrap()
+    }
+
+    fn field(field: &str, before: &Value, after: &Value, secret: bool) -> Value {
+        json!({ "field": field, "before": before, "after": after, "secret": secret })
+    }
+
+    #[test]
+    fn changes_are_told_field_by_field() {
+        let none = Value::Null;
+        assert_eq!(of(&json!({})), json!([]));
+        assert_eq!(
+            of(&json!({ "bot_token_sealed": "changed", "name": "new" })),
+            json!([
+                field("bot_token_sealed", &none, &none, true),
+                field("name", &none, &json!("new"), false)
+            ])
+        );
+        assert_eq!(
+            of(&json!({ "role": { "before": "VIEWER", "after": null } })),
+            json!([field("role", &json!("VIEWER"), &none, false)])
+        );
+        assert_eq!(
+            of(&json!({ "name": { "before": "old", "after": "changed" } })),
+            json!([field("name", &json!("old"), &json!("changed"), false)])
+        );
+        assert_eq!(
+            of(&json!({ "labels": ["a", "b"] })),
+            json!([field("labels", &none, &json!(["a", "b"]), false)])
+        );
     }
 }

@@ -1,7 +1,7 @@
 //! `changes`: one subscription for a whole panel.
 
 use async_graphql::{Context, SimpleObject, Subscription};
-use futures::{Stream, StreamExt};
+use futures::{Stream, StreamExt, future, stream};
 
 use crate::{
     base::{
@@ -33,13 +33,14 @@ pub const fn needed(kind: RecordKind) -> &'static [Permission] {
         RecordKind::Approval => &[Permission::ApprovalView],
         RecordKind::Attachment | RecordKind::Message | RecordKind::Turn => &[Permission::AgentOutputView],
         // The list takes one, a single conversation the other.
+        RecordKind::AuditEntry => &[Permission::AuditView],
         RecordKind::Conversation => &[Permission::ConversationView, Permission::AgentOutputView],
         RecordKind::Contact => &[Permission::ContactView],
         RecordKind::Credential => &[Permission::CredentialView],
         RecordKind::Image => &[Permission::ImageView],
         RecordKind::Invitation | RecordKind::Member => &[Permission::MemberView],
         RecordKind::McpServer => &[Permission::McpView],
-        RecordKind::Organization => &[Permission::OrganizationView],
+        RecordKind::ModelCredential | RecordKind::Organization => &[Permission::OrganizationView],
         RecordKind::Policy => &[Permission::PolicyView],
         RecordKind::Server => &[Permission::ServerView],
         RecordKind::ServiceToken => &[Permission::TokenView],
@@ -54,7 +55,8 @@ pub struct ChangeSubscription;
 #[Subscription]
 impl ChangeSubscription {
     /// Every change to the organization's records of these kinds that the caller may view; without `kinds`, of
-    /// all kinds. `RESYNC` means that changes may have been missed, so refetch everything.
+    /// all kinds. The first event is `RESYNC`: changes are sent from that moment on. Later, `RESYNC` means that
+    /// changes may have been missed. After each, refetch everything.
     #[graphql(directive = member::apply())]
     async fn changes(
         &self,
@@ -64,8 +66,10 @@ impl ChangeSubscription {
     ) -> Result<impl Stream<Item = Result<Change>> + use<>> {
         let scope = ctx.enter(org_id).await?;
         let is_wanted = move |kind| kinds.as_ref().is_none_or(|kinds| kinds.contains(&kind));
-        let told = follow(&scope, Permit::Member, move |event| is_wanted(event.kind));
-        Ok(told.filter_map(async |told| match told {
+        let told = follow(&scope, Permit::Member, move |event| is_wanted(event.kind))?;
+        // Whoever reads before this may read too early, and hear of nothing afterwards.
+        let begins = stream::once(future::ready(Ok((scope, News::Resync))));
+        Ok(begins.chain(told).filter_map(async |told| match told {
             Ok((scope, News::Changed(event))) => needed(event.kind)
                 .iter()
                 .any(|permission| scope.may(*permission))

@@ -6,18 +6,26 @@
 
 pub mod agents;
 pub mod approvals;
+pub mod asks;
 pub mod audit;
 pub mod avatars;
+pub mod backups;
 pub mod changes;
 pub mod channels;
 pub mod conversations;
 pub mod credentials;
+pub mod deliveries;
+pub mod finding;
 pub mod hosts;
 pub mod mcp_servers;
+pub mod model_credentials;
+pub mod network;
+pub mod notifications;
 pub mod orgs;
 pub mod people;
 pub mod policies;
 pub mod servers;
 pub mod service_tokens;
 pub mod skills;
+pub mod spending;
 pub mod turns;

@@ -2,8 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use async_graphql::{InputType, MaybeUndefined};
-
+use async_graphql::MaybeUndefined;
 use serde_json::{Value, json};
 
 use super::machine;
@@ -14,14 +13,13 @@ use crate::{
             ResponseStyle, Severity,
         },
         ids::{AgentId, ConversationId, ServerId},
-        problem::{Problem, Result},
+        problem::Result,
         secret::SecretText,
     },
     core::access::Scope,
     slices::{
         agents::{self, CreateAgentInput, UpdateAgentInput},
         approvals::{self, Choice, NewApproval, Question, ToolRequest},
-        channels::{self, CreateChannelInput},
         conversations::{self, NewConversation, NewMessage},
         credentials::{self, CreateCredentialInput, CredentialFieldInput},
         mcp_servers::{self, CreateMcpServerInput},
@@ -30,8 +28,8 @@ use crate::{
     },
 };
 
-/// Creates all of it.
-pub async fn furnish(scope: &Scope) -> Result<()> {
+/// Creates all of it. Returns the agent that customers write to.
+pub async fn furnish(scope: &Scope) -> Result<AgentId> {
     let server = server(scope, machine::SERVER, "eu-central").await?;
     server_in_lisbon(scope).await?;
     let support =
@@ -46,9 +44,9 @@ pub async fn furnish(scope: &Scope) -> Result<()> {
         ..UpdateAgentInput::default()
     };
     agents::update(scope, support, style, None).await?;
-    channels(scope, support).await?;
     tools(scope, &[support, reviewer]).await?;
-    talk(scope, support).await
+    talk(scope, support).await?;
+    Ok(support)
 }
 
 async fn server(scope: &Scope, name: &str, region: &str) -> Result<ServerId> {
@@ -83,39 +81,6 @@ async fn agent(
     agents::create(scope, new).await
 }
 
-async fn channels(scope: &Scope, agent: AgentId) -> Result<()> {
-    let mail = json!({
-        "name": "Helpdesk mailbox",
-        "transport": "EMAIL",
-        "agentId": agent,
-        "instructions": "Answer in the language of the sender.",
-        "email": {
-            "imap": { "host": "imap.example.org", "port": 993, "user": "help@example.org", "pass": "demo" },
-            "smtp": {
-                "host": "smtp.example.org", "port": 465, "user": "help@example.org", "pass": "demo",
-                "from": "help@example.org",
-            },
-        },
-    });
-    let shop = json!({
-        "name": "Shop webhook",
-        "transport": "WEBHOOK",
-        "agentId": agent,
-        "webhook": { "outboundUrl": "https://hooks.example.org/muster", "inboundSecret": "demo-secret-of-the-shop" },
-    });
-    for input in [mail, shop] {
-        channels::create(scope, channel(input)?).await?;
-    }
-    Ok(())
-}
-
-/// As a caller would send it.
-fn channel(input: Value) -> Result<CreateChannelInput> {
-    let input = async_graphql::Value::from_json(input).map_err(Problem::internal)?;
-    CreateChannelInput::parse(Some(input))
-        .map_err(|_| Problem::internal(anyhow::anyhow!("a channel of the demo is invalid")))
-}
-
 async fn tools(scope: &Scope, agents: &[AgentId]) -> Result<()> {
     let field = |label: &str, kind, value: &str| CredentialFieldInput {
         label: label.to_owned(),
@@ -127,13 +92,13 @@ async fn tools(scope: &Scope, agents: &[AgentId]) -> Result<()> {
         name: "Shop API".to_owned(),
         description: Some("Reads orders and makes refunds.".to_owned()),
         kind: CredentialKind::ApiKey,
-        destinations: Some(vec!["shop.example.org".to_owned()]),
+        destinations: Some(vec!["https://shop.example.org/".to_owned()]),
         fields: vec![
             field("account", FieldType::Text, "northwind"),
             field("key", FieldType::Secret, "demo-key-that-opens-nothing"),
         ],
     };
-    let credential = credentials::create(scope, credential).await?;
+    let credential = credentials::create(scope, credential, false).await?;
     credentials::set_agents(scope, credential, agents).await?;
     let browser = CreateMcpServerInput {
         name: "Browser".to_owned(),

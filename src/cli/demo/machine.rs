@@ -1,6 +1,6 @@
 //! The machine that the demo's agents run on: this one, with a host in the demo's folder.
 
-use std::{path::Path, process::Stdio, sync::Arc, time::Duration};
+use std::{fs, path::Path, process::Stdio, sync::Arc, time::Duration};
 
 use sea_orm::QueryResult;
 use secrecy::{ExposeSecret, SecretString};
@@ -38,15 +38,28 @@ pub struct Machine {
 impl Machine {
     /// Joins, unless this folder has joined before, and starts the host and the agents of its server. The service must
     /// be listening at `base`.
-    pub async fn start(core: &Arc<Core>, scope: Scope, base: &str) -> std::result::Result<Self, Failure> {
-        let dir = core.config.data_dir.join("host");
+    pub async fn start(
+        core: &Arc<Core>,
+        scope: Scope,
+        base: &str,
+        containers: bool,
+    ) -> std::result::Result<Self, Failure> {
+        // Agents' homes are in a container's volume or in the folder, so a folder is for one of both. The server has one host.
+        let (own, other) = if containers { ("host-containers", "host") } else { ("host", "host-containers") };
+        let (dir, other) = (core.config.data_dir.join(own), core.config.data_dir.join(other));
+        if other.exists() {
+            fs::remove_dir_all(&other)?;
+        }
         let server = server(&scope).await?;
         if !dir.join("joined.json").exists() {
             join(&dir, base, servers::regenerate_token(&scope, server).await?).await?;
         }
         let mut run = host("run", &dir)?;
         // A terminal's Ctrl-C goes to its whole group; the host has to outlive it until its agents have stopped.
-        let run = run.args(["--url", base]).stdin(Stdio::null()).process_group(0).kill_on_drop(true);
+        // It notices by the end of its stdin that the demo was killed, so that the next one can have the folder.
+        let runtime = if containers { "docker" } else { "process" };
+        let run = run.args(["--url", base, "--while-stdin", "--runtime", runtime]).stdin(Stdio::piped());
+        let run = run.process_group(0).kill_on_drop(true);
         let host = run.spawn()?;
         wait_for_stopping(&scope, server).await?;
         for (agent, status) in agents_of(&scope, server).await? {
@@ -116,6 +129,17 @@ async fn join(dir: &Path, base: &str, token: SecretString) -> std::result::Resul
     }
     let said = String::from_utf8_lossy(&joined.stderr).trim().to_owned();
     Err(Failure::new(format!("the demo's host could not join: {said}")))
+}
+
+/// Builds the image of the demo's agents, or says what is missing for it.
+pub async fn build_image() -> std::result::Result<(), Failure> {
+    let mut build = Command::new(std::env::current_exe()?);
+    let built = build.args(["host", "build-image", "--runtime", "docker"]).output().await?;
+    if built.status.success() {
+        return Ok(());
+    }
+    let said = String::from_utf8_lossy(&built.stderr).trim().to_owned();
+    Err(Failure::new(format!("the demo can't run agents in containers: {said}")))
 }
 
 /// `muster host …`, by this very program.

@@ -2,6 +2,7 @@
 
 mod house;
 mod machine;
+mod shop;
 
 use std::{
     collections::BTreeMap,
@@ -17,8 +18,8 @@ use secrecy::{ExposeSecret, SecretString};
 use serde_json::json;
 use tokio::sync::oneshot;
 
-use self::machine::Machine;
-use super::{Cli, Failure, Output, doctor, listen, load, open, serve, write_defaults};
+use self::{machine::Machine, shop::Shop};
+use super::{Cli, Failure, Output, doctor, listen, load, open, serve, session::sign_in_link, write_defaults};
 use crate::{
     base::{enums::Plan, files, ids::OrgId, problem::Result},
     core::{
@@ -57,6 +58,9 @@ pub struct Demo {
     /// listen]
     #[arg(long, value_name = "ADDRESS")]
     listen: Option<SocketAddr>,
+    /// Run the agents in containers of Docker Engine. Their image is built first
+    #[arg(long)]
+    containers: bool,
 }
 
 impl Demo {
@@ -67,12 +71,16 @@ impl Demo {
         given.policy_dir = None;
         doctor::require_good_files(&given)?;
         Owner::check(&config)?;
+        if self.containers {
+            machine::build_image().await?;
+        }
         // Taken first: there is no point in creating data if nobody can connect.
         let taken = listen::take(config.listen, LISTEN)?;
         let address = taken.address()?;
-        // Links in mails point here, and mails are shown in this terminal.
+        // Links point here, also if the system chose the port.
         let mut config = config;
-        config.public_url.get_or_insert(format!("http://{address}"));
+        config.listen = address;
+        let shop = Shop::open(&mut config).await?;
         open::make_folder(&config)?;
         let mut owner = Owner::take(&config, "muster demo")?;
         // Its own policy folder, so that docs/policies.md can be followed.
@@ -83,30 +91,43 @@ impl Demo {
         let org = organization(&core).await?;
         let scope = Scope::system(&core, org);
         if is_empty(&scope).await? {
-            house::furnish(&scope).await?;
+            let support = house::furnish(&scope).await?;
+            shop.connect(&scope, support).await?;
             let until = core.clock.now();
             let volume = Volume {
                 agents: 6,
                 conversations: 24,
                 messages: 600,
                 approvals: 14,
+                members: 0,
                 one_conversation: false,
+                at_rest: true,
                 until,
             };
             seed::run(&scope, volume).await?;
+            // The seeded approvals are in the inbox. Nobody is notified of them.
+            core.db.execute("DELETE FROM notifications WHERE organization_id = $1", vec![org.into()]).await?;
         }
         let token = token(&scope).await?;
-        let shown = if cli.json { in_json(address, org, &token) } else { in_words(address, org, &token) };
+        let owner_of = people::find_user(&core, EMAIL).await?;
+        let (code, _) = people::create_link(&core, owner_of).await?;
+        let inbound = shop.find(&scope).await?;
+        let shown = Shown { address, org, token, link: sign_in_link(&core, &code), inbound };
+        let shown = if cli.json { shown.in_json() } else { shown.in_words() };
         let listener = taken.listen(LISTEN)?;
         owner.serves_at(&format!("http://{address}"))?;
         let on_ready = || {
             let _ = writeln!(io::stdout(), "{shown}");
         };
+        let (stopping, print) = (core.tasks.stopping.clone(), !cli.json);
+        core.tasks.spawn(async move {
+            stopping.run_until_cancelled_owned(shop.serve(print)).await;
+        });
         // The host needs the service, so it starts beside it.
-        let (starting, base) = (Arc::clone(&core), format!("http://{address}"));
+        let (starting, base, containers) = (Arc::clone(&core), format!("http://{address}"), self.containers);
         let (started, machine) = oneshot::channel();
         core.tasks.spawn(async move {
-            match Machine::start(&starting, scope, &base).await {
+            match Machine::start(&starting, scope, &base, containers).await {
                 Ok(machine) => drop(started.send(machine)),
                 Err(failure) => tracing::error!(%failure, "demo.agents_do_not_run"),
             }
@@ -195,45 +216,67 @@ const QUERY: &str =
 /// Starts a conversation with the agent that runs on this machine. What it does is said in docs/agents.md.
 const TALK: &str = "mutation { startConversation(orgId: ORG, input: { agentId: 1, text: \"ask Tea or coffee? | tea | coffee\" }) { id } }";
 
-/// What to look at: a name, a path, and its purpose.
-const PLACES: [(&str, &str, &str); 6] = [
-    ("explorer", "/graphql", "try GraphQL in a browser: paste the service token"),
-    ("sign-in", "/sign-in", "sign in and out in a browser"),
+/// The last message of a conversation, and how far it is on its way out.
+const DELIVERED: &str = "{ messages(orgId: ORG, conversationId: ID, limit: 1) { data { content delivery { status code attempts error sentAt } } } }";
+
+/// What else to look at: a name, a path, and its purpose.
+const PLACES: [(&str, &str, &str); 5] = [
+    ("explorer", "/graphql", "try GraphQL in a browser"),
     ("OpenAPI", "/openapi.json", "the REST API, /v1"),
     ("tools", "/mcp", "for AI clients (MCP)"),
     ("health", "/health", "is it alive?"),
     ("ready", "/ready", "is it ready?"),
 ];
 
-fn in_json(address: SocketAddr, org: OrgId, token: &SecretString) -> String {
-    let at = |path: &str| format!("http://{address}{path}");
-    json!({
-        "address": at(""),
-        "organization_id": org,
-        "service_token": token.expose_secret(),
-        "sign_in": { "email": EMAIL, "password": PASSWORD },
-        "explorer": at("/graphql"),
-        "places": PLACES.iter().map(|(name, path, _)| (*name, at(path))).collect::<BTreeMap<_, _>>(),
-    })
-    .to_string()
+/// What the terminal says once the demo runs.
+struct Shown {
+    address: SocketAddr,
+    org: OrgId,
+    token: SecretString,
+    link: String,
+    /// Where messages to the webhook channel go.
+    inbound: Option<String>,
 }
 
-fn in_words(address: SocketAddr, org: OrgId, token: &SecretString) -> String {
-    let token = token.expose_secret();
-    let body = json!({ "query": QUERY.replace("ORG", &org.to_string()) });
-    let answer = json!({ "options": ["tea"] });
-    let talk = json!({ "query": TALK.replace("ORG", &org.to_string()) });
-    let width = PLACES.iter().map(|(_, path, _)| path.len()).max().unwrap_or_default();
-    let places: String = PLACES
-        .iter()
-        .map(|(name, path, about)| format!("  {name:<15} http://{address}{path:<width$}  {about}\n"))
-        .collect();
-    format!(
-        "Muster is serving on http://{address}
+impl Shown {
+    fn in_json(&self) -> String {
+        let at = |path: &str| format!("http://{}{path}", self.address);
+        json!({
+            "address": at(""),
+            "link": self.link,
+            "organization_id": self.org,
+            "service_token": self.token.expose_secret(),
+            "sign_in": { "email": EMAIL, "password": PASSWORD },
+            "explorer": at("/graphql"),
+            "webhook": self.inbound.as_deref().map(|path| json!({ "url": at(path), "secret": shop::SECRET, "signature_header": shop::HEADER })),
+            "places": PLACES.iter().map(|(name, path, _)| (*name, at(path))).collect::<BTreeMap<_, _>>(),
+        })
+        .to_string()
+    }
+
+    fn in_words(&self) -> String {
+        let Self { address, org, link, .. } = self;
+        let token = self.token.expose_secret();
+        let body = json!({ "query": QUERY.replace("ORG", &org.to_string()) });
+        let answer = json!({ "options": ["tea"] });
+        let webhook = self.webhook();
+        let talk = json!({ "query": TALK.replace("ORG", &org.to_string()) });
+        let width = PLACES.iter().map(|(_, path, _)| path.len()).max().unwrap_or_default();
+        let places: String = PLACES
+            .iter()
+            .map(|(name, path, about)| format!("  {name:<15} http://{address}{path:<width$}  {about}\n"))
+            .collect();
+        format!(
+            "Open this in a browser to sign in, once and within ten minutes:
+
+  {link}
+
+Later, sign in at http://{address} with {EMAIL} / {PASSWORD}
+
+Two agents run on this machine: Marlow and Redline. The others are examples, and stopped: their server is away.
 
   organization    {org} (Northwind Outfitters)
   service token   {token}
-  sign-in         {EMAIL} / {PASSWORD}
 
 {places}
 Try:
@@ -251,9 +294,32 @@ Try:
     curl -H 'Authorization: Bearer {token}' 'http://{address}/v1/org/{org}/approval?only_pending=true&page=1&limit=1'
     curl -X PATCH -H 'Authorization: Bearer {token}' -H 'Content-Type: application/json' \\
       -d '{answer}' http://{address}/v1/org/{org}/approval/ID/answer
-
-Unless mail.url is set, mail is not sent but shown here, including its links.
+{webhook}
+Unless mail.url is set, mail is not sent but shown here, with its links: say, when an agent asks for approval.
 
 Press Ctrl-C to stop; the data is kept."
-    )
+        )
+    }
+    /// How to write to the channel as a customer would.
+    fn webhook(&self) -> String {
+        let Some(path) = &self.inbound else { return String::new() };
+        let body = json!({ "text": "Where is my order?", "from": { "id": "ada", "name": "Ada" } });
+        let delivered = json!({ "query": DELIVERED.replace("ORG", &self.org.to_string()) });
+        let (address, token) = (self.address, self.token.expose_secret());
+        format!(
+            "
+  a customer of a shop writes to Marlow, through a webhook. The shop is this terminal: it shows what Marlow answers
+    body='{body}'
+    curl -H 'Content-Type: application/json' --data-binary \"$body\" \\
+      -H \"{header}: sha256=$(printf %s \"$body\" | openssl dgst -sha256 -hmac {secret} -r | cut -d' ' -f1)\" \\
+      http://{address}{path}
+
+  what became of the answer; ID is the conversation_id that the call above shows
+    curl -H 'Authorization: Bearer {token}' -H 'Content-Type: application/json' \\
+      -d '{delivered}' http://{address}/graphql
+",
+            header = shop::HEADER,
+            secret = shop::SECRET,
+        )
+    }
 }

@@ -206,6 +206,20 @@ fn quick_files(config: &Config) -> Vec<Finding> {
             "correct risk_file; policies/risk.toml shows the format",
         ));
     }
+    if let Err(error) = config.profiles() {
+        findings.push(Finding::bad(
+            "profiles",
+            error.0.join("; "),
+            "correct the files in profiles_dir; crates/profiles/files/README.md describes them",
+        ));
+    }
+    if let Err(error) = config.prices() {
+        findings.push(Finding::bad(
+            "prices of models",
+            error.0.join("; "),
+            "correct prices_file; policies/prices.toml shows the format",
+        ));
+    }
     if let Err(error) = config.oidc() {
         findings.push(Finding::bad("identity provider", error.0.join("; "), "correct oidc_file"));
     }

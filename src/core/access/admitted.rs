@@ -30,7 +30,7 @@ pub fn who(caller: &Caller) -> Option<Who> {
     match caller {
         Caller::Person(person) => Some(Who::Session(person.session)),
         Caller::Token(token) => Some(Who::Token(token.id, token.secret)),
-        Caller::Anonymous | Caller::System => None,
+        Caller::Anonymous | Caller::Chatting(_) | Caller::System => None,
     }
 }
 
@@ -60,15 +60,20 @@ fn token(caller: &Caller, org: OrgId) -> Option<&ServiceToken> {
 }
 
 async fn of_sessions(core: &Core, org: OrgId, sessions: Vec<i64>, admitted: &mut Admitted) -> Result<()> {
+    // With a join, SQLite would go through all members for each session.
     let sql = format!(
-        "SELECT s.id, m.role FROM sessions s JOIN users u ON u.id = s.user_id \
-         JOIN members m ON m.organization_id = $1 AND m.user_id = u.id JOIN organizations o ON o.id = $1 \
+        "SELECT s.id, (SELECT m.role FROM members m WHERE m.organization_id = $1 AND m.user_id = s.user_id) \
+         FROM sessions s JOIN users u ON u.id = s.user_id \
          WHERE s.id {} AND s.revoked_at IS NULL AND u.disabled_at IS NULL \
-         AND NOT (o.require_second_factor AND u.totp_confirmed_at IS NULL)",
+         AND (s.kind = 'TOKENS' OR s.expires_at > $3) AND NOT (u.totp_confirmed_at IS NULL \
+         AND EXISTS (SELECT 1 FROM organizations o WHERE o.id = $1 AND o.require_second_factor))",
         core.db.is_among()
     );
-    for row in core.db.all(sql, vec![org.0.into(), core.db.keys(&sessions)]).await? {
-        let role = row.try_get_by::<String, _>(1)?.parse().map_err(Problem::internal)?;
+    for row in
+        core.db.all(sql, vec![org.0.into(), core.db.keys(&sessions), core.clock.now().0.into()]).await?
+    {
+        let Some(role) = row.try_get_by::<Option<String>, _>(1)? else { continue };
+        let role = role.parse().map_err(Problem::internal)?;
         let permissions = core.policy.role_permissions(org, role);
         let session = SessionId(row.try_get_by(0)?);
         admitted.insert(Who::Session(session), Membership { role: Some(role), permissions });

@@ -4,6 +4,9 @@
 //! revokes is dropped at once ([`CredentialCache::invalidate_all`]); what another replica revokes ends here within
 //! those two seconds. Expiry needs no database and is checked every time.
 //!
+//! A bearer token is recognized by [`recognize`], a browser's cookie by [`recognize_cookie`] alone, so that neither can
+//! stand in for the other (`browser.rs`).
+//!
 //! Authentication takes two steps: [`recognize`] does what is possible without the database, and [`Recognized::caller`]
 //! asks it. Between the two, [`Recognized::is_vouched_for`] says whether the token could have been made up, so that a
 //! request with such a token can be charged to a rate limit first.
@@ -15,13 +18,14 @@ use sea_orm::{QueryResult, Value};
 use tokio::sync::watch;
 
 use super::{
-    Caller, Membership, Person, ServiceToken,
+    Caller, Membership, Person, ServiceToken, browser,
     jwt::{Claims, JwtError, JwtKeys},
     token::{Token, TokenHash, TokenKind},
 };
 use crate::base::permission::{Permission, PermissionSet, Role};
 use crate::{
     base::{
+        enums::SessionKind,
         ids::{OrgId, SessionId, UserId},
         problem::{Code, Problem, Result},
         time::Timestamp,
@@ -34,7 +38,7 @@ pub const CREDENTIALS_KEPT: Duration = Duration::from_secs(2);
 /// How long a credential that was valid once is not suspected of being made up.
 const PROVEN_FOR: Duration = Duration::from_hours(24);
 /// How stale a recorded last use may be, in milliseconds, so that a busy token costs one write a minute.
-const LAST_USE_STEP: i64 = 60_000;
+pub(super) const LAST_USE_STEP: i64 = 60_000;
 
 /// What is known about a member.
 #[derive(Clone, Copy, Debug)]
@@ -110,7 +114,7 @@ impl CredentialCache {
     }
 }
 
-/// A bearer token that may be valid, as far as that can be determined without the database.
+/// A token that may be valid, as far as that can be determined without the database.
 pub struct Recognized<'b> {
     hash: TokenHash,
     is: Credential<'b>,
@@ -125,6 +129,8 @@ enum Credential<'b> {
     StrangeKey { kid: String, bearer: &'b str },
     /// Has the form of a service token.
     Service,
+    /// Has the form of a browser's cookie.
+    Cookie,
 }
 
 /// Reads `bearer` without asking the database.
@@ -134,6 +140,10 @@ enum Credential<'b> {
 /// token.
 pub fn recognize<'b>(core: &Core, bearer: &'b str) -> Result<Recognized<'b>> {
     let hash = TokenHash::of(bearer);
+    // A cookie's token is worth nothing in a header: what protects the cookie does not apply there.
+    if bearer.starts_with(TokenKind::Session.prefix()) {
+        return Err(unknown());
+    }
     if let Some(caller) = core.access.cache.callers.get(&hash) {
         return Ok(Recognized { hash, is: Credential::Known(caller) });
     }
@@ -150,6 +160,19 @@ pub fn recognize<'b>(core: &Core, bearer: &'b str) -> Result<Recognized<'b>> {
     Ok(Recognized { hash, is })
 }
 
+/// Reads the token of a browser's cookie without asking the database.
+///
+/// # Errors
+/// `UNAUTHENTICATED` for a token that can't be valid or was refused recently.
+pub fn recognize_cookie(core: &Core, token: &str) -> Result<Recognized<'static>> {
+    let hash = Token::parse_kind(TokenKind::Session, token).ok_or_else(unknown)?.hash;
+    if core.access.cache.refused.contains_key(&hash) {
+        return Err(unknown());
+    }
+    let is = core.access.cache.callers.get(&hash).map_or(Credential::Cookie, Credential::Known);
+    Ok(Recognized { hash, is })
+}
+
 impl Recognized<'_> {
     /// Whether more than its form, which anyone could imitate, speaks for the token: our signature, or that it was
     /// valid before.
@@ -157,7 +180,7 @@ impl Recognized<'_> {
     pub fn is_vouched_for(&self, core: &Core) -> bool {
         match self.is {
             Credential::Known(_) | Credential::Signed(_) => true,
-            Credential::StrangeKey { .. } | Credential::Service => {
+            Credential::StrangeKey { .. } | Credential::Service | Credential::Cookie => {
                 core.access.cache.proven.contains_key(&self.hash)
             }
         }
@@ -175,6 +198,7 @@ impl Recognized<'_> {
                 return Ok(caller);
             }
             Credential::Service => service_token(core, hash).await,
+            Credential::Cookie => browser::person(core, hash).await,
             Credential::Signed(claims) => person(core, claims).await,
             Credential::StrangeKey { kid, bearer } => match of_new_key(core, &kid, bearer).await {
                 Ok(claims) => person(core, claims).await,
@@ -206,7 +230,7 @@ impl Recognized<'_> {
 pub async fn still_good(core: &Arc<Core>, caller: &Caller) -> Result<()> {
     caller.require_current(core.clock.now())?;
     let row = match caller {
-        Caller::Anonymous | Caller::System => return Ok(()),
+        Caller::Anonymous | Caller::Chatting(_) | Caller::System => return Ok(()),
         Caller::Token(token) => {
             // The expiry may have been changed and the secret replaced.
             let sql = "SELECT 1 FROM service_tokens WHERE organization_id = $1 AND id = $2 AND revoked_at IS NULL \
@@ -217,8 +241,10 @@ pub async fn still_good(core: &Arc<Core>, caller: &Caller) -> Result<()> {
         }
         Caller::Person(person) => {
             let sql = "SELECT 1 FROM sessions s JOIN users u ON u.id = s.user_id \
-                       WHERE s.id = $1 AND s.user_id = $2 AND s.revoked_at IS NULL AND u.disabled_at IS NULL";
-            one(core, sql, [person.session.0.into(), person.id.0.into()]).await?
+                       WHERE s.id = $1 AND s.user_id = $2 AND s.revoked_at IS NULL AND u.disabled_at IS NULL \
+                       AND (s.kind = 'TOKENS' OR s.expires_at > $3)";
+            let now = core.clock.now();
+            one(core, sql, [person.session.0.into(), person.id.0.into(), now.0.into()]).await?
         }
     };
     row.map(drop).ok_or_else(unknown)
@@ -230,7 +256,8 @@ pub async fn still_good(core: &Arc<Core>, caller: &Caller) -> Result<()> {
 /// `NOT_A_MEMBER`, whether or not the organization exists; `SECOND_FACTOR_REQUIRED`.
 pub async fn membership(core: &Arc<Core>, caller: &Caller, org: OrgId) -> Result<Membership> {
     let membership = match caller {
-        Caller::Anonymous => None,
+        // What somebody may do in a chat is asked where they do it (`slices/asks`).
+        Caller::Anonymous | Caller::Chatting(_) => None,
         Caller::System => {
             Some(Membership { role: None, permissions: Permission::ALL.iter().copied().collect() })
         }
@@ -327,6 +354,7 @@ async fn person(core: &Arc<Core>, claims: Claims) -> Result<Caller> {
     Ok(Caller::Person(Arc::new(Person {
         id: claims.user,
         session: claims.session,
+        kind: SessionKind::Tokens,
         name: row.try_get_by(0)?,
         email: row.try_get_by(1)?,
         email_confirmed: row.try_get_by::<Option<Timestamp>, _>(2)?.is_some(),
@@ -356,7 +384,7 @@ fn note_session_use(core: &Arc<Core>, session: SessionId) {
 }
 
 /// Records a use in the background: nobody waits for it, and a failure loses only the note.
-fn note_use(core: &Arc<Core>, sql: &'static str, values: Vec<Value>) {
+pub(super) fn note_use(core: &Arc<Core>, sql: &'static str, values: Vec<Value>) {
     let worker = Arc::clone(core);
     core.tasks.spawn(async move {
         if let Err(error) = worker.db.execute(sql, values).await {
@@ -365,10 +393,14 @@ fn note_use(core: &Arc<Core>, sql: &'static str, values: Vec<Value>) {
     });
 }
 
-async fn one<const N: usize>(core: &Core, sql: &str, values: [Value; N]) -> Result<Option<QueryResult>> {
+pub(super) async fn one<const N: usize>(
+    core: &Core,
+    sql: &str,
+    values: [Value; N],
+) -> Result<Option<QueryResult>> {
     Ok(core.db.one(sql.to_owned(), values.into()).await?)
 }
 
-fn unknown() -> Problem {
+pub(super) fn unknown() -> Problem {
     Problem::new(Code::Unauthenticated, "The token is unknown or revoked.")
 }

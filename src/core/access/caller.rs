@@ -5,8 +5,8 @@ use std::sync::Arc;
 use super::token::TokenHash;
 use crate::base::permission::{PermissionSet, Role};
 use crate::base::{
-    enums::ActorKind,
-    ids::{OrgId, SessionId, TokenId, UserId},
+    enums::{ActorKind, SessionKind},
+    ids::{ChannelId, OrgId, SessionId, TokenId, UserId},
     problem::{Code, Problem, Result},
     time::Timestamp,
 };
@@ -18,6 +18,8 @@ pub enum Caller {
     Anonymous,
     /// A person with a session.
     Person(Arc<Person>),
+    /// A person in a chat that they have linked. Made where a decision comes in, for that decision alone: no request has it.
+    Chatting(Arc<Chatting>),
     /// A service token: an integration.
     Token(Arc<ServiceToken>),
     /// The operator at the command line, or the service itself.
@@ -29,16 +31,29 @@ pub enum Caller {
 pub struct Person {
     /// The user.
     pub id: UserId,
-    /// The session that the access token belongs to.
+    /// The session that the access token or the cookie belongs to.
     pub session: SessionId,
+    /// Which of the two it was.
+    pub kind: SessionKind,
     /// The display name.
     pub name: String,
     /// The e-mail address.
     pub email: String,
     /// Whether the address is confirmed.
     pub email_confirmed: bool,
-    /// When the access token expires.
+    /// When the access token expires; for a cookie, when its session ends at the latest.
     pub expires_at: Timestamp,
+}
+
+/// A person in a chat that they have linked.
+#[derive(Debug)]
+pub struct Chatting {
+    /// The user.
+    pub id: UserId,
+    /// The display name.
+    pub name: String,
+    /// The channel of the chat.
+    pub channel: ChannelId,
 }
 
 /// A service token: it belongs to one organization and has its own permissions.
@@ -78,7 +93,7 @@ impl Caller {
         let expires_at = match self {
             Self::Person(person) => Some(person.expires_at),
             Self::Token(token) => token.expires_at,
-            Self::Anonymous | Self::System => None,
+            Self::Anonymous | Self::Chatting(_) | Self::System => None,
         };
         match expires_at {
             Some(at) if at <= now => Err(Problem::new(Code::TokenExpired, "The token has expired.")),
@@ -92,10 +107,11 @@ impl Caller {
     /// `UNAUTHENTICATED`.
     pub fn require_identity(&self) -> Result<()> {
         match self {
-            Self::Anonymous => {
-                Err(Problem::new(Code::Unauthenticated, "Send a token in `Authorization: Bearer <token>`."))
-            }
-            Self::Person(_) | Self::Token(_) | Self::System => Ok(()),
+            Self::Anonymous => Err(Problem::new(
+                Code::Unauthenticated,
+                "Sign in, or send a token in `Authorization: Bearer <token>`.",
+            )),
+            Self::Person(_) | Self::Chatting(_) | Self::Token(_) | Self::System => Ok(()),
         }
     }
 
@@ -117,7 +133,8 @@ impl Caller {
         match self {
             Self::Anonymous => false,
             Self::Person(person) => person.email_confirmed,
-            Self::Token(_) | Self::System => true,
+            // Who is not reached by mail is not let in by chat either.
+            Self::Chatting(_) | Self::Token(_) | Self::System => true,
         }
     }
 
@@ -126,6 +143,7 @@ impl Caller {
     pub fn user(&self) -> Option<UserId> {
         match self {
             Self::Person(person) => Some(person.id),
+            Self::Chatting(person) => Some(person.id),
             _ => None,
         }
     }
@@ -144,7 +162,7 @@ impl Caller {
     pub fn kind(&self) -> ActorKind {
         match self {
             Self::Anonymous => ActorKind::Anonymous,
-            Self::Person(_) => ActorKind::User,
+            Self::Person(_) | Self::Chatting(_) => ActorKind::User,
             Self::Token(_) => ActorKind::ServiceToken,
             Self::System => ActorKind::System,
         }
@@ -165,6 +183,7 @@ impl Caller {
         match self {
             Self::Anonymous => "",
             Self::Person(person) => &person.name,
+            Self::Chatting(person) => &person.name,
             Self::Token(token) => &token.name,
             Self::System => "system",
         }

@@ -96,7 +96,7 @@ impl Decisions {
     ) {
         let (role, token, outcome) = match caller {
             Caller::Anonymous | Caller::System => return,
-            Caller::Person(_) => {
+            Caller::Person(_) | Caller::Chatting(_) => {
                 let allowed = membership.permissions.contains(permission);
                 (membership.role, 0, if allowed { Outcome::Allowed } else { Outcome::Refused })
             }

@@ -6,9 +6,11 @@
 
 mod admitted;
 mod authn;
+mod browser;
 mod caller;
 pub mod decisions;
 mod eddsa;
+mod jar;
 pub mod jwt;
 pub mod password;
 mod permits;
@@ -18,8 +20,11 @@ pub mod token;
 
 pub use self::{
     admitted::{Admitted, Who, admitted, who},
-    authn::{CREDENTIALS_KEPT, CredentialCache, Recognized, membership, recognize, still_good},
-    caller::{Caller, Membership, Person, ServiceToken},
+    authn::{
+        CREDENTIALS_KEPT, CredentialCache, Recognized, membership, recognize, recognize_cookie, still_good,
+    },
+    caller::{Caller, Chatting, Membership, Person, ServiceToken},
+    jar::{Jar, JarChange},
     permits::{Permit, Permits},
     scope::Scope,
 };

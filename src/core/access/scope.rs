@@ -13,6 +13,7 @@ use crate::{
         Core, Request,
         events::Memo,
         policy::{Explanation, NO_LINE, Subject},
+        store::Precondition,
     },
 };
 
@@ -37,6 +38,8 @@ pub struct Inner {
     pub operation: Option<Arc<str>>,
     /// Shared with other subscribers of the same event.
     pub(crate) memo: Option<Arc<Memo>>,
+    /// What the first transaction must find.
+    pub(crate) expected: Option<Arc<dyn Precondition>>,
 }
 
 impl Deref for Scope {
@@ -56,11 +59,20 @@ impl Scope {
         operation: Option<Arc<str>>,
     ) -> Self {
         let (core, request) = (Arc::clone(&request.core), Arc::clone(request));
-        Self(Arc::new(Inner { core, request, org, membership, operation, memo: None }))
+        Self(Arc::new(Inner { core, request, org, membership, operation, memo: None, expected: None }))
     }
 
     /// The same, for a subscriber who shares an event with others.
     pub(crate) fn sharing(&self, memo: Arc<Memo>) -> Self {
+        self.with(Some(memo), None)
+    }
+
+    /// The same, whose first transaction must find what is expected.
+    pub(crate) fn expecting(&self, expected: Arc<dyn Precondition>) -> Self {
+        self.with(self.memo.clone(), Some(expected))
+    }
+
+    fn with(&self, memo: Option<Arc<Memo>>, expected: Option<Arc<dyn Precondition>>) -> Self {
         let Inner { core, request, org, membership, operation, .. } = &**self;
         Self(Arc::new(Inner {
             core: Arc::clone(core),
@@ -68,7 +80,8 @@ impl Scope {
             org: *org,
             membership: *membership,
             operation: operation.clone(),
-            memo: Some(memo),
+            memo,
+            expected,
         }))
     }
 

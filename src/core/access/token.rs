@@ -1,22 +1,17 @@
 //! Opaque tokens, which identify a service, a host or a session's refresh.
 //!
-//! `mst_svc_` + 43 characters + 6 characters: a prefix for the kind (by which a scanner finds a leaked one), 256 random
-//! bits in base62, and the CRC-32 of both in base62, which detects a mistyped or truncated token without the database.
+//! `mst_svc_` + 43 characters + 6 characters: a prefix for the kind, 256 random bits, and a checksum
+//! ([`muster_protocol::token`]: hosts make theirs themselves).
 //! The text is shown once; the database has only its SHA-256. A slow hash would add nothing, since nobody can guess 256
 //! bits.
 
+use muster_protocol::token;
 use secrecy::SecretString;
 use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
 use zeroize::Zeroizing;
 
 use crate::core::sealing::{SecretKey, random_bytes};
-
-const ALPHABET: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
-/// 62^43 > 2^256.
-const RANDOM_LEN: usize = 43;
-/// 62^6 > 2^32.
-const CHECKSUM_LEN: usize = 6;
 
 /// The purpose of a token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -29,6 +24,8 @@ pub enum TokenKind {
     Host,
     /// Renews a person's session.
     Refresh,
+    /// A person's session in a browser: the value of the cookie.
+    Session,
     /// A link sent by mail.
     Link,
     /// A sign-in that is waiting for its second factor.
@@ -39,11 +36,12 @@ pub enum TokenKind {
 
 impl TokenKind {
     /// Every kind.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::Service,
         Self::Provisioning,
         Self::Host,
         Self::Refresh,
+        Self::Session,
         Self::Link,
         Self::Challenge,
         Self::Code,
@@ -54,9 +52,10 @@ impl TokenKind {
     pub fn prefix(self) -> &'static str {
         match self {
             Self::Service => "mst_svc_",
-            Self::Provisioning => "mst_prov_",
-            Self::Host => "mst_host_",
+            Self::Provisioning => token::PROVISIONING,
+            Self::Host => token::HOST,
             Self::Refresh => "mst_ref_",
+            Self::Session => "mst_ses_",
             Self::Link => "mst_link_",
             Self::Challenge => "mst_chl_",
             Self::Code => "mst_code_",
@@ -126,11 +125,7 @@ impl Token {
     /// The token made of these 256 secret bits.
     #[must_use]
     pub fn of_secret(kind: TokenKind, mut secret: SecretKey) -> (SecretString, TokenHash) {
-        let mut text = Zeroizing::new(String::with_capacity(64));
-        text.push_str(kind.prefix());
-        push_base62(&mut text, &mut secret[..], RANDOM_LEN);
-        let mut checksum = crc32fast::hash(text.as_bytes()).to_be_bytes();
-        push_base62(&mut text, &mut checksum, CHECKSUM_LEN);
+        let text = token::of_secret(kind.prefix(), &mut secret);
         (SecretString::from(text.as_str()), TokenHash::of(&text))
     }
 
@@ -138,14 +133,7 @@ impl Token {
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let kind = TokenKind::ALL.into_iter().find(|kind| text.starts_with(kind.prefix()))?;
-        let body = &text.as_bytes()[kind.prefix().len()..];
-        if body.len() != RANDOM_LEN + CHECKSUM_LEN || !body.iter().all(u8::is_ascii_alphanumeric) {
-            return None;
-        }
-        let (signed, checksum) = text.as_bytes().split_at(text.len() - CHECKSUM_LEN);
-        let mut expected = String::with_capacity(CHECKSUM_LEN);
-        push_base62(&mut expected, &mut crc32fast::hash(signed).to_be_bytes(), CHECKSUM_LEN);
-        (expected.as_bytes() == checksum).then(|| Self { kind, hash: TokenHash::of(text) })
+        token::is_well_formed(kind.prefix(), text).then(|| Self { kind, hash: TokenHash::of(text) })
     }
 
     /// Parses a token of this kind only.
@@ -159,20 +147,6 @@ impl Token {
     pub fn hint(text: &str) -> &str {
         text.char_indices().rev().nth(3).map_or(text, |(at, _)| &text[at..])
     }
-}
-
-/// Appends a big-endian number in exactly `width` digits, with leading zeros; leaves zero in `number`.
-fn push_base62(out: &mut String, number: &mut [u8], width: usize) {
-    let mut digits = Zeroizing::new(vec![0_u8; width]);
-    for digit in digits.iter_mut().rev() {
-        let remainder = number.iter_mut().fold(0_u32, |remainder, byte| {
-            let value = remainder << 8 | u32::from(*byte);
-            *byte = (value / 62) as u8;
-            value % 62
-        });
-        *digit = ALPHABET[remainder as usize];
-    }
-    out.extend(digits.iter().map(|&digit| char::from(digit)));
 }
 
 #[cfg(test)]
@@ -194,20 +168,6 @@ mod tests {
             }
             assert_eq!(Token::hint(text), &text[text.len() - 4..]);
         }
-    }
-
-    #[test]
-    fn numbers_have_a_fixed_width() {
-        let written = |mut number: Vec<u8>, width| {
-            let mut out = String::new();
-            push_base62(&mut out, &mut number, width);
-            assert!(number.iter().all(|&byte| byte == 0), "{width} digits are too few");
-            out
-        };
-        assert_eq!(written(vec![0; 32], 43), "0".repeat(43));
-        assert_eq!(written(vec![0xff; 4], 6), "4gfFC3");
-        assert_eq!(written(vec![0xff; 32], 43).len(), 43);
-        assert_eq!(written(vec![0, 0, 0, 62], 6), "000010");
     }
 
     #[test]

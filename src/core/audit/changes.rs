@@ -1,24 +1,31 @@
-//! What an edit changed, as the log shows it. Secrets appear only as "changed".
+//! What an edit changed, as the log shows it: each value before and after. Secrets appear only as "changed".
 
-use serde_json::Value;
+use sea_orm::{ActiveModelTrait, ActiveValue, EntityTrait, Iden, Iterable, ModelTrait};
+use serde_json::{Value, json};
 
-/// The columns that an edit sets, with their new values; sealed and hashed ones only as "changed".
-pub fn changed<A: sea_orm::ActiveModelTrait>(edited: &A) -> Value {
-    use sea_orm::{ActiveValue, Iden, Iterable};
+/// The columns whose value an edit changes, each as [`from_to`]; sealed and hashed ones only as [`CHANGED`].
+pub fn changed<A: ActiveModelTrait>(before: &<A::Entity as EntityTrait>::Model, edited: &A) -> Value {
     let mut changes = serde_json::Map::new();
-    for column in <A::Entity as sea_orm::EntityTrait>::Column::iter() {
-        let name = column.to_string();
-        if let ActiveValue::Set(value) = edited.get(column)
+    for column in <A::Entity as EntityTrait>::Column::iter() {
+        let (name, was) = (column.to_string(), before.get(column));
+        if let ActiveValue::Set(is) = edited.get(column)
             && name != "updated_at"
+            && is != was
         {
-            changes.insert(name.clone(), shown(&name, value));
+            let change = both(&name, was, is);
+            changes.insert(name, change);
         }
     }
     Value::Object(changes)
 }
 
-/// Stands for a value that the log does not repeat.
-const CHANGED: &str = "changed";
+/// A field that was one value and is another now: `{ "before": …, "after": … }`.
+pub fn from_to(before: impl serde::Serialize, after: impl serde::Serialize) -> Value {
+    json!({ "before": before, "after": after })
+}
+
+/// Stands for values that the log does not repeat.
+pub const CHANGED: &str = "changed";
 
 /// Longer texts are not repeated: the record has them.
 const MAX_TEXT: usize = 500;
@@ -26,48 +33,59 @@ const MAX_TEXT: usize = 500;
 /// Columns that may contain a secret although their names don't say so: people write keys into command lines.
 const UNSHOWN: [&str; 1] = ["args"];
 
-fn shown(column: &str, value: sea_orm::Value) -> Value {
-    if column.ends_with("_sealed") || column.ends_with("_hash") || UNSHOWN.contains(&column) {
-        return Value::from(CHANGED);
-    }
-    match value {
-        sea_orm::Value::Bool(value) => value.into(),
-        sea_orm::Value::BigInt(value) => value.into(),
-        sea_orm::Value::Double(value) => value.into(),
-        sea_orm::Value::String(Some(text)) if column == "url" || column.ends_with("_url") => origin(&text),
-        sea_orm::Value::String(Some(text)) if text.len() > MAX_TEXT => CHANGED.into(),
-        sea_orm::Value::String(value) => value.into(),
-        sea_orm::Value::Json(value) => value.map_or(Value::Null, |value| *value),
+/// Both values, if the log repeats both and they look different.
+fn both(column: &str, before: sea_orm::Value, after: sea_orm::Value) -> Value {
+    match (shown(column, before), shown(column, after)) {
+        (Some(before), Some(after)) if before != after => from_to(before, after),
         _ => CHANGED.into(),
     }
 }
 
-/// Only the origin of a URL: user info, paths and queries can contain keys.
-fn origin(text: &str) -> Value {
-    match url::Url::parse(text) {
-        Ok(url) if url.has_host() => url.origin().ascii_serialization().into(),
-        _ => CHANGED.into(),
+/// A value as the log repeats it. None: not at all.
+fn shown(column: &str, value: sea_orm::Value) -> Option<Value> {
+    if column.ends_with("_sealed") || column.ends_with("_hash") || UNSHOWN.contains(&column) {
+        return None;
     }
+    Some(match value {
+        sea_orm::Value::Bool(value) => value.into(),
+        sea_orm::Value::BigInt(value) => value.into(),
+        sea_orm::Value::Double(value) => value.into(),
+        sea_orm::Value::String(Some(text)) if column == "url" || column.ends_with("_url") => origin(&text)?,
+        sea_orm::Value::String(Some(text)) if text.len() > MAX_TEXT => return None,
+        sea_orm::Value::String(value) => value.into(),
+        sea_orm::Value::Json(value) => value.map_or(Value::Null, |value| *value),
+        _ => return None,
+    })
+}
+
+/// Only the origin of a URL: user info, paths and queries can contain keys.
+fn origin(text: &str) -> Option<Value> {
+    let url = url::Url::parse(text).ok().filter(url::Url::has_host)?;
+    Some(url.origin().ascii_serialization().into())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn of(column: &str, text: &str) -> Value {
-        shown(column, sea_orm::Value::from(text))
+    fn of(column: &str, before: Option<&str>, after: Option<&str>) -> Value {
+        both(column, sea_orm::Value::from(before), sea_orm::Value::from(after))
     }
 
     #[test]
     fn what_may_hold_a_secret_is_not_repeated() {
-        let plain = ["bot_token_sealed", "token_hash", "args"].map(|column| of(column, "canary"));
-        assert_eq!(plain, ["changed"; 3]);
-        assert_eq!(
-            of("outbound_url", "https://me:canary@hooks.example/T0/canary?key=canary"),
-            "https://hooks.example"
-        );
-        assert_eq!(of("url", "canary"), "changed");
-        assert_eq!(of("content", &"canary ".repeat(100)), "changed");
-        assert_eq!(of("name", "Dispatch"), "Dispatch");
+        for column in ["bot_token_sealed", "token_hash", "args"] {
+            assert_eq!(of(column, Some("canary"), Some("canary too")), "changed");
+            assert_eq!(of(column, Some("canary"), None), "changed");
+        }
+        let hook = "https://me:canary@hooks.example/T0/canary?key=canary";
+        assert_eq!(of("outbound_url", None, Some(hook)), from_to(Value::Null, "https://hooks.example"));
+        let other = "https://hooks.example/T0/canary";
+        assert_eq!(of("outbound_url", Some(hook), Some(other)), "changed", "where it goes stays the same");
+        assert_eq!(of("url", Some("canary"), Some(hook)), "changed");
+        let long = "canary ".repeat(100);
+        assert_eq!(of("content", Some("short"), Some(&long)), "changed");
+        assert_eq!(of("content", Some(&long), Some("short")), "changed");
+        assert_eq!(of("name", Some("Dispatch"), Some("Desk")), from_to("Dispatch", "Desk"));
     }
 }

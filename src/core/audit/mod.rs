@@ -33,7 +33,7 @@ use serde_json::Value;
 
 pub use self::{
     chain::INSTANCE,
-    changes::changed,
+    changes::{CHANGED, changed, from_to},
     database::{chains, export, verify},
     key::{AuditKey, PublicKey},
     personal::{Origin, PersonalEntry, record_personal},
@@ -105,7 +105,7 @@ pub struct Entry {
 pub fn record(tx: &Tx, entry: Entry) {
     let (scope, request) = (&tx.scope, &tx.scope.request);
     let Entry { kind, id, op, .. } = entry;
-    tx.announce(Event { org: scope.org, kind, id, op, of: None });
+    tx.announce(Event { org: scope.org, kind, id, op, of: None, only: None });
     if !scope.core.audit.audited {
         return;
     }
@@ -136,6 +136,7 @@ fn actor(caller: &Caller) -> Option<i64> {
 fn credential(caller: &Caller) -> (Option<CredentialUsed>, Option<i64>) {
     match caller {
         Caller::Person(person) => (Some(CredentialUsed::Session), Some(person.session.0)),
+        Caller::Chatting(person) => (Some(CredentialUsed::ChannelLink), Some(person.channel.0)),
         Caller::Token(token) => (Some(CredentialUsed::ServiceToken), Some(token.id.0)),
         Caller::Anonymous | Caller::System => (None, None),
     }

@@ -21,10 +21,12 @@ use super::{
 };
 use crate::{
     base::{
+        enums::{ChangeOp, RecordKind},
+        ids::OrgId,
         problem::{Problem, Result},
         time::Timestamp,
     },
-    core::{Core, store::Transaction},
+    core::{Core, Event, store::Transaction},
 };
 
 /// Lines sealed per transaction. While a transaction runs, PostgreSQL keeps every version of a replaced row and reads
@@ -138,7 +140,24 @@ async fn seal_batch(core: &Core, tx: Transaction, after: i64) -> Result<Vec<Line
         tx.execute_raw(sql(core, upsert, values)).await?;
     }
     tx.commit().await?;
+    tell(core, &lines);
     Ok(lines)
+}
+
+/// Tells each organization of its newest entry. Only now are the entries shown: their changes were told before.
+fn tell(core: &Core, sealed: &[Line]) {
+    let newest: BTreeMap<OrgId, i64> =
+        sealed.iter().filter_map(|line| Some((OrgId(line.organization_id?), line.id))).collect();
+    for (org, id) in newest {
+        core.events.publish(Event {
+            org,
+            kind: RecordKind::AuditEntry,
+            id,
+            op: ChangeOp::Created,
+            of: None,
+            only: None,
+        });
+    }
 }
 
 /// The first waiting lines.

@@ -13,21 +13,27 @@ use std::{
 };
 
 use figment::{Figment, providers::Serialized};
+use muster_profiles::Profiles;
 use secrecy::{ExposeSecret, SecretString};
 use serde::Deserialize;
 
 use crate::core::sealing::{KeyFile, KeyFileError};
 
+mod file;
 mod oidc;
 mod operating;
 mod plans;
+mod prices;
 mod risk;
+mod sessions;
 mod settings;
 
 pub use oidc::{OidcProvider, OidcProviders};
 pub use operating::{Metrics, ProxyHeader, RateLimits, Traces};
 pub use plans::{PlanLimits, Plans};
+pub use prices::{Prices, Since, cost_of};
 pub use risk::{Judgment, RiskRules, RuleText, folded};
+pub use sessions::Sessions;
 pub use settings::{Kind, SETTINGS, Setting, listed};
 
 /// The lowest layer, and the documentation.
@@ -48,8 +54,8 @@ pub struct Config {
     pub listen: SocketAddr,
     /// The URL at which clients reach this installation, without a trailing slash. `MUSTER_PUBLIC_URL`, none.
     pub public_url: Option<String>,
-    /// The panel's URL, which links in mails point to. `MUSTER_PANEL_URL`, `public_url`.
-    pub panel_url: Option<String>,
+    /// A folder with another build of the panel, for its development. `MUSTER_PANEL_DIR`, none: the built-in one.
+    pub panel_dir: Option<PathBuf>,
     /// The policy folder. `MUSTER_POLICY_DIR`, none: the built-in policy.
     pub policy_dir: Option<PathBuf>,
     /// The limits of the plans. `MUSTER_PLANS_FILE`, none: the built-in ones. Read with [`Config::plans`].
@@ -57,6 +63,11 @@ pub struct Config {
     /// The rules that judge how risky an agent's action is. `MUSTER_RISK_FILE`, none: the built-in ones. Read with
     /// [`Config::risk`].
     pub risk_file: Option<PathBuf>,
+    /// A folder with more profiles of agents' programs. `MUSTER_PROFILES_DIR`, none: the built-in ones. Read with
+    /// [`Config::profiles`].
+    pub profiles_dir: Option<PathBuf>,
+    /// What models cost. `MUSTER_PRICES_FILE`, none: the built-in list. Read with [`Config::prices`].
+    pub prices_file: Option<PathBuf>,
     /// The OpenID providers. `MUSTER_OIDC_FILE`, none.
     pub oidc_file: Option<PathBuf>,
     /// The key file. `MUSTER_KEYS_FILE`, `{data_dir}/keys.toml`. Read with [`Config::keys`].
@@ -96,6 +107,8 @@ pub struct Config {
     pub policy: PolicySettings,
     /// How agents are run.
     pub agents: Agents,
+    /// What channels may reach.
+    pub channels: Channels,
     /// How mail is sent.
     pub mail: Mail,
     /// The text of a key file, instead of the file. `MUSTER_KEYS` only: a settings file must not contain it.
@@ -234,30 +247,6 @@ pub struct Audit {
     pub checkpoint_minutes: u32,
 }
 
-/// How long people stay signed in.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Sessions {
-    /// How long an access token is valid. `MUSTER_SESSIONS_ACCESS_TOKEN_MINUTES`, 15.
-    pub access_token_minutes: u64,
-    /// How long a session lives after its last refresh. `MUSTER_SESSIONS_REFRESH_TOKEN_DAYS`, 30.
-    pub refresh_token_days: u64,
-}
-
-impl Sessions {
-    /// How long an access token is valid.
-    #[must_use]
-    pub fn access_token_ttl(&self) -> Duration {
-        Duration::from_secs(self.access_token_minutes * 60)
-    }
-
-    /// How long a session lives after its last refresh.
-    #[must_use]
-    pub fn refresh_token_ttl(&self) -> Duration {
-        Duration::from_secs(self.refresh_token_days * 24 * 60 * 60)
-    }
-}
-
 /// Who may use MCP: `/mcp` answers only under these host names, so that a page in someone's browser can't reach it by
 /// pointing its own name at this machine.
 #[derive(Clone, Debug, Deserialize)]
@@ -327,6 +316,23 @@ fn days(count: u64) -> Duration {
 pub struct Agents {
     /// How long the start of an agent may take while its host is connected. `MUSTER_AGENTS_START_DEADLINE_SECONDS`, 300.
     pub start_deadline_seconds: u64,
+}
+
+/// What channels may reach.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Channels {
+    /// Networks that are not public, and that channels' addresses may nevertheless name. `MUSTER_CHANNELS_NETWORKS`, none.
+    #[serde(deserialize_with = "networks")]
+    pub networks: Vec<ipnet::IpNet>,
+    /// Where Slack's Web API is. `MUSTER_CHANNELS_SLACK_URL`, <https://slack.com/api/>.
+    pub slack_url: url::Url,
+    /// Where Slack's files are. `MUSTER_CHANNELS_SLACK_FILES_URL`, <https://files.slack.com/>.
+    pub slack_files_url: url::Url,
+    /// Where Telegram's Bot API is. `MUSTER_CHANNELS_TELEGRAM_URL`, <https://api.telegram.org/>.
+    pub telegram_url: url::Url,
+    /// Whether Telegram sends messages to `public_url`, instead of being asked. `MUSTER_CHANNELS_TELEGRAM_WEBHOOKS`, false.
+    pub telegram_webhooks: bool,
 }
 
 /// How mail is sent.
@@ -424,7 +430,7 @@ impl Config {
         // These characters have a meaning in URLs.
         let folder = folder.replace('%', "%25").replace('?', "%3F").replace('#', "%23");
         self.database.url = self.database.url.expose_secret().replace("{data_dir}", &folder).into();
-        for url in [&mut self.public_url, &mut self.panel_url].into_iter().flatten() {
+        if let Some(url) = &mut self.public_url {
             url.truncate(url.trim_end_matches('/').len());
         }
     }
@@ -443,6 +449,9 @@ impl Config {
                     .to_owned(),
             );
         }
+        if self.sessions.browser_idle_days > self.sessions.browser_max_days {
+            mistakes.push("sessions.browser_idle_days: greater than browser_max_days".to_owned());
+        }
         if self.metrics.listen == Some(self.listen) && self.listen.port() != 0 {
             mistakes.push("metrics.listen: the same as listen; choose another address".to_owned());
         }
@@ -450,12 +459,13 @@ impl Config {
             if self.mail.from.is_none() {
                 mistakes.push("mail.from: required with mail.url".to_owned());
             }
-            if self.links().is_empty() {
-                mistakes.push(
-                    "public_url or panel_url: one of them is required with mail.url, for the links in mails"
-                        .to_owned(),
-                );
+            if self.public_url.is_none() {
+                mistakes.push("public_url: required with mail.url, for the links in mails".to_owned());
             }
+        }
+        if self.channels.telegram_webhooks && self.public_url.is_none() {
+            let why = "public_url: required with channels.telegram_webhooks, for Telegram to reach";
+            mistakes.push(why.to_owned());
         }
         if mistakes.is_empty() { Ok(self) } else { Err(ConfigError(mistakes)) }
     }
@@ -474,6 +484,22 @@ impl Config {
     /// Lists every mistake in the file.
     pub fn risk(&self) -> Result<RiskRules, ConfigError> {
         RiskRules::read(self.risk_file.as_deref())
+    }
+
+    /// Reads the profiles of agents' programs.
+    ///
+    /// # Errors
+    /// Lists every mistake in the folder's files.
+    pub fn profiles(&self) -> Result<Profiles, ConfigError> {
+        Profiles::read(self.profiles_dir.as_deref()).map_err(|mistakes| ConfigError(mistakes.0))
+    }
+
+    /// Reads what models cost.
+    ///
+    /// # Errors
+    /// Lists every mistake in the file.
+    pub fn prices(&self) -> Result<Prices, ConfigError> {
+        Prices::read(self.prices_file.as_deref())
     }
 
     /// Reads the OpenID providers.
@@ -536,10 +562,11 @@ impl Config {
         self.keys.is_some()
     }
 
-    /// The base URL of links for people, without a trailing slash; empty if not configured.
+    /// The base URL of links to the panel, without a trailing slash: without `public_url`, the address that the service
+    /// listens on.
     #[must_use]
-    pub fn links(&self) -> &str {
-        self.panel_url.as_deref().or(self.public_url.as_deref()).unwrap_or_default()
+    pub fn links(&self) -> String {
+        self.public_url.clone().unwrap_or_else(|| format!("http://{}", self.listen))
     }
 
     /// Whether there are no keys yet: none in the environment, and no key file.

@@ -8,7 +8,7 @@ use std::path::Path;
 use regex::{Regex, RegexBuilder};
 use serde::Deserialize;
 
-use super::ConfigError;
+use super::{ConfigError, file};
 
 /// The rules that are built in.
 const BUILT_IN: &str = include_str!("../../../policies/risk.toml");
@@ -80,22 +80,12 @@ impl RiskRules {
     /// The operator's rules, or the built-in ones.
     pub(super) fn read(path: Option<&Path>) -> Result<Self, ConfigError> {
         let Some(path) = path else { return Self::parse("the built-in risk rules", BUILT_IN) };
-        let name = path.display().to_string();
-        let refused = |reason: String| ConfigError(vec![format!("{name}: {reason}")]);
-        let about = std::fs::metadata(path).map_err(|error| refused(error.to_string()))?;
-        if about.len() > FILE_BYTES {
-            return Err(refused(format!("the file is larger than {FILE_BYTES} bytes")));
-        }
-        let text = std::fs::read_to_string(path).map_err(|error| refused(error.to_string()))?;
+        let (name, text) = file::read(path, FILE_BYTES)?;
         Self::parse(&name, &text)
     }
 
     fn parse(name: &str, text: &str) -> Result<Self, ConfigError> {
-        let file: File = toml::from_str(text).map_err(|error| {
-            let line = error.span().map(|span| text[..span.start.min(text.len())].matches('\n').count() + 1);
-            let place = line.map(|line| format!(" line {line}:")).unwrap_or_default();
-            ConfigError(vec![format!("{name}:{place} {}", error.message())])
-        })?;
+        let file: File = file::parse(name, text)?;
         let mut mistakes = Vec::new();
         if file.rule.len() > MOST_RULES {
             mistakes.push(format!("{name}: {} rules; there may be at most {MOST_RULES}", file.rule.len()));
@@ -197,7 +187,7 @@ impl RiskRule {
             wrong.push("risk must be a whole number from 0 to 100".to_owned());
         }
         for kind in text.kinds.iter().filter(|kind| !KINDS.contains(&kind.as_str())) {
-            wrong.push(format!("`{kind}` is no kind of tool; the kinds are {}", KINDS.join(", ")));
+            wrong.push(format!("`{kind}` is not a kind of tool; the kinds are {}", KINDS.join(", ")));
         }
         if text.kinds.is_empty() && text.tool.is_none() && text.arguments.is_none() {
             wrong.push("it matches everything: give kinds, tool or arguments".to_owned());
@@ -308,7 +298,7 @@ mod tests {
             "rule \"a\": risk must be",
             "arguments is not a valid pattern",
             "category must have",
-            "`raed` is no kind",
+            "`raed` is not a kind",
             "rule \"d\": it matches everything",
         ] {
             assert!(all.contains(part), "{part}: {all}");

@@ -64,10 +64,12 @@ pub const SETTINGS: &[Setting] = settings! {
     "data_dir", "MUSTER_DATA_DIR", Kind::Path;
     "listen", "MUSTER_LISTEN", Kind::Address;
     "public_url", "MUSTER_PUBLIC_URL", Kind::Url;
-    "panel_url", "MUSTER_PANEL_URL", Kind::Url;
+    "panel_dir", "MUSTER_PANEL_DIR", Kind::Path;
     "policy_dir", "MUSTER_POLICY_DIR", Kind::Path;
     "plans_file", "MUSTER_PLANS_FILE", Kind::Path;
     "risk_file", "MUSTER_RISK_FILE", Kind::Path;
+    "profiles_dir", "MUSTER_PROFILES_DIR", Kind::Path;
+    "prices_file", "MUSTER_PRICES_FILE", Kind::Path;
     "oidc_file", "MUSTER_OIDC_FILE", Kind::Path;
     "keys_file", "MUSTER_KEYS_FILE", Kind::Path;
     "introspection", "MUSTER_INTROSPECTION", Kind::Flag;
@@ -104,6 +106,8 @@ pub const SETTINGS: &[Setting] = settings! {
     "policy.decisions_kept_days", "MUSTER_POLICY_DECISIONS_KEPT_DAYS", Kind::Integer(1, 3_650);
     "sessions.access_token_minutes", "MUSTER_SESSIONS_ACCESS_TOKEN_MINUTES", Kind::Integer(1, 1_440);
     "sessions.refresh_token_days", "MUSTER_SESSIONS_REFRESH_TOKEN_DAYS", Kind::Integer(1, 3_650);
+    "sessions.browser_idle_days", "MUSTER_SESSIONS_BROWSER_IDLE_DAYS", Kind::Integer(1, 3_650);
+    "sessions.browser_max_days", "MUSTER_SESSIONS_BROWSER_MAX_DAYS", Kind::Integer(1, 3_650);
     "metrics.listen", "MUSTER_METRICS_LISTEN", Kind::Address;
     "traces.endpoint", "MUSTER_OTLP_ENDPOINT", Kind::Url;
     "traces.sample_ratio", "MUSTER_TRACES_SAMPLE_RATIO", Kind::Ratio;
@@ -118,6 +122,11 @@ pub const SETTINGS: &[Setting] = settings! {
     "service_tokens.default_days", "MUSTER_SERVICE_TOKENS_DEFAULT_DAYS", Kind::Integer(0, 3_650);
     "service_tokens.max_days", "MUSTER_SERVICE_TOKENS_MAX_DAYS", Kind::Integer(0, 3_650);
     "agents.start_deadline_seconds", "MUSTER_AGENTS_START_DEADLINE_SECONDS", Kind::Integer(1, 86_400);
+    "channels.networks", "MUSTER_CHANNELS_NETWORKS", Kind::Networks;
+    "channels.slack_url", "MUSTER_CHANNELS_SLACK_URL", Kind::Url;
+    "channels.slack_files_url", "MUSTER_CHANNELS_SLACK_FILES_URL", Kind::Url;
+    "channels.telegram_url", "MUSTER_CHANNELS_TELEGRAM_URL", Kind::Url;
+    "channels.telegram_webhooks", "MUSTER_CHANNELS_TELEGRAM_WEBHOOKS", Kind::Flag;
     "mail.url", "MUSTER_MAIL_URL", Kind::MailUrl;
     "mail.from", "MUSTER_MAIL_FROM", Kind::Mailbox;
     "mail.ca_file", "MUSTER_MAIL_CA_FILE", Kind::Path;
@@ -282,7 +291,7 @@ pub(super) fn from_variables(variables: &BTreeMap<String, String>, mistakes: &mu
     let mut layer = Table::new();
     for (name, text) in variables {
         let Some(setting) = SETTINGS.iter().find(|setting| setting.variable == name) else {
-            if !is_service_link(name) {
+            if !is_service_link(name) && !is_of_hosts(name) {
                 let known = SETTINGS.iter().map(|setting| setting.variable);
                 let nearest = nearest(name, known.chain(OTHER_VARIABLES.iter().copied()));
                 mistakes.push(format!("unknown variable {name} (did you mean {nearest}?)"));
@@ -311,6 +320,11 @@ pub(super) fn from_variables(variables: &BTreeMap<String, String>, mistakes: &mu
 fn is_service_link(name: &str) -> bool {
     ["_SERVICE_HOST", "_SERVICE_PORT", "_TCP", "_UDP"].iter().any(|part| name.contains(part))
         || name.ends_with("_PORT")
+}
+
+/// Those of `muster host` (docs/hosts.md). A demo passes them on to its host.
+fn is_of_hosts(name: &str) -> bool {
+    name.starts_with("MUSTER_HOST_") || ["MUSTER_SHIM", "MUSTER_AGENT"].contains(&name)
 }
 
 /// The known name that `name` most likely stands for, compared as a whole or by the part after the section (for a key

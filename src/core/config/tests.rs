@@ -44,6 +44,7 @@ fn the_file_wins_over_the_defaults_and_a_variable_over_both() {
         ("MUSTER_PUBLIC_URL", "https://muster.example/"),
         ("MUSTER_POLICY_DIR", ""),
         ("MUSTER_PORT_8080_TCP_ADDR", "10.0.0.1"),
+        ("MUSTER_HOST_ENGINE", "/run/podman/podman.sock"),
         ("MUSTER_CONFIG", path.to_str().unwrap()),
     ]);
     for config in [Config::read(None, given.clone()).unwrap(), Config::read(Some(&path), given).unwrap()] {
@@ -159,7 +160,7 @@ fn table_documentation_and_structs_agree() {
         "signing",
         "service_tokens",
         "policy",
-        "agents",
+        "channels",
         "audit",
         "mail",
     ];
@@ -188,6 +189,23 @@ fn table_documentation_and_structs_agree() {
     let folder = tempfile::tempdir().unwrap();
     let config = Config::read(Some(&written(&folder, &all)), BTreeMap::new()).unwrap();
     assert!(config.public_url.is_some() && config.policy_dir.is_some() && config.plans_file.is_some());
+}
+
+#[test]
+fn a_browser_is_signed_in_for_no_longer_idle_than_at_most() {
+    let file = "[sessions]\nbrowser_idle_days = 31\n";
+    assert_eq!(mistakes(file, &[]), ["sessions.browser_idle_days: greater than browser_max_days"]);
+}
+
+#[test]
+fn telegram_needs_an_address_to_send_to() {
+    let file = "[channels]\ntelegram_webhooks = true\n";
+    let expected = ["public_url: required with channels.telegram_webhooks, for Telegram to reach"];
+    assert_eq!(mistakes(file, &[]), expected);
+    let folder = tempfile::tempdir().unwrap();
+    let file = format!("public_url = \"https://muster.example\"\n{file}");
+    let config = Config::read(Some(&written(&folder, &file)), BTreeMap::new()).unwrap();
+    assert!(config.channels.telegram_webhooks);
 }
 
 #[test]

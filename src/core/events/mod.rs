@@ -41,7 +41,7 @@ use self::{
 use super::access::Caller;
 use crate::base::{
     enums::{ChangeOp, RecordKind},
-    ids::{OrgId, ServerId},
+    ids::{OrgId, ServerId, UserId},
 };
 
 /// How many events a subscriber may fall behind.
@@ -60,6 +60,8 @@ pub struct Event {
     pub op: ChangeOp,
     /// The parent record, where subscribers filter by it: a conversation's agent, a message's conversation.
     pub of: Option<i64>,
+    /// The only person who is told: of a change to what is theirs alone, such as how far they have read.
+    pub only: Option<UserId>,
 }
 
 /// What a subscriber receives.
@@ -222,7 +224,7 @@ mod tests {
     use super::*;
 
     fn event(org: i64, id: i64) -> Event {
-        Event { org: OrgId(org), kind: RecordKind::Agent, id, op: ChangeOp::Updated, of: None }
+        Event { org: OrgId(org), kind: RecordKind::Agent, id, op: ChangeOp::Updated, of: None, only: None }
     }
 
     #[tokio::test]

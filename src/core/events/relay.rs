@@ -28,7 +28,7 @@ use super::{Event, deltas};
 use crate::{
     base::{
         enums::{ChangeOp, RecordKind},
-        ids::{OrgId, ServerId},
+        ids::{OrgId, ServerId, UserId},
     },
     core::{Core, sealing::random_bytes},
 };
@@ -48,8 +48,8 @@ const AGAIN: Duration = Duration::from_secs(1);
 /// How many events may wait to be sent.
 const WAITING: usize = 10_000;
 
-/// An event on the wire: organization, kind, operation, id, and parent record.
-type Sent = (OrgId, RecordKind, ChangeOp, i64, Option<i64>);
+/// An event on the wire: organization, kind, operation, id, parent record, and the only person who is told.
+type Sent = (OrgId, RecordKind, ChangeOp, i64, Option<i64>, Option<UserId>);
 
 /// A message from one process to the others.
 #[derive(Debug, Serialize, Deserialize)]
@@ -176,7 +176,7 @@ async fn send(core: &Core, from: u64, mut events: mpsc::Receiver<Told>) {
 /// Splits what is told into messages that are small enough; one empty message if there is nothing.
 fn batches(told: &[Told]) -> Vec<(Vec<Sent>, Vec<ServerId>)> {
     /// More than the longest event takes.
-    const LONGEST: usize = 100;
+    const LONGEST: usize = 120;
     if told.is_empty() {
         return vec![Default::default()];
     }
@@ -184,7 +184,9 @@ fn batches(told: &[Told]) -> Vec<(Vec<Sent>, Vec<ServerId>)> {
         let (mut events, mut hosts) = (Vec::new(), Vec::new());
         for told in batch {
             match told {
-                Told::Event(event) => events.push((event.org, event.kind, event.op, event.id, event.of)),
+                Told::Event(event) => {
+                    events.push((event.org, event.kind, event.op, event.id, event.of, event.only));
+                }
                 Told::Host(server) => hosts.push(*server),
             }
         }
@@ -258,8 +260,8 @@ fn take(core: &Core, peers: &mut Peers, message: Message) {
     if peers.has_gap(&message, Instant::now()) {
         hub.resync();
     }
-    for (org, kind, op, id, of) in message.events {
-        hub.tell(Event { org, kind, id, op, of });
+    for (org, kind, op, id, of, only) in message.events {
+        hub.tell(Event { org, kind, id, op, of, only });
     }
     for server in message.hosts {
         core.outbox.hosts.wake(server);
@@ -312,7 +314,7 @@ mod tests {
     use super::*;
 
     fn message(batch: u64, events: usize) -> Message {
-        let event = (OrgId(1), RecordKind::Agent, ChangeOp::Updated, 7, None);
+        let event = (OrgId(1), RecordKind::Agent, ChangeOp::Updated, 7, None, None);
         Message { from: 1, batch, events: vec![event; events], hosts: Vec::new(), bye: false }
     }
 
@@ -320,8 +322,14 @@ mod tests {
     fn a_message_of_the_longest_events_is_small_enough() {
         let longest = i64::MAX;
         let kind = *RecordKind::ALL.iter().max_by_key(|kind| kind.as_str().len()).unwrap();
-        let event =
-            Event { org: OrgId(longest), kind, id: longest, op: ChangeOp::Created, of: Some(longest) };
+        let event = Event {
+            org: OrgId(longest),
+            kind,
+            id: longest,
+            op: ChangeOp::Created,
+            of: Some(longest),
+            only: Some(UserId(longest)),
+        };
         let batches =
             batches(&[vec![Told::Event(event); 1000], vec![Told::Host(ServerId(longest)); 500]].concat());
         assert_eq!(batches.iter().map(|(events, hosts)| events.len() + hosts.len()).sum::<usize>(), 1500);

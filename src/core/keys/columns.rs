@@ -41,13 +41,17 @@ const fn of_organization(column: &'static str) -> SealedColumn {
 
 /// Every sealed column of every table.
 pub const SEALED: &[SealedColumn] = &[
+    of_tenant("agents", "launched_with_sealed"),
     of_tenant("agents", "model_credential_sealed"),
     of_tenant("channels", "bot_token_sealed"),
     of_tenant("channels", "email_imap_pass_sealed"),
     of_tenant("channels", "email_smtp_pass_sealed"),
+    of_tenant("channels", "webhook_inbound_previous_sealed"),
     of_tenant("channels", "webhook_inbound_secret_sealed"),
+    of_tenant("channels", "webhook_outbound_previous_sealed"),
     of_tenant("channels", "webhook_outbound_secret_sealed"),
     of_tenant("credential_fields", "value_sealed"),
+    of_tenant("model_credentials", "secret_sealed"),
     of_organization("provider_oauth_secret_sealed"),
     of_organization("transcription_key_sealed"),
     of_organization("voice_key_sealed"),

@@ -176,6 +176,26 @@ impl Held {
         Ok(())
     }
 
+    /// Gives a part back.
+    pub fn shrink(&mut self, less: usize) {
+        let less = less.min(self.amount);
+        if less == 0 {
+            return;
+        }
+        self.amount -= less;
+        let mut by = self.line.by.lock().unwrap_or_else(PoisonError::into_inner);
+        self.line.total.fetch_sub(less, Ordering::Relaxed);
+        if matches!(self.holder, Holder::Address(_)) {
+            self.line.strangers.fetch_sub(less, Ordering::Relaxed);
+        }
+        if let Some(held) = by.get_mut(&self.holder) {
+            *held -= less;
+            if *held == 0 {
+                by.remove(&self.holder);
+            }
+        }
+    }
+
     /// The holder.
     #[must_use]
     pub fn holder(&self) -> Holder {
@@ -197,20 +217,7 @@ impl Held {
 
 impl Drop for Held {
     fn drop(&mut self) {
-        if self.amount == 0 {
-            return;
-        }
-        let mut by = self.line.by.lock().unwrap_or_else(PoisonError::into_inner);
-        self.line.total.fetch_sub(self.amount, Ordering::Relaxed);
-        if matches!(self.holder, Holder::Address(_)) {
-            self.line.strangers.fetch_sub(self.amount, Ordering::Relaxed);
-        }
-        if let Some(held) = by.get_mut(&self.holder) {
-            *held -= self.amount;
-            if *held == 0 {
-                by.remove(&self.holder);
-            }
-        }
+        self.shrink(self.amount);
     }
 }
 

@@ -73,6 +73,8 @@ pub enum Holder {
     Organization(i64),
     /// The host of a server.
     Server(i64),
+    /// A channel's vendor.
+    Channel(i64),
 }
 
 impl Holder {
@@ -81,6 +83,7 @@ impl Holder {
     pub fn of(caller: &Caller, ip: Option<IpAddr>) -> Self {
         match caller {
             Caller::Person(person) => Self::Person(person.id.0),
+            Caller::Chatting(person) => Self::Person(person.id.0),
             Caller::Token(token) => Self::Token(token.org.0, token.id.0),
             Caller::System | Caller::Anonymous => Self::at(ip),
         }

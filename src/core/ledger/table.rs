@@ -61,7 +61,7 @@ pub const ENTRIES: &[Entry] = &[
     },
     Entry {
         name: "body_bytes",
-        about: "Bytes of request bodies being received; only bodies over 16 KiB count",
+        about: "Bytes of request bodies being received, and of files that come with messages of channels; only bodies over 16 KiB count",
         anonymous: "one body of {limits.anonymous_body_bytes}; all addresses together a quarter",
         known: "an eighth, or one body; an organization's tokens count as one caller",
         together: "{limits.bodies_bytes}",

@@ -1,8 +1,9 @@
 //! Letters: built-in templates, filled in, in two forms.
 //!
-//! A template is plain text. Its first line is the subject, and a paragraph that consists of a URL becomes a button in
-//! the HTML form. Both forms come from one text, so they can't differ. Values are inserted in one pass (a value that
-//! looks like a placeholder stays as it is), lose their control characters, and are escaped in HTML.
+//! A template is plain text. Its first line is the subject, the paragraph `{{link}}` becomes a button in the HTML form, and
+//! `{{items}}` stands for a list of paragraphs. Both forms come from one text, so they can't differ. Values are inserted in
+//! one pass (a value that looks like a placeholder stays as it is), lose their control characters and those that change the
+//! direction of text, and are escaped in HTML.
 
 /// The frame of the HTML form.
 const LAYOUT: &str = include_str!("templates/layout.html");
@@ -18,11 +19,14 @@ pub enum Template {
     Invitation,
     /// Reports something that happened to an account.
     Notice,
+    /// Tells what waits for a person.
+    Notifications,
 }
 
 impl Template {
     /// Every template.
-    pub const ALL: [Self; 4] = [Self::ConfirmEmail, Self::ResetPassword, Self::Invitation, Self::Notice];
+    pub const ALL: [Self; 5] =
+        [Self::ConfirmEmail, Self::ResetPassword, Self::Invitation, Self::Notice, Self::Notifications];
 
     const fn text(self) -> &'static str {
         match self {
@@ -30,6 +34,7 @@ impl Template {
             Self::ResetPassword => include_str!("templates/reset_password.txt"),
             Self::Invitation => include_str!("templates/invitation.txt"),
             Self::Notice => include_str!("templates/notice.txt"),
+            Self::Notifications => include_str!("templates/notifications.txt"),
         }
     }
 }
@@ -45,17 +50,52 @@ pub struct Letter {
     pub html: String,
 }
 
+/// A paragraph of a list.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Paragraph {
+    /// A text.
+    Text(String),
+    /// A URL, shown as a button.
+    Link(String),
+}
+
 impl Letter {
     /// The template with these values, given as name and value.
     #[must_use]
     pub fn write(template: Template, values: &[(&str, &str)]) -> Self {
+        Self::with_items(template, values, &[])
+    }
+
+    /// The same, with these paragraphs where the template has `{{items}}`. A paragraph that comes out empty is left out.
+    #[must_use]
+    pub fn with_items(template: Template, values: &[(&str, &str)], items: &[Paragraph]) -> Self {
         let (subject, body) = template.text().split_once('\n').unwrap_or_default();
-        let paragraphs: Vec<String> =
-            body.trim().split("\n\n").map(|paragraph| fill(paragraph, values)).collect();
+        let mut paragraphs = Vec::new();
+        for paragraph in body.trim().split("\n\n") {
+            match paragraph {
+                "{{items}}" => paragraphs.extend(items.iter().map(|item| match item {
+                    Paragraph::Text(text) => Paragraph::Text(plain(text).collect()),
+                    Paragraph::Link(url) => Paragraph::Link(plain(url).collect()),
+                })),
+                // Only the template makes something a link: values may be the words of others.
+                "{{link}}" => paragraphs.push(Paragraph::Link(fill(paragraph, values))),
+                text => paragraphs.push(Paragraph::Text(fill(text, values))),
+            }
+        }
+        paragraphs.retain(|paragraph| !paragraph.text().trim().is_empty());
         let subject = fill(subject, values);
-        let html: String = paragraphs.iter().map(|paragraph| in_html(paragraph)).collect();
+        let html: String = paragraphs.iter().map(in_html).collect();
         let html = LAYOUT.replacen("{{title}}", &escape(&subject), 1).replacen("{{body}}", &html, 1);
-        Self { subject, text: paragraphs.join("\n\n") + "\n", html }
+        let texts: Vec<&str> = paragraphs.iter().map(Paragraph::text).collect();
+        Self { subject, text: texts.join("\n\n") + "\n", html }
+    }
+}
+
+impl Paragraph {
+    fn text(&self) -> &str {
+        match self {
+            Self::Text(text) | Self::Link(text) => text,
+        }
     }
 }
 
@@ -67,21 +107,31 @@ fn fill(template: &str, values: &[(&str, &str)]) -> String {
         let (name, after) = after.split_once("}}").unwrap_or((after, ""));
         out.push_str(before);
         let value = values.iter().find(|(known, _)| *known == name).map_or("", |(_, value)| value);
-        out.extend(value.chars().map(|letter| if letter.is_control() { ' ' } else { letter }));
+        out.extend(plain(value));
         rest = after;
     }
     out.push_str(rest);
     out
 }
 
-fn in_html(paragraph: &str) -> String {
-    let escaped = escape(paragraph);
-    let is_link = ["https://", "http://"].iter().any(|scheme| paragraph.starts_with(scheme))
-        && !paragraph.contains(char::is_whitespace);
-    if is_link {
-        format!("<p><a class=\"button\" href=\"{escaped}\">{escaped}</a></p>\n")
-    } else {
-        format!("<p>{}</p>\n", escaped.replace('\n', "<br>\n"))
+/// A value without line breaks and other control characters, and without those that change the direction of text.
+fn plain(value: &str) -> impl Iterator<Item = char> {
+    value.chars().filter(|letter| !turns_text(*letter)).map(|letter| match letter {
+        '\u{2028}' | '\u{2029}' => ' ',
+        letter if letter.is_control() => ' ',
+        letter => letter,
+    })
+}
+
+const fn turns_text(letter: char) -> bool {
+    matches!(letter, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
+fn in_html(paragraph: &Paragraph) -> String {
+    let escaped = escape(paragraph.text());
+    match paragraph {
+        Paragraph::Link(_) => format!("<p><a class=\"button\" href=\"{escaped}\">{escaped}</a></p>\n"),
+        Paragraph::Text(_) => format!("<p>{}</p>\n", escaped.replace('\n', "<br>\n")),
     }
 }
 
@@ -119,6 +169,18 @@ mod tests {
         assert!(letter.html.contains("&lt;b&gt;{{inviter}}&lt;/b&gt;") && !letter.html.contains("<b>"));
         let link = "href=\"https://muster.example/accept-invitation#token=abc\"";
         assert!(letter.html.contains(link), "{}", letter.html);
+    }
+
+    #[test]
+    fn the_words_of_others_become_no_link_and_turn_no_text() {
+        let bad = "https://evil.example/\u{202e}gpj.exe\u{2028}";
+        let items =
+            [Paragraph::Text(bad.to_owned()), Paragraph::Link("https://muster.example/o/1".to_owned())];
+        let letter = Letter::with_items(Template::Notifications, &[("name", bad), ("more", "")], &items);
+        assert_eq!(letter.html.matches("href=").count(), 1, "{}", letter.html);
+        assert!(letter.html.contains("href=\"https://muster.example/o/1\""), "{}", letter.html);
+        assert!(!letter.text.contains(['\u{202e}', '\u{2028}']), "{}", letter.text);
+        assert!(!letter.text.contains("\n\n\n"), "an empty paragraph is left out: {}", letter.text);
     }
 
     #[test]

@@ -11,6 +11,6 @@ mod letter;
 mod transport;
 
 pub use self::{
-    letter::{Letter, Template},
+    letter::{Letter, Paragraph, Template},
     transport::{LOG, Mailer, SendError, can_be_sent_to, check_url},
 };

@@ -40,7 +40,7 @@ enum Transport {
 pub struct Mailer {
     transport: Transport,
     from: Option<Mailbox>,
-    /// The base URL of links: the panel's.
+    /// The base URL of links to the panel.
     links: String,
 }
 
@@ -80,7 +80,7 @@ impl Mailer {
             Some(url) => open(&Url::parse(url).context("mail.url")?, mail.ca_file.as_deref())?,
         };
         let from = mail.from.as_deref().map(str::parse).transpose().context("mail.from")?;
-        Ok(Self { transport, from, links: config.links().to_owned() })
+        Ok(Self { transport, from, links: config.links() })
     }
 
     /// Whether mail is sent at all.

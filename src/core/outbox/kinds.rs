@@ -4,8 +4,8 @@ use muster_protocol::Command;
 use serde::{Deserialize, Serialize};
 
 use crate::base::{
-    enums::OutboxKind,
-    ids::{InvitationId, UserId},
+    enums::{NotificationKind, OutboxKind},
+    ids::{AgentId, ApprovalId, InvitationId, OrgId, UserId},
 };
 
 /// The kind of the row that holds a command.
@@ -21,6 +21,9 @@ impl From<&Command> for OutboxKind {
             Command::Answer { .. } => Self::Answer,
             Command::Verdict { .. } => Self::Verdict,
             Command::Sync => Self::Sync,
+            Command::Backup { .. } => Self::Backup,
+            Command::Restore { .. } => Self::Restore,
+            Command::Forget { .. } => Self::Forget,
         }
     }
 }
@@ -51,6 +54,39 @@ pub enum Mail {
         /// The origin: an IP address, or a description.
         from: String,
     },
+    /// What a person wants to be told about approvals and agents.
+    Notifications {
+        /// The person.
+        user_id: UserId,
+        /// What to tell.
+        about: Vec<About>,
+        /// How much more there was.
+        more: usize,
+    },
+}
+
+impl Mail {
+    /// Mails with the same key wait for each other.
+    #[must_use]
+    pub fn order_key(&self) -> Option<String> {
+        match self {
+            Self::Notifications { user_id, .. } => Some(format!("notifications:{user_id}")),
+            Self::Link { .. } | Self::Invitation { .. } | Self::Notice { .. } => None,
+        }
+    }
+}
+
+/// One thing that a person is told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct About {
+    /// The organization.
+    pub org: OrgId,
+    /// What happened.
+    pub what: NotificationKind,
+    /// The approval, unless it is about an agent.
+    pub approval: Option<ApprovalId>,
+    /// The agent that has failed.
+    pub agent: Option<AgentId>,
 }
 
 /// What happened to an account, that its owner should know.
@@ -69,6 +105,7 @@ pub enum Notice {
     RefreshTokenReused,
     AccountLinked,
     AccountUnlinked,
+    ChatUnlinked,
 }
 
 #[cfg(test)]
@@ -81,7 +118,12 @@ mod tests {
         let answer = Command::Answer { approval_id: 3 };
         let verdict = Command::Verdict { request: "1.2".to_owned(), allowed: true };
         let lifecycle = [Command::Launch, Command::Stop, Command::Pause, Command::Resume, Command::Sync];
-        for command in lifecycle.into_iter().chain([turn, cancel, answer, verdict]) {
+        let [backup, restore, forget] = [
+            Command::Backup { backup_id: 1 },
+            Command::Restore { backup_id: 1, sha256: "00".to_owned() },
+            Command::Forget { backup_id: 1 },
+        ];
+        for command in lifecycle.into_iter().chain([turn, cancel, answer, verdict, backup, restore, forget]) {
             let stored = serde_json::to_value(&command).unwrap();
             assert_eq!(stored["kind"], OutboxKind::from(&command).as_str());
             assert_eq!(serde_json::from_value::<Command>(stored).unwrap(), command);

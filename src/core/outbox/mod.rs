@@ -6,24 +6,33 @@
 //! - **Commands** for a server's host are neither claimed nor given up. The gateway (`slices/hosts`) sends what is waiting
 //!   for a server in the order of ids until the host acknowledges it. What has not been sent by its deadline is dropped.
 //!
-//! Rows with the same `order_key` are sent in the order of their ids: an agent's commands share a key, mails have none.
+//! Rows with the same `order_key` are sent in the order of their ids: an agent's commands share a key, and so do
+//! the notifications of a person; other mails have none.
 //! A commit wakes the sender: for mail the worker in its own process ([`wake`]), for a command the [connection](Hosts) of
 //! the host, on whatever replica it is. The rounds cover what gets lost, and crashes.
 
 mod hosts;
 mod kinds;
+mod lanes;
+mod pace;
 mod worker;
 
-use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use std::{
+    collections::{BTreeMap, HashSet},
+    sync::Arc,
+    time::Duration,
+};
 
 use muster_protocol::Command;
-use sea_orm::{ConnectionTrait, Statement, Value};
+use sea_orm::{ConnectionTrait, DbBackend, Statement, Value};
 use serde_json::json;
 use tokio::sync::watch;
 
 pub use self::{
     hosts::{Hosts, Open, Woken},
-    kinds::{Mail, Notice},
+    kinds::{About, Mail, Notice},
+    lanes::{Lane, Lanes},
+    pace::{Full, Pace, Room},
     worker::{Claim, Outcome, work},
 };
 use crate::{
@@ -41,6 +50,9 @@ use crate::{
 
 /// How long a command waits for its host.
 const COMMAND_LIFETIME: Duration = Duration::from_hours(30 * 24);
+
+/// The longest wait that needs a wake: after a longer one, a round is about to come anyhow.
+const SHORT: Duration = Duration::from_secs(1);
 
 /// The recipient of a command: a server's host, and the agent in question.
 #[derive(Clone, Copy, Debug)]
@@ -62,7 +74,7 @@ pub fn enqueue(tx: &Tx, to: Host, command: &Command) {
 
 /// Puts a mail into the outbox when the transaction commits. After `expires_at` it is useless.
 pub fn enqueue_mail(core: &Core, tx: &Transaction, mail: &Mail, expires_at: Timestamp) {
-    put(core, tx, (OutboxKind::Mail, json!(mail)), [None; 4], None, expires_at);
+    put(core, tx, (OutboxKind::Mail, json!(mail)), [None; 4], mail.order_key(), expires_at);
 }
 
 fn put(
@@ -124,11 +136,39 @@ pub struct Wakers {
     worker: watch::Sender<()>,
     /// The hosts' connections in this process.
     pub hosts: Hosts,
+    /// The channels that this process sends to at the moment.
+    pub lanes: Lanes,
+    /// And those in which it asks people.
+    pub asking: Lanes,
+    /// How often those may send.
+    pub pace: Pace,
+}
+
+/// Wakes, after the commit, the rounds of this process that work on what waits to be sent.
+pub fn wake_after(tx: &Tx) {
+    let worker = tx.scope.core.outbox.worker.clone();
+    tx.connection().afterwards(move || {
+        worker.send_replace(());
+    });
 }
 
 /// Wakes this process's worker.
 pub fn wake(core: &Core) {
     core.outbox.worker.send_replace(());
+}
+
+/// Wakes this process's worker after a wait that is shorter than the pause between its rounds.
+pub fn wake_in(core: &Arc<Core>, wait: Duration) {
+    if wait > SHORT {
+        return;
+    }
+    let core_then = Arc::clone(core);
+    core.tasks.spawn(async move {
+        let waited = core_then.tasks.stopping.run_until_cancelled(tokio::time::sleep(wait)).await;
+        if waited.is_some() {
+            wake(&core_then);
+        }
+    });
 }
 
 /// Signals new entries for the worker.
@@ -154,13 +194,35 @@ pub async fn waiting(core: &Core) -> Result<Vec<(String, i64, Option<Timestamp>)
     Ok(waiting.into_iter().map(|(kind, (depth, oldest))| (kind, depth, oldest)).collect())
 }
 
+/// The launches of these agents that will be told to bring themselves up to date: they ask for what has changed after this
+/// transaction, so nothing has to be said again. A command that is being sent right now doesn't count.
+///
+/// # Errors
+/// The database is unreachable.
+pub async fn syncs_to_come(tx: &Tx, agents: &[AgentId]) -> Result<HashSet<(AgentId, i64)>> {
+    let db = &tx.scope.core.db;
+    // Held, so that it can't be sent before this transaction has ended.
+    let held = if db.backend() == DbBackend::Postgres { " FOR UPDATE SKIP LOCKED" } else { "" };
+    let sql = format!(
+        "SELECT agent_id, generation FROM outbox WHERE organization_id = $1 AND agent_id {} AND kind = 'SYNC' \
+         AND acknowledged_at IS NULL AND host_seq IS NULL AND expires_at > $3{held}",
+        db.is_among()
+    );
+    let ids: Vec<i64> = agents.iter().map(|agent| agent.0).collect();
+    let values = [tx.scope.org.into(), db.keys(&ids), tx.now.into()];
+    let statement = Statement::from_sql_and_values(db.backend(), sql, values);
+    let found = tx.connection().query_all_raw(statement).await?;
+    found.iter().map(|row| Ok((row.try_get_by(0)?, row.try_get_by(1)?))).collect()
+}
+
 /// Makes every command that waits for the agent useless, because the agent is being stopped: a launch that waits while
-/// its organization is stopped must not follow the stop that overtakes it.
+/// its organization is stopped must not follow the stop that overtakes it. Its backups have nothing to do with that.
 ///
 /// # Errors
 /// The database refused.
 pub async fn overtake(tx: &Tx, agent: AgentId) -> Result<()> {
-    let sql = "UPDATE outbox SET expires_at = $3 WHERE order_key = $1 AND organization_id = $2 AND acknowledged_at IS NULL";
+    let sql = "UPDATE outbox SET expires_at = $3 WHERE order_key = $1 AND organization_id = $2 AND acknowledged_at IS NULL \
+               AND kind NOT IN ('BACKUP', 'RESTORE', 'FORGET')";
     let values = [format!("agent:{agent}").into(), tx.scope.org.into(), tx.now.into()];
     let statement = Statement::from_sql_and_values(tx.scope.core.db.backend(), sql, values);
     tx.connection().execute_raw(statement).await?;

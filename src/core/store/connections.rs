@@ -184,7 +184,7 @@ impl Connections {
         drop(self.pool.retain(|_, _| false));
     }
 
-    /// The number of statements run, apart from transactions.
+    /// The number of statements run; of transactions only those that write.
     pub(super) fn statements(&self) -> u64 {
         self.statements.load(Ordering::Relaxed)
     }
@@ -267,6 +267,13 @@ pub(super) struct Lent {
 }
 
 impl Lent {
+    /// Counts a statement of a transaction that writes.
+    pub fn count(&self) {
+        if self.of.meter == Meter::Write {
+            self.of.statements.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
     /// The rows of a statement.
     pub async fn rows(&mut self, sql: &Arc<str>, values: Values) -> Result<Vec<QueryResult>, DbErr> {
         let opened = self.opened()?;

@@ -141,6 +141,12 @@ impl Db {
         self.read.statements()
     }
 
+    /// The number of statements this process has run on its connections for writing.
+    #[must_use]
+    pub fn writes(&self) -> u64 {
+        self.write.statements()
+    }
+
     /// SQLite or PostgreSQL.
     #[must_use]
     pub fn backend(&self) -> DbBackend {

@@ -14,11 +14,17 @@ pub fn holds(column: &str) -> String {
 /// a lone accent: it finds nothing.
 #[must_use]
 pub fn holding(text: &str) -> Option<String> {
+    starting(text).map(|pattern| format!("%{pattern}"))
+}
+
+/// The same for what begins with `text`.
+#[must_use]
+pub fn starting(text: &str) -> Option<String> {
     let folded = folding::name(text);
     if folded.trim().is_empty() {
         return None;
     }
-    let mut pattern = String::from("%");
+    let mut pattern = String::new();
     for c in folded.chars() {
         if matches!(c, '%' | '_' | '\\') {
             pattern.push('\\');

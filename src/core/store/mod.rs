@@ -19,12 +19,12 @@ mod words;
 
 pub use connections::{Connections, Driver};
 pub use db::Db;
-pub use folded::{holding, holds};
+pub use folded::{holding, holds, starting};
 pub use links::{Link, Relinked, linked, relink};
 pub use owner::Owner;
 pub(crate) use patch::patch_all;
 pub use patch::{patch, patch_required};
-pub use scoped::{TenantEntity, held};
+pub use scoped::{Foldable, TenantEntity, held};
 pub(crate) use scoped::{entity, tenant_entity};
 pub use steps::Step;
 pub use transaction::Transaction;

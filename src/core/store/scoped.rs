@@ -24,6 +24,25 @@ pub fn held<E: EntityTrait>(found: Select<E>) -> Select<E> {
     found.lock(LockType::NoKeyUpdate)
 }
 
+/// A text, or none, of which a folded form is kept.
+pub trait Foldable {
+    /// The folded form.
+    #[must_use]
+    fn folded(&self, fold: fn(&str) -> String) -> Self;
+}
+
+impl Foldable for String {
+    fn folded(&self, fold: fn(&str) -> String) -> Self {
+        fold(self)
+    }
+}
+
+impl Foldable for Option<String> {
+    fn folded(&self, fold: fn(&str) -> String) -> Self {
+        self.as_deref().map(fold)
+    }
+}
+
 /// What sea-orm requires of an entity apart from its columns, and which of them are the folded form of another
 /// (`email_folded = folding::address(email)`). Those are written here, together with the column they are made from.
 macro_rules! entity {
@@ -48,7 +67,7 @@ macro_rules! entity {
             {
                 $(
                     if let sea_orm::Set(from) = &self.$from {
-                        self.$folded = sea_orm::Set($crate::base::folding::$fold(from));
+                        self.$folded = sea_orm::Set($crate::core::store::Foldable::folded(from, $crate::base::folding::$fold));
                     }
                 )+
                 Ok(self)
@@ -93,11 +112,15 @@ impl Scope {
     /// Opens a transaction as the scope's caller, in the scope's organization.
     ///
     /// # Errors
-    /// The database can't be reached; `PRECONDITION_FAILED` for a request that requires another state.
+    /// The database can't be reached; `PRECONDITION_FAILED` or `CONFLICT` for a request that requires another
+    /// state.
     pub async fn begin(&self) -> Result<Tx> {
         let tx = Tx::new(self.clone(), self.request.begin().await?);
         if let Some(precondition) = self.request.precondition() {
             precondition.check(&tx).await?;
+        }
+        if let Some(expected) = &self.expected {
+            expected.check(&tx).await?;
         }
         Ok(tx)
     }

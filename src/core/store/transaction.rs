@@ -12,7 +12,7 @@ use std::sync::{
 use sea_orm::{
     ConnectionTrait, DbBackend, DbErr, ExecResult, QueryResult, Statement, prelude::async_trait::async_trait,
 };
-use tokio::sync::Mutex;
+use tokio::sync::{Mutex, MutexGuard};
 use tracing::Instrument;
 
 use super::connections::{Driver, Lent, parts};
@@ -81,6 +81,7 @@ impl Transaction {
         }
         to_the_end(async move {
             for statement in last {
+                lent.count();
                 lent.execute(statement).await?;
             }
             let done = lent.run("COMMIT").await.map(|_| lent.is_done());
@@ -143,6 +144,13 @@ impl Transaction {
         Ok(())
     }
 
+    /// The connection, for one statement, which is counted.
+    async fn counted(&self) -> MutexGuard<'_, Lent> {
+        let lent = self.lent.lock().await;
+        lent.count();
+        lent
+    }
+
     fn noted<T>(&self, done: Result<T, DbErr>) -> Result<T, DbErr> {
         if done.is_err() {
             self.is_refused.store(true, Ordering::Relaxed);
@@ -158,11 +166,11 @@ impl ConnectionTrait for Transaction {
     }
 
     async fn execute_raw(&self, statement: Statement) -> Result<ExecResult, DbErr> {
-        self.noted(self.lent.lock().await.execute(statement).await)
+        self.noted(self.counted().await.execute(statement).await)
     }
 
     async fn execute_unprepared(&self, sql: &str) -> Result<ExecResult, DbErr> {
-        self.noted(self.lent.lock().await.run(sql).await)
+        self.noted(self.counted().await.run(sql).await)
     }
 
     async fn query_one_raw(&self, statement: Statement) -> Result<Option<QueryResult>, DbErr> {
@@ -171,7 +179,7 @@ impl ConnectionTrait for Transaction {
 
     async fn query_all_raw(&self, statement: Statement) -> Result<Vec<QueryResult>, DbErr> {
         let (sql, values) = parts(statement);
-        self.noted(self.lent.lock().await.rows(&sql.into(), values).await)
+        self.noted(self.counted().await.rows(&sql.into(), values).await)
     }
 }
 

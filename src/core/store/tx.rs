@@ -4,6 +4,7 @@
 use std::sync::{Mutex, PoisonError};
 
 use futures::future::BoxFuture;
+use sea_orm::{ConnectionTrait, QueryResult, Statement, Value};
 
 use super::{Transaction, transaction::Mark};
 use crate::{
@@ -27,18 +28,23 @@ pub struct Tx {
     pub reason: Option<String>,
     connection: Transaction,
     events: Mutex<Vec<Event>>,
+    later: Mutex<Vec<Later>>,
 }
+
+/// Something to do after the commit.
+type Later = Box<dyn FnOnce() + Send>;
 
 /// A point in a transaction that it can return to.
 pub struct Marked {
     mark: Mark,
     events: Vec<Event>,
+    later: usize,
 }
 
 impl Tx {
     pub(super) fn new(scope: Scope, connection: Transaction) -> Self {
         let now = scope.core.clock.now();
-        Self { scope, now, reason: None, connection, events: Mutex::default() }
+        Self { scope, now, reason: None, connection, events: Mutex::default(), later: Mutex::default() }
     }
 
     /// The connection for sea-orm's statements.
@@ -47,10 +53,29 @@ impl Tx {
         &self.connection
     }
 
+    /// Runs one writing statement, and returns the number of rows affected. It names the organization itself.
+    ///
+    /// # Errors
+    /// The database refused it.
+    pub async fn run(&self, sql: &str, values: Vec<Value>) -> Result<u64> {
+        let statement = Statement::from_sql_and_values(self.scope.core.db.backend(), sql, values);
+        Ok(self.connection.execute_raw(statement).await?.rows_affected())
+    }
+
+    /// The rows of one statement. It names the organization itself.
+    ///
+    /// # Errors
+    /// The database refused it.
+    pub async fn rows(&self, sql: &str, values: Vec<Value>) -> Result<Vec<QueryResult>> {
+        let statement = Statement::from_sql_and_values(self.scope.core.db.backend(), sql, values);
+        Ok(self.connection.query_all_raw(statement).await?)
+    }
+
     /// Notifies subscribers after the commit: once per record, however often it changed.
     pub fn announce(&self, event: Event) {
         let mut events = self.events.lock().unwrap_or_else(PoisonError::into_inner);
-        match events.iter_mut().find(|told| (told.kind, told.id) == (event.kind, event.id)) {
+        let same = |told: &&mut Event| (told.kind, told.id, told.only) == (event.kind, event.id, event.only);
+        match events.iter_mut().find(same) {
             Some(told) => {
                 told.of = told.of.or(event.of);
                 if told.op != ChangeOp::Created || event.op == ChangeOp::Deleted {
@@ -61,13 +86,19 @@ impl Tx {
         }
     }
 
+    /// Does this after the commit, or never: only what may be lost, such as telling a collector of traces.
+    pub fn later(&self, what: impl FnOnce() + Send + 'static) {
+        self.later.lock().unwrap_or_else(PoisonError::into_inner).push(Box::new(what));
+    }
+
     /// Marks this point: what follows may fail alone.
     ///
     /// # Errors
     /// The connection was lost.
     pub async fn mark(&self) -> Result<Marked> {
         let events = self.events.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        Ok(Marked { mark: self.connection.mark().await?, events })
+        let later = self.later.lock().unwrap_or_else(PoisonError::into_inner).len();
+        Ok(Marked { mark: self.connection.mark().await?, events, later })
     }
 
     /// Keeps what was done since the mark, or undoes it as if it had never begun.
@@ -78,6 +109,7 @@ impl Tx {
         self.connection.settle(marked.mark, is_kept).await?;
         if !is_kept {
             *self.events.lock().unwrap_or_else(PoisonError::into_inner) = marked.events;
+            self.later.lock().unwrap_or_else(PoisonError::into_inner).truncate(marked.later);
         }
         Ok(())
     }
@@ -95,12 +127,15 @@ impl Tx {
     /// # Errors
     /// The database refused it: then nothing has happened. The connection was lost: then the outcome is unknown.
     pub async fn commit(self) -> Result<()> {
-        let Self { scope, connection, events, .. } = self;
+        let Self { scope, connection, events, later, .. } = self;
         connection.afterwards(move || {
             // What the request has loaded may have changed; its response shows the new state.
             scope.request.changed();
             for event in events.into_inner().unwrap_or_else(PoisonError::into_inner) {
                 scope.core.events.publish(event);
+            }
+            for what in later.into_inner().unwrap_or_else(PoisonError::into_inner) {
+                what();
             }
         });
         Ok(connection.commit().await?)

@@ -35,7 +35,7 @@ pub fn problem(problem: &Problem, request_id: &str) {
         meters.problem(problem.code);
     }
     let Some(cause) = problem.cause() else { return };
-    // What the caller can mend, such as a change that came second, is no failure.
+    // What the caller can mend, such as a change that came second, is not a failure.
     if problem.code.status().is_server_error() {
         tracing::error!(
             request_id,

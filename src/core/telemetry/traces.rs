@@ -3,7 +3,8 @@
 //! None of this exists unless `traces.endpoint` is set: no layer, no spans, and [`on`] is one load of a flag. The spans
 //! are `tracing` spans with their own target, which the log leaves out; statements are added when they end, below the
 //! active span. A span contains routes, schema names and the text of statements with placeholders: no values, paths,
-//! query strings, bodies or headers.
+//! query strings, bodies or headers. Each turn of an agent is a trace of its own, sent when it has ended ([`past`]); prompts
+//! and answers are in it only where the organization says so.
 
 use std::{
     sync::OnceLock,
@@ -31,7 +32,10 @@ use tracing_opentelemetry::OpenTelemetrySpanExt;
 use tracing_subscriber::{Layer, filter::filter_fn, registry::LookupSpan};
 
 use super::{TelemetryError, metrics::Pool};
-use crate::core::{config, outbound};
+use crate::{
+    base::time::Timestamp,
+    core::{config, outbound},
+};
 
 /// The target of every exported span; the log leaves it out.
 pub const TARGET: &str = "muster::trace";
@@ -185,6 +189,62 @@ pub(super) fn statement(pool: Pool, sql: &str, took: Duration, failed: bool) {
         opentelemetry::trace::Span::set_status(&mut span, opentelemetry::trace::Status::error(""));
     }
     opentelemetry::trace::Span::end_with_timestamp(&mut span, ended);
+}
+
+/// Something that has happened and ended: a span of a trace of its own.
+#[derive(Clone, Debug)]
+pub struct Past {
+    /// The name, by the conventions.
+    pub name: String,
+    /// When it began.
+    pub from: Timestamp,
+    /// When it ended.
+    pub until: Timestamp,
+    /// Whether it failed.
+    pub failed: bool,
+    /// What is known about it, by the conventions.
+    pub attributes: Vec<(&'static str, Known)>,
+}
+
+/// The value of an attribute.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Known {
+    /// A number.
+    Number(i64),
+    /// A text.
+    Text(String),
+}
+
+/// Sends a trace of something that has ended, with what happened in it. It is sampled like requests.
+pub fn past(whole: Past, parts: Vec<Past>) {
+    let Some(traces) = ON.get() else { return };
+    let context = Context::new();
+    let until = at(whole.until);
+    let root = begin(traces, whole, SpanKind::Internal, &context);
+    let context = context.with_span(root);
+    for part in parts {
+        let until = at(part.until);
+        let mut span = begin(traces, part, SpanKind::Client, &context);
+        opentelemetry::trace::Span::end_with_timestamp(&mut span, until);
+    }
+    context.span().end_with_timestamp(until);
+}
+
+fn begin(traces: &Traces, past: Past, kind: SpanKind, context: &Context) -> opentelemetry_sdk::trace::Span {
+    let attributes = past.attributes.into_iter().map(|(name, known)| match known {
+        Known::Number(number) => KeyValue::new(name, number),
+        Known::Text(text) => KeyValue::new(name, text),
+    });
+    let builder = traces.tracer.span_builder(past.name).with_kind(kind).with_start_time(at(past.from));
+    let mut span = traces.tracer.build_with_context(builder.with_attributes(attributes), context);
+    if past.failed {
+        opentelemetry::trace::Span::set_status(&mut span, opentelemetry::trace::Status::error(""));
+    }
+    span
+}
+
+fn at(instant: Timestamp) -> SystemTime {
+    SystemTime::UNIX_EPOCH + Duration::from_millis(u64::try_from(instant.0).unwrap_or_default())
 }
 
 /// Adds the trace to an outgoing request. The `tracestate` of our own caller is not the receiver's business, and stays

@@ -1,6 +1,9 @@
 //! What every face reads from a request first: id, address, credential.
 
-use std::{net::IpAddr, sync::Arc};
+use std::{
+    net::{IpAddr, SocketAddr},
+    sync::Arc,
+};
 
 use axum::extract::FromRequestParts;
 use http::{HeaderMap, Method, StatusCode, Uri, header, request::Parts};
@@ -18,7 +21,7 @@ use crate::{
     },
     core::{
         Core, Request,
-        access::{Caller, recognize},
+        access::{Caller, Recognized, recognize},
         audit,
     },
 };
@@ -36,7 +39,9 @@ pub struct Arrival {
     pub uri: Uri,
     /// The headers.
     pub headers: HeaderMap,
-    notes: RequestNotes,
+    /// The address that accepted the connection.
+    pub listener: Option<SocketAddr>,
+    pub(super) notes: RequestNotes,
     /// The connection's place in the ledger, held for as long as the arrival lives.
     _place: Option<Place>,
 }
@@ -67,6 +72,7 @@ impl<S: HoldsCore> FromRequestParts<S> for Arrival {
             method: parts.method.clone(),
             uri: parts.uri.clone(),
             headers: parts.headers.clone(),
+            listener: connection.and_then(|from| from.listener),
             notes: parts.extensions.get::<RequestNotes>().cloned().unwrap_or_default(),
             _place: connection.map(|from| from.place.clone()),
         })
@@ -124,7 +130,12 @@ impl Arrival {
     /// # Errors
     /// `UNAUTHENTICATED` or `TOKEN_EXPIRED`; `RATE_LIMITED` after too many bad ones.
     pub async fn authenticate(&self, core: &Arc<Core>, token: &str) -> Result<Caller> {
-        let recognized = recognize(core, token).map_err(|problem| self.refuse(core, problem, None))?;
+        self.vouch(core, recognize(core, token)).await
+    }
+
+    /// Identifies the holder of a token, which may be refused already.
+    pub(super) async fn vouch(&self, core: &Arc<Core>, recognized: Result<Recognized<'_>>) -> Result<Caller> {
+        let recognized = recognized.map_err(|problem| self.refuse(core, problem, None))?;
         let prepaid = if recognized.is_vouched_for(core) { None } else { Some(self.prepay(core)?) };
         match recognized.caller(core).await {
             Ok(caller) => {
@@ -202,9 +213,14 @@ impl Arrival {
             Some(token) => self.authenticate(core, token).await?,
             None => Caller::Anonymous,
         };
+        Ok(self.known(caller))
+    }
+
+    /// Notes who sent the request.
+    pub(super) fn known(&self, caller: Caller) -> Caller {
         tracing::Span::current().record("caller", tracing::field::display(caller.kind()));
         self.notes.held_by(Holder::of(&caller, self.ip));
-        Ok(caller)
+        caller
     }
 }
 

@@ -34,17 +34,25 @@ pub async fn read(
 ) -> Result<Bytes> {
     let anonymous = matches!(caller, Caller::Anonymous);
     let most = if anonymous { most.min(core.config.limits.anonymous_body_bytes) } else { most };
+    let began = Instant::now();
+    let bytes = read_for(core, Holder::of(caller, arrival.ip), body, most).await?;
+    if began.elapsed() > CREDENTIALS_KEPT {
+        still_good(core, caller).await?;
+    }
+    Ok(bytes)
+}
+
+/// Reads a complete body of at most `most` bytes for a holder that is not a caller.
+///
+/// # Errors
+/// `PAYLOAD_TOO_LARGE`; `MALFORMED_REQUEST` if it breaks off; `RATE_LIMITED` or `UNAVAILABLE` if too much is in flight.
+pub async fn read_for(core: &Core, holder: Holder, body: Body, most: usize) -> Result<Bytes> {
     let announced = usize::try_from(http_body::Body::size_hint(&body).lower()).unwrap_or(usize::MAX);
     if announced > most {
         return Err(too_large(most));
     }
-    let mut reading =
-        Reading { core, holder: Holder::of(caller, arrival.ip), held: None, bytes: Bytes::new() };
-    let began = Instant::now();
+    let mut reading = Reading { core, holder, held: None, bytes: Bytes::new() };
     reading.all(body, most).await?;
-    if began.elapsed() > CREDENTIALS_KEPT {
-        still_good(core, caller).await?;
-    }
     let Reading { held, bytes, .. } = reading;
     Ok(match held {
         Some(held) => Arc::new(held).with_bytes(bytes),

@@ -36,13 +36,15 @@ const HEAD_BYTES: usize = 64 << 10;
 pub struct Connection {
     /// The address of the peer.
     pub peer: SocketAddr,
+    /// The address that accepted the connection, as it was bound.
+    pub listener: Option<SocketAddr>,
     /// Its place in the ledger.
     pub place: Place,
 }
 
 /// Serves connections until `stopping`, then accepts no more and returns when the last one is done.
 pub async fn serve(listener: TcpListener, router: Router, core: &Core, stopping: CancellationToken) {
-    let limits = &core.config.limits;
+    let (limits, bound) = (&core.config.limits, listener.local_addr().ok());
     let http = http(limits.header_timeout());
     let mut reserve = self::http(limits.header_timeout().min(IN_RESERVE));
     reserve.keep_alive(false);
@@ -56,7 +58,7 @@ pub async fn serve(listener: TcpListener, router: Router, core: &Core, stopping:
         let Some(Some((place, (stream, peer)))) = stopping.run_until_cancelled(next).await else { break };
         let http = if place.reserved { &reserve } else { &http };
         let service = service.clone();
-        let connection = Connection { peer, place };
+        let connection = Connection { peer, listener: bound, place };
         let answer = service_fn(move |mut request: http::Request<Incoming>| {
             request.extensions_mut().insert(connection.clone());
             let answered = hyper::service::Service::call(&service, request);

@@ -3,6 +3,7 @@
 //! - `arrival.rs`, `path.rs`, `body.rs`: what faces read from a request: id, address, credential; ids in the
 //!   path; the body, once the caller is known.
 //! - `observe.rs`: wraps every request: its id, its span and log line, and the headers on every response.
+//! - `cookie.rs`: the session cookie of browsers: where it counts, and how it is set.
 //! - `problem.rs`, `refusals.rs`: problem documents, also for errors from the HTTP stack itself (unknown route,
 //!   wrong method, body too large, timeout, panic).
 //! - `idempotency.rs`: a change requested twice is made once · `etag.rs`: entity tags.
@@ -12,6 +13,7 @@
 mod arrival;
 pub mod body;
 mod connections;
+mod cookie;
 pub mod etag;
 pub mod idempotency;
 mod observe;
@@ -25,6 +27,7 @@ pub mod scrape;
 pub use self::{
     arrival::{Arrival, HoldsCore, Prepaid, bearer_of, is_json},
     connections::serve,
+    cookie::{Visit, put, two_credentials},
     idempotency::refusal,
     observe::{Outermost, observe},
     path::{id_in_path, org_in_path},

@@ -32,7 +32,7 @@ use crate::{
         ledger::{Holder, Settled, What},
     },
     faces::edge::{
-        Arrival, body,
+        Arrival, Visit, body,
         etag::is_known,
         id_in_path,
         idempotency::{self, Answer, Claim, Keyed},
@@ -146,7 +146,7 @@ async fn download(core: &Arc<Core>, arrival: &Arrival, path: &RawPathParams) -> 
 
 /// The caller and the organization of a request.
 async fn asking(core: &Arc<Core>, arrival: &Arrival, path: &RawPathParams) -> Result<(Caller, OrgId)> {
-    let caller = arrival.caller(core).await?;
+    let caller = Visit::new(core, arrival).caller().await?;
     caller.require_identity()?;
     Ok((caller, org_in_path(parameter(path, "org_id"))?))
 }
@@ -207,7 +207,7 @@ fn headers(file: &File, etag: &str) -> Result<HeaderMap> {
     let value = |text: &str| HeaderValue::from_str(text).map_err(Problem::internal);
     let mut headers = HeaderMap::new();
     let mut set = |name: HeaderName, value: HeaderValue| headers.insert(name, value);
-    set(header::CONTENT_TYPE, value(&file.mime_type)?);
+    set(header::CONTENT_TYPE, value(inert(&file.mime_type))?);
     set(header::CONTENT_DISPOSITION, value(&disposition(&file.filename))?);
     set(header::ETAG, value(etag)?);
     // The bytes behind an id never change, but permissions may.
@@ -215,6 +215,14 @@ fn headers(file: &File, etag: &str) -> Result<HeaderMap> {
     set(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     set(header::CONTENT_SECURITY_POLICY, HeaderValue::from_static("default-src 'none'; sandbox"));
     Ok(headers)
+}
+
+/// The type, unless browsers would run or apply the file when a page of ours names it: the panel's Content-Security-Policy
+/// trusts this origin.
+fn inert(mime_type: &str) -> &str {
+    let runs = ["javascript", "ecmascript", "jscript", "livescript", "text/css"];
+    let lower = mime_type.to_ascii_lowercase();
+    if runs.iter().any(|part| lower.contains(part)) { "application/octet-stream" } else { mime_type }
 }
 
 /// `attachment`, with the name in ASCII for old clients and in UTF-8 (RFC 8187) for all others.
@@ -242,6 +250,14 @@ mod tests {
             disposition("a\"b; é.txt"),
             "attachment; filename=\"a_b; _.txt\"; filename*=UTF-8''a%22b%3B%20%C3%A9.txt"
         );
+    }
+
+    #[test]
+    fn no_file_is_a_script_or_a_style() {
+        for runs in ["text/javascript", "application/X-JavaScript;charset=utf-8", "text/css"] {
+            assert_eq!(inert(runs), "application/octet-stream");
+        }
+        assert_eq!(inert("image/png"), "image/png");
     }
 
     #[test]

@@ -31,7 +31,7 @@ use crate::{
         audit::{self, Entry, database},
         telemetry,
     },
-    faces::edge::{Arrival, org_in_path, problem_response},
+    faces::edge::{Arrival, Visit, org_in_path, problem_response},
     fields::authorize,
 };
 
@@ -47,7 +47,7 @@ async fn on_export(State(core): State<Arc<Core>>, arrival: Arrival, path: RawPat
 
 async fn export(core: &Arc<Core>, arrival: &Arrival, path: &RawPathParams) -> Result<Response> {
     let operation = "auditLog";
-    let caller = arrival.caller(core).await?;
+    let caller = Visit::new(core, arrival).caller().await?;
     caller.require_identity()?;
     let permit = core.access.permits.of(operation);
     let permit = permit.ok_or_else(|| Problem::internal(anyhow::anyhow!("no root field {operation}")))?;

@@ -177,7 +177,7 @@ impl ToolServer {
                 memberships.iter().map(|membership| membership.organization_id).collect()
             }
             Caller::Token(token) => vec![token.org],
-            Caller::Anonymous | Caller::System => Vec::new(),
+            Caller::Anonymous | Caller::Chatting(_) | Caller::System => Vec::new(),
         })
     }
 }

@@ -270,7 +270,7 @@ fn conflicts(operation: &str) -> &'static [Code] {
     match operation {
         "CreateServer" | "CreateAgent" => &[Code::PlanLimitReached, Code::NameTaken],
         "CreateChannel" => &[Code::PlanLimitReached],
-        "EditChannel" => &[Code::PlanLimitReached, Code::Archived],
+        "EditChannel" => &[Code::PlanLimitReached, Code::Archived, Code::NotSupported],
         "StartAgent" => &[Code::AgentAlreadyRunning, Code::OrganizationStopped],
         "ResolveApproval" | "DismissApproval" => &[Code::ApprovalNotPending],
         "AnswerApproval" => &[Code::ApprovalNotPending, Code::ApprovalNotAQuestion],

@@ -147,6 +147,10 @@ impl Operation {
         for input in &mut self.inputs {
             if names.contains(input.name.as_str()) {
                 input.source = Source::Path;
+                // A part of the path is always given, also where the schema's argument may be left out.
+                if !input.declared.ty.ends_with('!') {
+                    input.declared.ty.push('!');
+                }
             }
         }
         for name in names {

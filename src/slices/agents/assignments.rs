@@ -27,7 +27,7 @@ use crate::{
     core::{
         Event,
         access::Scope,
-        audit,
+        audit, edits,
         store::{Link, TenantEntity, Tx, held, linked, relink},
     },
 };
@@ -112,13 +112,13 @@ pub async fn assign<E: Assignable>(
 ) -> Result<()> {
     let mut tx = scope.begin().await?;
     load_active::<E>(&tx, id).await?;
-    require_known("/agent_ids", agents, &super::missing(&tx, agents).await?, "agent")?;
+    require_known("/agent_ids", agents, &super::rows::missing(&tx, agents).await?, "agent")?;
     let change = relink::<E::Assignments>(&tx, id, agents).await?;
     if change.is_empty() {
         return Ok(());
     }
     touch::<E>(&tx, id).await?;
-    super::mark_for_sync(&mut tx, &change.touched()).await?;
+    super::sync::mark_for_sync(&mut tx, &change.touched()).await?;
     record::<E>(
         &tx,
         (ChangeOp::Updated, operation),
@@ -168,7 +168,14 @@ pub async fn equip<E: Assignable>(
     let touched = tx.scope.update::<E>().filter(E::ID.is_in(changed.iter().copied()));
     touched.col_expr(E::UPDATED_AT, Expr::value(tx.now)).exec(tx.connection()).await?;
     for id in changed {
-        tx.announce(Event { org: tx.scope.org, kind: E::KIND, id, op: ChangeOp::Updated, of: None });
+        tx.announce(Event {
+            org: tx.scope.org,
+            kind: E::KIND,
+            id,
+            op: ChangeOp::Updated,
+            of: None,
+            only: None,
+        });
     }
     Ok(Some(json!({ "added": added, "removed": removed })))
 }
@@ -271,6 +278,7 @@ async fn set_archived<E: Assignable>(
     let change =
         change.col_expr(E::ARCHIVED_AT, Expr::value(at)).col_expr(E::UPDATED_AT, Expr::value(tx.now));
     change.exec(tx.connection()).await?;
+    edits::raise(&tx, E::KIND, id).await?;
     mark_assigned::<E>(&mut tx, id).await?;
     record::<E>(&tx, (ChangeOp::Updated, operation), id, json!({ "name": E::name(row) }));
     tx.commit().await
@@ -282,17 +290,17 @@ async fn set_archived<E: Assignable>(
 /// The database rejects a statement.
 pub async fn mark_assigned<E: Assignable>(tx: &mut Tx, id: E::Id) -> Result<()> {
     let agents = linked::<E::Assignments>(tx, id).await?;
-    super::mark_for_sync(tx, &agents).await
+    super::sync::mark_for_sync(tx, &agents).await
 }
 
-/// Updates the record's time of change, though none of its own columns changed.
+/// Counts an edit that changed none of the record's own columns.
 ///
 /// # Errors
 /// The database rejects a statement.
 pub async fn touch<E: Assignable>(tx: &Tx, id: E::Id) -> Result<()> {
     let change = tx.scope.update::<E>().filter(E::ID.eq(id)).col_expr(E::UPDATED_AT, Expr::value(tx.now));
     change.exec(tx.connection()).await?;
-    Ok(())
+    edits::raise(tx, E::KIND, id).await
 }
 
 /// Writes the audit entry for a change to the record.

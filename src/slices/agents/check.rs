@@ -75,7 +75,7 @@ pub(super) async fn values(
         violations.push(Violation::at("/cpu_override", "TOO_SMALL", detail));
     }
     if let MaybeUndefined::Value(url) = &edit.model_credential_base_url {
-        violations.extend(orgs::check_url("/model_credential_base_url", url));
+        violations.extend(orgs::check_base_url("/model_credential_base_url", url));
         // Otherwise an editor could learn the credential by having it sent to a host of their own.
         let moved = agent.model_credential_base_url.as_ref() != Some(url);
         if moved && agent.model_credential_sealed.is_some() && edit.model_credential.is_undefined() {
@@ -111,25 +111,25 @@ pub(super) fn settings(agent: &agents::ActiveModel) -> Result<()> {
         }
     };
     if agent.backup_schedule == BackupSchedule::Cron {
-        needs(agent.backup_cron.is_none(), "/backup_cron", "`backup_schedule` is CRON");
+        needs(agent.backup_cron.is_none(), "/backup_cron", "`backupSchedule` is CRON");
     }
     if agent.cost_guard_mode == OverrideMode::Custom {
-        let because = "`cost_guard_mode` is CUSTOM";
+        let because = "`costGuardMode` is CUSTOM";
         needs(agent.cost_guard_tokens_per_hour.is_none(), "/cost_guard_tokens_per_hour", because);
         needs(agent.cost_guard_action.is_none(), "/cost_guard_action", because);
     }
     if agent.session_reset_mode == OverrideMode::Custom {
-        let because = "`session_reset_mode` is CUSTOM";
+        let because = "`sessionResetMode` is CUSTOM";
         needs(agent.session_reset_tokens.is_none(), "/session_reset_tokens", because);
     }
     if agent.credential_choice == CredentialChoice::Own {
-        let because = "`credential_choice` is OWN";
+        let because = "`credentialChoice` is OWN";
         needs(agent.model_credential_sealed.is_none(), "/model_credential", because);
     }
     if let (Some(ask), Some(block)) = (agent.approval_ask_threshold, agent.approval_block_threshold)
         && ask > block
     {
-        let detail = format!("The agent would never ask, because `approval_block_threshold` is {block}.");
+        let detail = format!("The agent would never ask, because `approvalBlockThreshold` is {block}.");
         violations.push(Violation::at("/approval_ask_threshold", "TOO_LARGE", detail));
     }
     Problem::refuse(violations)

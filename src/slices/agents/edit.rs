@@ -4,11 +4,18 @@ use async_graphql::MaybeUndefined;
 use sea_orm::{ActiveModelTrait, IdenStatic, IntoActiveModel, Iterable, Set};
 use serde_json::{Map, Value, json};
 
-use super::{check, entity::agents, finish, load, mark_for_sync, require_free_name, revisions};
+use super::{
+    Standing, check,
+    entity::agents,
+    revisions,
+    rows::{finish, load, require_free_name},
+    sync::mark_for_sync,
+};
 use crate::{
     base::{
-        enums::ChangeOp,
+        enums::{ChangeOp, CredentialChoice},
         ids::AgentId,
+        permission::Permission,
         problem::{Problem, Result},
     },
     core::{
@@ -17,7 +24,7 @@ use crate::{
         sealing::SealContext,
         store::{Tx, patch, patch_all, patch_required},
     },
-    slices::{agents::UpdateAgentInput, conversations},
+    slices::{agents::UpdateAgentInput, conversations, spending},
 };
 
 /// Edits an agent. An edit that changes nothing does nothing.
@@ -65,23 +72,52 @@ pub(super) async fn write(tx: &Tx, agent: agents::Model, edit: UpdateAgentInput)
     if let MaybeUndefined::Value(name) = &edit.name {
         require_free_name(tx, name.trim(), Some(id)).await?;
     }
+    let before = agent.clone();
     let mut agent = agent.into_active_model();
     apply(tx, &mut agent, edit, id);
     check::settings(&agent)?;
     if !agent.is_changed() {
         return Ok(None);
     }
+    require_rights(&tx.scope, &agent)?;
     agent.updated_at = Set(tx.now);
-    let Value::Object(mut changes) = audit::changed(&agent) else { return Ok(None) };
+    let Value::Object(mut changes) = audit::changed(&before, &agent) else { return Ok(None) };
     if changes.contains_key("model_credential_sealed") {
-        changes.insert("model_credential".to_owned(), json!("changed"));
+        changes.insert("model_credential".to_owned(), json!(audit::CHANGED));
     }
     let is_for_host = is_for_host(&agent);
     if agent.server_id.is_set() || agent.image_id.is_set() {
         conversations::forget_sessions(tx, id).await?;
     }
+    if agent.image_id.is_set() {
+        // Another program offers something else.
+        agent.offered_models = Set(None);
+        agent.offered_modes = Set(None);
+    }
+    let is_eased = agent.monthly_budget_micro.is_set()
+        || agent.budget_action.is_set()
+        || agent.cost_guard_mode.is_set()
+        || agent.cost_guard_tokens_per_hour.is_set()
+        || agent.cost_guard_action.is_set()
+        || agent.model_credential_sealed.is_set()
+        || agent.credential_choice.is_set();
     let agent = agent.update(tx.connection()).await?;
+    if is_eased {
+        // If it is not, the next call says so.
+        spending::eased(tx, &Standing::of(&agent)).await?;
+    }
     Ok(Some(Edited { agent, changes, is_for_host }))
+}
+
+/// Some settings need more than the right to edit agents.
+fn require_rights(scope: &Scope, agent: &agents::ActiveModel) -> Result<()> {
+    if agent.network_privileged.is_set() {
+        scope.require(Permission::NetworkEdit)?;
+    }
+    if agent.monthly_budget_micro.is_set() || agent.budget_action.is_set() {
+        scope.require(Permission::OrganizationEdit)?;
+    }
+    Ok(())
 }
 
 /// Whether the edit concerns the agent's host. Some columns are only for people, and the host learns of a new
@@ -100,6 +136,10 @@ fn apply(tx: &Tx, agent: &mut agents::ActiveModel, edit: UpdateAgentInput, id: A
         // The type goes with the credential.
         patch(&mut agent.model_credential_type, MaybeUndefined::Null);
     }
+    if edit.model_credential.is_value() && edit.credential_choice.is_undefined() {
+        // Whoever gives it a credential of its own wants it to be used.
+        agent.credential_choice.set_if_not_equals(CredentialChoice::Own);
+    }
     let context = SealContext::new(tx.scope.org, "agents", id.0, "model_credential");
     let sealed = edit.model_credential.map_value(|secret| tx.scope.core.keys.seal(&secret.0, &context));
     patch(&mut agent.model_credential_sealed, sealed);
@@ -109,11 +149,11 @@ fn apply(tx: &Tx, agent: &mut agents::ActiveModel, edit: UpdateAgentInput, id: A
         required server_id, image_id, credential_choice, thinking_enabled, mcp_http_bridge,
             response_style, response_format, single_message, no_emoji, hub_available,
             voice_enabled, network_privileged, backup_schedule, backup_freeze, cost_guard_mode,
-            session_reset_mode;
+            budget_action, session_reset_mode;
         optional description, role, model_override, model_credential_type,
             model_credential_provider, model_credential_base_url, effort_override, language,
             approval_ask_threshold, approval_block_threshold, approval_timeout_minutes,
             memory_mb_override, cpu_override, voice_id, timezone, backup_cron, backup_retention,
-            cost_guard_tokens_per_hour, cost_guard_action, session_reset_tokens,
+            cost_guard_tokens_per_hour, cost_guard_action, monthly_budget_micro, session_reset_tokens,
     );
 }

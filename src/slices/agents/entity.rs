@@ -88,6 +88,8 @@ pub mod agents {
         pub cost_guard_mode: OverrideMode,
         pub cost_guard_tokens_per_hour: Option<i64>,
         pub cost_guard_action: Option<CostGuardAction>,
+        pub monthly_budget_micro: Option<i64>,
+        pub budget_action: CostGuardAction,
         pub session_reset_mode: OverrideMode,
         pub session_reset_tokens: Option<i64>,
         pub tokens_used: i64,
@@ -100,11 +102,19 @@ pub mod agents {
         pub usage_overage_resets_at: Option<Timestamp>,
         pub usage_is_overage: bool,
         pub usage_updated_at: Option<Timestamp>,
+        /// [{id, name, description, current}]
+        pub offered_models: Option<Json>,
+        /// [{id, name, description, current}]
+        pub offered_modes: Option<Json>,
         pub sync_pending: bool,
         /// Counts the changes that its host must learn of.
         pub sync_version: i64,
         /// How many of them the host was told of last.
         pub sync_given: i64,
+        /// Digests of what a launch alone can give it.
+        pub launched_with_sealed: Option<Vec<u8>>,
+        /// What of that has changed since.
+        pub restart_reason: Option<String>,
         pub avatar_version: Option<i64>,
         pub created_by: Option<UserId>,
         pub created_at: Timestamp,
@@ -150,6 +160,42 @@ pub mod agent_revisions {
         pub operation: Option<String>,
         pub reason: Option<String>,
         pub created_at: Timestamp,
+    }
+
+    crate::core::store::tenant_entity!();
+}
+
+/// How a launch of an agent went.
+pub mod agent_launches {
+    use sea_orm::entity::prelude::*;
+
+    use crate::base::{
+        enums::{ActorKind, StatusReason},
+        ids::{AgentId, AgentLaunchId, OrgId},
+        time::Timestamp,
+    };
+
+    /// A row of `agent_launches`.
+    #[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
+    #[sea_orm(table_name = "agent_launches")]
+    pub struct Model {
+        #[sea_orm(primary_key, auto_increment = false)]
+        pub organization_id: OrgId,
+        #[sea_orm(primary_key)]
+        pub id: AgentLaunchId,
+        pub agent_id: AgentId,
+        /// Counts the agent's launches.
+        pub generation: i64,
+        pub revision: i64,
+        pub started_by_kind: ActorKind,
+        pub started_by_id: Option<i64>,
+        pub started_by_name: String,
+        pub started_at: Timestamp,
+        pub up_at: Option<Timestamp>,
+        pub ended_at: Option<Timestamp>,
+        /// Why it failed.
+        pub reason: Option<StatusReason>,
+        pub detail: Option<String>,
     }
 
     crate::core::store::tenant_entity!();

@@ -1,27 +1,36 @@
 //! Agents in the GraphQL schema: queries, mutations, and subscriptions.
 
-use async_graphql::{Context, Object, Subscription};
+use async_graphql::{Context, Object, SimpleObject, Subscription};
 use futures::{Stream, StreamExt};
 
 pub use super::{
     input::{CreateAgentInput, SetAgentsInput, UpdateAgentInput},
-    record::{Agent, AgentAssignment, AgentRevision, AgentSummary, assigned, assignment_count, version},
+    record::{
+        Agent, AgentAssignment, AgentLaunch, AgentRevision, AgentSummary, assigned, assignment_count, version,
+    },
+};
+use super::{
+    launches,
+    list::{self, Filter},
 };
 use crate::{
     base::{
-        enums::RecordKind,
-        ids::{AgentId, OrgId},
+        enums::{AgentSort, AgentStatus, RecordKind, SortOrder},
+        ids::{AgentId, OrgId, ServerId},
         permission::Permission,
         problem::Result,
     },
     fields::{
         Answer, Enter, answer,
-        bounds::{bounds, from, name, range},
+        bounds::{bounds, from, items, length, name, range},
         permit::permit,
         watch,
     },
-    read::{One, Page, Rows},
+    read::{Feed, List, One, Page, Rows},
 };
+
+/// How many launches are answered unless the caller says so.
+const LAUNCHES: u64 = 20;
 
 /// Reading agents.
 #[derive(Default)]
@@ -40,6 +49,38 @@ impl AgentQuery {
     ) -> Answer<Page<Agent>> {
         answer(async {
             Ok(Page::numbered(Rows::of(&ctx.enter(org_id).await?).order_by("t.id"), page, limit))
+        })
+        .await
+    }
+
+    /// Agents, with filters, in pages that do not shift.
+    #[graphql(directive = permit::apply(Permission::AgentView))]
+    #[expect(clippy::too_many_arguments, reason = "each is a separate filter in the schema")]
+    async fn agent_feed(
+        &self,
+        ctx: &Context<'_>,
+        org_id: OrgId,
+        #[graphql(desc = "Where the page begins: `next` of the page before.", directive = bounds::apply(length(1, 10_000)))]
+        after: Option<String>,
+        #[graphql(desc = "The maximum number to return.", default_with = "Some(50)", directive = bounds::apply(range(1, 200)))]
+        limit: Option<i64>,
+        #[graphql(desc = "Only agents in one of these states.", directive = bounds::apply(items(6)))] status: Option<
+            Vec<AgentStatus>,
+        >,
+        #[graphql(desc = "Only agents on this server.")] server_id: Option<ServerId>,
+        #[graphql(
+            desc = "Only agents whose name contains every word. Case and accents don't matter.",
+            directive = bounds::apply(length(1, 200))
+        )]
+        search: Option<String>,
+        #[graphql(desc = "The sort key.", default_with = "Some(AgentSort::Name)")] sort: Option<AgentSort>,
+        #[graphql(desc = "The direction, if not the key's own.")] order: Option<SortOrder>,
+    ) -> Answer<Feed<Agent>> {
+        answer(async {
+            let scope = ctx.enter(org_id).await?;
+            let rows = list::rows(&scope, &Filter { status, server_id, search });
+            let keys = list::keys(sort.unwrap_or(AgentSort::Name), order);
+            Feed::after(rows, keys, after.as_deref(), limit.unwrap_or(50))
         })
         .await
     }
@@ -72,6 +113,26 @@ impl AgentQuery {
         .await
     }
 
+    /// The last launches of an agent, newest first: how each went, and why it ended. The newest 50 are kept, also of a
+    /// deleted agent.
+    #[graphql(directive = permit::apply(Permission::AgentOutputView))]
+    async fn agent_launches(
+        &self,
+        ctx: &Context<'_>,
+        org_id: OrgId,
+        agent_id: AgentId,
+        #[graphql(default_with = "Some(20)", directive = bounds::apply(range(1, 200)))] limit: Option<i64>,
+    ) -> Answer<List<AgentLaunch>> {
+        answer(async {
+            let scope = ctx.enter(org_id).await?;
+            launches::require_agent(&scope, agent_id).await?;
+            let rows = Rows::of(&scope).filter("t.agent_id = ?", [agent_id.into()]);
+            let limit = limit.map_or(LAUNCHES, i64::unsigned_abs);
+            Ok(List::first(rows.order_by("t.generation DESC"), limit))
+        })
+        .await
+    }
+
     /// One revision of an agent.
     #[graphql(directive = permit::apply(Permission::AgentView))]
     async fn agent_revision(
@@ -88,6 +149,19 @@ impl AgentQuery {
         })
         .await
     }
+}
+
+/// A model or a mode that an agent offers.
+#[derive(SimpleObject)]
+pub struct OfferedChoice {
+    /// The agent's own name for it.
+    pub id: String,
+    /// What people read.
+    pub name: String,
+    /// A longer description.
+    pub description: Option<String>,
+    /// Whether it is in use.
+    pub current: bool,
 }
 
 /// Changing agents.
@@ -122,17 +196,21 @@ impl AgentMutation {
         input: UpdateAgentInput,
         #[graphql(desc = "Why. The revision keeps it.", directive = bounds::apply(name(1000)))]
         reason: Option<String>,
+        #[graphql(desc = "The revision that the edit was made from. CONFLICT if there is a newer one.")]
+        if_revision: Option<i64>,
     ) -> Answer<One<Agent>> {
         answer(async {
             let scope = ctx.enter(org_id).await?;
-            super::update(&scope, id, input, reason).await?;
-            Ok(One::by_id(&scope, id))
+            let edited = scope.if_revision(RecordKind::Agent, id, if_revision);
+            let done = super::update(&edited, id, input, reason).await;
+            One::after(&scope, id, Permission::AgentView, done)
         })
         .await
     }
 
-    /// Makes an agent again what it was in an earlier revision, as a new revision: its settings, credentials, MCP servers
-    /// and skills (in their present versions). Its model credential stays as it is. Checked like an edit.
+    /// Gives an agent the settings, credentials, MCP servers and skills of an earlier revision, as a new revision. Skills
+    /// come in their present versions, and the model credential stays as it is. Refused if an edit to the same values
+    /// would be.
     #[graphql(directive = permit::apply(Permission::AgentEdit))]
     async fn revert_agent(
         &self,
@@ -146,7 +224,9 @@ impl AgentMutation {
     ) -> Answer<One<Agent>> {
         answer(async {
             let scope = ctx.enter(org_id).await?;
-            super::revert(&scope, id, revision, reason).await?;
+            super::revert(&scope, id, revision, reason)
+                .await
+                .map_err(|problem| problem.due_to("revision"))?;
             Ok(One::by_id(&scope, id))
         })
         .await
@@ -205,6 +285,17 @@ impl AgentMutation {
         })
         .await
     }
+
+    /// Takes the deletion of an agent back. It is stopped, and the channels that its deletion switched off are on again.
+    #[graphql(directive = permit::apply(Permission::AgentDelete))]
+    async fn restore_agent(&self, ctx: &Context<'_>, org_id: OrgId, id: AgentId) -> Answer<One<Agent>> {
+        answer(async {
+            let scope = ctx.enter(org_id).await?;
+            super::restore(&scope, id).await?;
+            Ok(One::by_id(&scope, id))
+        })
+        .await
+    }
 }
 
 /// Watching agents.
@@ -224,7 +315,7 @@ impl AgentSubscription {
         let scope = ctx.enter(org_id).await?;
         let changes = watch(&scope, Permission::AgentView, RecordKind::Agent, move |event| {
             id.is_none_or(|id| id.0 == event.id)
-        });
+        })?;
         Ok(changes.map(|change| change.map(|(scope, id)| One::by_id(&scope, id))))
     }
 }

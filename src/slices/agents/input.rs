@@ -72,7 +72,8 @@ pub struct UpdateAgentInput {
     /// The base URL of the model's API.
     #[graphql(directive = bounds::apply(length(1, 2000)))]
     pub model_credential_base_url: MaybeUndefined<String>,
-    /// The model credential. Write-only: it is never shown again.
+    /// The model credential. Write-only: it is never shown again. Setting one also sets `credentialChoice` to OWN, unless
+    /// that is given too.
     #[graphql(directive = bounds::apply(length(1, 8000)))]
     pub model_credential: MaybeUndefined<SecretText>,
     /// Which model credential it uses: its own, an inherited one, or none.
@@ -113,7 +114,8 @@ pub struct UpdateAgentInput {
     /// The kinds of action that always need approval, in words.
     #[graphql(directive = bounds::apply(list(50, name(500)).not_null()))]
     pub approval_categories: MaybeUndefined<Vec<String>>,
-    /// Groups of tools it may not use. Not applied yet.
+    /// What it may not use: names of MCP servers, or kinds of tools (`read`, `edit`, `delete`, `move`, `search`, `execute`,
+    /// `think`, `fetch`, `other`).
     #[graphql(directive = bounds::apply(list(100, name(80)).not_null()))]
     pub disabled_tool_groups: MaybeUndefined<Vec<String>>,
     /// Memory in MiB, instead of the default.
@@ -128,35 +130,43 @@ pub struct UpdateAgentInput {
     /// Whether it can speak. Not applied yet.
     #[graphql(directive = bounds::apply(not_null()))]
     pub voice_enabled: MaybeUndefined<bool>,
-    /// Whether it may reach private networks. Not applied yet.
+    /// Whether its container has a network interface of its own, past the list of hosts. Needs the permission `network.edit` as
+    /// well.
     #[graphql(directive = bounds::apply(not_null()))]
     pub network_privileged: MaybeUndefined<bool>,
     /// The voice it speaks with. Not applied yet.
     #[graphql(directive = bounds::apply(name(120)))]
     pub voice_id: MaybeUndefined<String>,
-    /// When it is backed up. Not applied yet.
+    /// When it is backed up.
     #[graphql(directive = bounds::apply(not_null()))]
     pub backup_schedule: MaybeUndefined<BackupSchedule>,
-    /// The time zone of its schedules. Not applied yet.
+    /// The time zone of its schedules.
     #[graphql(directive = bounds::apply(length(1, 64)))]
     pub timezone: MaybeUndefined<String>,
-    /// The cron expression, if the backup schedule is CRON. Not applied yet.
+    /// The cron expression, if the backup schedule is CRON.
     #[graphql(directive = bounds::apply(length(1, 120)))]
     pub backup_cron: MaybeUndefined<String>,
-    /// The number of backups to keep. Not applied yet.
+    /// The number of backups to keep. Null: as the organization says, or 7.
     #[graphql(directive = bounds::apply(range(1, 10_000)))]
     pub backup_retention: MaybeUndefined<i64>,
-    /// Whether to keep every backup, whatever the retention. Not applied yet.
+    /// Whether to keep every backup, whatever the retention.
     #[graphql(directive = bounds::apply(not_null()))]
     pub backup_freeze: MaybeUndefined<bool>,
-    /// Whether it has a cost guard of its own. Not applied yet.
+    /// Whether it has a cost guard of its own.
     #[graphql(directive = bounds::apply(not_null()))]
     pub cost_guard_mode: MaybeUndefined<OverrideMode>,
-    /// Tokens per hour at which the cost guard acts. Not applied yet.
+    /// Tokens per hour at which the cost guard acts: input, output and those written to a cache, of the last 60 minutes.
     #[graphql(directive = bounds::apply(range(1, 2_000_000_000)))]
     pub cost_guard_tokens_per_hour: MaybeUndefined<i64>,
-    /// What the cost guard does. Not applied yet.
+    /// What the cost guard does.
     pub cost_guard_action: MaybeUndefined<CostGuardAction>,
+    /// What it may spend in a calendar month, in millionths of the organization's currency. Null: no budget of its own.
+    /// Needs the permission `organization.edit` as well.
+    #[graphql(directive = bounds::apply(range(1, 1_000_000_000_000_000)))]
+    pub monthly_budget_micro: MaybeUndefined<i64>,
+    /// What happens when that budget is spent. Needs the permission `organization.edit` as well.
+    #[graphql(directive = bounds::apply(not_null()))]
+    pub budget_action: MaybeUndefined<CostGuardAction>,
     /// Whether it has a session limit of its own.
     #[graphql(directive = bounds::apply(not_null()))]
     pub session_reset_mode: MaybeUndefined<OverrideMode>,

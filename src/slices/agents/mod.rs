@@ -11,33 +11,39 @@ mod edit;
 mod entity;
 pub mod graphql;
 mod input;
+mod launches;
+mod list;
+mod model;
 pub mod plans;
 mod record;
+pub mod reporter;
 pub mod reports;
 mod revert;
 pub mod revisions;
+mod rows;
 pub mod session;
 mod standing;
 mod state;
 mod status;
+mod sync;
 
 use muster_protocol::Command;
-use sea_orm::{
-    ActiveModelTrait, ColumnTrait, IntoActiveModel, NotSet, PaginatorTrait, QueryFilter, QueryOrder, Set,
-    sea_query::Expr,
-};
+use sea_orm::{ActiveModelTrait, ColumnTrait, IntoActiveModel, NotSet, QueryFilter, Set};
 use serde_json::json;
 
 pub use self::{
     edit::update,
     input::{CreateAgentInput, SetAgentsInput, UpdateAgentInput},
-    record::announce_of_image,
+    model::{inherited_credential, inheriting, usage},
     revert::revert,
+    rows::{announce, announce_of_image, backed_up, count_on_server, hold, missing},
     standing::{Limits, Standing, authorized, limits, present, session_limit, spent, standing, with_status},
     status::{end_late_starts, explain, fail},
+    sync::{mark_all, mark_for_sync, mark_inheriting},
 };
 use self::{
     entity::agents,
+    rows::{find, finish, living, load, require_free_name},
     state::{Action, Step},
 };
 use crate::{
@@ -47,13 +53,12 @@ use crate::{
         problem::{Code, Problem, Result, Violation},
     },
     core::{
-        Event,
         access::Scope,
-        audit,
-        outbox::{self, Host},
+        audit, outbox,
         store::{Tx, held},
     },
     slices::{
+        channels,
         orgs::{self, Limit},
         servers, turns,
     },
@@ -125,6 +130,30 @@ pub async fn resume(scope: &Scope, id: AgentId) -> Result<()> {
     act(scope, id, Action::Resume, "resumeAgent").await
 }
 
+/// Stops an agent by the service itself, in the caller's transaction: its turns are cancelled first. Does nothing to one that
+/// is at rest.
+///
+/// # Errors
+/// The database is unreachable.
+pub async fn stop_in(tx: &mut Tx, id: AgentId, operation: &'static str) -> Result<()> {
+    let Some(agent) = find(tx, id).await? else { return Ok(()) };
+    let Ok(Step::Move(status, command)) = Action::Stop.apply(agent.status) else { return Ok(()) };
+    let was = agent.status;
+    outbox::overtake(tx, id).await?;
+    turns::cancel_open(tx, &Standing::of(&agent)).await?;
+    let mut agent = agent.into_active_model();
+    agent.status = Set(status);
+    agent.status_changed_at = Set(Some(tx.now));
+    agent.last_action = Set(Some(OutboxKind::from(&command).as_str().to_owned()));
+    agent.last_action_at = Set(Some(tx.now));
+    agent.updated_at = Set(tx.now);
+    let agent = Standing::of(&agent.update(tx.connection()).await?);
+    outbox::enqueue(tx, agent.host(), &command);
+    let (op, kind, changes) = (ChangeOp::Updated, RecordKind::Agent, json!({ "status": [was, status] }));
+    audit::record(tx, audit::Entry { operation, op, kind, id: id.0, changes });
+    Ok(())
+}
+
 async fn act(scope: &Scope, id: AgentId, action: Action, operation: &'static str) -> Result<()> {
     let mut tx = scope.begin().await?;
     if matches!(action, Action::Start | Action::Resume) {
@@ -142,8 +171,7 @@ async fn act(scope: &Scope, id: AgentId, action: Action, operation: &'static str
         agent.container_id = Set(None);
     }
     if matches!(command, Command::Launch | Command::Stop) {
-        agent.status_reason = Set(None);
-        agent.status_detail = Set(None);
+        rows::clear_reason(&mut agent);
     }
     if command == Command::Stop {
         outbox::overtake(&tx, id).await?;
@@ -159,12 +187,13 @@ async fn act(scope: &Scope, id: AgentId, action: Action, operation: &'static str
     match action {
         // Normally the last launch was settled when its end was reported.
         Action::Start => {
+            launches::began(&tx, &agent).await?;
             reports::settle(&mut tx, &agent, agent.generation - 1, "it was started again").await?;
         }
         Action::Resume => turns::send_due(&tx, &agent).await?,
         Action::Stop | Action::Pause => {}
     }
-    finish(tx, (ChangeOp::Updated, operation), id, json!({ "status": [was, status] })).await
+    finish(tx, (ChangeOp::Updated, operation), id, json!({ "status": audit::from_to(was, status) })).await
 }
 
 /// The revision to launch with. An agent that was made in bulk gets its first one now.
@@ -192,9 +221,48 @@ pub async fn delete(scope: &Scope, id: AgentId) -> Result<()> {
     agent.archived_at = Set(Some(tx.now));
     agent.updated_at = Set(tx.now);
     agent.update(tx.connection()).await?;
-    crate::slices::channels::deactivate_for_archived_agent(&tx, id).await?;
+    channels::deactivate_for_archived_agent(&tx, id).await?;
     turns::abandon(&tx, id).await?;
     finish(tx, (ChangeOp::Deleted, "deleteAgent"), id, json!({ "name": name })).await
+}
+
+/// Takes the deletion of an agent back: it is stopped, and its channels are on again. Restoring it again does nothing.
+///
+/// # Errors
+/// `NOT_FOUND`; `ARCHIVED` if its server has been deleted meanwhile; `PLAN_LIMIT_REACHED`; `NAME_TAKEN` if another agent took
+/// the name meanwhile.
+pub async fn restore(scope: &Scope, id: AgentId) -> Result<()> {
+    let tx = scope.begin().await?;
+    let any = || scope.find::<agents::Entity>().filter(agents::Column::Id.eq(id));
+    let missing = || Problem::not_found("agent", id);
+    let agent = any().one(tx.connection()).await?.ok_or_else(missing)?;
+    if agent.archived_at.is_none() {
+        return Ok(());
+    }
+    // The server, the organization, the agent: always in this order.
+    if !servers::hold(&tx, agent.server_id).await? {
+        let detail = "The agent's server has been deleted. Create a new agent on another server.";
+        return Err(Problem::new(Code::Archived, detail));
+    }
+    orgs::check_limit(&tx, Limit::Agents, living(scope)).await?;
+    let agent = held(any()).one(tx.connection()).await?.ok_or_else(missing)?;
+    if agent.archived_at.is_none() {
+        return Ok(());
+    }
+    require_free_name(&tx, &agent.name, None).await?;
+    let name = agent.name.clone();
+    let mut agent = agent.into_active_model();
+    agent.archived_at = Set(None);
+    agent.status = Set(AgentStatus::Stopped);
+    agent.status_changed_at = Set(Some(tx.now));
+    agent.status_reason = Set(None);
+    agent.status_detail = Set(None);
+    agent.updated_at = Set(tx.now);
+    let agent = agent.update(tx.connection()).await?;
+    channels::activate_for_restored_agent(&tx, id).await?;
+    // Its skills may have changed meanwhile.
+    revisions::follow(&tx, &[agent], None).await?;
+    finish(tx, (ChangeOp::Updated, "restoreAgent"), id, json!({ "name": name })).await
 }
 
 /// Records the version of an agent's picture.
@@ -208,92 +276,6 @@ pub async fn set_avatar(tx: &mut Tx, id: AgentId, version: Option<i64>) -> Resul
     agent.update(tx.connection()).await?;
     announce(tx, id);
     Ok(())
-}
-
-/// Marks agents for synchronization and tells the hosts of the running ones. Whoever changes what an agent is calls
-/// this after the change, so it is also where the agents' revisions are written, a fixed number of statements for each
-/// 200 agents.
-///
-/// # Errors
-/// The database rejects a statement.
-pub async fn mark_for_sync(tx: &mut Tx, ids: &[AgentId]) -> Result<()> {
-    if ids.is_empty() {
-        return Ok(());
-    }
-    let found = living(&tx.scope).filter(agents::Column::Id.is_in(ids.iter().copied()));
-    // Always lock in the same order, so that two calls can't deadlock.
-    let found = found.order_by_asc(agents::Column::Id);
-    let found = held(found).all(tx.connection()).await?;
-    let marked = tx.scope.update::<agents::Entity>();
-    let marked = marked.filter(agents::Column::Id.is_in(found.iter().map(|agent| agent.id)));
-    let marked = marked.col_expr(agents::Column::SyncPending, Expr::value(true));
-    let version = Expr::cust("sync_version + 1");
-    let marked = marked.col_expr(agents::Column::SyncVersion, version);
-    let marked = marked.col_expr(agents::Column::UpdatedAt, Expr::value(tx.now));
-    marked.exec(tx.connection()).await?;
-    revisions::follow(tx, &found, None).await?;
-    for agent in found {
-        if matches!(agent.status, AgentStatus::Spawning | AgentStatus::Running | AgentStatus::Paused) {
-            outbox::enqueue(tx, host_of(&agent), &Command::Sync);
-        }
-        announce(tx, agent.id);
-    }
-    Ok(())
-}
-
-/// Tells subscribers that the agent has changed.
-pub fn announce(tx: &Tx, id: AgentId) {
-    tx.announce(Event {
-        org: tx.scope.org,
-        kind: RecordKind::Agent,
-        id: id.0,
-        op: ChangeOp::Updated,
-        of: None,
-    });
-}
-
-fn host_of(agent: &agents::Model) -> Host {
-    Host { server: agent.server_id, agent: agent.id, generation: agent.launch_generation }
-}
-
-/// The ids that the organization doesn't have, or has deleted.
-///
-/// # Errors
-/// The database is unreachable.
-pub async fn missing(tx: &Tx, ids: &[AgentId]) -> Result<Vec<AgentId>> {
-    let found =
-        living(&tx.scope).filter(agents::Column::Id.is_in(ids.iter().copied())).all(tx.connection()).await?;
-    Ok(ids.iter().copied().filter(|id| !found.iter().any(|agent| agent.id == *id)).collect())
-}
-
-/// Whether the agent exists. If so, it can't be deleted before the transaction ends.
-///
-/// # Errors
-/// The database is unreachable.
-pub async fn hold(tx: &Tx, id: AgentId) -> Result<bool> {
-    Ok(held(living(&tx.scope).filter(agents::Column::Id.eq(id))).one(tx.connection()).await?.is_some())
-}
-
-/// Counts the agents on a server.
-///
-/// # Errors
-/// The database is unreachable.
-pub async fn count_on_server(tx: &Tx, server: ServerId) -> Result<u64> {
-    Ok(living(&tx.scope).filter(agents::Column::ServerId.eq(server)).count(tx.connection()).await?)
-}
-
-fn living(scope: &Scope) -> sea_orm::Select<agents::Entity> {
-    scope.find::<agents::Entity>().filter(agents::Column::ArchivedAt.is_null())
-}
-
-/// Loads the agent and locks it until the transaction ends, so that of two actions only one can win.
-async fn load(tx: &Tx, id: AgentId) -> Result<agents::Model> {
-    find(tx, id).await?.ok_or_else(|| Problem::not_found("agent", id))
-}
-
-/// The same, for the service's own work: a deleted agent is nothing to tell anybody about.
-async fn find(tx: &Tx, id: AgentId) -> Result<Option<agents::Model>> {
-    Ok(held(living(&tx.scope).filter(agents::Column::Id.eq(id))).one(tx.connection()).await?)
 }
 
 /// The image to run from. Both it and the server must belong to the organization.
@@ -321,22 +303,4 @@ async fn require_home(tx: &Tx, server: ServerId, image: Option<ImageId>) -> Resu
             Err(Problem::invalid(violations))
         }
     }
-}
-
-async fn require_free_name(tx: &Tx, name: &str, except: Option<AgentId>) -> Result<()> {
-    let mut same = living(&tx.scope).filter(agents::Column::Name.eq(name));
-    if let Some(id) = except {
-        same = same.filter(agents::Column::Id.ne(id));
-    }
-    if same.count(tx.connection()).await? == 0 { Ok(()) } else { Err(Problem::name_taken("agent", name)) }
-}
-
-async fn finish(
-    tx: Tx,
-    (op, operation): (ChangeOp, &'static str),
-    id: AgentId,
-    changes: serde_json::Value,
-) -> Result<()> {
-    audit::record(&tx, audit::Entry { operation, op, kind: RecordKind::Agent, id: id.0, changes });
-    tx.commit().await
 }

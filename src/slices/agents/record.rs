@@ -3,9 +3,8 @@
 use std::sync::LazyLock;
 
 use async_graphql::Json;
-use sea_orm::{ColumnTrait, QueryFilter, QuerySelect};
 
-use super::{announce, entity::agents, living, status};
+use super::{graphql::OfferedChoice, status};
 use crate::{
     base::{
         column::Decimal,
@@ -16,17 +15,18 @@ use crate::{
         },
         ids::{AgentId, AgentRevisionId, Id, ImageId, OrgId, ServerId, UserId},
         permission::Permission,
-        problem::Result,
         time::Timestamp,
     },
-    core::{access::Scope, store::Tx},
+    core::access::Scope,
     read::{Many, Record, Spec},
     slices::{
         channels::graphql::Channel,
         credentials::graphql::Credential,
         mcp_servers::graphql::McpServer,
+        network::graphql::RefusedDestination,
         servers::graphql::{Image, Server},
         skills::graphql::Skill,
+        spending::graphql::{AgentLimit, AgentSpending},
         turns::graphql::Turn,
     },
 };
@@ -38,7 +38,11 @@ const UPTIME: &str = "CASE WHEN t.status IN ('RUNNING', 'PAUSED', 'STOPPING') TH
 /// The agent's own model or the image's default. Computed, so that it follows changes to the image.
 const RESOLVED_MODEL: &str = "COALESCE(t.model_override, (SELECT i.default_model FROM images i WHERE i.organization_id = t.organization_id AND i.id = t.image_id))";
 
-/// The approval categories that are no category of a risk rule, case and spaces aside.
+const PENDING_APPROVALS: &str = "(SELECT COUNT(*) FROM approvals p WHERE p.organization_id = t.organization_id AND p.agent_id = t.id AND p.status = 'PENDING' AND (p.expires_at IS NULL OR p.expires_at > :now))";
+const OPEN_CONVERSATIONS: &str = "(SELECT COUNT(*) FROM conversations c WHERE c.organization_id = t.organization_id AND c.agent_id = t.id AND c.status IN ('OPEN', 'PENDING'))";
+const LAST_ACTIVITY: &str = "(SELECT MAX(c.last_activity_at) FROM conversations c WHERE c.organization_id = t.organization_id AND c.agent_id = t.id)";
+
+/// The approval categories that are not a category of a risk rule, case and spaces aside.
 const NOT_ENFORCED_SQLITE: &str = "(SELECT json_group_array(c.value) FROM json_each(t.approval_categories) c \
     WHERE lower(replace(c.value, ' ', '')) NOT IN (SELECT folded FROM risk_categories))";
 const NOT_ENFORCED_POSTGRES: &str = "(SELECT COALESCE(json_agg(c.value), '[]') FROM \
@@ -55,7 +59,7 @@ impl Record for Agent {
                 .permission(Permission::AgentView)
                 .living("t.archived_at IS NULL")
                 .viewer_can(|scope| scope.can(&["agent"]));
-            equipment(relations(usage(settings(identity(spec)))))
+            contained(equipment(relations(usage(settings(identity(spec))))))
         });
         &SPEC
     }
@@ -84,6 +88,17 @@ fn identity(spec: Spec) -> Spec {
             "Whether it has a model credential of its own.",
         )
         .caller::<ViewerAccess>("viewer_access", viewer_access, "The caller's access to it.")
+        .sql::<i64>("pending_approvals", PENDING_APPROVALS, "The number of decisions it waits for.")
+        .sql::<i64>(
+            "open_conversations",
+            OPEN_CONVERSATIONS,
+            "The number of its conversations that are neither resolved nor archived.",
+        )
+        .sql::<Option<Timestamp>>(
+            "last_activity_at",
+            LAST_ACTIVITY,
+            "When something was last said in one of its conversations.",
+        )
 }
 
 fn settings(spec: Spec) -> Spec {
@@ -97,6 +112,16 @@ fn settings(spec: Spec) -> Spec {
         .column::<Option<String>>("model_override", "The model to use instead of the image's default.")
         .sql::<Option<String>>("resolved_model", RESOLVED_MODEL, "The model it will use on the next launch.")
         .column::<Option<String>>("running_model", "The model it is running.")
+        .parts::<Option<Vec<OfferedChoice>>>(
+            "offered_models",
+            "t.offered_models",
+            "The models it offers, as its sessions say. Null until it has had one.",
+        )
+        .parts::<Option<Vec<OfferedChoice>>>(
+            "offered_modes",
+            "t.offered_modes",
+            "The modes it offers, as its sessions say. Null until it has had one.",
+        )
         .column::<Option<i64>>("context_floor_tokens", "Tokens at the start of every context.")
         .column::<Option<i64>>("context_floor_memory_tokens", "How many of those tokens hold memory.")
         .column::<Option<i64>>("context_floor_recommended_tokens", "The recommended maximum, in tokens.")
@@ -126,12 +151,18 @@ fn settings(spec: Spec) -> Spec {
             NOT_ENFORCED_POSTGRES,
             "Those of `approvalCategories` that no risk rule knows: the agent is only told to ask.",
         )
-        .column::<Vec<String>>("disabled_tool_groups", "Groups of tools it may not use.")
+        .column::<Vec<String>>(
+            "disabled_tool_groups",
+            "MCP servers and kinds of tools that it may not use.",
+        )
         .column::<Option<i64>>("memory_mb_override", "Memory in MiB, instead of the default.")
         .column::<Option<f64>>("cpu_override", "Processor cores, instead of the default.")
         .column::<bool>("hub_available", "Whether other agents may send it requests.")
         .column::<bool>("voice_enabled", "Whether it can speak.")
-        .column::<bool>("network_privileged", "Whether it may reach private networks.")
+        .column::<bool>(
+            "network_privileged",
+            "Whether it has a network of its own.",
+        )
         .column::<Option<String>>("voice_id", "The voice it speaks with.")
         .column::<BackupSchedule>("backup_schedule", "When it is backed up.")
         .column::<Option<String>>("timezone", "The time zone of its schedules.")
@@ -141,6 +172,11 @@ fn settings(spec: Spec) -> Spec {
         .column::<OverrideMode>("cost_guard_mode", "Whether it has a cost guard of its own.")
         .column::<Option<i64>>("cost_guard_tokens_per_hour", "Tokens per hour at which the cost guard acts.")
         .column::<Option<CostGuardAction>>("cost_guard_action", "What the cost guard does.")
+        .column::<Option<i64>>(
+            "monthly_budget_micro",
+            "What it may spend in a calendar month, in millionths of the organization's currency. Null: no budget of its own.",
+        )
+        .column::<CostGuardAction>("budget_action", "What happens when that budget is spent.")
         .column::<OverrideMode>("session_reset_mode", "Whether it has a session limit of its own.")
         .column::<Option<i64>>("session_reset_tokens", "Tokens at which a session starts over.")
 }
@@ -167,6 +203,17 @@ fn usage(spec: Spec) -> Spec {
         .column::<Option<UsageStatus>>("usage_overage_status", "Where it stands against the overage limit.")
         .column::<bool>("usage_is_overage", "Whether it runs on overage.")
         .column::<bool>("sync_pending", "Whether a change has yet to reach its host.")
+        .sql::<bool>(
+            "restart_pending",
+            "(t.restart_reason IS NOT NULL AND t.status IN ('RUNNING', 'PAUSED'))",
+            "Whether something has changed that it gets only when it is started again, such as a credential. False \
+             while it is at rest.",
+        )
+        .sql::<Option<String>>(
+            "restart_reason",
+            "CASE WHEN t.status IN ('RUNNING', 'PAUSED') THEN t.restart_reason END",
+            "The same in words: what has changed. Null: nothing.",
+        )
         .sql::<Option<String>>("avatar_url", AVATAR_URL, "The path of its picture.")
         .column::<Option<UserId>>("created_by", "The user who created it.")
 }
@@ -215,6 +262,22 @@ fn equipment(spec: Spec) -> Spec {
     )
 }
 
+/// What contains it: money, limits, the network.
+fn contained(spec: Spec) -> Spec {
+    spec.embedded::<AgentSpending>("spending", "(1 = 1)", "What it has spent this month and this hour.")
+        .one_by::<AgentLimit>(
+            "limit",
+            "t.id",
+            "t.agent_id",
+            "What keeps it from calling its model at the moment. Null: nothing.",
+        )
+        .many::<RefusedDestination>(
+            "refused_destinations",
+            Many { by: "t.agent_id", order: "t.last_at DESC, t.id", ..Many::default() },
+            "Where it was not let through, most recent first. The newest 100 are kept.",
+        )
+}
+
 /// A relation from an agent to what it works with, through the join table `j`.
 fn used(from: &'static str) -> Many {
     Many { from: Some(from), by: "j.agent_id", filter: "t.archived_at IS NULL", ..Many::default() }
@@ -232,20 +295,6 @@ fn viewer_access(scope: &Scope) -> String {
         ViewerAccess::None
     };
     format!("\"{access}\"")
-}
-
-/// Tells subscribers that the agents that run the image's model have changed: they show it.
-///
-/// # Errors
-/// The database is unreachable.
-pub async fn announce_of_image(tx: &Tx, image: ImageId) -> Result<()> {
-    let found = living(&tx.scope).filter(agents::Column::ImageId.eq(image));
-    let found = found.filter(agents::Column::ModelOverride.is_null());
-    let found = found.select_only().column(agents::Column::Id).into_tuple();
-    for id in found.all(tx.connection()).await? {
-        announce(tx, id);
-    }
-    Ok(())
 }
 
 /// What an agent was at a time.
@@ -280,11 +329,43 @@ pub fn version(spec: Spec) -> Spec {
     )
     .column::<Option<i64>>("reverts_to", "The number of the earlier one that it restores.")
     .column::<ActorKind>("author_kind", "The kind of actor who made it.")
-    .column::<Option<Id>>("author_id", "The id of that user or service token.")
-    .column::<String>("author_name", "Its name at the time.")
+    .column::<Option<Id>>("author_id", "The id of the user or service token. Null for the service itself.")
+    .column::<String>("author_name", "The actor's name at the time.")
     .column::<Option<String>>("operation", "The operation that made it, named by its root field.")
     .column::<Option<String>>("reason", "Why it was made, if its author said so.")
     .column::<Timestamp>("created_at", "When it was made.")
+}
+
+/// How a launch of an agent went.
+pub struct AgentLaunch;
+
+impl Record for AgentLaunch {
+    fn spec() -> &'static Spec {
+        static SPEC: LazyLock<Spec> = LazyLock::new(|| {
+            Spec::new("AgentLaunch", "agent_launches t", "A launch of an agent.")
+                .permission(Permission::AgentOutputView)
+                .column::<i64>("generation", "Counts the agent's launches.")
+                .column::<i64>("revision", "The revision of the agent that was launched.")
+                .column::<Timestamp>("started_at", "When somebody started it.")
+                .column::<Option<Timestamp>>("up_at", "When it was up. Null: not yet, or never.")
+                .column::<Option<Timestamp>>("ended_at", "When it ended. Null: it has not.")
+                .column::<Option<StatusReason>>(
+                    "reason",
+                    "Why it failed. Null if it was stopped, or has not ended.",
+                )
+                .column::<Option<String>>(
+                    "detail",
+                    "How it ended in words, with the end of what its program wrote to its error output.",
+                )
+                .column::<ActorKind>("started_by_kind", "The kind of actor who started it.")
+                .column::<Option<Id>>(
+                    "started_by_id",
+                    "The id of the user or service token. Null for the service itself.",
+                )
+                .column::<String>("started_by_name", "The actor's name at the time.")
+        });
+        &SPEC
+    }
 }
 
 /// An agent as other records show it: id, name, picture. It reveals nothing those records don't already show.

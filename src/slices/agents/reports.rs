@@ -4,52 +4,35 @@
 //! Reports of a launch that is not the agent's present one are ignored, with one exception: the end of an earlier launch still
 //! settles what is left of that launch. Reports of a launch that never was are ignored and logged.
 
-use muster_protocol::event::{EndReason, RefusedReason};
+use muster_protocol::event::{EndReason, Offer, RefusedReason};
 use sea_orm::{ActiveModelTrait, ConnectionTrait, IntoActiveModel, Set, Statement};
+use serde_json::json;
 
 use super::{
-    announce,
     entity::agents,
-    explain, fail, find,
+    explain, fail, inherited_credential, launches,
+    reporter::{Reporter, current, of_no_launch},
+    rows::{self, announce, find},
     standing::{Standing, standing},
     state::Report,
+    status::DETAIL_BYTES,
 };
 use crate::{
     base::{
         enums::{AgentStatus, OutboxKind, StatusReason},
-        ids::{AgentId, ServerId, TurnId},
+        ids::{AgentId, TurnId},
+        plain::{self, bounded},
         problem::Result,
-        time::Timestamp,
     },
     core::store::Tx,
-    slices::{approvals, orgs, turns},
+    slices::{approvals, model_credentials, orgs, turns},
 };
 
-/// The longest text that is kept of a report, in bytes.
-const DETAIL_BYTES: usize = 8 * 1024;
 /// The longest name, in bytes: of a container, a model.
 const NAME_BYTES: usize = 500;
-
-/// What reports: a host, about a launch of one of its agents.
-#[derive(Clone, Copy, Debug)]
-pub struct Reporter {
-    /// The agent.
-    pub agent: AgentId,
-    /// The host's server.
-    pub server: ServerId,
-    /// The launch.
-    pub generation: i64,
-    /// When it happened, by the host's clock.
-    pub at: Timestamp,
-}
-
-impl Reporter {
-    /// When it happened, as far as the host's clock can be believed: not in the future, and not before this.
-    #[must_use]
-    pub fn time(&self, tx: &Tx, not_before: Timestamp) -> Timestamp {
-        self.at.max(not_before).min(tx.now)
-    }
-}
+/// How many models or modes of an agent are kept, and the longest description of one, in bytes.
+const OFFERS: usize = 100;
+const OFFER_BYTES: usize = 2000;
 
 /// Holds the agents that a batch is about, in the order in which everything else holds several, so that no two transactions
 /// wait for each other. `stores` says whether the batch brings files, whose bytes are counted. Call it first in the
@@ -68,25 +51,6 @@ pub async fn hold(tx: &Tx, agents: &[AgentId], stores: bool) -> Result<()> {
         standing(tx, agent).await?;
     }
     Ok(())
-}
-
-/// The agent, held, if this is its present launch.
-///
-/// # Errors
-/// The database is unreachable.
-pub async fn current(tx: &Tx, from: &Reporter) -> Result<Option<Standing>> {
-    let agent = standing(tx, from.agent).await?;
-    Ok(agent.filter(|agent| !of_no_launch(agent, from) && agent.generation == from.generation))
-}
-
-/// Whether the report is about a launch that never was.
-fn of_no_launch(agent: &Standing, from: &Reporter) -> bool {
-    let is_unknown = from.generation > agent.generation;
-    if is_unknown {
-        let (server, generation) = (from.server.0, from.generation);
-        tracing::warn!(agent = agent.id.0, server, generation, "report.of_no_launch");
-    }
-    is_unknown
 }
 
 /// The agent runs and takes turns: what waits for it is sent.
@@ -109,9 +73,9 @@ pub async fn started(
     if status != was {
         row.status = Set(status);
         row.status_changed_at = Set(Some(tx.now));
-        row.status_reason = Set(None);
-        row.status_detail = Set(None);
+        rows::clear_reason(&mut row);
         row.started_at = Set(Some(from.time(tx, since)));
+        launches::is_up(tx, from.agent, from.generation, from.time(tx, since)).await?;
     }
     row.container_id = Set(Some(bounded(&container_id, NAME_BYTES)));
     row.running_model = Set(model.map(|model| bounded(&model, NAME_BYTES)));
@@ -143,13 +107,18 @@ pub async fn ended(
     if of_no_launch(&present, from) {
         return Ok(());
     }
+    let said = detail.as_deref().map(str::trim).filter(|detail| !detail.is_empty());
+    let said = said.map_or_else(|| why.clone(), |said| format!("{why}\n{said}"));
+    let is_wanted = from.generation == present.generation && agent.status != AgentStatus::Stopping;
+    let failure = reason_of(reason).filter(|_| is_wanted);
+    // By the host's clock, which nothing else of the launch is compared with.
+    let at = from.time(tx, agent.created_at);
+    launches::ended(tx, (from.agent, from.generation), at, failure, Some(&said)).await?;
     if from.generation == present.generation
         && let Some(status) = Report::Ended(reason).apply(agent.status)
     {
         let generation = from.generation;
         tracing::info!(agent = agent.id.0, generation, ?reason, code, signal, "agent.ended");
-        let said = detail.as_deref().map(str::trim).filter(|detail| !detail.is_empty());
-        let said = said.map_or_else(|| why.clone(), |said| format!("{why}\n{said}"));
         let mut row = agent.into_active_model();
         row.status = Set(status);
         row.status_changed_at = Set(Some(tx.now));
@@ -203,12 +172,49 @@ pub async fn synced(tx: &mut Tx, from: &Reporter) -> Result<()> {
     if agent.sync_given != agent.sync_version || !agent.sync_pending {
         return Ok(());
     }
+    let had_failed = agent.status_reason == Some(StatusReason::SyncFailed);
     let mut row = agent.into_active_model();
+    if had_failed {
+        row.status_reason = Set(None);
+        row.status_detail = Set(None);
+    }
     row.sync_pending = Set(false);
     row.updated_at = Set(tx.now);
     row.update(tx.connection()).await?;
     announce(tx, from.agent);
     Ok(())
+}
+
+/// What the agent's sessions offer to choose from.
+///
+/// # Errors
+/// The database is unreachable.
+pub async fn offered(tx: &mut Tx, from: &Reporter, models: Vec<Offer>, modes: Vec<Offer>) -> Result<()> {
+    let Some(agent) = held_row(tx, from).await? else { return Ok(()) };
+    let mut row = agent.into_active_model();
+    row.offered_models.set_if_not_equals(Some(choices(models)));
+    row.offered_modes.set_if_not_equals(Some(choices(modes)));
+    if row.is_changed() {
+        row.updated_at = Set(tx.now);
+        row.update(tx.connection()).await?;
+        announce(tx, from.agent);
+    }
+    Ok(())
+}
+
+/// Offers as they are stored. One whose name could not be given back as it is can't be chosen, and is left out.
+fn choices(offers: Vec<Offer>) -> serde_json::Value {
+    let is_fine = |offer: &Offer| {
+        !offer.id.trim().is_empty() && offer.id.len() <= NAME_BYTES && plain::is_line(&offer.id)
+    };
+    let readable = |text: &str, most| bounded(&plain::plain(text), most);
+    let offers = offers.into_iter().filter(is_fine).take(OFFERS).map(|offer| {
+        json!({
+            "id": offer.id, "name": readable(&offer.name, NAME_BYTES), "current": offer.current,
+            "description": offer.description.map(|text| readable(&text, OFFER_BYTES)),
+        })
+    });
+    offers.collect()
 }
 
 /// The agent has no valid access to its model. People are asked once, however often it says so.
@@ -224,7 +230,11 @@ pub async fn auth_required(tx: &mut Tx, from: &Reporter, detail: String) -> Resu
     let detail = bounded(&detail, DETAIL_BYTES);
     explain(tx, from.agent, Some((StatusReason::AuthRequired, &detail))).await?;
     announce(tx, from.agent);
-    approvals::require_access(tx, from.agent, detail).await
+    // Of a credential that several agents inherit people are asked once.
+    match inherited_credential(tx, from.agent).await? {
+        Some(credential) => model_credentials::rejected(tx, credential, &detail).await,
+        None => approvals::require_access(tx, from.agent, detail).await,
+    }
 }
 
 /// A command had no effect. A turn that the agent could not be given waits again.
@@ -287,28 +297,9 @@ fn words(reason: EndReason, code: Option<i32>, signal: Option<i32>) -> String {
     }
 }
 
-/// A text from a host within bounds, without the character that PostgreSQL's text can't hold. One that is cut ends with an
-/// ellipsis.
-#[must_use]
-pub fn bounded(text: &str, most: usize) -> String {
-    let text = text.replace('\0', "\u{fffd}");
-    if text.len() <= most {
-        return text;
-    }
-    format!("{}…", &text[..text.floor_char_boundary(most - '…'.len_utf8())])
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_hosts_text_is_cut_at_a_character() {
-        assert_eq!(bounded("Grüße", 20), "Grüße");
-        assert_eq!(bounded("a\0b", 20), "a\u{fffd}b");
-        let cut = bounded(&"ü".repeat(100), 20);
-        assert!(cut.len() <= 20 && cut.ends_with("ü…"), "{cut}");
-    }
 
     #[test]
     fn an_end_is_explained() {

@@ -5,7 +5,11 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{UpdateAgentInput, edit, finish, load, mark_for_sync, revisions};
+use super::{
+    UpdateAgentInput, edit, revisions,
+    rows::{finish, load},
+    sync::mark_for_sync,
+};
 use crate::{
     base::{
         enums::ChangeOp,

@@ -6,7 +6,12 @@
 
 use sea_orm::{ColumnTrait, QueryFilter, QueryOrder, QuerySelect, sea_query::Expr};
 
-use super::{announce, entity::agents, explain, find, living, session};
+use super::{
+    entity::agents,
+    explain,
+    rows::{announce, find, living},
+    session,
+};
 use crate::{
     base::{
         enums::{AgentStatus, OverrideMode},
@@ -15,7 +20,7 @@ use crate::{
         time::Timestamp,
     },
     core::{outbox::Host, store::Tx},
-    slices::{approvals, orgs},
+    slices::orgs,
 };
 
 /// An agent, held until the transaction ends.
@@ -89,6 +94,23 @@ pub struct Limits {
     pub timeout_minutes: Option<i64>,
     /// The kinds of action that it always asks about, in words.
     pub categories: Vec<String>,
+    /// What it may not use: names of MCP servers, or kinds of tools.
+    pub disabled: Vec<String>,
+}
+
+impl Limits {
+    /// Whether the agent may not use this tool. A tool of an MCP server is `server.tool`, or `mcp__server__tool` as some agents
+    /// write it.
+    #[must_use]
+    pub fn disables(&self, kind: &str, tool: &str) -> bool {
+        let folded = |text: &str| text.to_lowercase().replace([' ', '-'], "_");
+        let (kind, tool) = (folded(kind), folded(tool));
+        self.disabled.iter().map(|group| folded(group.trim())).any(|group| {
+            kind == group
+                || tool.starts_with(&format!("{group}."))
+                || tool.starts_with(&format!("mcp__{group}__"))
+        })
+    }
 }
 
 /// When the agent asks, and how long it waits.
@@ -96,12 +118,13 @@ pub struct Limits {
 /// # Errors
 /// `NOT_FOUND`.
 pub async fn limits(tx: &Tx, id: AgentId) -> Result<Limits> {
-    let agent = super::load(tx, id).await?;
+    let agent = super::rows::load(tx, id).await?;
     Ok(Limits {
         ask: agent.approval_ask_threshold,
         block: agent.approval_block_threshold,
         timeout_minutes: agent.approval_timeout_minutes,
         categories: texts(&agent.approval_categories),
+        disabled: texts(&agent.disabled_tool_groups),
     })
 }
 
@@ -125,7 +148,7 @@ pub async fn with_status(tx: &Tx, status: AgentStatus) -> Result<Vec<AgentId>> {
 /// # Errors
 /// `NOT_FOUND`.
 pub async fn session_limit(tx: &Tx, id: AgentId) -> Result<Option<i64>> {
-    let agent = super::load(tx, id).await?;
+    let agent = super::rows::load(tx, id).await?;
     let inherited = match agent.session_reset_mode {
         OverrideMode::Inherit => orgs::session_limit(tx).await?,
         OverrideMode::Off | OverrideMode::Custom => None,
@@ -155,11 +178,11 @@ pub async fn spent(tx: &Tx, agent: &Standing, tokens: i64, cost_micro: i64) -> R
 ///
 /// # Errors
 /// The database is unreachable.
-pub async fn authorized(tx: &mut Tx, agent: &Standing) -> Result<()> {
+pub async fn authorized(tx: &Tx, agent: &Standing) -> Result<()> {
     let changed = tx.scope.update::<agents::Entity>().filter(agents::Column::Id.eq(agent.id));
     let changed = changed.col_expr(agents::Column::AuthFailedAt, Expr::value(None::<Timestamp>));
     changed.exec(tx.connection()).await?;
     explain(tx, agent.id, None).await?;
     announce(tx, agent.id);
-    approvals::authorized(tx, agent.id).await
+    Ok(())
 }

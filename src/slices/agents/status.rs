@@ -9,19 +9,25 @@ use muster_protocol::Command;
 use sea_orm::{ActiveModelTrait, IntoActiveModel, Set};
 use serde_json::json;
 
-use super::{announce, entity::agents, find, host_of};
+use super::{
+    entity::agents,
+    launches,
+    rows::{announce, find, host_of},
+};
 use crate::{
     base::{
         enums::{AgentStatus, ChangeOp, RecordKind, StatusReason},
         ids::{AgentId, OrgId},
+        plain::bounded,
         problem::Result,
         time::Timestamp,
     },
     core::{Core, access::Scope, audit, outbox, store::Tx},
+    slices::notifications,
 };
 
-/// The most characters of a detail that are kept.
-const LONGEST: usize = 4000;
+/// The most that is kept of a detail, in bytes.
+pub(super) const DETAIL_BYTES: usize = 8 * 1024;
 /// How many starts one round looks at.
 const BATCH: u64 = 1000;
 
@@ -73,7 +79,7 @@ pub async fn explain(tx: &Tx, id: AgentId, why: Option<(StatusReason, &str)>) ->
     let Some(agent) = find(tx, id).await? else { return Ok(()) };
     let mut agent = agent.into_active_model();
     agent.status_reason.set_if_not_equals(why.map(|(reason, _)| reason));
-    agent.status_detail.set_if_not_equals(why.map(|(_, detail)| bounded(detail)));
+    agent.status_detail.set_if_not_equals(why.map(|(_, detail)| bounded(detail, DETAIL_BYTES)));
     if !agent.is_changed() {
         return Ok(());
     }
@@ -85,11 +91,12 @@ pub async fn explain(tx: &Tx, id: AgentId, why: Option<(StatusReason, &str)>) ->
 
 async fn failed(tx: &Tx, agent: agents::Model, reason: StatusReason, detail: Option<&str>) -> Result<()> {
     let id = agent.id;
+    launches::ended(tx, (id, agent.launch_generation), tx.now, Some(reason), detail).await?;
     let mut agent = agent.into_active_model();
     agent.status = Set(AgentStatus::Error);
     agent.status_changed_at = Set(Some(tx.now));
     agent.status_reason = Set(Some(reason));
-    agent.status_detail = Set(detail.map(bounded));
+    agent.status_detail = Set(detail.map(|detail| bounded(detail, DETAIL_BYTES)));
     agent.started_at = Set(None);
     // Clients of `/v1` see the reason only here.
     agent.last_action = Set(Some(reason.as_str().to_owned()));
@@ -97,12 +104,7 @@ async fn failed(tx: &Tx, agent: agents::Model, reason: StatusReason, detail: Opt
     agent.updated_at = Set(tx.now);
     agent.update(tx.connection()).await?;
     announce(tx, id);
-    Ok(())
-}
-
-fn bounded(detail: &str) -> String {
-    // PostgreSQL can't store the zero byte.
-    detail.chars().filter(|c| *c != '\0').take(LONGEST).collect()
+    notifications::agent_failed(tx, id).await
 }
 
 /// Ends starts that take too long, in every organization: the agent is ERROR, and its host is told to stop that
@@ -153,7 +155,8 @@ async fn end_late_start(scope: &Scope, id: AgentId) -> Result<bool> {
     let detail = format!("It was not up {} seconds after its start.", limit.as_secs());
     failed(&tx, agent, StatusReason::StartTimeout, Some(&detail)).await?;
     let changes = json!({
-        "status": [AgentStatus::Spawning, AgentStatus::Error], "status_reason": StatusReason::StartTimeout,
+        "status": audit::from_to(AgentStatus::Spawning, AgentStatus::Error),
+        "status_reason": StatusReason::StartTimeout,
     });
     let (op, kind) = (ChangeOp::Updated, RecordKind::Agent);
     audit::record(&tx, audit::Entry { operation: "endLateStart", op, kind, id: id.0, changes });

@@ -10,17 +10,14 @@ use muster_protocol::Command;
 use sea_orm::{ColumnTrait, Condition, PaginatorTrait, QueryFilter, QueryOrder, sea_query::Expr};
 use serde_json::json;
 
-use super::{
-    decide::{End, asked, follow},
-    entity::approvals,
-};
+use super::{decide::follow, end::End, entity::approvals, rows::asked};
 use crate::{
     base::{
         enums::{
             AnswerDelivery, ApprovalKind, ApprovalOutcome, ApprovalStatus, ChangeOp, MessageKind,
             MessageRole, MessageStatus, RecordKind, TextFormat,
         },
-        ids::{AgentId, MessageId, TurnId},
+        ids::{AgentId, ConversationId, MessageId, TurnId},
         problem::Result,
     },
     core::{Event, outbox, store::Tx},
@@ -48,7 +45,7 @@ pub(super) async fn send(
     Ok(())
 }
 
-/// Writes an answer or a verdict into the conversation. An ending that answers nothing is no message.
+/// Writes an answer or a verdict into the conversation. An ending that answers nothing is not a message.
 async fn write(tx: &mut Tx, approval: &approvals::Model, end: &End) -> Result<Option<MessageId>> {
     let (Some(conversation), Some(answer)) = (approval.conversation_id, &end.answer) else { return Ok(None) };
     let said = match approval.kind {
@@ -75,15 +72,29 @@ async fn write(tx: &mut Tx, approval: &approvals::Model, end: &End) -> Result<Op
     Ok(Some(conversations::append(tx, new).await?))
 }
 
-/// What waited has the decision.
-pub(super) async fn direct(tx: &Tx, approval: &approvals::Model) -> Result<()> {
+/// What waited has the decision. If it has no place for the text that was given with it, `untold` is the agent, which is told
+/// in its next turn.
+pub(super) async fn direct(tx: &Tx, approval: &approvals::Model, untold: Option<&Standing>) -> Result<()> {
     if !settle(tx, approval, AnswerDelivery::Direct).await? {
         return Ok(());
     }
-    if let Some(message) = approval.answer_message_id {
-        conversations::deliver(tx, message).await?;
+    let untold = untold.filter(|_| comment(approval).is_some());
+    match (approval.answer_message_id, approval.conversation_id, untold) {
+        (Some(message), Some(conversation), Some(agent)) => {
+            tell(tx, approval, agent, (message, conversation)).await
+        }
+        (message, _, _) => {
+            if let Some(message) = message {
+                conversations::deliver(tx, message).await?;
+            }
+            go_on(tx, approval.turn_id).await
+        }
     }
-    go_on(tx, approval.turn_id).await
+}
+
+/// The text that was given with a decision.
+fn comment(approval: &approvals::Model) -> Option<&str> {
+    approval.answer.as_ref().and_then(|answer| answer["text"].as_str())
 }
 
 /// Nothing waits any more: the answer becomes the agent's next turn in the conversation.
@@ -95,10 +106,20 @@ pub(super) async fn as_turn(tx: &Tx, approval: &approvals::Model, agent: &Standi
     if !settle(tx, approval, AnswerDelivery::Turn).await? {
         return Ok(());
     }
+    tell(tx, approval, agent, (message, conversation)).await
+}
+
+/// Makes the decision's message the agent's next turn.
+async fn tell(
+    tx: &Tx,
+    approval: &approvals::Model,
+    agent: &Standing,
+    (message, conversation): (MessageId, ConversationId),
+) -> Result<()> {
     let cause = Cause::decision(approval.decided_by_user_id, approval.decided_by_token_id);
     let turn = turns::queued(tx, agent.id, conversation, cause).await?;
     let (_, seq) = conversations::assign(tx, message, turn).await?;
-    turns::reaches(tx, turn, seq).await?;
+    turns::reaches(tx, turn, seq, seq).await?;
     go_on(tx, approval.turn_id).await?;
     turns::send(tx, agent, conversation).await
 }
@@ -225,12 +246,18 @@ fn words(approval: &approvals::Model, said: &str) -> Result<String> {
         Some(ApprovalOutcome::Approved) => "allowed it",
         _ => "did not allow it",
     };
-    let comment = approval.answer.as_ref().and_then(|answer| answer["text"].as_str());
-    let comment = comment.map(|comment| format!(" and said: {comment}")).unwrap_or_default();
+    if approval.delivery == Some(AnswerDelivery::Direct) {
+        let comment = comment(approval).unwrap_or_default();
+        let title = &approval.title;
+        return Ok(format!(
+            "About what you asked to do: {title}\n{by} {verdict}, as you know, and said: {comment}"
+        ));
+    }
+    let comment = comment(approval).map(|comment| format!(" and said: {comment}")).unwrap_or_default();
     Ok(format!("You asked whether you may do this: {}\n{by} {verdict}{comment}.", approval.title))
 }
 
 fn announce(tx: &Tx, approval: &approvals::Model) {
     let (kind, op) = (RecordKind::Approval, ChangeOp::Updated);
-    tx.announce(Event { org: tx.scope.org, kind, id: approval.id.0, op, of: None });
+    tx.announce(Event { org: tx.scope.org, kind, id: approval.id.0, op, of: None, only: None });
 }

@@ -1,29 +1,30 @@
 //! Decisions: what a person does to an approval. Each is one compare-and-set on the status, so if two people
 //! decide at the same moment, one succeeds and the other gets an error.
 
-use sea_orm::{ColumnTrait, Condition, QueryFilter, Set};
+use sea_orm::{ColumnTrait, Condition, QueryFilter};
 use serde_json::{Value, json};
 
 use super::{
     answers,
+    end::End,
     entity::approvals,
-    question::{Accepted, Answer, Question},
+    fixed,
+    question::Answer,
+    rows::{asked, load},
+    shown::require_same,
     state::{Action, Refused, Step},
 };
 use crate::{
     base::{
-        enums::{ApprovalOutcome, ApprovalStatus, ChangeOp, DecidedVia, RecordKind},
+        enums::{ApprovalOutcome, ApprovalStatus, ChangeOp, RecordKind},
         ids::ApprovalId,
+        permission::Permission,
         problem::{Problem, Result},
     },
-    core::{
-        access::{Caller, Scope},
-        audit,
-        store::Tx,
-    },
+    core::{access::Scope, audit, store::Tx},
     slices::{
         agents::{self, Standing},
-        conversations,
+        asks, conversations,
     },
 };
 
@@ -49,17 +50,43 @@ pub async fn dismiss(scope: &Scope, id: ApprovalId, comment: Option<String>) -> 
 ///
 /// # Errors
 /// `NOT_FOUND`, `APPROVAL_NOT_PENDING`, `APPROVAL_NOT_A_QUESTION`, `VALIDATION_FAILED` for an answer that
-/// doesn't fit the question.
+/// doesn't fit the question; `PERMISSION_DENIED` for a connection that the caller may not allow.
 pub async fn answer(scope: &Scope, id: ApprovalId, answer: Answer) -> Result<()> {
+    end_by(scope, id, answer, None).await
+}
+
+/// The same, by somebody who was shown the request with this digest.
+///
+/// # Errors
+/// As [`answer`]; `CONFLICT`: it is another request by now.
+pub async fn answer_shown(scope: &Scope, id: ApprovalId, answer: Answer, digest: &str) -> Result<()> {
+    end_by(scope, id, answer, Some(digest)).await
+}
+
+async fn end_by(scope: &Scope, id: ApprovalId, answer: Answer, shown: Option<&str>) -> Result<()> {
     answer.require_any()?;
     let (tx, approval, agent) = open(scope, id).await?;
+    shown.map_or(Ok(()), |digest| require_same(&approval, digest))?;
     let step = Action::Answer.apply(approval.kind, approval.status)?;
     let accepted = asked(&approval)?.accept(&answer)?;
     let end = match step {
         Step::Close(status, outcome) => End::new(status, outcome),
         Step::Verdict => End::new(ApprovalStatus::Resolved, accepted.verdict()?),
     };
+    if end.outcome == ApprovalOutcome::Approved && fixed::is_connection(&approval) {
+        scope.require(Permission::NetworkEdit)?;
+    }
     decide(tx, (&approval, agent), "answerApproval", End { answer: Some(accepted), ..end }).await
+}
+
+async fn decide(
+    mut tx: Tx,
+    decided: (&approvals::Model, Option<Standing>),
+    operation: &'static str,
+    end: End,
+) -> Result<()> {
+    end_pending(&mut tx, decided, operation, end).await?;
+    tx.commit().await
 }
 
 async fn close(
@@ -77,51 +104,6 @@ async fn close(
     decide(tx, (&approval, agent), operation, End { comment, ..End::new(status, outcome) }).await
 }
 
-/// How an approval ends.
-pub(super) struct End {
-    pub status: ApprovalStatus,
-    pub outcome: ApprovalOutcome,
-    pub answer: Option<Accepted>,
-    pub comment: Option<String>,
-    /// Whether the service decided, whoever caused it.
-    pub by_service: bool,
-}
-
-impl End {
-    pub fn new(status: ApprovalStatus, outcome: ApprovalOutcome) -> Self {
-        Self { status, outcome, answer: None, comment: None, by_service: false }
-    }
-
-    /// The agent doesn't wait any more.
-    pub fn withdrawn() -> Self {
-        Self { by_service: true, ..Self::new(ApprovalStatus::Dismissed, ApprovalOutcome::Withdrawn) }
-    }
-
-    /// The columns to set. The decider's name is stored too, because it outlives the user.
-    pub fn columns(&self, tx: &Tx) -> Result<approvals::ActiveModel> {
-        let (caller, via) = if self.by_service {
-            (&Caller::System, DecidedVia::System)
-        } else {
-            (&tx.scope.request.caller, tx.scope.request.via)
-        };
-        let answer = self.answer.as_ref().map(serde_json::to_value).transpose().map_err(Problem::internal)?;
-        Ok(approvals::ActiveModel {
-            status: Set(self.status),
-            outcome: Set(Some(self.outcome)),
-            answer: Set(answer),
-            comment: Set(self.comment.clone()),
-            decided_by_user_id: Set(caller.user()),
-            decided_by_token_id: Set(caller.token()),
-            decided_by_name: Set(Some(caller.name().to_owned())),
-            decided_by_kind: Set(Some(caller.kind())),
-            decided_via: Set(Some(via)),
-            resolved_at: Set(Some(tx.now)),
-            updated_at: Set(tx.now),
-            ..Default::default()
-        })
-    }
-}
-
 /// Opens a transaction, holds the approval's agent, and loads the approval.
 async fn open(scope: &Scope, id: ApprovalId) -> Result<(Tx, approvals::Model, Option<Standing>)> {
     let tx = scope.begin().await?;
@@ -135,27 +117,9 @@ async fn open(scope: &Scope, id: ApprovalId) -> Result<(Tx, approvals::Model, Op
     Ok((tx, approval, agent))
 }
 
-/// An approval past its deadline has ended, even if the expiry round hasn't run yet.
-async fn load(tx: &Tx, id: ApprovalId) -> Result<approvals::Model> {
-    let found = tx.scope.find::<approvals::Entity>().filter(approvals::Column::Id.eq(id));
-    let mut found = found.one(tx.connection()).await?.ok_or_else(|| Problem::not_found("approval", id))?;
-    if found.status == ApprovalStatus::Pending && found.expires_at.is_some_and(|at| at <= tx.now) {
-        found.status = ApprovalStatus::Expired;
-    }
-    Ok(found)
-}
-
-/// The question an approval asks. Old rows may hold an action without its two options.
-pub(super) fn asked(approval: &approvals::Model) -> Result<Question> {
-    match &approval.question {
-        Some(question) => serde_json::from_value(question.clone()).map_err(Problem::internal),
-        None => Ok(Question::verdict(&approval.title)),
-    }
-}
-
 /// Writes the decision, if the approval is still pending, with all its consequences.
-async fn decide(
-    mut tx: Tx,
+pub(super) async fn end_pending(
+    tx: &mut Tx,
     (approval, agent): (&approvals::Model, Option<Standing>),
     operation: &'static str,
     end: End,
@@ -166,18 +130,17 @@ async fn decide(
     let won = tx
         .scope
         .update::<approvals::Entity>()
-        .set(end.columns(&tx)?)
+        .set(end.columns(tx)?)
         .filter(approvals::Column::Id.eq(approval.id))
         .filter(approvals::Column::Status.eq(ApprovalStatus::Pending))
         .filter(waits)
         .exec(tx.connection())
         .await?;
     if won.rows_affected == 0 {
-        let status = load(&tx, approval.id).await?.status;
+        let status = load(tx, approval.id).await?.status;
         return Err(Refused::NotPending(status).into());
     }
-    follow(&mut tx, approval, agent.as_ref(), operation, &end).await?;
-    tx.commit().await
+    follow(tx, approval, agent.as_ref(), operation, &end).await
 }
 
 /// The consequences of an ending: audit log, agent, conversation, subscribers. The caller holds the agent.
@@ -197,6 +160,7 @@ pub(super) async fn follow(
         changes,
     };
     audit::record(tx, entry);
+    asks::over(tx, approval.id).await?;
     if end.outcome != ApprovalOutcome::Withdrawn
         && let Some(agent) = agent.filter(|agent| waits(approval, agent))
     {
@@ -215,7 +179,8 @@ fn waits(approval: &approvals::Model, agent: &Standing) -> bool {
 
 /// The log names the chosen options. Typed text may contain anything, so it stays with the approval.
 fn changes(end: &End) -> Value {
-    let mut changes = json!({ "status": [ApprovalStatus::Pending, end.status], "outcome": end.outcome });
+    let mut changes =
+        json!({ "status": audit::from_to(ApprovalStatus::Pending, end.status), "outcome": end.outcome });
     if let Some(answer) = &end.answer {
         changes["options"] = json!(answer.options);
         changes["text"] = if answer.text.is_some() { "given".into() } else { Value::Null };

@@ -9,8 +9,8 @@ pub mod approvals {
             ActorKind, AnswerDelivery, ApprovalKind, ApprovalOutcome, ApprovalStatus, DecidedVia, Severity,
         },
         ids::{
-            AgentId, ApprovalId, ChannelId, ConversationId, MessageId, OrgId, ServerId, TokenId, TurnId,
-            UserId,
+            AgentId, ApprovalId, ChannelId, ConversationId, MessageId, ModelCredentialId, OrgId, ServerId,
+            TokenId, TurnId, UserId,
         },
         time::Timestamp,
     };
@@ -34,6 +34,8 @@ pub mod approvals {
         pub agent_id: Option<AgentId>,
         /// The server that a SERVER_ALERT is about.
         pub server_id: Option<ServerId>,
+        /// The model credential that an AUTH_REQUIRED is about.
+        pub model_credential_id: Option<ModelCredentialId>,
         /// The channel that a CHANNEL_ERROR or an ACCESS_REQUEST is about.
         pub channel_id: Option<ChannelId>,
         pub conversation_id: Option<ConversationId>,
@@ -48,6 +50,8 @@ pub mod approvals {
         pub request: Option<Json>,
         /// {text, options: [{id, label, description}], multiple, allow_text}
         pub question: Option<Json>,
+        /// {agent_id, cost_micro, tokens}
+        pub spending: Option<Json>,
         /// {options, text}
         pub answer: Option<Json>,
         pub decided_by_user_id: Option<UserId>,
@@ -61,8 +65,14 @@ pub mod approvals {
         pub delivered_at: Option<Timestamp>,
         /// How far the decision has come.
         pub delivery: Option<AnswerDelivery>,
+        /// When an approval that came too late allowed the same action in the next launch.
+        pub honoured_at: Option<Timestamp>,
         /// The decision, as a message of the conversation.
         pub answer_message_id: Option<MessageId>,
+        /// The member who should decide. Restricts nobody.
+        pub assignee_id: Option<UserId>,
+        /// When to remind people that it expires. None: not, or done.
+        pub remind_at: Option<Timestamp>,
         pub created_at: Timestamp,
         pub updated_at: Timestamp,
     }

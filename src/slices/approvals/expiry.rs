@@ -11,10 +11,7 @@ use sea_orm::{
     Statement, sea_query::Expr,
 };
 
-use super::{
-    decide::{End, follow},
-    entity::approvals,
-};
+use super::{decide::follow, end::End, entity::approvals};
 use crate::{
     base::{
         enums::{ApprovalOutcome, ApprovalStatus},

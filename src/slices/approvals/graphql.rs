@@ -5,11 +5,21 @@ use std::sync::LazyLock;
 use async_graphql::{Context, InputObject, Json, Object, SimpleObject, Subscription};
 use futures::{Stream, StreamExt};
 
-use super::expiry::overdue;
+use super::{
+    expiry::overdue,
+    list::{self, Filter},
+};
 use crate::{
     base::{
-        enums::{ActorKind, ApprovalKind, ApprovalOutcome, ApprovalStatus, DecidedVia, RecordKind, Severity},
-        ids::{AgentId, ApprovalId, ChannelId, ConversationId, Id, OrgId, ServerId, TurnId},
+        column::Decimal,
+        enums::{
+            ActorKind, ApprovalKind, ApprovalOutcome, ApprovalSort, ApprovalStatus, DecidedVia, RecordKind,
+            Severity, SortOrder,
+        },
+        ids::{
+            AgentId, ApprovalId, ChannelId, ConversationId, Id, ModelCredentialId, OrgId, ServerId, TurnId,
+            UserId,
+        },
         permission::Permission,
         problem::Result,
         time::Timestamp,
@@ -17,11 +27,11 @@ use crate::{
     core::access::Scope,
     fields::{
         Answer, Enter, answer,
-        bounds::{bounds, from, length, list, range, said},
+        bounds::{bounds, from, items, length, list as each, range, said},
         permit::permit,
         watch,
     },
-    read::{One, Page, Record, Rows, Spec},
+    read::{Feed, One, Page, Record, Rows, Spec},
     slices::{agents::graphql::AgentSummary, turns::graphql::Turn},
 };
 
@@ -44,6 +54,10 @@ impl Record for Approval {
 /// SQL for the short code of the approval's conversation.
 const CONVERSATION_REF: &str = "(SELECT c.ref FROM conversations c WHERE c.organization_id = t.organization_id AND c.id = t.conversation_id)";
 
+const ASSIGNEE_NAME: &str = "(SELECT u.name FROM users u WHERE u.id = t.assignee_id)";
+const SNOOZED_UNTIL: &str = "(SELECT z.until FROM approval_snoozes z WHERE z.organization_id = t.organization_id \
+     AND z.approval_id = t.id AND z.user_id = :viewer AND z.until > :now)";
+
 const IS_DECIDED: &str = "(t.decided_by_kind IS NOT NULL OR (t.status = 'PENDING' AND t.expires_at <= :now))";
 
 fn subject(spec: Spec) -> Spec {
@@ -60,6 +74,10 @@ fn subject(spec: Spec) -> Spec {
         .column::<Option<AgentId>>("agent_id", "The agent it concerns.")
         .one::<AgentSummary>("agent", "t.agent_id", "A short form of the agent it concerns.")
         .column::<Option<ServerId>>("server_id", "The server an alert is about.")
+        .column::<Option<ModelCredentialId>>(
+            "model_credential_id",
+            "The organization's model credential that its provider rejected.",
+        )
         .column::<Option<ChannelId>>("channel_id", "The channel that failed, or that someone wrote to.")
         .column::<Option<ConversationId>>("conversation_id", "The conversation it was raised in.")
         .sql::<Option<String>>("conversation_ref", CONVERSATION_REF, "The conversation's short code.")
@@ -71,6 +89,11 @@ fn subject(spec: Spec) -> Spec {
 fn decision(spec: Spec) -> Spec {
     spec.parts::<Option<ApprovalRequest>>("request", "t.request", "What the agent wants to do.")
         .parts::<Option<ApprovalQuestion>>("question", "t.question", "The question.")
+        .parts::<Option<ApprovalSpending>>(
+            "spending",
+            "t.spending",
+            "What a COST_GUARD proposes to allow on top. `allowSpending` allows it, or another amount, and resolves the approval.",
+        )
         .parts::<Option<ApprovalAnswer>>("answer", "t.answer", "The answer.")
         .embedded::<ApprovalDecider>("decided_by", IS_DECIDED, "Who decided.")
         .sql::<Option<DecidedVia>>(
@@ -79,6 +102,16 @@ fn decision(spec: Spec) -> Spec {
             "How the decision was made.",
         )
         .column::<Option<String>>("comment", "The decider's comment.")
+        .column::<Option<UserId>>(
+            "assignee_id",
+            "The member who should decide: a hint, which restricts nobody.",
+        )
+        .sql::<Option<String>>("assignee_name", ASSIGNEE_NAME, "The name of that member.")
+        .sql::<Option<Timestamp>>(
+            "snoozed_until",
+            SNOOZED_UNTIL,
+            "Until when the caller does not want to see it. Null for a service token.",
+        )
         .column::<Option<Timestamp>>("expires_at", "When it expires, if nobody decides.")
         .sql::<Option<Timestamp>>("resolved_at", overdue("t.expires_at", "resolved_at"), "When it ended.")
         .column::<Option<Timestamp>>("delivered_at", "When the agent was told.")
@@ -115,6 +148,17 @@ pub struct ApprovalRequest {
     pub input: Option<Json<serde_json::Value>>,
     /// SHA-256 of the complete input.
     pub digest: Option<String>,
+}
+
+/// What a COST_GUARD proposes to allow on top: money or tokens.
+#[derive(SimpleObject)]
+pub struct ApprovalSpending {
+    /// The agent whose limit is reached. Null: the organization's.
+    pub agent_id: Option<AgentId>,
+    /// Money, in millionths of the organization's currency.
+    pub cost_micro: Option<Decimal>,
+    /// Tokens for the next 60 minutes.
+    pub tokens: Option<i64>,
 }
 
 /// The question asked.
@@ -154,7 +198,7 @@ pub struct ApprovalAnswer {
 #[derive(InputObject)]
 pub struct AnswerApprovalInput {
     /// The chosen options, by id or label. More than one only if the question allows it.
-    #[graphql(directive = bounds::apply(list(100, said(500))))]
+    #[graphql(directive = bounds::apply(each(100, said(500))))]
     pub options: Option<Vec<String>>,
     /// Free text, if the question allows it.
     #[graphql(directive = bounds::apply(said(10_000)))]
@@ -186,6 +230,43 @@ impl ApprovalQuery {
                 rows = rows.filter(waits, [now.into()]);
             }
             Ok(Page::numbered(rows, page, limit))
+        })
+        .await
+    }
+
+    /// Approvals, with filters, in pages that do not shift.
+    #[graphql(directive = permit::apply(Permission::ApprovalView))]
+    #[expect(clippy::too_many_arguments, reason = "each is a separate filter in the schema")]
+    async fn approval_feed(
+        &self,
+        ctx: &Context<'_>,
+        org_id: OrgId,
+        #[graphql(desc = "Where the page begins: `next` of the page before.", directive = bounds::apply(length(1, 10_000)))]
+        after: Option<String>,
+        #[graphql(desc = "The maximum number to return.", default_with = "Some(50)", directive = bounds::apply(range(1, 200)))]
+        limit: Option<i64>,
+        #[graphql(desc = "Only those in one of these states.", directive = bounds::apply(items(4)))]
+        status: Option<Vec<ApprovalStatus>>,
+        #[graphql(desc = "Only those of these kinds.", directive = bounds::apply(items(7)))] kinds: Option<
+            Vec<ApprovalKind>,
+        >,
+        #[graphql(desc = "Only those of this severity or a higher one.")] severity_at_least: Option<Severity>,
+        #[graphql(desc = "Only those that concern this agent.")] agent_id: Option<AgentId>,
+        #[graphql(desc = "Only those raised in this conversation.")] conversation_id: Option<ConversationId>,
+        #[graphql(desc = "Only those that this person should decide.")] assignee_id: Option<UserId>,
+        #[graphql(desc = "Whether to answer those that the caller has snoozed, or the others. Null: both.")]
+        snoozed: Option<bool>,
+        #[graphql(desc = "The sort key.", default_with = "Some(ApprovalSort::Risk)")] sort: Option<
+            ApprovalSort,
+        >,
+        #[graphql(desc = "The direction, if not the key's own.")] order: Option<SortOrder>,
+    ) -> Answer<Feed<Approval>> {
+        answer(async {
+            let scope = ctx.enter(org_id).await?;
+            let filter =
+                Filter { status, kinds, severity_at_least, agent_id, conversation_id, assignee_id, snoozed };
+            let keys = list::keys(sort.unwrap_or(ApprovalSort::Risk), order);
+            Feed::after(list::rows(&scope, &filter), keys, after.as_deref(), limit.unwrap_or(50))
         })
         .await
     }
@@ -222,8 +303,8 @@ impl ApprovalMutation {
     ) -> Answer<One<Approval>> {
         answer(async {
             let scope = ctx.enter(org_id).await?;
-            super::resolve(&scope, id, comment).await?;
-            Ok(shown(&scope, id))
+            let done = super::resolve(&scope, id, comment).await;
+            One::after(&scope, id, Permission::ApprovalView, done)
         })
         .await
     }
@@ -240,8 +321,8 @@ impl ApprovalMutation {
         answer(async {
             let scope = ctx.enter(org_id).await?;
             let given = super::Answer { options: input.options.unwrap_or_default(), text: input.text };
-            super::answer(&scope, id, given).await?;
-            Ok(shown(&scope, id))
+            let done = super::answer(&scope, id, given).await;
+            One::after(&scope, id, Permission::ApprovalView, done)
         })
         .await
     }
@@ -257,7 +338,42 @@ impl ApprovalMutation {
     ) -> Answer<One<Approval>> {
         answer(async {
             let scope = ctx.enter(org_id).await?;
-            super::dismiss(&scope, id, comment).await?;
+            let done = super::dismiss(&scope, id, comment).await;
+            One::after(&scope, id, Permission::ApprovalView, done)
+        })
+        .await
+    }
+
+    /// Says who should decide; null: nobody in particular. A hint, which restricts nobody. The member is told.
+    #[graphql(directive = permit::apply(Permission::ApprovalResolve))]
+    async fn assign_approval(
+        &self,
+        ctx: &Context<'_>,
+        org_id: OrgId,
+        id: ApprovalId,
+        #[graphql(desc = "A member of the organization.")] user_id: Option<UserId>,
+    ) -> Answer<One<Approval>> {
+        answer(async {
+            let scope = ctx.enter(org_id).await?;
+            super::assign(&scope, id, user_id).await?;
+            Ok(shown(&scope, id))
+        })
+        .await
+    }
+
+    /// Hides an approval from the caller until then, at most until ten minutes before it expires; null shows it again. For
+    /// people only.
+    #[graphql(directive = permit::apply(Permission::ApprovalView))]
+    async fn snooze_approval(
+        &self,
+        ctx: &Context<'_>,
+        org_id: OrgId,
+        id: ApprovalId,
+        until: Option<Timestamp>,
+    ) -> Answer<One<Approval>> {
+        answer(async {
+            let scope = ctx.enter(org_id).await?;
+            super::snooze(&scope, id, until).await?;
             Ok(shown(&scope, id))
         })
         .await
@@ -278,7 +394,7 @@ impl ApprovalSubscription {
         org_id: OrgId,
     ) -> Result<impl Stream<Item = Result<One<Approval>>> + use<>> {
         let scope = ctx.enter(org_id).await?;
-        let changes = watch(&scope, Permission::ApprovalView, RecordKind::Approval, |_| true);
+        let changes = watch(&scope, Permission::ApprovalView, RecordKind::Approval, |_| true)?;
         Ok(changes.map(|change| change.map(|(scope, id)| shown(&scope, ApprovalId(id)))))
     }
 }

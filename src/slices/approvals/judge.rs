@@ -28,8 +28,10 @@ pub enum Verdict {
     Allowed,
     /// A person decides.
     Asked,
-    /// It may not be done.
+    /// It may not be done: it is too risky.
     Blocked,
+    /// It may not be done: the agent may not use such tools.
+    Disabled,
 }
 
 /// An action, judged.
@@ -45,6 +47,16 @@ pub struct Judged {
     pub verdict: Verdict,
 }
 
+impl Judged {
+    /// Why it is refused, in words that follow "because".
+    pub fn refusal(&self) -> String {
+        match self.verdict {
+            Verdict::Disabled => "the agent may not use tools of this kind".to_owned(),
+            _ => format!("its risk is {}", self.risk),
+        }
+    }
+}
+
 /// Judges an action by the rules and the agent's limits.
 pub fn judge(
     rules: &RiskRules,
@@ -54,9 +66,15 @@ pub fn judge(
     input: &serde_json::Value,
 ) -> Judged {
     let judgment = rules.judge(kind, tool, input);
-    let verdict = if judgment.risk >= limits.block.unwrap_or(BLOCK) {
+    let is_new_host = tool == super::NETWORK;
+    let verdict = if limits.disables(kind, tool) {
+        Verdict::Disabled
+    } else if judgment.risk >= limits.block.unwrap_or(BLOCK) {
         Verdict::Blocked
     } else if judgment.risk >= limits.ask.unwrap_or(ASK) || judgment.is_of(&limits.categories) {
+        Verdict::Asked
+    } else if is_new_host {
+        // Thresholds are the agent's; what may be reached is decided by who may edit the network.
         Verdict::Asked
     } else {
         Verdict::Allowed
@@ -163,7 +181,13 @@ mod tests {
     #[test]
     fn thresholds_decide_what_follows() {
         use Verdict::{Allowed, Asked, Blocked};
-        let limits = |ask, block| Limits { ask, block, timeout_minutes: None, categories: Vec::new() };
+        let limits = |ask, block| Limits {
+            ask,
+            block,
+            timeout_minutes: None,
+            categories: Vec::new(),
+            disabled: Vec::new(),
+        };
         assert_eq!(verdicts(&limits(None, None)), [Allowed, Allowed, Asked, Asked, Blocked]);
         assert_eq!(verdicts(&limits(Some(10), Some(50))), [Asked, Asked, Blocked, Blocked, Blocked]);
         assert_eq!(verdicts(&limits(Some(100), Some(100))), [Allowed, Allowed, Allowed, Allowed, Allowed]);
@@ -171,5 +195,46 @@ mod tests {
         let mut named = limits(None, None);
         named.categories = vec!["Changing FILES".to_owned(), "being polite".to_owned()];
         assert_eq!(verdicts(&named), [Allowed, Asked, Asked, Asked, Blocked]);
+        let mut without = limits(Some(100), Some(100));
+        without.disabled = vec!["execute".to_owned()];
+        assert_eq!(verdicts(&without)[..3], [Allowed, Allowed, Verdict::Disabled]);
+    }
+
+    #[test]
+    fn a_group_is_a_kind_or_a_server() {
+        let limits = Limits {
+            ask: None,
+            block: None,
+            timeout_minutes: None,
+            categories: Vec::new(),
+            disabled: vec!["Git Hub".to_owned(), "fetch".to_owned()],
+        };
+        for (kind, tool) in [
+            ("other", "git hub.create_issue"),
+            ("other", "mcp__Git_Hub__create"),
+            ("fetch", "network"),
+            ("fetch", "browse"),
+        ] {
+            assert!(limits.disables(kind, tool), "{kind} {tool}");
+        }
+        for (kind, tool) in [("other", "git hubble.x"), ("other", "git hub"), ("read", "fetch.x1")] {
+            assert!(!limits.disables(kind, tool) || tool.starts_with("fetch."), "{kind} {tool}");
+        }
+    }
+
+    #[test]
+    fn a_new_host_is_never_allowed_by_thresholds() {
+        let rules = crate::core::config::Config::read(None, std::collections::BTreeMap::new());
+        let rules = rules.unwrap().risk().unwrap();
+        let limits = Limits {
+            ask: Some(100),
+            block: Some(100),
+            timeout_minutes: None,
+            categories: Vec::new(),
+            disabled: Vec::new(),
+        };
+        let judged = judge(&rules, &limits, "fetch", "network", &json!({ "host": "a.example", "port": 443 }));
+        assert_eq!((judged.verdict, judged.rule.as_deref()), (Verdict::Asked, Some("network")));
+        assert_eq!(judged.category.as_deref(), Some("new hosts"));
     }
 }

@@ -4,27 +4,41 @@
 //! Permissions: `approval.view`, `approval.resolve`. The agent's answer leaves as a command in the outbox,
 //! written together with the decision.
 //!
-//! `reports.rs`: what hosts report; `judge.rs`: what an agent may do without asking; `raise.rs`: asking people;
-//! `decide.rs`, `expiry.rs`: how an approval ends; `answers.rs`: how a decision reaches the agent; `plans.rs`: what its host
-//! is told.
+//! `list.rs`: feeds; `reports.rs`: what hosts report; `judge.rs`: what an agent may do without asking; `raise.rs`: asking
+//! people; `fixed.rs`: what ends because its cause was fixed; `attention.rs`: who looks after it; `decide.rs`, `expiry.rs`: how an approval ends; `answers.rs`: how a decision
+//! reaches the agent; `plans.rs`: what its host
+//! is told; `shown.rs`: what people are shown of it in chats.
 
 mod answers;
+mod attention;
 mod decide;
+mod end;
 mod entity;
 mod expiry;
+mod fixed;
 pub mod graphql;
 mod judge;
+mod list;
 pub mod plans;
 mod question;
 mod raise;
 pub mod reports;
+mod rows;
+mod shown;
 mod state;
 
 pub use self::{
     answers::{in_words, lose, told_in_turn},
-    decide::{answer, dismiss, resolve},
+    attention::{assign, forget_assignee, remind_due, snooze},
+    decide::{answer, answer_shown, dismiss, resolve},
     expiry::expire_due,
+    fixed::{
+        NETWORK, Proposal, approve_connection, credential_accepted, guard_cost, require_credential,
+        resolve_spending, withdraw_guards,
+    },
     judge::{authorized, require_access, store_categories},
     question::{Answer, Choice, Question},
     raise::{NewApproval, ToolRequest, Waiting, raise},
+    rows::pending_of,
+    shown::{Shown, shown},
 };

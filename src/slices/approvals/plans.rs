@@ -1,18 +1,27 @@
 //! What a host is told about a decision.
 
-use muster_protocol::plan::{Answer, Decision};
+use muster_protocol::plan::{Answer, Crossing, Decision, Judgement};
 use sea_orm::{ColumnTrait, QueryFilter};
 
-use super::entity::approvals;
+use super::{
+    NETWORK, ToolRequest,
+    entity::approvals,
+    judge::{Verdict, judge},
+    reports::trace,
+};
 use crate::{
     base::{
         enums::ApprovalOutcome,
         ids::{AgentId, ApprovalId},
+        plain::{self, bounded},
         problem::{Code, Problem, Result},
     },
-    core::access::Scope,
-    slices::agents,
+    core::{access::Scope, store::Tx},
+    slices::{agents, network},
 };
+
+/// The longest name of a tool, in bytes.
+const TOOL_BYTES: usize = 300;
 
 /// What was decided.
 ///
@@ -31,6 +40,46 @@ pub async fn answer(scope: &Scope, agent: AgentId, generation: i64, approval: Ap
     let found = found.one(tx.connection()).await?.ok_or_else(|| Problem::not_found("approval", approval))?;
     tx.rollback().await?;
     told(found)
+}
+
+/// Whether something that crosses the agent's boundary may. What no person has to decide leaves a line in the audit log.
+///
+/// # Errors
+/// `AGENT_NOT_RUNNING` for a launch that is not the agent's present one.
+pub async fn judgement(
+    scope: &Scope,
+    agent: AgentId,
+    generation: i64,
+    crossing: Crossing,
+) -> Result<Judgement> {
+    let tx = scope.begin().await?;
+    let agent = agents::present(&tx, agent, generation).await?;
+    let limits = agents::limits(&tx, agent.id).await?;
+    let tool = bounded(&plain::one_line(&crossing.tool), TOOL_BYTES);
+    let input = plain::without_nul(crossing.input);
+    let judged =
+        if tool == NETWORK && !limits.disables(&crossing.tool_kind, &tool) && is_listed(&tx, &input).await? {
+            return Ok(Judgement::Allowed);
+        } else {
+            judge(&scope.core.risk, &limits, &crossing.tool_kind, &tool, &input)
+        };
+    let judgement = match judged.verdict {
+        Verdict::Asked => return Ok(Judgement::Asked),
+        Verdict::Allowed => Judgement::Allowed,
+        Verdict::Blocked | Verdict::Disabled => {
+            Judgement::Refused { reason: format!("This is not allowed, because {}.", judged.refusal()) }
+        }
+    };
+    trace(&tx, &agent, None, (&judged, None), ToolRequest { tool, input });
+    tx.commit().await?;
+    Ok(judgement)
+}
+
+/// Whether a host has been allowed since the agent's own host was last told the list.
+async fn is_listed(tx: &Tx, input: &serde_json::Value) -> Result<bool> {
+    let (Some(host), Some(port)) = (input["host"].as_str(), input["port"].as_i64()) else { return Ok(false) };
+    let list = network::allowed(tx).await?;
+    Ok(list.iter().any(|entry| i64::from(entry.port) == port && network::covers(&entry.host, host)))
 }
 
 fn told(approval: approvals::Model) -> Result<Answer> {

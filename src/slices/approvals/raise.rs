@@ -4,19 +4,19 @@ use sea_orm::{ActiveModelTrait, ColumnTrait, NotSet, QueryFilter, Set, sea_query
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
-use super::{entity::approvals, question::Question};
+use super::{attention::reminder, entity::approvals, question::Question};
 use crate::{
     base::{
         enums::{ApprovalKind, ApprovalStatus, ChangeOp, MessageKind, MessageRole, RecordKind, Severity},
-        ids::{AgentId, ApprovalId, ChannelId, ConversationId, ServerId, TurnId},
+        ids::{AgentId, ApprovalId, ChannelId, ConversationId, ModelCredentialId, ServerId, TurnId},
+        plain::bounded,
         problem::{Problem, Result},
         time::Timestamp,
     },
     core::{Event, store::Tx},
     slices::{
-        agents::reports::bounded,
         conversations::{self, NewMessage},
-        turns,
+        notifications, turns,
     },
 };
 
@@ -49,6 +49,10 @@ pub struct NewApproval {
     pub request: Option<ToolRequest>,
     /// What the agent asks. An ACTION without a question asks to approve or deny.
     pub question: Option<Question>,
+    /// The model credential that an AUTH_REQUIRED is about.
+    pub model_credential_id: Option<ModelCredentialId>,
+    /// What a COST_GUARD proposes to allow: {agent_id, cost_micro, tokens}.
+    pub spending: Option<Value>,
     /// When it fails closed.
     pub expires_at: Option<Timestamp>,
     /// The turn it is asked in.
@@ -92,6 +96,8 @@ impl NewApproval {
             message_seq: None,
             request: None,
             question: None,
+            model_credential_id: None,
+            spending: None,
             expires_at: None,
             turn_id: None,
             waiting: None,
@@ -132,10 +138,13 @@ pub async fn raise(tx: &mut Tx, new: NewApproval) -> Result<ApprovalId> {
         message_seq: Set(new.message_seq),
         request: Set(new.request.map(ToolRequest::stored)),
         question: Set(question),
+        model_credential_id: Set(new.model_credential_id),
+        spending: Set(new.spending),
         turn_id: Set(new.turn_id),
         generation: Set(generation),
         request_key: Set(request_key),
         expires_at: Set(new.expires_at),
+        remind_at: Set(reminder(tx.now, new.expires_at)),
         created_at: Set(tx.now),
         updated_at: Set(tx.now),
         ..Default::default()
@@ -149,7 +158,8 @@ pub async fn raise(tx: &mut Tx, new: NewApproval) -> Result<ApprovalId> {
         conversations::await_decision(tx, conversation).await?;
     }
     let (kind, op) = (RecordKind::Approval, ChangeOp::Created);
-    tx.announce(Event { org: tx.scope.org, kind, id: approval.id.0, op, of: None });
+    tx.announce(Event { org: tx.scope.org, kind, id: approval.id.0, op, of: None, only: None });
+    notifications::approval_raised(tx, approval.id).await?;
     Ok(approval.id)
 }
 
@@ -167,9 +177,14 @@ async fn show(tx: &mut Tx, approval: &approvals::Model, conversation: Conversati
 }
 
 impl ToolRequest {
+    /// SHA-256 of the complete input, in hexadecimal.
+    pub(super) fn digest(&self) -> String {
+        hex::encode(Sha256::digest(self.input.to_string()))
+    }
+
     /// The digest covers the complete input, so that what is done later can be compared with what was approved.
     pub(super) fn stored(self) -> Value {
-        let digest = hex::encode(Sha256::digest(self.input.to_string()));
+        let digest = self.digest();
         let mut input = without_secrets(self.input);
         let written = input.to_string();
         if written.len() > INPUT_BYTES {

@@ -7,7 +7,7 @@ use muster_protocol::{
     Command,
     event::{Asked, Request},
 };
-use sea_orm::{ColumnTrait, PaginatorTrait, QueryFilter};
+use sea_orm::{ColumnTrait, PaginatorTrait, QueryFilter, QueryOrder, sea_query::Expr};
 use serde_json::json;
 
 use super::{
@@ -19,9 +19,9 @@ use super::{
 };
 use crate::{
     base::{
-        enums::{ApprovalKind, ApprovalStatus, ChangeOp, MessageKind, MessageRole, RecordKind},
+        enums::{AnswerDelivery, ApprovalKind, ApprovalOutcome, ApprovalStatus, ChangeOp, RecordKind},
         ids::{ApprovalId, ConversationId, TurnId},
-        plain,
+        plain::{self, bounded, plain_lines},
         problem::{Problem, Result},
         time::Timestamp,
     },
@@ -29,10 +29,9 @@ use crate::{
     slices::{
         agents::{
             self, Limits, Standing,
-            reports::{Reporter, bounded, current},
+            reporter::{Reporter, current},
         },
-        conversations::{self, NewMessage},
-        turns,
+        conversations, turns,
     },
 };
 
@@ -46,6 +45,8 @@ const QUESTION_BYTES: usize = 64 * 1024;
 const OPTION_BYTES: usize = 500;
 /// The most options.
 const OPTIONS: usize = 100;
+/// How long an approval that came too late allows its action in the next launch.
+const HONOURED: Duration = Duration::from_hours(24);
 /// The longest name of a request, in bytes.
 const REQUEST_BYTES: usize = 200;
 
@@ -63,7 +64,7 @@ struct Place {
 pub async fn asked(tx: &mut Tx, from: &Reporter, request: Request) -> Result<()> {
     let Some(agent) = current(tx, from).await? else { return Ok(()) };
     let Request { request, conversation_id, turn_id, asked } = request;
-    if request.is_empty() || request.len() > REQUEST_BYTES || request.contains(char::is_control) {
+    if !is_name(&request) {
         let detail = format!("A request's name has 1 to {REQUEST_BYTES} bytes and no control characters.");
         return Err(Problem::invalid_at("/request", "NOT_ALLOWED", detail));
     }
@@ -81,30 +82,37 @@ pub async fn asked(tx: &mut Tx, from: &Reporter, request: Request) -> Result<()>
         Asked::Question { text, options, multiple, allow_text } => {
             let options = options.into_iter().take(OPTIONS).map(|option| Choice {
                 id: bounded(&option.id, OPTION_BYTES),
-                label: bounded(&option.label, OPTION_BYTES),
-                description: option.description.map(|text| bounded(&text, QUESTION_BYTES)),
+                label: one_line(&option.label, OPTION_BYTES),
+                description: option.description.map(|text| bounded(&plain_lines(&text), QUESTION_BYTES)),
             });
-            let text = bounded(&text, QUESTION_BYTES);
+            let text = bounded(&plain_lines(&text), QUESTION_BYTES);
             let question = Question { text, options: options.collect(), multiple, allow_text };
             ask(tx, &agent, place, expires_at, question).await
         }
         Asked::Action { tool, tool_kind, title, input } => {
-            let title = one_line(&title);
-            let tool = tool.map_or_else(|| title.clone(), |tool| one_line(&tool));
+            let title = one_line(&title, TITLE_BYTES);
+            let tool = tool.map_or_else(|| title.clone(), |tool| one_line(&tool, TITLE_BYTES));
             let input = plain::without_nul(input);
             let judged = judge(&tx.scope.core.risk, &limits, &tool_kind, &tool, &input);
             let request = ToolRequest { tool, input };
             match judged.verdict {
-                Verdict::Asked => confirm(tx, &agent, place, expires_at, (title, request, judged)).await,
+                Verdict::Asked => match honour(tx, &agent, &place, &request).await? {
+                    Some(approval) => {
+                        trace(tx, &agent, place.turn, (&judged, Some(approval)), request);
+                        verdict(tx, &agent, place.request, true);
+                        Ok(())
+                    }
+                    None => confirm(tx, &agent, place, expires_at, (title, request, judged)).await,
+                },
                 Verdict::Allowed => {
-                    trace(tx, &agent, &place, &judged, request);
+                    trace(tx, &agent, place.turn, (&judged, None), request);
                     verdict(tx, &agent, place.request, true);
                     Ok(())
                 }
-                Verdict::Blocked => {
-                    trace(tx, &agent, &place, &judged, request);
-                    let text =
-                        format!("The action was not allowed, because its risk is {}: {title}", judged.risk);
+                Verdict::Blocked | Verdict::Disabled => {
+                    let why = judged.refusal();
+                    trace(tx, &agent, place.turn, (&judged, None), request);
+                    let text = format!("The action was not allowed, because {why}: {title}");
                     refuse(tx, &agent, place, "ACTION_BLOCKED", text).await
                 }
             }
@@ -144,7 +152,7 @@ async fn ask(
         return refuse(tx, agent, place, "QUESTION_UNCLEAR", format!("The question was not asked: {why}"))
             .await;
     }
-    let title = one_line(question.text.trim().lines().next().unwrap_or_default());
+    let title = one_line(question.text.trim().lines().next().unwrap_or_default(), TITLE_BYTES);
     let title = if title.is_empty() { "A question".to_owned() } else { title };
     let new = NewApproval { question: Some(question), ..NewApproval::new(ApprovalKind::Question, title) };
     raise(tx, raised(agent, place, expires_at, new)).await?;
@@ -189,21 +197,65 @@ fn verdict(tx: &Tx, agent: &Standing, request: String, allowed: bool) {
 
 /// Refuses a request, and says so in the conversation.
 async fn refuse(tx: &mut Tx, agent: &Standing, place: Place, code: &str, text: String) -> Result<()> {
-    let content = json!({ "code": code, "text": text });
-    let new = NewMessage::new(place.conversation, MessageRole::System, MessageKind::Error, content);
-    conversations::append(tx, NewMessage { turn: place.turn, ..new }).await?;
+    conversations::append_error(tx, place.conversation, place.turn, code, &text).await?;
     verdict(tx, agent, place.request, false);
     Ok(())
 }
 
-/// A line in the audit log: what was judged, how, and by which rule. The input is identified by its digest.
-fn trace(tx: &Tx, agent: &Standing, place: &Place, judged: &Judged, request: ToolRequest) {
-    let request = request.stored();
-    let changes = json!({
-        "tool": request["tool"], "digest": request["digest"], "risk": judged.risk, "rule": judged.rule,
-        "category": judged.category, "allowed": judged.verdict == Verdict::Allowed,
+/// An approval that has come too late: a person allowed this very action in the launch before, which ended meanwhile. It
+/// allows the action once.
+async fn honour(
+    tx: &Tx,
+    agent: &Standing,
+    place: &Place,
+    request: &ToolRequest,
+) -> Result<Option<ApprovalId>> {
+    let honourable = || {
+        tx.scope
+            .find::<approvals::Entity>()
+            .filter(approvals::Column::AgentId.eq(agent.id))
+            .filter(approvals::Column::ConversationId.eq(place.conversation))
+            .filter(approvals::Column::Kind.eq(ApprovalKind::Action))
+            .filter(approvals::Column::Outcome.eq(ApprovalOutcome::Approved))
+            .filter(approvals::Column::Delivery.eq(AnswerDelivery::Turn))
+            .filter(approvals::Column::Generation.eq(agent.generation - 1))
+            .filter(approvals::Column::ResolvedAt.gt(tx.now.minus(HONOURED)))
+            .filter(approvals::Column::HonouredAt.is_null())
+    };
+    let (tool, digest) = (request.tool.as_str(), request.digest());
+    let found = honourable().order_by_asc(approvals::Column::Id).all(tx.connection()).await?;
+    let same = found.into_iter().find(|approval| {
+        let known = approval.request.as_ref();
+        known.is_some_and(|known| known["tool"] == tool && known["digest"] == digest.as_str())
     });
-    let (kind, id) = match place.turn {
+    let Some(approval) = same else { return Ok(None) };
+    let taken = tx.scope.update::<approvals::Entity>().filter(approvals::Column::Id.eq(approval.id));
+    let taken = taken
+        .filter(approvals::Column::HonouredAt.is_null())
+        .col_expr(approvals::Column::HonouredAt, Expr::value(tx.now));
+    let is_taken = taken.exec(tx.connection()).await?.rows_affected > 0;
+    Ok(is_taken.then_some(approval.id))
+}
+
+/// A line in the audit log: what was judged, how, and by which rule, or which earlier approval allows it. The input is
+/// identified by its digest.
+pub(super) fn trace(
+    tx: &Tx,
+    agent: &Standing,
+    turn: Option<TurnId>,
+    (judged, approval): (&Judged, Option<ApprovalId>),
+    request: ToolRequest,
+) {
+    let request = request.stored();
+    let is_allowed = judged.verdict == Verdict::Allowed || approval.is_some();
+    let mut changes = json!({
+        "tool": request["tool"], "digest": request["digest"], "risk": judged.risk, "rule": judged.rule,
+        "category": judged.category, "allowed": is_allowed,
+    });
+    if let Some(approval) = approval {
+        changes["approval_id"] = approval.0.into();
+    }
+    let (kind, id) = match turn {
         Some(turn) => (RecordKind::Turn, turn.0),
         None => (RecordKind::Agent, agent.id.0),
     };
@@ -211,7 +263,8 @@ fn trace(tx: &Tx, agent: &Standing, place: &Place, judged: &Judged, request: Too
     audit::record(tx, audit::Entry { operation, op: ChangeOp::Updated, kind, id, changes });
 }
 
-/// The agent doesn't wait for this request any more.
+/// The agent doesn't wait for this request any more. If that is because a person took over, it stays open: what is decided
+/// is told with the next turn.
 ///
 /// # Errors
 /// The database is unreachable.
@@ -219,20 +272,40 @@ pub async fn withdrawn(tx: &mut Tx, from: &Reporter, request: String) -> Result<
     let Some(agent) = current(tx, from).await? else { return Ok(()) };
     let found =
         of_request(tx, &agent, &request).filter(approvals::Column::Status.eq(ApprovalStatus::Pending));
-    match found.one(tx.connection()).await? {
-        Some(approval) => answers::withdraw(tx, &approval).await,
-        None => Ok(()),
+    let Some(approval) = found.one(tx.connection()).await? else { return Ok(()) };
+    if let Some(turn) = approval.turn_id
+        && turns::is_yielded(tx, turn).await?
+    {
+        return Ok(());
     }
+    answers::withdraw(tx, &approval).await
 }
 
-/// A decision has reached the agent.
+/// A decision has reached the agent, with the text that was given with it or without.
 ///
 /// # Errors
 /// `NOT_FOUND`: the approval isn't the launch's.
-pub async fn delivered(tx: &mut Tx, from: &Reporter, approval: ApprovalId) -> Result<()> {
+pub async fn delivered(tx: &mut Tx, from: &Reporter, approval: ApprovalId, without_text: bool) -> Result<()> {
     let Some(agent) = current(tx, from).await? else { return Ok(()) };
     let approval = load(tx, &agent, approval).await?;
-    answers::direct(tx, &approval).await
+    answers::direct(tx, &approval, without_text.then_some(&agent)).await
+}
+
+/// The report of a request could not be applied, so nobody will decide: it is refused.
+///
+/// # Errors
+/// The database is unreachable.
+pub async fn left_out(tx: &Tx, from: &Reporter, request: &str) -> Result<()> {
+    let Some(agent) = current(tx, from).await? else { return Ok(()) };
+    if is_name(request) {
+        verdict(tx, &agent, request.to_owned(), false);
+    }
+    Ok(())
+}
+
+/// Whether a request can have this name.
+fn is_name(request: &str) -> bool {
+    (1..=REQUEST_BYTES).contains(&request.len()) && !request.contains(char::is_control)
 }
 
 /// Nothing waits for a decision any more: the agent is told in a turn.
@@ -252,9 +325,7 @@ async fn load(tx: &Tx, agent: &Standing, id: ApprovalId) -> Result<approvals::Mo
     found.one(tx.connection()).await?.ok_or_else(|| Problem::not_found("approval", id))
 }
 
-/// A text from an agent on one line.
-fn one_line(text: &str) -> String {
-    let words: Vec<&str> = text.split(|c: char| c.is_whitespace() || plain::is_command(c)).collect();
-    let words: Vec<&str> = words.into_iter().filter(|word| !word.is_empty()).collect();
-    bounded(&words.join(" "), TITLE_BYTES)
+/// A text from an agent on one line, within bounds.
+fn one_line(text: &str, most: usize) -> String {
+    bounded(&plain::one_line(text), most)
 }

@@ -66,7 +66,8 @@ impl From<Refused> for Problem {
             Refused::NotPending(status) => (Code::ApprovalNotPending, "status", status.as_str()),
             Refused::NotAQuestion(kind) => (Code::ApprovalNotAQuestion, "kind", kind.as_str()),
         };
-        Self::new(code, refused.to_string()).with(fact, value)
+        let problem = Self::new(code, refused.to_string()).with(fact, value);
+        if code == Code::ApprovalNotPending { problem.outdated() } else { problem }
     }
 }
 

@@ -7,6 +7,7 @@ use super::{
     entity::channels::Model,
     input::{ChannelCalendarChoiceInput, UpdateChannelInput},
     merge::Secrets,
+    open,
 };
 use crate::{
     base::{
@@ -35,6 +36,8 @@ const TAKEN_HEADERS: &[&str] = &[
 pub(super) fn input(transport: Transport, edit: &UpdateChannelInput) -> Vec<Violation> {
     let mut violations = Vec::new();
     foreign_keys(transport, edit, &mut violations);
+    let token = open::check_token(transport, &edit.bot_token);
+    violations.extend(token.map(|detail| Violation::at("/bot_token", "NOT_ALLOWED", detail)));
     if let MaybeUndefined::Value(webhook) = &edit.webhook {
         if let MaybeUndefined::Value(url) = &webhook.outbound_url {
             violations.extend(orgs::check_url("/webhook/outbound_url", url.trim()));
@@ -91,7 +94,8 @@ fn foreign_keys(transport: Transport, edit: &UpdateChannelInput, violations: &mu
     }
 }
 
-const fn is_bot(transport: Transport) -> bool {
+/// Whether somebody connects it with a bot's token.
+pub(super) const fn is_bot(transport: Transport) -> bool {
     matches!(transport, Transport::Telegram | Transport::Discord | Transport::Slack)
 }
 

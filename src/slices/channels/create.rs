@@ -1,6 +1,5 @@
 //! Connects a channel to an agent.
 
-use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use sea_orm::{ActiveModelTrait, IntoActiveModel, NotSet};
 use serde_json::json;
 
@@ -8,9 +7,12 @@ use super::{
     check,
     edit::{self, seal},
     entity::channels::Model,
-    finish,
     input::CreateChannelInput,
     merge::{Secrets, merge},
+    open::{Opened, set_inlet, slug, why_inactive},
+    probe,
+    rows::finish,
+    token,
 };
 use crate::{
     base::{
@@ -18,17 +20,20 @@ use crate::{
         ids::{AgentId, ChannelId},
         problem::{Problem, Result, Violation},
     },
-    core::{access::Scope, sealing::random_bytes, store::Tx},
+    core::{access::Scope, store::Tx},
     slices::agents,
 };
 
-/// Connects a channel to an agent (specification, operation 16). It is active right away.
+/// Connects a channel to an agent (specification, operation 16). It is active right away, and its vendor was asked who it
+/// is.
 ///
 /// # Errors
-/// `VALIDATION_FAILED`, `PLAN_LIMIT_REACHED`.
+/// `VALIDATION_FAILED`, also for credentials that the vendor refuses; `PLAN_LIMIT_REACHED`.
 pub async fn create(scope: &Scope, input: CreateChannelInput) -> Result<ChannelId> {
+    let mut draft = draft(scope, input);
+    ask(scope, &mut draft).await?;
     let tx = scope.begin().await?;
-    let (channel, secrets) = prepare(&tx, input).await?;
+    let (channel, secrets) = check_references(&tx, draft).await?;
     if channel.scope == ChannelScope::External {
         edit::check_limit(&tx, channel.agent_id, None, false).await?;
     }
@@ -48,32 +53,62 @@ pub async fn create(scope: &Scope, input: CreateChannelInput) -> Result<ChannelI
     Ok(id)
 }
 
-/// The row that the input describes, without its secrets.
-async fn prepare(tx: &Tx, input: CreateChannelInput) -> Result<(Model, Secrets)> {
+/// A channel as an input describes it, without its secrets.
+struct Draft {
+    channel: Model,
+    secrets: Secrets,
+    violations: Vec<Violation>,
+}
+
+/// What can be said without the database.
+fn draft(scope: &Scope, input: CreateChannelInput) -> Draft {
     let mut violations = Vec::new();
     let (agent, transport) = (input.agent_id, input.transport);
     if transport == Transport::Internal {
         let detail = "INTERNAL is the panel and can't be connected.";
         violations.push(Violation::at("/transport", "NOT_ALLOWED", detail));
     }
-    if !agents::hold(tx, agent).await? {
-        violations.push(Violation::unknown("/agent_id", "agent", agent));
-    }
     let edit = input.into_edit();
     violations.extend(check::input(transport, &edit));
-    let nothing = empty(tx, agent, transport);
+    let nothing = empty(scope, agent, transport);
     let mut channel = nothing.clone();
     let secrets = merge(&mut channel, edit);
+    set_inlet(&mut channel, &secrets);
     violations.extend(check::needs(&nothing, &channel, &secrets));
-    Problem::refuse(violations)?;
-    Ok((channel, secrets))
+    Draft { channel, secrets, violations }
 }
 
-/// A channel without any settings yet. The path of a webhook is as good as a secret: 144 random bits.
-fn empty(tx: &Tx, agent_id: AgentId, transport: Transport) -> Model {
-    let slug = || URL_SAFE_NO_PAD.encode(random_bytes::<18>());
+/// Asks the vendor who the channel would be.
+async fn ask(scope: &Scope, draft: &mut Draft) -> Result<()> {
+    if !draft.violations.is_empty() {
+        return Ok(());
+    }
+    let secrets = Opened::default().edited(&draft.secrets);
+    let mut answer = probe::ask(&scope.core, &draft.channel, secrets).await?;
+    draft.violations.append(&mut answer.refused);
+    answer.apply(&mut draft.channel, true);
+    Ok(())
+}
+
+/// What the organization, and the installation, have to say.
+async fn check_references(tx: &Tx, mut draft: Draft) -> Result<(Model, Secrets)> {
+    let channel = &mut draft.channel;
+    if !agents::hold(tx, channel.agent_id).await? {
+        draft.violations.insert(0, Violation::unknown("/agent_id", "agent", channel.agent_id));
+    }
+    match token::check(tx, channel.id, channel.transport, &draft.secrets).await? {
+        Ok(hash) => channel.bot_hash = hash,
+        Err(violation) => draft.violations.push(violation),
+    }
+    Problem::refuse(draft.violations)?;
+    Ok((draft.channel, draft.secrets))
+}
+
+/// A channel without any settings yet.
+fn empty(scope: &Scope, agent_id: AgentId, transport: Transport) -> Model {
+    let now = scope.core.clock.now();
     Model {
-        organization_id: tx.scope.org,
+        organization_id: scope.org,
         id: ChannelId(0),
         agent_id,
         transport,
@@ -84,6 +119,9 @@ fn empty(tx: &Tx, agent_id: AgentId, transport: Transport) -> Model {
         target: None,
         bot_username: None,
         bot_token_sealed: None,
+        bot_hash: None,
+        self_ids: json!([]),
+        warnings: json!([]),
         label_whitelist: json!([]),
         mention_off: json!([]),
         inbound_slug: (transport == Transport::Webhook).then(slug),
@@ -91,6 +129,10 @@ fn empty(tx: &Tx, agent_id: AgentId, transport: Transport) -> Model {
         webhook_outbound_url: None,
         webhook_outbound_secret_sealed: None,
         webhook_inbound_secret_sealed: None,
+        webhook_outbound_previous_sealed: None,
+        webhook_outbound_previous_until: None,
+        webhook_inbound_previous_sealed: None,
+        webhook_inbound_previous_until: None,
         webhook_signature_header: None,
         webhook_actor_paths: json!([]),
         webhook_self_ids: json!([]),
@@ -105,6 +147,7 @@ fn empty(tx: &Tx, agent_id: AgentId, transport: Transport) -> Model {
         email_smtp_user: None,
         email_smtp_pass_sealed: None,
         email_smtp_from: None,
+        email_authserv_id: None,
         code_host_installation_id: None,
         code_host_repos: json!([]),
         code_host_events: json!([]),
@@ -122,12 +165,13 @@ fn empty(tx: &Tx, agent_id: AgentId, transport: Transport) -> Model {
         instructions: None,
         notify_conversation_id: None,
         alert_recipient_user_ids: json!([]),
-        is_active: true,
-        inactive_reason: None,
-        created_by: tx.scope.request.caller.user(),
-        created_at: tx.now,
-        updated_at: tx.now,
+        is_active: why_inactive(transport).is_none(),
+        inactive_reason: why_inactive(transport),
+        created_by: scope.request.caller.user(),
+        created_at: now,
+        updated_at: now,
         last_activity_at: None,
+        send_after: None,
         archived_at: None,
     }
 }

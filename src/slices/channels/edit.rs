@@ -1,34 +1,42 @@
 //! Edits a channel.
 
+use std::time::Duration;
+
 use async_graphql::MaybeUndefined;
 use sea_orm::{ActiveModelTrait, ColumnTrait, IntoActiveModel, Iterable, ModelTrait, QueryFilter, Set};
+use secrecy::{ExposeSecret, SecretString};
 
 use super::{
-    check, connected,
+    check,
     entity::channels::{ActiveModel, Column, Model},
-    finish,
     input::UpdateChannelInput,
-    load,
     merge::{Secrets, merge},
+    open::{Opened, set_inlet, why_inactive},
+    probe::{self, Answer},
+    rows::{connected, finish, load},
+    token,
 };
 use crate::{
     base::{
-        enums::{ChangeOp, ChannelScope},
+        enums::{ChangeOp, ChannelScope, RecordKind},
         ids::{AgentId, ChannelId},
         problem::{Code, Problem, Result},
         secret::SecretText,
     },
     core::{
         access::Scope,
-        audit,
+        audit, edits,
         sealing::SealContext,
         store::{Tx, patch},
     },
     slices::{
-        agents,
+        agents, asks,
         orgs::{self, Limit},
     },
 };
+
+/// How long a webhook's replaced secret still counts.
+const OVERLAP: Duration = Duration::from_hours(24);
 
 /// Edits a channel (specification, operation 17). An edit that changes nothing does nothing.
 ///
@@ -36,30 +44,78 @@ use crate::{
 /// `NOT_FOUND`, `VALIDATION_FAILED`; `PLAN_LIMIT_REACHED` and `ARCHIVED` if the edit activates the channel or
 /// makes it external.
 pub async fn update(scope: &Scope, id: ChannelId, edit: UpdateChannelInput) -> Result<()> {
+    let answer = look(scope, id, edit.clone()).await?;
     let tx = scope.begin().await?;
     let before = load(&tx, id).await?;
     let mut violations = check::input(before.transport, &edit);
     violations.extend(check::references(&tx, &edit).await?);
     let mut after = before.clone();
     let secrets = merge(&mut after, edit);
+    set_inlet(&mut after, &secrets);
     violations.extend(check::needs(&before, &after, &secrets));
+    if let Some(mut answer) = answer {
+        violations.append(&mut answer.refused);
+        answer.apply(&mut after, secrets.any());
+    }
+    match token::check(&tx, id, before.transport, &secrets).await? {
+        Ok(hash) => after.bot_hash = hash.or(after.bot_hash),
+        Err(violation) => violations.push(violation),
+    }
     Problem::refuse(violations)?;
     check_use(&tx, &before, &after).await?;
     let agent = before.agent_id;
-    let mut row = changed(before, &after);
+    // A token that no longer opens counts as another.
+    let is_another_bot = secrets.bot_token.is_value()
+        && Opened::of(&scope.core, &before).map_or(true, |opened| opened.has_another_token(&secrets));
+    let mut row = changed(before.clone(), &after);
+    overlap(&tx, &before, &mut row, &secrets);
     seal(&tx, id, &mut row, secrets);
     if !row.is_changed() {
         return Ok(());
     }
-    let changes = audit::changed(&row);
+    if is_another_bot {
+        // Who answers there may be somebody else by now.
+        asks::unlink_all(&tx, id, &after.name).await?;
+    }
+    let changes = audit::changed(&before, &row);
     row.updated_at = Set(tx.now);
     row.update(tx.connection()).await?;
+    edits::raise(&tx, RecordKind::Channel, id).await?;
     finish(tx, (ChangeOp::Updated, "updateChannel"), id, agent, changes).await
+}
+
+/// Asks the vendor about the channel as it would be. `None`: there is nothing to ask.
+async fn look(scope: &Scope, id: ChannelId, edit: UpdateChannelInput) -> Result<Option<Answer>> {
+    let found = connected(scope).filter(Column::Id.eq(id)).one(scope.core.db.read()).await?;
+    let Some(before) = found else { return Ok(None) };
+    let mut violations = check::input(before.transport, &edit);
+    let mut after = before.clone();
+    let secrets = merge(&mut after, edit);
+    violations.extend(check::needs(&before, &after, &secrets));
+    let is_new = secrets.any() || !before.is_active || settings(&before) != settings(&after);
+    if !violations.is_empty() || !after.is_active || !is_new {
+        return Ok(None);
+    }
+    // Secrets that no longer open are no reason to refuse others.
+    let Ok(opened) = Opened::of(&scope.core, &before) else { return Ok(None) };
+    probe::ask(&scope.core, &after, opened.edited(&secrets)).await.map(Some)
+}
+
+/// The settings that a vendor is reached by, beside secrets.
+fn settings(channel: &Model) -> impl PartialEq + use<> {
+    let imap = (channel.email_imap_host.clone(), channel.email_imap_port, channel.email_imap_user.clone());
+    let smtp = (channel.email_smtp_host.clone(), channel.email_smtp_port, channel.email_smtp_user.clone());
+    let mail = (channel.email_imap_tls, channel.email_smtp_from.clone(), channel.email_authserv_id.clone());
+    (imap, smtp, mail, channel.webhook_outbound_url.clone())
 }
 
 /// A channel that is activated, or becomes external, needs an existing agent and room in the plan.
 async fn check_use(tx: &Tx, before: &Model, after: &Model) -> Result<()> {
     let woken = after.is_active && !before.is_active;
+    if woken && why_inactive(after.transport).is_some() {
+        let detail = format!("{} channels can't carry messages yet, so they stay inactive.", after.transport);
+        return Err(Problem::new(Code::NotSupported, detail));
+    }
     if woken && !agents::missing(tx, &[after.agent_id]).await?.is_empty() {
         return Err(Problem::new(Code::Archived, "The channel's agent has been deleted."));
     }
@@ -100,6 +156,33 @@ fn changed(before: Model, after: &Model) -> ActiveModel {
         row.set(column, after.get(column));
     }
     row
+}
+
+/// A webhook's secret that an edit replaces counts for a while longer, so that the other side can follow. One that is removed
+/// does not.
+fn overlap(tx: &Tx, before: &Model, row: &mut ActiveModel, secrets: &Secrets) {
+    // One that no longer opens is of no use to the other side either.
+    let Ok(opened) = Opened::of(&tx.scope.core, before) else { return };
+    let [outbound, inbound] = opened.webhook();
+    let kept = |old: Option<SecretString>, new: &MaybeUndefined<SecretText>, field: &str| {
+        let new = match new {
+            MaybeUndefined::Undefined => return None,
+            MaybeUndefined::Null => return Some(None),
+            MaybeUndefined::Value(new) => new.0.expose_secret(),
+        };
+        let context = SealContext::new(tx.scope.org, "channels", before.id.0, field);
+        let old = old?;
+        (old.expose_secret() != new).then(|| Some(tx.scope.core.keys.seal(&old, &context)))
+    };
+    let until = |sealed: &Option<Vec<u8>>| sealed.as_ref().map(|_| tx.now.plus(OVERLAP));
+    if let Some(sealed) = kept(outbound, &secrets.outbound, "webhook_outbound_previous") {
+        row.webhook_outbound_previous_until = Set(until(&sealed));
+        row.webhook_outbound_previous_sealed = Set(sealed);
+    }
+    if let Some(sealed) = kept(inbound, &secrets.inbound, "webhook_inbound_previous") {
+        row.webhook_inbound_previous_until = Set(until(&sealed));
+        row.webhook_inbound_previous_sealed = Set(sealed);
+    }
 }
 
 /// Seals an edit's secrets for the row `id`.

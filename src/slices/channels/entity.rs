@@ -30,6 +30,12 @@ pub mod channels {
         pub target: Option<String>,
         pub bot_username: Option<String>,
         pub bot_token_sealed: Option<Vec<u8>>,
+        /// A keyed digest of what is the bot's own in its token: unique across organizations.
+        pub bot_hash: Option<Vec<u8>>,
+        /// The ids under which the vendor shows our own messages, as it said.
+        pub self_ids: Json,
+        /// What the vendor or its settings prevent, as it said: sentences for people.
+        pub warnings: Json,
         pub label_whitelist: Json,
         pub mention_off: Json,
         /// The last segment of the inbound path. Random, because knowing it is enough to find the channel;
@@ -39,6 +45,11 @@ pub mod channels {
         pub webhook_outbound_url: Option<String>,
         pub webhook_outbound_secret_sealed: Option<Vec<u8>>,
         pub webhook_inbound_secret_sealed: Option<Vec<u8>>,
+        /// The secret before, which counts for a while longer.
+        pub webhook_outbound_previous_sealed: Option<Vec<u8>>,
+        pub webhook_outbound_previous_until: Option<Timestamp>,
+        pub webhook_inbound_previous_sealed: Option<Vec<u8>>,
+        pub webhook_inbound_previous_until: Option<Timestamp>,
         pub webhook_signature_header: Option<String>,
         pub webhook_actor_paths: Json,
         pub webhook_self_ids: Json,
@@ -53,6 +64,8 @@ pub mod channels {
         pub email_smtp_user: Option<String>,
         pub email_smtp_pass_sealed: Option<Vec<u8>>,
         pub email_smtp_from: Option<String>,
+        /// The mail server that is believed about senders.
+        pub email_authserv_id: Option<String>,
         pub code_host_installation_id: Option<i64>,
         pub code_host_repos: Json,
         pub code_host_events: Json,
@@ -77,6 +90,8 @@ pub mod channels {
         pub created_at: Timestamp,
         pub updated_at: Timestamp,
         pub last_activity_at: Option<Timestamp>,
+        /// The vendor asks to send nothing before.
+        pub send_after: Option<Timestamp>,
         /// When it was deleted. A deleted channel is hidden, without secrets or path, and kept for its
         /// conversations.
         pub archived_at: Option<Timestamp>,
@@ -108,6 +123,76 @@ pub mod channel_whitelist {
     }
 
     crate::core::store::tenant_entity!();
+}
+
+/// Who was refused: the last origins of each channel.
+pub mod channel_refusals {
+    use sea_orm::entity::prelude::*;
+
+    use crate::base::{
+        enums::RefusalReason,
+        ids::{ChannelId, OrgId},
+        time::Timestamp,
+    };
+
+    /// A row of `channel_refusals`.
+    #[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
+    #[sea_orm(table_name = "channel_refusals")]
+    pub struct Model {
+        #[sea_orm(primary_key, auto_increment = false)]
+        pub organization_id: OrgId,
+        #[sea_orm(primary_key, auto_increment = false)]
+        pub channel_id: ChannelId,
+        #[sea_orm(primary_key, auto_increment = false)]
+        pub origin_id: String,
+        pub origin_name: Option<String>,
+        /// Of the last message.
+        pub reason: RefusalReason,
+        pub count: i64,
+        pub first_at: Timestamp,
+        pub last_at: Timestamp,
+    }
+
+    crate::core::store::tenant_entity!();
+}
+
+/// Addresses of contacts, each on one transport.
+pub mod identities {
+    use sea_orm::entity::prelude::*;
+
+    use crate::base::{
+        enums::Transport,
+        ids::{ChannelId, ContactId, IdentityId, OrgId},
+        time::Timestamp,
+    };
+
+    /// A row of `identities`.
+    #[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
+    #[sea_orm(table_name = "identities")]
+    pub struct Model {
+        #[sea_orm(primary_key, auto_increment = false)]
+        pub organization_id: OrgId,
+        #[sea_orm(primary_key)]
+        pub id: IdentityId,
+        pub contact_id: ContactId,
+        /// Where the address was first seen.
+        pub channel_id: Option<ChannelId>,
+        pub transport: Transport,
+        pub origin_id: String,
+        /// Written with the origin.
+        pub origin_id_folded: String,
+        pub display_name: Option<String>,
+        /// Written with the name.
+        pub display_name_folded: Option<String>,
+        pub created_at: Timestamp,
+        pub updated_at: Timestamp,
+        pub last_seen_at: Option<Timestamp>,
+    }
+
+    crate::core::store::tenant_entity!(
+        origin_id_folded = folding::name(origin_id),
+        display_name_folded = folding::name(display_name)
+    );
 }
 
 /// People on the other side of channels.

@@ -2,19 +2,20 @@
 
 use async_graphql::{Context, InputObject, Object};
 
-pub use super::record::{Channel, NotifyConversation};
+pub use super::record::{Channel, ChannelLink, NotifyConversation, RefusedOrigin};
 use super::{CreateChannelInput, UpdateChannelInput};
 use crate::{
     base::{
+        enums::{RecordKind, SortOrder},
         ids::{AgentId, ChannelId, OrgId},
         permission::Permission,
     },
     fields::{
         Answer, Enter, answer,
-        bounds::{bounds, name},
+        bounds::{bounds, length, name, range},
         permit::{confirmed_email, permit},
     },
-    read::{List, One, Rows},
+    read::{Feed, Keys, List, One, Rows},
 };
 
 /// An origin that may write to a channel.
@@ -24,6 +25,10 @@ pub struct AddWhitelistOriginInput {
     #[graphql(directive = bounds::apply(name(255)))]
     pub origin_id: String,
 }
+
+/// SQL for the folded name of the channel's agent. Empty if it was deleted.
+const AGENT_NAME: &str = "COALESCE((SELECT a.name_folded FROM agents a WHERE a.organization_id = t.organization_id \
+                          AND a.id = t.agent_id AND a.archived_at IS NULL), '')";
 
 /// The most channels in a list. The plan limits how many an agent may have.
 const MOST: u64 = 10_000;
@@ -46,6 +51,36 @@ impl ChannelQuery {
             let external = Rows::of(&ctx.enter(org_id).await?).filter("t.scope = 'EXTERNAL'", []);
             let external = external.filter_if("t.agent_id = ?", agent_id.map(|id| id.0));
             Ok(List::first(external.order_by("t.id"), MOST))
+        })
+        .await
+    }
+
+    /// Channels for people outside and for members, by agent and name, in pages that do not shift. Those of deleted agents come
+    /// first.
+    #[graphql(directive = permit::apply(Permission::AgentView))]
+    async fn channel_feed(
+        &self,
+        ctx: &Context<'_>,
+        org_id: OrgId,
+        #[graphql(desc = "Where the page begins: `next` of the page before.", directive = bounds::apply(length(1, 10_000)))]
+        after: Option<String>,
+        #[graphql(desc = "The maximum number to return.", default_with = "Some(50)", directive = bounds::apply(range(1, 200)))]
+        limit: Option<i64>,
+        #[graphql(desc = "Only channels of this agent.")] agent_id: Option<AgentId>,
+        #[graphql(
+            desc = "Only channels whose name, target, or agent's name contains every word. Case doesn't matter, nor do \
+                    accents in names.",
+            directive = bounds::apply(length(1, 200))
+        )]
+        search: Option<String>,
+    ) -> Answer<Feed<Channel>> {
+        answer(async {
+            let rows = Rows::of(&ctx.enter(org_id).await?)
+                .filter("t.transport <> 'INTERNAL'", [])
+                .filter_if("t.agent_id = ?", agent_id.map(|id| id.0))
+                .found(&["t.name_folded", "LOWER(COALESCE(t.target, ''))", AGENT_NAME], search.as_deref());
+            let keys = Keys::new("AGENT", SortOrder::Asc).text(AGENT_NAME).text("t.name_folded");
+            Feed::after(rows, keys, after.as_deref(), limit.unwrap_or(50))
         })
         .await
     }
@@ -73,7 +108,7 @@ impl ChannelMutation {
     ) -> Answer<One<Channel>> {
         answer(async {
             let scope = ctx.enter(org_id).await?;
-            let id = super::create(&scope, input).await?;
+            let id = Box::pin(super::create(&scope, input)).await?;
             Ok(One::by_id(&scope, id))
         })
         .await
@@ -87,12 +122,15 @@ impl ChannelMutation {
         org_id: OrgId,
         id: ChannelId,
         input: UpdateChannelInput,
+        #[graphql(desc = "The revision that the edit was made from. CONFLICT if there is a newer one.")]
+        if_revision: Option<i64>,
     ) -> Answer<One<Channel>> {
         answer(async {
             let scope = ctx.enter(org_id).await?;
             // The input and two copies of the row are too large for every request's stack.
-            Box::pin(super::update(&scope, id, input)).await?;
-            Ok(One::by_id(&scope, id))
+            let edited = scope.if_revision(RecordKind::Channel, id, if_revision);
+            let done = Box::pin(super::update(&edited, id, input)).await;
+            One::after(&scope, id, Permission::AgentView, done)
         })
         .await
     }
@@ -107,7 +145,7 @@ impl ChannelMutation {
         .await
     }
 
-    /// Allows an origin to write to a channel. Adding it again does nothing.
+    /// Allows an origin to write to a channel, and takes it off the list of those refused. Adding it again does nothing.
     #[graphql(directive = permit::apply(Permission::AgentEdit))]
     async fn add_whitelist_origin(
         &self,

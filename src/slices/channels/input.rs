@@ -50,7 +50,7 @@ pub struct CreateChannelInput {
 
 /// Changes to a channel. Fields left out keep their value; null clears an optional field. Only the settings of
 /// its own transport are allowed.
-#[derive(InputObject, Debug, Default)]
+#[derive(Clone, InputObject, Debug, Default)]
 pub struct UpdateChannelInput {
     /// The name.
     #[graphql(directive = bounds::apply(name(80).not_null()))]
@@ -97,7 +97,7 @@ pub struct UpdateChannelInput {
 }
 
 /// Settings for a webhook.
-#[derive(InputObject, Debug, Default)]
+#[derive(Clone, InputObject, Debug, Default)]
 pub struct ChannelWebhookInput {
     /// The http or https URL that outbound messages are sent to.
     #[graphql(directive = bounds::apply(name(2000)))]
@@ -116,7 +116,7 @@ pub struct ChannelWebhookInput {
 }
 
 /// How a webhook recognizes its own messages.
-#[derive(InputObject, Debug, Default)]
+#[derive(Clone, InputObject, Debug, Default)]
 pub struct ChannelEchoFilterInput {
     /// Dotted paths into the body. Replaces the whole list.
     #[graphql(directive = bounds::apply(list(50, name(255)).not_null()))]
@@ -127,16 +127,20 @@ pub struct ChannelEchoFilterInput {
 }
 
 /// Settings for a mailbox.
-#[derive(InputObject, Debug, Default)]
+#[derive(Clone, InputObject, Debug, Default)]
 pub struct ChannelEmailInput {
     /// The IMAP server.
     pub imap: MaybeUndefined<ChannelImapInput>,
     /// The SMTP server.
     pub smtp: MaybeUndefined<ChannelSmtpInput>,
+    /// The name under which the mailbox's server writes `Authentication-Results`. A mail whose sender it does not prove is then
+    /// refused; without it, senders are not proven.
+    #[graphql(directive = bounds::apply(name(253)))]
+    pub authserv_id: MaybeUndefined<String>,
 }
 
 /// The IMAP server.
-#[derive(InputObject, Debug, Default)]
+#[derive(Clone, InputObject, Debug, Default)]
 pub struct ChannelImapInput {
     /// The host. Changing it requires the password again.
     #[graphql(directive = bounds::apply(name(253).not_null()))]
@@ -147,16 +151,17 @@ pub struct ChannelImapInput {
     /// The user name.
     #[graphql(directive = bounds::apply(name(255).not_null()))]
     pub user: MaybeUndefined<String>,
-    /// The password. Write-only: it is never shown again.
-    #[graphql(directive = bounds::apply(name(500).not_null()))]
+    /// The password, or `Bearer`, a space, and an access token. Write-only: it is never shown again.
+    #[graphql(directive = bounds::apply(name(4096).not_null()))]
     pub pass: MaybeUndefined<SecretText>,
-    /// Whether the connection uses TLS from the start. Defaults to true.
+    /// Whether the connection must be encrypted: from the start on port 993, with STARTTLS on others. Defaults to true; false
+    /// only where the operator lists the server's network.
     #[graphql(directive = bounds::apply(not_null()))]
     pub tls: MaybeUndefined<bool>,
 }
 
 /// The SMTP server.
-#[derive(InputObject, Debug, Default)]
+#[derive(Clone, InputObject, Debug, Default)]
 pub struct ChannelSmtpInput {
     /// The host. Changing it requires the password again.
     #[graphql(directive = bounds::apply(name(253).not_null()))]
@@ -167,8 +172,8 @@ pub struct ChannelSmtpInput {
     /// The user name. A relay may not need one.
     #[graphql(directive = bounds::apply(name(255)))]
     pub user: MaybeUndefined<String>,
-    /// The password. Write-only: it is never shown again.
-    #[graphql(directive = bounds::apply(name(500)))]
+    /// The password, or `Bearer`, a space, and an access token. Write-only: it is never shown again.
+    #[graphql(directive = bounds::apply(name(4096)))]
     pub pass: MaybeUndefined<SecretText>,
     /// The sender's address.
     #[graphql(directive = bounds::apply(name(320).not_null()))]
@@ -176,7 +181,7 @@ pub struct ChannelSmtpInput {
 }
 
 /// Settings for a code host.
-#[derive(InputObject, Debug, Default)]
+#[derive(Clone, InputObject, Debug, Default)]
 pub struct ChannelCodeHostInput {
     /// The id of the app's installation.
     #[graphql(directive = bounds::apply(not_null()))]
@@ -196,7 +201,7 @@ pub struct ChannelCodeHostInput {
 }
 
 /// Settings for a shared drive.
-#[derive(InputObject, Debug, Default)]
+#[derive(Clone, InputObject, Debug, Default)]
 pub struct ChannelDriveInput {
     /// Identifies the folder.
     #[graphql(directive = bounds::apply(name(255).not_null()))]
@@ -207,7 +212,7 @@ pub struct ChannelDriveInput {
 }
 
 /// Settings for a calendar.
-#[derive(InputObject, Debug, Default)]
+#[derive(Clone, InputObject, Debug, Default)]
 pub struct ChannelCalendarInput {
     /// The calendars the agent can see. Replaces the whole list.
     #[graphql(directive = bounds::apply(items(100).not_null()))]
@@ -218,7 +223,7 @@ pub struct ChannelCalendarInput {
 }
 
 /// A calendar the agent can see.
-#[derive(InputObject, Debug)]
+#[derive(Clone, InputObject, Debug)]
 pub struct ChannelCalendarChoiceInput {
     /// Identifies the calendar.
     #[graphql(directive = bounds::apply(name(255)))]

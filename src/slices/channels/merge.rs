@@ -14,13 +14,21 @@ use super::{
 use crate::base::{enums::InactiveReason, secret::SecretText};
 
 /// The secrets of an edit.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Secrets {
     pub bot_token: MaybeUndefined<SecretText>,
     pub outbound: MaybeUndefined<SecretText>,
     pub inbound: MaybeUndefined<SecretText>,
     pub imap_pass: MaybeUndefined<SecretText>,
     pub smtp_pass: MaybeUndefined<SecretText>,
+}
+
+impl Secrets {
+    /// Whether the edit sets or removes one.
+    pub fn any(&self) -> bool {
+        let all = [&self.bot_token, &self.outbound, &self.inbound, &self.imap_pass, &self.smtp_pass];
+        all.into_iter().any(|secret| !secret.is_undefined())
+    }
 }
 
 /// Applies an edit to a row. Null only reaches fields that may be empty.
@@ -76,6 +84,7 @@ fn webhook(channel: &mut Model, secrets: &mut Secrets, edit: ChannelWebhookInput
 }
 
 fn email(channel: &mut Model, secrets: &mut Secrets, edit: ChannelEmailInput) {
+    set(&mut channel.email_authserv_id, trimmed(edit.authserv_id));
     match edit.imap {
         MaybeUndefined::Undefined => {}
         MaybeUndefined::Value(edit) => imap(channel, secrets, edit),

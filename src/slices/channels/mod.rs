@@ -2,7 +2,7 @@
 //! ([`contacts`]).
 //!
 //! A channel is active, or inactive for a stated reason. Permissions: `agent.view` and `agent.edit`; connecting
-//! and editing also require a confirmed e-mail address. Nothing here leaves the process. Deleting hides a
+//! and editing also require a confirmed e-mail address, and ask the vendor who we are (`probe.rs`). Deleting hides a
 //! channel, wipes its secrets and path, and keeps its conversations.
 
 mod check;
@@ -11,18 +11,24 @@ mod create;
 mod edit;
 mod entity;
 pub mod graphql;
+pub mod inbound;
 mod input;
 mod merge;
+mod open;
+mod outbound;
+mod probe;
+mod recipients;
 mod record;
+mod rows;
+mod token;
 mod whitelist;
 
 use sea_orm::{
-    ActiveModelTrait, ColumnTrait, ConnectionTrait, DbBackend, IntoActiveModel, QueryFilter, Select, Set,
-    sea_query::Expr,
+    ActiveModelTrait, ColumnTrait, IntoActiveModel, QueryFilter, Set, UpdateMany, sea_query::Expr,
 };
 use serde_json::json;
 
-use self::entity::{channel_whitelist, channels};
+pub(crate) use self::inbound::unread;
 pub use self::{
     create::create,
     edit::update,
@@ -31,20 +37,22 @@ pub use self::{
         ChannelEchoFilterInput, ChannelEmailInput, ChannelImapInput, ChannelSmtpInput, ChannelWebhookInput,
         CreateChannelInput, UpdateChannelInput,
     },
+    outbound::{fail, proves_people, sender, wait, way_out},
+    recipients::forget_recipient,
     whitelist::{add_origin, remove_origin},
+};
+use self::{
+    entity::{channel_whitelist, channels},
+    rows::{finish, load},
 };
 use crate::{
     base::{
         enums::{ChangeOp, InactiveReason, RecordKind},
-        ids::{AgentId, ChannelId, UserId},
-        problem::{Problem, Result},
+        ids::{AgentId, ChannelId},
+        problem::Result,
     },
-    core::{
-        access::Scope,
-        audit,
-        store::{Tx, held},
-    },
-    slices::agents,
+    core::{Event, access::Scope, store::Tx},
+    slices::asks,
 };
 
 /// Deletes a channel: hides it, removes its secrets, path, and whitelist, and keeps its conversations.
@@ -61,13 +69,18 @@ pub async fn delete(scope: &Scope, id: ChannelId) -> Result<()> {
     row.is_active = Set(false);
     row.inactive_reason = Set(Some(InactiveReason::Manual));
     row.inbound_slug = Set(None);
+    row.webhook_registered = Set(false);
     row.bot_token_sealed = Set(None);
+    row.bot_hash = Set(None);
     row.webhook_outbound_secret_sealed = Set(None);
     row.webhook_inbound_secret_sealed = Set(None);
+    row.webhook_outbound_previous_sealed = Set(None);
+    row.webhook_inbound_previous_sealed = Set(None);
     row.email_imap_pass_sealed = Set(None);
     row.email_smtp_pass_sealed = Set(None);
     row.notify_conversation_id = Set(None);
     row.update(tx.connection()).await?;
+    asks::unlink_all(&tx, id, &name).await?;
     let origins = tx.scope.delete::<channel_whitelist::Entity>();
     origins.filter(channel_whitelist::Column::ChannelId.eq(id)).exec(tx.connection()).await?;
     finish(tx, (ChangeOp::Deleted, "deleteChannel"), id, agent, json!({ "name": name })).await
@@ -78,60 +91,36 @@ pub async fn delete(scope: &Scope, id: ChannelId) -> Result<()> {
 /// # Errors
 /// The database rejects a statement.
 pub async fn deactivate_for_archived_agent(tx: &Tx, agent: AgentId) -> Result<()> {
-    tx.scope
-        .update::<channels::Entity>()
-        .col_expr(channels::Column::IsActive, Expr::value(false))
-        .col_expr(channels::Column::InactiveReason, Expr::value(InactiveReason::AgentArchived))
-        .col_expr(channels::Column::UpdatedAt, Expr::value(tx.now))
-        .filter(channels::Column::AgentId.eq(agent))
-        .filter(channels::Column::IsActive.eq(true))
-        .exec(tx.connection())
-        .await?;
-    Ok(())
+    let active = tx.scope.update::<channels::Entity>().filter(channels::Column::IsActive.eq(true));
+    switch(tx, agent, active, Some(InactiveReason::AgentArchived)).await
 }
 
-/// Stops alerting a person about failing channels, because they left the organization.
+/// Activates the channels that were deactivated with their agent.
 ///
 /// # Errors
 /// The database rejects a statement.
-pub async fn forget_recipient(tx: &Tx, user: UserId) -> Result<()> {
-    // Locks only these channels: someone may be working on any other.
-    let names_them = match tx.connection().get_database_backend() {
-        DbBackend::Postgres => "CAST(alert_recipient_user_ids AS JSONB) @> CAST($1 AS TEXT)::JSONB",
-        _ => "EXISTS (SELECT 1 FROM json_each(alert_recipient_user_ids) WHERE value = CAST(? AS BIGINT))",
-    };
-    let names_them = Expr::cust_with_values(names_them, [user.0.to_string()]);
-    let rows = held(tx.scope.find::<channels::Entity>().filter(names_them)).all(tx.connection()).await?;
-    for channel in rows {
-        let recipients = channel.alert_recipient_user_ids.as_array().cloned().unwrap_or_default();
-        let left: Vec<_> = recipients.into_iter().filter(|id| id.as_i64() != Some(user.0)).collect();
-        let mut row = channel.into_active_model();
-        row.alert_recipient_user_ids = Set(json!(left));
-        row.updated_at = Set(tx.now);
-        row.update(tx.connection()).await?;
+pub async fn activate_for_restored_agent(tx: &Tx, agent: AgentId) -> Result<()> {
+    let same = channels::Column::InactiveReason.eq(InactiveReason::AgentArchived);
+    let inactive = tx.scope.update::<channels::Entity>().filter(same);
+    let inactive = inactive.filter(channels::Column::ArchivedAt.is_null());
+    switch(tx, agent, inactive, None).await
+}
+
+/// Switches channels of an agent off for a reason, or on.
+async fn switch(
+    tx: &Tx,
+    agent: AgentId,
+    channels: UpdateMany<channels::Entity>,
+    reason: Option<InactiveReason>,
+) -> Result<()> {
+    let switched = channels
+        .col_expr(channels::Column::IsActive, Expr::value(reason.is_none()))
+        .col_expr(channels::Column::InactiveReason, Expr::value(reason))
+        .col_expr(channels::Column::UpdatedAt, Expr::value(tx.now))
+        .filter(channels::Column::AgentId.eq(agent));
+    for channel in switched.exec_with_returning(tx.connection()).await? {
+        let (kind, op) = (RecordKind::Channel, ChangeOp::Updated);
+        tx.announce(Event { org: tx.scope.org, kind, id: channel.id.0, op, of: None, only: None });
     }
     Ok(())
-}
-
-fn connected(scope: &Scope) -> Select<channels::Entity> {
-    scope.find::<channels::Entity>().filter(channels::Column::ArchivedAt.is_null())
-}
-
-/// Loads the channel and locks it until the transaction ends.
-async fn load(tx: &Tx, id: ChannelId) -> Result<channels::Model> {
-    let found = held(connected(&tx.scope).filter(channels::Column::Id.eq(id)));
-    found.one(tx.connection()).await?.ok_or_else(|| Problem::not_found("channel", id))
-}
-
-/// Writes the audit entry and commits. Subscribers to the agent get its channels again.
-async fn finish(
-    tx: Tx,
-    (op, operation): (ChangeOp, &'static str),
-    id: ChannelId,
-    agent: AgentId,
-    changes: serde_json::Value,
-) -> Result<()> {
-    audit::record(&tx, audit::Entry { operation, op, kind: RecordKind::Channel, id: id.0, changes });
-    agents::announce(&tx, agent);
-    tx.commit().await
 }

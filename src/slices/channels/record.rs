@@ -8,12 +8,15 @@ use async_graphql::SimpleObject;
 
 use crate::{
     base::{
-        enums::{ChannelDirection, ChannelScope, InactiveReason, ListenScope, Transport},
+        enums::{
+            ChannelDirection, ChannelScope, InactiveReason, LinkState, ListenScope, RecordKind,
+            RefusalReason, Transport,
+        },
         ids::{AgentId, ChannelId, ConversationId, Id, OrgId, UserId},
         permission::Permission,
         time::Timestamp,
     },
-    read::{Record, Spec},
+    read::{Many, Record, Spec},
     slices::agents::graphql::Agent,
 };
 
@@ -45,6 +48,7 @@ impl Record for Channel {
 
 fn identity(spec: Spec) -> Spec {
     spec.column::<ChannelId>("id", "Identifies the channel.")
+        .revision(RecordKind::Channel)
         .column::<OrgId>("organization_id", "The organization that the channel belongs to.")
         .column::<AgentId>("agent_id", "The agent it connects.")
         .column::<Transport>("transport", "The messaging transport.")
@@ -62,10 +66,13 @@ fn identity(spec: Spec) -> Spec {
         )
         .column::<Vec<String>>("label_whitelist", "The labels that let a message in.")
         .column::<Vec<String>>("mention_off", "Where the agent answers without being mentioned.")
-        .column::<bool>("webhook_registered", "Whether its webhook is registered.")
+        .column::<bool>(
+            "webhook_registered",
+            "Whether its vendor sends what comes in to `inboundPath`, instead of being asked.",
+        )
         .sql::<Option<String>>(
             "inbound_path",
-            "'/webhooks/webhook/' || t.inbound_slug",
+            "'/webhooks/' || LOWER(t.transport) || '/' || t.inbound_slug",
             "The path for a webhook's inbound messages.",
         )
         .column::<Option<String>>("invite_url", "The URL that adds the bot to a chat server.")
@@ -103,6 +110,52 @@ fn state(spec: Spec) -> Spec {
         .column::<Option<Timestamp>>("last_activity_at", "When a message last passed through it.")
         .column::<Vec<i64>>("alert_recipient_user_ids", "The members to alert when it fails.")
         .one::<Agent>("agent", "t.agent_id", "The agent it connects.")
+        .column::<Vec<String>>(
+            "warnings",
+            "What the vendor or its settings prevent, as it said when the channel was last checked.",
+        )
+        .one_by::<ChannelLink>("link", "t.id", "t.channel_id", "Whether the vendor is reached. Null if nobody has to listen to it.")
+        .many::<RefusedOrigin>(
+            "refused",
+            Many { by: "t.channel_id", order: "t.last_at DESC, t.origin_id", ..Many::default() },
+            "The last 100 origins whose messages were refused, the newest first. Add one with addWhitelistOrigin.",
+        )
+}
+
+/// Whether a channel's vendor is reached.
+pub struct ChannelLink;
+
+impl Record for ChannelLink {
+    fn spec() -> &'static Spec {
+        static SPEC: LazyLock<Spec> = LazyLock::new(|| {
+            Spec::new("ChannelLink", "channel_listeners t", "Whether a channel's vendor is reached.")
+                .permission(Permission::AgentView)
+                .sql::<LinkState>("state", "t.link", "Whether it is.")
+                .column::<Option<String>>("cause", "Why not.")
+                .sql::<Option<Timestamp>>("since", "t.linked_at", "Since when.")
+        });
+        &SPEC
+    }
+}
+
+/// Somebody whose messages a channel refused.
+pub struct RefusedOrigin;
+
+impl Record for RefusedOrigin {
+    fn spec() -> &'static Spec {
+        static SPEC: LazyLock<Spec> = LazyLock::new(|| {
+            let about = "Somebody whose messages a channel refused.";
+            Spec::new("RefusedOrigin", "channel_refusals t", about)
+                .permission(Permission::AgentView)
+                .column::<String>("origin_id", "The sender, in the transport's own notation.")
+                .column::<Option<String>>("origin_name", "The sender's name, as they give it.")
+                .column::<RefusalReason>("reason", "Why the last message was refused.")
+                .column::<i64>("count", "How many messages were refused.")
+                .column::<Timestamp>("first_at", "When the first one came.")
+                .column::<Timestamp>("last_at", "When the last one came.")
+        });
+        &SPEC
+    }
 }
 
 /// Defines an object that shows columns of the channel's own row.
@@ -191,6 +244,11 @@ embedded!(
     |spec: Spec| {
         spec.embedded::<Imap>("imap", "(t.email_imap_host IS NOT NULL)", "The IMAP server.")
             .embedded::<Smtp>("smtp", "(t.email_smtp_host IS NOT NULL)", "The SMTP server.")
+            .sql::<Option<String>>(
+                "authserv_id",
+                "t.email_authserv_id",
+                "The mail server that is believed about senders. Null: they are not proven.",
+            )
     }
 );
 
@@ -202,7 +260,7 @@ embedded!(
             .sql::<i64>("port", "t.email_imap_port", "The port.")
             .sql::<Option<String>>("user", "t.email_imap_user", "The user name.")
             .sql::<bool>("has_pass", "(t.email_imap_pass_sealed IS NOT NULL)", "Whether it has a password.")
-            .sql::<bool>("tls", "t.email_imap_tls", "Whether the connection uses TLS from the start.")
+            .sql::<bool>("tls", "t.email_imap_tls", "Whether the connection must be encrypted: from the start on port 993, with STARTTLS on others.")
     }
 );
 

@@ -5,14 +5,20 @@ use sea_orm::{
 };
 use serde_json::json;
 
-use super::{entity::channel_whitelist, finish, load};
+use super::{
+    entity::channel_whitelist,
+    inbound,
+    open::texts,
+    rows::{finish, load},
+};
 use crate::{
     base::{
-        enums::ChangeOp,
+        enums::{ChangeOp, RecordKind},
         ids::ChannelId,
         problem::{Code, Problem, Result},
     },
-    core::{access::Scope, store::Tx},
+    core::{access::Scope, audit, edits, store::Tx},
+    slices::agents,
 };
 
 /// Allows an origin to write to a channel (specification, operation 18). Adding it again does nothing.
@@ -24,16 +30,11 @@ pub async fn add_origin(scope: &Scope, id: ChannelId, origin: &str) -> Result<()
     // The lock keeps everyone else from changing the list.
     let channel = load(&tx, id).await?;
     let origin = origin.trim();
-    if of(&tx, id).filter(channel_whitelist::Column::OriginId.eq(origin)).count(tx.connection()).await? > 0 {
+    if is_listed(&tx, id, origin).await? {
         return Ok(());
     }
-    let row = channel_whitelist::ActiveModel {
-        organization_id: Set(tx.scope.org),
-        channel_id: Set(id),
-        origin_id: Set(origin.to_owned()),
-        created_at: Set(tx.now),
-    };
-    channel_whitelist::Entity::insert(row).exec_without_returning(tx.connection()).await?;
+    insert(&tx, id, origin).await?;
+    inbound::forget(&tx, id, origin).await?;
     changed(tx, channel, "addWhitelistOrigin", origin).await
 }
 
@@ -59,8 +60,54 @@ pub async fn remove_origin(scope: &Scope, id: ChannelId, origin: &str) -> Result
     changed(tx, channel, "removeWhitelistOrigin", origin).await
 }
 
-fn of(tx: &Tx, id: ChannelId) -> sea_orm::Select<channel_whitelist::Entity> {
-    tx.scope.find::<channel_whitelist::Entity>().filter(channel_whitelist::Column::ChannelId.eq(id))
+/// A chat has a new id: its place on the lists goes with it. That is the vendor's doing, and nobody's edit.
+///
+/// # Errors
+/// The database is unreachable.
+pub(super) async fn move_origin(tx: &Tx, id: ChannelId, from: &str, to: &str) -> Result<()> {
+    let channel = load(tx, id).await?;
+    let agent = channel.agent_id;
+    let gone = tx.scope.delete::<channel_whitelist::Entity>();
+    let gone = gone.filter(channel_whitelist::Column::ChannelId.eq(id));
+    let gone = gone.filter(channel_whitelist::Column::OriginId.eq(from)).exec(tx.connection()).await?;
+    if gone.rows_affected > 0 && !is_listed(tx, id, to).await? {
+        insert(tx, id, to).await?;
+    }
+    let mut muted = texts(&channel.mention_off);
+    let was_muted = muted.iter().any(|group| group == from);
+    if gone.rows_affected == 0 && !was_muted {
+        return Ok(());
+    }
+    let mut channel = channel.into_active_model();
+    if was_muted {
+        muted.retain(|group| group != from && group != to);
+        muted.push(to.to_owned());
+        channel.mention_off = Set(json!(muted));
+    }
+    channel.updated_at = Set(tx.now);
+    channel.update(tx.connection()).await?;
+    let changes = json!({ "origin_id": audit::from_to(from, to) });
+    let (op, kind) = (ChangeOp::Updated, RecordKind::Channel);
+    audit::record(tx, audit::Entry { operation: "moveOrigin", op, kind, id: id.0, changes });
+    agents::announce(tx, agent);
+    Ok(())
+}
+
+async fn is_listed(tx: &Tx, id: ChannelId, origin: &str) -> Result<bool> {
+    let list = tx.scope.find::<channel_whitelist::Entity>();
+    let found = list.filter(channel_whitelist::Column::ChannelId.eq(id));
+    Ok(found.filter(channel_whitelist::Column::OriginId.eq(origin)).count(tx.connection()).await? > 0)
+}
+
+async fn insert(tx: &Tx, id: ChannelId, origin: &str) -> Result<()> {
+    let row = channel_whitelist::ActiveModel {
+        organization_id: Set(tx.scope.org),
+        channel_id: Set(id),
+        origin_id: Set(origin.to_owned()),
+        created_at: Set(tx.now),
+    };
+    channel_whitelist::Entity::insert(row).exec_without_returning(tx.connection()).await?;
+    Ok(())
 }
 
 async fn changed(
@@ -73,5 +120,6 @@ async fn changed(
     let mut channel = channel.into_active_model();
     channel.updated_at = Set(tx.now);
     channel.update(tx.connection()).await?;
+    edits::raise(&tx, RecordKind::Channel, id).await?;
     finish(tx, (ChangeOp::Updated, operation), id, agent, json!({ "origin_id": origin })).await
 }

@@ -1,26 +1,30 @@
 //! The only way to add a message: its position in the conversation, its row, its words in the search index, the
 //! conversation's summary, and the events, all in the caller's transaction.
 
+use std::{collections::BTreeMap, mem};
+
 use sea_orm::{
-    ActiveModelTrait, ColumnTrait, ConnectionTrait, DbBackend, NotSet, QueryFilter, Set, Statement, Value,
-    sea_query::Expr,
+    ColumnTrait, ConnectionTrait, DbBackend, EntityTrait, NotSet, QueryFilter, QueryTrait, Set, Statement,
+    Value,
+    sea_query::{Expr, Query},
 };
+use serde_json::json;
 
 use super::{
     entity::{conversations, messages},
-    load,
+    rows::load,
     state::Happening,
     words::{conversation_token, text_of, tokens},
 };
 use crate::{
     base::{
-        enums::{DeliveryStatus, MessageKind, MessageRole, MessageStatus},
+        enums::{ConversationStatus, DeliveryStatus, MessageKind, MessageRole, MessageStatus},
         ids::{ChannelId, ConversationId, IdentityId, MessageId, TurnId, UserId},
-        problem::Result,
+        problem::{Problem, Result},
         time::Timestamp,
     },
     core::store::Tx,
-    slices::turns,
+    slices::{deliveries, turns},
 };
 
 /// How many characters of a message its conversation shows.
@@ -58,6 +62,10 @@ pub struct NewMessage {
     pub via_channel: Option<ChannelId>,
     /// The address on that channel.
     pub via_identity: Option<IdentityId>,
+    /// Unique in its channel: what has this key is the same message.
+    pub dedupe_key: Option<String>,
+    /// Its id at the vendor, if it came in.
+    pub vendor_id: Option<String>,
     /// Whether it has reached the agent or the conversation.
     pub status: MessageStatus,
     /// Its delivery through a channel, if it is sent outside.
@@ -68,6 +76,8 @@ pub struct NewMessage {
     pub turn: Option<TurnId>,
     /// What the agent's host calls it; unique in the conversation.
     pub host_key: Option<String>,
+    /// How many files are attached to it, in the same transaction.
+    pub files: usize,
     /// Whether a USER's message opens the conversation again. If not, it can also be added to an archived one.
     pub reopens: bool,
 }
@@ -90,11 +100,14 @@ impl NewMessage {
             author_name: None,
             via_channel: None,
             via_identity: None,
+            dedupe_key: None,
+            vendor_id: None,
             status: MessageStatus::Delivered,
             delivery: None,
             created_at: None,
             turn: None,
             host_key: None,
+            files: 0,
             reopens: true,
         }
     }
@@ -114,49 +127,141 @@ pub async fn append(tx: &mut Tx, new: NewMessage) -> Result<MessageId> {
 /// See [`append`].
 pub async fn add(tx: &mut Tx, new: NewMessage) -> Result<(MessageId, i64)> {
     let conversation = load(tx, new.conversation).await?;
-    let agent = conversation.agent_id;
-    let is_inbound = new.role == MessageRole::User && new.reopens;
-    let happening = if is_inbound { Happening::Inbound } else { Happening::Outbound };
-    let status = happening.apply(conversation.status)?;
-    let seq = conversation.last_seq + 1;
-    let text = text_of(new.kind, &new.content);
-    let (conversation_id, at) = (new.conversation, new.created_at.unwrap_or(tx.now));
-    let turn = new.turn;
-    let preview = preview(&text);
-    summarize(tx, &conversation, seq, (&new, at, preview), status).await?;
-    let id = insert(tx, new, seq, at).await?;
-    index(tx, id, conversation_id, seq, tokens(&text)).await?;
-    super::announce_message(tx, conversation_id, id);
-    super::announce(tx, agent, conversation_id);
-    if let Some(turn) = turn {
-        turns::reaches(tx, turn, seq).await?;
-    }
-    Ok((id, seq))
+    let added = add_all(tx, &conversation, vec![new]).await?;
+    added.into_iter().next().ok_or_else(|| Problem::internal(anyhow::anyhow!("a message without a row")))
 }
 
-/// Updates the conversation's summary. The row is locked, so the next seq is ours.
+/// Appends messages to one conversation, which is locked, in this order: a few statements, however many there are. Returns
+/// their ids and positions.
+///
+/// # Errors
+/// See [`append`].
+pub(super) async fn add_all(
+    tx: &mut Tx,
+    conversation: &conversations::Model,
+    new: Vec<NewMessage>,
+) -> Result<Vec<(MessageId, i64)>> {
+    let mut status = conversation.status;
+    let mut turns: BTreeMap<TurnId, (i64, i64)> = BTreeMap::new();
+    let mut placed = Vec::with_capacity(new.len());
+    for (new, seq) in new.into_iter().zip(conversation.last_seq + 1..) {
+        let is_inbound = new.role == MessageRole::User && new.reopens;
+        let happening = if is_inbound { Happening::Inbound } else { Happening::Outbound };
+        status = happening.apply(status)?;
+        if let Some(turn) = new.turn {
+            turns.entry(turn).or_insert((seq, seq)).1 = seq;
+        }
+        let (at, text) = (new.created_at.unwrap_or(tx.now), text_of(new.kind, &new.content));
+        placed.push(Placed { new, seq, at, text, is_sent: false });
+    }
+    if placed.is_empty() {
+        return Ok(Vec::new());
+    }
+    summarize(tx, conversation, &placed, status).await?;
+    let way = send_out(tx, conversation, &mut placed).await?;
+    let is_sent: Vec<_> = placed.iter().map(|message| message.is_sent.then_some(message.new.files)).collect();
+    let words: Vec<String> = placed.iter_mut().map(|message| mem::take(&mut message.text)).collect();
+    let added = insert(tx, conversation.id, placed).await?;
+    index(tx, conversation.id, &added, &words).await?;
+    if let Some(way) = way {
+        let said = added.iter().zip(&words).zip(is_sent);
+        let said = said.filter_map(|(((id, _), text), files)| {
+            Some(deliveries::Spoken { message: *id, text, files: files? })
+        });
+        let said: Vec<_> = said.collect();
+        deliveries::plan(tx, way, conversation.id, &said).await?;
+    }
+    for (id, _) in &added {
+        super::rows::announce_message(tx, conversation.id, *id);
+    }
+    super::rows::announce(tx, conversation.agent_id, conversation.id);
+    for (turn, (first, last)) in turns {
+        turns::reaches(tx, turn, first, last).await?;
+    }
+    Ok(added)
+}
+
+/// A message and its place.
+struct Placed {
+    new: NewMessage,
+    seq: i64,
+    at: Timestamp,
+    /// What people read.
+    text: String,
+    /// Whether it goes out through the conversation's channel.
+    is_sent: bool,
+}
+
+/// Marks what is said to the people on the other side of a channel: texts and files of the agent, and of whoever answers in its place.
+async fn send_out(
+    tx: &Tx,
+    conversation: &conversations::Model,
+    placed: &mut [Placed],
+) -> Result<Option<deliveries::Way>> {
+    let Some(channel) = conversation.channel_id else { return Ok(None) };
+    let is_said = |message: &Placed| {
+        let new = &message.new;
+        new.role == MessageRole::Assistant
+            && matches!(new.kind, MessageKind::Text | MessageKind::File)
+            && new.delivery.is_none()
+            && (new.files > 0 || !message.text.trim().is_empty())
+    };
+    if conversation.target.is_none() || !placed.iter().any(is_said) {
+        return Ok(None);
+    }
+    let Some(way) = deliveries::way(tx, channel).await? else { return Ok(None) };
+    for message in placed.iter_mut().filter(|message| is_said(message)) {
+        message.is_sent = true;
+        message.new.via_channel = Some(channel);
+        let status = way.status;
+        message.new.delivery = Some(Delivery { status, attempts: 0, error: None, sent_at: None });
+    }
+    Ok(Some(way))
+}
+
+/// Appends an error that people should know, as the service: what became of a turn, or of a request.
+///
+/// # Errors
+/// As [`append`].
+pub async fn append_error(
+    tx: &mut Tx,
+    conversation: ConversationId,
+    turn: Option<TurnId>,
+    code: &str,
+    text: &str,
+) -> Result<MessageId> {
+    let content = json!({ "code": code, "text": text });
+    let new = NewMessage::new(conversation, MessageRole::System, MessageKind::Error, content);
+    append(tx, NewMessage { turn, ..new }).await
+}
+
+/// Updates the conversation's summary, once for all messages. The row is locked, so the next seqs are ours.
 async fn summarize(
     tx: &Tx,
     conversation: &conversations::Model,
-    seq: i64,
-    (new, at, preview): (&NewMessage, Timestamp, String),
-    status: crate::base::enums::ConversationStatus,
+    placed: &[Placed],
+    status: ConversationStatus,
 ) -> Result<()> {
     use conversations::Column;
+    let Some(last) = placed.last() else { return Ok(()) };
+    let latest = placed.iter().map(|message| message.at.0).max().unwrap_or_default();
     let reopened = status != conversation.status;
     let mut update = tx
         .scope
         .update::<conversations::Entity>()
         .filter(Column::Id.eq(conversation.id))
-        .col_expr(Column::MessageCount, Expr::value(conversation.message_count + 1))
-        .col_expr(Column::LastSeq, Expr::value(seq))
-        .col_expr(Column::LastMessageSeq, Expr::value(seq))
-        .col_expr(Column::LastMessageRole, Expr::value(new.role.as_str()))
-        .col_expr(Column::LastMessageKind, Expr::value(new.kind.as_str()))
-        .col_expr(Column::LastMessagePreview, Expr::value(preview))
-        .col_expr(Column::LastMessageCreatedAt, Expr::value(at.0))
+        .col_expr(
+            Column::MessageCount,
+            Expr::value(conversation.message_count + placed.len().cast_signed() as i64),
+        )
+        .col_expr(Column::LastSeq, Expr::value(last.seq))
+        .col_expr(Column::LastMessageSeq, Expr::value(last.seq))
+        .col_expr(Column::LastMessageRole, Expr::value(last.new.role.as_str()))
+        .col_expr(Column::LastMessageKind, Expr::value(last.new.kind.as_str()))
+        .col_expr(Column::LastMessagePreview, Expr::value(preview(&last.text)))
+        .col_expr(Column::LastMessageCreatedAt, Expr::value(last.at.0))
         // A late message must not move the last activity back.
-        .col_expr(Column::LastActivityAt, Expr::value(at.0.max(conversation.last_activity_at.0)))
+        .col_expr(Column::LastActivityAt, Expr::value(latest.max(conversation.last_activity_at.0)))
         .col_expr(Column::UpdatedAt, Expr::value(tx.now.0));
     if reopened {
         update = update
@@ -167,12 +272,27 @@ async fn summarize(
     Ok(())
 }
 
-async fn insert(tx: &Tx, new: NewMessage, seq: i64, at: Timestamp) -> Result<MessageId> {
+/// Writes the rows. Returns their ids and seqs in the order of the seqs.
+async fn insert(tx: &Tx, conversation: ConversationId, placed: Vec<Placed>) -> Result<Vec<(MessageId, i64)>> {
+    let rows = placed.into_iter().map(|message| row(tx, conversation, message));
+    let mut insert = messages::Entity::insert_many(rows).into_query();
+    insert.returning(Query::returning().columns([messages::Column::Id, messages::Column::Seq]));
+    let found = tx.connection().query_all(&insert).await?;
+    let added: Result<Vec<_>> =
+        found.iter().map(|row| Ok((row.try_get_by_index(0)?, row.try_get_by_index(1)?))).collect();
+    let mut added = added?;
+    // No database promises an order of what it returns.
+    added.sort_unstable_by_key(|(_, seq)| *seq);
+    Ok(added)
+}
+
+fn row(tx: &Tx, conversation: ConversationId, message: Placed) -> messages::ActiveModel {
+    let Placed { new, seq, at, .. } = message;
     let delivery = new.delivery;
-    let row = messages::ActiveModel {
+    messages::ActiveModel {
         organization_id: Set(tx.scope.org),
         id: NotSet,
-        conversation_id: Set(new.conversation),
+        conversation_id: Set(conversation),
         seq: Set(seq),
         turn_id: Set(new.turn),
         host_key: Set(new.host_key),
@@ -180,6 +300,8 @@ async fn insert(tx: &Tx, new: NewMessage, seq: i64, at: Timestamp) -> Result<Mes
         kind: Set(new.kind),
         via_channel_id: Set(new.via_channel),
         via_identity_id: Set(new.via_identity),
+        dedupe_key: Set(new.dedupe_key),
+        vendor_id: Set(new.vendor_id),
         author_user_id: Set(new.author_user),
         author_name: Set(new.author_name),
         status: Set(new.status),
@@ -189,34 +311,39 @@ async fn insert(tx: &Tx, new: NewMessage, seq: i64, at: Timestamp) -> Result<Mes
         delivery_sent_at: Set(delivery.and_then(|delivery| delivery.sent_at)),
         content: Set(new.content),
         created_at: Set(at),
-    };
-    Ok(row.insert(tx.connection()).await?.id)
+    }
 }
 
-/// Adds the message's words to the search index (`migrations/README.md`).
+/// Adds the messages' words to the search index (`migrations/README.md`). `texts` are theirs, in the same order.
 async fn index(
     tx: &Tx,
-    id: MessageId,
     conversation: ConversationId,
-    seq: i64,
-    mut tokens: Vec<String>,
+    added: &[(MessageId, i64)],
+    texts: &[String],
 ) -> Result<()> {
-    tokens.push(conversation_token(conversation));
     let backend = tx.connection().get_database_backend();
-    let statement = match backend {
-        DbBackend::Postgres => Statement::from_sql_and_values(
-            backend,
-            "INSERT INTO message_search (organization_id, message_id, conversation_id, seq, tokens) \
-             VALUES ($1, $2, $3, $4, array_to_tsvector($5))",
-            [tx.scope.org.0.into(), id.0.into(), conversation.0.into(), seq.into(), Value::from(tokens)],
-        ),
-        _ => Statement::from_sql_and_values(
-            backend,
-            "INSERT INTO messages_fts (rowid, tokens) VALUES ($1, $2)",
-            [id.0.into(), tokens.join(" ").into()],
-        ),
+    let mut values: Vec<Value> = Vec::new();
+    let mut rows = Vec::with_capacity(added.len());
+    for ((id, seq), text) in added.iter().zip(texts) {
+        let mut words = tokens(text);
+        words.push(conversation_token(conversation));
+        let at = values.len();
+        if backend == DbBackend::Postgres {
+            values.extend([tx.scope.org.0, id.0, conversation.0, *seq].map(Value::from));
+            values.push(words.into());
+            let [org, id, conversation, seq, words] = [1, 2, 3, 4, 5].map(|n| at + n);
+            rows.push(format!("(${org}, ${id}, ${conversation}, ${seq}, array_to_tsvector(${words}))"));
+        } else {
+            values.extend([id.0.into(), words.join(" ").into()]);
+            rows.push(format!("(${}, ${})", at + 1, at + 2));
+        }
+    }
+    let table = match backend {
+        DbBackend::Postgres => "message_search (organization_id, message_id, conversation_id, seq, tokens)",
+        _ => "messages_fts (rowid, tokens)",
     };
-    tx.connection().execute_raw(statement).await?;
+    let sql = format!("INSERT INTO {table} VALUES {}", rows.join(", "));
+    tx.connection().execute_raw(Statement::from_sql_and_values(backend, sql, values)).await?;
     Ok(())
 }
 

@@ -3,7 +3,9 @@
 //! The name and type that a sender gives are never trusted: names are reduced to a plain file name, and
 //! browsers are told to save the file rather than show it (`files.rs`).
 
-use sea_orm::{ActiveModelTrait, ColumnTrait, NotSet, QueryFilter, Set, sea_query::Expr};
+use sea_orm::{
+    ActiveModelTrait, ColumnTrait, NotSet, QueryFilter, QueryOrder, QuerySelect, Set, sea_query::Expr,
+};
 use serde_json::json;
 use sha2::{Digest, Sha256};
 
@@ -97,6 +99,37 @@ pub async fn upload(scope: &Scope, upload: Upload) -> Result<Uploaded> {
 /// `PLAN_LIMIT_REACHED`; then nothing is stored, and the transaction can go on.
 pub(super) async fn of_agent(tx: &Tx, agent: AgentId, upload: Upload) -> Result<AttachmentId> {
     Ok(store(tx, Some(agent), upload).await?.id)
+}
+
+/// Stores a file that came in through a channel, to be attached to its message.
+///
+/// # Errors
+/// `PLAN_LIMIT_REACHED`; then nothing is stored, and the transaction can go on.
+pub(super) async fn of_sender(tx: &Tx, upload: Upload) -> Result<AttachmentId> {
+    Ok(store(tx, None, upload).await?.id)
+}
+
+/// The files of a message, `count` of them from the `first` on, each with its bytes. `None` instead of those that are longer than
+/// `most` bytes.
+///
+/// # Errors
+/// The database is unreachable.
+pub async fn of_message(
+    scope: &Scope,
+    message: MessageId,
+    (first, count): (u64, u64),
+    most: u64,
+) -> Result<Vec<(File, Option<Vec<u8>>)>> {
+    let found = scope.find::<attachments::Entity>().filter(attachments::Column::MessageId.eq(message));
+    let found = found.order_by_asc(attachments::Column::Id).offset(first).limit(count);
+    let mut files = Vec::new();
+    for row in found.all(scope.core.db.read()).await? {
+        let bytes = usize::try_from(row.size_bytes).unwrap_or(usize::MAX);
+        let content = if bytes as u64 <= most { Some(content(scope, row.id).await?) } else { None };
+        let file = File { filename: row.filename, mime_type: row.mime_type, sha256: row.sha256, bytes };
+        files.push((file, content));
+    }
+    Ok(files)
 }
 
 /// Stores a file of the agent, or of the caller.

@@ -7,7 +7,7 @@ pub mod conversations {
 
     use crate::base::{
         enums::{ConversationStatus, MessageKind, MessageRole, Transport},
-        ids::{AgentId, ChannelId, ContactId, ConversationId, OrgId},
+        ids::{AgentId, ChannelId, ContactId, ConversationId, OrgId, UserId},
         time::Timestamp,
     };
 
@@ -22,6 +22,10 @@ pub mod conversations {
         /// Eight characters of Crockford's base32, in upper case.
         pub r#ref: String,
         pub title: Option<String>,
+        /// Written with the title.
+        pub title_folded: Option<String>,
+        /// The person who started it in the panel.
+        pub created_by: Option<UserId>,
         pub status: ConversationStatus,
         pub agent_id: AgentId,
         pub contact_id: Option<ContactId>,
@@ -37,14 +41,45 @@ pub mod conversations {
         pub last_message_preview: Option<String>,
         pub last_message_created_at: Option<Timestamp>,
         pub context_tokens: Option<i64>,
+        /// Its identity within the channel.
+        pub thread_key: Option<String>,
+        /// Where answers go, as the transport calls it.
+        pub target: Option<String>,
         /// The agent's name for its session.
         pub session: Option<String>,
+        /// The person who answers instead of the agent.
+        pub taken_over_by: Option<UserId>,
+        pub taken_over_at: Option<Timestamp>,
+        /// When that person took over, or last said something.
+        pub last_word_at: Option<Timestamp>,
         pub opened_at: Timestamp,
         pub last_activity_at: Timestamp,
         pub resolved_at: Option<Timestamp>,
         pub archived_at: Option<Timestamp>,
         pub created_at: Timestamp,
         pub updated_at: Timestamp,
+    }
+
+    crate::core::store::tenant_entity!(title_folded = folding::name(title));
+}
+
+/// How far people have read. Only ever moved forward.
+pub mod conversation_reads {
+    use sea_orm::entity::prelude::*;
+
+    use crate::base::ids::{ConversationId, OrgId, UserId};
+
+    /// A row of `conversation_reads`.
+    #[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
+    #[sea_orm(table_name = "conversation_reads")]
+    pub struct Model {
+        #[sea_orm(primary_key, auto_increment = false)]
+        pub organization_id: OrgId,
+        #[sea_orm(primary_key, auto_increment = false)]
+        pub conversation_id: ConversationId,
+        #[sea_orm(primary_key, auto_increment = false)]
+        pub user_id: UserId,
+        pub seq: i64,
     }
 
     crate::core::store::tenant_entity!();
@@ -79,6 +114,10 @@ pub mod messages {
         pub kind: MessageKind,
         pub via_channel_id: Option<ChannelId>,
         pub via_identity_id: Option<IdentityId>,
+        /// Unique in its channel.
+        pub dedupe_key: Option<String>,
+        /// Its id at the vendor, if it came in.
+        pub vendor_id: Option<String>,
         pub author_user_id: Option<UserId>,
         pub author_name: Option<String>,
         pub status: MessageStatus,

@@ -1,20 +1,18 @@
-//! Lists of conversations: filters and order (specification, operation 11).
+//! Lists of conversations: filters and order (specification, operation 11), and the feed that people read.
 
 use super::graphql::Conversation;
 use crate::{
     base::{
         enums::{ConversationSort, ConversationStatus, SortOrder},
         ids::{AgentId, ChannelId, ContactId, ConversationId},
+        time::Timestamp,
     },
     core::{
         access::Scope,
         store::{holding, holds},
     },
-    read::Rows,
+    read::{Keys, Rows, words},
 };
-
-/// The most words of a search that are matched separately. The rest are matched as one.
-const WORDS: usize = 8;
 
 /// The filters of a list of conversations. `None` doesn't filter.
 #[derive(Clone, Debug, Default)]
@@ -50,9 +48,7 @@ pub fn rows(scope: &Scope, filter: Filter, sort: ConversationSort, order: SortOr
         .filter_if("t.status = ?", filter.status.map(ConversationStatus::as_str))
         .filter_if("t.model = ?", filter.model)
         .filter_if("t.ref = ?", filter.reference.map(|text| text.to_uppercase()));
-    let words = filter.search.unwrap_or_default();
-    let words = words.trim().splitn(WORDS, char::is_whitespace).filter(|word| !word.is_empty());
-    words.fold(rows, named).order_by(order_by(sort, order))
+    words(filter.search.as_deref()).fold(rows, named).order_by(order_by(sort, order))
 }
 
 /// The ORDER BY clause. Ties are broken by id in the same direction; missing values come last on both
@@ -85,10 +81,78 @@ fn by_name(table: &str, id: &str, way: &str) -> String {
 /// contact has many conversations.
 fn named(rows: Rows<Conversation>, word: &str) -> Rows<Conversation> {
     let Some(word) = holding(word) else { return rows.filter("1 = 0", []) };
+    rows.filter(&format!("({})", has_name()), [word.clone().into(), word.into()])
+}
+
+/// SQL: the contact's or the channel's name contains a text; its value is needed twice.
+fn has_name() -> String {
     let holds = holds("n.name_folded");
-    let condition = format!(
-        "(t.contact_id IN (SELECT n.id FROM contacts n WHERE n.organization_id = $1 AND {holds}) \
-         OR t.channel_id IN (SELECT n.id FROM channels n WHERE n.organization_id = $1 AND {holds}))"
-    );
-    rows.filter(&condition, [word.clone().into(), word.into()])
+    format!(
+        "t.contact_id IN (SELECT n.id FROM contacts n WHERE n.organization_id = $1 AND {holds}) \
+         OR t.channel_id IN (SELECT n.id FROM channels n WHERE n.organization_id = $1 AND {holds})"
+    )
+}
+
+/// The filters of the feed. `None` doesn't filter.
+#[derive(Clone, Debug, Default)]
+pub struct FeedFilter {
+    /// Only conversations with one of these statuses.
+    pub status: Option<Vec<ConversationStatus>>,
+    /// Only conversations of this agent.
+    pub agent_id: Option<AgentId>,
+    /// Only conversations with this contact.
+    pub contact_id: Option<ContactId>,
+    /// Only conversations through this channel.
+    pub channel_id: Option<ChannelId>,
+    /// Only conversations with activity at or after this time.
+    pub from: Option<Timestamp>,
+    /// Only conversations without activity at or after this time.
+    pub to: Option<Timestamp>,
+    /// Only those that the caller has not read to the end, or has.
+    pub unread: Option<bool>,
+    /// Only the caller's own, or the others.
+    pub mine: Option<bool>,
+    /// Only those that a person has taken over, or has not.
+    pub taken_over: Option<bool>,
+    /// Only those whose agent waits for a decision, or doesn't.
+    pub waiting: Option<bool>,
+    /// Only conversations whose title, contact's name, channel's name, or short code contains every word.
+    pub search: Option<String>,
+}
+
+/// SQL: the agent waits for a decision in it.
+const WAITING: &str = "t.id IN (SELECT COALESCE(p.conversation_id, 0) FROM approvals p WHERE p.organization_id = $1 \
+                       AND p.status = 'PENDING' AND (p.expires_at IS NULL OR p.expires_at > :now))";
+
+/// SQL: the caller started it, watches it, or has taken it over. False for a service token.
+const fn mine() -> &'static str {
+    "t.id IN (SELECT c.id FROM conversations c WHERE c.organization_id = $1 AND c.created_by = :viewer \
+     UNION ALL SELECT c.id FROM conversations c WHERE c.organization_id = $1 AND c.taken_over_by = :viewer \
+     UNION ALL SELECT w.conversation_id FROM conversation_watches w WHERE w.organization_id = $1 AND w.user_id = :viewer)"
+}
+
+/// The conversations of the feed.
+pub fn feed(scope: &Scope, filter: &FeedFilter) -> Rows<Conversation> {
+    let rows = Rows::of(scope)
+        .one_of("t.status", filter.status.as_deref(), ConversationStatus::as_str)
+        .filter_if("t.agent_id = ?", filter.agent_id.map(|id| id.0))
+        .filter_if("t.contact_id = ?", filter.contact_id.map(|id| id.0))
+        .filter_if("t.channel_id = ?", filter.channel_id.map(|id| id.0))
+        .filter_if("t.last_activity_at >= ?", filter.from)
+        .filter_if("t.last_activity_at < ?", filter.to)
+        .whether(super::reads::UNREAD, filter.unread)
+        .whether(mine(), filter.mine)
+        .whether("t.taken_over_by IS NOT NULL", filter.taken_over)
+        .whether(WAITING, filter.waiting);
+    words(filter.search.as_deref()).fold(rows, |rows, word| {
+        let Some(pattern) = holding(word) else { return rows.filter("1 = 0", []) };
+        let condition = format!("({} OR {} OR t.ref = ?)", has_name(), holds("t.title_folded"));
+        let pattern = sea_orm::Value::from(pattern);
+        rows.filter(&condition, [pattern.clone(), pattern.clone(), pattern, word.to_uppercase().into()])
+    })
+}
+
+/// The feed's order: the latest activity first.
+pub fn keys(order: Option<SortOrder>) -> Keys {
+    Keys::new("ACTIVITY", order.unwrap_or(SortOrder::Desc)).int("t.last_activity_at")
 }

@@ -1,140 +1,54 @@
 //! Conversations with agents: messages, search, attachments.
 //!
 //! States (`state.rs`): OPEN; PENDING while the agent waits for a decision; RESOLVED until someone writes
-//! again; ARCHIVED. Messages are only ever added ([`append`]): seq counts from 1 without gaps, and paging walks
-//! it. Permissions: `agent.output.view` reads one agent's conversations, `conversation.view` those of all
+//! again; ARCHIVED. Messages are only ever added ([`append`]), until all are removed (`retention.rs`): seq counts without gaps,
+//! and paging walks it. Permissions: `agent.output.view` reads one agent's conversations, `conversation.view` those of all
 //! agents, `agent.interact` writes, `conversation.edit` resolves and archives. A message from the panel leaves
 //! the process as a turn for the agent's host.
 //!
-//! `panel.rs`: what people do; `reports.rs`: what hosts report; `of_turns.rs`: what turns need; `append.rs`: adding a
-//! message; `list.rs`, `page.rs`, `search.rs`: reading;
-//! `words.rs`: the tokens of the search index; `places.rs`: where a search looks first; `attachments.rs`:
-//! files.
+//! `panel.rs`: what people do; `takeover.rs`: answering instead of the agent; `reports.rs`: what hosts report;
+//! `receiving.rs`: what comes in through channels; `of_turns.rs`, `of_deliveries.rs`: what turns and deliveries need;
+//! `append.rs`: adding a message; `list.rs`, `page.rs`, `search.rs`: reading; `reads.rs`: how far people have read;
+//! `watches.rs`: whom to tell of it; `retention.rs`: how long transcripts are kept; `words.rs`: the tokens of the search
+//! index; `places.rs`: where a search looks first; `attachments.rs`: files.
 
 mod append;
 mod attachments;
 mod entity;
 pub mod graphql;
 mod list;
+mod of_deliveries;
 mod of_turns;
 mod page;
 mod panel;
 mod places;
+mod reads;
+mod receiving;
 pub mod reports;
+mod retention;
+mod rows;
 pub mod search;
 mod state;
+mod takeover;
+mod watches;
 mod words;
 
-use sea_orm::{ColumnTrait, PaginatorTrait, QueryFilter, sea_query::Expr};
-
-use self::entity::conversations;
-pub(crate) use self::{append::preview, words::conversation_token};
+pub(crate) use self::{append::preview, rows::require, words::conversation_token};
 pub use self::{
-    append::{Delivery, NewMessage, add, append},
-    attachments::{File, Upload, Uploaded, content, file, upload},
+    append::{Delivery, NewMessage, add, append, append_error},
+    attachments::{File, Upload, Uploaded, content, file, of_message, upload},
+    of_deliveries::{Place, move_targets, place_of, record_delivery, require_message, retarget},
     of_turns::{
         Said, SaidFile, agent_of, assign, deliver, forget_sessions, hand_on, load_files, measured,
         remember_session, require_of, said, settle, thread,
     },
     panel::{ConversationEdit, NewConversation, Post, post, reference, start, update},
+    reads::{UNREAD, mark_read},
+    receiving::{Incoming, is_stored, receive},
+    retention::forget_old,
+    rows::{await_decision, decided, exists},
     search::{merge_index, text_of, tokens},
     state::Happening,
+    takeover::{end_abandoned, hand_back, take_over},
+    watches::watch,
 };
-use crate::{
-    base::{
-        enums::{ChangeOp, RecordKind},
-        ids::{AgentId, ConversationId, MessageId},
-        problem::{Problem, Result},
-    },
-    core::{
-        Event,
-        access::Scope,
-        store::{Tx, held},
-    },
-};
-
-/// Whether the organization has this conversation.
-///
-/// # Errors
-/// The database is unreachable.
-pub async fn exists(tx: &Tx, id: ConversationId) -> Result<bool> {
-    let found = tx.scope.find::<conversations::Entity>().filter(conversations::Column::Id.eq(id));
-    Ok(found.count(tx.connection()).await? > 0)
-}
-
-/// Fails if the organization doesn't have this conversation. Runs outside a transaction.
-///
-/// # Errors
-/// `NOT_FOUND`.
-pub(crate) async fn require(scope: &Scope, id: ConversationId) -> Result<()> {
-    let found = scope.find::<conversations::Entity>().filter(conversations::Column::Id.eq(id));
-    match found.count(scope.core.db.read()).await? {
-        0 => Err(Problem::not_found("conversation", id)),
-        _ => Ok(()),
-    }
-}
-
-/// Records that the agent waits for a decision: the conversation is PENDING. An archived one stays archived.
-///
-/// # Errors
-/// `NOT_FOUND`.
-pub async fn await_decision(tx: &mut Tx, id: ConversationId) -> Result<()> {
-    happen(tx, id, Happening::Asked).await
-}
-
-/// Records that a decision was made: the conversation is OPEN again, unless the agent waits for another. Call
-/// it after the approval's own row has changed.
-///
-/// # Errors
-/// `NOT_FOUND`.
-pub async fn decided(tx: &mut Tx, id: ConversationId) -> Result<()> {
-    let waiting = tx
-        .scope
-        .find::<conversations::Entity>()
-        .filter(conversations::Column::Id.eq(id))
-        .filter(Expr::cust(
-            "EXISTS (SELECT 1 FROM approvals p WHERE p.organization_id = conversations.organization_id \
-             AND p.conversation_id = conversations.id AND p.status = 'PENDING')",
-        ))
-        .count(tx.connection())
-        .await?;
-    if waiting > 0 { Ok(()) } else { happen(tx, id, Happening::Decided).await }
-}
-
-/// Tells subscribers that a conversation of `agent` has changed.
-fn announce(tx: &Tx, agent: AgentId, id: ConversationId) {
-    let (kind, op) = (RecordKind::Conversation, ChangeOp::Updated);
-    tx.announce(Event { org: tx.scope.org, kind, id: id.0, op, of: Some(agent.0) });
-}
-
-/// Tells subscribers about a new message.
-fn announce_message(tx: &Tx, conversation: ConversationId, id: MessageId) {
-    let (kind, op) = (RecordKind::Message, ChangeOp::Created);
-    tx.announce(Event { org: tx.scope.org, kind, id: id.0, op, of: Some(conversation.0) });
-}
-
-/// Applies the state table to the conversation.
-async fn happen(tx: &mut Tx, id: ConversationId, happening: Happening) -> Result<()> {
-    let conversation = load(tx, id).await?;
-    let status = happening.apply(conversation.status)?;
-    if status == conversation.status {
-        return Ok(());
-    }
-    tx.scope
-        .update::<conversations::Entity>()
-        .filter(conversations::Column::Id.eq(id))
-        .col_expr(conversations::Column::Status, Expr::value(status.as_str()))
-        .col_expr(conversations::Column::ResolvedAt, Expr::value(None::<i64>))
-        .col_expr(conversations::Column::UpdatedAt, Expr::value(tx.now.0))
-        .exec(tx.connection())
-        .await?;
-    announce(tx, conversation.agent_id, id);
-    Ok(())
-}
-
-/// Loads the conversation and locks it until the transaction ends, so that of two changes only one can win.
-async fn load(tx: &Tx, id: ConversationId) -> Result<conversations::Model> {
-    let found = tx.scope.find::<conversations::Entity>().filter(conversations::Column::Id.eq(id));
-    let found = held(found).one(tx.connection()).await?;
-    found.ok_or_else(|| Problem::not_found("conversation", id))
-}

@@ -1,11 +1,10 @@
 //! What turns need of a conversation: its session, its messages to the agent, and how far those have come.
 
-use sea_orm::{ColumnTrait, QueryFilter, QueryOrder, sea_query::Expr};
+use sea_orm::{ColumnTrait, Condition, QueryFilter, QueryOrder, sea_query::Expr};
 
 use super::{
-    announce,
     entity::{attachment_blobs, attachments, conversations, messages},
-    load,
+    rows::{announce, load},
     words::text_of,
 };
 use crate::{
@@ -24,6 +23,8 @@ pub struct Thread {
     pub last_seq: i64,
     /// The agent's name for its session.
     pub session: Option<String>,
+    /// Whether a person answers instead of the agent.
+    pub is_taken_over: bool,
 }
 
 /// A message to the agent.
@@ -80,7 +81,8 @@ pub async fn require_of(tx: &Tx, id: ConversationId, agent: AgentId) -> Result<(
 /// `NOT_FOUND`.
 pub async fn thread(tx: &Tx, id: ConversationId) -> Result<Thread> {
     let conversation = load(tx, id).await?;
-    Ok(Thread { last_seq: conversation.last_seq, session: conversation.session })
+    let is_taken_over = conversation.taken_over_by.is_some();
+    Ok(Thread { last_seq: conversation.last_seq, session: conversation.session, is_taken_over })
 }
 
 /// Keeps the agent's name for the conversation's session. Without one, the next turn begins a new session.
@@ -135,6 +137,19 @@ pub async fn measured(
     Ok(())
 }
 
+/// What a turn tells the agent: messages to it, and what a person said in its place.
+fn for_agent() -> Condition {
+    let in_its_place = Condition::all()
+        .add(messages::Column::Role.eq(MessageRole::Assistant))
+        .add(messages::Column::AuthorUserId.is_not_null());
+    Condition::any().add(messages::Column::Role.eq(MessageRole::User)).add(in_its_place)
+}
+
+/// A text as the agent is told: what a person said in its place is not a message to it.
+fn in_place(role: MessageRole, text: String) -> String {
+    if role == MessageRole::Assistant { format!("(said in your place) {text}") } else { text }
+}
+
 /// The messages to the agent that belong to this turn, up to `through`, oldest first. Files come without their bytes.
 ///
 /// # Errors
@@ -144,7 +159,7 @@ pub async fn said(tx: &Tx, turn: TurnId, through: i64) -> Result<Vec<Said>> {
         .scope
         .find::<messages::Entity>()
         .filter(messages::Column::TurnId.eq(turn))
-        .filter(messages::Column::Role.eq(MessageRole::User))
+        .filter(for_agent())
         .filter(messages::Column::Seq.lte(through))
         .order_by_asc(messages::Column::Seq);
     let found = found.all(tx.connection()).await?;
@@ -157,7 +172,7 @@ pub async fn said(tx: &Tx, turn: TurnId, through: i64) -> Result<Vec<Said>> {
             message: message.id,
             seq: message.seq,
             author: message.author_name,
-            text: text_of(message.kind, &message.content),
+            text: in_place(message.role, text_of(message.kind, &message.content)),
             files: Vec::new(),
         })
         .collect();
@@ -217,7 +232,7 @@ pub async fn settle(
 /// The database is unreachable.
 pub async fn hand_on(tx: &Tx, from: TurnId, to: TurnId) -> Result<()> {
     let moved = tx.scope.update::<messages::Entity>().filter(messages::Column::TurnId.eq(from));
-    let moved = moved.filter(messages::Column::Role.eq(MessageRole::User));
+    let moved = moved.filter(for_agent());
     moved.col_expr(messages::Column::TurnId, Expr::value(to)).exec(tx.connection()).await?;
     Ok(())
 }
@@ -247,7 +262,7 @@ pub async fn deliver(tx: &Tx, message: MessageId) -> Result<()> {
     Ok(())
 }
 
-fn announce_changed(tx: &Tx, conversation: ConversationId, id: MessageId) {
+pub(super) fn announce_changed(tx: &Tx, conversation: ConversationId, id: MessageId) {
     let (kind, op) = (RecordKind::Message, ChangeOp::Updated);
-    tx.announce(Event { org: tx.scope.org, kind, id: id.0, op, of: Some(conversation.0) });
+    tx.announce(Event { org: tx.scope.org, kind, id: id.0, op, of: Some(conversation.0), only: None });
 }

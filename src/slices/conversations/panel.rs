@@ -1,15 +1,20 @@
 //! What people do with conversations in the panel: start one, write to the agent, resolve, archive, rename.
 
+use std::collections::HashSet;
+
 use async_graphql::MaybeUndefined;
 use sea_orm::{ActiveModelTrait, ColumnTrait, IntoActiveModel, NotSet, PaginatorTrait, QueryFilter, Set};
 use serde_json::json;
 
 use super::{
-    append::{NewMessage, append},
+    append::{NewMessage, add},
     attachments,
     entity::conversations,
-    load,
+    reads,
+    rows::load,
     state::Happening,
+    takeover::{self, Speaker},
+    watches,
 };
 use crate::{
     base::{
@@ -22,7 +27,7 @@ use crate::{
     },
     core::{
         access::Scope,
-        audit,
+        audit, edits,
         sealing::random_bytes,
         store::{Tx, patch},
     },
@@ -75,6 +80,7 @@ pub async fn start(scope: &Scope, new: NewConversation) -> Result<ConversationId
         id: NotSet,
         r#ref: Set(reference.clone()),
         title: Set(new.title.map(|title| title.trim().to_owned())),
+        created_by: Set(scope.request.caller.user()),
         status: Set(ConversationStatus::Open),
         agent_id: Set(new.agent),
         transport: Set(Transport::Internal),
@@ -88,6 +94,9 @@ pub async fn start(scope: &Scope, new: NewConversation) -> Result<ConversationId
     }
     .insert(tx.connection())
     .await?;
+    if let Some(user) = scope.request.caller.user() {
+        watches::add(&tx, conversation.id, user).await?;
+    }
     record(
         &tx,
         (ChangeOp::Created, "startConversation"),
@@ -100,7 +109,7 @@ pub async fn start(scope: &Scope, new: NewConversation) -> Result<ConversationId
             write(&mut tx, conversation.id, new.agent, post).await?;
         }
         // A message would have announced it.
-        None => super::announce(&tx, new.agent, conversation.id),
+        None => super::rows::announce(&tx, new.agent, conversation.id),
     }
     tx.commit().await?;
     Ok(conversation.id)
@@ -109,8 +118,8 @@ pub async fn start(scope: &Scope, new: NewConversation) -> Result<ConversationId
 /// Posts a message to a conversation. It is stored right away, and the agent gets a turn.
 ///
 /// # Errors
-/// `NOT_FOUND`; `ARCHIVED`, also if the agent was deleted; `VALIDATION_FAILED` for attachments that aren't the
-/// caller's to post.
+/// `NOT_FOUND`; `ARCHIVED`, also if the agent was deleted; `CONFLICT` if somebody else has taken the conversation over;
+/// `VALIDATION_FAILED` for attachments that aren't the caller's to post.
 pub async fn post(scope: &Scope, id: ConversationId, post: Post) -> Result<MessageId> {
     let mut tx = scope.begin().await?;
     let agent = super::agent_of(&tx, id).await?;
@@ -126,18 +135,36 @@ async fn write(tx: &mut Tx, conversation: ConversationId, agent: AgentId, post: 
         let detail = "The conversation's agent has been deleted, so nobody would read this. Start a conversation with another agent.";
         return Err(Problem::new(Code::Archived, detail));
     };
+    let row = load(tx, conversation).await?;
     let caller = tx.scope.request.caller.clone();
+    let speaker = takeover::speaker(tx, &row).await?;
+    if let (Speaker::Other(holder), Some(_)) = (&speaker, caller.user()) {
+        return Err(holder.refusal("Take it over yourself to write in it, or wait until it is handed back."));
+    }
     let turn = turns::queued(tx, agent.id, conversation, turns::Cause::caller(tx)).await?;
     let content = json!({ "text": post.text, "format": post.format });
-    let new = NewMessage {
+    let (role, status) = match speaker {
+        // The agent is told with its next turn.
+        Speaker::Caller => (MessageRole::Assistant, MessageStatus::Delivered),
+        // DELIVERED once the agent has taken its turn. What a program brings while a person answers is kept.
+        Speaker::Agent | Speaker::Other(_) => (MessageRole::User, MessageStatus::Pending),
+    };
+    let mut new = NewMessage {
         author_user: caller.user(),
         author_name: Some(caller.name().to_owned()),
-        // DELIVERED once the agent has taken its turn.
-        status: MessageStatus::Pending,
+        status,
         turn: Some(turn),
-        ..NewMessage::new(conversation, MessageRole::User, MessageKind::Text, content)
+        files: post.attachments.iter().collect::<HashSet<_>>().len(),
+        ..NewMessage::new(conversation, role, MessageKind::Text, content)
     };
-    let message = append(tx, new).await?;
+    if role == MessageRole::Assistant {
+        new.via_channel = row.channel_id;
+        takeover::spoken(tx, conversation).await?;
+    }
+    let (message, seq) = add(tx, new).await?;
+    if let Some(user) = caller.user() {
+        reads::read_to(tx, conversation, user, seq).await?;
+    }
     attachments::post(tx, message, &post.attachments).await?;
     turns::send(tx, &agent, conversation).await?;
     Ok(message)
@@ -148,9 +175,14 @@ async fn write(tx: &mut Tx, conversation: ConversationId, agent: AgentId, post: 
 /// # Errors
 /// `NOT_FOUND`; `ARCHIVED` unless the edit reopens it; `VALIDATION_FAILED` for a status that can't be set.
 pub async fn update(scope: &Scope, id: ConversationId, edit: ConversationEdit) -> Result<()> {
-    let tx = scope.begin().await?;
+    let mut tx = scope.begin().await?;
+    let agent = super::agent_of(&tx, id).await?;
+    // Held before the conversation, as everywhere.
+    let standing = match edit.status.value() {
+        Some(ConversationStatus::Archived) => agents::standing(&tx, agent).await?,
+        _ => None,
+    };
     let conversation = load(&tx, id).await?;
-    let agent = conversation.agent_id;
     let status = match edit.status.value() {
         Some(status) => Happening::Set(*status).apply(conversation.status)?,
         None => conversation.status,
@@ -163,6 +195,10 @@ pub async fn update(scope: &Scope, id: ConversationId, edit: ConversationEdit) -
         ));
     }
     let moved = status != conversation.status;
+    if moved && status == ConversationStatus::Archived {
+        takeover::end_with_archiving(&mut tx, standing.as_ref(), &conversation).await?;
+    }
+    let before = conversation.clone();
     let mut conversation = conversation.into_active_model();
     if moved {
         conversation.status = Set(status);
@@ -178,15 +214,16 @@ pub async fn update(scope: &Scope, id: ConversationId, edit: ConversationEdit) -
         return Ok(());
     }
     conversation.updated_at = Set(tx.now);
-    let changes = audit::changed(&conversation);
+    let changes = audit::changed(&before, &conversation);
     conversation.update(tx.connection()).await?;
+    edits::raise(&tx, RecordKind::Conversation, id).await?;
     record(&tx, (ChangeOp::Updated, "updateConversation"), id, changes);
-    super::announce(&tx, agent, id);
+    super::rows::announce(&tx, agent, id);
     tx.commit().await
 }
 
 /// A short code that no conversation of the organization has yet.
-async fn free_reference(tx: &Tx) -> Result<String> {
+pub(super) async fn free_reference(tx: &Tx) -> Result<String> {
     // With forty random bits a second attempt is rare, and a fourth means that something else is wrong.
     for _ in 0..4 {
         let reference = reference(random_bytes());

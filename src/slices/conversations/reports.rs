@@ -3,27 +3,33 @@
 //! A message is stored once: its key is unique in the conversation, so that a host which has lost its place and reports
 //! again adds nothing.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use base64::{Engine, engine::general_purpose::STANDARD};
 use muster_protocol::event::{Content, Message};
-use sea_orm::{ColumnTrait, PaginatorTrait, QueryFilter};
+use sea_orm::{ColumnTrait, QueryFilter, QuerySelect};
 use serde_json::{Value, json};
 
 use super::{
-    append::{NewMessage, add},
+    append::{NewMessage, add_all},
     attachments,
     entity::messages,
-    of_turns::require_of,
+    rows::load,
 };
 use crate::{
     base::{
         enums::{MessageKind, MessageRole},
-        ids::{ConversationId, TurnId},
-        plain,
-        problem::{Code, Result},
+        ids::{AttachmentId, ConversationId, TurnId},
+        plain::{self, bounded},
+        problem::{Code, Problem, Result},
+        time::Timestamp,
     },
     core::store::Tx,
     slices::{
-        agents::reports::{Reporter, bounded, current},
+        agents::{
+            Standing,
+            reporter::{Reporter, current},
+        },
         turns,
     },
 };
@@ -37,75 +43,116 @@ const FILE_BYTES: usize = 512 * 1024;
 /// The longest key, in bytes.
 const KEY_BYTES: usize = 200;
 
-/// An agent's message is complete.
+/// Messages of agents are complete. Those of one conversation are stored together, in their order.
 ///
 /// # Errors
-/// `NOT_FOUND`: the conversation or the turn isn't the agent's.
-pub async fn message(tx: &mut Tx, from: &Reporter, message: Message) -> Result<()> {
-    let Some(agent) = current(tx, from).await? else { return Ok(()) };
-    let conversation = ConversationId(message.conversation_id);
-    let turn = message.turn_id.map(TurnId);
-    let not_before = match turn {
-        Some(turn) => turns::require_of(tx, turn, agent.id, conversation).await?,
-        None => {
-            require_of(tx, conversation, agent.id).await?;
-            tx.now
-        }
-    };
-    let key = bounded(&message.key, KEY_BYTES);
-    let known = tx.scope.find::<messages::Entity>().filter(messages::Column::ConversationId.eq(conversation));
-    let known = known.filter(messages::Column::HostKey.eq(&key));
-    if known.count(tx.connection()).await? > 0 {
-        return Ok(());
+/// `NOT_FOUND`: a conversation or a turn isn't the agent's.
+pub async fn messages(tx: &mut Tx, reported: Vec<(Reporter, Message)>) -> Result<()> {
+    let mut threads: BTreeMap<_, Vec<_>> = BTreeMap::new();
+    for (from, message) in reported {
+        let thread = (from.agent, from.generation, message.conversation_id);
+        threads.entry(thread).or_default().push((from, message));
     }
-    let place = |(role, kind, content): (MessageRole, MessageKind, Value)| NewMessage {
-        turn,
-        host_key: Some(key.clone()),
-        created_at: Some(from.time(tx, not_before)),
-        ..NewMessage::new(conversation, role, kind, content)
-    };
-    let Content::File { filename, mime_type, base64, caption } = message.content else {
-        let new = place(shown(message.content));
-        add(tx, new).await?;
-        return Ok(());
-    };
-    let file = match STANDARD.decode(base64) {
-        Ok(content) if content.len() <= FILE_BYTES => {
-            let upload = super::Upload { filename: filename.clone(), mime_type: Some(mime_type), content };
-            match attachments::of_agent(tx, agent.id, upload).await {
-                Ok(id) => Ok(id),
-                Err(problem) if problem.code == Code::PlanLimitReached => Err("STORAGE_LIMIT"),
-                Err(problem) => return Err(problem),
-            }
+    for ((.., conversation), reported) in threads {
+        of_thread(tx, ConversationId(conversation), reported).await?;
+    }
+    Ok(())
+}
+
+/// Stores messages of one launch in one conversation.
+async fn of_thread(
+    tx: &mut Tx,
+    conversation: ConversationId,
+    reported: Vec<(Reporter, Message)>,
+) -> Result<()> {
+    let Some((from, _)) = reported.first() else { return Ok(()) };
+    let Some(agent) = current(tx, from).await? else { return Ok(()) };
+    let thread = load(tx, conversation).await?;
+    if thread.agent_id != agent.id {
+        return Err(Problem::not_found("conversation", conversation));
+    }
+    let mut known = known(tx, conversation, &reported).await?;
+    let mut turns: BTreeMap<TurnId, Timestamp> = BTreeMap::new();
+    let (mut new, mut files) = (Vec::new(), Vec::new());
+    for (from, message) in reported {
+        let turn = message.turn_id.map(TurnId);
+        if let Some(turn) = turn
+            && !turns.contains_key(&turn)
+        {
+            turns.insert(turn, turns::require_of(tx, turn, agent.id, conversation).await?);
         }
-        Ok(_) => Err("FILE_TOO_LARGE"),
-        Err(_) => Err("FILE_UNREADABLE"),
-    };
-    match file {
-        Ok(file) => {
-            let caption = caption.map(|caption| text(&caption));
-            let new = place((MessageRole::Assistant, MessageKind::File, json!({ "caption": caption })));
-            let (id, _) = add(tx, new).await?;
-            attachments::attach(tx, id, file).await?;
+        let key = key_of(&message);
+        if !known.insert(key.clone()) {
+            continue;
         }
-        Err(code) => {
-            let name = bounded(&filename, NAME_BYTES);
-            let words = match code {
-                "STORAGE_LIMIT" => "the organization's storage is full",
-                "FILE_TOO_LARGE" => "it is larger than 512 KiB",
-                _ => "it could not be read",
-            };
-            let content =
-                json!({ "code": code, "text": format!("The agent's file {name} was not kept: {words}.") });
-            let new = place((MessageRole::System, MessageKind::Error, content));
-            add(tx, new).await?;
+        let ((role, kind, content), file) = shown(tx, &agent, message.content).await?;
+        let not_before = turn.and_then(|turn| turns.get(&turn).copied()).unwrap_or(tx.now);
+        new.push(NewMessage {
+            turn,
+            host_key: Some(key),
+            files: usize::from(file.is_some()),
+            created_at: Some(from.time(tx, not_before)),
+            ..NewMessage::new(conversation, role, kind, content)
+        });
+        files.push(file);
+    }
+    for ((message, _), file) in add_all(tx, &thread, new).await?.into_iter().zip(files) {
+        if let Some(file) = file {
+            attachments::attach(tx, message, file).await?;
         }
     }
     Ok(())
 }
 
-/// Who says it, what it is, and its content as records show it.
-fn shown(content: Content) -> (MessageRole, MessageKind, Value) {
+fn key_of(message: &Message) -> String {
+    bounded(&message.key, KEY_BYTES)
+}
+
+/// Those of the messages' keys that the conversation has already.
+async fn known(
+    tx: &Tx,
+    conversation: ConversationId,
+    reported: &[(Reporter, Message)],
+) -> Result<BTreeSet<String>> {
+    let keys = reported.iter().map(|(_, message)| key_of(message));
+    let known = tx.scope.find::<messages::Entity>().filter(messages::Column::ConversationId.eq(conversation));
+    let known = known.filter(messages::Column::HostKey.is_in(keys));
+    let known = known.select_only().column(messages::Column::HostKey).into_tuple::<String>();
+    Ok(known.all(tx.connection()).await?.into_iter().collect())
+}
+
+/// A message as it is stored: who says it, what it is, its content.
+type Shown = (MessageRole, MessageKind, Value);
+
+/// A message as it is stored, and its file.
+async fn shown(tx: &Tx, agent: &Standing, content: Content) -> Result<(Shown, Option<AttachmentId>)> {
+    let Content::File { filename, mime_type, base64, caption } = content else {
+        return Ok((in_words(content), None));
+    };
+    let (code, why) = match STANDARD.decode(base64) {
+        Ok(content) if content.len() <= FILE_BYTES => {
+            let upload = super::Upload { filename: filename.clone(), mime_type: Some(mime_type), content };
+            match attachments::of_agent(tx, agent.id, upload).await {
+                Ok(id) => {
+                    let content = json!({ "caption": caption.map(|caption| text(&caption)) });
+                    return Ok(((MessageRole::Assistant, MessageKind::File, content), Some(id)));
+                }
+                Err(problem) if problem.code == Code::PlanLimitReached => {
+                    ("STORAGE_LIMIT", "the organization's storage is full")
+                }
+                Err(problem) => return Err(problem),
+            }
+        }
+        Ok(_) => ("FILE_TOO_LARGE", "it is larger than 512 KiB"),
+        Err(_) => ("FILE_UNREADABLE", "it could not be read"),
+    };
+    let text = format!("The agent's file {} was not kept: {why}.", bounded(&filename, NAME_BYTES));
+    let content = json!({ "code": code, "text": text });
+    Ok(((MessageRole::System, MessageKind::Error, content), None))
+}
+
+/// The same for a message without bytes.
+fn in_words(content: Content) -> Shown {
     match content {
         Content::Text { text: said } => {
             (MessageRole::Assistant, MessageKind::Text, json!({ "text": text(&said), "format": "markdown" }))
@@ -128,7 +175,7 @@ fn shown(content: Content) -> (MessageRole, MessageKind, Value) {
             MessageKind::Error,
             json!({ "code": bounded(&code, NAME_BYTES), "text": text(&why) }),
         ),
-        // Stored apart, with its bytes.
+        // Stored apart, with its bytes: see `shown`.
         Content::File { caption, .. } => {
             (MessageRole::Assistant, MessageKind::File, json!({ "caption": caption }))
         }

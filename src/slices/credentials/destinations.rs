@@ -19,7 +19,8 @@ pub fn checked(given: Vec<String>) -> Result<Vec<String>> {
         let text = text.trim();
         if !is_destination(text) {
             // The value may contain a password, so the message doesn't repeat it.
-            let detail = "A destination must be a host or a URL without a user name or password.";
+            let detail = "A destination must be a host, such as api.example.com, or a URL, such as https://api.example.com/v1, \
+                          without a user name and a password. A `*` is for hosts alone: *.example.com.";
             violations.push(Violation::at(format!("/destinations/{n}"), "NOT_ALLOWED", detail));
         } else if !destinations.iter().any(|known| known == text) {
             destinations.push(text.to_owned());
@@ -31,7 +32,8 @@ pub fn checked(given: Vec<String>) -> Result<Vec<String>> {
 
 fn is_destination(text: &str) -> bool {
     if text.contains("://") {
-        return Url::parse(text).is_ok_and(|url| url.has_host() && has_no_credentials(&url));
+        let is_whole = |url: &Url| url.host_str().is_some_and(|host| !host.contains('*'));
+        return Url::parse(text).is_ok_and(|url| is_whole(&url) && has_no_credentials(&url));
     }
     let host = text.strip_prefix("*.").unwrap_or(text);
     let strange =
@@ -64,6 +66,7 @@ mod tests {
             "user@example.com",
             "https://user:pass@example.com",
             "https://",
+            "https://*.example.com",
             "host:port",
             "mailto:somebody",
         ] {

@@ -19,16 +19,22 @@ pub mod credentials {
         #[sea_orm(primary_key)]
         pub id: CredentialId,
         pub name: String,
+        /// Written with the name.
+        pub name_folded: String,
         pub description: Option<String>,
         pub kind: CredentialKind,
         pub destinations: Json,
+        /// When a person said that agents may read it.
+        pub agent_may_read_at: Option<Timestamp>,
+        pub agent_may_read_by: Option<UserId>,
+        pub agent_may_read_by_name: Option<String>,
         pub created_by: Option<UserId>,
         pub created_at: Timestamp,
         pub updated_at: Timestamp,
         pub archived_at: Option<Timestamp>,
     }
 
-    crate::core::store::tenant_entity!();
+    crate::core::store::tenant_entity!(name_folded = folding::name(name));
 
     impl crate::slices::agents::assignments::Assignable for Entity {
         type Assignments = super::credential_agents::Entity;

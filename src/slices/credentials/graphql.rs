@@ -7,14 +7,14 @@ use async_graphql::{Context, Object};
 use super::{CreateCredentialInput, SetMembersInput, UpdateCredentialInput};
 use crate::{
     base::{
-        enums::{CredentialKind, FieldType},
+        enums::{CredentialKind, FieldType, ListSort, RecordKind},
         ids::{CredentialFieldId, CredentialId, OrgId, UserId},
         permission::Permission,
         time::Timestamp,
     },
     fields::{
         Answer, Enter, answer,
-        bounds::{bounds, from, range},
+        bounds::{bounds, from, length, range},
         permit::permit,
     },
     read::{Many, One, Page, Record, Rows, Spec},
@@ -28,6 +28,11 @@ use crate::{
 const AGENTS: &str =
     "credential_agents j JOIN agents t ON t.organization_id = j.organization_id AND t.id = j.agent_id";
 
+/// Whether a destination is an http or https URL.
+const IS_INJECTED: &str = "((lower(CAST(t.destinations AS TEXT)) LIKE '%\"http://%' OR lower(CAST(t.destinations AS TEXT)) LIKE '%\"https://%') \
+    AND t.kind IN ('api-key', 'bearer-token', 'basic-auth', 'custom') AND EXISTS (SELECT 1 FROM credential_fields f \
+    WHERE f.organization_id = t.organization_id AND f.credential_id = t.id AND f.value_sealed IS NOT NULL))";
+
 /// A credential.
 pub struct Credential;
 
@@ -38,10 +43,25 @@ impl Record for Credential {
                 .permission(Permission::CredentialView)
                 .viewer_can(|scope| scope.can(&["credential"]))
                 .column::<CredentialId>("id", "Identifies the credential.")
+                .revision(RecordKind::Credential)
                 .column::<String>("name", "The name, unique in the organization.")
                 .column::<Option<String>>("description", "A description for people.")
                 .column::<CredentialKind>("kind", "The kind of credential.")
                 .column::<Vec<String>>("destinations", "The hosts or URLs it may be used for.")
+                .sql::<bool>(
+                    "is_injected",
+                    IS_INJECTED,
+                    "Whether the host adds it to requests for its http and https destinations, so that agents use it \
+                     without holding it: it has one, a value, and a kind that is sent in a header.",
+                )
+                .sql::<bool>(
+                    "agent_may_read",
+                    "(t.agent_may_read_at IS NOT NULL)",
+                    "Whether agents may read its values, as variables of their environment and as files.",
+                )
+                .column::<Option<Timestamp>>("agent_may_read_at", "When a person said that they may.")
+                .column::<Option<UserId>>("agent_may_read_by", "The person who said so.")
+                .column::<Option<String>>("agent_may_read_by_name", "That person's name at the time.")
                 .sql::<i64>(
                     "assignment_count",
                     assignment_count("credential_agents", "credential_id"),
@@ -126,8 +146,9 @@ pub struct CredentialQuery;
 
 #[Object]
 impl CredentialQuery {
-    /// The organization's credentials, ordered by id.
+    /// The organization's credentials
     #[graphql(directive = permit::apply(Permission::CredentialView))]
+    #[expect(clippy::too_many_arguments, reason = "each is a separate filter in the schema")]
     async fn credentials(
         &self,
         ctx: &Context<'_>,
@@ -136,10 +157,14 @@ impl CredentialQuery {
         #[graphql(directive = bounds::apply(range(1, 200)))] limit: i64,
         #[graphql(desc = "Whether to include archived credentials.", default_with = "Some(false)")]
         include_archived: Option<bool>,
+        #[graphql(desc = "Only those whose name contains every word. Case and accents don't matter.", directive = bounds::apply(length(1, 200)))]
+        search: Option<String>,
+        #[graphql(desc = "The order.", default_with = "Some(ListSort::Created)")] sort: Option<ListSort>,
     ) -> Answer<Page<Credential>> {
         answer(async {
             let rows = Rows::of(&ctx.enter(org_id).await?).unless_archived(include_archived == Some(true));
-            Ok(Page::numbered(rows.order_by("t.id"), page, limit))
+            let rows = rows.found(&["t.name_folded"], search.as_deref());
+            Ok(Page::numbered(rows.listed(sort, "t.id", "t.name_folded, t.id"), page, limit))
         })
         .await
     }
@@ -169,10 +194,16 @@ impl CredentialMutation {
         ctx: &Context<'_>,
         org_id: OrgId,
         input: CreateCredentialInput,
+        #[graphql(
+            desc = "Whether agents may read its values. Otherwise their host adds them to requests, for http and https \
+                    destinations alone. Only a person can say so.",
+            default
+        )]
+        agent_may_read: bool,
     ) -> Answer<One<Credential>> {
         answer(async {
             let scope = ctx.enter(org_id).await?;
-            let id = super::create(&scope, input).await?;
+            let id = super::create(&scope, input, agent_may_read).await?;
             Ok(One::by_id(&scope, id))
         })
         .await
@@ -186,11 +217,19 @@ impl CredentialMutation {
         org_id: OrgId,
         id: CredentialId,
         input: UpdateCredentialInput,
+        #[graphql(desc = "The revision that the edit was made from. CONFLICT if there is a newer one.")]
+        if_revision: Option<i64>,
+        #[graphql(
+            desc = "Whether agents may read its values. Otherwise their host adds them to requests, for http and https \
+                    destinations alone. Only a person can say so. If left out, it stays as it is."
+        )]
+        agent_may_read: Option<bool>,
     ) -> Answer<One<Credential>> {
         answer(async {
             let scope = ctx.enter(org_id).await?;
-            super::update(&scope, id, input).await?;
-            Ok(One::by_id(&scope, id))
+            let edited = scope.if_revision(RecordKind::Credential, id, if_revision);
+            let done = super::update(&edited, id, input, agent_may_read).await;
+            One::after(&scope, id, Permission::CredentialView, done)
         })
         .await
     }

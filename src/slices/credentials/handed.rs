@@ -9,7 +9,7 @@ use super::{
 };
 use crate::{
     base::{
-        enums::CredentialKind,
+        enums::{CredentialKind, FieldType},
         ids::AgentId,
         problem::{Problem, Result},
     },
@@ -23,6 +23,12 @@ pub struct Opened {
     pub name: String,
     /// Its kind.
     pub kind: CredentialKind,
+    /// The hosts and URLs it may be used for.
+    pub destinations: Vec<String>,
+    /// Whether a person said that agents may read it.
+    pub agent_may_read: bool,
+    /// The fields that have several lines, by label.
+    pub multiline: Vec<String>,
     /// The fields that have a value: label and value, in order.
     pub fields: Vec<(String, SecretString)>,
 }
@@ -51,14 +57,25 @@ pub async fn of_agent(tx: &Tx, agent: AgentId) -> Result<Vec<Opened>> {
     let fields = fields.all(tx.connection()).await?;
     let mut opened = Vec::with_capacity(found.len());
     for credential in found {
-        let mut own = Vec::new();
+        let (mut own, mut multiline) = (Vec::new(), Vec::new());
         for field in fields.iter().filter(|field| field.credential_id == credential.id) {
             if let Some(sealed) = &field.value_sealed {
                 let value = tx.scope.core.keys.open(sealed, &place(tx.scope.org, field.id));
                 own.push((field.label.clone(), value.map_err(Problem::internal)?));
+                if field.r#type == FieldType::Multiline {
+                    multiline.push(field.label.clone());
+                }
             }
         }
-        opened.push(Opened { name: credential.name, kind: credential.kind, fields: own });
+        let destinations = credential.destinations.as_array().into_iter().flatten();
+        opened.push(Opened {
+            name: credential.name,
+            kind: credential.kind,
+            destinations: destinations.filter_map(|text| text.as_str().map(str::to_owned)).collect(),
+            agent_may_read: credential.agent_may_read_at.is_some(),
+            multiline,
+            fields: own,
+        });
     }
     Ok(opened)
 }

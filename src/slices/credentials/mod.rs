@@ -24,14 +24,14 @@ pub use self::{
 };
 use crate::{
     base::{
-        enums::ChangeOp,
+        enums::{ChangeOp, RecordKind},
         ids::{AgentId, CredentialId, UserId},
         permission::Permission,
-        problem::Result,
+        problem::{Code, Problem, Result},
     },
     core::{
-        access::Scope,
-        audit,
+        access::{Caller, Scope},
+        audit, edits,
         store::{Tx, patch, patch_required, relink},
     },
     slices::{
@@ -41,12 +41,15 @@ use crate::{
     },
 };
 
-/// Creates a credential that nobody may use yet (specification, operation 20).
+/// Creates a credential that nobody may use yet (specification, operation 20). Only a person can say that agents may read it.
 ///
 /// # Errors
-/// `VALIDATION_FAILED` for an invalid destination, label, or value; `PLAN_LIMIT_REACHED`, `NAME_TAKEN`.
-pub async fn create(scope: &Scope, new: CreateCredentialInput) -> Result<CredentialId> {
+/// `VALIDATION_FAILED` for an invalid destination, label, or value; `PLAN_LIMIT_REACHED`, `NAME_TAKEN`, `PERMISSION_DENIED`.
+pub async fn create(scope: &Scope, new: CreateCredentialInput, agent_may_read: bool) -> Result<CredentialId> {
     let destinations = destinations::checked(new.destinations.unwrap_or_default())?;
+    if agent_may_read {
+        require_person(scope)?;
+    }
     let tx = scope.begin().await?;
     orgs::check_limit(&tx, Limit::Credentials, scope.find::<credentials::Entity>()).await?;
     let name = new.name.trim().to_owned();
@@ -54,10 +57,14 @@ pub async fn create(scope: &Scope, new: CreateCredentialInput) -> Result<Credent
     let credential = credentials::ActiveModel {
         organization_id: Set(scope.org),
         id: NotSet,
+        name_folded: NotSet,
         name: Set(name.clone()),
         description: Set(new.description),
         kind: Set(new.kind),
         destinations: Set(json!(destinations)),
+        agent_may_read_at: Set(agent_may_read.then_some(tx.now)),
+        agent_may_read_by: Set(scope.request.caller.user().filter(|_| agent_may_read)),
+        agent_may_read_by_name: Set(agent_may_read.then(|| scope.request.caller.name().to_owned())),
         created_by: Set(scope.request.caller.user()),
         created_at: Set(tx.now),
         updated_at: Set(tx.now),
@@ -66,7 +73,9 @@ pub async fn create(scope: &Scope, new: CreateCredentialInput) -> Result<Credent
     .insert(tx.connection())
     .await?;
     let fields = fields::replace(&tx, credential.id, new.fields).await?;
-    let changes = json!({ "name": name, "kind": new.kind, "fields": fields });
+    let changes = json!({
+        "name": name, "kind": new.kind, "fields": fields, "agent_may_read": agent_may_read,
+    });
     assignments::record::<credentials::Entity>(
         &tx,
         (ChangeOp::Created, "createCredential"),
@@ -81,9 +90,15 @@ pub async fn create(scope: &Scope, new: CreateCredentialInput) -> Result<Credent
 ///
 /// # Errors
 /// `NOT_FOUND`, `ARCHIVED`, `NAME_TAKEN`, `VALIDATION_FAILED` for an invalid destination, label, or value.
-pub async fn update(scope: &Scope, id: CredentialId, edit: UpdateCredentialInput) -> Result<()> {
+pub async fn update(
+    scope: &Scope,
+    id: CredentialId,
+    edit: UpdateCredentialInput,
+    agent_may_read: Option<bool>,
+) -> Result<()> {
     let mut tx = scope.begin().await?;
-    let mut credential = assignments::load_active::<credentials::Entity>(&tx, id).await?.into_active_model();
+    let before = assignments::load_active::<credentials::Entity>(&tx, id).await?;
+    let mut credential = before.clone().into_active_model();
     if let MaybeUndefined::Value(name) = &edit.name {
         assignments::require_free_name::<credentials::Entity>(&tx, name.trim(), Some(id)).await?;
     }
@@ -93,6 +108,18 @@ pub async fn update(scope: &Scope, id: CredentialId, edit: UpdateCredentialInput
     if let MaybeUndefined::Value(destinations) = edit.destinations {
         credential.destinations.set_if_not_equals(json!(destinations::checked(destinations)?));
     }
+    if let Some(may_read) = agent_may_read {
+        let is_open = credential.agent_may_read_at.as_ref().is_some();
+        if may_read && !is_open {
+            require_person(scope)?;
+        }
+        if may_read != is_open {
+            let caller = &scope.request.caller;
+            credential.agent_may_read_at = Set(may_read.then_some(tx.now));
+            credential.agent_may_read_by = Set(caller.user().filter(|_| may_read));
+            credential.agent_may_read_by_name = Set(may_read.then(|| caller.name().to_owned()));
+        }
+    }
     let fields = match edit.fields {
         MaybeUndefined::Value(fields) => fields::replace(&tx, id, fields).await?,
         MaybeUndefined::Undefined | MaybeUndefined::Null => fields::Replaced::default(),
@@ -100,15 +127,25 @@ pub async fn update(scope: &Scope, id: CredentialId, edit: UpdateCredentialInput
     if !credential.is_changed() && fields.is_empty() {
         return Ok(());
     }
-    let mut changes = audit::changed(&credential);
+    let mut changes = audit::changed(&before, &credential);
     if !fields.is_empty() {
         changes["fields"] = json!(fields);
     }
     credential.updated_at = Set(tx.now);
     credential.update(tx.connection()).await?;
+    edits::raise(&tx, RecordKind::Credential, id).await?;
     assignments::mark_assigned::<credentials::Entity>(&mut tx, id).await?;
     assignments::record::<credentials::Entity>(&tx, (ChangeOp::Updated, "updateCredential"), id, changes);
     tx.commit().await
+}
+
+/// A secret is only shown to agents if a person says so; or the operator, whom nobody stops.
+fn require_person(scope: &Scope) -> Result<()> {
+    if matches!(scope.request.caller, Caller::Token(_)) {
+        let detail = "Only a person can say that agents may read a credential, not a service token.";
+        return Err(Problem::new(Code::PermissionDenied, detail));
+    }
+    Ok(())
 }
 
 /// Sets the complete list of agents that may use a credential (specification, operation 22).

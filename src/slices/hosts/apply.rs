@@ -4,15 +4,17 @@ use muster_protocol::{Event, Happening, event::Content};
 
 use crate::{
     base::{
-        ids::{AgentId, ApprovalId, ConversationId, ServerId, TurnId},
+        ids::{AgentId, ApprovalId, BackupId, ConversationId, LeaseId, ModelCredentialId, ServerId, TurnId},
         problem::Result,
         time::Timestamp,
     },
     core::store::Tx,
     slices::{
-        agents::reports::{self as agents, Reporter},
+        agents::{reporter::Reporter, reports as agents},
         approvals::reports as approvals,
+        backups::reports as backups,
         conversations::reports as conversations,
+        network, spending,
         turns::reports as turns,
     },
 };
@@ -28,34 +30,69 @@ pub(super) async fn hold(tx: &Tx, of: &[AgentId], events: &[Event]) -> Result<()
     agents::hold(tx, of, stores).await
 }
 
-/// Applies a report about an agent of this server.
+/// Answers what waits for a report that can't be applied: a request that nobody will see is refused.
 ///
 /// # Errors
-/// It can't be applied. Everything that it did is undone, and it is left out.
-pub async fn apply(tx: &mut Tx, server: ServerId, event: &Event) -> Result<()> {
+/// The database is unreachable.
+pub async fn left_out(tx: &Tx, server: ServerId, event: &Event) -> Result<()> {
+    let Happening::Asked(request) = &event.what else { return Ok(()) };
     let (agent, generation, at) = (AgentId(event.agent_id), event.generation, Timestamp(event.at));
-    let from = &Reporter { agent, server, generation, at };
-    match event.what.clone() {
-        Happening::Started { container_id, program, model } => {
-            agents::started(tx, from, container_id, program, model).await
-        }
-        Happening::Ended { reason, code, signal, detail } => {
-            agents::ended(tx, from, reason, code, signal, detail).await
-        }
-        Happening::Synced => agents::synced(tx, from).await,
-        Happening::AuthRequired { detail } => agents::auth_required(tx, from, detail).await,
-        Happening::Refused { command_id, reason } => agents::refused(tx, from, command_id, reason).await,
-        Happening::Session { conversation_id, session } => {
-            turns::session(tx, from, ConversationId(conversation_id), session).await
-        }
-        Happening::TurnStarted { turn_id } => turns::turn_started(tx, from, TurnId(turn_id)).await,
-        Happening::TurnEnded(end) => turns::turn_ended(tx, from, end).await,
-        Happening::Message(message) => conversations::message(tx, from, message).await,
-        Happening::Asked(request) => approvals::asked(tx, from, request).await,
-        Happening::Withdrawn { request } => approvals::withdrawn(tx, from, request).await,
-        Happening::Delivered { approval_id } => approvals::delivered(tx, from, ApprovalId(approval_id)).await,
-        Happening::NotWaiting { approval_id } => {
-            approvals::not_waiting(tx, from, ApprovalId(approval_id)).await
+    approvals::left_out(tx, &Reporter { agent, server, generation, at }, &request.request).await
+}
+
+/// Applies reports about agents of this server: one, or several messages, which are stored together.
+///
+/// # Errors
+/// They can't be applied. What they did has to be undone.
+pub async fn apply(tx: &mut Tx, server: ServerId, events: &[&Event]) -> Result<()> {
+    let mut messages = Vec::new();
+    for event in events {
+        let (agent, generation, at) = (AgentId(event.agent_id), event.generation, Timestamp(event.at));
+        let from = &Reporter { agent, server, generation, at };
+        match event.what.clone() {
+            Happening::Message(message) => messages.push((*from, message)),
+            Happening::Started { container_id, program, model } => {
+                agents::started(tx, from, container_id, program, model).await?;
+            }
+            Happening::Ended { reason, code, signal, detail } => {
+                agents::ended(tx, from, reason, code, signal, detail).await?;
+            }
+            Happening::Synced => agents::synced(tx, from).await?,
+            Happening::AuthRequired { detail } => agents::auth_required(tx, from, detail).await?,
+            Happening::Refused { command_id, reason } => {
+                agents::refused(tx, from, command_id, reason).await?;
+            }
+            Happening::Offered { models, modes } => agents::offered(tx, from, models, modes).await?,
+            Happening::Session { conversation_id, session } => {
+                turns::session(tx, from, ConversationId(conversation_id), session).await?;
+            }
+            Happening::TurnStarted { turn_id } => turns::turn_started(tx, from, TurnId(turn_id)).await?,
+            Happening::TurnEnded(end) => turns::turn_ended(tx, from, end).await?,
+            Happening::Asked(request) => approvals::asked(tx, from, request).await?,
+            Happening::Withdrawn { request } => approvals::withdrawn(tx, from, request).await?,
+            Happening::Delivered { approval_id, without_text } => {
+                approvals::delivered(tx, from, ApprovalId(approval_id), without_text).await?;
+            }
+            Happening::NotWaiting { approval_id } => {
+                approvals::not_waiting(tx, from, ApprovalId(approval_id)).await?;
+            }
+            Happening::ModelCalled(call) => spending::called(tx, from, call).await?,
+            Happening::LeaseReturned { lease_id } => spending::returned(tx, from, LeaseId(lease_id)).await?,
+            Happening::Limited { credential_id, model, until, detail } => {
+                let (credential, until) = (credential_id.map(ModelCredentialId), until.map(Timestamp));
+                spending::usage::limited(tx, from, credential, (&model, &detail), until).await?;
+            }
+            Happening::Unreached { destination, reason, count } => {
+                network::unreached(tx, from, destination, reason, count).await?;
+            }
+            Happening::BackedUp { backup_id, bytes, sha256, error } => {
+                let end = backups::BackedUp { bytes, sha256, error };
+                backups::backed_up(tx, from, BackupId(backup_id), end).await?;
+            }
+            Happening::Restored { backup_id, error } => {
+                backups::restored(tx, from, BackupId(backup_id), error).await?;
+            }
         }
     }
+    conversations::messages(tx, messages).await
 }

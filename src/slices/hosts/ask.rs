@@ -11,7 +11,7 @@ use crate::{
         ids::{AgentId, ApprovalId, TurnId},
         problem::{Code, Result},
     },
-    slices::{agents, approvals, turns},
+    slices::{agents, approvals, spending, turns},
 };
 
 /// Answers a host. `None`: the agent is not on its server.
@@ -54,5 +54,9 @@ async fn plan(link: &Link, agent: AgentId, generation: i64, wanted: Wanted) -> R
             let approval = ApprovalId(approval_id);
             Given::Answer(approvals::plans::answer(scope, agent, generation, approval).await?)
         }
+        Wanted::Judgement(crossing) => {
+            Given::Judgement(approvals::plans::judgement(scope, agent, generation, crossing).await?)
+        }
+        Wanted::Lease { model } => spending::lease(scope, agent, generation, &model).await?,
     })
 }

@@ -1,13 +1,13 @@
 //! Events: what a host reports, stored in the order of their numbers, each once, together with what it changes.
 //!
-//! One transaction takes all that is waiting. It moves `event_seq` on from exactly the event before, in the
+//! One transaction takes all that is waiting, and messages in a row take a few statements together. It moves `event_seq` on from exactly the event before, in the
 //! connection's epoch, so nothing is applied twice or by an old connection. Reports of an older launch change nothing
 //! but what is left of that launch, and an event that can't be applied is logged and left out: it must not block its host for ever.
 
 use std::{collections::HashMap, panic::AssertUnwindSafe};
 
 use futures::FutureExt;
-use muster_protocol::Event;
+use muster_protocol::{Event, Happening};
 use sea_orm::Value;
 
 use super::{Ended, Link, Refusal, apply, rows, write};
@@ -52,17 +52,25 @@ async fn attempt(link: &Link, events: &[Event], one_by_one: bool) -> Result<u32,
         link.fence().await?;
         return Err(gap(first.seq - 1).into());
     }
-    let mut foreign = 0;
-    for event in events {
-        match launches.get(&event.agent_id) {
-            Some(launch) if event.generation > *launch => foreign += 1,
-            None => foreign += 1,
-            Some(_) if one_by_one => alone(&mut tx, link, event).await?,
-            Some(_) => tried(&mut tx, link, event).await?,
+    let is_own =
+        |event: &&Event| launches.get(&event.agent_id).is_some_and(|launch| event.generation <= *launch);
+    let own: Vec<&Event> = events.iter().filter(is_own).collect();
+    if one_by_one {
+        for event in &own {
+            alone(&mut tx, link, event).await?;
+        }
+    } else {
+        // What an agent says is most of what comes: messages in a row are stored together.
+        for together in own.chunk_by(|one, next| is_message(one) && is_message(next)) {
+            tried(&mut tx, link, together).await?;
         }
     }
     tx.commit().await?;
-    Ok(foreign)
+    Ok((events.len() - own.len()) as u32)
+}
+
+fn is_message(event: &Event) -> bool {
+    matches!(event.what, Happening::Message(_))
 }
 
 /// The event with this number was left out.
@@ -89,9 +97,9 @@ async fn launches(tx: &Tx, link: &Link, events: &[Event]) -> Result<HashMap<i64,
     found.iter().map(|row| Ok((row.try_get_by(0)?, row.try_get_by(1)?))).collect()
 }
 
-/// Applies an event. A panic is a failure like any other.
-async fn tried(tx: &mut Tx, link: &Link, event: &Event) -> Result<()> {
-    let applied = AssertUnwindSafe(apply::apply(tx, link.server, event)).catch_unwind().await;
+/// Applies one event, or several messages. A panic is a failure like any other.
+async fn tried(tx: &mut Tx, link: &Link, events: &[&Event]) -> Result<()> {
+    let applied = AssertUnwindSafe(apply::apply(tx, link.server, events)).catch_unwind().await;
     applied.unwrap_or_else(|_| Err(Problem::internal(anyhow::anyhow!("applying an event panicked"))))
 }
 
@@ -100,7 +108,7 @@ async fn alone(tx: &mut Tx, link: &Link, event: &Event) -> Result<()> {
     let mut is_again = false;
     loop {
         let marked = tx.mark().await?;
-        let done = tried(tx, link, event).await;
+        let done = tried(tx, link, &[event]).await;
         tx.settle(marked, done.is_ok()).await?;
         match done {
             Ok(()) => return Ok(()),
@@ -111,7 +119,7 @@ async fn alone(tx: &mut Tx, link: &Link, event: &Event) -> Result<()> {
                 let cause = problem.cause().map(|cause| format!("{cause:#}"));
                 let (server, agent, seq) = (link.server.0, event.agent_id, event.seq);
                 tracing::error!(server, agent, seq, %problem, cause, "hosts.event_left_out");
-                return Ok(());
+                return apply::left_out(tx, link.server, event).await;
             }
         }
     }

@@ -16,7 +16,7 @@ use crate::{
 /// A piece of a message that an agent is writing.
 #[derive(SimpleObject)]
 pub struct MessageDelta {
-    /// Identifies the message within the launch of its agent.
+    /// Identifies the message in its conversation: the `hostKey` of the message that follows when it is complete.
     pub message: String,
     /// Where the text begins in the message, in bytes of UTF-8.
     pub offset: i64,
@@ -49,6 +49,6 @@ impl DeltaSubscription {
             let (message, text) = (delta.message.clone(), delta.text.clone());
             Some((MessageDelta { message, offset: delta.offset, text, thinking: delta.thinking }, watching))
         });
-        Ok(alongside(&scope, Permission::AgentOutputView, deltas))
+        alongside(&scope, Permission::AgentOutputView, deltas)
     }
 }

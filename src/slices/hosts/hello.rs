@@ -22,7 +22,7 @@ pub const WINDOW: u32 = 4 << 20;
 /// Accepts a connection, or says why not. From its commit on, older connections of the host write nothing.
 ///
 /// # Errors
-/// VERSION, TOKEN, JOURNAL_LOST; the database can't be reached.
+/// VERSION, TOKEN, JOURNAL_LOST, RESTORED; the database can't be reached.
 pub async fn greet(scope: &Scope, who: &Identity, hello: &Hello) -> Result<(Link, Welcome), Ended> {
     let version = common(hello.versions)?;
     let tx = scope.begin().await?;
@@ -86,27 +86,43 @@ impl Known {
         })
     }
 
+    /// Compares what both sides know of each other: whoever knows less has lost something.
     fn check(&self, hello: &Hello) -> Result<(), Refusal> {
         if self.machine_id.as_deref() != Some(&hello.machine.id) {
             let reason =
                 "This token belongs to the host of another folder. Join with a token of this server.";
             return Err(Refusal::new(RefusedCode::Token, reason));
         }
-        let [given, acknowledged] = self.commands;
+        let [_, acknowledged] = self.commands;
         let what = if hello.commands < acknowledged {
             format!("ends at command {}, but {acknowledged} were acknowledged", hello.commands)
         } else if hello.events < self.events {
             format!("ends at event {}, but {} were reported", hello.events, self.events)
-        } else if hello.commands > given {
-            format!("ends at command {}, but only {given} were sent; the database is older", hello.commands)
         } else {
-            return Ok(());
+            return self.check_own(hello);
         };
         let reason = format!(
             "The host's journal {what}. Commands could run twice, or reports be lost. Regenerate the server's \
              provisioning token, and join with it in a new folder."
         );
         Err(Refusal::new(RefusedCode::JournalLost, reason))
+    }
+
+    /// Whether the database knows what the host's journal knows.
+    fn check_own(&self, hello: &Hello) -> Result<(), Refusal> {
+        let [given, _] = self.commands;
+        let what = if hello.commands > given {
+            format!("The host has command {}, but only {given} are known to have been sent.", hello.commands)
+        } else if hello.acknowledged > self.events {
+            format!("Event {} was acknowledged, but only {} are stored.", hello.acknowledged, self.events)
+        } else {
+            return Ok(());
+        };
+        let reason = format!(
+            "{what} Muster's database was restored from an older backup, and has forgotten what this host did. End its \
+             agents with `muster host stop`, regenerate the server's provisioning token, and join with it in a new folder."
+        );
+        Err(Refusal::new(RefusedCode::Restored, reason))
     }
 }
 
@@ -155,7 +171,7 @@ async fn desired(tx: &Tx, server: ServerId) -> Result<Vec<Running>> {
 /// Tells subscribers that the server has changed.
 pub(super) fn announce(tx: &Tx, server: ServerId) {
     let (kind, op) = (RecordKind::Server, ChangeOp::Updated);
-    tx.announce(Event { org: tx.scope.org, kind, id: server.0, op, of: None });
+    tx.announce(Event { org: tx.scope.org, kind, id: server.0, op, of: None, only: None });
 }
 
 #[cfg(test)]

@@ -41,6 +41,7 @@ pub use self::{
 use crate::{
     base::{
         ids::{OrgId, ServerId},
+        plain,
         problem::{Code, Problem, Result},
     },
     core::{
@@ -216,8 +217,8 @@ async fn rows(tx: &Tx, sql: &str, values: Vec<Value>) -> Result<Vec<QueryResult>
     Ok(tx.connection().query_all_raw(statement).await?)
 }
 
-/// A text of a host that people will read: without control characters, and not longer than this.
+/// A text of a host that people will read: on one line, without what a terminal would obey, and not longer than this.
 fn readable(text: &str, most: usize) -> Option<String> {
-    let text: String = text.chars().filter(|c| !c.is_control()).take(most).collect();
+    let text: String = plain::one_line(text).chars().take(most).collect();
     Some(text.trim().to_owned()).filter(|text| !text.is_empty())
 }

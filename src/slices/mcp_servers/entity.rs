@@ -19,6 +19,8 @@ pub mod mcp_servers {
         #[sea_orm(primary_key)]
         pub id: McpServerId,
         pub name: String,
+        /// Written with the name.
+        pub name_folded: String,
         pub description: Option<String>,
         pub transport: McpTransport,
         pub command: Option<String>,
@@ -32,7 +34,7 @@ pub mod mcp_servers {
         pub archived_at: Option<Timestamp>,
     }
 
-    crate::core::store::tenant_entity!();
+    crate::core::store::tenant_entity!(name_folded = folding::name(name));
 
     impl crate::slices::agents::assignments::Assignable for Entity {
         type Assignments = super::mcp_server_agents::Entity;

@@ -7,14 +7,14 @@ use async_graphql::{Context, Object};
 use super::{CreateMcpServerInput, UpdateMcpServerInput};
 use crate::{
     base::{
-        enums::McpTransport,
+        enums::{ListSort, McpTransport, RecordKind},
         ids::{McpServerId, OrgId, UserId},
         permission::Permission,
         time::Timestamp,
     },
     fields::{
         Answer, Enter, answer,
-        bounds::{bounds, from, range},
+        bounds::{bounds, from, length, range},
         permit::permit,
     },
     read::{One, Page, Record, Rows, Spec},
@@ -35,13 +35,17 @@ impl Record for McpServer {
                 .permission(Permission::McpView)
                 .viewer_can(|scope| scope.can(&["mcp"]))
                 .column::<McpServerId>("id", "Identifies the MCP server.")
+                .revision(RecordKind::McpServer)
                 .column::<String>("name", "The name, unique in the organization.")
                 .column::<Option<String>>("description", "A description for people.")
                 .column::<McpTransport>("transport", "The transport used to reach it.")
                 .column::<Option<String>>("command", "The command to run, for STDIO.")
                 .column::<Vec<String>>("args", "The command's arguments.")
                 .column::<Option<String>>("url", "Its URL, for HTTP and SSE.")
-                .column::<Vec<String>>("auth", "The names of the secrets it needs.")
+                .column::<Vec<String>>(
+                    "auth",
+                    "The names of the credentials it needs, used where one has the address as a destination.",
+                )
                 .sql::<i64>(
                     "assignment_count",
                     assignment_count("mcp_server_agents", "mcp_server_id"),
@@ -72,8 +76,9 @@ pub struct McpQuery;
 
 #[Object]
 impl McpQuery {
-    /// The organization's MCP servers, ordered by id.
+    /// The organization's MCP servers
     #[graphql(directive = permit::apply(Permission::McpView))]
+    #[expect(clippy::too_many_arguments, reason = "each is a separate filter in the schema")]
     async fn mcp_servers(
         &self,
         ctx: &Context<'_>,
@@ -82,10 +87,14 @@ impl McpQuery {
         #[graphql(directive = bounds::apply(range(1, 200)))] limit: i64,
         #[graphql(desc = "Whether to include archived MCP servers.", default_with = "Some(false)")]
         include_archived: Option<bool>,
+        #[graphql(desc = "Only those whose name contains every word. Case and accents don't matter.", directive = bounds::apply(length(1, 200)))]
+        search: Option<String>,
+        #[graphql(desc = "The order.", default_with = "Some(ListSort::Created)")] sort: Option<ListSort>,
     ) -> Answer<Page<McpServer>> {
         answer(async {
             let rows = Rows::of(&ctx.enter(org_id).await?).unless_archived(include_archived == Some(true));
-            Ok(Page::numbered(rows.order_by("t.id"), page, limit))
+            let rows = rows.found(&["t.name_folded"], search.as_deref());
+            Ok(Page::numbered(rows.listed(sort, "t.id", "t.name_folded, t.id"), page, limit))
         })
         .await
     }
@@ -127,11 +136,14 @@ impl McpMutation {
         org_id: OrgId,
         id: McpServerId,
         input: UpdateMcpServerInput,
+        #[graphql(desc = "The revision that the edit was made from. CONFLICT if there is a newer one.")]
+        if_revision: Option<i64>,
     ) -> Answer<One<McpServer>> {
         answer(async {
             let scope = ctx.enter(org_id).await?;
-            super::update(&scope, id, input).await?;
-            Ok(One::by_id(&scope, id))
+            let edited = scope.if_revision(RecordKind::McpServer, id, if_revision);
+            let done = super::update(&edited, id, input).await;
+            One::after(&scope, id, Permission::McpView, done)
         })
         .await
     }

@@ -16,7 +16,7 @@ use self::entity::{mcp_server_agents, mcp_servers};
 pub use self::input::{CreateMcpServerInput, UpdateMcpServerInput};
 use crate::{
     base::{
-        enums::{ChangeOp, McpTransport},
+        enums::{ChangeOp, McpTransport, RecordKind},
         folding,
         ids::{AgentId, McpServerId},
         permission::Permission,
@@ -24,7 +24,7 @@ use crate::{
     },
     core::{
         access::Scope,
-        audit,
+        audit, edits,
         store::{Tx, patch, patch_required},
     },
     slices::{
@@ -50,6 +50,7 @@ pub async fn create(scope: &Scope, new: CreateMcpServerInput) -> Result<McpServe
     let server = mcp_servers::ActiveModel {
         organization_id: Set(scope.org),
         id: NotSet,
+        name_folded: NotSet,
         name: Set(name.clone()),
         description: Set(new.description),
         transport: Set(new.transport),
@@ -81,7 +82,8 @@ pub async fn create(scope: &Scope, new: CreateMcpServerInput) -> Result<McpServe
 /// `NOT_FOUND`, `ARCHIVED`, `NAME_TAKEN`, `VALIDATION_FAILED` if the result doesn't match its transport.
 pub async fn update(scope: &Scope, id: McpServerId, edit: UpdateMcpServerInput) -> Result<()> {
     let mut tx = scope.begin().await?;
-    let mut server = assignments::load_active::<mcp_servers::Entity>(&tx, id).await?.into_active_model();
+    let before = assignments::load_active::<mcp_servers::Entity>(&tx, id).await?;
+    let mut server = before.clone().into_active_model();
     if let MaybeUndefined::Value(name) = &edit.name {
         require_other_than_own(name)?;
         assignments::require_free_name::<mcp_servers::Entity>(&tx, name.trim(), Some(id)).await?;
@@ -105,8 +107,9 @@ pub async fn update(scope: &Scope, id: McpServerId, edit: UpdateMcpServerInput) 
         server.url.as_ref().as_deref(),
     )?;
     server.updated_at = Set(tx.now);
-    let changes = audit::changed(&server);
+    let changes = audit::changed(&before, &server);
     server.update(tx.connection()).await?;
+    edits::raise(&tx, RecordKind::McpServer, id).await?;
     assignments::mark_assigned::<mcp_servers::Entity>(&mut tx, id).await?;
     assignments::record::<mcp_servers::Entity>(&tx, (ChangeOp::Updated, "updateMcpServer"), id, changes);
     tx.commit().await

@@ -64,6 +64,35 @@ pub fn check_url(pointer: &str, text: &str) -> Option<Violation> {
     Some(Violation::at(pointer, "NOT_ALLOWED", detail))
 }
 
+/// [`check_url`] for the address of a model. An address in digits that can't be a model's is refused: those of the link itself
+/// (where clouds keep secrets), of nobody, and of many. Whether others may be reached is decided by the host, which resolves
+/// names and knows its operator's networks.
+#[must_use]
+pub fn check_base_url(pointer: &str, text: &str) -> Option<Violation> {
+    let refused = check_url(pointer, text);
+    if refused.is_some() {
+        return refused;
+    }
+    let url = url::Url::parse(text).ok()?;
+    if url.query().is_some() || url.fragment().is_some() || text.contains('*') {
+        let detail = "The base of other URLs has no query, no fragment and no `*`.";
+        return Some(Violation::at(pointer, "NOT_ALLOWED", detail));
+    }
+    let is_never = match url.host()? {
+        url::Host::Domain(_) => false,
+        url::Host::Ipv4(ip) => is_never_v4(ip),
+        url::Host::Ipv6(ip) => match ip.to_ipv4_mapped() {
+            Some(ip) => is_never_v4(ip),
+            None => ip.is_unspecified() || ip.is_multicast() || ip.is_unicast_link_local(),
+        },
+    };
+    is_never.then(|| Violation::at(pointer, "NOT_ALLOWED", "No model can be reached at this address."))
+}
+
+const fn is_never_v4(ip: std::net::Ipv4Addr) -> bool {
+    ip.is_unspecified() || ip.is_link_local() || ip.is_broadcast() || ip.is_multicast()
+}
+
 const HTTP: &str = "It must be an absolute http or https URL.";
 
 /// Whether a URL contains neither a user name nor a password.
@@ -96,6 +125,27 @@ mod tests {
         ] {
             let refused = check_url("/x", bad).unwrap();
             assert!(!refused.detail.contains("hunter2"), "{bad}");
+        }
+    }
+
+    #[test]
+    fn no_model_is_at_an_address_of_the_link() {
+        for fine in
+            ["https://api.example/v1", "http://127.0.0.1:11434", "http://10.0.0.7", "http://[fd00::1]/"]
+        {
+            assert!(check_base_url("/x", fine).is_none(), "{fine}");
+        }
+        for bad in [
+            "http://169.254.169.254/latest",
+            "http://0xa9fe.0xa9fe/",
+            "http://[::ffff:169.254.169.254]/",
+            "http://[fe80::1]/",
+            "http://0.0.0.0/",
+            "http://[::]/",
+            "http://255.255.255.255/",
+            "ftp://api.example",
+        ] {
+            assert!(check_base_url("/x", bad).is_some(), "{bad}");
         }
     }
 

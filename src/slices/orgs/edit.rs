@@ -9,7 +9,8 @@ use super::{
     Limit,
     check::{check_cron_interval, check_timezone},
     entity::organizations,
-    limits, load,
+    limits,
+    rows::load,
 };
 use crate::{
     base::{
@@ -21,11 +22,11 @@ use crate::{
     },
     core::{
         access::Scope,
-        audit,
+        audit, edits,
         sealing::SealContext,
         store::{Tx, patch, patch_all, patch_required},
     },
-    slices::{orgs::UpdateOrganizationInput, people, servers},
+    slices::{agents, orgs::UpdateOrganizationInput, people, servers, spending},
 };
 
 /// The longest access that support can be granted at a time.
@@ -37,16 +38,24 @@ const SUPPORT_ACCESS_MAX: Duration = Duration::from_hours(90 * 24);
 /// `VALIDATION_FAILED` for an invalid time zone, cron expression, or country, or an image that can't be the
 /// default.
 pub async fn update(scope: &Scope, edit: UpdateOrganizationInput) -> Result<()> {
-    let tx = scope.begin().await?;
-    let mut organization = load(&tx).await?.into_active_model();
+    let mut tx = scope.begin().await?;
+    let before = load(&tx).await?;
+    let mut organization = before.clone().into_active_model();
     check(&tx, &edit).await?;
     apply(&tx, &mut organization, edit);
     if !organization.is_changed() {
         return Ok(());
     }
     organization.updated_at = Set(tx.now);
-    let changes = audit::changed(&organization);
+    let changes = audit::changed(&before, &organization);
+    let is_about_money = is_about_money(&organization);
     organization.update(tx.connection()).await?;
+    if is_about_money {
+        // Agents that wait look again, and hosts learn whether calls need a lease.
+        spending::recheck(&tx).await?;
+        agents::mark_all(&mut tx).await?;
+    }
+    edits::raise(&tx, RecordKind::Organization, scope.org).await?;
     let entry = audit::Entry {
         operation: "updateOrganization",
         op: ChangeOp::Updated,
@@ -59,6 +68,16 @@ pub async fn update(scope: &Scope, edit: UpdateOrganizationInput) -> Result<()> 
     scope.core.access.cache.invalidate_after(tx.connection());
     tx.commit().await?;
     Ok(())
+}
+
+/// Whether the edit changes what agents may spend.
+fn is_about_money(organization: &organizations::ActiveModel) -> bool {
+    organization.monthly_budget_micro.is_set()
+        || organization.budget_action.is_set()
+        || organization.currency.is_set()
+        || organization.timezone.is_set()
+        || organization.cost_guard_tokens_per_hour.is_set()
+        || organization.cost_guard_action.is_set()
 }
 
 async fn check(tx: &Tx, edit: &UpdateOrganizationInput) -> Result<()> {
@@ -92,6 +111,12 @@ async fn check(tx: &Tx, edit: &UpdateOrganizationInput) -> Result<()> {
     {
         let detail = "`tax_country` must be a two-letter country code in capitals, such as DE.";
         violations.push(Violation::at("/tax_country", "NOT_ALLOWED", detail));
+    }
+    if let MaybeUndefined::Value(currency) = &edit.currency
+        && !currency.bytes().all(|byte| byte.is_ascii_uppercase())
+    {
+        let detail = "`currency` must be three capital letters, such as EUR.";
+        violations.push(Violation::at("/currency", "NOT_ALLOWED", detail));
     }
     if let MaybeUndefined::Value(until) = edit.support_access_until {
         violations.extend(check_support_access(until, tx.now));
@@ -139,11 +164,11 @@ fn apply(tx: &Tx, organization: &mut organizations::ActiveModel, edit: UpdateOrg
         seal(scope, "provider_oauth_secret", edit.provider_oauth_secret),
     );
     patch_all!(organization, edit;
-        required timezone, require_second_factor, customer_type, cost_guard_action,
-            version_retention;
+        required timezone, require_second_factor, mail_request_text, chat_risk_limit, customer_type, cost_guard_action,
+            currency, budget_action, trace_content, version_retention;
         optional default_image_id, provider_oauth_client_id, support_access_until, tax_name,
             tax_id, tax_country, tax_address, tax_postal_code, tax_city, backup_retention,
-            backup_cron, cost_guard_tokens_per_hour, session_reset_tokens,
+            backup_cron, cost_guard_tokens_per_hour, monthly_budget_micro, session_reset_tokens,
             transcript_retention_days, server_alert_ram_pct, server_alert_cpu_pct,
             server_alert_load_factor,
     );

@@ -46,6 +46,11 @@ pub mod organizations {
         pub backup_cron: Option<String>,
         pub cost_guard_tokens_per_hour: Option<i64>,
         pub cost_guard_action: CostGuardAction,
+        /// Three capital letters.
+        pub currency: String,
+        pub monthly_budget_micro: Option<i64>,
+        pub budget_action: CostGuardAction,
+        pub trace_content: bool,
         pub session_reset_tokens: Option<i64>,
         pub transcript_retention_days: Option<i64>,
         /// Overrides the plan's max_agents.
@@ -69,6 +74,8 @@ pub mod organizations {
         pub server_alert_cpu_pct: Option<i64>,
         pub server_alert_load_factor: Option<f64>,
         pub require_second_factor: bool,
+        pub mail_request_text: bool,
+        pub chat_risk_limit: i64,
         /// Since then nothing new starts.
         pub stopped_at: Option<Timestamp>,
         /// The member who stopped it; null for a service token or the operator.

@@ -8,7 +8,7 @@ use super::{Limit, UpdateOrganizationInput};
 use crate::{
     base::{
         column::Decimal,
-        enums::{CostGuardAction, CustomerType, Plan, VersionRetention},
+        enums::{CostGuardAction, CustomerType, Plan, RecordKind, VersionRetention},
         ids::{ImageId, OrgId, UserId},
         permission::{Permission, Role},
         time::Timestamp,
@@ -19,8 +19,11 @@ use crate::{
         bounds::{bounds, name},
         permit::permit,
     },
-    read::{One, Record, Spec},
-    slices::servers::graphql::Image,
+    read::{Many, One, Record, Spec},
+    slices::{
+        model_credentials::graphql::ModelCredential, network::graphql::AllowedHost, servers::graphql::Image,
+        spending::graphql::OrganizationSpending,
+    },
 };
 
 /// The tables behind an organization's record: the organization and its plan's limits.
@@ -38,7 +41,7 @@ impl Record for Organization {
                 .tenant("t.id")
                 .permission(Permission::OrganizationView)
                 .viewer_can(|scope| scope.can(&["organization", "member", "token", "audit", "policy"]));
-            settings(tax(support(identity(spec))))
+            contained(settings(tax(support(identity(spec)))))
         });
         &SPEC
     }
@@ -46,10 +49,17 @@ impl Record for Organization {
 
 fn identity(spec: Spec) -> Spec {
     spec.column::<OrgId>("id", "Identifies the organization.")
+        .revision(RecordKind::Organization)
         .column::<String>("name", "The name.")
         .column::<Plan>("plan", "The plan. Its limits apply unless the contract overrides them.")
         .sql::<Option<String>>("avatar_url", AVATAR_URL, "The path of its picture.")
         .caller::<Option<Role>>("viewer_role", viewer_role, "The caller's role; null for a service token.")
+        .caller::<bool>(
+            "can_mail",
+            can_mail,
+            "Whether this installation sends mail. If not, links have to be handed over: `muster member invite --link` and \
+             `muster user reset-password` print them.",
+        )
         .caller::<Vec<Permission>>(
             "viewer_permissions",
             viewer_permissions,
@@ -69,6 +79,11 @@ fn identity(spec: Spec) -> Spec {
         .column::<bool>(
             "require_second_factor",
             "Whether members need a second factor to get in. Service tokens are not affected.",
+        )
+        .column::<bool>("mail_request_text", "Whether mail about approvals may contain what is asked.")
+        .column::<i64>(
+            "chat_risk_limit",
+            "Actions of a lower risk than this may be decided in linked chats. 0: nothing is.",
         )
         .column::<Option<String>>("provider_oauth_client_id", "The client ID of its OAuth application.")
         .column::<String>("timezone", "The time zone of its schedules.")
@@ -112,6 +127,13 @@ fn settings(spec: Spec) -> Spec {
         .column::<Option<String>>("backup_cron", "When agents are backed up, as a cron expression.")
         .column::<Option<i64>>("cost_guard_tokens_per_hour", "Tokens per hour at which the cost guard acts.")
         .column::<CostGuardAction>("cost_guard_action", "What the cost guard does.")
+        .column::<String>("currency", "The currency of its money, such as `USD`. Only prices in this currency count.")
+        .column::<Option<i64>>(
+            "monthly_budget_micro",
+            "What all its agents may spend in a calendar month, in millionths of the currency. Null: no budget.",
+        )
+        .column::<CostGuardAction>("budget_action", "What happens when that budget is spent.")
+        .column::<bool>("trace_content", "Whether traces contain prompts and answers.")
         .column::<Option<i64>>("session_reset_tokens", "Tokens at which a session starts over.")
         .column::<Option<i64>>("transcript_retention_days", "How many days transcripts are kept.")
         .column::<Option<i64>>(
@@ -140,6 +162,21 @@ fn settings(spec: Spec) -> Spec {
         .column::<Option<f64>>("server_alert_load_factor", "The load per core that raises an alert.")
         .column::<Timestamp>("created_at", "When it was created.")
         .column::<Timestamp>("updated_at", "When it was last updated.")
+}
+
+/// What contains its agents: money, model credentials, the network.
+fn contained(spec: Spec) -> Spec {
+    spec.embedded::<OrganizationSpending>("spending", "(1 = 1)", "What its agents have spent this month.")
+        .many::<ModelCredential>(
+            "model_credentials",
+            Many { by: "t.organization_id", filter: "t.archived_at IS NULL", ..Many::default() },
+            "Its model credentials, except archived ones.",
+        )
+        .many::<AllowedHost>(
+            "allowed_hosts",
+            Many { by: "t.organization_id", order: "t.host, t.port", ..Many::default() },
+            "The hosts that its agents may reach beside their models, MCP servers and credentials' destinations.",
+        )
 }
 
 /// The limits in force: the contract's where it sets one, otherwise the plan's.
@@ -172,11 +209,15 @@ impl Record for Stop {
                 .tenant("t.id")
                 .sql::<String>("by", "t.stopped_by_name", "The name of who stopped it.")
                 .sql::<Option<UserId>>("user_id", "t.stopped_by", "The member who stopped it.")
-                .sql::<Timestamp>("at", "t.stopped_at", "Since when it is stopped.")
+                .sql::<Timestamp>("at", "t.stopped_at", "When it was stopped.")
                 .sql::<String>("reason", "t.stop_reason", "Why it was stopped.")
         });
         &SPEC
     }
+}
+
+fn can_mail(scope: &Scope) -> String {
+    scope.core.mailer.is_on().to_string()
 }
 
 fn viewer_role(scope: &Scope) -> String {
@@ -229,17 +270,21 @@ impl OrganizationMutation {
         ctx: &Context<'_>,
         org_id: OrgId,
         input: UpdateOrganizationInput,
+        #[graphql(desc = "The revision that the edit was made from. CONFLICT if there is a newer one.")]
+        if_revision: Option<i64>,
     ) -> Answer<One<Organization>> {
         answer(async {
             let scope = ctx.enter(org_id).await?;
-            super::update(&scope, input).await?;
-            Ok(One::by_id(&scope, org_id))
+            let edited = scope.if_revision(RecordKind::Organization, org_id, if_revision);
+            let done = super::update(&edited, input).await;
+            One::after(&scope, org_id, Permission::OrganizationView, done)
         })
         .await
     }
 
     /// Stops the whole organization: running turns are cancelled, and no agent starts, resumes or takes a turn
-    /// until it is released. Agents stay up, and can be stopped. Stopping it again changes nothing.
+    /// until it is released. Agents stay up, and can be stopped; their hosts let nothing of theirs out. Stopping it
+    /// again changes nothing.
     #[graphql(directive = permit::apply(Permission::OrganizationStop))]
     async fn stop_organization(
         &self,

@@ -8,7 +8,7 @@ use sea_orm::{
 use serde::Serialize;
 use serde_json::json;
 
-use super::{entity::organizations, load};
+use super::{entity::organizations, rows::load};
 use crate::{
     base::{
         enums::{ChangeOp, Plan, RecordKind},
@@ -110,6 +110,7 @@ pub async fn create(core: &Arc<Core>, new: NewOrganization) -> Result<OrgId> {
         reference: reference.to_owned(),
         description: None,
         default_model: None,
+        profile: None,
     };
     let image = servers::add_image(&tx, image).await?;
     let mut organization = load(&tx).await?.into_active_model();

@@ -1,8 +1,8 @@
 //! One stop for a whole organization, for when its agents do harm and nobody has time to find out which.
 //!
 //! From the transaction of the stop on, no agent starts or resumes ([`require_going`]), no turn is sent
-//! ([`is_stopped`]), and commands wait in the outbox, except those that end something ([`MAY_GO`]). Running turns
-//! are cancelled; agents stay up. Releasing lets everything go on, queued turns at most [`TURNS`] a second.
+//! ([`super::is_stopped`]), and commands wait in the outbox, except those that end something or tell a host of the stop
+//! ([`MAY_GO`]). Running turns are cancelled; agents stay up, and their hosts let nothing of theirs out. Releasing lets everything go on, queued turns at most [`TURNS`] a second.
 //! Permissions: `organization.stop`, and `organization.release`, which fewer people have.
 
 use std::{sync::Arc, time::Duration};
@@ -14,7 +14,7 @@ use sea_orm::{
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::{entity::organizations, load};
+use super::{entity::organizations, rows::load};
 use crate::{
     base::{
         enums::{ChangeOp, RecordKind},
@@ -29,11 +29,11 @@ use crate::{
         audit, outbox,
         store::Tx,
     },
-    slices::turns,
+    slices::{agents, turns},
 };
 
 /// SQL on a row of `outbox` with the alias `c`: whether the command may be sent, as far as a stop is concerned.
-pub const MAY_GO: &str = "(c.kind IN ('STOP', 'CANCEL') OR NOT EXISTS (SELECT 1 FROM organizations stopped \
+pub const MAY_GO: &str = "(c.kind IN ('STOP', 'CANCEL', 'SYNC') OR NOT EXISTS (SELECT 1 FROM organizations stopped \
      WHERE stopped.id = c.organization_id AND stopped.stopped_at IS NOT NULL))";
 
 /// How many queued turns are sent in each [`PAUSE`] after a release.
@@ -43,21 +43,21 @@ const PAUSE: Duration = Duration::from_secs(1);
 /// The longest reason, in characters.
 const LONGEST: usize = 1000;
 
-/// Stops the organization. Stopping it again changes nothing.
+/// Stops the organization. Stopping it again changes nothing. Returns whether this call stopped it.
 ///
 /// # Errors
 /// `VALIDATION_FAILED` for a reason that is blank, too long or has several lines.
-pub async fn stop(scope: &Scope, reason: &str) -> Result<()> {
+pub async fn stop(scope: &Scope, reason: &str) -> Result<bool> {
     let reason = reason.trim();
     if reason.is_empty() || !plain::is_line(reason) || reason.chars().count() > LONGEST {
         let detail = "A reason is required: a single line of at most 1,000 characters.";
         return Err(Problem::invalid_parameter("reason", "REQUIRED", detail));
     }
-    let tx = scope.begin().await?;
+    let mut tx = scope.begin().await?;
     super::lock(&tx).await?;
     let organization = load(&tx).await?;
     if organization.stopped_at.is_some() {
-        return Ok(());
+        return Ok(false);
     }
     let mut organization = organization.into_active_model();
     organization.stopped_at = Set(Some(tx.now));
@@ -67,9 +67,11 @@ pub async fn stop(scope: &Scope, reason: &str) -> Result<()> {
     organization.letting_go_at = Set(None);
     organization.updated_at = Set(tx.now);
     organization.update(tx.connection()).await?;
+    agents::mark_all(&mut tx).await?;
     let cancelled = turns::cancel_all(&tx).await?;
     record(&tx, "stopOrganization", json!({ "reason": reason, "cancelled_turns": cancelled }));
-    tx.commit().await
+    tx.commit().await?;
+    Ok(true)
 }
 
 /// Who stopped the organization, as the operator sees it.
@@ -104,7 +106,7 @@ fn read(row: &QueryResult) -> Result<Option<Stopped>> {
 /// # Errors
 /// The database is unreachable.
 pub async fn release(scope: &Scope, reason: Option<&str>) -> Result<bool> {
-    let tx = scope.begin().await?;
+    let mut tx = scope.begin().await?;
     super::lock(&tx).await?;
     let organization = load(&tx).await?;
     let Some(since) = organization.stopped_at else { return Ok(false) };
@@ -119,19 +121,11 @@ pub async fn release(scope: &Scope, reason: Option<&str>) -> Result<bool> {
     organization.update(tx.connection()).await?;
     let changes = json!({ "stopped_at": since, "stopped_by": stopped_by, "reason": reason });
     record(&tx, "releaseOrganization", changes);
+    agents::mark_all(&mut tx).await?;
     // Commands have waited for this.
     outbox::wake_hosts(&tx).await?;
     tx.commit().await?;
     Ok(true)
-}
-
-/// Whether the organization is stopped. What starts something and must not slip past a stop uses
-/// [`require_going`].
-///
-/// # Errors
-/// The database is unreachable.
-pub async fn is_stopped(tx: &Tx) -> Result<bool> {
-    Ok(load(tx).await?.stopped_at.is_some())
 }
 
 /// Refuses to start anything in a stopped organization. The organization can't be stopped before the transaction

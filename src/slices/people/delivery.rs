@@ -11,6 +11,7 @@ use crate::{
         mail::SendError,
         outbox::{self, Claim, Mail, Outcome},
     },
+    slices::notifications,
 };
 
 /// Sends the mail that is due, if mail is set up. Returns how many were sent.
@@ -28,6 +29,9 @@ async fn deliver(core: &Core, mail: Claim<Mail>) -> Result<Outcome> {
     let composed = match mail.work {
         Mail::Link { id } => links::compose(core, id).await?,
         Mail::Invitation { id } => invitations::compose(core, id).await?,
+        Mail::Notifications { user_id, about, more } => {
+            notifications::compose(core, user_id, &about, more).await?
+        }
         Mail::Notice { user_id, to, what, from } => {
             let name = by_id(core.db.read(), user_id).await?.name;
             Some((to, letters::notice(core, &name, what, (mail.created_at, &from))))

@@ -17,6 +17,8 @@ pub mod users {
         /// Written with the address; unique.
         pub email_folded: String,
         pub name: String,
+        /// Written with the name.
+        pub name_folded: String,
         /// Argon2id in PHC format. Null until the person sets a password.
         pub password_hash: Option<String>,
         pub email_confirmed_at: Option<Timestamp>,
@@ -27,11 +29,15 @@ pub mod users {
         pub totp_confirmed_at: Option<Timestamp>,
         /// The last accepted time step, so that each code works only once.
         pub totp_last_step: Option<i64>,
+        /// What the person has set for the panel: an object.
+        pub preferences: Option<Json>,
+        /// The time zone of the preferences, if they name one.
+        pub time_zone: Option<String>,
         pub created_at: Timestamp,
         pub updated_at: Timestamp,
     }
 
-    crate::core::store::entity!(email_folded = folding::address(email));
+    crate::core::store::entity!(email_folded = folding::address(email), name_folded = folding::name(name));
 }
 
 /// Memberships: which user belongs to which organization, in which role.
@@ -59,12 +65,13 @@ pub mod members {
     crate::core::store::tenant_entity!();
 }
 
-/// A person's sessions. A refresh token works once; its successor is the next generation of the same family.
-/// Using an old one again revokes the family.
+/// A person's sessions. A program's refresh token works once; its successor is the next generation of the same family.
+/// Using an old one again revokes the family. A browser's session has one generation.
 pub mod sessions {
     use sea_orm::entity::prelude::*;
 
     use crate::base::{
+        enums::SessionKind,
         ids::{SessionId, UserId},
         time::Timestamp,
     };
@@ -79,7 +86,9 @@ pub mod sessions {
         /// Groups the generations of one sign-in.
         pub family: String,
         pub generation: i64,
-        pub refresh_token_hash: Vec<u8>,
+        pub kind: SessionKind,
+        /// Of the refresh token, or of the cookie.
+        pub token_hash: Vec<u8>,
         pub user_agent: Option<String>,
         pub ip: Option<String>,
         pub created_at: Timestamp,

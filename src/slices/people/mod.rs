@@ -30,9 +30,10 @@ pub use self::{
             Disabled, Enabled, NewLink, OrganizationRef, WithoutFactor, disable as disable_user,
             enable as enable_user, reset_password as reset_user_password, reset_second_factor,
         },
+        preferences::{preferences, set_preferences},
         users::{
             Membership, NewUser, User, announce, create_user, find_role_in, find_user, find_user_by,
-            find_user_in, has_second_factor, invite_user, memberships, set_avatar, user,
+            find_user_in, has_second_factor, invite_user, memberships, name_of, set_avatar, user,
         },
     },
     delivery::deliver_due,
@@ -43,21 +44,23 @@ pub use self::{
             revoke as revoke_invitation,
         },
         members::{
-            add_member, add_to, has_member_with, leave, make_owner, missing, remove_member, role_of,
-            update_member,
+            add_member, add_to, has_member_with, hold_member, leave, make_owner, missing, remove_member,
+            role_of, update_member,
         },
     },
     signing_in::{
+        browser::InBrowser,
         factor::{
             Enrolment, begin as begin_totp, confirm as confirm_totp, disable as disable_totp, regenerate,
         },
         graphql as session,
         identities::{LinkedAccount, linked_accounts, unlink as unlink_account},
+        listed::{OpenSession, current_session, open_sessions},
         oidc,
         sessions::{
-            OpenSession, SignInOrigin, SignedIn, create_session, open_sessions, refresh_session,
-            revoke_other_sessions, revoke_session, sign_out,
+            SignInOrigin, SignedIn, create_session, refresh_session, revoke_other_sessions, revoke_session,
+            sign_out,
         },
-        sign_in::{Challenge, Step, complete_sign_in, exchange, sign_in},
+        sign_in::{Challenge, Entered, Step, complete_sign_in, create_link, exchange, sign_in},
     },
 };

@@ -56,7 +56,7 @@ pub async fn break_glass(
         versions::add(&tx, None, Author::caller(&scope, reason)).await?;
     }
     let changes = json!({
-        "reason": reason, "user": user, "role": Role::Owner, "was": was, "rules_dropped": rules_dropped,
+        "reason": reason, "user": user, "role": audit::from_to(was, Role::Owner), "rules_dropped": rules_dropped,
         "from": version_of(before.as_deref()),
     });
     let operation = "breakGlass";

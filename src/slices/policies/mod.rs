@@ -12,6 +12,7 @@ mod entity;
 pub mod graphql;
 mod lines;
 mod objects;
+pub mod permissions;
 mod simulate;
 mod versions;
 

@@ -19,6 +19,8 @@ pub mod servers {
         #[sea_orm(primary_key)]
         pub id: ServerId,
         pub name: String,
+        /// Written with the name.
+        pub name_folded: String,
         pub description: Option<String>,
         pub hostname: Option<String>,
         pub address: Option<String>,
@@ -66,7 +68,7 @@ pub mod servers {
         pub archived_at: Option<Timestamp>,
     }
 
-    crate::core::store::tenant_entity!();
+    crate::core::store::tenant_entity!(name_folded = folding::name(name));
 }
 
 /// Container images that agents run from.
@@ -87,17 +89,21 @@ pub mod images {
         #[sea_orm(primary_key)]
         pub id: ImageId,
         pub name: String,
+        /// Written with the name.
+        pub name_folded: String,
         /// The image reference: registry.example/agent:1.2
         pub reference: String,
         pub description: Option<String>,
         pub digest: Option<String>,
         /// The model for agents that don't override it.
         pub default_model: Option<String>,
+        /// How its program is wired: the name of a profile.
+        pub profile: Option<String>,
         pub created_by: Option<UserId>,
         pub created_at: Timestamp,
         pub updated_at: Timestamp,
         pub archived_at: Option<Timestamp>,
     }
 
-    crate::core::store::tenant_entity!();
+    crate::core::store::tenant_entity!(name_folded = folding::name(name));
 }

@@ -2,19 +2,21 @@
 
 use std::{collections::BTreeMap, sync::LazyLock};
 
-use async_graphql::{Context, Json, Object};
+use async_graphql::{Context, Json, Object, SimpleObject};
+
+use muster_profiles::Entry;
 
 use super::{CreateImageInput, CreateServerInput, UpdateImageInput, UpdateServerInput};
 use crate::{
     base::{
-        enums::{Runtime, ServerStatus},
+        enums::{ListSort, RecordKind, Runtime, ServerStatus},
         ids::{ImageId, OrgId, ServerId, UserId},
         permission::Permission,
         time::Timestamp,
     },
     fields::{
         Answer, Enter, answer,
-        bounds::{bounds, from, range},
+        bounds::{bounds, from, length, range},
         permit::permit,
     },
     read::{List, Many, One, Page, Record, Rows, Spec},
@@ -26,8 +28,10 @@ pub struct Server;
 
 impl Record for Server {
     fn spec() -> &'static Spec {
-        static SPEC: LazyLock<Spec> =
-            LazyLock::new(|| fields(Spec::new("Server", "servers t", "A host on which agents run.")));
+        static SPEC: LazyLock<Spec> = LazyLock::new(|| {
+            fields(Spec::new("Server", "servers t", "A host on which agents run."))
+                .revision(RecordKind::Server)
+        });
         &SPEC
     }
 }
@@ -121,6 +125,7 @@ impl Record for Image {
                 .permission(Permission::ImageView)
                 .column::<ImageId>("id", "Identifies the image.")
                 .column::<OrgId>("organization_id", "The organization that the image belongs to.")
+                .revision(RecordKind::Image)
                 .column::<String>("name", "The name, unique in the organization.")
                 .column::<String>("reference", "The image reference, such as `registry.example/agent:1.2`.")
                 .column::<Option<String>>("description", "A description for people.")
@@ -129,12 +134,48 @@ impl Record for Image {
                     "The digest the reference pointed to when it was last used.",
                 )
                 .column::<Option<String>>("default_model", "The model for agents that don't choose one.")
+                .column::<Option<String>>(
+                    "profile",
+                    "The name of the profile that says how its program is wired. Null: as the host's operator lists it.",
+                )
                 .column::<Option<UserId>>("created_by", "The user who created it.")
                 .column::<Timestamp>("created_at", "When it was created.")
                 .column::<Timestamp>("updated_at", "When it was last updated.")
                 .column::<Option<Timestamp>>("archived_at", "When it was archived and stopped being offered.")
         });
         &SPEC
+    }
+}
+
+/// A profile: how a program that others wrote is wired as an agent.
+#[derive(SimpleObject)]
+pub struct Profile {
+    /// Its name, which images are given.
+    pub name: String,
+    /// What people call it.
+    pub title: String,
+    /// What it is, in a sentence.
+    pub description: String,
+    /// The interface with which it speaks to its model: `OPENAI_CHAT`, `OPENAI_RESPONSES`, `ANTHROPIC` or `GEMINI`.
+    pub interface: String,
+    /// Whose model it uses, as model credentials name their provider. Null: it needs none.
+    pub provider: Option<String>,
+    /// How it logs in.
+    pub login: String,
+    /// How it asks and resumes, and what is odd about it.
+    pub behaviour: String,
+    /// The version that it was last run with. Null: not known.
+    pub last_run_with: Option<String>,
+    /// The day on which it was last run with that version, such as `2026-11-22`. Null: not known.
+    pub last_run_on: Option<String>,
+}
+
+impl From<&Entry> for Profile {
+    fn from(entry: &Entry) -> Self {
+        let Entry { title, description, provider, login, behaviour, last_run, wiring } = entry.clone();
+        let (last_run_with, last_run_on) = last_run.map(|run| (run.version, run.date)).unzip();
+        let (name, interface) = (wiring.name, wiring.interface.as_str().to_owned());
+        Self { name, title, description, interface, provider, login, behaviour, last_run_with, last_run_on }
     }
 }
 
@@ -152,10 +193,13 @@ impl ServerQuery {
         org_id: OrgId,
         #[graphql(directive = bounds::apply(from(1)))] page: i64,
         #[graphql(directive = bounds::apply(range(1, 200)))] limit: i64,
+        #[graphql(desc = "Only those whose name contains every word. Case and accents don't matter.", directive = bounds::apply(length(1, 200)))]
+        search: Option<String>,
+        #[graphql(desc = "The order.", default_with = "Some(ListSort::Created)")] sort: Option<ListSort>,
     ) -> Answer<Page<Server>> {
         answer(async {
-            let scope = ctx.enter(org_id).await?;
-            Ok(Page::numbered(Rows::of(&scope).order_by("t.id"), page, limit))
+            let rows = Rows::of(&ctx.enter(org_id).await?).found(&["t.name_folded"], search.as_deref());
+            Ok(Page::numbered(rows.listed(sort, "t.id", "t.name_folded, t.id"), page, limit))
         })
         .await
     }
@@ -178,6 +222,16 @@ impl ServerQuery {
         answer(async {
             let rows = Rows::of(&ctx.enter(org_id).await?).order_by("t.id");
             Ok(List::first(rows.unless_archived(include_archived == Some(true)), 1_000))
+        })
+        .await
+    }
+
+    /// The profiles that images can be given, ordered by name. They are the same for all organizations.
+    #[graphql(directive = permit::apply(Permission::ImageView))]
+    async fn profiles(&self, ctx: &Context<'_>, org_id: OrgId) -> Answer<Vec<Profile>> {
+        answer(async {
+            let scope = ctx.enter(org_id).await?;
+            Ok(scope.core.profiles.iter().map(Profile::from).collect())
         })
         .await
     }
@@ -219,11 +273,14 @@ impl ServerMutation {
         org_id: OrgId,
         id: ServerId,
         input: UpdateServerInput,
+        #[graphql(desc = "The revision that the edit was made from. CONFLICT if there is a newer one.")]
+        if_revision: Option<i64>,
     ) -> Answer<One<Server>> {
         answer(async {
             let scope = ctx.enter(org_id).await?;
-            super::update(&scope, id, input).await?;
-            Ok(One::by_id(&scope, id))
+            let edited = scope.if_revision(RecordKind::Server, id, if_revision);
+            let done = super::update(&edited, id, input).await;
+            One::after(&scope, id, Permission::ServerView, done)
         })
         .await
     }
@@ -278,11 +335,14 @@ impl ServerMutation {
         org_id: OrgId,
         id: ImageId,
         input: UpdateImageInput,
+        #[graphql(desc = "The revision that the edit was made from. CONFLICT if there is a newer one.")]
+        if_revision: Option<i64>,
     ) -> Answer<One<Image>> {
         answer(async {
             let scope = ctx.enter(org_id).await?;
-            super::update_image(&scope, id, input).await?;
-            Ok(One::by_id(&scope, id))
+            let edited = scope.if_revision(RecordKind::Image, id, if_revision);
+            let done = super::update_image(&edited, id, input).await;
+            One::after(&scope, id, Permission::ImageView, done)
         })
         .await
     }
@@ -293,6 +353,17 @@ impl ServerMutation {
         answer(async {
             let scope = ctx.enter(org_id).await?;
             super::archive_image(&scope, id).await?;
+            Ok(One::by_id(&scope, id))
+        })
+        .await
+    }
+
+    /// Restores an archived image.
+    #[graphql(directive = permit::apply(Permission::ImageEdit))]
+    async fn unarchive_image(&self, ctx: &Context<'_>, org_id: OrgId, id: ImageId) -> Answer<One<Image>> {
+        answer(async {
+            let scope = ctx.enter(org_id).await?;
+            super::restore_image(&scope, id).await?;
             Ok(One::by_id(&scope, id))
         })
         .await

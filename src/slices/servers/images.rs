@@ -1,6 +1,7 @@
 //! Images: what agents run from. Archiving an image doesn't affect the agents that use it.
 
 use async_graphql::MaybeUndefined;
+use muster_protocol::profile::Profile;
 use sea_orm::{ActiveModelTrait, ColumnTrait, IntoActiveModel, NotSet, PaginatorTrait, QueryFilter, Set};
 use serde_json::json;
 
@@ -13,7 +14,7 @@ use crate::{
     },
     core::{
         access::Scope,
-        audit,
+        audit, edits,
         store::{Tx, held, patch, patch_required},
     },
     slices::{
@@ -25,7 +26,7 @@ use crate::{
 /// Creates an image.
 ///
 /// # Errors
-/// `PLAN_LIMIT_REACHED`, `NAME_TAKEN`.
+/// `PLAN_LIMIT_REACHED`, `NAME_TAKEN`; `VALIDATION_FAILED` for a profile that doesn't exist.
 pub async fn create_image(scope: &Scope, new: CreateImageInput) -> Result<ImageId> {
     let tx = scope.begin().await?;
     let id = add_image(&tx, new).await?;
@@ -36,19 +37,22 @@ pub async fn create_image(scope: &Scope, new: CreateImageInput) -> Result<ImageI
 /// [`create_image`] inside the caller's transaction.
 ///
 /// # Errors
-/// `PLAN_LIMIT_REACHED`, `NAME_TAKEN`.
+/// `PLAN_LIMIT_REACHED`, `NAME_TAKEN`; `VALIDATION_FAILED` for a profile that doesn't exist.
 pub async fn add_image(tx: &Tx, new: CreateImageInput) -> Result<ImageId> {
     orgs::check_limit(tx, Limit::Images, tx.scope.find::<images::Entity>()).await?;
     let name = new.name.trim().to_owned();
     require_free_name(tx, &name, None).await?;
+    require_profile(&tx.scope, new.profile.as_deref())?;
     let image = images::ActiveModel {
         organization_id: Set(tx.scope.org),
         id: NotSet,
+        name_folded: NotSet,
         name: Set(name.clone()),
         reference: Set(new.reference.trim().to_owned()),
         description: Set(new.description),
         digest: Set(None),
         default_model: Set(new.default_model),
+        profile: Set(new.profile),
         created_by: Set(tx.scope.request.caller.user()),
         created_at: Set(tx.now),
         updated_at: Set(tx.now),
@@ -63,29 +67,35 @@ pub async fn add_image(tx: &Tx, new: CreateImageInput) -> Result<ImageId> {
 /// Edits an image. An edit that changes nothing does nothing.
 ///
 /// # Errors
-/// `NOT_FOUND`, `ARCHIVED`, `NAME_TAKEN`.
+/// `NOT_FOUND`, `ARCHIVED`, `NAME_TAKEN`; `VALIDATION_FAILED` for a profile that doesn't exist.
 pub async fn update_image(scope: &Scope, id: ImageId, edit: UpdateImageInput) -> Result<()> {
     let tx = scope.begin().await?;
     let image = load(&tx, id).await?;
     if image.archived_at.is_some() {
-        return Err(Problem::new(Code::Archived, "The image is archived. Create a new one instead."));
+        return Err(Problem::new(Code::Archived, "The image is archived. Restore it before changing it."));
     }
+    let before = image.clone();
     let mut image = image.into_active_model();
     if let MaybeUndefined::Value(name) = &edit.name {
         require_free_name(&tx, name.trim(), Some(id)).await?;
+    }
+    if let MaybeUndefined::Value(profile) = &edit.profile {
+        require_profile(scope, Some(profile))?;
     }
     patch_required(&mut image.name, edit.name.map_value(|name| name.trim().to_owned()));
     patch_required(&mut image.reference, edit.reference.map_value(|text| text.trim().to_owned()));
     patch(&mut image.description, edit.description);
     patch(&mut image.default_model, edit.default_model);
+    patch(&mut image.profile, edit.profile);
     if !image.is_changed() {
         return Ok(());
     }
     image.updated_at = Set(tx.now);
-    let changed = audit::changed(&image);
-    let model_changes = image.default_model.is_set();
+    let changed = audit::changed(&before, &image);
+    let launch_changes = image.default_model.is_set() || image.profile.is_set();
     image.update(tx.connection()).await?;
-    if model_changes {
+    edits::raise(&tx, RecordKind::Image, id).await?;
+    if launch_changes {
         crate::slices::agents::announce_of_image(&tx, id).await?;
     }
     record(&tx, (ChangeOp::Updated, "updateImage"), id, changed);
@@ -108,35 +118,77 @@ pub async fn archive_image(scope: &Scope, id: ImageId) -> Result<()> {
             "The image is the organization's default. Choose another default first.",
         ));
     }
+    set_archived(tx, image, true, "archiveImage").await
+}
+
+/// Restores an archived image. Restoring it again does nothing.
+///
+/// # Errors
+/// `NOT_FOUND`, or `NAME_TAKEN` if another image took the name in the meantime.
+pub async fn restore_image(scope: &Scope, id: ImageId) -> Result<()> {
+    let tx = scope.begin().await?;
+    let image = load(&tx, id).await?;
+    if image.archived_at.is_none() {
+        return Ok(());
+    }
+    // No limit is asked: archived images count as well.
+    require_free_name(&tx, &image.name, Some(id)).await?;
+    set_archived(tx, image, false, "unarchiveImage").await
+}
+
+async fn set_archived(
+    tx: Tx,
+    image: images::Model,
+    is_archived: bool,
+    operation: &'static str,
+) -> Result<()> {
+    let (id, name) = (image.id, image.name.clone());
     let mut image = image.into_active_model();
-    image.archived_at = Set(Some(tx.now));
+    image.archived_at = Set(is_archived.then_some(tx.now));
     image.updated_at = Set(tx.now);
     image.update(tx.connection()).await?;
-    record(&tx, (ChangeOp::Updated, "archiveImage"), id, json!({}));
+    edits::raise(&tx, RecordKind::Image, id).await?;
+    record(&tx, (ChangeOp::Updated, operation), id, json!({ "name": name }));
     tx.commit().await
 }
 
-/// Whether the organization has this image and it isn't archived.
-///
-/// # Errors
-/// The database is unreachable.
-pub async fn image_is_usable(tx: &Tx, id: ImageId) -> Result<bool> {
-    let found = tx
-        .scope
-        .find::<images::Entity>()
-        .filter(images::Column::Id.eq(id))
-        .filter(images::Column::ArchivedAt.is_null());
-    Ok(found.count(tx.connection()).await? > 0)
+/// What agents with an image are launched with.
+pub struct LaunchedImage {
+    /// Its reference.
+    pub reference: String,
+    /// The digest that it must have, if its record names one.
+    pub digest: Option<String>,
+    /// The model of agents that don't choose one.
+    pub default_model: Option<String>,
+    /// How its program is wired.
+    pub profile: Option<Profile>,
 }
 
-/// An image's reference, and the model of agents that don't choose one. An archived image is still used by its agents.
+/// What agents with this image are launched with. An archived image is still used by its agents.
 ///
 /// # Errors
-/// `NOT_FOUND`.
-pub async fn image_of(tx: &Tx, id: ImageId) -> Result<(String, Option<String>)> {
+/// `NOT_FOUND`; `CONFLICT` if its profile is no longer there.
+pub async fn image_of(tx: &Tx, id: ImageId) -> Result<LaunchedImage> {
     let found = tx.scope.find::<images::Entity>().filter(images::Column::Id.eq(id));
     let found = found.one(tx.connection()).await?.ok_or_else(|| Problem::not_found("image", id))?;
-    Ok((found.reference, found.default_model))
+    let gone = |name: &str| {
+        let detail =
+            format!("The image's profile {name} is no longer there. Choose another one for the image.");
+        Problem::new(Code::Conflict, detail)
+    };
+    let wiring = |name: &str| {
+        let entry = tx.scope.core.profiles.get(name).ok_or_else(|| gone(name))?;
+        Ok::<_, Problem>(entry.wiring.clone())
+    };
+    let profile = found.profile.as_deref().map(wiring).transpose()?;
+    let (reference, digest, default_model) = (found.reference, found.digest, found.default_model);
+    Ok(LaunchedImage { reference, digest, default_model, profile })
+}
+
+fn require_profile(scope: &Scope, name: Option<&str>) -> Result<()> {
+    let Some(name) = name.filter(|name| scope.core.profiles.get(name).is_none()) else { return Ok(()) };
+    let detail = format!("There is no profile {name:?}. `profiles` lists them.");
+    Err(Problem::invalid_at("/profile", "NOT_FOUND", detail))
 }
 
 async fn load(tx: &Tx, id: ImageId) -> Result<images::Model> {

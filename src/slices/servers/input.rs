@@ -67,6 +67,9 @@ pub struct CreateImageInput {
     /// The model for agents that don't choose one.
     #[graphql(directive = bounds::apply(name(120)))]
     pub default_model: Option<String>,
+    /// The name of the profile that says how its program is wired. Null: as the host's operator lists it.
+    #[graphql(directive = bounds::apply(name(40)))]
+    pub profile: Option<String>,
 }
 
 /// Changes to an image. Fields left out keep their value; null clears an optional field.
@@ -84,6 +87,9 @@ pub struct UpdateImageInput {
     /// The model for agents that don't choose one.
     #[graphql(directive = bounds::apply(name(120)))]
     pub default_model: MaybeUndefined<String>,
+    /// The name of the profile that says how its program is wired. Null: as the host's operator lists it.
+    #[graphql(directive = bounds::apply(name(40)))]
+    pub profile: MaybeUndefined<String>,
 }
 
 /// Free-form labels: up to 50 pairs of strings, each at most 255 characters long.

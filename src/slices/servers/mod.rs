@@ -8,19 +8,21 @@ mod entity;
 pub mod graphql;
 mod images;
 mod input;
+mod rows;
 
 use async_graphql::MaybeUndefined;
 use sea_orm::{
-    ActiveModelTrait, ColumnTrait, IntoActiveModel, NotSet, PaginatorTrait, QueryFilter, QuerySelect, Select,
-    Set, Unchanged, sea_query::LockType,
+    ActiveModelTrait, ColumnTrait, IntoActiveModel, NotSet, PaginatorTrait, QueryFilter, QuerySelect, Set,
+    Unchanged,
 };
 use secrecy::SecretString;
 use serde_json::json;
 
-use self::entity::servers;
+use self::{entity::servers, rows::living};
 pub use self::{
-    images::{add_image, archive_image, create_image, image_is_usable, image_of, update_image},
+    images::{LaunchedImage, add_image, archive_image, create_image, image_of, restore_image, update_image},
     input::{CreateImageInput, CreateServerInput, Labels, UpdateImageInput, UpdateServerInput},
+    rows::{hold, image_is_usable},
 };
 use crate::{
     base::{
@@ -33,7 +35,7 @@ use crate::{
             Scope,
             token::{Token, TokenKind},
         },
-        audit, outbox,
+        audit, edits, outbox,
         store::{Tx, held, patch, patch_required},
     },
     slices::orgs::{self, Limit},
@@ -82,7 +84,8 @@ pub async fn create(scope: &Scope, new: CreateServerInput) -> Result<(ServerId, 
 /// `NOT_FOUND`, `NAME_TAKEN`.
 pub async fn update(scope: &Scope, id: ServerId, edit: UpdateServerInput) -> Result<()> {
     let tx = scope.begin().await?;
-    let mut server = load(&tx, id).await?.into_active_model();
+    let before = load(&tx, id).await?;
+    let mut server = before.clone().into_active_model();
     if let MaybeUndefined::Value(name) = &edit.name {
         require_free_name(&tx, name.trim(), Some(id)).await?;
     }
@@ -96,8 +99,9 @@ pub async fn update(scope: &Scope, id: ServerId, edit: UpdateServerInput) -> Res
         return Ok(());
     }
     server.updated_at = Set(tx.now);
-    let changed = audit::changed(&server);
+    let changed = audit::changed(&before, &server);
     server.update(tx.connection()).await?;
+    edits::raise(&tx, RecordKind::Server, id).await?;
     record(&tx, (ChangeOp::Updated, "updateServer"), id, changed);
     tx.commit().await
 }
@@ -168,19 +172,6 @@ fn cut_off(tx: &Tx, server: &mut servers::ActiveModel) {
     if let Unchanged(ServerStatus::Online | ServerStatus::Degraded) = server.status {
         server.status = Set(ServerStatus::Offline);
     }
-}
-
-/// Whether the organization has this server. If so, it can't be deleted before the transaction ends.
-///
-/// # Errors
-/// The database is unreachable.
-pub async fn hold(tx: &Tx, id: ServerId) -> Result<bool> {
-    let found = living(&tx.scope).filter(servers::Column::Id.eq(id)).lock(LockType::KeyShare);
-    Ok(found.one(tx.connection()).await?.is_some())
-}
-
-fn living(scope: &Scope) -> Select<servers::Entity> {
-    scope.find::<servers::Entity>().filter(servers::Column::ArchivedAt.is_null())
 }
 
 /// Loads the server and locks it until the transaction ends. A caller that waited for a deletion finds it gone.

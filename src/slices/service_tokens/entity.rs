@@ -18,6 +18,8 @@ pub mod service_tokens {
         #[sea_orm(primary_key)]
         pub id: TokenId,
         pub name: String,
+        /// Written with the name.
+        pub name_folded: String,
         pub token_hash: Vec<u8>,
         /// The last four characters.
         pub hint: String,
@@ -36,5 +38,5 @@ pub mod service_tokens {
         pub previous_last_used_at: Option<Timestamp>,
     }
 
-    crate::core::store::tenant_entity!();
+    crate::core::store::tenant_entity!(name_folded = folding::name(name));
 }

@@ -7,13 +7,14 @@ use async_graphql::{Context, InputObject, MaybeUndefined, Object};
 use super::{EditToken, MAX_OVERLAP_SECONDS, NewToken, OVERLAP};
 use crate::{
     base::{
+        enums::{ListSort, RecordKind},
         ids::{OrgId, TokenId, UserId},
         permission::Permission,
         time::Timestamp,
     },
     fields::{
         Answer, Enter, answer,
-        bounds::{bounds, from, items, name, range},
+        bounds::{bounds, from, items, length, name, range},
         permit::{confirmed_email, permit},
     },
     read::{One, Page, Record, Rows, Spec},
@@ -25,8 +26,10 @@ pub struct ServiceToken;
 
 impl Record for ServiceToken {
     fn spec() -> &'static Spec {
-        static SPEC: LazyLock<Spec> =
-            LazyLock::new(|| token_fields("ServiceToken", "A credential for an integration."));
+        static SPEC: LazyLock<Spec> = LazyLock::new(|| {
+            token_fields("ServiceToken", "A credential for an integration.")
+                .revision(RecordKind::ServiceToken)
+        });
         &SPEC
     }
 }
@@ -110,8 +113,9 @@ pub struct ServiceTokenQuery;
 
 #[Object]
 impl ServiceTokenQuery {
-    /// The organization's service tokens, newest first.
+    /// The organization's service tokens; in their own order the newest first.
     #[graphql(directive = permit::apply(Permission::TokenView))]
+    #[expect(clippy::too_many_arguments, reason = "each is a separate filter in the schema")]
     async fn service_tokens(
         &self,
         ctx: &Context<'_>,
@@ -120,9 +124,13 @@ impl ServiceTokenQuery {
         #[graphql(directive = bounds::apply(range(1, 200)))] limit: i64,
         #[graphql(desc = "Whether to include revoked tokens.", default_with = "Some(false)")]
         include_revoked: Option<bool>,
+        #[graphql(desc = "Only those whose name contains every word. Case and accents don't matter.", directive = bounds::apply(length(1, 200)))]
+        search: Option<String>,
+        #[graphql(desc = "The order.", default_with = "Some(ListSort::Created)")] sort: Option<ListSort>,
     ) -> Answer<Page<ServiceToken>> {
         answer(async {
-            let rows = Rows::of(&ctx.enter(org_id).await?).order_by("t.id DESC");
+            let rows = Rows::of(&ctx.enter(org_id).await?).found(&["t.name_folded"], search.as_deref());
+            let rows = rows.listed(sort, "t.id DESC", "t.name_folded, t.id");
             let rows =
                 if include_revoked == Some(true) { rows } else { rows.filter("t.revoked_at IS NULL", []) };
             Ok(Page::numbered(rows, page, limit))
@@ -183,12 +191,15 @@ impl ServiceTokenMutation {
         org_id: OrgId,
         id: TokenId,
         input: UpdateServiceTokenInput,
+        #[graphql(desc = "The revision that the edit was made from. CONFLICT if there is a newer one.")]
+        if_revision: Option<i64>,
     ) -> Answer<One<ServiceToken>> {
         answer(async {
             let scope = ctx.enter(org_id).await?;
             let UpdateServiceTokenInput { name, permissions, expires_at } = input;
-            super::update(&scope, id, EditToken { name, permissions, expires_at }).await?;
-            Ok(One::by_id(&scope, id))
+            let edited = scope.if_revision(RecordKind::ServiceToken, id, if_revision);
+            let done = super::update(&edited, id, EditToken { name, permissions, expires_at }).await;
+            One::after(&scope, id, Permission::TokenView, done)
         })
         .await
     }

@@ -29,7 +29,7 @@ use crate::{
             Scope,
             token::{Token, TokenKind},
         },
-        audit,
+        audit, edits,
         store::{Tx, held},
     },
     slices::orgs::{self, Limit},
@@ -92,6 +92,7 @@ pub async fn create(scope: &Scope, new: NewToken) -> Result<(TokenId, SecretStri
     let row = service_tokens::ActiveModel {
         organization_id: Set(scope.org),
         id: NotSet,
+        name_folded: NotSet,
         name: Set(name.clone()),
         token_hash: Set(hash.as_bytes().to_vec()),
         hint: Set(Token::hint(token.expose_secret()).to_owned()),
@@ -178,6 +179,7 @@ pub async fn update(scope: &Scope, id: TokenId, edit: EditToken) -> Result<()> {
         }
     }
     Problem::refuse(violations)?;
+    let before = row.clone();
     let mut row = row.into_active_model();
     if let Some(name) = edit.name {
         row.name = Set(name.trim().to_owned());
@@ -190,11 +192,12 @@ pub async fn update(scope: &Scope, id: TokenId, edit: EditToken) -> Result<()> {
         MaybeUndefined::Null => row.expires_at = Set(None),
         MaybeUndefined::Value(at) => row.expires_at = Set(Some(at)),
     }
-    let changes = audit::changed(&row);
+    let changes = audit::changed(&before, &row);
     if changes.as_object().is_none_or(serde_json::Map::is_empty) {
         return Ok(());
     }
     row.update(tx.connection()).await?;
+    edits::raise(&tx, RecordKind::ServiceToken, id).await?;
     record(&tx, (ChangeOp::Updated, "updateServiceToken"), id, changes);
     scope.core.access.cache.invalidate_after(tx.connection());
     tx.commit().await?;

@@ -19,6 +19,8 @@ pub mod skills {
         #[sea_orm(primary_key)]
         pub id: SkillId,
         pub name: String,
+        /// Written with the name.
+        pub name_folded: String,
         pub description: Option<String>,
         pub content: String,
         /// SHA-256 of the content, in hexadecimal.
@@ -33,7 +35,7 @@ pub mod skills {
         pub archived_at: Option<Timestamp>,
     }
 
-    crate::core::store::tenant_entity!();
+    crate::core::store::tenant_entity!(name_folded = folding::name(name));
 
     impl crate::slices::agents::assignments::Assignable for Entity {
         type Assignments = super::skill_agents::Entity;

@@ -7,14 +7,14 @@ use async_graphql::{Context, Object};
 use super::{CreateSkillInput, UpdateSkillInput};
 use crate::{
     base::{
-        enums::Effort,
+        enums::{Effort, ListSort, RecordKind},
         ids::{OrgId, SkillId, SkillVersionId, UserId},
         permission::Permission,
         time::Timestamp,
     },
     fields::{
         Answer, Enter, answer,
-        bounds::{bounds, from, name, range},
+        bounds::{bounds, from, length, name, range},
         permit::permit,
     },
     read::{One, Page, Record, Rows, Spec},
@@ -37,6 +37,7 @@ impl Record for Skill {
                 .permission(Permission::SkillView)
                 .viewer_can(|scope| scope.can(&["skill"]))
                 .column::<SkillId>("id", "Identifies the skill.")
+                .revision(RecordKind::Skill)
                 .column::<String>(
                     "name",
                     "The name, unique in the organization. It is also the name of the skill's folder.",
@@ -91,8 +92,9 @@ pub struct SkillQuery;
 
 #[Object]
 impl SkillQuery {
-    /// The organization's skills, ordered by id.
+    /// The organization's skills
     #[graphql(directive = permit::apply(Permission::SkillView))]
+    #[expect(clippy::too_many_arguments, reason = "each is a separate filter in the schema")]
     async fn skills(
         &self,
         ctx: &Context<'_>,
@@ -101,10 +103,14 @@ impl SkillQuery {
         #[graphql(directive = bounds::apply(range(1, 200)))] limit: i64,
         #[graphql(desc = "Whether to include archived skills.", default_with = "Some(false)")]
         include_archived: Option<bool>,
+        #[graphql(desc = "Only those whose name contains every word. Case and accents don't matter.", directive = bounds::apply(length(1, 200)))]
+        search: Option<String>,
+        #[graphql(desc = "The order.", default_with = "Some(ListSort::Created)")] sort: Option<ListSort>,
     ) -> Answer<Page<Skill>> {
         answer(async {
             let rows = Rows::of(&ctx.enter(org_id).await?).unless_archived(include_archived == Some(true));
-            Ok(Page::numbered(rows.order_by("t.id"), page, limit))
+            let rows = rows.found(&["t.name_folded"], search.as_deref());
+            Ok(Page::numbered(rows.listed(sort, "t.id", "t.name_folded, t.id"), page, limit))
         })
         .await
     }
@@ -188,11 +194,14 @@ impl SkillMutation {
         #[graphql(desc = "Why. The version keeps it.", directive = bounds::apply(name(1000)))] reason: Option<
             String,
         >,
+        #[graphql(desc = "The revision that the edit was made from. CONFLICT if there is a newer one.")]
+        if_revision: Option<i64>,
     ) -> Answer<One<Skill>> {
         answer(async {
             let scope = ctx.enter(org_id).await?;
-            super::update(&scope, id, input, reason).await?;
-            Ok(One::by_id(&scope, id))
+            let edited = scope.if_revision(RecordKind::Skill, id, if_revision);
+            let done = super::update(&edited, id, input, reason).await;
+            One::after(&scope, id, Permission::SkillView, done)
         })
         .await
     }
@@ -210,7 +219,7 @@ impl SkillMutation {
     ) -> Answer<One<Skill>> {
         answer(async {
             let scope = ctx.enter(org_id).await?;
-            super::revert(&scope, id, version, reason).await?;
+            super::revert(&scope, id, version, reason).await.map_err(|problem| problem.due_to("version"))?;
             Ok(One::by_id(&scope, id))
         })
         .await

@@ -21,14 +21,14 @@ pub use self::{
 };
 use crate::{
     base::{
-        enums::ChangeOp,
+        enums::{ChangeOp, RecordKind},
         ids::{AgentId, SkillId},
         permission::Permission,
         problem::{Problem, Result},
     },
     core::{
         access::Scope,
-        audit,
+        audit, edits,
         store::{Tx, patch, patch_required},
     },
     fields::bounds::is_folder,
@@ -53,6 +53,7 @@ pub async fn create(scope: &Scope, new: CreateSkillInput) -> Result<SkillId> {
     let skill = skills::ActiveModel {
         organization_id: Set(scope.org),
         id: NotSet,
+        name_folded: NotSet,
         name: Set(name.clone()),
         description: Set(new.description),
         content_hash: Set(content_hash(&new.content)),
@@ -107,7 +108,8 @@ async fn write(
         MaybeUndefined::Value(name) => MaybeUndefined::Value(folder_name(&name)?),
         unchanged => unchanged,
     };
-    let mut skill = assignments::load_active::<skills::Entity>(&tx, id).await?.into_active_model();
+    let before = assignments::load_active::<skills::Entity>(&tx, id).await?;
+    let mut skill = before.clone().into_active_model();
     if let MaybeUndefined::Value(name) = &name {
         assignments::require_free_name::<skills::Entity>(&tx, name, Some(id)).await?;
     }
@@ -116,9 +118,8 @@ async fn write(
     if let MaybeUndefined::Value(content) = &edit.content {
         skill.content_hash.set_if_not_equals(content_hash(content));
     }
-    let before = length(skill.content.as_ref());
     patch_required(&mut skill.content, edit.content);
-    let added = length(skill.content.as_ref()) - before;
+    let added = length(skill.content.as_ref()) - length(&before.content);
     patch(&mut skill.model, edit.model);
     patch(&mut skill.effort, edit.effort);
     let mut changes = json!({ "force": edit.force.unwrap_or_default() });
@@ -129,8 +130,9 @@ async fn write(
             orgs::lock(&tx).await?;
         }
         skill.updated_at = Set(tx.now);
-        changes = changed(&skill);
+        changes = changed(&before, &skill);
         let skill = skill.update(tx.connection()).await?;
+        edits::raise(&tx, RecordKind::Skill, id).await?;
         orgs::check_stored(&tx, added).await?;
         versions::follow(&tx, &skill, reverts_to).await?;
     } else if !edit.force.unwrap_or_default() {
@@ -215,13 +217,13 @@ pub async fn of_agent(tx: &Tx, agent: AgentId) -> Result<Vec<Known>> {
     Ok(known.collect())
 }
 
-/// The audit entry's view of an edit: for the content, which may be long, only its new hash.
-fn changed(skill: &skills::ActiveModel) -> serde_json::Value {
-    let mut changes = audit::changed(skill);
+/// The audit entry's view of an edit: for the content, which may be long, only its hash.
+fn changed(before: &skills::Model, skill: &skills::ActiveModel) -> serde_json::Value {
+    let mut changes = audit::changed(before, skill);
     if let (Some(changes), Some(hash)) = (changes.as_object_mut(), skill.content_hash.try_as_ref())
         && changes.remove("content").is_some()
     {
-        changes.insert("content_hash".to_owned(), json!(hash));
+        changes.insert("content_hash".to_owned(), audit::from_to(&before.content_hash, hash));
     }
     changes
 }

@@ -1,20 +1,20 @@
 //! What becomes of turns when the agent's launch ends, or the agent is deleted.
 
 use sea_orm::{ColumnTrait, QueryFilter, QueryOrder, sea_query::Expr};
-use serde_json::json;
 
-use super::{announce, entity::turns, happen, state::Happening};
+use super::{
+    entity::turns,
+    rows::{announce, happen},
+    state::Happening,
+};
 use crate::{
     base::{
-        enums::{ChangeOp, MessageKind, MessageRole, MessageStatus, TurnState},
+        enums::{ChangeOp, MessageStatus, TurnState},
         ids::AgentId,
         problem::Result,
     },
     core::store::Tx,
-    slices::{
-        agents::Standing,
-        conversations::{self, NewMessage},
-    },
+    slices::{agents::Standing, conversations},
 };
 
 /// Ends the open turns of the agent's launches up to `generation`, because of `reason`, a short text. What the agent has
@@ -29,18 +29,20 @@ pub async fn lose(tx: &mut Tx, agent: &Standing, generation: i64, reason: &str) 
         .filter(turns::Column::AgentId.eq(agent.id))
         .filter(turns::Column::EndedAt.is_null())
         .filter(turns::Column::State.ne(TurnState::Queued))
+        // The launch has given these up already. They wait for the next one.
+        .filter(Expr::cust("(limited IS NULL OR limited <> 'PARKED')"))
         .filter(turns::Column::Generation.lte(generation))
         .order_by_asc(turns::Column::Id);
     for turn in lost.all(tx.connection()).await? {
         let is_begun = turn.started_at.is_some() || turn.state != TurnState::Running;
-        match (is_begun, turn.cancel_requested_at) {
+        match (is_begun, turn.cancel_requested_at.filter(|_| !turn.yielded)) {
             (true, _) => interrupt(tx, &turn, reason).await?,
             (false, Some(_)) => {
                 end(tx, &turn, TurnState::Cancelled, None).await?;
                 let status = MessageStatus::Cancelled;
                 conversations::settle(tx, turn.conversation_id, turn.id, status).await?;
             }
-            (false, None) => give_back(tx, &turn).await?,
+            (false, None) => give_back(tx, &turn, "The agent ended before it began.").await?,
         }
     }
     Ok(())
@@ -50,14 +52,12 @@ async fn interrupt(tx: &mut Tx, turn: &turns::Model, reason: &str) -> Result<()>
     let Ok(state) = Happening::Lost.apply(turn.state) else { return Ok(()) };
     let error = format!("The agent ended before it had finished: {reason}.");
     end(tx, turn, state, Some(&error)).await?;
-    let content = json!({ "code": "INTERRUPTED", "text": error });
-    let new = NewMessage::new(turn.conversation_id, MessageRole::System, MessageKind::Error, content);
-    conversations::append(tx, NewMessage { turn: Some(turn.id), ..new }).await?;
+    conversations::append_error(tx, turn.conversation_id, Some(turn.id), "INTERRUPTED", &error).await?;
     Ok(())
 }
 
-/// The agent never got it, so nothing happens twice if the next launch does.
-async fn give_back(tx: &Tx, turn: &turns::Model) -> Result<()> {
+/// The agent never got it, because of `why`, so nothing happens twice if it waits again.
+pub(super) async fn give_back(tx: &Tx, turn: &turns::Model, why: &str) -> Result<()> {
     let waiting = tx.scope.find::<turns::Entity>();
     let waiting = waiting.filter(turns::Column::ConversationId.eq(turn.conversation_id));
     let waiting = waiting.filter(Expr::cust("state = 'QUEUED'")).one(tx.connection()).await?;
@@ -65,15 +65,17 @@ async fn give_back(tx: &Tx, turn: &turns::Model) -> Result<()> {
         // Only one turn may wait, so the later one takes its messages.
         conversations::hand_on(tx, turn.id, waiting.id).await?;
         if let Some(first) = turn.first_seq {
-            super::reaches(tx, waiting.id, first).await?;
+            super::reaches(tx, waiting.id, first, first).await?;
         }
-        let error = format!("The agent ended before it began. Turn {} has its messages.", waiting.id);
+        let error = format!("{why} Turn {} has its messages.", waiting.id);
         return end(tx, turn, TurnState::Cancelled, Some(&error)).await;
     }
     if happen(tx, turn, Happening::GivenBack).await?.is_some() {
         let none = || Expr::value(None::<i64>);
         let back = tx.scope.update::<turns::Entity>().filter(turns::Column::Id.eq(turn.id));
         let back = back.col_expr(turns::Column::Generation, none());
+        let back = back.col_expr(turns::Column::CancelRequestedAt, none());
+        let back = back.col_expr(turns::Column::Yielded, Expr::value(false));
         back.col_expr(turns::Column::HandedSeq, none()).exec(tx.connection()).await?;
     }
     Ok(())

@@ -5,7 +5,7 @@ pub mod turns {
     use sea_orm::entity::prelude::*;
 
     use crate::base::{
-        enums::{TurnCause, TurnState},
+        enums::{TurnCause, TurnLimit, TurnState},
         ids::{AgentId, ConversationId, OrgId, TokenId, TurnId, UserId},
         time::Timestamp,
     };
@@ -42,6 +42,12 @@ pub mod turns {
         /// Its last message.
         pub last_seq: Option<i64>,
         pub cancel_requested_at: Option<Timestamp>,
+        /// It was cancelled because a person took the conversation over.
+        pub yielded: bool,
+        /// It waits for another message: a person has answered what it contains.
+        pub held: bool,
+        /// How far a limit of the agent concerns it.
+        pub limited: Option<TurnLimit>,
         /// When the agent got it.
         pub started_at: Option<Timestamp>,
         pub ended_at: Option<Timestamp>,

@@ -20,8 +20,8 @@ use crate::{
         permit::permit,
         watch,
     },
-    read::{One, Page, Record, Rows, Spec},
-    slices::{agents::graphql::Agent, conversations::graphql::Conversation},
+    read::{Many, One, Page, Record, Rows, Spec},
+    slices::{agents::graphql::Agent, conversations::graphql::Conversation, spending::graphql::ModelCall},
 };
 
 /// A turn.
@@ -53,7 +53,10 @@ fn subject(spec: Spec) -> Spec {
         .column::<Option<UserId>>("caused_by_user_id", "The person who caused it.")
         .column::<Option<TokenId>>("caused_by_token_id", "The service token that caused it.")
         .column::<TurnState>("state", "The lifecycle state.")
-        .column::<Option<String>>("error", "Why it was not finished.")
+        .column::<Option<String>>(
+            "error",
+            "Why it failed, was interrupted, or was never begun. Null otherwise.",
+        )
 }
 
 fn spent(spec: Spec) -> Spec {
@@ -73,7 +76,14 @@ fn spent(spec: Spec) -> Spec {
         )
         .column::<Option<Decimal>>(
             "cost_micro",
-            "The cost, in millionths of the currency unit. Null: the agent doesn't say.",
+            "The cost, in millionths of the organization's currency. Null: unknown, because a model has no price, the agent \
+             doesn't say, or it had several turns at once, of which a call can't be told apart.",
+        )
+        .many::<ModelCall>(
+            "model_calls",
+            Many { by: "t.turn_id", ..Many::default() },
+            "The calls of models made in it, as the host measured them; without those made while the agent had several turns \
+             at once. Kept for 90 days.",
         )
 }
 
@@ -160,7 +170,7 @@ impl TurnSubscription {
         let scope = ctx.enter(org_id).await?;
         let changes = watch(&scope, Permission::AgentOutputView, RecordKind::Turn, move |event| {
             conversation_id.is_none_or(|conversation| event.of == Some(conversation.0))
-        });
+        })?;
         Ok(changes.map(|change| change.map(|(scope, id)| One::by_id(&scope, id))))
     }
 }

@@ -8,82 +8,31 @@
 //! Whoever changes turns holds the agent's row first ([`agents::standing`]), so that no message is written while the agent's
 //! status changes, and no two replicas send the same turn. Permissions: `agent.output.view` reads, `agent.interact` cancels.
 //!
-//! `queue.rs`: making, sending, cancelling; `reports.rs`: what hosts report; `ending.rs`: what becomes of the turns of a launch
-//! that has ended; `prompt.rs`: messages as parts of what is said.
+//! `queue.rs`: making, sending, cancelling; `limited.rs`: while the agent may not call its model; `reports.rs`: what hosts report; `ending.rs`: what becomes of the turns of a launch
+//! that has ended; `prompt.rs`: messages as parts of what is said; `taken_over.rs`: while a person answers
+//! instead of the agent.
 
 mod ending;
 mod entity;
 pub mod graphql;
+mod limited;
 pub mod plans;
 mod prompt;
 mod queue;
 pub mod reports;
+mod rows;
+mod seen;
 mod state;
-
-use sea_orm::{ColumnTrait, QueryFilter, sea_query::Expr};
+mod taken_over;
 
 pub use self::{
     ending::{abandon, lose},
-    queue::{Cause, cancel, cancel_all, queued, reaches, resent, send, send_due, send_queued},
-    reports::{answered, asked},
-};
-use self::{entity::turns, state::Happening};
-use crate::{
-    base::{
-        enums::{ChangeOp, RecordKind, TurnState},
-        ids::{AgentId, ConversationId, TurnId},
-        problem::{Problem, Result},
-        time::Timestamp,
+    limited::{go_on, is_of, limit, remeasured, waits},
+    queue::{
+        Cause, cancel, cancel_all, cancel_open, queued, reaches, resent, send, send_due, send_left,
+        send_queued,
     },
-    core::{Event, store::Tx},
+    reports::{answered, asked},
+    rows::require_of,
+    taken_over::{is_yielded, resume, yield_to_person},
 };
-
-/// Tells subscribers about a turn.
-fn announce(tx: &Tx, op: ChangeOp, conversation: ConversationId, id: TurnId) {
-    let kind = RecordKind::Turn;
-    tx.announce(Event { org: tx.scope.org, kind, id: id.0, op, of: Some(conversation.0) });
-}
-
-/// A turn of this agent.
-async fn load(tx: &Tx, agent: AgentId, id: TurnId) -> Result<turns::Model> {
-    let found = tx.scope.find::<turns::Entity>().filter(turns::Column::Id.eq(id));
-    let found = found.filter(turns::Column::AgentId.eq(agent)).one(tx.connection()).await?;
-    found.ok_or_else(|| Problem::not_found("turn", id))
-}
-
-/// Fails unless the turn is this agent's, in this conversation. Returns when it was made.
-///
-/// # Errors
-/// `NOT_FOUND`.
-pub async fn require_of(
-    tx: &Tx,
-    id: TurnId,
-    agent: AgentId,
-    conversation: ConversationId,
-) -> Result<Timestamp> {
-    let turn = load(tx, agent, id).await?;
-    if turn.conversation_id == conversation {
-        Ok(turn.created_at)
-    } else {
-        Err(Problem::not_found("turn", id))
-    }
-}
-
-/// Whether a turn is open: its host has it.
-const fn is_open(state: TurnState) -> bool {
-    matches!(state, TurnState::Running | TurnState::WaitingApproval | TurnState::WaitingLimit)
-}
-
-/// Applies the state table, if it allows this. Returns the turn as it is now, or none if it stays as it was.
-async fn happen(tx: &Tx, turn: &turns::Model, happening: Happening) -> Result<Option<turns::Model>> {
-    let Ok(state) = happening.apply(turn.state) else { return Ok(None) };
-    if state == turn.state {
-        return Ok(None);
-    }
-    let changed = tx.scope.update::<turns::Entity>().filter(turns::Column::Id.eq(turn.id));
-    let changed = changed.col_expr(turns::Column::State, Expr::value(state.as_str()));
-    let changed = changed.col_expr(turns::Column::UpdatedAt, Expr::value(tx.now));
-    changed.exec(tx.connection()).await?;
-    announce(tx, ChangeOp::Updated, turn.conversation_id, turn.id);
-    Ok(Some(turns::Model { state, ..turn.clone() }))
-}

@@ -1,18 +1,18 @@
 //! What a host is told to say in a turn.
 
-use muster_protocol::plan::TurnPlan;
+use muster_protocol::plan::{Part, TurnPlan};
 use sea_orm::{ColumnTrait, QueryFilter, sea_query::Expr};
 
 use super::{
-    announce,
     entity::turns,
-    happen, is_open, load, prompt,
+    prompt,
     queue::{Cause, queued, reaches},
+    rows::{announce, happen, is_open, load},
     state::Happening,
 };
 use crate::{
     base::{
-        enums::{ChangeOp, TurnState},
+        enums::{ChangeOp, TurnLimit, TurnState},
         ids::{AgentId, TurnId},
         problem::{Code, Problem, Result},
     },
@@ -20,11 +20,14 @@ use crate::{
     slices::{agents, approvals, conversations, orgs},
 };
 
+/// What an agent is told first that had to give up because of a limit. It may remember what it was told, or not.
+const AGAIN: &str = "You had to stop in the middle because a limit was reached. You can go on now. What you were told, once more:";
+
 /// What to say in this turn. The first time this fixes its messages; a host that asks again is told the same.
 ///
 /// # Errors
 /// `AGENT_NOT_RUNNING` for a launch that is not the agent's present one; `NOT_FOUND`; `CONFLICT` for a turn that has ended,
-/// or while another of its conversation is open; `ORGANIZATION_STOPPED`.
+/// while another of its conversation is open, or while a person answers instead of the agent; `ORGANIZATION_STOPPED`.
 pub async fn turn(scope: &Scope, agent: AgentId, generation: i64, turn: TurnId) -> Result<TurnPlan> {
     let tx = scope.begin().await?;
     let agent = agents::present(&tx, agent, generation).await?;
@@ -36,6 +39,9 @@ pub async fn turn(scope: &Scope, agent: AgentId, generation: i64, turn: TurnId) 
                 return Err(Problem::new(Code::OrganizationStopped, "The organization is stopped."));
             }
             require_alone(&tx, &turn).await?;
+            if thread.is_taken_over || turn.held {
+                return Err(Problem::new(Code::Conflict, "A person answers instead of the agent."));
+            }
             thread.last_seq
         }
         state if is_open(state) && turn.generation == Some(generation) => turn.handed_seq.unwrap_or(0),
@@ -61,19 +67,18 @@ pub async fn turn(scope: &Scope, agent: AgentId, generation: i64, turn: TurnId) 
             for message in &rest {
                 conversations::assign(&tx, message.message, later).await?;
             }
-            reaches(&tx, later, next.seq).await?;
-            reaches(&tx, later, last).await?;
+            reaches(&tx, later, next.seq, last).await?;
         }
     }
     approvals::in_words(&tx, &mut said).await?;
     let given = prompt::given_files(&said);
     conversations::load_files(&tx, &mut said, &given).await?;
     tx.commit().await?;
-    Ok(TurnPlan {
-        conversation_id: turn.conversation_id.0,
-        session: thread.session,
-        prompt: prompt::parts(said),
-    })
+    let mut prompt = prompt::parts(said);
+    if turn.limited == Some(TurnLimit::Resumed) && turn.started_at.is_some() {
+        prompt.insert(0, Part::Text { author: None, text: AGAIN.to_owned() });
+    }
+    Ok(TurnPlan { conversation_id: turn.conversation_id.0, session: thread.session, prompt })
 }
 
 /// Refuses a second open turn in the conversation.

@@ -1,5 +1,7 @@
 //! Making, sending and cancelling turns.
 
+use std::{sync::Arc, time::Duration};
+
 use muster_protocol::Command;
 use sea_orm::{
     ActiveModelTrait, ColumnTrait, Condition, NotSet, QueryFilter, QueryOrder, QuerySelect, Set,
@@ -7,23 +9,35 @@ use sea_orm::{
 };
 use serde_json::json;
 
-use super::{announce, entity::turns, is_open, state::is_final};
+use super::{
+    entity::turns,
+    rows::{announce, is_open},
+    state::is_final,
+};
 use crate::{
     base::{
-        enums::{AgentStatus, ChangeOp, DecidedVia, MessageStatus, RecordKind, TurnCause, TurnState},
-        ids::{AgentId, ConversationId, TokenId, TurnId, UserId},
+        enums::{
+            AgentStatus, ChangeOp, DecidedVia, MessageStatus, RecordKind, TurnCause, TurnLimit, TurnState,
+        },
+        ids::{AgentId, ConversationId, OrgId, TokenId, TurnId, UserId},
         problem::{Problem, Result},
     },
     core::{
+        Core,
         access::{Caller, Scope},
         audit, outbox,
         store::Tx,
     },
     slices::{
         agents::{self, Standing},
-        conversations, orgs,
+        conversations, orgs, spending,
     },
 };
+
+/// How long a turn waits until [`send_left`] looks after it.
+const LEFT: Duration = Duration::from_secs(30);
+/// How many agents it looks after at a time.
+const AGENTS: u64 = 100;
 
 /// What caused a turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,6 +57,7 @@ impl Cause {
         let request = &tx.scope.request;
         let kind = match (&request.caller, request.via) {
             (Caller::Person(_), DecidedVia::Graphql) => TurnCause::Panel,
+            (Caller::Chatting(_), _) => TurnCause::Channel,
             (Caller::Person(_) | Caller::Token(_), _) => TurnCause::Api,
             (Caller::System | Caller::Anonymous, _) => TurnCause::System,
         };
@@ -70,6 +85,10 @@ pub async fn queued(tx: &Tx, agent: AgentId, conversation: ConversationId, cause
     let waiting = tx.scope.find::<turns::Entity>().filter(turns::Column::ConversationId.eq(conversation));
     let waiting = waiting.filter(Expr::cust("state = 'QUEUED'")).one(tx.connection()).await?;
     if let Some(turn) = waiting {
+        if turn.held {
+            let freed = tx.scope.update::<turns::Entity>().filter(turns::Column::Id.eq(turn.id));
+            freed.col_expr(turns::Column::Held, Expr::value(false)).exec(tx.connection()).await?;
+        }
         return Ok(turn.id);
     }
     let turn = turns::ActiveModel {
@@ -90,21 +109,22 @@ pub async fn queued(tx: &Tx, agent: AgentId, conversation: ConversationId, cause
     Ok(id)
 }
 
-/// Records that the turn has a message with this seq.
+/// Records that the turn has messages from this seq to that one.
 ///
 /// # Errors
 /// The database is unreachable.
-pub async fn reaches(tx: &Tx, turn: TurnId, seq: i64) -> Result<()> {
-    let first = Expr::cust(format!("CASE WHEN first_seq < {seq} THEN first_seq ELSE {seq} END"));
-    let last = Expr::cust(format!("CASE WHEN last_seq > {seq} THEN last_seq ELSE {seq} END"));
+pub async fn reaches(tx: &Tx, turn: TurnId, first: i64, last: i64) -> Result<()> {
+    let first = Expr::cust(format!("CASE WHEN first_seq < {first} THEN first_seq ELSE {first} END"));
+    let last = Expr::cust(format!("CASE WHEN last_seq > {last} THEN last_seq ELSE {last} END"));
     let changed = tx.scope.update::<turns::Entity>().filter(turns::Column::Id.eq(turn));
     let changed = changed.col_expr(turns::Column::FirstSeq, first).col_expr(turns::Column::LastSeq, last);
     changed.exec(tx.connection()).await?;
     Ok(())
 }
 
-/// Turns that wait and that the agent's present launch was not told of, in conversations without an open turn.
-fn due(tx: &Tx, agent: &Standing) -> sea_orm::Select<turns::Entity> {
+/// Turns that wait and that the agent's present launch was not told of, in conversations that have no open turn, and that no
+/// person has taken over.
+pub(super) fn due(tx: &Tx, agent: &Standing) -> sea_orm::Select<turns::Entity> {
     let unsent = Condition::any()
         .add(turns::Column::Generation.is_null())
         .add(turns::Column::Generation.lt(agent.generation));
@@ -113,11 +133,16 @@ fn due(tx: &Tx, agent: &Standing) -> sea_orm::Select<turns::Entity> {
         .filter(turns::Column::AgentId.eq(agent.id))
         .filter(turns::Column::EndedAt.is_null())
         .filter(Expr::cust("state = 'QUEUED'"))
+        .filter(turns::Column::Held.eq(false))
         .filter(unsent)
         .filter(Expr::cust(
             "NOT EXISTS (SELECT 1 FROM turns o WHERE o.organization_id = turns.organization_id \
              AND o.conversation_id = turns.conversation_id \
              AND o.state IN ('RUNNING', 'WAITING_APPROVAL', 'WAITING_LIMIT'))",
+        ))
+        .filter(Expr::cust(
+            "NOT EXISTS (SELECT 1 FROM conversations c WHERE c.organization_id = turns.organization_id \
+             AND c.id = turns.conversation_id AND c.taken_over_by IS NOT NULL)",
         ))
         .order_by_asc(turns::Column::Id)
 }
@@ -129,7 +154,7 @@ fn due(tx: &Tx, agent: &Standing) -> sea_orm::Select<turns::Entity> {
 pub async fn send(tx: &Tx, agent: &Standing, conversation: ConversationId) -> Result<()> {
     if takes_turns(agent) {
         let due = due(tx, agent).filter(turns::Column::ConversationId.eq(conversation));
-        dispatch(tx, agent, due.all(tx.connection()).await?).await?;
+        dispatch_free(tx, agent, due.all(tx.connection()).await?).await?;
     }
     Ok(())
 }
@@ -139,11 +164,18 @@ pub async fn send(tx: &Tx, agent: &Standing, conversation: ConversationId) -> Re
 /// # Errors
 /// The database is unreachable.
 pub async fn send_due(tx: &Tx, agent: &Standing) -> Result<()> {
-    if takes_turns(agent) {
-        let due = due(tx, agent).all(tx.connection()).await?;
-        dispatch(tx, agent, due).await?;
+    if takes_turns(agent) && !orgs::is_stopped(tx).await? && !spending::is_limited(tx, agent.id).await? {
+        super::go_on(tx, agent, None).await?;
     }
     Ok(())
+}
+
+/// Sends turns, unless the agent may not call its model at the moment.
+async fn dispatch_free(tx: &Tx, agent: &Standing, due: Vec<turns::Model>) -> Result<()> {
+    if due.is_empty() || spending::is_limited(tx, agent.id).await? {
+        return Ok(());
+    }
+    dispatch(tx, agent, due).await
 }
 
 /// Sends at most `most` of the organization's turns that their agents can take, and returns how many were sent. For letting an
@@ -165,8 +197,40 @@ pub async fn send_queued(tx: &Tx, most: u64) -> Result<u64> {
         {
             let due = due(tx, &agent).limit(most - sent).all(tx.connection()).await?;
             sent += due.len() as u64;
-            dispatch(tx, &agent, due).await?;
+            dispatch_free(tx, &agent, due).await?;
         }
+    }
+    Ok(sent)
+}
+
+/// Sends what waits for no good reason, in every organization: a host could not take it at the time, as while the
+/// organization was stopped, and nothing has happened since that would send it. Returns how many agents got something.
+///
+/// # Errors
+/// The database is unreachable. What was sent by then stays sent.
+pub async fn send_left(core: &Arc<Core>) -> Result<u64> {
+    // The literal state makes the partial index apply.
+    let sql = format!(
+        "SELECT DISTINCT t.organization_id, t.agent_id FROM turns t \
+         JOIN agents a ON a.organization_id = t.organization_id AND a.id = t.agent_id \
+         JOIN organizations o ON o.id = t.organization_id \
+         WHERE t.state = 'QUEUED' AND t.updated_at <= $1 AND a.status = 'RUNNING' AND a.archived_at IS NULL \
+         AND (t.generation IS NULL OR t.generation < a.launch_generation) \
+         AND o.stopped_at IS NULL AND o.letting_go_at IS NULL AND NOT EXISTS (SELECT 1 FROM agent_limits l \
+         WHERE l.organization_id = t.organization_id AND l.agent_id = t.agent_id) \
+         AND NOT EXISTS (SELECT 1 FROM turns r WHERE r.organization_id = t.organization_id \
+         AND r.conversation_id = t.conversation_id AND r.state IN ('RUNNING', 'WAITING_APPROVAL', 'WAITING_LIMIT')) \
+         LIMIT {AGENTS}"
+    );
+    let mut sent = 0;
+    for row in core.db.all(sql, vec![core.clock.now().minus(LEFT).into()]).await? {
+        let (org, agent): (OrgId, AgentId) = (row.try_get_by(0)?, row.try_get_by(1)?);
+        let tx = Scope::system(core, org).begin().await?;
+        if let Some(agent) = agents::standing(&tx, agent).await? {
+            send_due(&tx, &agent).await?;
+            sent += 1;
+        }
+        tx.commit().await?;
     }
     Ok(sent)
 }
@@ -193,12 +257,26 @@ pub async fn cancel_all(tx: &Tx) -> Result<u64> {
     Ok(cancelled)
 }
 
+/// Cancels the turns that the agent has. The caller holds it.
+///
+/// # Errors
+/// The database is unreachable.
+pub async fn cancel_open(tx: &Tx, agent: &Standing) -> Result<()> {
+    let open = tx.scope.find::<turns::Entity>().filter(turns::Column::AgentId.eq(agent.id));
+    let open = open.filter(turns::Column::CancelRequestedAt.is_null());
+    let open = open.filter(Expr::cust("state IN ('RUNNING', 'WAITING_APPROVAL', 'WAITING_LIMIT')"));
+    for turn in open.order_by_asc(turns::Column::Id).all(tx.connection()).await? {
+        request_cancel(tx, agent, &turn).await?;
+    }
+    Ok(())
+}
+
 /// Whether the agent takes turns at the moment.
-const fn takes_turns(agent: &Standing) -> bool {
+pub(super) const fn takes_turns(agent: &Standing) -> bool {
     matches!(agent.status, AgentStatus::Running)
 }
 
-async fn dispatch(tx: &Tx, agent: &Standing, due: Vec<turns::Model>) -> Result<()> {
+pub(super) async fn dispatch(tx: &Tx, agent: &Standing, due: Vec<turns::Model>) -> Result<()> {
     // Most messages find their agent idle, so this is asked only when there is something to send.
     if due.is_empty() || orgs::is_stopped(tx).await? {
         return Ok(());
@@ -215,15 +293,16 @@ async fn dispatch(tx: &Tx, agent: &Standing, due: Vec<turns::Model>) -> Result<(
     Ok(())
 }
 
-/// Makes a turn that its host could not carry out wait again. It is sent when the agent starts or resumes, or with the
-/// next message.
+/// Makes a turn that its host could not carry out wait again. It is sent when the agent starts or resumes, with the next
+/// message, or after a while ([`send_left`]).
 ///
 /// # Errors
 /// The database is unreachable.
 pub async fn resent(tx: &Tx, agent: &Standing, turn: TurnId) -> Result<()> {
     let back = tx.scope.update::<turns::Entity>().filter(turns::Column::Id.eq(turn));
     let back = back.filter(turns::Column::AgentId.eq(agent.id)).filter(Expr::cust("state = 'QUEUED'"));
-    back.col_expr(turns::Column::Generation, Expr::value(None::<i64>)).exec(tx.connection()).await?;
+    let back = back.col_expr(turns::Column::Generation, Expr::value(None::<i64>));
+    back.col_expr(turns::Column::UpdatedAt, Expr::value(tx.now)).exec(tx.connection()).await?;
     Ok(())
 }
 
@@ -238,22 +317,15 @@ pub async fn cancel(scope: &Scope, id: TurnId) -> Result<()> {
     let found = found.one(tx.connection()).await?.ok_or_else(|| Problem::not_found("turn", id))?;
     let Some(agent) = agents::standing(&tx, found.agent_id).await? else { return Ok(()) };
     // It may have changed while the agent was held by somebody else.
-    let turn = super::load(&tx, found.agent_id, id).await?;
+    let turn = super::rows::load(&tx, found.agent_id, id).await?;
     if is_final(turn.state) || turn.cancel_requested_at.is_some() {
         return Ok(());
     }
     if is_open(turn.state) {
         request_cancel(&tx, &agent, &turn).await?;
     } else {
-        let cancelled = tx.scope.update::<turns::Entity>().filter(turns::Column::Id.eq(id));
-        let cancelled = cancelled
-            .col_expr(turns::Column::State, Expr::value(TurnState::Cancelled.as_str()))
-            .col_expr(turns::Column::CancelRequestedAt, Expr::value(tx.now))
-            .col_expr(turns::Column::EndedAt, Expr::value(tx.now))
-            .col_expr(turns::Column::UpdatedAt, Expr::value(tx.now));
-        cancelled.exec(tx.connection()).await?;
+        end_cancelled(&tx, &turn).await?;
         conversations::settle(&tx, turn.conversation_id, id, MessageStatus::Cancelled).await?;
-        announce(&tx, ChangeOp::Updated, turn.conversation_id, id);
     }
     let (operation, changes) = ("cancelTurn", json!({ "state": turn.state }));
     audit::record(
@@ -263,12 +335,29 @@ pub async fn cancel(scope: &Scope, id: TurnId) -> Result<()> {
     tx.commit().await
 }
 
-/// Asks the turn's host to end it.
-async fn request_cancel(tx: &Tx, agent: &Standing, turn: &turns::Model) -> Result<()> {
+/// Asks the turn's host to end it. One that no host has, because of a limit, ends at once.
+pub(super) async fn request_cancel(tx: &Tx, agent: &Standing, turn: &turns::Model) -> Result<()> {
+    if turn.limited == Some(TurnLimit::Parked) {
+        return end_cancelled(tx, turn).await;
+    }
     let asked = tx.scope.update::<turns::Entity>().filter(turns::Column::Id.eq(turn.id));
     let asked = asked.col_expr(turns::Column::CancelRequestedAt, Expr::value(tx.now));
     asked.col_expr(turns::Column::UpdatedAt, Expr::value(tx.now)).exec(tx.connection()).await?;
     outbox::enqueue(tx, agent.host(), &Command::Cancel { turn_id: turn.id.0 });
+    announce(tx, ChangeOp::Updated, turn.conversation_id, turn.id);
+    Ok(())
+}
+
+/// Cancels a turn that no host has.
+async fn end_cancelled(tx: &Tx, turn: &turns::Model) -> Result<()> {
+    let cancelled = tx.scope.update::<turns::Entity>().filter(turns::Column::Id.eq(turn.id));
+    let cancelled = cancelled
+        .col_expr(turns::Column::State, Expr::value(TurnState::Cancelled.as_str()))
+        .col_expr(turns::Column::Limited, Expr::value(None::<String>))
+        .col_expr(turns::Column::CancelRequestedAt, Expr::value(tx.now))
+        .col_expr(turns::Column::EndedAt, Expr::value(tx.now))
+        .col_expr(turns::Column::UpdatedAt, Expr::value(tx.now));
+    cancelled.exec(tx.connection()).await?;
     announce(tx, ChangeOp::Updated, turn.conversation_id, turn.id);
     Ok(())
 }

@@ -3,23 +3,27 @@
 
 use muster_protocol::event::{TurnEnd, TurnOutcome, Usage};
 use sea_orm::{ColumnTrait, QueryFilter, sea_query::Expr};
-use serde_json::json;
 
-use super::{announce, entity::turns, happen, load, state::Happening};
+use super::{
+    ending::give_back,
+    entity::turns,
+    rows::{announce, happen, load},
+    state::Happening,
+};
 use crate::{
     base::{
-        enums::{ChangeOp, MessageKind, MessageRole, MessageStatus, TurnState},
+        enums::{ChangeOp, MessageStatus, TurnLimit, TurnState},
         ids::{ConversationId, TurnId},
+        plain::bounded,
         problem::Result,
     },
     core::store::Tx,
     slices::{
         agents::{
             self,
-            reports::{Reporter, bounded, current},
+            reporter::{Reporter, current},
         },
-        approvals,
-        conversations::{self, NewMessage},
+        approvals, conversations, spending,
     },
 };
 
@@ -28,7 +32,7 @@ const NAME_BYTES: usize = 500;
 /// The longest error, in bytes.
 const ERROR_BYTES: usize = 8 * 1024;
 
-/// A conversation has a session now, to be resumed with its next turn.
+/// A conversation has a session now, to be resumed with its next turn; or none any more.
 ///
 /// # Errors
 /// `NOT_FOUND`: the conversation isn't the agent's.
@@ -36,11 +40,12 @@ pub async fn session(
     tx: &mut Tx,
     from: &Reporter,
     conversation: ConversationId,
-    session: String,
+    session: Option<String>,
 ) -> Result<()> {
     let Some(agent) = current(tx, from).await? else { return Ok(()) };
     conversations::require_of(tx, conversation, agent.id).await?;
-    conversations::remember_session(tx, conversation, Some(bounded(&session, NAME_BYTES))).await
+    let session = session.map(|session| bounded(&session, NAME_BYTES));
+    conversations::remember_session(tx, conversation, session).await
 }
 
 /// The agent has a turn: its messages are delivered. The host reports this before it prompts the agent, so that a turn
@@ -77,9 +82,22 @@ pub async fn turn_ended(tx: &mut Tx, from: &Reporter, end: TurnEnd) -> Result<()
         TurnOutcome::Cancelled => Happening::Cancelled,
     };
     let Ok(state) = happening.apply(turn.state) else { return Ok(()) };
-    let usage = spent(end.usage);
+    if state == TurnState::Cancelled && turn.yielded && turn.started_at.is_none() {
+        // The agent never got what a person has answered since, so its next turn tells it.
+        give_back(tx, &turn, "A person took over before the agent began.").await?;
+        return super::send(tx, &agent, turn.conversation_id).await;
+    }
+    let is_refused = turn.limited == Some(TurnLimit::Refused) && turn.cancel_requested_at.is_none();
+    if is_refused && matches!(state, TurnState::Done | TurnState::Failed) {
+        return super::limited::park(tx, &agent, &turn).await;
+    }
+    let measured = spending::measured(tx, turn.id).await?;
+    let told = spent(end.usage);
+    let usage = measured.as_ref().map_or(told, |measured| measured.usage);
+    let measured_model = measured.as_ref().map(|measured| measured.model.clone());
     let model = end.model.as_deref().map(|model| bounded(model, NAME_BYTES));
     let context = end.context_tokens.map(|tokens| tokens.max(0));
+    let model = measured_model.or(model);
     write(tx, from, &turn, state, (&end, &usage, model.clone())).await?;
     if turn.started_at.is_none() {
         let status = match state {
@@ -94,19 +112,41 @@ pub async fn turn_ended(tx: &mut Tx, from: &Reporter, end: TurnEnd) -> Result<()
             .error
             .as_deref()
             .map_or_else(|| "The agent gives no reason.".into(), |error| bounded(error, ERROR_BYTES));
-        let content = json!({ "code": "FAILED", "text": text });
-        let new = NewMessage::new(turn.conversation_id, MessageRole::System, MessageKind::Error, content);
-        conversations::append(tx, NewMessage { turn: Some(turn.id), ..new }).await?;
+        conversations::append_error(tx, turn.conversation_id, Some(turn.id), "FAILED", &text).await?;
     }
+    super::seen::seen(tx, &turn, state).await?;
     conversations::measured(tx, turn.conversation_id, model, context).await?;
     if context.is_some() && agents::session::is_full(agents::session_limit(tx, agent.id).await?, context) {
         conversations::remember_session(tx, turn.conversation_id, None).await?;
     }
-    agents::spent(tx, &agent, total(&usage), usage.cost_micro.unwrap_or(0)).await?;
+    // What was measured is added up already, also calls that could have been of several turns.
+    if measured.is_none() && !spending::has_measured(tx, agent.id, turn.started_at).await? {
+        agents::spent(tx, &agent, total(&usage), usage.cost_micro.unwrap_or(0)).await?;
+    }
     if state == TurnState::Done && agent.auth_failed {
         agents::authorized(tx, &agent).await?;
+        approvals::authorized(tx, agent.id).await?;
     }
     super::send(tx, &agent, turn.conversation_id).await
+}
+
+/// A call was measured after the turn's end.
+pub(super) async fn measured_late(tx: &Tx, turn: &turns::Model) -> Result<()> {
+    use turns::Column;
+    let Some(spending::Measured { usage, .. }) = spending::measured(tx, turn.id).await? else {
+        return Ok(());
+    };
+    let late = tx.scope.update::<turns::Entity>().filter(Column::Id.eq(turn.id));
+    let late = late
+        .col_expr(Column::InputTokens, Expr::value(usage.input))
+        .col_expr(Column::OutputTokens, Expr::value(usage.output))
+        .col_expr(Column::CacheReadTokens, Expr::value(usage.cache_read))
+        .col_expr(Column::CacheWriteTokens, Expr::value(usage.cache_write))
+        .col_expr(Column::CostMicro, Expr::value(usage.cost_micro))
+        .col_expr(Column::UpdatedAt, Expr::value(tx.now));
+    late.exec(tx.connection()).await?;
+    announce(tx, ChangeOp::Updated, turn.conversation_id, turn.id);
+    Ok(())
 }
 
 async fn write(
@@ -122,6 +162,7 @@ async fn write(
     let ended = tx.scope.update::<turns::Entity>().filter(Column::Id.eq(turn.id));
     let ended = ended
         .col_expr(Column::State, Expr::value(state.as_str()))
+        .col_expr(Column::Limited, Expr::value(None::<String>))
         .col_expr(Column::Error, Expr::value(error))
         .col_expr(Column::Model, Expr::value(model))
         .col_expr(Column::InputTokens, Expr::value(usage.input))

@@ -16,6 +16,10 @@ pub enum Happening {
     Asked,
     /// The agent waits for no person any more.
     Answered,
+    /// A call of the agent's model was refused, because of a limit.
+    Limited,
+    /// The agent may call its model again.
+    Freed,
     /// The host reports that the agent has finished.
     Done,
     /// The host reports that it could not be finished.
@@ -47,11 +51,13 @@ pub const fn is_final(state: TurnState) -> bool {
 impl Happening {
     /// Everything that can happen.
     #[cfg(test)]
-    const ALL: [Self; 9] = [
+    const ALL: [Self; 11] = [
         Self::Given,
         Self::Started,
         Self::Asked,
         Self::Answered,
+        Self::Limited,
+        Self::Freed,
         Self::Done,
         Self::Failed,
         Self::Cancelled,
@@ -75,7 +81,9 @@ impl Happening {
             (Self::Given | Self::Started, from) => Ok(from),
             (Self::Asked, Running | WaitingApproval) => Ok(WaitingApproval),
             (Self::Answered, WaitingApproval) => Ok(Running),
-            (Self::Asked | Self::Answered, _) => refused,
+            (Self::Limited, Running | WaitingLimit) => Ok(WaitingLimit),
+            (Self::Freed, WaitingLimit) => Ok(Running),
+            (Self::Asked | Self::Answered | Self::Limited | Self::Freed, _) => refused,
             (Self::Done, _) => Ok(Done),
             (Self::Failed, _) => Ok(Failed),
             (Self::Cancelled, _) => Ok(Cancelled),

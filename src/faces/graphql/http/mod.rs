@@ -40,13 +40,17 @@ use crate::{
         ids::OrgId,
         problem::{Code, Problem, Result},
     },
-    core::{Core, limits::Class},
+    core::{Core, access::Jar, limits::Class},
     faces::edge::{
-        Arrival, Prepaid,
+        Arrival, Prepaid, Visit,
         idempotency::{self, Answer, Keyed},
-        is_json,
+        is_json, put,
     },
 };
+
+/// Why a stream of events can't set a cookie.
+const IN_STREAM: &str =
+    "An event stream can't set a cookie, because its headers are sent first. Accept JSON instead.";
 
 /// The routes of the endpoint.
 pub fn router(graphql: Arc<Graphql>) -> Router {
@@ -55,14 +59,20 @@ pub fn router(graphql: Arc<Graphql>) -> Router {
 
 async fn on_post(State(graphql): State<Arc<Graphql>>, arrival: Arrival, body: Body) -> Response {
     let media = Media::wanted(&arrival.headers);
-    match post(&graphql, &arrival, media, body).await {
-        Ok(response) => response,
-        Err(problem) => refuse(&problem, media, &arrival.request_id),
-    }
+    let visit = Visit::new(&graphql.core, &arrival);
+    let jar = if sse::is_wanted(&arrival.headers) { Jar::closed(IN_STREAM) } else { visit.jar() };
+    let answered = post(&graphql, &arrival, (media, jar.clone()), body).await;
+    let answered = answered.and_then(|mut response| put(visit, &jar, &mut response).map(|()| response));
+    answered.unwrap_or_else(|problem| refuse(&problem, media, &arrival.request_id))
 }
 
-async fn post(graphql: &Arc<Graphql>, arrival: &Arrival, media: Media, body: Body) -> Result<Response> {
-    let session = Session::open(graphql, arrival).await?;
+async fn post(
+    graphql: &Arc<Graphql>,
+    arrival: &Arrival,
+    (media, jar): (Media, Jar),
+    body: Body,
+) -> Result<Response> {
+    let session = Session::open(graphql, arrival).await?.reaching(jar);
     if !is_json(&arrival.headers) {
         let detail = "Send the request as `Content-Type: application/json`.";
         return Err(Problem::new(Code::UnsupportedMediaType, detail));

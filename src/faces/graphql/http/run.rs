@@ -1,6 +1,6 @@
 //! Runs one operation, from text to response, with the same steps for every transport.
 
-use std::sync::Arc;
+use std::sync::{Arc, atomic::AtomicBool};
 
 use async_graphql::{ErrorExtensionValues, Name, Response, ServerError, Value, Variables};
 use axum::body::{Body, Bytes};
@@ -18,13 +18,13 @@ use crate::{
     },
     core::{
         Request,
-        access::{Caller, still_good},
+        access::{Caller, Jar, still_good},
         ledger::Holder,
         limits::Class,
         telemetry::metrics,
     },
     faces::{
-        edge::{Arrival, Prepaid, body, idempotency::Claim},
+        edge::{Arrival, Prepaid, Visit, body, idempotency::Claim, two_credentials},
         graphql::{
             Document,
             execution::{Execution, coerce},
@@ -46,6 +46,10 @@ pub struct Session {
     pub(super) arrival: Arrival,
     caller: Caller,
     claim: Option<Arc<Claim>>,
+    /// What the answer can do to the session cookie.
+    jar: Jar,
+    /// Whether the caller has signed out.
+    signed_out: Arc<AtomicBool>,
     room: Option<Arc<SharedBudget>>,
 }
 
@@ -68,8 +72,27 @@ impl Session {
     /// `UNAUTHENTICATED`, `TOKEN_EXPIRED`.
     pub async fn open(graphql: &Arc<Graphql>, arrival: &Arrival) -> Result<Self> {
         // Each operation is charged by its kind.
-        let caller = arrival.caller_uncharged(&graphql.core).await?;
-        Ok(Self { graphql: Arc::clone(graphql), arrival: arrival.clone(), caller, claim: None, room: None })
+        let caller = Visit::new(&graphql.core, arrival).caller_uncharged().await?;
+        let (graphql, arrival) = (Arc::clone(graphql), arrival.clone());
+        Ok(Self {
+            graphql,
+            arrival,
+            caller,
+            claim: None,
+            jar: Jar::default(),
+            signed_out: Arc::default(),
+            room: None,
+        })
+    }
+
+    /// The session with a jar for the session cookie.
+    pub fn reaching(self, jar: Jar) -> Self {
+        Self { jar, ..self }
+    }
+
+    /// Whether the request brought a session cookie, good or bad.
+    pub fn has_cookie(&self) -> bool {
+        Visit::new(&self.graphql.core, &self.arrival).cookie().is_some()
     }
 
     /// The session's caller.
@@ -121,8 +144,11 @@ impl Session {
     /// The session with the credential `bearer`, which didn't come in a header.
     ///
     /// # Errors
-    /// `UNAUTHENTICATED`, `TOKEN_EXPIRED`.
+    /// `UNAUTHENTICATED`, `TOKEN_EXPIRED`; `MALFORMED_REQUEST` if there is a session cookie too.
     pub async fn with_bearer(mut self, bearer: &str) -> Result<Self> {
+        if self.has_cookie() {
+            return Err(two_credentials());
+        }
         self.caller = self.arrival.authenticate(&self.graphql.core, bearer).await?;
         Ok(self)
     }
@@ -236,7 +262,9 @@ impl Session {
 
     /// A request by the session's caller.
     pub(super) fn request(&self) -> Arc<Request> {
-        let request = self.arrival.request(&self.graphql.core, self.caller.clone(), DecidedVia::Graphql);
+        let mut request = self.arrival.request(&self.graphql.core, self.caller.clone(), DecidedVia::Graphql);
+        request.jar = self.jar.clone();
+        request.signed_out = Arc::clone(&self.signed_out);
         if let Some(claim) = &self.claim {
             request.hold(Arc::clone(claim) as _);
         }
@@ -290,6 +318,10 @@ impl Session {
         let variables = coerce(definition, variables, &self.graphql.catalogue.registry)
             .map_err(|error| refused(vec![error]))?;
         let execution = document.execution(definition, &variables);
+        // The operation has paid for one.
+        for _ in 1..execution.searches {
+            self.charge(Class::Reads)?;
+        }
         let known = self.about_schema(&execution, &document, &variables, &reading).map_err(|problem| {
             let at = execution.about_schema.first().map(|field| field.pos).unwrap_or_default();
             refused(vec![async_graphql::Error::from(problem).into_server_error(at)])

@@ -106,6 +106,8 @@ struct Socket {
     place: Mutex<Held>,
     /// The running operations by id, with the ledger entry of any whose message wasn't small.
     running: Mutex<HashMap<String, Option<Held>>>,
+    /// The close code for a client that was refused at its introduction.
+    refusal: OnceLock<u16>,
     slots: Arc<Semaphore>,
 }
 
@@ -164,6 +166,7 @@ impl Socket {
         Self {
             core,
             request_id,
+            refusal: OnceLock::new(),
             arrived: arrived.sharing(SharedBudget::new("socket")),
             session: OnceLock::new(),
             place: Mutex::new(place),
@@ -175,6 +178,23 @@ impl Socket {
     /// Handles `connection_init`. Its payload may carry the credential that a browser can't put in a header. A
     /// socket is useless without one, because signing in is a request.
     async fn introduce(&self, payload: &serde_json::Value) -> async_graphql::Result<Data> {
+        let introduced = self.recognize(payload).await;
+        introduced.map_err(|problem| {
+            let _ = self.refusal.set(self.code_of(&problem));
+            problem.into()
+        })
+    }
+
+    /// The close code for a problem with the credential. A browser that gets 4401 asks the person to sign in again.
+    fn code_of(&self, problem: &Problem) -> u16 {
+        match problem.code.status() {
+            http::StatusCode::UNAUTHORIZED if self.arrived.has_cookie() => 4401,
+            http::StatusCode::BAD_REQUEST => 4400,
+            _ => 4403,
+        }
+    }
+
+    async fn recognize(&self, payload: &serde_json::Value) -> Result<Data, Problem> {
         let session = self.arrived.clone();
         let given = payload.get("Authorization").or_else(|| payload.get("authorization"));
         let session = match given {
@@ -278,9 +298,10 @@ impl Socket {
             };
             let message = match message {
                 // The library's code for a client it refuses.
-                Message::Close(Some(frame)) if frame.code == 1002 => {
-                    Message::Close(Some(CloseFrame { code: 4403, ..frame }))
-                }
+                Message::Close(Some(frame)) if frame.code == 1002 => Message::Close(Some(CloseFrame {
+                    code: self.refusal.get().copied().unwrap_or(4403),
+                    ..frame
+                })),
                 Message::Text(text) => {
                     self.note_completion(&text);
                     Message::Text(text)
@@ -328,7 +349,7 @@ impl Socket {
             let Some(session) = self.session.get() else { continue };
             match session.recheck().await {
                 Err(problem) if problem.code.status() == http::StatusCode::UNAUTHORIZED => {
-                    return close(4403, problem.code.as_str());
+                    return close(self.code_of(&problem), problem.code.as_str());
                 }
                 _ => {}
             }

@@ -1,28 +1,29 @@
 //! What a host is told to launch an agent with, and what its sessions get. The answer holds secrets, opened for the host that
 //! runs the agent and nobody else: it is never stored or logged.
 //!
-//! `instructions.rs`: what the agent is told in words; `access.rs`: credentials as variables and headers.
+//! `instructions.rs`: what the agent is told in words; `access.rs`: credentials as variables and headers; `restart.rs`: what
+//! only a launch can give it.
 
 mod access;
 mod instructions;
+mod restart;
 
 use muster_protocol::{
-    LARGEST_FRAME, Secret,
-    plan::{LaunchPlan, Limits, ModelAccess, Skill},
+    LARGEST_FRAME,
+    plan::{LaunchPlan, Limits, Network, Skill},
 };
 use sea_orm::{ColumnTrait, QueryFilter, sea_query::Expr};
-use secrecy::ExposeSecret;
 
 use self::instructions::Manner;
-use super::{entity::agents, load, standing::texts};
+use super::{entity::agents, explain, model, rows::load, standing::texts};
 use crate::{
     base::{
-        enums::{AgentStatus, CredentialChoice},
+        enums::{AgentStatus, StatusReason},
         ids::AgentId,
         problem::{Code, Problem, Result},
     },
-    core::{access::Scope, config::folded, sealing::SealContext, store::Tx},
-    slices::{credentials, mcp_servers, servers, skills},
+    core::{access::Scope, config::folded, store::Tx},
+    slices::{credentials, mcp_servers, network, orgs, servers, skills, spending},
 };
 
 /// How much of a frame a plan may take, in bytes of JSON.
@@ -37,7 +38,7 @@ pub async fn launch(scope: &Scope, agent: AgentId, generation: i64) -> Result<La
     let tx = scope.begin().await?;
     let agent = load(&tx, agent).await?;
     require_wanted(&agent, generation)?;
-    let (image, default_model) = servers::image_of(&tx, agent.image_id).await?;
+    let image = servers::image_of(&tx, agent.image_id).await?;
     let opened = credentials::of_agent(&tx, agent.id).await?;
     let skills = skills::of_agent(&tx, agent.id).await?.into_iter().map(|skill| Skill {
         name: skill.name,
@@ -46,23 +47,41 @@ pub async fn launch(scope: &Scope, agent: AgentId, generation: i64) -> Result<La
         version: skill.version,
     });
     let mcp_servers = mcp_servers::of_agent(&tx, agent.id).await?;
+    let allowed = network::allowed(&tx).await?;
     let enforced = scope.core.risk.categories();
     let plan = LaunchPlan {
         name: agent.name.clone(),
-        image,
+        image: image.reference,
+        digest: image.digest,
         revision: agent.launched_revision.unwrap_or(agent.revision),
         instructions: instructions::of(
             &manner(&agent),
             &not_enforced(&texts(&agent.approval_categories), &enforced),
         ),
-        model: agent.model_override.clone().or(default_model),
-        model_access: model_access(&tx, &agent)?,
-        environment: access::variables(&opened),
+        model: agent.model_override.clone().or(image.default_model),
+        model_access: model::access(&tx, &agent).await?,
+        environment: access::environment(opened.iter().filter(|credential| credential.agent_may_read)),
+        files: access::files(opened.iter().filter(|credential| credential.agent_may_read)),
+        injected: access::injected(&opened, &allowed),
+        network: Network { privileged: agent.network_privileged, allowed },
+        disabled_tool_groups: texts(&agent.disabled_tool_groups),
+        prices: spending::prices_now(&tx, agent.id).await?,
+        metered: spending::is_metered(&tx, agent.id).await?,
         skills: skills.collect(),
         mcp_servers: mcp_servers.into_iter().map(|server| access::mcp_server(server, &opened)).collect(),
         limits: Limits { memory_mb: agent.memory_mb_override, cpus: agent.cpu_override, start_seconds: None },
+        profile: image.profile,
+        stopped: orgs::is_stopped(&tx).await?,
     };
-    require_fitting(&plan)?;
+    if let Err(problem) = require_fitting(&plan) {
+        // One that is being launched fails with these words. One that runs keeps what it has, and somebody has to know.
+        if agent.status != AgentStatus::Spawning {
+            explain(&tx, agent.id, Some((StatusReason::SyncFailed, &problem.detail))).await?;
+            tx.commit().await?;
+        }
+        return Err(problem);
+    }
+    restart::compare(&tx, &agent, &plan).await?;
     remember(&tx, &agent).await?;
     tx.commit().await?;
     Ok(plan)
@@ -110,21 +129,6 @@ async fn remember(tx: &Tx, agent: &agents::Model) -> Result<()> {
     let told = tx.scope.update::<agents::Entity>().filter(agents::Column::Id.eq(agent.id));
     told.col_expr(agents::Column::SyncGiven, Expr::value(agent.sync_version)).exec(tx.connection()).await?;
     Ok(())
-}
-
-/// Access to the model, if the agent has its own.
-fn model_access(tx: &Tx, agent: &agents::Model) -> Result<Option<ModelAccess>> {
-    let Some(sealed) = &agent.model_credential_sealed else { return Ok(None) };
-    if agent.credential_choice != CredentialChoice::Own {
-        return Ok(None);
-    }
-    let place = SealContext::new(tx.scope.org, "agents", agent.id.0, "model_credential");
-    let key = tx.scope.core.keys.open(sealed, &place).map_err(Problem::internal)?;
-    Ok(Some(ModelAccess {
-        provider: agent.model_credential_provider.clone().unwrap_or_default(),
-        base_url: agent.model_credential_base_url.clone(),
-        key: Secret::from(key.expose_secret().to_owned()),
-    }))
 }
 
 /// The categories that no risk rule knows. The agent is told them in words.

@@ -7,7 +7,7 @@ use async_graphql::{Context, InputObject, MaybeUndefined, Object};
 use super::ContactEdit;
 use crate::{
     base::{
-        enums::Transport,
+        enums::{RecordKind, Transport},
         ids::{ChannelId, ContactId, IdentityId, OrgId},
         permission::Permission,
         time::Timestamp,
@@ -32,6 +32,7 @@ impl Record for Contact {
                 .living("t.archived_at IS NULL")
                 .column::<ContactId>("id", "Identifies the contact.")
                 .column::<OrgId>("organization_id", "The organization the contact belongs to.")
+                .revision(RecordKind::Contact)
                 .column::<String>("name", "The name.")
                 .column::<Option<String>>("note", "A note for members of the organization.")
                 .column::<Timestamp>("created_at", "When the contact first appeared.")
@@ -144,11 +145,14 @@ impl ContactMutation {
         org_id: OrgId,
         id: ContactId,
         input: UpdateContactInput,
+        #[graphql(desc = "The revision that the edit was made from. CONFLICT if there is a newer one.")]
+        if_revision: Option<i64>,
     ) -> Answer<One<Contact>> {
         answer(async {
             let scope = ctx.enter(org_id).await?;
-            super::update(&scope, id, ContactEdit { name: input.name, note: input.note }).await?;
-            Ok(One::by_id(&scope, id))
+            let edited = scope.if_revision(RecordKind::Contact, id, if_revision);
+            let done = super::update(&edited, id, ContactEdit { name: input.name, note: input.note }).await;
+            One::after(&scope, id, Permission::ContactView, done)
         })
         .await
     }

@@ -18,7 +18,7 @@ use crate::{
     },
     core::{
         access::Scope,
-        audit,
+        audit, edits,
         store::{Tx, held, patch, patch_required},
     },
 };
@@ -38,15 +38,17 @@ pub struct ContactEdit {
 /// `NOT_FOUND`.
 pub async fn update(scope: &Scope, id: ContactId, edit: ContactEdit) -> Result<()> {
     let tx = scope.begin().await?;
-    let mut contact = load(&tx, id).await?.into_active_model();
+    let before = load(&tx, id).await?;
+    let mut contact = before.clone().into_active_model();
     patch_required(&mut contact.name, edit.name.map_value(|name| name.trim().to_owned()));
     patch(&mut contact.note, edit.note);
     if !contact.is_changed() {
         return Ok(());
     }
     contact.updated_at = Set(tx.now);
-    let changes = audit::changed(&contact);
+    let changes = audit::changed(&before, &contact);
     contact.update(tx.connection()).await?;
+    edits::raise(&tx, RecordKind::Contact, id).await?;
     finish(tx, (ChangeOp::Updated, "updateContact"), id, changes).await
 }
 

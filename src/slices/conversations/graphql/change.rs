@@ -15,7 +15,7 @@ use crate::{
     core::access::Scope,
     fields::{
         Answer, Enter, answer,
-        bounds::{bounds, items, length, name, not_null, said},
+        bounds::{bounds, from, items, length, name, not_null, said},
         permit::permit,
         watch,
     },
@@ -99,7 +99,8 @@ impl ConversationMutation {
         .await
     }
 
-    /// Posts a message to a conversation. The agent gets a turn.
+    /// Posts a message to a conversation. The agent gets a turn, unless the caller has taken the conversation over: then the
+    /// message is said in its place.
     #[graphql(directive = permit::apply(Permission::AgentInteract))]
     async fn post_message(
         &self,
@@ -121,6 +122,57 @@ impl ConversationMutation {
         .await
     }
 
+    /// Starts answering instead of the agent: its turn is cancelled, none starts. Ends by itself 60 minutes after the last
+    /// word.
+    #[graphql(directive = permit::apply(Permission::AgentInteract))]
+    async fn take_over_conversation(
+        &self,
+        ctx: &Context<'_>,
+        org_id: OrgId,
+        id: ConversationId,
+    ) -> Answer<One<Conversation>> {
+        answer(async {
+            let scope = ctx.enter(org_id).await?;
+            conversations::take_over(&scope, id).await?;
+            Ok(One::by_id(&scope, id))
+        })
+        .await
+    }
+
+    /// Lets the agent answer again. Its next turn contains all that was said.
+    #[graphql(directive = permit::apply(Permission::AgentInteract))]
+    async fn hand_back_conversation(
+        &self,
+        ctx: &Context<'_>,
+        org_id: OrgId,
+        id: ConversationId,
+    ) -> Answer<One<Conversation>> {
+        answer(async {
+            let scope = ctx.enter(org_id).await?;
+            conversations::hand_back(&scope, id).await?;
+            Ok(One::by_id(&scope, id))
+        })
+        .await
+    }
+
+    /// Notes that the caller has read a conversation up to this seq. Never goes back.
+    #[graphql(directive = permit::apply(Permission::AgentOutputView))]
+    async fn mark_read(
+        &self,
+        ctx: &Context<'_>,
+        org_id: OrgId,
+        conversation_id: ConversationId,
+        #[graphql(desc = "The seq of the last message that was read.", directive = bounds::apply(from(0)))]
+        seq: i64,
+    ) -> Answer<One<Conversation>> {
+        answer(async {
+            let scope = ctx.enter(org_id).await?;
+            conversations::mark_read(&scope, conversation_id, seq).await?;
+            Ok(One::by_id(&scope, conversation_id))
+        })
+        .await
+    }
+
     /// Edits a conversation: resolves, reopens, archives, or renames it.
     #[graphql(directive = permit::apply(Permission::ConversationEdit))]
     async fn update_conversation(
@@ -129,11 +181,32 @@ impl ConversationMutation {
         org_id: OrgId,
         id: ConversationId,
         input: UpdateConversationInput,
+        #[graphql(desc = "The revision that the edit was made from. CONFLICT if there is a newer one.")]
+        if_revision: Option<i64>,
     ) -> Answer<One<Conversation>> {
         answer(async {
             let scope = ctx.enter(org_id).await?;
             let edit = ConversationEdit { status: input.status, title: input.title };
-            conversations::update(&scope, id, edit).await?;
+            let edited = scope.if_revision(RecordKind::Conversation, id, if_revision);
+            let done = conversations::update(&edited, id, edit).await;
+            One::after(&scope, id, Permission::AgentOutputView, done)
+        })
+        .await
+    }
+
+    /// Sets whether the caller is told of what is asked in a conversation. Whoever starts one is, until they say otherwise. For
+    /// people only.
+    #[graphql(directive = permit::apply(Permission::AgentOutputView))]
+    async fn watch_conversation(
+        &self,
+        ctx: &Context<'_>,
+        org_id: OrgId,
+        id: ConversationId,
+        watch: bool,
+    ) -> Answer<One<Conversation>> {
+        answer(async {
+            let scope = ctx.enter(org_id).await?;
+            conversations::watch(&scope, id, watch).await?;
             Ok(One::by_id(&scope, id))
         })
         .await
@@ -177,7 +250,7 @@ impl ConversationSubscription {
         org_id: OrgId,
         #[graphql(desc = "Only conversations of this agent.")] agent_id: Option<AgentId>,
     ) -> Result<impl Stream<Item = Result<One<Conversation>>> + use<>> {
-        Ok(changed(&ctx.enter(org_id).await?, Permission::ConversationView, agent_id))
+        changed(&ctx.enter(org_id).await?, Permission::ConversationView, agent_id)
     }
 
     /// Sends the record of an agent's conversation each time one begins or changes.
@@ -188,7 +261,7 @@ impl ConversationSubscription {
         org_id: OrgId,
         agent_id: AgentId,
     ) -> Result<impl Stream<Item = Result<One<Conversation>>> + use<>> {
-        Ok(changed(&ctx.enter(org_id).await?, Permission::AgentOutputView, Some(agent_id)))
+        changed(&ctx.enter(org_id).await?, Permission::AgentOutputView, Some(agent_id))
     }
 
     /// Sends each message that is added to a conversation or changes in it.
@@ -203,7 +276,7 @@ impl ConversationSubscription {
         conversations::require(&scope, conversation_id).await?;
         let changes = watch(&scope, Permission::AgentOutputView, RecordKind::Message, move |event| {
             event.of == Some(conversation_id.0)
-        });
+        })?;
         Ok(changes.map(|change| change.map(|(scope, id)| One::by_id(&scope, id))))
     }
 }
@@ -213,9 +286,9 @@ fn changed(
     scope: &Scope,
     permission: Permission,
     agent: Option<AgentId>,
-) -> impl Stream<Item = Result<One<Conversation>>> + use<> {
+) -> Result<impl Stream<Item = Result<One<Conversation>>> + use<>> {
     let changes = watch(scope, permission, RecordKind::Conversation, move |event| {
         agent.is_none_or(|agent| event.of == Some(agent.0))
-    });
-    changes.map(|change| change.map(|(scope, id)| One::by_id(&scope, id)))
+    })?;
+    Ok(changes.map(|change| change.map(|(scope, id)| One::by_id(&scope, id))))
 }

@@ -8,16 +8,17 @@ use crate::{
         enums::{ConversationSort, ConversationStatus, SortOrder},
         ids::{AgentId, AttachmentId, ChannelId, ContactId, ConversationId, OrgId},
         permission::Permission,
+        time::Timestamp,
     },
     core::access::Scope,
     fields::{
         Answer, Enter, answer,
-        bounds::{bounds, digits, from, length, range},
+        bounds::{bounds, digits, from as at_least, items, length, range},
         permit::permit,
     },
-    read::{Counted, List, OffsetPage, One, Rows},
+    read::{Feed, List, OffsetPage, One, Rows, Stretch},
     slices::conversations::{
-        list::{self, Filter},
+        list::{self, FeedFilter, Filter},
         page::{self, Cursor},
         search,
     },
@@ -70,7 +71,7 @@ impl ConversationQuery {
         >,
         #[graphql(desc = "The maximum number to return.", default_with = "Some(PAGE)", directive = bounds::apply(range(1, 200)))]
         limit: Option<i64>,
-        #[graphql(desc = "The number to skip.", default_with = "Some(0)", directive = bounds::apply(from(0)))]
+        #[graphql(desc = "The number to skip.", default_with = "Some(0)", directive = bounds::apply(at_least(0)))]
         offset: Option<i64>,
     ) -> Answer<OffsetPage<Conversation>> {
         answer(async {
@@ -94,6 +95,64 @@ impl ConversationQuery {
         agent_id: AgentId,
     ) -> Answer<List<Conversation>> {
         answer(async { Ok(List::first(of_agent(&ctx.enter(org_id).await?, agent_id), 1_000)) }).await
+    }
+
+    /// Conversations, with filters, in pages that do not shift. The latest activity comes first.
+    #[graphql(directive = permit::apply(Permission::AgentOutputView))]
+    #[expect(clippy::too_many_arguments, reason = "each is a separate filter in the schema")]
+    async fn conversation_feed(
+        &self,
+        ctx: &Context<'_>,
+        org_id: OrgId,
+        #[graphql(desc = "Where the page begins: `next` of the page before.", directive = bounds::apply(length(1, 10_000)))]
+        after: Option<String>,
+        #[graphql(desc = "The maximum number to return.", default_with = "Some(PAGE)", directive = bounds::apply(range(1, 200)))]
+        limit: Option<i64>,
+        #[graphql(desc = "Only conversations with one of these statuses.", directive = bounds::apply(items(4)))]
+        status: Option<Vec<ConversationStatus>>,
+        #[graphql(desc = "Only conversations of this agent.")] agent_id: Option<AgentId>,
+        #[graphql(desc = "Only conversations with this contact.")] contact_id: Option<ContactId>,
+        #[graphql(desc = "Only conversations through this channel.")] channel_id: Option<ChannelId>,
+        #[graphql(desc = "Only conversations whose last activity is at or after this time.")] from: Option<
+            Timestamp,
+        >,
+        #[graphql(desc = "Only conversations whose last activity is before this time.")] to: Option<
+            Timestamp,
+        >,
+        #[graphql(desc = "Only those that the caller has not read to the end.")] unread: Option<bool>,
+        #[graphql(desc = "Only those that the caller started, watches, or has taken over.")] mine: Option<
+            bool,
+        >,
+        #[graphql(desc = "Only those in which a person answers instead of the agent.")] taken_over: Option<
+            bool,
+        >,
+        #[graphql(desc = "Only those whose agent waits for a decision.")] waiting: Option<bool>,
+        #[graphql(
+            desc = "Only conversations whose title, contact's and channel's names contain every word, or that have the word as short code. Case and accents don't matter.",
+            directive = bounds::apply(length(1, 200))
+        )]
+        search: Option<String>,
+        #[graphql(desc = "The direction: `desc` unless given.")] order: Option<SortOrder>,
+    ) -> Answer<Feed<Conversation>> {
+        answer(async {
+            let scope = ctx.enter(org_id).await?;
+            let filter = FeedFilter {
+                status,
+                agent_id,
+                contact_id,
+                channel_id,
+                from,
+                to,
+                unread,
+                mine,
+                taken_over,
+                waiting,
+                search,
+            };
+            let rows = list::feed(&scope, &filter);
+            Feed::after(rows, list::keys(order), after.as_deref(), limit.unwrap_or(PAGE))
+        })
+        .await
     }
 
     /// One conversation.
@@ -126,7 +185,8 @@ impl ConversationQuery {
         &self,
         ctx: &Context<'_>,
         org_id: OrgId,
-        agent_id: AgentId,
+        #[graphql(desc = "The conversation's agent. With another, the conversation is not found.")]
+        agent_id: Option<AgentId>,
         conversation_id: ConversationId,
         #[graphql(
             desc = "Only the newest messages before this seq, a decimal integer.",
@@ -138,13 +198,19 @@ impl ConversationQuery {
             directive = bounds::apply(digits(40))
         )]
         after_seq: Option<String>,
+        #[graphql(
+            desc = "Only the messages around this seq, a decimal integer: half of them before it, where there are as many.",
+            directive = bounds::apply(digits(40))
+        )]
+        around_seq: Option<String>,
         #[graphql(desc = "The maximum number to return.", default_with = "Some(PAGE)", directive = bounds::apply(range(1, 200)))]
         limit: Option<i64>,
-    ) -> Answer<Counted<Message>> {
+    ) -> Answer<Stretch<Message>> {
         answer(async {
             let scope = ctx.enter(org_id).await?;
-            let cursor = Cursor::read(before_seq.as_deref(), after_seq.as_deref())?;
-            Ok(Counted::parts(page::rows(&scope, agent_id, conversation_id, cursor, limit.unwrap_or(PAGE))))
+            let cursor = Cursor::read(before_seq.as_deref(), after_seq.as_deref(), around_seq.as_deref())?;
+            let rows = page::rows(&scope, agent_id, conversation_id, cursor, limit.unwrap_or(PAGE));
+            Ok(Stretch::parts(rows, cursor.ends()))
         })
         .await
     }

@@ -6,7 +6,10 @@ use async_graphql::Json;
 
 use crate::{
     base::{
-        enums::{ConversationStatus, DeliveryStatus, MessageKind, MessageRole, MessageStatus, Transport},
+        enums::{
+            ConversationStatus, DeliveryCode, DeliveryStatus, MessageKind, MessageRole, MessageStatus,
+            RecordKind, Transport,
+        },
         ids::{
             AgentId, AttachmentId, ChannelId, ContactId, ConversationId, IdentityId, MessageId, OrgId,
             TurnId, UserId,
@@ -18,6 +21,10 @@ use crate::{
     slices::{
         agents::graphql::{Agent, AgentSummary},
         channels::{contacts::graphql::Contact, graphql::Channel},
+        conversations::{
+            reads::{READ_SEQ, unread_sql},
+            watches::WATCHING,
+        },
         turns::graphql::Turn,
     },
 };
@@ -28,6 +35,8 @@ const CONTACT_NAME: &str =
 /// SQL for the name of the conversation's channel. `t` is the conversation.
 const CHANNEL_NAME: &str =
     "(SELECT n.name FROM channels n WHERE n.organization_id = t.organization_id AND n.id = t.channel_id)";
+/// SQL for the name of the person who has taken the conversation over.
+const HOLDER_NAME: &str = "(SELECT u.name FROM users u WHERE u.id = t.taken_over_by)";
 const PENDING_APPROVALS: &str = "(SELECT COUNT(*) FROM approvals p WHERE p.organization_id = t.organization_id AND p.conversation_id = t.id AND p.status = 'PENDING' AND (p.expires_at IS NULL OR p.expires_at > :now))";
 
 /// A conversation between an agent and a person.
@@ -41,6 +50,7 @@ impl Record for Conversation {
                 .viewer_can(|scope| scope.can(&["conversation", "agent"]))
                 .column::<ConversationId>("id", "Identifies the conversation.")
                 .column::<OrgId>("organization_id", "The organization that the conversation belongs to.")
+                .revision(RecordKind::Conversation)
                 .column::<String>("ref", "A short code for people: eight characters.")
                 .column::<Option<String>>("title", "The subject.")
                 .column::<ConversationStatus>("status", "The lifecycle state.")
@@ -68,7 +78,29 @@ impl Record for Conversation {
                     PENDING_APPROVALS,
                     "The number of decisions its agent is waiting for.",
                 )
+                .sql::<Option<i64>>(
+                    "read_seq",
+                    READ_SEQ,
+                    "The seq up to which the caller has read it. Null for a service token.",
+                )
+                .sql::<Option<i64>>(
+                    "unread",
+                    unread_sql(),
+                    "The number of messages that the caller has not read: of what was said since the caller joined, in the last 30 days. Null for a service token.",
+                )
+                .sql::<Option<bool>>(
+                    "watching",
+                    WATCHING,
+                    "Whether the caller is told of what is asked in it. Null for a service token.",
+                )
                 .column::<Option<i64>>("context_tokens", "The number of tokens in its context.")
+                .column::<Option<UserId>>("taken_over_by", "The person who answers instead of the agent.")
+                .sql::<Option<String>>(
+                    "taken_over_by_name",
+                    HOLDER_NAME,
+                    "The name of the person who answers instead of the agent.",
+                )
+                .column::<Option<Timestamp>>("taken_over_at", "Since when.")
                 .column::<Timestamp>("opened_at", "When it began.")
                 .column::<Timestamp>("last_activity_at", "When the last activity took place.")
                 .column::<Option<Timestamp>>("resolved_at", "When it was resolved.")
@@ -80,7 +112,11 @@ impl Record for Conversation {
                 .one::<Contact>("contact", "t.contact_id", "The contact who is talking to the agent.")
                 .many::<Turn>(
                     "open_turns",
-                    Many { by: "t.conversation_id", filter: "t.ended_at IS NULL", ..Many::default() },
+                    Many {
+                        by: "t.conversation_id",
+                        filter: "t.ended_at IS NULL AND NOT t.held",
+                        ..Many::default()
+                    },
                     "The turn that the agent has, and the one that waits. `turns` lists all.",
                 )
         });
@@ -155,6 +191,10 @@ impl Record for Message {
 
 const CONTENT: &str = "What was said, by kind. TEXT: {text, format: markdown or plain}; THINKING: {text}; TOOL_CALL: {tool, call_id, input}; TOOL_RESULT: {call_id, output, is_error}; FILE: {caption}; VOICE: {transcript}; APPROVAL: {approval_id}; EVENT: {event, text}; ERROR: {code, text}.";
 
+/// Why the first part of the message that failed did.
+const DELIVERY_CODE: &str = "(SELECT d.code FROM deliveries d WHERE d.organization_id = t.organization_id \
+    AND d.message_id = t.id AND d.code IS NOT NULL ORDER BY d.part LIMIT 1)";
+
 /// A message's delivery through a channel.
 pub struct MessageDelivery;
 
@@ -165,6 +205,7 @@ impl Record for MessageDelivery {
                 .sql::<DeliveryStatus>("status", "t.delivery_status", "The state of the delivery.")
                 .sql::<i64>("attempts", "t.delivery_attempts", "The number of attempts.")
                 .sql::<Option<String>>("error", "t.delivery_error", "Why the last attempt failed.")
+                .sql::<Option<DeliveryCode>>("code", DELIVERY_CODE, "Why it failed for good.")
                 .sql::<Option<Timestamp>>("sent_at", "t.delivery_sent_at", "When the vendor accepted it.")
         });
         &SPEC

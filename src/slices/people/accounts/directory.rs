@@ -14,8 +14,8 @@ use crate::{
     core::{Core, store::Db},
     slices::people::signing_in::{
         identities::{self, LinkedAccount},
+        listed::{self, OpenSession},
         oidc::Providers,
-        sessions::{self, OpenSession},
     },
 };
 
@@ -138,7 +138,7 @@ pub async fn details(core: &Core, providers: &Providers, user: UserId) -> Result
     Ok(Details {
         account,
         recovery_codes: codes.map_or(Ok(0), |row| row.try_get_by(0))?,
-        sessions: sessions::open_of(core, user, None).await?,
+        sessions: listed::open_of(core, user, None).await?,
         linked_accounts: identities::of(core, providers, core.db.read(), user).await?,
         service_tokens: made_tokens(core, user).await?,
     })

@@ -93,6 +93,11 @@ const fn words(what: Notice) -> (&'static str, &'static str) {
             "A way to sign in was removed",
             "An account with another provider is no longer linked to your account.",
         ),
+        Notice::ChatUnlinked => (
+            "A chat is no longer linked",
+            "The bot of the channel below is another now, so the chat that you had linked with it decides nothing any more. Link \
+             it again in the panel if the change was expected.",
+        ),
     }
 }
 

@@ -2,7 +2,7 @@
 //!
 //! - `users.rs`: the rows and who may be found by what; `directory.rs`: the operator's view of them.
 //! - `credentials.rs`: a person's name, address and password; `links.rs`, `letters.rs`: mails and the links in them.
-//! - `operator.rs`: the operator's commands; `graphql.rs`: a person's own account in the schema.
+//! - `preferences.rs`: what a person has set for the panel; `operator.rs`: the operator's commands; `graphql.rs`: a person's own account in the schema.
 
 pub mod credentials;
 pub mod directory;
@@ -10,4 +10,5 @@ pub mod graphql;
 pub mod letters;
 pub mod links;
 pub mod operator;
+pub mod preferences;
 pub mod users;

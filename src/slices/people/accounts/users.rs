@@ -27,7 +27,7 @@ use crate::{
         access::password,
         audit::{Origin, PersonalEntry, record_personal},
         mail,
-        store::{Db, Transaction, held},
+        store::{Db, Transaction, Tx, held},
     },
     slices::people::entity::users,
 };
@@ -235,7 +235,7 @@ pub async fn announce(core: &Core, tx: &Transaction, id: UserId) -> Result<()> {
     let statement = Statement::from_sql_and_values(tx.get_database_backend(), sql, [id.into()]);
     for row in tx.query_all_raw(statement).await? {
         let (op, kind) = (ChangeOp::Updated, RecordKind::Member);
-        let event = Event { org: row.try_get_by(0)?, kind, id: id.0, op, of: None };
+        let event = Event { org: row.try_get_by(0)?, kind, id: id.0, op, of: None, only: None };
         let events = Arc::clone(&core.events);
         tx.afterwards(move || events.publish(event));
     }
@@ -249,6 +249,14 @@ pub async fn announce(core: &Core, tx: &Transaction, id: UserId) -> Result<()> {
 pub async fn memberships(core: &Core, id: UserId) -> Result<Vec<Membership>> {
     let found = directory::memberships(&core.db, Whose::One(id)).await?;
     Ok(found.into_iter().map(|(_, membership)| membership).collect())
+}
+
+/// A person's name, for the service's own words.
+///
+/// # Errors
+/// `NOT_FOUND`.
+pub async fn name_of(tx: &Tx, id: UserId) -> Result<String> {
+    Ok(by_id(tx.connection(), id).await?.name)
 }
 
 /// The row with this id.

@@ -6,6 +6,7 @@ use async_graphql::{Context, InputObject, Object};
 
 use crate::{
     base::{
+        enums::ListSort,
         ids::{InvitationId, OrgId, UserId},
         permission::{Permission, Role},
         time::Timestamp,
@@ -22,6 +23,9 @@ use crate::{
 
 /// SQL for the path of a person's picture. `u` is the user.
 pub const USER_AVATAR_URL: &str = "CASE WHEN u.avatar_version IS NULL THEN NULL ELSE '/avatars/user/' || u.id || '?v=' || u.avatar_version END";
+
+/// When a session of the person was last used.
+const LAST_SEEN: &str = "(SELECT MAX(s.last_used_at) FROM sessions s WHERE s.user_id = t.user_id)";
 
 /// A person in an organization. Related through `t.user_id`; `u` is the user.
 pub struct Member;
@@ -43,6 +47,12 @@ impl Record for Member {
                 .sql::<Option<String>>("avatar_url", USER_AVATAR_URL, "The path of the person's picture.")
                 .column::<Role>("role", "The person's role in the organization.")
                 .column::<Timestamp>("created_at", "When the person became a member.")
+                .sql::<bool>(
+                    "has_second_factor",
+                    "(u.totp_confirmed_at IS NOT NULL)",
+                    "Whether signing in requires a second factor.",
+                )
+                .sql::<Option<Timestamp>>("last_seen_at", LAST_SEEN, "When the person last used a session.")
         });
         &SPEC
     }
@@ -101,7 +111,7 @@ pub struct MembershipQuery;
 
 #[Object]
 impl MembershipQuery {
-    /// The organization's members, ordered by user id.
+    /// The organization's members.
     #[graphql(directive = permit::apply(Permission::MemberView))]
     async fn members(
         &self,
@@ -109,10 +119,14 @@ impl MembershipQuery {
         org_id: OrgId,
         #[graphql(directive = bounds::apply(from(1)))] page: i64,
         #[graphql(directive = bounds::apply(range(1, 200)))] limit: i64,
+        #[graphql(desc = "Only those whose name or address contains every word. Case and accents don't matter.", directive = bounds::apply(length(1, 200)))]
+        search: Option<String>,
+        #[graphql(desc = "The order.", default_with = "Some(ListSort::Created)")] sort: Option<ListSort>,
     ) -> Answer<Page<Member>> {
         answer(async {
-            let scope = ctx.enter(org_id).await?;
-            Ok(Page::numbered(Rows::of(&scope).order_by("t.user_id"), page, limit))
+            let rows = Rows::of(&ctx.enter(org_id).await?);
+            let rows = rows.found(&["u.name_folded", "u.email_folded"], search.as_deref());
+            Ok(Page::numbered(rows.listed(sort, "t.user_id", "u.name_folded, t.user_id"), page, limit))
         })
         .await
     }

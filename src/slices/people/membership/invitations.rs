@@ -66,11 +66,11 @@ pub enum Delivery {
     ByHand,
 }
 
-/// Invites an e-mail address.
+/// Invites an e-mail address. By hand, this replaces an open invitation of the address, whose link and mail are void then.
 ///
 /// # Errors
-/// `PERMISSION_DENIED` for a role higher than the caller's own; `NAME_TAKEN` for a member, or an address with
-/// an open invitation; `PLAN_LIMIT_REACHED`; `RATE_LIMITED`.
+/// `PERMISSION_DENIED` for a role higher than the caller's own; `NAME_TAKEN` for a member, or by mail for an address
+/// with an open invitation; `PLAN_LIMIT_REACHED`; `RATE_LIMITED`.
 pub async fn invite(
     scope: &Scope,
     email: &str,
@@ -88,7 +88,7 @@ pub async fn invite(
     let tx = scope.begin().await?;
     require_reach(&tx, role)?;
     orgs::lock(&tx).await?;
-    check_new(&tx, email).await?;
+    check_new(&tx, email, delivery).await?;
     let (token, hash) = Token::generate(TokenKind::Link);
     let hash = match delivery {
         Delivery::ByHand => hash,
@@ -119,17 +119,20 @@ pub async fn invite(
     Ok((row.id, (delivery == Delivery::ByHand).then_some(token)))
 }
 
-/// Refuses an address that belongs to a member or has an open invitation. Removes an expired one.
-async fn check_new(tx: &Tx, email: &str) -> Result<()> {
+/// Refuses an address that belongs to a member or has an open invitation. Ends one that has expired, or is replaced by hand.
+async fn check_new(tx: &Tx, email: &str, delivery: Delivery) -> Result<()> {
     if let Some(user) = by_email(tx.connection(), email).await?
         && super::members::find(tx, user.id).await?.is_some()
     {
         return Err(Problem::new(Code::NameTaken, "This person is already a member."));
     }
     for row in open_ones(tx).await? {
+        let is_same = row.email_folded == folding::address(email);
         if row.expires_at <= tx.now {
             end(tx, row).await?;
-        } else if row.email_folded == folding::address(email) {
+        } else if is_same && delivery == Delivery::ByHand {
+            withdraw(tx, row).await?;
+        } else if is_same {
             let detail = "This address already has an open invitation. Send that one again.";
             return Err(Problem::new(Code::NameTaken, detail).with("invitation_id", row.id.0));
         }
@@ -192,10 +195,16 @@ pub async fn resend(scope: &Scope, id: InvitationId) -> Result<()> {
 pub async fn revoke(scope: &Scope, id: InvitationId) -> Result<()> {
     let tx = scope.begin().await?;
     let row = load(scope, tx.connection(), id).await?;
-    require_reach(&tx, row.role)?;
-    end(&tx, row).await?;
-    record(&tx, (ChangeOp::Deleted, "revokeInvitation"), id, json!({ "revoked_at": tx.now }));
+    withdraw(&tx, row).await?;
     tx.commit().await
+}
+
+async fn withdraw(tx: &Tx, row: invitations::Model) -> Result<()> {
+    require_reach(tx, row.role)?;
+    let id = row.id;
+    end(tx, row).await?;
+    record(tx, (ChangeOp::Deleted, "revokeInvitation"), id, json!({ "revoked_at": tx.now }));
+    Ok(())
 }
 
 async fn load(scope: &Scope, db: &impl ConnectionTrait, id: InvitationId) -> Result<invitations::Model> {
@@ -256,9 +265,9 @@ pub struct Accepted {
 /// Makes the holder of the link a member, creating an account if there is none.
 ///
 /// # Errors
-/// `LINK_INVALID`; `SIGN_IN_FAILED` if the address has an account and neither session nor password proves that
-/// it is the caller's; `VALIDATION_FAILED` for a new account's name or password; `NAME_TAKEN` for a member;
-/// `RATE_LIMITED`.
+/// `LINK_INVALID`; `SIGN_IN_FAILED`, with the address as `email` in its details, if the address has an account and
+/// neither session nor password proves that it is the caller's; `VALIDATION_FAILED` for a new account's name or
+/// password; `NAME_TAKEN` for a member; `RATE_LIMITED`.
 pub async fn accept(request: &Arc<Request>, token: &SecretString, said: &Acceptance) -> Result<Accepted> {
     let core = &request.core;
     let address = Key::address(request.ip);
@@ -322,7 +331,7 @@ async fn prove(
             "{} already has an account. Sign in to it, or send its password with the request.",
             row.email
         );
-        Problem::new(Code::SignInFailed, detail)
+        Problem::new(Code::SignInFailed, detail).with("email", row.email.as_str())
     };
     match user {
         Some(user) if user.password_hash.is_some() => {

@@ -22,10 +22,10 @@ use crate::{
     core::{
         access::{Caller, Scope},
         audit,
-        store::Tx,
+        store::{Tx, held},
     },
     slices::{
-        channels,
+        approvals, channels,
         orgs::{self, Limit},
         people::entity::members,
     },
@@ -43,6 +43,15 @@ pub async fn missing(tx: &Tx, users: &[UserId]) -> Result<Vec<UserId>> {
     let found = tx.scope.find::<members::Entity>().filter(asked).all(tx.connection()).await?;
     let found: HashSet<UserId> = found.into_iter().map(|member| member.user_id).collect();
     Ok(users.iter().copied().filter(|user| !found.contains(user)).collect())
+}
+
+/// Whether a user is a member of the transaction's organization, and if so, keeps them from leaving until it ends.
+///
+/// # Errors
+/// The database is unreachable.
+pub async fn hold_member(tx: &Tx, user: UserId) -> Result<bool> {
+    let found = tx.scope.find::<members::Entity>().filter(members::Column::UserId.eq(user));
+    Ok(held(found).one(tx.connection()).await?.is_some())
 }
 
 /// A user's role in the scope's organization. None for a user who isn't a member.
@@ -144,7 +153,7 @@ async fn set_role(tx: &Tx, member: members::Model, role: Role) -> Result<()> {
     let mut member = member.into_active_model();
     member.role = Set(role);
     member.update(tx.connection()).await?;
-    record(tx, (ChangeOp::Updated, "updateMember"), user, json!({ "role": role, "was": was }));
+    record(tx, (ChangeOp::Updated, "updateMember"), user, json!({ "role": audit::from_to(was, role) }));
     Ok(())
 }
 
@@ -176,7 +185,13 @@ async fn take_out(scope: &Scope, user: UserId, operation: &'static str) -> Resul
     let rows = scope.delete::<members::Entity>().filter(members::Column::UserId.eq(user));
     rows.exec(tx.connection()).await?;
     channels::forget_recipient(&tx, user).await?;
-    record(&tx, (ChangeOp::Deleted, operation), user, json!({ "was": member.role }));
+    approvals::forget_assignee(&tx, user).await?;
+    record(
+        &tx,
+        (ChangeOp::Deleted, operation),
+        user,
+        json!({ "role": audit::from_to(member.role, Value::Null) }),
+    );
     scope.core.access.cache.invalidate_after(tx.connection());
     tx.commit().await?;
     Ok(())

@@ -3,26 +3,31 @@
 //! None of this belongs to an organization, so there is no scope and no read plan. These few small objects are
 //! written by hand, on top of functions that only read the caller's own rows.
 
-use async_graphql::{Context, Object, SimpleObject};
+use async_graphql::{ComplexObject, Context, Json, Object, SimpleObject};
 use secrecy::ExposeSecret;
 
 use crate::{
     base::{
+        enums::SessionKind,
         ids::SessionId,
         problem::{Problem, Result},
         secret::{SecretText, shown_once},
         time::Timestamp,
     },
-    core::{ContextExt, Request},
+    core::{
+        ContextExt, Core, Request,
+        access::{JarChange, Person},
+    },
     fields::{
         Answer, Enter, answer,
         bounds::{bounds, length},
         permit::open,
     },
-    slices::people::{self, Membership, OpenSession, SignedIn, Step, User},
+    slices::people::{self, Entered, Membership, OpenSession, SignedIn, Step, User},
 };
 
-/// The result of signing in: either a session or a challenge. Tokens are shown only once.
+/// The result of signing in: either a session or a challenge. Tokens are shown only once, and null if the session is a
+/// cookie.
 #[derive(SimpleObject, Default)]
 pub struct SignIn {
     /// The token to send as `Authorization: Bearer`.
@@ -53,11 +58,34 @@ pub struct SignInChallenge {
 
 /// The caller, if a person.
 #[derive(SimpleObject)]
+#[graphql(complex)]
 pub struct Viewer {
     /// The person.
     pub user: User,
     /// The organizations the person belongs to.
     pub memberships: Vec<Membership>,
+    /// What the person has set for the panel: an object. Null: nothing yet.
+    pub preferences: Option<Json<serde_json::Value>>,
+}
+
+impl Viewer {
+    /// What a person is shown of themselves.
+    async fn of(core: &Core, person: &Person) -> Result<Self> {
+        Ok(Self {
+            user: people::user(core, person.id).await?,
+            memberships: people::memberships(core, person.id).await?,
+            preferences: people::preferences(core, person.id).await?.map(Json),
+        })
+    }
+}
+
+#[ComplexObject]
+impl Viewer {
+    /// The session that the call was made with.
+    async fn session(&self, ctx: &Context<'_>) -> Answer<Option<OpenSession>> {
+        let request = ctx.request();
+        answer(async { people::current_session(&request.core, request.caller.person()?).await }).await
+    }
 }
 
 /// Reading one's own account.
@@ -70,9 +98,8 @@ impl SessionQuery {
     #[graphql(directive = open::apply("SIGNED_IN"))]
     async fn viewer(&self, ctx: &Context<'_>) -> Answer<Viewer> {
         answer(async {
-            let (core, person) = (&ctx.request().core, ctx.admit()?.person()?);
-            let user = people::user(core, person.id).await?;
-            Ok(Viewer { user, memberships: people::memberships(core, person.id).await? })
+            let person = ctx.admit()?.person()?;
+            Viewer::of(&ctx.request().core, person).await
         })
         .await
     }
@@ -97,11 +124,16 @@ impl SessionMutation {
         ctx: &Context<'_>,
         #[graphql(directive = bounds::apply(length(1, 254)))] email: String,
         #[graphql(directive = bounds::apply(length(1, 256)))] password: SecretText,
+        #[graphql(
+            desc = "Whether to answer with a cookie instead of tokens. For browsers.",
+            default_with = "Some(false)"
+        )]
+        cookie: Option<bool>,
     ) -> Answer<SignIn> {
         answer(async {
             ctx.admit()?;
-            let request = ctx.request();
-            step(request, people::sign_in(request, &email, &password.0).await?).await
+            let (request, kind) = (ctx.request(), kind(ctx, cookie)?);
+            step(request, people::sign_in(request, kind, &email, &password.0).await?).await
         })
         .await
     }
@@ -115,30 +147,40 @@ impl SessionMutation {
         #[graphql(desc = "A six-digit code from the app.", directive = bounds::apply(length(1, 40)))]
         code: Option<SecretText>,
         #[graphql(directive = bounds::apply(length(1, 40)))] recovery_code: Option<SecretText>,
+        #[graphql(
+            desc = "Whether to answer with a cookie instead of tokens. For browsers.",
+            default_with = "Some(false)"
+        )]
+        cookie: Option<bool>,
     ) -> Answer<SignIn> {
         answer(async {
             ctx.admit()?;
-            let request = ctx.request();
+            let (request, kind) = (ctx.request(), kind(ctx, cookie)?);
             let ((Some(code), None) | (None, Some(code))) = (code, recovery_code) else {
                 let detail = "Send either `code` or `recoveryCode`.";
                 return Err(Problem::invalid_parameter("code", "REQUIRED", detail));
             };
-            shown(request, people::complete_sign_in(request, &challenge.0, &code.0).await?).await
+            entered(request, people::complete_sign_in(request, kind, &challenge.0, &code.0).await?).await
         })
         .await
     }
 
-    /// Exchanges the code from a sign-in at another provider for a session.
+    /// Exchanges the code from a sign-in at another provider, or from an operator's link, for a session.
     #[graphql(directive = open::apply("ANYONE"))]
     async fn exchange_sign_in_code(
         &self,
         ctx: &Context<'_>,
         #[graphql(directive = bounds::apply(length(1, 256)))] code: SecretText,
+        #[graphql(
+            desc = "Whether to answer with a cookie instead of tokens. For browsers.",
+            default_with = "Some(false)"
+        )]
+        cookie: Option<bool>,
     ) -> Answer<SignIn> {
         answer(async {
             ctx.admit()?;
-            let request = ctx.request();
-            step(request, people::exchange(request, &code.0).await?).await
+            let (request, kind) = (ctx.request(), kind(ctx, cookie)?);
+            step(request, people::exchange(request, kind, &code.0).await?).await
         })
         .await
     }
@@ -159,11 +201,31 @@ impl SessionMutation {
         .await
     }
 
-    /// Ends the current session.
+    /// Replaces what the caller has set for the panel: an object of at most 64 KiB. Its `timeZone` is the one of times in
+    /// mails.
+    #[graphql(directive = open::apply("SIGNED_IN"))]
+    async fn set_preferences(
+        &self,
+        ctx: &Context<'_>,
+        preferences: Json<serde_json::Value>,
+    ) -> Answer<Viewer> {
+        answer(async {
+            let (request, person) = (ctx.request(), ctx.admit()?.person()?);
+            people::set_preferences(request, person, preferences.0).await?;
+            Viewer::of(&request.core, person).await
+        })
+        .await
+    }
+
+    /// Ends the current session, and removes its cookie.
     #[graphql(directive = open::apply("SIGNED_IN"))]
     async fn sign_out(&self, ctx: &Context<'_>) -> Answer<bool> {
         answer(async {
-            people::sign_out(ctx.request(), ctx.admit()?.person()?).await?;
+            let person = ctx.admit()?.person()?;
+            people::sign_out(ctx.request(), person).await?;
+            if person.kind == SessionKind::Browser {
+                ctx.request().jar.change(JarChange::Clear);
+            }
             Ok(true)
         })
         .await
@@ -190,9 +252,29 @@ impl SessionMutation {
     }
 }
 
+/// What to open. Refuses a cookie that can't be set before anything is checked.
+fn kind(ctx: &Context<'_>, cookie: Option<bool>) -> Result<SessionKind> {
+    if cookie != Some(true) {
+        return Ok(SessionKind::Tokens);
+    }
+    ctx.request().jar.require_open()?;
+    Ok(SessionKind::Browser)
+}
+
+async fn entered(request: &Request, entered: Entered) -> Result<SignIn> {
+    match entered {
+        Entered::Tokens(signed_in) => shown(request, signed_in).await,
+        Entered::Browser(in_browser) => {
+            let user = people::user(&request.core, in_browser.user).await?;
+            request.jar.change(JarChange::Set(in_browser.cookie));
+            Ok(SignIn { user: Some(user), ..SignIn::default() })
+        }
+    }
+}
+
 async fn step(request: &Request, step: Step) -> Result<SignIn> {
     match step {
-        Step::Session(signed_in) => shown(request, signed_in).await,
+        Step::Session(session) => entered(request, session).await,
         Step::Challenge(challenge) => {
             let token = challenge.token.expose_secret().to_owned();
             let challenge = SignInChallenge { token, expires_at: challenge.expires_at };

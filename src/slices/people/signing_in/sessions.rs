@@ -1,10 +1,10 @@
 //! Sessions: how a person stays signed in.
 //!
-//! Signing in opens a session with two tokens. The access token is a JWT that lasts a few minutes. The refresh
-//! token works once: using it opens the next generation of the same family, with its own refresh token. If a
-//! refresh token is used a second time, either it or the answer was stolen. Nobody can tell which of the two
-//! holders is the thief, so the whole family ends, and the person is told. That is why used generations are
-//! kept until they would have expired.
+//! A browser's session is a cookie (`browser.rs`). A program's has two tokens. The access token is a JWT that lasts a
+//! few minutes. The refresh token works once: using it opens the next generation of the same family, with its own
+//! refresh token. If a refresh token is used a second time, either it or the answer was stolen. Nobody can tell
+//! which of the two holders is the thief, so the whole family ends, and the person is told. That is why used
+//! generations are kept until they would have expired.
 //!
 //! For [`GRACE`] after its use the same client may use a token again, in case an answer was lost or several
 //! tabs refreshed at once. It gets the same heir each time, so one token never has two. The heir's token isn't
@@ -14,18 +14,17 @@
 
 use std::{net::IpAddr, time::Duration};
 
-use async_graphql::SimpleObject;
 use sea_orm::{
-    ActiveModelTrait, ColumnTrait, ConnectionTrait, EntityTrait, NotSet, QueryFilter, QueryOrder,
-    QuerySelect, Set, sea_query::Expr,
+    ActiveModelTrait, ColumnTrait, ConnectionTrait, EntityTrait, NotSet, QueryFilter, QueryOrder, Set,
+    sea_query::Expr,
 };
 use secrecy::SecretString;
-use serde::Serialize;
 use serde_json::json;
 use zeroize::Zeroizing;
 
 use crate::{
     base::{
+        enums::SessionKind,
         ids::{SessionId, UserId},
         problem::{Code, Problem, Result},
         time::Timestamp,
@@ -88,27 +87,6 @@ pub struct SignedIn {
     pub refresh_token_expires_at: Timestamp,
 }
 
-/// A sign-in that is still open.
-#[derive(Clone, Debug, SimpleObject, Serialize)]
-#[graphql(name = "Session")]
-pub struct OpenSession {
-    /// The session's id. It changes when the session is refreshed.
-    pub id: SessionId,
-    /// Whether it is the current session.
-    #[serde(skip)]
-    pub current: bool,
-    /// The browser's User-Agent.
-    pub user_agent: Option<String>,
-    /// The IP address it was last refreshed from.
-    pub ip: Option<String>,
-    /// When it was opened or last refreshed.
-    pub refreshed_at: Timestamp,
-    /// When it was last used.
-    pub last_used_at: Option<Timestamp>,
-    /// When it expires unless it is refreshed.
-    pub expires_at: Timestamp,
-}
-
 /// Opens a session, if the person's credentials are still those that they proved.
 ///
 /// # Errors
@@ -142,14 +120,24 @@ async fn opened(
     known: &users::Model,
     client: &SignInOrigin,
 ) -> Result<(users::Model, SignedIn)> {
+    let user = admissible(tx, known).await?;
+    let token = Token::generate(TokenKind::Refresh);
+    let signed_in = open(core, tx, user.id, (new_family(), 0), token, client).await?;
+    Ok((user, signed_in))
+}
+
+/// A name for the generations of one sign-in.
+pub fn new_family() -> String {
+    uuid::Uuid::from_bytes(crate::core::sealing::random_bytes()).to_string()
+}
+
+/// [`hold_unchanged`], unless the account is disabled.
+pub async fn admissible(tx: &Transaction, known: &users::Model) -> Result<users::Model> {
     let user = hold_unchanged(tx, known).await?;
     if user.disabled_at.is_some() {
         return Err(Problem::new(Code::SignInFailed, "The account is disabled."));
     }
-    let family = uuid::Uuid::from_bytes(crate::core::sealing::random_bytes()).to_string();
-    let token = Token::generate(TokenKind::Refresh);
-    let signed_in = open(core, tx, user.id, (family, 0), token, client).await?;
-    Ok((user, signed_in))
+    Ok(user)
 }
 
 /// Locks the person until the transaction ends, if their credentials are still those they proved. Comparing a
@@ -223,7 +211,7 @@ fn heir_tokens(
 
 /// Derives the token of an existing heir again from the used one.
 fn heir_again(core: &Core, used: &str, heir: &sessions::Model) -> Option<SecretString> {
-    let known = TokenHash::from_slice(&heir.refresh_token_hash)?;
+    let known = TokenHash::from_slice(&heir.token_hash)?;
     let mut tokens = heir_tokens(core, used, &heir.family, heir.generation);
     tokens.find(|(_, hash)| *hash == known).map(|(token, _)| token)
 }
@@ -291,11 +279,14 @@ async fn end_one(request: &Request, person: &Person, id: SessionId, operation: &
     record_personal(&tx, request, PersonalEntry::done(operation, person.id, json!({ "session": id })));
     core.access.cache.invalidate_after(&tx);
     tx.commit().await?;
+    if id == person.session {
+        request.sign_out();
+    }
     Ok(())
 }
 
 /// Writes the audit entry for a session opened or renewed.
-fn note(
+pub fn note(
     core: &Core,
     tx: &Transaction,
     operation: &'static str,
@@ -328,74 +319,65 @@ pub async fn revoke_other_sessions(request: &Request, person: &Person) -> Result
     Ok(())
 }
 
-/// A person's open sessions, newest first: the last generation of each family.
-///
-/// # Errors
-/// The database is unreachable.
-pub async fn open_sessions(core: &Core, person: &Person) -> Result<Vec<OpenSession>> {
-    open_of(core, person.id, Some(person.session)).await
-}
-
-/// The most sessions shown.
-const MOST_SHOWN: u64 = 1_000;
-
-/// [`open_sessions`] for any user. `asking` is the current session.
-#[expect(clippy::disallowed_methods, reason = "a session belongs to a person, whose id is in the filter")]
-pub async fn open_of(core: &Core, user: UserId, asking: Option<SessionId>) -> Result<Vec<OpenSession>> {
-    let rows = sessions::Entity::find()
-        .filter(sessions::Column::UserId.eq(user))
-        .filter(sessions::Column::RevokedAt.is_null())
-        .filter(sessions::Column::ExpiresAt.gt(core.clock.now()))
-        .order_by_desc(sessions::Column::Id)
-        .limit(MOST_SHOWN)
-        .all(core.db.read())
-        .await?;
-    let current = rows.iter().find(|row| Some(row.id) == asking).map(|row| row.family.clone());
-    let mut seen = std::collections::HashSet::new();
-    let open = rows.into_iter().filter(|row| seen.insert(row.family.clone())).map(|row| OpenSession {
-        id: row.id,
-        current: current.as_ref() == Some(&row.family),
-        user_agent: row.user_agent,
-        ip: row.ip,
-        refreshed_at: row.created_at,
-        last_used_at: row.last_used_at,
-        expires_at: row.expires_at,
-    });
-    Ok(open.collect())
-}
-
-/// Inserts a generation of a family and removes the person's expired ones.
-#[expect(clippy::disallowed_methods, reason = "a session belongs to a person, whose id is in the filter")]
+/// Opens a generation of a family for a program.
 async fn open(
     core: &Core,
     db: &impl ConnectionTrait,
     user: UserId,
     (family, generation): (String, i64),
-    (refresh_token, hash): (SecretString, TokenHash),
+    (refresh_token, token): (SecretString, TokenHash),
     client: &SignInOrigin,
 ) -> Result<SignedIn> {
+    let expires_at = core.clock.now().plus(core.config.sessions.refresh_token_ttl());
+    let new = NewSession { user, kind: SessionKind::Tokens, family, generation, token, expires_at };
+    signed_in(core, &insert(core, db, new, client).await?, refresh_token)
+}
+
+/// A session to open.
+pub struct NewSession {
+    /// Whose.
+    pub user: UserId,
+    /// What proves that a request belongs to it.
+    pub kind: SessionKind,
+    /// Names the sign-in.
+    pub family: String,
+    /// How often it has been refreshed.
+    pub generation: i64,
+    /// The hash of the refresh token or the cookie.
+    pub token: TokenHash,
+    /// When it ends.
+    pub expires_at: Timestamp,
+}
+
+/// Inserts a session, and removes the person's expired ones.
+#[expect(clippy::disallowed_methods, reason = "a session belongs to a person, whose id is in the filter")]
+pub async fn insert(
+    core: &Core,
+    db: &impl ConnectionTrait,
+    new: NewSession,
+    client: &SignInOrigin,
+) -> Result<sessions::Model> {
     let now = core.clock.now();
     sessions::Entity::delete_many()
-        .filter(sessions::Column::UserId.eq(user))
+        .filter(sessions::Column::UserId.eq(new.user))
         .filter(sessions::Column::ExpiresAt.lte(now))
         .exec(db)
         .await?;
-    let lifetimes = &core.config.sessions;
-    let refresh_token_expires_at = now.plus(lifetimes.refresh_token_ttl());
     let row = sessions::ActiveModel {
         id: NotSet,
-        user_id: Set(user),
-        family: Set(family),
-        generation: Set(generation),
-        refresh_token_hash: Set(hash.as_bytes().to_vec()),
+        user_id: Set(new.user),
+        family: Set(new.family),
+        generation: Set(new.generation),
+        kind: Set(new.kind),
+        token_hash: Set(new.token.as_bytes().to_vec()),
         user_agent: Set(shortened(client.user_agent.as_deref())),
         ip: Set(client.ip.map(|ip| ip.to_string())),
         created_at: Set(now),
         last_used_at: Set(Some(now)),
-        expires_at: Set(refresh_token_expires_at),
+        expires_at: Set(new.expires_at),
         revoked_at: Set(None),
     };
-    signed_in(core, &row.insert(db).await?, refresh_token)
+    Ok(row.insert(db).await?)
 }
 
 /// The person's tokens: the session's refresh token and a new access token.
@@ -415,7 +397,7 @@ fn signed_in(core: &Core, session: &sessions::Model, refresh_token: SecretString
 
 #[expect(clippy::disallowed_methods, reason = "a refresh token names one session of one person")]
 async fn by_token(db: &impl ConnectionTrait, hash: TokenHash) -> Result<Option<sessions::Model>> {
-    let same = sessions::Column::RefreshTokenHash.eq(hash.as_bytes().to_vec());
+    let same = sessions::Column::TokenHash.eq(hash.as_bytes().to_vec());
     Ok(sessions::Entity::find().filter(same).one(db).await?)
 }
 
@@ -434,7 +416,7 @@ fn shortened(user_agent: Option<&str>) -> Option<String> {
 }
 
 #[expect(clippy::disallowed_methods, reason = "a family belongs to one person")]
-async fn revoke(core: &Core, db: &impl ConnectionTrait, user: UserId, family: &str) -> Result<()> {
+pub async fn revoke(core: &Core, db: &impl ConnectionTrait, user: UserId, family: &str) -> Result<()> {
     sessions::Entity::update_many()
         .col_expr(sessions::Column::RevokedAt, Expr::value(core.clock.now().0))
         .filter(sessions::Column::UserId.eq(user))

@@ -11,12 +11,14 @@ use secrecy::{ExposeSecret, SecretString};
 use serde_json::json;
 
 use super::{
+    browser::{self, InBrowser},
     factor,
-    sessions::{hold_unchanged, open_for},
+    sessions::{admissible, hold_unchanged, open_for},
     throttle::{self, Attempt, Key},
 };
 use crate::{
     base::{
+        enums::SessionKind,
         ids::UserId,
         problem::{Code, Problem, Result},
         time::Timestamp,
@@ -24,7 +26,7 @@ use crate::{
     core::{
         Core, Request,
         access::token::{Token, TokenHash, TokenKind},
-        audit::{self, PersonalEntry, record_personal},
+        audit::{self, Origin, PersonalEntry, record_personal},
         limits::RequestNotes,
     },
     slices::people::{
@@ -41,14 +43,25 @@ use crate::{
 const CHALLENGE_TTL: Duration = Duration::from_mins(5);
 /// How long the code from a provider's sign-in is valid.
 const CODE_TTL: Duration = Duration::from_mins(1);
+/// How long the code in an operator's link is valid.
+const LINK_TTL: Duration = Duration::from_mins(10);
 
 /// The result of a correct password.
 #[derive(Debug)]
 pub enum Step {
     /// A session.
-    Session(SignedIn),
+    Session(Entered),
     /// A second factor is required.
     Challenge(Challenge),
+}
+
+/// An opened session.
+#[derive(Debug)]
+pub enum Entered {
+    /// A program's, with tokens.
+    Tokens(SignedIn),
+    /// A browser's, with a cookie.
+    Browser(InBrowser),
 }
 
 /// A sign-in waiting for its second factor.
@@ -68,10 +81,10 @@ enum Awaited {
 }
 
 impl Awaited {
-    const fn parts(self) -> (&'static str, TokenKind, Duration) {
+    const fn parts(self) -> (&'static str, TokenKind) {
         match self {
-            Self::SecondFactor => ("SECOND_FACTOR", TokenKind::Challenge, CHALLENGE_TTL),
-            Self::Exchange => ("CODE", TokenKind::Code, CODE_TTL),
+            Self::SecondFactor => ("SECOND_FACTOR", TokenKind::Challenge),
+            Self::Exchange => ("CODE", TokenKind::Code),
         }
     }
 }
@@ -83,7 +96,12 @@ const COMPARING: u32 = 10;
 ///
 /// # Errors
 /// `SIGN_IN_FAILED`, whatever the reason; `RATE_LIMITED`.
-pub async fn sign_in(request: &Request, email: &str, password: &SecretString) -> Result<Step> {
+pub async fn sign_in(
+    request: &Request,
+    kind: SessionKind,
+    email: &str,
+    password: &SecretString,
+) -> Result<Step> {
     let core = &request.core;
     let user = by_email(core.db.read(), email).await?;
     let is_known = has_been_here(request, user.as_ref()).await?;
@@ -111,7 +129,7 @@ pub async fn sign_in(request: &Request, email: &str, password: &SecretString) ->
     if user.password_hash.as_deref().is_some_and(|stored| core.access.passwords.is_outdated(stored)) {
         rehash(core, &mut user, password).await?;
     }
-    admit(request, &user).await
+    admit(request, kind, &user).await
 }
 
 /// Comparing a password is as expensive as many requests. While an IP address or account is throttled, hardly
@@ -160,16 +178,24 @@ async fn rehash(core: &Core, user: &mut users::Model, password: &SecretString) -
 }
 
 /// Opens a session for a person whose first factor is proven, or a challenge if they have a second one.
-async fn admit(request: &Request, user: &users::Model) -> Result<Step> {
+async fn admit(request: &Request, kind: SessionKind, user: &users::Model) -> Result<Step> {
     let core = &request.core;
     if user.totp_confirmed_at.is_some() {
         let tx = request.begin().await?;
         hold_unchanged(&tx, user).await?;
-        let (token, expires_at) = challenge(core, &tx, user.id, Awaited::SecondFactor).await?;
+        let (token, expires_at) =
+            challenge(core, &tx, user.id, (Awaited::SecondFactor, CHALLENGE_TTL)).await?;
         tx.commit().await?;
         return Ok(Step::Challenge(Challenge { token, expires_at }));
     }
-    Ok(Step::Session(open_for(request, user).await?))
+    Ok(Step::Session(enter(request, kind, user).await?))
+}
+
+async fn enter(request: &Request, kind: SessionKind, user: &users::Model) -> Result<Entered> {
+    Ok(match kind {
+        SessionKind::Tokens => Entered::Tokens(open_for(request, user).await?),
+        SessionKind::Browser => Entered::Browser(browser::open_for(request, user).await?),
+    })
 }
 
 /// Completes a sign-in with a code from the second factor or a recovery code.
@@ -178,9 +204,10 @@ async fn admit(request: &Request, user: &users::Model) -> Result<Step> {
 /// `LINK_INVALID` for a challenge that has ended; `SIGN_IN_FAILED` for a wrong code; `RATE_LIMITED`.
 pub async fn complete_sign_in(
     request: &Request,
+    kind: SessionKind,
     challenge: &SecretString,
     code: &SecretString,
-) -> Result<SignedIn> {
+) -> Result<Entered> {
     let core = &request.core;
     let hash = hash_of(challenge, Awaited::SecondFactor)?;
     let user = awaiting(core, core.db.read(), hash, Awaited::SecondFactor).await?;
@@ -204,19 +231,35 @@ pub async fn complete_sign_in(
     let entry = PersonalEntry::done("completeSignIn", user.id, changes).by(&user.name);
     record_personal(&tx, request, entry);
     tx.commit().await?;
-    open_for(request, &user).await
+    enter(request, kind, &user).await
 }
 
 /// Issues a code for a person who signed in at a provider. [`exchange`] accepts it once.
 pub async fn issue_code(core: &Core, user: UserId) -> Result<SecretString> {
-    Ok(challenge(core, core.db.writer(), user, Awaited::Exchange).await?.0)
+    Ok(challenge(core, core.db.writer(), user, (Awaited::Exchange, CODE_TTL)).await?.0)
 }
 
-/// Exchanges the code from a provider's sign-in for a session or a challenge.
+/// Issues a code for a link that the operator hands over, which signs in a person who has proved nothing. The audit log
+/// says so. A second factor is still asked for. Returns the code and its expiry.
+///
+/// # Errors
+/// `SIGN_IN_FAILED` for a disabled account.
+pub async fn create_link(core: &Core, user: UserId) -> Result<(SecretString, Timestamp)> {
+    let known = by_id(core.db.read(), user).await?;
+    let tx = core.db.begin().await?;
+    let user = admissible(&tx, &known).await?;
+    let issued = challenge(core, &tx, user.id, (Awaited::Exchange, LINK_TTL)).await?;
+    let entry = PersonalEntry::done("createSignInLink", user.id, json!({}));
+    record_personal(&tx, Origin::operator(core), entry);
+    tx.commit().await?;
+    Ok(issued)
+}
+
+/// Exchanges the code from a provider's sign-in or an operator's link for a session or a challenge.
 ///
 /// # Errors
 /// `LINK_INVALID`; `RATE_LIMITED`.
-pub async fn exchange(request: &Request, code: &SecretString) -> Result<Step> {
+pub async fn exchange(request: &Request, kind: SessionKind, code: &SecretString) -> Result<Step> {
     let core = &request.core;
     let address = Key::address(request.ip);
     throttle::charge(core, std::slice::from_ref(&address)).await?;
@@ -228,16 +271,16 @@ pub async fn exchange(request: &Request, code: &SecretString) -> Result<Step> {
     let entry = PersonalEntry::done("exchangeSignInCode", user.id, json!({})).by(&user.name);
     record_personal(&tx, request, entry);
     tx.commit().await?;
-    admit(request, &user).await
+    admit(request, kind, &user).await
 }
 
 async fn challenge(
     core: &Core,
     db: &impl ConnectionTrait,
     user: UserId,
-    awaited: Awaited,
+    (awaited, ttl): (Awaited, Duration),
 ) -> Result<(SecretString, Timestamp)> {
-    let (kind, token_kind, ttl) = awaited.parts();
+    let (kind, token_kind) = awaited.parts();
     let (token, hash) = Token::generate(token_kind);
     let now = core.clock.now();
     let expires_at = now.plus(ttl);

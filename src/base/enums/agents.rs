@@ -1,0 +1,178 @@
+//! What agents and the servers that they run on can be.
+
+use super::UnknownValue;
+
+text_enum! {
+    /// A server's state.
+    pub ServerStatus {
+        Pending = "PENDING": "Never connected.",
+        Online = "ONLINE": "Its host is connected.",
+        Degraded = "DEGRADED": "Its host is connected, but the machine's load is above a threshold of the organization.",
+        Offline = "OFFLINE": "Its host was connected before, but is not now.",
+    }
+}
+
+text_enum! {
+    /// What runs agents on a server.
+    pub Runtime {
+        Docker = "DOCKER": "Docker Engine.",
+        Podman = "PODMAN": "Podman.",
+        Process = "PROCESS": "No container engine: plain processes.",
+    }
+}
+
+text_enum! {
+    /// An agent's lifecycle state.
+    pub AgentStatus {
+        Stopped = "STOPPED": "Not running.",
+        Spawning = "SPAWNING": "Being launched.",
+        Running = "RUNNING": "Running, and taking turns.",
+        Paused = "PAUSED": "Kept in memory, but not taking turns.",
+        Stopping = "STOPPING": "Being stopped.",
+        Error = "ERROR": "Failed; the reason of its status says how.",
+    }
+}
+
+text_enum! {
+    /// Why an agent waits or has failed.
+    pub StatusReason {
+        HostAway = "HOST_AWAY": "Its host is not connected. The agent goes on meanwhile.",
+        WaitingForHost = "WAITING_FOR_HOST": "No host is connected that could launch it.",
+        ImageNotFound = "IMAGE_NOT_FOUND": "The host does not know its image, or can't find it.",
+        OutOfMemory = "OUT_OF_MEMORY": "It ran out of memory.",
+        ShimLost = "SHIM_LOST": "It is gone, and so is the program on its server that watched over it: nobody knows how it ended.",
+        Exited = "EXITED": "It ended by itself.",
+        Killed = "KILLED": "It was ended by a signal that did not come from its host.",
+        SpawnFailed = "SPAWN_FAILED": "Its program could not be started.",
+        NoProtocol = "NO_PROTOCOL": "It does not speak the Agent Client Protocol, or did not in time.",
+        LineTooLong = "LINE_TOO_LONG": "It wrote a line that is too long.",
+        DiskFull = "DISK_FULL": "The disk of its host is full.",
+        StartTimeout = "START_TIMEOUT": "It was not up in time.",
+        AuthRequired = "AUTH_REQUIRED": "Its model refuses its credential.",
+        SyncFailed = "SYNC_FAILED": "A change can't reach it. It goes on without the change.",
+        BackupFailed = "BACKUP_FAILED": "Its home could not be backed up.",
+        OrganizationStopped = "ORGANIZATION_STOPPED": "The organization is stopped.",
+    }
+}
+
+text_enum! {
+    /// What the caller may do with an agent. Computed, never stored.
+    pub ViewerAccess {
+        None = "NONE": "Nothing.",
+        View = "VIEW": "Read.",
+        Interact = "INTERACT": "Read, and talk to it.",
+        Manage = "MANAGE": "Everything.",
+    }
+}
+
+text_enum! {
+    /// How an agent authenticates to its model.
+    pub ModelCredentialType {
+        Oauth = "OAUTH": "With OAuth.",
+        ApiKey = "API_KEY": "With an API key.",
+    }
+}
+
+text_enum! {
+    /// Which model credential an agent uses.
+    pub CredentialChoice {
+        Inherit = "INHERIT": "The organization's.",
+        Own = "OWN": "Its own.",
+        None = "NONE": "No credential.",
+    }
+}
+
+text_enum! {
+    /// How much reasoning effort a model spends.
+    pub Effort {
+        Low = "LOW": "Low.",
+        Medium = "MEDIUM": "Medium.",
+        High = "HIGH": "High.",
+        Max = "MAX": "The model's maximum.",
+    }
+}
+
+text_enum! {
+    /// The tone of an agent's answers.
+    pub ResponseStyle {
+        Default = "DEFAULT": "The model's default.",
+        Concise = "CONCISE": "Short.",
+        Detailed = "DETAILED": "Detailed.",
+        Formal = "FORMAL": "Formal.",
+        Friendly = "FRIENDLY": "Friendly.",
+    }
+}
+
+text_enum! {
+    /// How an agent formats its answers.
+    pub ResponseFormat {
+        Prose = "PROSE": "Paragraphs.",
+        Markdown = "MARKDOWN": "Markdown.",
+        Plain = "PLAIN": "Plain text.",
+        Structured = "STRUCTURED": "Headings and lists.",
+    }
+}
+
+text_enum! {
+    /// When an agent is backed up.
+    pub BackupSchedule {
+        Inherit = "INHERIT": "The organization's schedule.",
+        Off = "OFF": "Never.",
+        Daily = "DAILY": "Every day.",
+        Weekly = "WEEKLY": "Every week.",
+        Cron = "CRON": "A cron expression of its own.",
+    }
+}
+
+text_enum! {
+    /// How far a backup, or a restore from it, is.
+    pub BackupState {
+        Pending = "PENDING": "The host has yet to do it.",
+        Done = "DONE": "It is complete.",
+        Failed = "FAILED": "It failed.",
+    }
+}
+
+text_enum! {
+    /// Why an agent was backed up.
+    pub BackupCause {
+        Schedule = "SCHEDULE": "It was time.",
+        Person = "PERSON": "Somebody wanted it.",
+    }
+}
+
+text_enum! {
+    /// Whether an agent follows the organization's rule or has its own.
+    pub OverrideMode {
+        Inherit = "INHERIT": "The organization's rule.",
+        Off = "OFF": "No rule.",
+        Custom = "CUSTOM": "A rule of its own.",
+    }
+}
+
+text_enum! {
+    /// What happens when an agent spends too much.
+    pub CostGuardAction {
+        Notify = "NOTIFY": "Send a notification.",
+        Pause = "PAUSE": "Pause the agent.",
+        Stop = "STOP": "Stop the agent.",
+    }
+}
+
+text_enum! {
+    /// What the model's provider reports about usage so far.
+    pub UsageStatus {
+        Allowed = "ALLOWED": "Within the limit.",
+        AllowedWarning = "ALLOWED_WARNING": "Near the limit.",
+        Rejected = "REJECTED": "Over the limit.",
+    }
+}
+
+text_enum! {
+    /// What keeps an agent from calling its model.
+    pub LimitKind {
+        Money = "MONEY": "A budget of the month is spent.",
+        Tokens = "TOKENS": "It has used the tokens of an hour.",
+        Usage = "USAGE": "The model's provider takes no more requests for now.",
+    }
+}

@@ -1,0 +1,104 @@
+//! The other side of the demo's channel "Shop": a program on this machine that takes the answers of its agent.
+
+use std::{
+    io::{self, Write},
+    net::Ipv4Addr,
+};
+
+use async_graphql::{InputType, MaybeUndefined};
+use axum::{Router, body::Bytes, http::StatusCode, routing::post};
+use serde_json::{Value, json};
+use tokio::net::TcpListener;
+
+use super::Failure;
+use crate::{
+    base::{
+        ids::{AgentId, ChannelId},
+        plain::plain,
+        problem::{Problem, Result},
+    },
+    core::{access::Scope, config::Config},
+    slices::channels::{self, ChannelWebhookInput, CreateChannelInput, UpdateChannelInput},
+};
+
+const NAME: &str = "Shop";
+/// Signs both ways. Not a secret: the demo listens on this machine only.
+pub const SECRET: &str = "the-secret-of-the-demo-shop";
+/// The header with the signature: `sha256=`, and the HMAC of the body.
+pub const HEADER: &str = "X-Signature";
+
+/// The program, listening on a port that the system chose.
+pub struct Shop {
+    listener: TcpListener,
+    url: String,
+}
+
+impl Shop {
+    /// Lets channels reach this machine, and listens.
+    ///
+    /// # Errors
+    /// No port is free.
+    pub async fn open(config: &mut Config) -> std::result::Result<Self, Failure> {
+        let here = Ipv4Addr::LOCALHOST;
+        config.channels.networks.push(std::net::IpAddr::from(here).into());
+        let listener = TcpListener::bind((here, 0)).await?;
+        let url = format!("http://{}/answers", listener.local_addr()?);
+        Ok(Self { listener, url })
+    }
+
+    /// Connects it with an agent.
+    ///
+    /// # Errors
+    /// The database is unreachable.
+    pub async fn connect(&self, scope: &Scope, agent: AgentId) -> Result<()> {
+        let input = json!({
+            "name": NAME,
+            "transport": "WEBHOOK",
+            "agentId": agent,
+            "webhook": {
+                "outboundUrl": self.url, "outboundSecret": SECRET, "inboundSecret": SECRET, "signatureHeader": HEADER,
+            },
+        });
+        let input = async_graphql::Value::from_json(input).map_err(Problem::internal)?;
+        let input = CreateChannelInput::parse(Some(input))
+            .map_err(|_| Problem::internal(anyhow::anyhow!("the demo's channel is invalid")))?;
+        channels::create(scope, input).await.map(drop)
+    }
+
+    /// Tells the channel where the program is this time. Returns the path that messages go to, unless somebody deleted the
+    /// channel.
+    ///
+    /// # Errors
+    /// The database is unreachable.
+    pub async fn find(&self, scope: &Scope) -> Result<Option<String>> {
+        let sql = "SELECT id, inbound_slug FROM channels \
+                   WHERE organization_id = $1 AND name = $2 AND transport = 'WEBHOOK' AND archived_at IS NULL";
+        let found = scope.core.db.all(sql.to_owned(), vec![scope.org.into(), NAME.into()]).await?;
+        let Some(row) = found.first() else { return Ok(None) };
+        let (id, slug): (ChannelId, String) = (row.try_get_by(0)?, row.try_get_by(1)?);
+        let url = MaybeUndefined::Value(self.url.clone());
+        let webhook = ChannelWebhookInput { outbound_url: url, ..ChannelWebhookInput::default() };
+        let moved =
+            UpdateChannelInput { webhook: MaybeUndefined::Value(webhook), ..UpdateChannelInput::default() };
+        channels::update(scope, id, moved).await?;
+        Ok(Some(format!("/webhooks/webhook/{slug}")))
+    }
+
+    /// Prints each answer, until it is dropped.
+    pub async fn serve(self, print: bool) {
+        let answers = async move |body: Bytes| {
+            if print {
+                let _ = writeln!(io::stdout(), "\nThe shop got an answer:\n{}", text(&body));
+            }
+            StatusCode::NO_CONTENT
+        };
+        let _ = axum::serve(self.listener, Router::new().route("/answers", post(answers))).await;
+    }
+}
+
+/// What the agent said, without what a terminal would obey.
+fn text(body: &[u8]) -> String {
+    let message: Value = serde_json::from_slice(body).unwrap_or_default();
+    let lines = message["data"]["text"].as_str().unwrap_or_default().lines();
+    lines.map(|line| format!("  {}\n", plain(line))).collect()
+}

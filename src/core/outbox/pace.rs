@@ -1,0 +1,238 @@
+//! How often a channel may send, by its vendor's [limits](muster_channels::Limit): counted beforehand, so that a vendor seldom has to
+//! say no.
+//!
+//! It is a courtesy, and no truth: each process counts what it sends itself, and forgets that when it ends. A vendor that says no all
+//! the same is obeyed (`Failure::RateLimited`).
+//!
+//! The windows slide: in no second, and in no minute, is more sent than allowed. governor, which counts requests (`core/limits.rs`),
+//! has buckets: one that holds a minute's messages lets nearly twice as many out in its first minute, and one that holds a single
+//! message lets no answer of three parts out at once.
+
+use std::{
+    collections::{HashMap, VecDeque},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use muster_channels::{Limit, Scope, Transport};
+
+use crate::base::{
+    ids::{ChannelId, OrgId},
+    time::Clock,
+};
+
+/// What was sent lately. Cheap to clone.
+#[derive(Clone, Default)]
+pub struct Pace(Arc<Mutex<HashMap<Key, Window>>>);
+
+/// What a limit is counted for.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Key {
+    channel: (OrgId, ChannelId),
+    limit: Limit,
+    /// The chat. Empty: the whole channel.
+    chat: String,
+}
+
+/// What was sent, as far as it still counts.
+#[derive(Debug, Default)]
+struct Window {
+    /// How many are on their way.
+    flying: usize,
+    /// When the others arrived, at the latest; the oldest first.
+    landed: VecDeque<Duration>,
+}
+
+/// Room for one message. It counts as sent just now for as long as this lives, and from when it is dropped for as long as the limit
+/// says: the vendor got it somewhere between.
+pub struct Room {
+    pace: Pace,
+    clock: Clock,
+    keys: Vec<Key>,
+}
+
+/// There is no room for another message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Full {
+    /// In the whole channel, or only in this chat.
+    pub is_for_all: bool,
+    /// When it is worth asking again, in whole milliseconds.
+    pub wait: Duration,
+}
+
+impl Pace {
+    /// Takes room for a message to a target.
+    ///
+    /// # Errors
+    /// There is none. Nothing was counted.
+    pub fn take(
+        &self,
+        clock: &Clock,
+        channel: (OrgId, ChannelId),
+        transport: &dyn Transport,
+        target: &str,
+    ) -> Result<Room, Full> {
+        let keys = keys(channel, transport, target);
+        let (now, mut all) = (clock.elapsed(), self.all());
+        let waits = keys.iter().filter_map(|key| {
+            let wait = all.get_mut(key)?.wait(key.limit, now)?;
+            Some(Full { is_for_all: key.limit.scope == Scope::Channel, wait })
+        });
+        if let Some(full) = waits.max_by_key(|full| full.wait) {
+            return Err(full);
+        }
+        for key in &keys {
+            all.entry(key.clone()).or_default().flying += 1;
+        }
+        drop(all);
+        Ok(Room { pace: self.clone(), clock: clock.clone(), keys })
+    }
+
+    /// Forgets what no longer counts. Returns how much is left.
+    pub fn sweep(&self, clock: &Clock) -> usize {
+        let (now, mut all) = (clock.elapsed(), self.all());
+        all.retain(|key, window| {
+            window.forget(key.limit, now);
+            window.flying > 0 || !window.landed.is_empty()
+        });
+        all.shrink_to_fit();
+        all.len()
+    }
+
+    fn all(&self) -> MutexGuard<'_, HashMap<Key, Window>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// What a message to this target counts for.
+fn keys(channel: (OrgId, ChannelId), transport: &dyn Transport, target: &str) -> Vec<Key> {
+    let applies = |limit: &&Limit| limit.scope != Scope::Group || transport.is_group(target);
+    let key = |limit: &Limit| {
+        let chat = if limit.scope == Scope::Channel { "" } else { transport.chat(target) };
+        Key { channel, limit: *limit, chat: chat.to_owned() }
+    };
+    transport.traits().limits.iter().filter(applies).map(key).collect()
+}
+
+impl Window {
+    fn forget(&mut self, limit: Limit, now: Duration) {
+        while self.landed.front().is_some_and(|at| *at + limit.per <= now) {
+            self.landed.pop_front();
+        }
+    }
+
+    /// How long until there is room. `None`: there is.
+    fn wait(&mut self, limit: Limit, now: Duration) -> Option<Duration> {
+        self.forget(limit, now);
+        let most = usize::try_from(limit.count).unwrap_or(usize::MAX);
+        let over = (self.flying + self.landed.len() + 1).saturating_sub(most);
+        let last = over.checked_sub(1)?;
+        // Those on their way count from when they land, which is later than now.
+        let wait = self.landed.get(last).map_or(limit.per, |at| (*at + limit.per).saturating_sub(now));
+        Some(Duration::from_millis(u64::try_from(wait.as_nanos().div_ceil(1_000_000)).unwrap_or(u64::MAX)))
+    }
+}
+
+impl Drop for Room {
+    fn drop(&mut self) {
+        let (now, mut all) = (self.clock.elapsed(), self.pace.all());
+        for key in &self.keys {
+            if let Some(window) = all.get_mut(key) {
+                window.flying -= 1;
+                window.landed.push_back(now);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures::future::BoxFuture;
+    use muster_channels::{Failure, Identity, Part, Receipt, Traits};
+
+    use super::*;
+    use crate::base::time::Timestamp;
+
+    /// A vendor with Telegram's limits.
+    struct Vendor;
+
+    impl Transport for Vendor {
+        fn traits(&self) -> &'static Traits {
+            muster_channels::traits(muster_channels::Kind::Telegram)
+        }
+
+        fn probe(&self) -> BoxFuture<'_, Result<Identity, Failure>> {
+            unimplemented!("nobody asks")
+        }
+
+        fn send<'a>(&'a self, _: &'a Part<'a>) -> BoxFuture<'a, Result<Receipt, Failure>> {
+            unimplemented!("nobody sends")
+        }
+
+        fn is_group(&self, target: &str) -> bool {
+            target.starts_with('-')
+        }
+
+        fn chat<'a>(&self, target: &'a str) -> &'a str {
+            target.split('/').next().unwrap_or_default()
+        }
+    }
+
+    const CHANNEL: (OrgId, ChannelId) = (OrgId(1), ChannelId(1));
+
+    fn clock() -> Clock {
+        Clock::fixed(Timestamp(1_000_000))
+    }
+
+    fn full(is_for_all: bool, millis: u64) -> Full {
+        Full { is_for_all, wait: Duration::from_millis(millis) }
+    }
+
+    #[test]
+    fn a_chat_has_one_a_second_and_others_have_theirs() {
+        let (pace, clock) = (Pace::default(), clock());
+        let take = |target| pace.take(&clock, CHANNEL, &Vendor, target);
+        drop(take("5"));
+        assert_eq!(take("5").err(), Some(full(false, 1_000)));
+        assert!(take("6").is_ok());
+        assert!(pace.take(&clock, (OrgId(1), ChannelId(2)), &Vendor, "5").is_ok());
+        clock.advance(Duration::from_millis(999));
+        assert_eq!(take("5").err(), Some(full(false, 1)));
+        clock.advance(Duration::from_millis(1));
+        // What is on its way counts from when it arrives.
+        let room = take("5").unwrap();
+        clock.advance(Duration::from_secs(5));
+        assert_eq!(take("5").err(), Some(full(false, 1_000)));
+        drop(room);
+        clock.advance(Duration::from_millis(400));
+        assert_eq!(take("5").err(), Some(full(false, 600)));
+    }
+
+    #[test]
+    fn a_group_s_minute_slides_and_its_topics_count_together() {
+        let (pace, clock) = (Pace::default(), clock());
+        let mut sent = Vec::new();
+        for second in 0..200 {
+            let target = if second % 2 == 0 { "-1/7" } else { "-1" };
+            if pace.take(&clock, CHANNEL, &Vendor, target).is_ok() {
+                sent.push(second);
+            }
+            clock.advance(Duration::from_secs(1));
+        }
+        for second in 0..140 {
+            let minute = sent.iter().filter(|at| (second..second + 60).contains(*at)).count();
+            assert_eq!(minute, 20, "from {second}");
+        }
+    }
+
+    #[test]
+    fn a_channel_has_thirty_a_second_and_nothing_is_kept_longer() {
+        let (pace, clock) = (Pace::default(), clock());
+        let take = |chat: u32| pace.take(&clock, CHANNEL, &Vendor, &chat.to_string());
+        assert_eq!((0..40).filter(|chat| take(*chat).is_ok()).count(), 30);
+        assert_eq!(take(99).err(), Some(full(true, 1_000)));
+        assert_eq!(pace.sweep(&clock), 31);
+        clock.advance(Duration::from_secs(1));
+        assert_eq!(pace.sweep(&clock), 0);
+    }
+}

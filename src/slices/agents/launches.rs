@@ -1,0 +1,103 @@
+//! Launches: how each start of an agent went, for whoever looks for the reason of a failure. A launch begins when somebody
+//! starts the agent, is up when its host says so, and ends once.
+
+use sea_orm::{ActiveModelTrait, ColumnTrait, NotSet, PaginatorTrait, QueryFilter, Set, sea_query::Expr};
+
+use super::{
+    Standing,
+    entity::{agent_launches, agents},
+    status::DETAIL_BYTES,
+};
+use crate::{
+    base::{
+        enums::StatusReason,
+        ids::AgentId,
+        plain::bounded,
+        problem::{Problem, Result},
+        time::Timestamp,
+    },
+    core::{access::Scope, store::Tx, versions::Author},
+};
+
+/// How many launches of an agent are kept.
+const KEPT: i64 = 50;
+
+/// Fails unless the organization has this agent. It may be deleted. Runs outside a transaction.
+///
+/// # Errors
+/// `NOT_FOUND`.
+pub(super) async fn require_agent(scope: &Scope, id: AgentId) -> Result<()> {
+    let found = scope.find::<agents::Entity>().filter(agents::Column::Id.eq(id));
+    match found.count(scope.core.db.read()).await? {
+        0 => Err(Problem::not_found("agent", id)),
+        _ => Ok(()),
+    }
+}
+
+/// The caller starts the agent.
+///
+/// # Errors
+/// The database rejects a statement.
+pub(super) async fn began(tx: &Tx, agent: &Standing) -> Result<()> {
+    let author = Author::of(tx);
+    let launch = agent_launches::ActiveModel {
+        organization_id: Set(tx.scope.org),
+        id: NotSet,
+        agent_id: Set(agent.id),
+        generation: Set(agent.generation),
+        revision: Set(agent.revision.unwrap_or_default()),
+        started_by_kind: Set(author.kind),
+        started_by_id: Set(author.id),
+        started_by_name: Set(author.name),
+        started_at: Set(tx.now),
+        up_at: Set(None),
+        ended_at: Set(None),
+        reason: Set(None),
+        detail: Set(None),
+    };
+    launch.insert(tx.connection()).await?;
+    let old =
+        tx.scope.delete::<agent_launches::Entity>().filter(agent_launches::Column::AgentId.eq(agent.id));
+    let old = old.filter(agent_launches::Column::Generation.lte(agent.generation - KEPT));
+    old.exec(tx.connection()).await?;
+    Ok(())
+}
+
+/// The launch is up. What was up before stays so.
+///
+/// # Errors
+/// The database rejects a statement.
+pub(super) async fn is_up(tx: &Tx, agent: AgentId, generation: i64, at: Timestamp) -> Result<()> {
+    use agent_launches::Column;
+    let up = of(tx, agent, generation).filter(Column::UpAt.is_null()).col_expr(Column::UpAt, Expr::value(at));
+    up.exec(tx.connection()).await?;
+    Ok(())
+}
+
+/// The launch has ended: why, if it failed, and in words. What has ended stays as it is.
+///
+/// # Errors
+/// The database rejects a statement.
+pub(super) async fn ended(
+    tx: &Tx,
+    (agent, generation): (AgentId, i64),
+    at: Timestamp,
+    reason: Option<StatusReason>,
+    detail: Option<&str>,
+) -> Result<()> {
+    use agent_launches::Column;
+    let ended = of(tx, agent, generation)
+        .col_expr(Column::EndedAt, Expr::value(at))
+        .col_expr(Column::Reason, Expr::value(reason.map(StatusReason::as_str)))
+        .col_expr(Column::Detail, Expr::value(detail.map(|detail| bounded(detail, DETAIL_BYTES))));
+    ended.exec(tx.connection()).await?;
+    Ok(())
+}
+
+/// The launch, unless it has ended.
+fn of(tx: &Tx, agent: AgentId, generation: i64) -> sea_orm::UpdateMany<agent_launches::Entity> {
+    let launch = tx.scope.update::<agent_launches::Entity>();
+    let launch = launch.filter(agent_launches::Column::AgentId.eq(agent));
+    let launch = launch.filter(agent_launches::Column::Generation.eq(generation));
+    launch.filter(agent_launches::Column::EndedAt.is_null())
+}

@@ -1,0 +1,51 @@
+//! Which host reports, about which launch of which agent.
+
+use super::standing::{Standing, standing};
+use crate::{
+    base::{
+        ids::{AgentId, ServerId},
+        problem::Result,
+        time::Timestamp,
+    },
+    core::store::Tx,
+};
+
+/// What reports: a host, about a launch of one of its agents.
+#[derive(Clone, Copy, Debug)]
+pub struct Reporter {
+    /// The agent.
+    pub agent: AgentId,
+    /// The host's server.
+    pub server: ServerId,
+    /// The launch.
+    pub generation: i64,
+    /// When it happened, by the host's clock.
+    pub at: Timestamp,
+}
+
+impl Reporter {
+    /// When it happened, as far as the host's clock can be believed: not in the future, and not before this.
+    #[must_use]
+    pub fn time(&self, tx: &Tx, not_before: Timestamp) -> Timestamp {
+        self.at.max(not_before).min(tx.now)
+    }
+}
+
+/// The agent, held, if this is its present launch.
+///
+/// # Errors
+/// The database is unreachable.
+pub async fn current(tx: &Tx, from: &Reporter) -> Result<Option<Standing>> {
+    let agent = standing(tx, from.agent).await?;
+    Ok(agent.filter(|agent| !of_no_launch(agent, from) && agent.generation == from.generation))
+}
+
+/// Whether the report is about a launch that never was.
+pub(super) fn of_no_launch(agent: &Standing, from: &Reporter) -> bool {
+    let is_unknown = from.generation > agent.generation;
+    if is_unknown {
+        let (server, generation) = (from.server.0, from.generation);
+        tracing::warn!(agent = agent.id.0, server, generation, "report.of_no_launch");
+    }
+    is_unknown
+}

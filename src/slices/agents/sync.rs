@@ -1,0 +1,82 @@
+//! Telling hosts that what an agent is, has or may do has changed.
+
+use muster_protocol::Command;
+use sea_orm::{ColumnTrait, QueryFilter, QueryOrder, QuerySelect, sea_query::Expr};
+
+use super::{
+    entity::agents,
+    revisions,
+    rows::{announce, host_of, living},
+};
+use crate::{
+    base::{
+        enums::{AgentStatus, CredentialChoice},
+        ids::AgentId,
+        problem::Result,
+    },
+    core::{
+        outbox,
+        store::{Tx, held},
+    },
+};
+
+/// Marks agents for synchronization and tells the hosts of the running ones. Whoever changes what an agent is calls
+/// this after the change, so it is also where the agents' revisions are written, a fixed number of statements for each
+/// 200 agents.
+///
+/// # Errors
+/// The database rejects a statement.
+pub async fn mark_for_sync(tx: &mut Tx, ids: &[AgentId]) -> Result<()> {
+    if ids.is_empty() {
+        return Ok(());
+    }
+    let found = living(&tx.scope).filter(agents::Column::Id.is_in(ids.iter().copied()));
+    // Always lock in the same order, so that two calls can't deadlock.
+    let found = found.order_by_asc(agents::Column::Id);
+    let found = held(found).all(tx.connection()).await?;
+    let marked = tx.scope.update::<agents::Entity>();
+    let marked = marked.filter(agents::Column::Id.is_in(found.iter().map(|agent| agent.id)));
+    let marked = marked.col_expr(agents::Column::SyncPending, Expr::value(true));
+    let version = Expr::cust("sync_version + 1");
+    let marked = marked.col_expr(agents::Column::SyncVersion, version);
+    let marked = marked.col_expr(agents::Column::UpdatedAt, Expr::value(tx.now));
+    marked.exec(tx.connection()).await?;
+    revisions::follow(tx, &found, None).await?;
+    let told = outbox::syncs_to_come(tx, ids).await?;
+    for agent in found {
+        let is_told = told.contains(&(agent.id, agent.launch_generation));
+        let is_up =
+            matches!(agent.status, AgentStatus::Spawning | AgentStatus::Running | AgentStatus::Paused);
+        if is_up && !is_told {
+            outbox::enqueue(tx, host_of(&agent), &Command::Sync);
+        }
+        announce(tx, agent.id);
+    }
+    Ok(())
+}
+
+/// Tells the hosts of all running agents that what they may do has changed.
+///
+/// # Errors
+/// The database rejects a statement.
+pub async fn mark_all(tx: &mut Tx) -> Result<()> {
+    let up = running(tx).into_tuple().all(tx.connection()).await?;
+    mark_for_sync(tx, &up).await
+}
+
+/// Tells the hosts of all running agents that inherit a model credential.
+///
+/// # Errors
+/// The database rejects a statement.
+pub async fn mark_inheriting(tx: &mut Tx) -> Result<()> {
+    let up = running(tx).filter(agents::Column::CredentialChoice.eq(CredentialChoice::Inherit));
+    let up = up.into_tuple().all(tx.connection()).await?;
+    mark_for_sync(tx, &up).await
+}
+
+/// The ids of agents that a host runs.
+pub(super) fn running(tx: &Tx) -> sea_orm::Select<agents::Entity> {
+    let up = [AgentStatus::Spawning, AgentStatus::Running, AgentStatus::Paused];
+    let found = living(&tx.scope).filter(agents::Column::Status.is_in(up));
+    found.select_only().column(agents::Column::Id)
+}

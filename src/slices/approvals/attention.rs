@@ -1,0 +1,242 @@
+//! Who looks after an approval: to whom it is assigned, who does not want to see it for now, and when people are reminded
+//! of it. None of this decides anything, restricts anybody or moves the expiry.
+
+use std::{sync::Arc, time::Duration};
+
+use sea_orm::{
+    ColumnTrait, Condition, ConnectionTrait, QueryFilter, QueryOrder, QuerySelect, QueryTrait, Set,
+    Statement, Value, sea_query::Expr,
+};
+use serde_json::json;
+
+use super::{entity::approvals, rows::load, state::Refused};
+use crate::{
+    base::{
+        enums::{ApprovalStatus, ChangeOp, RecordKind},
+        ids::{ApprovalId, OrgId, UserId},
+        problem::{Problem, Result, Violation},
+        time::Timestamp,
+    },
+    core::{Core, access::Scope, audit, events::Event, store::Tx},
+    slices::{notifications, people},
+};
+
+/// How long before it expires an approval is shown again to those who snoozed it.
+const BEFORE_EXPIRY: Duration = Duration::from_mins(10);
+/// How long an approval that does not expire can be snoozed.
+const LONGEST: Duration = Duration::from_hours(30 * 24);
+/// The earliest and the latest reminder, before the expiry. Between them, it comes when a tenth of the time is left.
+const REMINDER: [Duration; 2] = [Duration::from_hours(1), Duration::from_mins(10)];
+/// An approval that lives for less has no reminder: people have only just been told of it.
+const SHORTEST: Duration = Duration::from_mins(20);
+/// How many reminders one transaction writes.
+const BATCH: u64 = 50;
+
+/// Says who should decide, or that it is nobody in particular. The assignee is told.
+///
+/// # Errors
+/// `NOT_FOUND`; `APPROVAL_NOT_PENDING`; `VALIDATION_FAILED` for somebody who isn't a member.
+pub async fn assign(scope: &Scope, id: ApprovalId, to: Option<UserId>) -> Result<()> {
+    let tx = scope.begin().await?;
+    // The member first, as when one leaves: then it is either refused here or cleared there.
+    if let Some(user) = to
+        && !people::hold_member(&tx, user).await?
+    {
+        let detail = format!("There is no member with id {user}.");
+        return Err(Problem::invalid(vec![Violation::parameter("user_id", "NOT_FOUND", detail)]));
+    }
+    let approval = pending(&tx, id).await?;
+    if approval.assignee_id == to {
+        return Ok(());
+    }
+    let row = approvals::ActiveModel { assignee_id: Set(to), updated_at: Set(tx.now), ..Default::default() };
+    let still = approvals::Column::Status.eq(ApprovalStatus::Pending);
+    let rows =
+        scope.update::<approvals::Entity>().set(row).filter(approvals::Column::Id.eq(id)).filter(still);
+    if rows.exec(tx.connection()).await?.rows_affected == 0 {
+        return Err(Refused::NotPending(load(&tx, id).await?.status).into());
+    }
+    record(&tx, "assignApproval", id, json!({ "assignee_id": audit::from_to(approval.assignee_id, to) }));
+    if let Some(user) = to {
+        notifications::approval_assigned(&tx, id, user).await?;
+    }
+    tx.commit().await
+}
+
+/// Nobody who leaves the organization stays assigned. Called once the member is gone.
+///
+/// # Errors
+/// The database rejects a statement.
+pub async fn forget_assignee(tx: &Tx, user: UserId) -> Result<()> {
+    let row = approvals::ActiveModel { assignee_id: Set(None), ..Default::default() };
+    let rows = tx.scope.update::<approvals::Entity>().set(row).filter(approvals::Column::AssigneeId.eq(user));
+    for approval in rows.exec_with_returning(tx.connection()).await? {
+        if approval.status == ApprovalStatus::Pending {
+            record(
+                tx,
+                "unassignApproval",
+                approval.id,
+                json!({ "assignee_id": [Some(user), None::<UserId>] }),
+            );
+        }
+    }
+    Ok(())
+}
+
+/// Hides an approval from the caller until then; without a time, shows it again.
+///
+/// # Errors
+/// `NOT_FOUND`; `APPROVAL_NOT_PENDING`; `PERMISSION_DENIED` for a service token; `VALIDATION_FAILED` for a time that is past
+/// or too late.
+pub async fn snooze(scope: &Scope, id: ApprovalId, until: Option<Timestamp>) -> Result<()> {
+    let person = scope.request.caller.person()?.id;
+    let tx = scope.begin().await?;
+    let approval = pending(&tx, id).await?;
+    let row = [scope.org.into(), id.into(), person.into()];
+    match until {
+        None => {
+            let sql = "DELETE FROM approval_snoozes WHERE organization_id = $1 AND approval_id = $2 AND user_id = $3";
+            write(&tx, sql, row).await?;
+        }
+        Some(until) => {
+            check(until, tx.now, approval.expires_at)?;
+            let sql = "INSERT INTO approval_snoozes (organization_id, approval_id, user_id, until) VALUES ($1, $2, $3, $4) \
+                       ON CONFLICT (organization_id, approval_id, user_id) DO UPDATE SET until = excluded.until";
+            write(&tx, sql, row.into_iter().chain([until.into()])).await?;
+            notifications::forget_raised(&tx, id, person).await?;
+        }
+    }
+    // Nobody else's business.
+    let (kind, op) = (RecordKind::Approval, ChangeOp::Updated);
+    tx.announce(Event { org: scope.org, kind, id: id.0, op, of: None, only: Some(person) });
+    tx.commit().await
+}
+
+/// Whether an approval can be snoozed until then.
+fn check(until: Timestamp, now: Timestamp, expires_at: Option<Timestamp>) -> Result<()> {
+    let latest = expires_at.map_or(now.plus(LONGEST), |at| at.minus(BEFORE_EXPIRY));
+    let (code, detail) = match expires_at {
+        _ if until <= now => {
+            ("TOO_SMALL", "`until` is in the past. Send null to show the approval again.".to_owned())
+        }
+        _ if until <= latest => return Ok(()),
+        Some(at) if latest <= now => (
+            "TOO_LARGE",
+            format!("The approval expires at {at}. In its last ten minutes it can't be snoozed: decide now."),
+        ),
+        Some(at) => (
+            "TOO_LARGE",
+            format!(
+                "The approval expires at {at}. It can be snoozed until ten minutes before that: {latest}."
+            ),
+        ),
+        None => ("TOO_LARGE", "An approval can be snoozed for at most 30 days.".to_owned()),
+    };
+    Err(Problem::invalid_parameter("until", code, detail))
+}
+
+/// When to remind people of an approval.
+pub(super) fn reminder(now: Timestamp, expires_at: Option<Timestamp>) -> Option<Timestamp> {
+    let expires_at = expires_at.filter(|at| *at >= now.plus(SHORTEST))?;
+    let life = Duration::from_millis(u64::try_from(expires_at.0 - now.0).ok()?);
+    let [earliest, latest] = REMINDER;
+    Some(expires_at.minus((life / 10).clamp(latest, earliest)))
+}
+
+/// Reminds people of approvals that are about to expire. Returns how many approvals that were.
+///
+/// # Errors
+/// The database is unreachable. Who was reminded by then stays reminded.
+pub async fn remind_due(core: &Arc<Core>) -> Result<u64> {
+    let sql = "SELECT DISTINCT organization_id FROM approvals WHERE status = 'PENDING' AND remind_at <= $1";
+    let mut reminded = 0;
+    for row in core.db.all(sql.to_owned(), vec![core.clock.now().into()]).await? {
+        let scope = Scope::system(core, OrgId(row.try_get_by(0)?));
+        loop {
+            let now = remind(&scope).await?;
+            reminded += now;
+            if now < BATCH {
+                break;
+            }
+        }
+    }
+    Ok(reminded)
+}
+
+/// Reminds people of the first few approvals of an organization. The one who clears the time of a reminder writes it.
+async fn remind(scope: &Scope) -> Result<u64> {
+    let tx = scope.begin().await?;
+    // The literal status makes the partial index apply.
+    let due = || {
+        Condition::all().add(Expr::cust("status = 'PENDING'")).add(approvals::Column::RemindAt.lte(tx.now))
+    };
+    let first = scope
+        .find::<approvals::Entity>()
+        .filter(due())
+        .order_by_asc(approvals::Column::RemindAt)
+        .select_only()
+        .column(approvals::Column::Id)
+        .limit(BATCH)
+        .into_query();
+    let found = scope
+        .update::<approvals::Entity>()
+        .col_expr(approvals::Column::RemindAt, Expr::value(None::<i64>))
+        .filter(approvals::Column::Id.in_subquery(first))
+        .filter(due())
+        .exec_with_returning(tx.connection())
+        .await?;
+    for approval in &found {
+        notifications::approval_expiring(&tx, approval.id).await?;
+    }
+    tx.commit().await?;
+    Ok(found.len() as u64)
+}
+
+/// The approval, which must be pending.
+async fn pending(tx: &Tx, id: ApprovalId) -> Result<approvals::Model> {
+    let approval = load(tx, id).await?;
+    match approval.status {
+        ApprovalStatus::Pending => Ok(approval),
+        status => Err(Refused::NotPending(status).into()),
+    }
+}
+
+async fn write(tx: &Tx, sql: &str, values: impl IntoIterator<Item = Value>) -> Result<()> {
+    let statement = Statement::from_sql_and_values(tx.scope.core.db.backend(), sql, values);
+    tx.connection().execute_raw(statement).await?;
+    Ok(())
+}
+
+fn record(tx: &Tx, operation: &'static str, id: ApprovalId, changes: serde_json::Value) {
+    let (op, kind) = (ChangeOp::Updated, RecordKind::Approval);
+    audit::record(tx, audit::Entry { operation, op, kind, id: id.0, changes });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_reminder_leaves_a_tenth_of_the_time_and_at_least_ten_minutes() {
+        let minutes = |minutes: i64| Timestamp(minutes * 60_000);
+        let left =
+            |life: i64| reminder(minutes(5), Some(minutes(5 + life))).map(|at| 5 + life - at.0 / 60_000);
+        let lives = [19, 20, 60, 240, 600, 24 * 60].map(left);
+        assert_eq!(lives, [None, Some(10), Some(10), Some(24), Some(60), Some(60)]);
+        assert_eq!(reminder(minutes(5), None), None);
+    }
+
+    #[test]
+    fn a_snooze_ends_ten_minutes_before_the_expiry() {
+        let minutes = |minutes: i64| Timestamp(minutes * 60_000);
+        let refused = |until, expires_at: Option<i64>| {
+            check(minutes(until), minutes(0), expires_at.map(minutes)).err().map(|problem| problem.detail)
+        };
+        assert_eq!(refused(50, Some(60)), None);
+        assert_eq!(refused(30 * 24 * 60, None), None);
+        assert!(refused(51, Some(60)).unwrap().contains("1970-01-01T00:50:00.000Z"));
+        assert!(refused(5, Some(10)).unwrap().contains("decide now"));
+        assert!(refused(0, Some(60)).unwrap().contains("past"));
+        assert!(refused(30 * 24 * 60 + 1, None).unwrap().contains("30 days"));
+    }
+}

@@ -1,0 +1,203 @@
+//! Approvals that end because somebody has fixed what they are about, in the transaction that fixes it: a host that is allowed
+//! now, more to spend, a model credential that is accepted again. Callers hold the agent if there is one.
+
+use sea_orm::{ColumnTrait, Condition, PaginatorTrait, QueryFilter, QueryOrder, sea_query::Expr};
+use serde_json::json;
+
+use super::{
+    NewApproval, answers,
+    decide::end_pending,
+    end::End,
+    entity::approvals,
+    question::Answer,
+    raise::raise,
+    rows::{asked, load},
+    state::{Action, Step},
+};
+use crate::{
+    base::{
+        enums::{ApprovalKind, ApprovalStatus, Severity},
+        ids::{AgentId, ApprovalId, ModelCredentialId},
+        problem::{Problem, Result},
+        time::Timestamp,
+    },
+    core::store::Tx,
+    slices::agents,
+};
+
+/// The tool as which connections are judged.
+pub const NETWORK: &str = "network";
+
+/// Whether an agent asks for a connection.
+pub(super) fn is_connection(approval: &approvals::Model) -> bool {
+    approval.request.as_ref().is_some_and(|request| request["tool"] == NETWORK)
+}
+
+/// Approves an agent's request for a connection, if it `is_asked` for this host and port.
+///
+/// # Errors
+/// `NOT_FOUND`, `APPROVAL_NOT_PENDING`; `VALIDATION_FAILED` for one that asks for something else.
+pub async fn approve_connection(
+    tx: &mut Tx,
+    id: ApprovalId,
+    is_asked: impl Fn(&str, i64) -> bool,
+) -> Result<()> {
+    let approval = load(tx, id).await?;
+    let input = approval.request.as_ref().filter(|request| request["tool"] == NETWORK);
+    let input = input.map(|request| &request["input"]);
+    let fits = input.is_some_and(|input| {
+        let port = input["port"].as_i64().unwrap_or_default();
+        input["host"].as_str().is_some_and(|host| is_asked(host, port))
+    });
+    if !fits {
+        return Err(other("The approval does not ask for a connection to this host and port."));
+    }
+    let step = Action::Answer.apply(approval.kind, approval.status)?;
+    let approve = Answer { options: vec!["approve".to_owned()], text: None };
+    let accepted = asked(&approval)?.accept(&approve)?;
+    let Step::Verdict = step else { return Err(other("The approval does not ask for an action.")) };
+    let end = End::new(ApprovalStatus::Resolved, accepted.verdict()?);
+    finish(tx, &approval, "allowHost", End { answer: Some(accepted), ..end }).await
+}
+
+/// Resolves a COST_GUARD of this agent, or of the organization.
+///
+/// # Errors
+/// `NOT_FOUND`, `APPROVAL_NOT_PENDING`; `VALIDATION_FAILED` for one that is about something else.
+pub async fn resolve_spending(tx: &mut Tx, id: ApprovalId, agent: Option<AgentId>) -> Result<()> {
+    let approval = load(tx, id).await?;
+    let of = approval.spending.as_ref().map(|spending| spending["agent_id"].as_i64());
+    if of != Some(agent.map(|agent| agent.0)) {
+        return Err(other("The approval is not about this limit."));
+    }
+    let step = Action::Resolve.apply(approval.kind, approval.status)?;
+    let Step::Close(status, outcome) = step else { return Err(other("The approval asks a question.")) };
+    finish(tx, &approval, "allowSpending", End::new(status, outcome)).await
+}
+
+fn other(detail: &str) -> Problem {
+    Problem::invalid_at("/approval_id", "NOT_ALLOWED", detail)
+}
+
+async fn finish(tx: &mut Tx, approval: &approvals::Model, operation: &'static str, end: End) -> Result<()> {
+    let agent = match approval.agent_id {
+        Some(agent) => agents::standing(tx, agent).await?,
+        None => None,
+    };
+    end_pending(tx, (approval, agent), operation, end).await
+}
+
+/// What a COST_GUARD proposes to allow on top.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Proposal {
+    /// The agent whose limit is reached. None: the organization's.
+    pub agent: Option<AgentId>,
+    /// Money, in millionths.
+    pub cost_micro: Option<i64>,
+    /// Tokens for the next 60 minutes.
+    pub tokens: Option<i64>,
+}
+
+/// Tells people that nothing is left to spend. Not while they are asked already, nor if they have dismissed it `since` then; if
+/// `is_notice`, not if they were told `since` then at all. `cause` is the agent that could not go on.
+///
+/// # Errors
+/// The database is unreachable.
+pub async fn guard_cost(
+    tx: &mut Tx,
+    cause: AgentId,
+    proposal: Proposal,
+    (title, body): (&str, String),
+    (since, is_notice): (Timestamp, bool),
+) -> Result<()> {
+    let is_told = |guard: &approvals::Model| {
+        guard.created_at >= since && (is_notice || guard.status == ApprovalStatus::Dismissed)
+    };
+    let known = guards(tx, proposal.agent, since).await?;
+    if known.iter().any(|guard| guard.status == ApprovalStatus::Pending || is_told(guard)) {
+        return Ok(());
+    }
+    // Amounts are decimals in strings, as in the schema.
+    let spending = json!({
+        "agent_id": proposal.agent, "tokens": proposal.tokens,
+        "cost_micro": proposal.cost_micro.map(|micro| micro.to_string()),
+    });
+    let new = NewApproval {
+        body: Some(body),
+        severity: Severity::High,
+        agent_id: Some(proposal.agent.unwrap_or(cause)),
+        spending: Some(spending),
+        ..NewApproval::new(ApprovalKind::CostGuard, title)
+    };
+    raise(tx, new).await?;
+    Ok(())
+}
+
+/// Withdraws what [`guard_cost`] raised: there is something to spend again.
+///
+/// # Errors
+/// The database is unreachable.
+pub async fn withdraw_guards(tx: &mut Tx, agent: Option<AgentId>) -> Result<()> {
+    for approval in guards(tx, agent, tx.now).await? {
+        if approval.status == ApprovalStatus::Pending {
+            answers::withdraw(tx, &approval).await?;
+        }
+    }
+    Ok(())
+}
+
+/// The guards of an agent's own limits, or of the organization's, that are open or were raised since then.
+async fn guards(tx: &Tx, agent: Option<AgentId>, since: Timestamp) -> Result<Vec<approvals::Model>> {
+    let wanted =
+        Condition::any().add(Expr::cust("status = 'PENDING'")).add(approvals::Column::CreatedAt.gte(since));
+    let open = tx
+        .scope
+        .find::<approvals::Entity>()
+        .filter(approvals::Column::Kind.eq(ApprovalKind::CostGuard))
+        .filter(wanted)
+        .order_by_asc(approvals::Column::Id);
+    let open = open.all(tx.connection()).await?;
+    let of = |approval: &approvals::Model| {
+        approval.spending.as_ref().map(|spending| spending["agent_id"].as_i64())
+    };
+    Ok(open.into_iter().filter(|approval| of(approval) == Some(agent.map(|agent| agent.0))).collect())
+}
+
+/// Asks people, once, for a model credential that the provider accepts.
+///
+/// # Errors
+/// The database is unreachable.
+pub async fn require_credential(tx: &mut Tx, id: ModelCredentialId, name: &str, detail: &str) -> Result<()> {
+    if rejected(tx, id).count(tx.connection()).await? > 0 {
+        return Ok(());
+    }
+    let title = format!("The provider rejects the model credential “{name}”");
+    let new = NewApproval {
+        body: Some(detail.to_owned()).filter(|detail| !detail.trim().is_empty()),
+        severity: Severity::High,
+        model_credential_id: Some(id),
+        ..NewApproval::new(ApprovalKind::AuthRequired, title)
+    };
+    raise(tx, new).await?;
+    Ok(())
+}
+
+/// Withdraws what [`require_credential`] asked for.
+///
+/// # Errors
+/// The database is unreachable.
+pub async fn credential_accepted(tx: &mut Tx, id: ModelCredentialId) -> Result<()> {
+    let open = rejected(tx, id).order_by_asc(approvals::Column::Id).all(tx.connection()).await?;
+    for approval in open {
+        answers::withdraw(tx, &approval).await?;
+    }
+    Ok(())
+}
+
+fn rejected(tx: &Tx, id: ModelCredentialId) -> sea_orm::Select<approvals::Entity> {
+    tx.scope
+        .find::<approvals::Entity>()
+        .filter(approvals::Column::ModelCredentialId.eq(id))
+        .filter(approvals::Column::Kind.eq(ApprovalKind::AuthRequired))
+        .filter(approvals::Column::Status.eq(ApprovalStatus::Pending))
+}

@@ -1,0 +1,247 @@
+//! Links: which chat is whose.
+//!
+//! A member gets a code in the panel and says it once, in a private chat with the channel's bot. The code is 60 bits, works for ten
+//! minutes, and ends after five wrong ones. A link ends with the membership, the channel, and the bot's token.
+
+use std::{sync::Arc, time::Duration};
+
+use muster_channels::{Inbound, Proof};
+use sea_orm::QueryResult;
+use serde_json::json;
+use sha2::{Digest, Sha256};
+
+use super::{Heard, rights};
+use crate::{
+    base::{
+        enums::{ChangeOp, RecordKind},
+        ids::{ChannelId, OrgId, UserId},
+        plain::bounded,
+        problem::{Code as Refusal, Problem, Result},
+        time::Timestamp,
+    },
+    core::{
+        Core,
+        access::Scope,
+        audit,
+        outbox::{self, Mail, Notice},
+        sealing::random_bytes,
+        store::Tx,
+    },
+    slices::channels,
+};
+
+/// How long a code works.
+const LIFETIME: Duration = Duration::from_mins(10);
+/// How many wrong codes end those that are open.
+const TRIES: i64 = 5;
+/// How many wrong codes are answered. More are silently dropped.
+const ANSWERED: i64 = 10;
+/// How long a letter about a link that ended is worth sending.
+const NOTICE: Duration = Duration::from_hours(72);
+/// Crockford's: no letters that look like others or like digits.
+const ALPHABET: &[u8; 32] = b"0123456789ABCDEFGHJKMNPQRSTVWXYZ";
+/// The longest id, name or target, in bytes.
+const WORD_BYTES: usize = 300;
+
+/// A code. Shown once.
+pub struct Code {
+    /// As people type it: three groups of four.
+    pub text: String,
+    /// When it stops working.
+    pub expires_at: Timestamp,
+}
+
+/// A chat that somebody has linked.
+#[derive(Clone, Debug)]
+pub struct Linked {
+    /// The channel.
+    pub channel: ChannelId,
+    /// Who it is, as the vendor calls them.
+    pub origin: String,
+    /// And as people do.
+    pub origin_name: Option<String>,
+    /// Since when.
+    pub at: Timestamp,
+}
+
+/// Makes a code for the caller. It takes the place of an earlier one.
+///
+/// # Errors
+/// `NOT_FOUND`; `PERMISSION_DENIED` for a service token; `NOT_SUPPORTED` for a channel whose vendor does not prove who writes.
+pub async fn link(scope: &Scope, channel: ChannelId) -> Result<Code> {
+    let person = scope.request.caller.person()?.id;
+    let tx = scope.begin().await?;
+    if !channels::proves_people(&tx, channel).await? {
+        let detail = "Only in chats of Telegram and Slack is it certain who writes.";
+        return Err(Problem::new(Refusal::NotSupported, detail));
+    }
+    let code = Code { text: text(random_bytes()), expires_at: tx.now.plus(LIFETIME) };
+    let sql = "INSERT INTO channel_link_codes (organization_id, channel_id, user_id, code_hash, tries, expires_at) \
+               VALUES ($1, $2, $3, $4, 0, $5) ON CONFLICT (organization_id, channel_id, user_id) \
+               DO UPDATE SET code_hash = excluded.code_hash, tries = 0, expires_at = excluded.expires_at";
+    let hash = hash(&code.text);
+    let values =
+        vec![tx.scope.org.into(), channel.into(), person.into(), hash.into(), code.expires_at.into()];
+    tx.run(sql, values).await?;
+    record(&tx, "linkChat", channel, json!({}));
+    tx.commit().await?;
+    Ok(code)
+}
+
+/// Ends the caller's link in a channel. Ending none does nothing.
+///
+/// # Errors
+/// `NOT_FOUND`; `PERMISSION_DENIED` for a service token.
+pub async fn unlink(scope: &Scope, channel: ChannelId) -> Result<()> {
+    let person = scope.request.caller.person()?.id;
+    let tx = scope.begin().await?;
+    let sql = "DELETE FROM channel_links WHERE organization_id = $1 AND channel_id = $2 AND user_id = $3";
+    if tx.run(sql, vec![tx.scope.org.into(), channel.into(), person.into()]).await? == 0 {
+        return channels::proves_people(&tx, channel).await.map(drop);
+    }
+    record(&tx, "unlinkChat", channel, json!({}));
+    tx.commit().await
+}
+
+/// The chats that the caller has linked.
+///
+/// # Errors
+/// `PERMISSION_DENIED` for a service token.
+pub async fn of(scope: &Scope) -> Result<Vec<Linked>> {
+    let person = scope.request.caller.person()?.id;
+    let sql = "SELECT channel_id, origin_id, origin_name, created_at FROM channel_links \
+               WHERE organization_id = $1 AND user_id = $2 ORDER BY channel_id";
+    let rows = scope.core.db.all(sql.to_owned(), vec![scope.org.into(), person.into()]).await?;
+    let read = |row: &QueryResult| {
+        Ok(Linked {
+            channel: row.try_get_by(0)?,
+            origin: row.try_get_by(1)?,
+            origin_name: row.try_get_by(2)?,
+            at: row.try_get_by(3)?,
+        })
+    };
+    rows.iter().map(read).collect()
+}
+
+/// Ends all links of a channel, and tells people why.
+///
+/// # Errors
+/// The database is unreachable.
+pub async fn unlink_all(tx: &Tx, channel: ChannelId, name: &str) -> Result<()> {
+    let place = || vec![tx.scope.org.into(), channel.into()];
+    tx.run("DELETE FROM channel_link_codes WHERE organization_id = $1 AND channel_id = $2", place()).await?;
+    let sql = "SELECT u.id, u.email FROM channel_links l JOIN users u ON u.id = l.user_id \
+               WHERE l.organization_id = $1 AND l.channel_id = $2 AND u.disabled_at IS NULL ORDER BY u.id";
+    for row in tx.rows(sql, place()).await? {
+        let (user_id, to): (UserId, String) = (row.try_get_by(0)?, row.try_get_by(1)?);
+        let mail = Mail::Notice { user_id, to, what: Notice::ChatUnlinked, from: name.to_owned() };
+        outbox::enqueue_mail(&tx.scope.core, tx.connection(), &mail, tx.now.plus(NOTICE));
+    }
+    tx.run("DELETE FROM channel_links WHERE organization_id = $1 AND channel_id = $2", place()).await?;
+    Ok(())
+}
+
+/// Tries a message as a code. One that looks like a code while somebody links a chat is never stored.
+///
+/// # Errors
+/// The database is unreachable.
+pub async fn introduce(
+    core: &Arc<Core>,
+    (org, channel): (OrgId, ChannelId),
+    message: &Inbound,
+) -> Result<Heard> {
+    if message.proof != Proof::Vendor || !message.thread.is_private || message.is_automatic {
+        return Ok(Heard::NotOurs);
+    }
+    let Some(code) = code_of(&message.text) else { return Ok(Heard::NotOurs) };
+    let any = "SELECT 1 FROM channel_link_codes WHERE organization_id = $1 AND channel_id = $2 LIMIT 1";
+    if core.db.one(any.to_owned(), vec![org.into(), channel.into()]).await?.is_none() {
+        return Ok(Heard::NotOurs);
+    }
+    let mut tx = Scope::system(core, org).begin().await?;
+    let sql = "DELETE FROM channel_link_codes WHERE organization_id = $1 AND channel_id = $2 AND code_hash = $3 \
+               AND expires_at > $4 AND tries < $5 RETURNING user_id";
+    let values = vec![org.into(), channel.into(), hash(&code).into(), tx.now.into(), TRIES.into()];
+    let Some(row) = tx.rows(sql, values).await?.pop() else { return wrong(tx, channel).await };
+    let user: UserId = row.try_get_by(0)?;
+    let origin = bounded(&message.origin.id, WORD_BYTES);
+    let before = "DELETE FROM channel_links WHERE organization_id = $1 AND channel_id = $2 AND (user_id = $3 OR origin_id = $4)";
+    tx.run(before, vec![org.into(), channel.into(), user.into(), origin.clone().into()]).await?;
+    let sql = "INSERT INTO channel_links (organization_id, channel_id, user_id, origin_id, origin_name, target, created_at) \
+               VALUES ($1, $2, $3, $4, $5, $6, $7)";
+    let name = message.origin.name.as_deref().map(|name| bounded(name, WORD_BYTES));
+    let target = bounded(&message.thread.target, WORD_BYTES);
+    let place = [org.into(), channel.into(), user.into(), origin.clone().into()];
+    let values = place.into_iter().chain([name.into(), target.into(), tx.now.into()]).collect();
+    tx.run(sql, values).await?;
+    if let Some(theirs) = rights::in_transaction(&tx, (org, channel), &origin).await? {
+        tx.scope = theirs;
+    }
+    record(&tx, "chatLinked", channel, json!({ "origin_id": origin }));
+    tx.commit().await?;
+    Ok(Heard::Answer("This chat is linked. From now on you are asked here, and answer here.".to_owned()))
+}
+
+/// Counts a wrong code. Those who go on guessing are not answered.
+async fn wrong(tx: Tx, channel: ChannelId) -> Result<Heard> {
+    let sql = "UPDATE channel_link_codes SET tries = tries + 1 WHERE organization_id = $1 AND channel_id = $2 AND tries < $3";
+    let counted = tx.run(sql, vec![tx.scope.org.into(), channel.into(), ANSWERED.into()]).await?;
+    tx.commit().await?;
+    if counted == 0 {
+        return Ok(Heard::Nothing);
+    }
+    Ok(Heard::Answer("This code is not valid, or not any more. Get a new one in the panel.".to_owned()))
+}
+
+/// The code in a message: three groups of four, alone or after a command such as `/start`.
+fn code_of(text: &str) -> Option<String> {
+    let mut words = text.split_whitespace();
+    let first = words.next()?;
+    let word = if first.starts_with('/') { words.next()? } else { first };
+    let code = word.to_ascii_uppercase();
+    let groups: Vec<&str> = code.split('-').collect();
+    let is_group = |group: &&str| group.len() == 4 && group.bytes().all(|byte| ALPHABET.contains(&byte));
+    let is_code = words.next().is_none() && groups.len() == 3 && groups.iter().all(is_group);
+    is_code.then_some(code)
+}
+
+/// Sixty of these bits.
+fn text(random: [u8; 8]) -> String {
+    let bits = u64::from_be_bytes(random);
+    let letter = |place: u32| char::from(ALPHABET[(bits >> (place * 5) & 31) as usize]);
+    let group = |from: u32| (from..from + 4).map(letter).collect::<String>();
+    [group(0), group(4), group(8)].join("-")
+}
+
+fn hash(code: &str) -> Vec<u8> {
+    Sha256::digest(code.as_bytes()).to_vec()
+}
+
+fn record(tx: &Tx, operation: &'static str, channel: ChannelId, changes: serde_json::Value) {
+    let (op, kind) = (ChangeOp::Updated, RecordKind::Channel);
+    audit::record(tx, audit::Entry { operation, op, kind, id: channel.0, changes });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_code_is_sixty_bits_and_is_read_as_people_type_it() {
+        assert_eq!(text([0; 8]), "0000-0000-0000");
+        assert_eq!(text([0xff; 8]), "ZZZZ-ZZZZ-ZZZZ");
+        assert_eq!(code_of(" /start 0abc-defg-hjkm\n").as_deref(), Some("0ABC-DEFG-HJKM"));
+        assert_eq!(code_of("0abc-defg-hjkm").as_deref(), Some("0ABC-DEFG-HJKM"));
+        for other in [
+            "",
+            "hello",
+            "/start",
+            "0abc-defg-hjk",
+            "0abc-defg-hjkm please",
+            "0abc-defg-hjk\u{e9}",
+            "text-only-here",
+        ] {
+            assert_eq!(code_of(other), None, "{other}");
+        }
+    }
+}

@@ -1,0 +1,293 @@
+//! Sending what is asked, and taking its buttons away: a task for each channel, so that a vendor that hangs holds up nobody else.
+//!
+//! A row is claimed in one statement that only one replica wins, and is due again if its sender dies. So a question may arrive
+//! twice; it is decided once. It counts for the vendor's limits as what agents say does, through the same bot.
+
+use std::{sync::Arc, time::Duration};
+
+use muster_channels::{Dialect, Failure, Longest, Part, Receipt, Rendered, Traits, Transport};
+use sea_orm::{ColumnTrait, Condition, QueryFilter, QueryOrder, QuerySelect, sea_query::Expr};
+
+use super::{
+    entity::approval_asks::{Column, Entity, Model},
+    rights,
+    wording::{self, Terms},
+};
+use crate::{
+    base::{
+        enums::{ApprovalStatus, AskState, InactiveReason},
+        ids::{ApprovalId, ChannelId, OrgId},
+        problem::{Problem, Result},
+        time::Timestamp,
+    },
+    core::{
+        Core,
+        access::Scope,
+        outbox::{self, Room},
+        store::Tx,
+    },
+    slices::{
+        approvals::{self, Shown},
+        channels,
+    },
+};
+
+/// How much longer than a call its claim lasts.
+const MARGIN: Duration = Duration::from_secs(30);
+/// How long a row waits after an attempt that failed, by the number of attempts. After the last it is given up: people find the
+/// request in the panel.
+const WAITS: [Duration; 5] = [
+    Duration::from_secs(5),
+    Duration::from_secs(30),
+    Duration::from_mins(2),
+    Duration::from_mins(10),
+    Duration::from_mins(30),
+];
+/// The longest that a vendor may make us wait.
+const LONGEST_WAIT: Duration = Duration::from_hours(1);
+
+/// Gives every channel with something to ask a lane.
+///
+/// # Errors
+/// The database is unreachable.
+pub async fn send_due(core: &Arc<Core>) -> Result<u64> {
+    let free = core.outbox.asking.free();
+    let sql = format!(
+        "SELECT DISTINCT a.organization_id, a.channel_id FROM approval_asks a \
+         JOIN channels c ON c.organization_id = a.organization_id AND c.id = a.channel_id \
+         WHERE a.state IN ('TO_ASK', 'TO_CLOSE') AND a.available_at <= $1 AND c.is_active \
+         AND (c.send_after IS NULL OR c.send_after <= $1) LIMIT {free}"
+    );
+    for row in core.db.all(sql, vec![core.clock.now().into()]).await? {
+        let (org, channel): (OrgId, ChannelId) = (row.try_get_by(0)?, row.try_get_by(1)?);
+        let Some(lane) = core.outbox.asking.enter(org, channel) else { continue };
+        let task = Arc::clone(core);
+        core.tasks.spawn(async move {
+            let served = serve(&task, org, channel).await;
+            drop(lane);
+            match served {
+                Ok(held) => {
+                    if let Some(wait) = held {
+                        outbox::wake_in(&task, wait);
+                    }
+                    // What came while the lane was being given up would wait for the next round.
+                    outbox::wake(&task);
+                }
+                Err(problem) => tracing::error!(channel = channel.0, %problem, "asks.lane_failed"),
+            }
+        });
+    }
+    Ok(0)
+}
+
+/// Does what is due in a channel, until nothing is. Returns how long the first of those waits that found no room.
+async fn serve(core: &Arc<Core>, org: OrgId, channel: ChannelId) -> Result<Option<Duration>> {
+    let (scope, mut soonest) = (Scope::system(core, org), None);
+    while !core.tasks.stopping.is_cancelled() {
+        let Some(transport) = channels::sender(&scope, channel).await? else { break };
+        let (row, room) = match claim(&scope, channel, &*transport).await? {
+            Claim::Taken(row, room) => (*row, room),
+            Claim::Held(wait) => {
+                soonest = soonest.into_iter().chain([wait]).min();
+                continue;
+            }
+            Claim::Nothing => break,
+        };
+        let step = match row.state {
+            AskState::ToAsk => ask(&scope, &*transport, &row).await?,
+            _ => close(&scope, &*transport, &row).await?,
+        };
+        drop(room);
+        settle(&scope, &row, step).await?;
+    }
+    Ok(soonest)
+}
+
+/// What a lane does next.
+enum Claim {
+    /// This row, for which there is room.
+    Taken(Box<Model>, Room),
+    /// The first row has no room, and waits.
+    Held(Duration),
+    /// Nothing is due.
+    Nothing,
+}
+
+/// Claims the first row that is due.
+async fn claim(scope: &Scope, channel: ChannelId, transport: &dyn Transport) -> Result<Claim> {
+    let core = &scope.core;
+    loop {
+        let now = core.clock.now();
+        let due =
+            Condition::any().add(Column::State.eq(AskState::ToAsk)).add(Column::State.eq(AskState::ToClose));
+        let due = scope.find::<Entity>().filter(Column::ChannelId.eq(channel)).filter(due);
+        let due = due.filter(Column::AvailableAt.lte(now)).order_by_asc(Column::AvailableAt).limit(1);
+        let Some(row) = due.one(core.db.read()).await? else { return Ok(Claim::Nothing) };
+        let tx = scope.begin().await?;
+        let room = match core.outbox.pace.take(&core.clock, (scope.org, channel), transport, &row.target) {
+            Ok(room) => room,
+            Err(full) => {
+                let until = tx.now.plus(full.wait);
+                if full.is_for_all {
+                    channels::wait(&tx, channel, until).await?;
+                } else {
+                    write(&tx, &row, (row.state, row.attempts, until)).await?;
+                }
+                tx.commit().await?;
+                return Ok(Claim::Held(full.wait));
+            }
+        };
+        let until = tx.now.plus(transport.traits().longest_send + MARGIN);
+        let taken = tx.scope.update::<Entity>().filter(Column::Id.eq(row.id));
+        let taken = taken
+            .filter(Column::AvailableAt.eq(row.available_at))
+            .filter(Column::State.eq(row.state))
+            .col_expr(Column::Attempts, Expr::cust("attempts + 1"))
+            .col_expr(Column::AvailableAt, Expr::value(until));
+        let taken = taken.exec_with_returning(tx.connection()).await?.pop();
+        tx.commit().await?;
+        if let Some(row) = taken {
+            return Ok(Claim::Taken(Box::new(row), room));
+        }
+    }
+}
+
+/// What an attempt means for its row.
+enum Step {
+    /// The question is there; with what was shown, if it may be decided.
+    Asked(Receipt, Option<String>),
+    /// Nothing is left to do.
+    Closed,
+    /// Another attempt, after this.
+    Later(Duration),
+    /// The channel is over for now; the row waits.
+    Channel(InactiveReason, String),
+}
+
+async fn ask(scope: &Scope, transport: &dyn Transport, row: &Model) -> Result<Step> {
+    let Some(shown) = approvals::shown(scope, row.approval_id).await? else { return Ok(Step::Closed) };
+    let place = (row.organization_id, row.channel_id);
+    let may = rights::of_member(&scope.core, place, row.user_id).await?.is_some();
+    if shown.status != ApprovalStatus::Pending || !may {
+        return Ok(Step::Closed);
+    }
+    let facts = transport.traits();
+    let terms = terms(scope, &shown).await?;
+    let wording = wording::asking(&shown, &terms, room(facts));
+    let id = format!("ask_{}", row.id);
+    let part = Part { buttons: &wording.buttons, ..part(row, &wording.text, &id) };
+    let answer = send(transport, &part).await;
+    Ok(match answer {
+        Ok(receipt) => Step::Asked(receipt, wording.is_decidable.then_some(shown.digest)),
+        Err(failure) => after(&failure, row.attempts),
+    })
+}
+
+async fn close(scope: &Scope, transport: &dyn Transport, row: &Model) -> Result<Step> {
+    let facts = transport.traits();
+    let (Some(vendor_id), true) = (&row.vendor_id, facts.actions.edits) else { return Ok(Step::Closed) };
+    let Some(shown) = approvals::shown(scope, row.approval_id).await? else { return Ok(Step::Closed) };
+    let terms = terms(scope, &shown).await?;
+    let text = wording::ended(&shown, &terms, room(facts));
+    let id = format!("ask_{}_over", row.id);
+    let part = Part { replaces: Some(vendor_id), ..part(row, &text, &id) };
+    let answer = send(transport, &part).await;
+    Ok(match answer {
+        Ok(_) => Step::Closed,
+        Err(failure) => after(&failure, row.attempts),
+    })
+}
+
+/// How long a message with buttons may be: Slack takes less than without.
+fn room(facts: &Traits) -> (Dialect, Longest) {
+    (facts.dialect, Longest { count: facts.longest.count.min(3000), ..facts.longest })
+}
+
+async fn send(transport: &dyn Transport, part: &Part<'_>) -> std::result::Result<Receipt, Failure> {
+    let sent = tokio::time::timeout(transport.traits().longest_send, transport.send(part)).await;
+    sent.unwrap_or_else(|_| Err(Failure::Unknown("The vendor did not answer in time.".into())))
+}
+
+fn part<'a>(row: &'a Model, text: &'a Rendered, id: &'a str) -> Part<'a> {
+    Part {
+        id,
+        conversation: id,
+        target: &row.target,
+        text,
+        speaker: None,
+        reply_to: None,
+        refs: &[],
+        title: None,
+        buttons: &[],
+        files: &[],
+        replaces: None,
+        written_at: jiff::Timestamp::from_millisecond(row.created_at.0).unwrap_or_default(),
+    }
+}
+
+/// What a failure means. `attempts` counts this one.
+fn after(failure: &Failure, attempts: i64) -> Step {
+    let why = failure.to_string();
+    match failure {
+        Failure::RateLimited { wait, .. } => Step::Later((*wait).min(LONGEST_WAIT)),
+        Failure::Credentials(_) => Step::Channel(InactiveReason::AuthFailed, why),
+        Failure::Gone(_) => Step::Channel(InactiveReason::Gone, why),
+        Failure::NotSent(_) | Failure::Taken(_) | Failure::Unknown(_) => {
+            let wait = usize::try_from(attempts - 1).ok().and_then(|n| WAITS.get(n));
+            wait.map_or(Step::Closed, |&wait| Step::Later(wait))
+        }
+        Failure::Refused(_) | Failure::TargetGone(_) | Failure::TargetMoved { .. } => {
+            tracing::warn!(why, "asks.refused");
+            Step::Closed
+        }
+    }
+}
+
+/// Writes down what became of a row, unless somebody else has claimed it since. One that has ended meanwhile is closed next.
+async fn settle(scope: &Scope, row: &Model, step: Step) -> Result<()> {
+    let mut tx = scope.begin().await?;
+    let (now, attempts) = (tx.now, row.attempts);
+    match step {
+        Step::Asked(receipt, digest) => {
+            let sql = "UPDATE approval_asks SET state = CASE WHEN state = 'TO_ASK' THEN 'ASKED' ELSE state END, vendor_id = $4, \
+                       digest = $5, attempts = 0, available_at = $6 WHERE organization_id = $1 AND id = $2 AND available_at = $3";
+            let place = [tx.scope.org.into(), row.id.into(), row.available_at.into()];
+            let values = place.into_iter().chain([receipt.vendor_id.into(), digest.into(), now.into()]);
+            tx.run(sql, values.collect()).await?;
+        }
+        Step::Closed => write(&tx, row, (AskState::Closed, attempts, now)).await?,
+        Step::Later(wait) => write(&tx, row, (row.state, attempts, now.plus(wait))).await?,
+        Step::Channel(reason, why) => {
+            write(&tx, row, (row.state, attempts - 1, now)).await?;
+            channels::fail(&mut tx, row.channel_id, reason, &why).await?;
+        }
+    }
+    tx.commit().await
+}
+
+async fn write(tx: &Tx, row: &Model, (state, attempts, at): (AskState, i64, Timestamp)) -> Result<()> {
+    let written = tx.scope.update::<Entity>().filter(Column::Id.eq(row.id));
+    let written = written
+        .filter(Column::AvailableAt.eq(row.available_at))
+        .filter(Column::State.eq(row.state))
+        .col_expr(Column::State, Expr::value(state.as_str()))
+        .col_expr(Column::Attempts, Expr::value(attempts))
+        .col_expr(Column::AvailableAt, Expr::value(at));
+    written.exec(tx.connection()).await?;
+    Ok(())
+}
+
+/// On what terms something is asked.
+pub(super) async fn terms(scope: &Scope, shown: &Shown) -> Result<Terms> {
+    let sql = "SELECT o.chat_risk_limit, g.name FROM organizations o \
+               LEFT JOIN agents g ON g.organization_id = o.id AND g.id = $2 WHERE o.id = $1";
+    let values = vec![scope.org.into(), shown.agent.into()];
+    let row = scope.core.db.one(sql.to_owned(), values).await?;
+    let row = row.ok_or_else(|| Problem::internal(anyhow::anyhow!("an organization without a row")))?;
+    Ok(Terms { risk_limit: row.try_get_by(0)?, agent: row.try_get_by(1)?, link: link(scope, shown.id) })
+}
+
+/// Where the panel shows an approval.
+fn link(scope: &Scope, id: ApprovalId) -> String {
+    format!("{}/o/{}/approvals/{id}", scope.core.config.links(), scope.org)
+}

@@ -1,0 +1,158 @@
+//! When agents are backed up. An agent is due if its schedule had a time since its last backup; so one that was missed,
+//! because its host was away or the service did not run, is made once and not for each time. A backup that waits for its
+//! host is under way, and no other begins.
+
+use std::{sync::Arc, time::Duration};
+
+use croner::{
+    Cron,
+    parser::{CronParser, Seconds, Year},
+};
+use jiff::{Timestamp as Instant, tz::TimeZone};
+use sea_orm::QueryResult;
+use serde_json::{Value, json};
+
+use super::{begin, is_under_way, record};
+use crate::{
+    base::{
+        enums::{BackupCause, BackupSchedule},
+        ids::{AgentId, OrgId},
+        problem::{Problem, Result},
+        time::Timestamp,
+    },
+    core::{Core, access::Scope, store::Tx},
+    slices::{
+        agents,
+        orgs::{self, Limit},
+    },
+};
+
+/// DAILY and WEEKLY, at an hour when most people sleep. WEEKLY is on Sundays.
+const DAILY: &str = "0 3 * * *";
+const WEEKLY: &str = "0 3 * * 0";
+/// How long a backup or a restore may wait for its host: as long as its command.
+const PATIENCE: Duration = Duration::from_hours(30 * 24 + 1);
+/// What is said then.
+const NO_ANSWER: &str = "The host did not answer within 30 days.";
+
+/// The agents with a schedule that applies. `t` is the agent, `o` its organization.
+const SCHEDULED: &str = "SELECT t.organization_id, t.id, t.backup_schedule, t.backup_cron, o.backup_cron, \
+     COALESCE(t.timezone, o.timezone), t.created_at, t.last_backup_at, \
+     (SELECT MAX(b.created_at) FROM agent_backups b WHERE b.organization_id = t.organization_id AND b.agent_id = t.id), \
+     (SELECT MAX(b.ended_at) FROM agent_backups b WHERE b.organization_id = t.organization_id AND b.agent_id = t.id) \
+     FROM agents t JOIN organizations o ON o.id = t.organization_id WHERE t.archived_at IS NULL \
+     AND t.launch_generation > 0 AND o.stopped_at IS NULL AND t.backup_schedule <> 'OFF' \
+     AND (t.backup_schedule <> 'INHERIT' OR o.backup_cron IS NOT NULL)";
+
+/// Begins the backups that are due, in every organization, and gives up those whose host never answered. Returns how many.
+///
+/// # Errors
+/// The database is unreachable. What has begun by then goes on.
+pub async fn schedule_due(core: &Arc<Core>) -> Result<u64> {
+    let mut done = give_up(core).await?;
+    let now = core.clock.now();
+    let idle = format!(
+        "{SCHEDULED} AND NOT EXISTS (SELECT 1 FROM agent_backups b WHERE b.organization_id = t.organization_id \
+         AND b.agent_id = t.id AND b.state = 'PENDING')"
+    );
+    for row in core.db.all(idle, vec![]).await? {
+        if is_due(&row, now)? {
+            let (org, id): (OrgId, AgentId) = (row.try_get_by(0)?, row.try_get_by(1)?);
+            done += u64::from(back_up(&Scope::system(core, org), id).await?);
+        }
+    }
+    Ok(done)
+}
+
+/// Begins a backup, unless another replica was faster or the plan wants more time between two.
+async fn back_up(scope: &Scope, id: AgentId) -> Result<bool> {
+    let tx = scope.begin().await?;
+    let Some(agent) = agents::standing(&tx, id).await? else { return Ok(false) };
+    let sql = format!("{SCHEDULED} AND t.organization_id = $1 AND t.id = $2");
+    let found = tx.rows(&sql, vec![tx.scope.org.into(), id.into()]).await?;
+    let Some(row) = found.first() else { return Ok(false) };
+    if is_under_way(&tx, id).await? || !is_due(row, tx.now)? || is_too_soon(&tx, row).await? {
+        return Ok(false);
+    }
+    let backup = begin(&tx, &agent, BackupCause::Schedule).await?;
+    record(&tx, "backupAgent", id, json!({ "backup": [Value::Null, backup] }));
+    tx.commit().await?;
+    Ok(true)
+}
+
+/// Whether the plan wants more time since the last one. The plan may have changed since the schedule was set.
+async fn is_too_soon(tx: &Tx, row: &QueryResult) -> Result<bool> {
+    let Some(last) = row.try_get_by::<Option<Timestamp>, _>(8)? else { return Ok(false) };
+    let minutes = orgs::limit(tx, Limit::MinCronInterval).await?;
+    Ok(last.plus(Duration::from_mins(minutes.unsigned_abs())) > tx.now)
+}
+
+fn is_due(row: &QueryResult, now: Timestamp) -> Result<bool> {
+    let own: Option<String> = row.try_get_by(3)?;
+    let inherited: Option<String> = row.try_get_by(4)?;
+    let schedule: BackupSchedule = row.try_get_by::<String, _>(2)?.parse().map_err(Problem::internal)?;
+    let line = match schedule {
+        BackupSchedule::Off => None,
+        BackupSchedule::Inherit => inherited,
+        BackupSchedule::Daily => Some(DAILY.to_owned()),
+        BackupSchedule::Weekly => Some(WEEKLY.to_owned()),
+        BackupSchedule::Cron => own,
+    };
+    let zone = row.try_get_by::<Option<String>, _>(5)?.unwrap_or_default();
+    let created: Timestamp = row.try_get_by(6)?;
+    let others: [Option<Timestamp>; 3] = [row.try_get_by(7)?, row.try_get_by(8)?, row.try_get_by(9)?];
+    let last = others.into_iter().flatten().fold(created, Timestamp::max);
+    Ok(line.and_then(|line| next(&line, &zone, last)).is_some_and(|next| next <= now))
+}
+
+/// The first time of a schedule after this one, in a time zone.
+fn next(line: &str, zone: &str, after: Timestamp) -> Option<Timestamp> {
+    let parser = CronParser::builder().seconds(Seconds::Disallowed).year(Year::Disallowed).build();
+    let cron: Cron = parser.parse(line).ok()?;
+    let zone = TimeZone::get(zone).unwrap_or(TimeZone::UTC);
+    let after = Instant::from_millisecond(after.0).ok()?.to_zoned(zone);
+    let next = cron.find_next_occurrence(&after, false).ok()?;
+    Some(Timestamp(next.timestamp().as_millisecond()))
+}
+
+/// Fails backups and restores whose host never answered: their commands are gone.
+async fn give_up(core: &Core) -> Result<u64> {
+    let now = core.clock.now();
+    let late = now.minus(PATIENCE);
+    let mut done = 0;
+    for (waiting, set) in [
+        ("state = 'PENDING' AND created_at <= $1", "state = 'FAILED', error = $2, ended_at = $3"),
+        (
+            "restore_state = 'PENDING' AND restored_at <= $1",
+            "restore_state = 'FAILED', restore_error = $2, restored_at = $3",
+        ),
+    ] {
+        let some = format!("SELECT 1 FROM agent_backups WHERE {waiting} LIMIT 1");
+        if core.db.one(some, vec![late.into()]).await?.is_some() {
+            let sql = format!("UPDATE agent_backups SET {set} WHERE {waiting}");
+            done += core.db.execute(&sql, vec![late.into(), NO_ANSWER.into(), now.into()]).await?;
+        }
+    }
+    Ok(done)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(text: &str) -> Timestamp {
+        Timestamp(text.parse::<Instant>().unwrap().as_millisecond())
+    }
+
+    #[test]
+    fn a_schedule_is_one_of_the_time_zone() {
+        let next = |line, zone, after| next(line, zone, at(after)).unwrap();
+        assert_eq!(next(DAILY, "UTC", "2026-05-04T03:00:00Z"), at("2026-05-05T03:00:00Z"));
+        assert_eq!(next(DAILY, "Europe/Vienna", "2026-05-04T00:59:59Z"), at("2026-05-04T01:00:00Z"));
+        assert_eq!(next(WEEKLY, "UTC", "2026-05-04T03:00:00Z"), at("2026-05-10T03:00:00Z"));
+        assert_eq!(next("*/15 * * * *", "nowhere", "2026-05-04T03:00:01Z"), at("2026-05-04T03:15:00Z"));
+        // In the night when the clock goes forward there is no half past two.
+        let spring = next("30 2 * * *", "Europe/Vienna", "2026-03-28T12:00:00Z");
+        assert!(spring >= at("2026-03-29T01:00:00Z") && spring < at("2026-03-30T12:00:00Z"));
+    }
+}

@@ -1,0 +1,337 @@
+//! The one task of a process that writes what came in.
+//!
+//! It takes what is waiting, at most [`BATCH`] deliveries of vendors or [`HEAVY`] bytes of files, without waiting for more:
+//! while one commit is on its way to the disk, the next batch collects itself. Each message is behind a savepoint, so that
+//! one that fails takes no other with it. Whoever sent it is answered after the commit.
+
+use std::{
+    collections::HashMap,
+    mem,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use muster_channels::Event;
+use tokio::sync::{mpsc, oneshot};
+
+use super::{
+    Arrived, Ignored,
+    admit::{Admitted, admit},
+    beside::note,
+    lease::{Position, advance},
+};
+use crate::{
+    base::{
+        ids::{AgentId, ChannelId, OrgId},
+        problem::{Code, Problem, Result},
+    },
+    core::{
+        Core,
+        access::Scope,
+        ledger::{Held, Holder, What},
+        store::Tx,
+    },
+    slices::channels::entity::channels,
+};
+
+/// How much one commit holds at most.
+const BATCH: usize = 64;
+/// How many bytes of files one commit holds at most, or those of one delivery: others write as well.
+const HEAVY: usize = 16 << 20;
+/// How much may wait. More is turned away before anything is accepted.
+const WAITING: usize = 1_024;
+/// How much of it may be one organization's, so that none crowds out the others.
+const WAITING_OF_ONE: usize = 256;
+
+/// What became of a message.
+pub(super) type Outcome = Result<std::result::Result<Admitted, Ignored>>;
+
+/// What a vendor brought at once, for one channel.
+pub(super) struct Load {
+    /// The channel's organization.
+    pub org: OrgId,
+    /// The channel's agent.
+    pub agent: AgentId,
+    /// The channel.
+    pub channel: ChannelId,
+    /// The messages that are wanted.
+    pub messages: Vec<Arrived>,
+    /// What else came.
+    pub beside: Vec<Event>,
+    /// How far the listener has read with them. Kept with them, or neither is.
+    pub position: Option<Position>,
+    /// The bytes of the messages' files.
+    held: Option<Held>,
+}
+
+impl Load {
+    /// An empty one for a channel.
+    pub fn of(channel: &channels::Model) -> Self {
+        Self {
+            org: channel.organization_id,
+            agent: channel.agent_id,
+            channel: channel.id,
+            messages: Vec::new(),
+            beside: Vec::new(),
+            position: None,
+            held: None,
+        }
+    }
+
+    /// Whether there is nothing to write.
+    pub fn is_empty(&self) -> bool {
+        self.messages.is_empty() && self.beside.is_empty() && self.position.is_none()
+    }
+
+    /// Whether it should be written before more files are added.
+    pub fn has_files(&self) -> bool {
+        self.bytes() > 0
+    }
+
+    /// Counts bytes of files, until they are written or given back.
+    ///
+    /// # Errors
+    /// Those of [`Line::take`](crate::core::ledger::Line::take).
+    pub fn hold(&mut self, core: &Core, bytes: usize) -> Result<()> {
+        match &mut self.held {
+            Some(held) => held.grow(bytes),
+            None => {
+                let holder = Holder::Channel(self.channel.0);
+                self.held = Some(core.ledger.line(What::Bodies).take(holder, bytes)?);
+                Ok(())
+            }
+        }
+    }
+
+    /// No longer counts bytes of a file that is not kept.
+    pub fn give_back(&mut self, bytes: usize) {
+        if let Some(held) = &mut self.held {
+            held.shrink(bytes);
+        }
+    }
+
+    fn bytes(&self) -> usize {
+        self.held.as_ref().map_or(0, Held::amount)
+    }
+}
+
+/// Whether a message could not be stored this time, but may be the next.
+pub(super) fn must_come_again(outcome: &Outcome) -> bool {
+    let is_passing =
+        |problem: &Problem| matches!(problem.code, Code::Unavailable | Code::Conflict | Code::StorageFull);
+    outcome.as_ref().is_err_and(is_passing)
+}
+
+struct Job {
+    load: Load,
+    done: oneshot::Sender<Result<Vec<Outcome>>>,
+    place: Place,
+}
+
+impl Job {
+    /// Tells who waits, who may use the place and the memory again.
+    fn tell(self, outcome: Result<Vec<Outcome>>) {
+        drop((self.load, self.place));
+        // Nobody waits any more: it is stored, and a duplicate when it comes again.
+        let _ = self.done.send(outcome);
+    }
+}
+
+/// How many deliveries of each organization wait.
+#[derive(Clone, Default)]
+struct Places(Arc<Mutex<HashMap<OrgId, usize>>>);
+
+impl Places {
+    fn counted(&self) -> MutexGuard<'_, HashMap<OrgId, usize>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// `None`: the organization has its share.
+    fn take(&self, org: OrgId) -> Option<Place> {
+        let mut counted = self.counted();
+        let waiting = counted.entry(org).or_default();
+        if *waiting >= WAITING_OF_ONE {
+            return None;
+        }
+        *waiting += 1;
+        Some(Place { org, places: self.clone() })
+    }
+}
+
+/// One delivery that waits; the place is free again when it is dropped.
+struct Place {
+    org: OrgId,
+    places: Places,
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let mut counted = self.places.counted();
+        match counted.get_mut(&self.org) {
+            Some(waiting) if *waiting > 1 => *waiting -= 1,
+            _ => drop(counted.remove(&self.org)),
+        }
+    }
+}
+
+/// The way to the task. It ends when everything else has finished.
+pub(super) struct Admitter {
+    jobs: mpsc::Sender<Job>,
+    places: Places,
+}
+
+impl Admitter {
+    /// Starts the task.
+    pub fn start(core: &Arc<Core>) -> Self {
+        let (jobs, waiting) = mpsc::channel(WAITING);
+        let task = Arc::clone(core);
+        core.tasks.spawn_last(async move { run(&task, waiting).await });
+        Self { jobs, places: Places::default() }
+    }
+
+    /// Hands messages over. Returns when they are committed, with what became of each.
+    ///
+    /// # Errors
+    /// `UNAVAILABLE`: too many wait, or the database can't be reached. `CONFLICT`: the listener's lease is over. Nothing was
+    /// taken.
+    pub async fn admit(&self, load: Load) -> Result<Vec<Outcome>> {
+        let (done, outcome) = oneshot::channel();
+        let place = self.places.take(load.org).ok_or_else(busy)?;
+        self.jobs.try_send(Job { load, done, place }).map_err(|_| busy())?;
+        outcome.await.map_err(|_| busy())?
+    }
+}
+
+fn busy() -> Problem {
+    let detail = "Too many messages are coming in at the moment. Send it again in a second.";
+    Problem::new(Code::Unavailable, detail).with("retry_after", 1)
+}
+
+async fn run(core: &Arc<Core>, mut waiting: mpsc::Receiver<Job>) {
+    let mut jobs = Vec::with_capacity(BATCH);
+    while let Some(1..) = core.tasks.ending.run_until_cancelled(waiting.recv_many(&mut jobs, BATCH)).await {
+        // Two replicas that hold agents in the same order don't wait for each other in a circle.
+        jobs.sort_by_key(|job| (job.load.org, job.load.agent));
+        loop {
+            // Whoever has stopped waiting was told that it failed, and sends it again.
+            jobs.retain(|job| !job.done.is_closed());
+            if jobs.is_empty() {
+                break;
+            }
+            let later = jobs.split_off(fitting(jobs.iter().map(|job| job.load.bytes())));
+            settle(core, mem::replace(&mut jobs, later)).await;
+        }
+    }
+}
+
+/// How many of the loads with these bytes go into one commit.
+fn fitting(loads: impl Iterator<Item = usize>) -> usize {
+    let sums = loads.scan(0, |sum, bytes| {
+        *sum += bytes;
+        Some(*sum)
+    });
+    sums.take_while(|sum| *sum <= HEAVY).count().max(1)
+}
+
+/// Writes jobs in one commit, and tells those who wait.
+async fn settle(core: &Arc<Core>, jobs: Vec<Job>) {
+    match write(core, &jobs).await {
+        Ok(outcomes) => {
+            for (job, outcome) in jobs.into_iter().zip(outcomes) {
+                job.tell(outcome);
+            }
+        }
+        // One by one, so that only those fail that can't be written.
+        Err(_) => {
+            for job in jobs {
+                let alone = write(core, std::slice::from_ref(&job)).await;
+                job.tell(alone.and_then(|mut outcomes| outcomes.pop().unwrap_or_else(|| Err(busy()))));
+            }
+        }
+    }
+}
+
+/// Writes everything in one commit, whatever organizations it belongs to.
+async fn write(core: &Arc<Core>, jobs: &[Job]) -> Result<Vec<Result<Vec<Outcome>>>> {
+    let Some(first) = jobs.first() else { return Ok(Vec::new()) };
+    let mut tx = Scope::system(core, first.load.org).begin().await?;
+    let mut outcomes = Vec::with_capacity(jobs.len());
+    for Job { load, .. } in jobs {
+        if tx.scope.org != load.org {
+            tx.scope = Scope::system(core, load.org);
+        }
+        outcomes.push(together(&mut tx, load).await?);
+    }
+    tx.commit().await?;
+    Ok(outcomes)
+}
+
+/// Writes what came together. The outer error is the connection's.
+async fn together(tx: &mut Tx, load: &Load) -> Result<Result<Vec<Outcome>>> {
+    let mark = tx.mark().await?;
+    let mut outcomes = Vec::with_capacity(load.messages.len());
+    for message in &load.messages {
+        outcomes.push(one(tx, message).await?);
+    }
+    // The place behind what must come again is not kept either.
+    if load.position.is_some()
+        && let Some(at) = outcomes.iter().position(must_come_again)
+        && let Err(problem) = outcomes.swap_remove(at)
+    {
+        tx.settle(mark, false).await?;
+        return Ok(Err(problem));
+    }
+    let kept = finish(tx, load).await;
+    tx.settle(mark, kept.is_ok()).await?;
+    Ok(kept.map(|()| outcomes))
+}
+
+async fn finish(tx: &Tx, load: &Load) -> Result<()> {
+    for event in &load.beside {
+        note(tx, load.channel, event).await?;
+    }
+    match &load.position {
+        Some(position) => advance(tx, position).await,
+        None => Ok(()),
+    }
+}
+
+/// Writes one message, twice if need be: another replica may have just written the same contact or message.
+async fn one(tx: &mut Tx, arrived: &Arrived) -> Result<Outcome> {
+    let mut is_first = true;
+    loop {
+        let mark = tx.mark().await?;
+        let outcome = admit(tx, arrived).await;
+        tx.settle(mark, outcome.is_ok()).await?;
+        match outcome {
+            Err(problem) if is_first && problem.code == Code::Conflict => is_first = false,
+            Err(problem) => {
+                tracing::warn!(channel = arrived.channel.0, %problem, "channel.message_not_stored");
+                return Ok(Err(problem));
+            }
+            taken => return Ok(taken),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_commit_holds_few_bytes_and_at_least_one_delivery() {
+        assert_eq!(fitting([0; 64].into_iter()), 64);
+        assert_eq!(fitting([HEAVY / 2, HEAVY / 2, 1].into_iter()), 2);
+        assert_eq!(fitting([2 * HEAVY, 1].into_iter()), 1);
+    }
+
+    #[test]
+    fn one_organization_can_not_take_all_places() {
+        let places = Places::default();
+        let of_one: Vec<_> = (0..WAITING).map_while(|_| places.take(OrgId(1))).collect();
+        assert_eq!(of_one.len(), WAITING_OF_ONE);
+        assert!(places.take(OrgId(2)).is_some());
+        drop(of_one);
+        assert!(places.take(OrgId(1)).is_some());
+        assert!(places.counted().is_empty(), "what is free is not kept");
+    }
+}

@@ -1,0 +1,230 @@
+//! Listening: channels whose vendor is asked, or is told where to send (`told.rs`). Each has a task in one of the processes, which
+//! holds its lease.
+
+use std::{
+    collections::HashSet,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use futures::future::BoxFuture;
+use muster_channels::{Cursor, Event, Failure, Link, Refusal, Sink, Stopped, Transport};
+use tokio::time::{MissedTickBehavior, interval};
+
+use super::{
+    Door,
+    lease::{LEASE, Lease, Position},
+    told, writing,
+};
+use crate::{
+    base::{
+        enums::InactiveReason,
+        ids::{ChannelId, OrgId},
+        problem::Result,
+    },
+    core::{access::Scope, sealing::random_bytes},
+    slices::channels::{entity::channels, open::open, outbound::fail, probe, rows},
+};
+
+/// How often a process looks for channels that nobody listens to.
+const LOOK: Duration = Duration::from_secs(2);
+/// How long a channel rests after its listener failed.
+const REST: Duration = Duration::from_secs(30);
+/// Why nobody listens, if nothing failed.
+const PAUSED: &str = "Nobody listens to it at the moment.";
+/// How many channels a process takes on at a time.
+const AT_ONCE: usize = 64;
+
+/// The channels that this process listens to.
+#[derive(Default)]
+pub(super) struct Listening(Mutex<HashSet<(OrgId, ChannelId)>>);
+
+impl Door {
+    /// Listens to the channels whose vendors are asked, until the service ends.
+    pub fn listen(self: &Arc<Self>) {
+        let door = Arc::clone(self);
+        let holder = hex::encode(random_bytes::<16>());
+        self.core.tasks.spawn(async move {
+            let mut tick = interval(LOOK);
+            tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
+            while door.core.tasks.stopping.run_until_cancelled(tick.tick()).await.is_some() {
+                if let Err(problem) = door.take_on(&holder).await {
+                    tracing::error!(%problem, "channels.not_listened_to");
+                }
+            }
+        });
+    }
+
+    /// Takes on channels that nobody listens to.
+    async fn take_on(self: &Arc<Self>, holder: &str) -> Result<()> {
+        let sql = format!(
+            "SELECT c.organization_id, c.id FROM channels c LEFT JOIN channel_listeners l \
+             ON l.organization_id = c.organization_id AND l.channel_id = c.id \
+             WHERE c.transport IN ('EMAIL', 'SLACK', 'TELEGRAM') AND c.is_active AND c.archived_at IS NULL \
+             AND c.direction <> 'OUTBOUND' AND (c.transport = 'TELEGRAM' OR NOT c.webhook_registered) \
+             AND (l.until IS NULL OR l.until <= $1) LIMIT {AT_ONCE}"
+        );
+        for row in self.core.db.all(sql, vec![self.core.clock.now().into()]).await? {
+            let (org, channel) = (row.try_get_by(0)?, row.try_get_by(1)?);
+            let lease = Lease { org, channel, holder: holder.to_owned() };
+            if !self.listening.enter((org, channel)) {
+                continue;
+            }
+            let door = Arc::clone(self);
+            self.core.tasks.spawn(async move {
+                let _listens = Listens(&door.listening, (lease.org, lease.channel));
+                if let Err(problem) = door.serve(&lease).await {
+                    tracing::error!(channel = lease.channel.0, %problem, "channel.listener_failed");
+                }
+            });
+        }
+        Ok(())
+    }
+
+    /// Listens to one channel for as long as its lease holds and its settings stay the same.
+    async fn serve(&self, lease: &Lease) -> Result<()> {
+        let core = &self.core;
+        let Some(cursor) = lease.take(core).await? else { return Ok(()) };
+        let scope = Scope::system(core, lease.org);
+        let Some(channel) = rows::active(&scope, lease.channel).await? else { return Ok(()) };
+        let channel = match probe::again(&scope, channel).await? {
+            Ok(channel) => channel,
+            Err(why) => return self.over(&scope, lease, InactiveReason::AuthFailed, &why).await,
+        };
+        let Some(channel) = told::prepared(&scope, channel).await? else { return Ok(()) };
+        let Some(transport) = open(core, &channel)? else { return Ok(()) };
+        let ended = tokio::select! {
+            ended = self.hear(&channel, lease, &*transport, cursor) => Some(ended?),
+            kept = self.keep(lease, &channel) => { kept?; None }
+            shown = writing::show(core, &channel, &*transport) => { shown?; None }
+            () = core.tasks.stopping.cancelled() => None,
+        };
+        told::ended(&scope, &channel, &*transport).await?;
+        match ended {
+            Some(Failure::Credentials(cause)) => {
+                self.over(&scope, lease, InactiveReason::AuthFailed, cause.as_str()).await
+            }
+            Some(Failure::Gone(cause)) => {
+                self.over(&scope, lease, InactiveReason::Gone, cause.as_str()).await
+            }
+            Some(failure) => {
+                tracing::warn!(channel = lease.channel.0, %failure, "channel.not_listened_to");
+                lease.link(core, &Link::Down(failure.to_string().into())).await?;
+                lease.give_up(core, core.clock.now().plus(REST)).await
+            }
+            None => {
+                lease.link(core, &Link::Down(PAUSED.into())).await?;
+                lease.give_up(core, core.clock.now()).await
+            }
+        }
+    }
+
+    /// Switches the channel off.
+    async fn over(&self, scope: &Scope, lease: &Lease, reason: InactiveReason, why: &str) -> Result<()> {
+        lease.link(&self.core, &Link::Down(why.into())).await?;
+        lease.give_up(&self.core, self.core.clock.now().plus(REST)).await?;
+        let mut tx = scope.begin().await?;
+        fail(&mut tx, lease.channel, reason, why).await?;
+        tx.commit().await
+    }
+
+    /// Returns why hearing ended.
+    async fn hear(
+        &self,
+        channel: &channels::Model,
+        lease: &Lease,
+        transport: &dyn Transport,
+        cursor: Option<Cursor>,
+    ) -> Result<Failure> {
+        let scope = Scope::system(&self.core, lease.org);
+        let sink = Ear { door: self, channel, transport, lease };
+        if told::is_wanted(&self.core, channel) {
+            return told::keep(&scope, channel, transport, &sink).await;
+        }
+        if let Err(failure) = told::take_back(&scope, channel, transport).await? {
+            return Ok(failure);
+        }
+        Ok(match transport.listen(cursor, &sink).await {
+            Ok(never) => match never {},
+            Err(failure) => failure,
+        })
+    }
+
+    /// Renews the lease until it is lost, or the channel's settings are others.
+    async fn keep(&self, lease: &Lease, channel: &channels::Model) -> Result<()> {
+        let mut tick = interval(LEASE / 3);
+        loop {
+            tick.tick().await;
+            let scope = Scope::system(&self.core, lease.org);
+            let now = rows::active(&scope, lease.channel).await?;
+            let is_same = now.is_some_and(|now| now.updated_at == channel.updated_at);
+            if !is_same || !lease.renew(&self.core).await? {
+                return Ok(());
+            }
+        }
+    }
+}
+
+impl Listening {
+    fn enter(&self, key: (OrgId, ChannelId)) -> bool {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(key)
+    }
+
+    fn leave(&self, key: (OrgId, ChannelId)) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(&key);
+    }
+}
+
+/// A channel that this process listens to, until this is dropped: also by a panic.
+struct Listens<'a>(&'a Listening, (OrgId, ChannelId));
+
+impl Drop for Listens<'_> {
+    fn drop(&mut self) {
+        self.0.leave(self.1);
+    }
+}
+
+/// What a transport reports to.
+struct Ear<'a> {
+    door: &'a Door,
+    channel: &'a channels::Model,
+    transport: &'a dyn Transport,
+    lease: &'a Lease,
+}
+
+impl Ear<'_> {
+    async fn take(&self, events: Vec<Event>, cursor: Option<Cursor>) -> Result<()> {
+        let position = cursor.map(|cursor| Position { lease: self.lease.clone(), cursor });
+        // As it is now: somebody may have changed its lists.
+        let channel = self.door.fresh(self.lease.org, self.channel.id).await?;
+        self.door.take(&channel, self.transport, events, position).await.map(drop)
+    }
+}
+
+impl Sink for Ear<'_> {
+    fn admit(
+        &self,
+        events: Vec<Event>,
+        cursor: Option<Cursor>,
+    ) -> BoxFuture<'_, std::result::Result<(), Stopped>> {
+        Box::pin(async move {
+            self.take(events, cursor).await.map_err(|problem| {
+                tracing::warn!(channel = self.channel.id.0, %problem, "channel.not_admitted");
+                Stopped
+            })
+        })
+    }
+
+    fn link(&self, link: Link) {
+        let (core, lease) = (Arc::clone(&self.door.core), self.lease.clone());
+        self.door.core.tasks.spawn(async move {
+            if let Err(problem) = lease.link(&core, &link).await {
+                tracing::warn!(channel = lease.channel.0, %problem, "channel.link_not_kept");
+            }
+        });
+    }
+
+    fn skipped(&self, refusal: Refusal) {
+        tracing::warn!(channel = self.channel.id.0, %refusal, "channel.event_skipped");
+    }
+}

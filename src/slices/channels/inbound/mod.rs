@@ -1,0 +1,327 @@
+//! The path in.
+//!
+//! ```text
+//! request ──▶ verify (transport) ──▶ wanted? ──no──▶ counted in memory, written once a second
+//!                                      │yes
+//!                                      ▼
+//!                       admitter: many in one commit, each behind a savepoint ──▶ the vendor is answered
+//! ```
+//!
+//! - `wanted.rs`: whether a message is wanted: pure rules.
+//! - `admitter.rs`: the one task of a process that writes what came in; `admit.rs`: what it writes for a message.
+//! - `asked.rs`: what people say and tap where they are asked something, which is not a message for an agent.
+//! - `files.rs`: files that come with messages; `refused.rs`: what was refused.
+//! - `listening.rs`: asking vendors; `lease.rs`: of all processes one does; `told.rs`: vendors that are told where to send
+//!   instead; `writing.rs`: "is writing", meanwhile.
+
+mod admit;
+mod admitter;
+mod asked;
+mod beside;
+mod files;
+mod lease;
+mod listening;
+mod refused;
+mod told;
+mod wanted;
+mod writing;
+
+use std::{borrow::Cow, mem, sync::Arc};
+
+use bytes::Bytes;
+use http::HeaderMap;
+use moka::sync::Cache;
+use muster_channels::{Event, Inbound, Kind, RawRequest, Refusal, Reply, Transport};
+use sea_orm::{ColumnTrait, EntityTrait, QueryFilter};
+
+pub use self::admit::Admitted;
+pub(crate) use self::files::unread;
+pub(super) use self::refused::forget;
+use self::{
+    admitter::{Admitter, Load, must_come_again},
+    lease::Position,
+    listening::Listening,
+    refused::Refused,
+    wanted::{Listed, Rules, Verdict},
+};
+use super::{
+    entity::{channel_whitelist, channels},
+    open::{kind_of, open, texts},
+    rows,
+};
+use crate::{
+    base::{
+        enums::{self, ChannelDirection},
+        ids::{AgentId, ChannelId, OrgId},
+        problem::{Code, Problem, Result},
+    },
+    core::{Core, access::Scope},
+    slices::conversations::Upload,
+};
+
+/// Where everything that vendors send comes in. One per process.
+pub struct Door {
+    core: Arc<Core>,
+    admitter: Admitter,
+    refused: Arc<Refused>,
+    listening: Listening,
+    /// Slugs to which somebody has sent what was verified.
+    proven: Cache<String, ()>,
+}
+
+/// How many slugs are remembered.
+const PROVEN: u64 = 10_000;
+
+/// A channel that a request was sent to.
+pub struct Addressed(channels::Model);
+
+impl Addressed {
+    /// Identifies the channel.
+    #[must_use]
+    pub fn id(&self) -> ChannelId {
+        self.0.id
+    }
+}
+
+/// What became of a request.
+#[derive(Debug)]
+pub enum Outcome {
+    /// The transport's own answer.
+    Replied(Reply),
+    /// For webhooks: the message is stored.
+    Taken(Admitted),
+    /// For webhooks: it is not, and need not come again.
+    Ignored(Ignored),
+}
+
+/// Why a message is not stored, though nothing is wrong with it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ignored {
+    /// It is the channel's own.
+    Echo,
+    /// It was stored before.
+    Duplicate,
+    /// Its origin, or its labels, are not on the channel's lists; or it was written to others.
+    NotWhitelisted,
+    /// The channel is inactive, or its agent was deleted.
+    Inactive,
+}
+
+impl Ignored {
+    /// As the answer says it.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Echo => "echo",
+            Self::Duplicate => "duplicate",
+            Self::NotWhitelisted => "not_whitelisted",
+            Self::Inactive => "inactive",
+        }
+    }
+}
+
+/// A message on its way into the database.
+struct Arrived {
+    channel: ChannelId,
+    agent: AgentId,
+    transport: enums::Transport,
+    /// Whether it makes a turn.
+    is_answered: bool,
+    message: Box<Inbound>,
+    /// What came with it.
+    files: Vec<Upload>,
+}
+
+impl Door {
+    /// Opens the door: starts the tasks behind it.
+    #[must_use]
+    pub fn open(core: &Arc<Core>) -> Arc<Self> {
+        let refused = Refused::start(core);
+        let (core, admitter) = (Arc::clone(core), Admitter::start(core));
+        let listening = Listening::default();
+        Arc::new(Self { core, admitter, refused, listening, proven: Cache::new(PROVEN) })
+    }
+
+    /// Whether a request to this slug was verified before: then it exists, and looking for it is not a guess.
+    #[must_use]
+    pub fn is_proven(&self, slug: &str) -> bool {
+        self.proven.contains_key(slug)
+    }
+
+    /// The channel of an inbound path.
+    ///
+    /// # Errors
+    /// `NOT_FOUND`.
+    #[expect(clippy::disallowed_methods, reason = "the path names no organization: it is what finds it")]
+    pub async fn find(&self, transport: &str, slug: &str) -> Result<Addressed> {
+        let found = channels::Entity::find().filter(channels::Column::InboundSlug.eq(slug));
+        let found = found.filter(channels::Column::ArchivedAt.is_null()).one(self.core.db.read()).await?;
+        found
+            .filter(|channel| channel.transport.as_str().eq_ignore_ascii_case(transport))
+            .map(Addressed)
+            .ok_or_else(|| Problem::new(Code::NotFound, "Nothing listens here."))
+    }
+
+    /// Takes a request. Returns when what it brings is committed.
+    ///
+    /// # Errors
+    /// `UNAUTHENTICATED`, `MALFORMED_REQUEST`, `NOT_FOUND`: the transport refuses it. `UNAVAILABLE`: too much is waiting, or
+    /// the database can't be reached; nothing was taken.
+    pub async fn receive(
+        &self,
+        Addressed(channel): &Addressed,
+        headers: &HeaderMap,
+        body: Bytes,
+    ) -> Result<Outcome> {
+        let nothing = || Problem::new(Code::NotFound, "Nothing listens here.");
+        // Telegram keeps what it can't bring, as if nobody asked for it.
+        if channel.transport == enums::Transport::Telegram && !channel.is_active {
+            return Err(nothing());
+        }
+        let transport = open(&self.core, channel)?.ok_or_else(nothing)?;
+        let now = jiff::Timestamp::from_millisecond(self.core.clock.now().0).unwrap_or_default();
+        let received = transport.receive(&RawRequest { headers, body: &body }, now).map_err(refusal)?;
+        // What it holds in the ledger may be its files'.
+        drop(body);
+        if let Some(slug) = &channel.inbound_slug {
+            self.proven.insert(slug.clone(), ());
+        }
+        let last = self.take(channel, &*transport, received.events, None).await?.transpose()?;
+        Ok(match (kind_of(channel.transport), last) {
+            (Some(Kind::Webhook), Some(Ok(admitted))) => Outcome::Taken(admitted),
+            (Some(Kind::Webhook), Some(Err(ignored))) => Outcome::Ignored(ignored),
+            _ => Outcome::Replied(received.reply),
+        })
+    }
+
+    /// Stores what is wanted and new, together with how far the vendor was read. Returns what became of the last message.
+    async fn take(
+        &self,
+        channel: &channels::Model,
+        transport: &dyn Transport,
+        events: Vec<Event>,
+        position: Option<Position>,
+    ) -> Result<Option<admitter::Outcome>> {
+        let mut channel = Cow::Borrowed(channel);
+        let (mut load, mut last) = (Load::of(&channel), None);
+        for event in events {
+            let Some(event) = asked::heard(&self.core, &channel, transport, event).await? else { continue };
+            let is_moved = matches!(event, Event::Moved { .. });
+            // No load has the files of several messages: it would be refused as a whole.
+            if load.has_files() && matches!(&event, Event::Message(message) if !message.files.is_empty()) {
+                let full = mem::replace(&mut load, Load::of(&channel));
+                last = self.admit(full).await?.or(last);
+            }
+            match event {
+                Event::Message(message) => match self.judge(&channel, transport, message, &mut load).await? {
+                    Ok(arrived) => load.messages.push(arrived),
+                    Err(ignored) => last = Some(Ok(Err(ignored))),
+                },
+                event => load.beside.push(event),
+            }
+            // What follows is judged by the lists on which the chat has its new id.
+            if is_moved {
+                let full = mem::replace(&mut load, Load::of(&channel));
+                last = self.admit(full).await?.or(last);
+                channel = Cow::Owned(self.fresh(channel.organization_id, channel.id).await?);
+            }
+        }
+        load.position = position;
+        if !load.is_empty() {
+            last = self.admit(load).await?.or(last);
+        }
+        Ok(last)
+    }
+
+    /// The channel as it is now.
+    async fn fresh(&self, org: OrgId, id: ChannelId) -> Result<channels::Model> {
+        let over = || Problem::new(Code::Conflict, "The channel is not active any more.");
+        rows::active(&Scope::system(&self.core, org), id).await?.ok_or_else(over)
+    }
+
+    /// Stores a load. Returns what became of its last message. What must come again is an error; what can never be stored is
+    /// none, or it would keep all that follow from coming in.
+    async fn admit(&self, load: Load) -> Result<Option<admitter::Outcome>> {
+        let mut outcomes = match self.admitter.admit(load).await {
+            Err(problem) if problem.code == Code::Internal => return Ok(Some(Err(problem))),
+            admitted => admitted?,
+        };
+        if let Some(at) = outcomes.iter().position(must_come_again)
+            && let Err(problem) = outcomes.swap_remove(at)
+        {
+            return Err(problem);
+        }
+        Ok(outcomes.pop())
+    }
+
+    /// Whether a message is wanted, and its files, which count for the load. What is not is counted.
+    async fn judge(
+        &self,
+        channel: &channels::Model,
+        transport: &dyn Transport,
+        mut message: Box<Inbound>,
+        load: &mut Load,
+    ) -> Result<std::result::Result<Arrived, Ignored>> {
+        if !channel.is_active || channel.direction == ChannelDirection::Outbound {
+            return Ok(Err(Ignored::Inactive));
+        }
+        let listed = self.listed(channel, &message).await?;
+        let is_answered = match Rules::of(channel).judge(&message, listed) {
+            Verdict::Wanted { is_answered } => is_answered,
+            Verdict::Echo => return Ok(Err(Ignored::Echo)),
+            Verdict::Refused(reason) => {
+                self.refused.count((channel.organization_id, channel.id), &message.origin, reason);
+                return Ok(Err(Ignored::NotWhitelisted));
+            }
+        };
+        let files = files::fetch(&self.core, transport, &mut message, load).await?;
+        Ok(Ok(Arrived {
+            channel: channel.id,
+            agent: channel.agent_id,
+            transport: channel.transport,
+            is_answered,
+            message,
+            files,
+        }))
+    }
+
+    /// What the whitelist says about the message's origin.
+    async fn listed(&self, channel: &channels::Model, message: &Inbound) -> Result<Listed> {
+        let scope = Scope::system(&self.core, channel.organization_id);
+        let list = || {
+            let list = scope.find::<channel_whitelist::Entity>();
+            list.filter(channel_whitelist::Column::ChannelId.eq(channel.id))
+        };
+        let origins = [Some(&message.origin.id), message.origin.place.as_ref()];
+        let named = list().filter(channel_whitelist::Column::OriginId.is_in(origins.into_iter().flatten()));
+        if named.one(self.core.db.read()).await?.is_some() {
+            return Ok(Listed::Named);
+        }
+        let is_empty = list().one(self.core.db.read()).await?.is_none();
+        Ok(if is_empty { Listed::Empty } else { Listed::Others })
+    }
+}
+
+/// A transport's refusal, as the answer says it.
+#[expect(clippy::needless_pass_by_value, reason = "maps an error")]
+fn refusal(refusal: Refusal) -> Problem {
+    let code = match refusal {
+        Refusal::NotConfigured => Code::NotFound,
+        Refusal::Unsigned | Refusal::BadSignature | Refusal::Stale => Code::Unauthenticated,
+        Refusal::Malformed(_) => Code::MalformedRequest,
+    };
+    Problem::new(code, refusal.to_string())
+}
+
+/// The lists of a channel that decide what is wanted.
+impl Rules {
+    fn of(channel: &channels::Model) -> Self {
+        Self {
+            proves_itself: channel.transport == enums::Transport::Webhook,
+            needs_proof: channel.email_authserv_id.is_some(),
+            labels: texts(&channel.label_whitelist),
+            mention_off: texts(&channel.mention_off),
+            self_ids: [texts(&channel.webhook_self_ids), texts(&channel.self_ids)].concat(),
+        }
+    }
+}

@@ -1,0 +1,87 @@
+//! "… is writing": shown in a chat for as long as the agent works on its answer, where the vendor has that.
+//!
+//! It belongs to listening, which one process does for each channel. While nothing is written it waits for news of turns, and asks
+//! the database nothing.
+
+use std::{collections::HashMap, sync::Arc, time::Duration};
+
+use muster_channels::Transport;
+use tokio::time::{Instant, sleep, timeout};
+
+use crate::{
+    base::{
+        enums::{ChannelDirection, RecordKind},
+        ids::ChannelId,
+        problem::Result,
+    },
+    core::{
+        Core, News,
+        access::{Caller, Scope},
+        events::Subscription,
+    },
+    slices::channels::entity::channels,
+};
+
+/// How often it is looked who writes.
+const LOOK: Duration = Duration::from_secs(4);
+/// How long a vendor may take. What it does not hear is no loss.
+const PATIENCE: Duration = Duration::from_secs(3);
+/// In how many chats of a channel it is shown at a time.
+const CHATS: usize = 20;
+
+/// Shows it until it is dropped.
+pub(super) async fn show(
+    core: &Arc<Core>,
+    channel: &channels::Model,
+    transport: &dyn Transport,
+) -> Result<()> {
+    let Some(again) = transport.traits().actions.typing else { return std::future::pending().await };
+    if channel.direction != ChannelDirection::Bidirectional {
+        return std::future::pending().await;
+    }
+    let scope = Scope::system(core, channel.organization_id);
+    let mut news = core.events.subscribe(scope.org, &Caller::System);
+    let mut shown: HashMap<String, Instant> = HashMap::new();
+    loop {
+        let targets = answered(&scope, channel.id).await?;
+        shown.retain(|target, _| targets.contains(target));
+        if targets.is_empty() {
+            of_turns(&mut news).await;
+            continue;
+        }
+        for target in targets {
+            if shown.get(&target).is_some_and(|at| at.elapsed() < again) {
+                continue;
+            }
+            if let Ok(Err(failure)) = timeout(PATIENCE, transport.typing(&target)).await {
+                tracing::debug!(channel = channel.id.0, %failure, "channel.writing_not_shown");
+            }
+            shown.insert(target, Instant::now());
+        }
+        sleep(LOOK).await;
+    }
+}
+
+/// Waits until a turn may have begun.
+async fn of_turns(news: &mut Subscription) {
+    loop {
+        match news.next().await {
+            Some((News::Changed(event), _)) if event.kind != RecordKind::Turn => {}
+            Some((News::Recheck, _)) => {}
+            Some(_) => return,
+            None => return std::future::pending().await,
+        }
+    }
+}
+
+/// The chats in which the agent works on an answer.
+async fn answered(scope: &Scope, channel: ChannelId) -> Result<Vec<String>> {
+    let sql = format!(
+        "SELECT DISTINCT c.target FROM turns t \
+         JOIN conversations c ON c.organization_id = t.organization_id AND c.id = t.conversation_id \
+         WHERE t.organization_id = $1 AND c.channel_id = $2 AND t.state = 'RUNNING' AND c.target IS NOT NULL \
+         AND c.taken_over_by IS NULL LIMIT {CHATS}"
+    );
+    let rows = scope.core.db.all(sql, vec![scope.org.into(), channel.into()]).await?;
+    rows.iter().map(|row| Ok(row.try_get_by(0)?)).collect()
+}

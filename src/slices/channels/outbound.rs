@@ -1,0 +1,108 @@
+//! What deliveries need of channels: the way out, the transport, and what becomes of a channel that can't send.
+
+use std::sync::Arc;
+
+use muster_channels::{Kind, Transport};
+use sea_orm::{ColumnTrait, Condition, QueryFilter, sea_query::Expr};
+
+use super::{
+    entity::channels,
+    open::{kind_of, open},
+    rows::{active, connected},
+};
+use crate::{
+    base::{
+        enums::{ApprovalKind, ChangeOp, ChannelDirection, InactiveReason, RecordKind, Severity},
+        ids::ChannelId,
+        problem::{Problem, Result},
+        time::Timestamp,
+    },
+    core::{Event, access::Scope, store::Tx},
+    slices::approvals::{self, NewApproval},
+};
+
+/// Which vendor carries what is said through a channel, and whether it is sent at all: a channel that a person switched off,
+/// or that goes the other way, sends nothing. `None`: it carries no messages.
+///
+/// # Errors
+/// The database is unreachable.
+pub async fn way_out(tx: &Tx, id: ChannelId) -> Result<Option<(Kind, bool)>> {
+    let Some(channel) = connected(&tx.scope).filter(channels::Column::Id.eq(id)).one(tx.connection()).await?
+    else {
+        return Ok(None);
+    };
+    let is_on = channel.is_active || channel.inactive_reason != Some(InactiveReason::Manual);
+    let is_open = is_on && channel.direction != ChannelDirection::Inbound;
+    Ok(kind_of(channel.transport).map(|kind| (kind, is_open)))
+}
+
+/// Whether a channel's vendor itself says who writes, over a connection that Muster opened or under a secret that Muster made: only
+/// there a chat can be linked. Slack's signing secret is known to whoever made the app.
+///
+/// # Errors
+/// `NOT_FOUND`.
+pub async fn proves_people(tx: &Tx, id: ChannelId) -> Result<bool> {
+    let found = connected(&tx.scope).filter(channels::Column::Id.eq(id)).one(tx.connection()).await?;
+    let channel = found.ok_or_else(|| Problem::not_found("channel", id))?;
+    Ok(match kind_of(channel.transport) {
+        Some(Kind::Telegram) => true,
+        Some(Kind::Slack) => !channel.webhook_registered,
+        Some(Kind::Email | Kind::Webhook) | None => false,
+    })
+}
+
+/// What sends through a channel. `None`: it is inactive, or was deleted, or waits.
+///
+/// # Errors
+/// Its secrets can't be opened.
+pub async fn sender(scope: &Scope, id: ChannelId) -> Result<Option<Arc<dyn Transport>>> {
+    let Some(channel) = active(scope, id).await? else { return Ok(None) };
+    if channel.send_after.is_some_and(|from| from > scope.core.clock.now()) {
+        return Ok(None);
+    }
+    open(&scope.core, &channel)
+}
+
+/// Sends nothing through a channel before this instant: its vendor asked for it, or would. It never shortens a wait.
+///
+/// # Errors
+/// The database is unreachable.
+pub async fn wait(tx: &Tx, id: ChannelId, until: Timestamp) -> Result<()> {
+    let waiting = tx.scope.update::<channels::Entity>().filter(channels::Column::Id.eq(id));
+    let earlier = Condition::any()
+        .add(channels::Column::SendAfter.is_null())
+        .add(channels::Column::SendAfter.lt(until));
+    let waiting = waiting.filter(earlier).col_expr(channels::Column::SendAfter, Expr::value(until));
+    waiting.exec(tx.connection()).await?;
+    Ok(())
+}
+
+/// Switches a channel off that can't go on, and tells people why. Its queue waits.
+///
+/// # Errors
+/// The database is unreachable.
+pub async fn fail(tx: &mut Tx, id: ChannelId, reason: InactiveReason, why: &str) -> Result<()> {
+    let failed = tx.scope.update::<channels::Entity>().filter(channels::Column::Id.eq(id));
+    let failed = failed
+        .filter(channels::Column::IsActive.eq(true))
+        .col_expr(channels::Column::IsActive, Expr::value(false))
+        .col_expr(channels::Column::InactiveReason, Expr::value(reason.as_str()))
+        .col_expr(channels::Column::UpdatedAt, Expr::value(tx.now));
+    // Another attempt may have found out at the same time.
+    let Some(channel) = failed.exec_with_returning(tx.connection()).await?.pop() else { return Ok(()) };
+    let (kind, op) = (RecordKind::Channel, ChangeOp::Updated);
+    tx.announce(Event { org: tx.scope.org, kind, id: id.0, op, of: None, only: None });
+    let body = format!("{why}\n\nIts messages wait. Correct its settings, and switch it on again.");
+    let new = NewApproval {
+        body: Some(body),
+        severity: Severity::High,
+        agent_id: Some(channel.agent_id),
+        channel_id: Some(id),
+        ..NewApproval::new(
+            ApprovalKind::ChannelError,
+            format!("{} can't send or receive any more", channel.name),
+        )
+    };
+    approvals::raise(tx, new).await?;
+    Ok(())
+}

@@ -1,0 +1,48 @@
+//! One bot, one channel: two that ask the vendor with the same token would take each other's messages.
+//!
+//! A digest of each token is kept, under a key of the key file, so that the same token is found in any organization without
+//! any of them being opened.
+
+use async_graphql::MaybeUndefined;
+use secrecy::ExposeSecret;
+
+use super::merge::Secrets;
+use crate::{
+    base::{
+        enums::Transport,
+        ids::ChannelId,
+        problem::{Result, Violation},
+    },
+    core::store::Tx,
+};
+
+/// Refuses a token that another channel has. Returns the digest to be kept. `None`: the token stays.
+///
+/// # Errors
+/// The database is unreachable.
+pub(super) async fn check(
+    tx: &Tx,
+    channel: ChannelId,
+    transport: Transport,
+    secrets: &Secrets,
+) -> Result<std::result::Result<Option<Vec<u8>>, Violation>> {
+    let MaybeUndefined::Value(token) = &secrets.bot_token else { return Ok(Ok(None)) };
+    // Slack's second secret may differ where the app is the same.
+    let bot = token.0.expose_secret().split_whitespace().next().unwrap_or_default();
+    let material = [transport.as_str().as_bytes(), bot.as_bytes()];
+    let ring = tx.scope.core.keys.current();
+    let digests: Vec<_> = ring.derive("bot token", &material).map(|key| key.to_vec()).collect();
+    let places: Vec<_> = (3..3 + digests.len()).map(|n| format!("${n}")).collect();
+    // Of all organizations: the vendor knows none.
+    let sql = format!(
+        "SELECT 1 FROM channels WHERE bot_hash IN ({}) AND NOT (organization_id = $1 AND id = $2)",
+        places.join(", ")
+    );
+    let mut values = vec![tx.scope.org.into(), channel.into()];
+    values.extend(digests.iter().cloned().map(Into::into));
+    if tx.rows(&sql, values).await?.is_empty() {
+        return Ok(Ok(digests.into_iter().next()));
+    }
+    let detail = "Another channel has this token. Make a bot of its own for each channel.";
+    Ok(Err(Violation::at("/bot_token", "NOT_ALLOWED", detail)))
+}

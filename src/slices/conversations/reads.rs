@@ -1,0 +1,81 @@
+//! How far each person has read. Whoever writes has read up to their own message.
+//!
+//! Conversations that a person has never opened count from the time the person joined, and what was said more than thirty
+//! days ago is no longer news: otherwise whoever joins would begin with thousands of unread messages.
+
+use sea_orm::{ActiveModelTrait, ActiveValue::Set, ColumnTrait, Condition, QueryFilter, sea_query::Expr};
+
+use super::{
+    entity::conversation_reads::{self, Column},
+    rows::load,
+};
+use crate::{
+    base::{
+        enums::{ChangeOp, RecordKind},
+        ids::{ConversationId, UserId},
+        problem::{Code, Problem, Result},
+    },
+    core::{Event, access::Scope, store::Tx},
+};
+
+/// SQL: the seq up to which the caller has read the conversation. Null for a service token.
+pub const READ_SEQ: &str = "(CASE WHEN CAST(:viewer AS BIGINT) IS NOT NULL THEN COALESCE((SELECT r.seq \
+    FROM conversation_reads r WHERE r.organization_id = t.organization_id AND r.conversation_id = t.id \
+    AND r.user_id = :viewer), 0) END)";
+/// SQL: the caller has not read the conversation to its end. False for a service token.
+pub const UNREAD: &str = "(t.last_activity_at > :now - 2592000000 \
+    AND t.last_activity_at >= COALESCE((SELECT m.created_at FROM members m \
+    WHERE m.organization_id = t.organization_id AND m.user_id = :viewer), 9223372036854775807) \
+    AND t.last_seq > COALESCE((SELECT r.seq FROM conversation_reads r \
+    WHERE r.organization_id = t.organization_id AND r.conversation_id = t.id AND r.user_id = :viewer), 0))";
+
+/// SQL: the number of messages that the caller has not read. Null for a service token.
+#[must_use]
+pub fn unread_sql() -> String {
+    format!(
+        "(CASE WHEN CAST(:viewer AS BIGINT) IS NULL THEN NULL WHEN {UNREAD} THEN t.last_seq - {READ_SEQ} ELSE 0 END)"
+    )
+}
+
+/// Notes that the caller has read a conversation up to `seq`, or to its end if that comes before. Only the caller's own
+/// subscriptions hear of it. It is not a change to the conversation, so the audit log doesn't have it.
+///
+/// # Errors
+/// `NOT_FOUND`; `PERMISSION_DENIED` for a service token, which reads nothing.
+pub async fn mark_read(scope: &Scope, id: ConversationId, seq: i64) -> Result<()> {
+    let Some(user) = scope.request.caller.user() else {
+        let detail = "Only a person reads. Sign in as one.";
+        return Err(Problem::new(Code::PermissionDenied, detail));
+    };
+    let tx = scope.begin().await?;
+    let conversation = load(&tx, id).await?;
+    if !read_to(&tx, id, user, seq.min(conversation.last_seq)).await? {
+        return Ok(());
+    }
+    let (kind, op) = (RecordKind::Conversation, ChangeOp::Updated);
+    let of = Some(conversation.agent_id.0);
+    tx.announce(Event { org: scope.org, kind, id: id.0, op, of, only: Some(user) });
+    tx.commit().await
+}
+
+/// Moves a person's mark forward to `seq`. Returns whether it moved. The conversation is locked, so no other mark comes in
+/// between.
+pub(super) async fn read_to(tx: &Tx, id: ConversationId, user: UserId, seq: i64) -> Result<bool> {
+    let mark = Condition::all().add(Column::ConversationId.eq(id)).add(Column::UserId.eq(user));
+    let before = tx.scope.find::<conversation_reads::Entity>().filter(mark.clone());
+    match before.one(tx.connection()).await? {
+        Some(before) if before.seq >= seq => return Ok(false),
+        Some(_) => {
+            let moved = tx.scope.update::<conversation_reads::Entity>().filter(mark);
+            moved.col_expr(Column::Seq, Expr::value(seq)).exec(tx.connection()).await?;
+        }
+        None if seq == 0 => return Ok(false),
+        None => {
+            let (organization_id, conversation_id, user_id) = (Set(tx.scope.org), Set(id), Set(user));
+            let row =
+                conversation_reads::ActiveModel { organization_id, conversation_id, user_id, seq: Set(seq) };
+            row.insert(tx.connection()).await?;
+        }
+    }
+    Ok(true)
+}

@@ -1,0 +1,230 @@
+//! Messages that came in through channels: which conversation they belong to, and the turn that they make.
+
+use std::time::Duration;
+
+use muster_channels::Thread;
+use sea_orm::{
+    ActiveModelTrait, ColumnTrait, IntoActiveModel, NotSet, PaginatorTrait, QueryFilter, QueryOrder,
+    QuerySelect, Set,
+};
+use serde_json::json;
+
+use super::{
+    append::{NewMessage, add_all},
+    attachments::{self, Upload},
+    entity::{conversations, messages},
+    panel::free_reference,
+    rows::load,
+};
+use crate::{
+    base::{
+        enums::{ConversationStatus, MessageKind, MessageRole, MessageStatus, Transport, TurnCause},
+        ids::{AttachmentId, ChannelId, ContactId, ConversationId, IdentityId, MessageId},
+        plain::{bounded, without_nul},
+        problem::{Code, Problem, Result},
+    },
+    core::store::Tx,
+    slices::{agents::Standing, channels, deliveries, turns},
+};
+
+/// The longest text of a message, in bytes. A longer one is cut, and says so.
+const TEXT_BYTES: usize = 512 * 1024;
+/// The longest id, name or title, in bytes.
+const WORD_BYTES: usize = 300;
+
+/// How many messages of one program are answered in an hour, in a conversation.
+const ANSWERED_HERE: i64 = 3;
+/// And in all conversations of its channel.
+const ANSWERED: i64 = 30;
+
+/// A message that came in.
+pub struct Incoming<'a> {
+    /// The channel.
+    pub channel: ChannelId,
+    /// Its transport.
+    pub transport: Transport,
+    /// Who wrote it.
+    pub contact: ContactId,
+    /// Their address.
+    pub identity: IdentityId,
+    /// Their name.
+    pub author: Option<String>,
+    /// Unique in the channel.
+    pub key: Option<String>,
+    /// Its id at the vendor.
+    pub vendor_id: Option<String>,
+    /// The conversation, as the vendor has it.
+    pub thread: &'a Thread,
+    /// What it says.
+    pub text: String,
+    /// What came with it.
+    pub files: &'a [Upload],
+    /// Whether the agent answers it.
+    pub is_answered: bool,
+    /// Whether a program wrote it.
+    pub is_automatic: bool,
+}
+
+/// Whether a message with this key came in through the channel before.
+///
+/// # Errors
+/// The database is unreachable.
+pub async fn is_stored(tx: &Tx, channel: ChannelId, key: &str) -> Result<bool> {
+    let same = tx.scope.find::<messages::Entity>().filter(messages::Column::ViaChannelId.eq(channel));
+    let same = same.filter(messages::Column::DedupeKey.eq(word(key)));
+    Ok(same.count(tx.connection()).await? > 0)
+}
+
+/// Stores a message and makes its turn, unless it may be part of a loop. The caller holds the agent.
+///
+/// # Errors
+/// `CONFLICT`: it was stored in the same moment. The database is unreachable.
+pub async fn receive(
+    tx: &mut Tx,
+    agent: &Standing,
+    incoming: Incoming<'_>,
+) -> Result<(ConversationId, MessageId)> {
+    let conversation = match find(tx, &incoming).await? {
+        Some(id) => moved(tx, load(tx, id).await?, incoming.thread).await?,
+        None => begin(tx, agent, &incoming).await?,
+    };
+    let id = conversation.id;
+    let is_answered =
+        incoming.is_answered && !(incoming.is_automatic && is_enough(tx, id, &incoming).await?);
+    let turn = if is_answered {
+        let cause = turns::Cause { kind: TurnCause::Channel, user: None, token: None };
+        Some(turns::queued(tx, agent.id, id, cause).await?)
+    } else {
+        None
+    };
+    let (files, text) = keep(tx, &incoming).await?;
+    let content = json!({ "text": bounded(&text, TEXT_BYTES), "format": "markdown" });
+    let new = NewMessage {
+        author_name: incoming.author.as_deref().map(word),
+        via_channel: Some(incoming.channel),
+        via_identity: Some(incoming.identity),
+        dedupe_key: incoming.key.as_deref().map(word),
+        vendor_id: incoming.vendor_id.as_deref().map(word),
+        status: if turn.is_some() { MessageStatus::Pending } else { MessageStatus::Delivered },
+        turn,
+        ..NewMessage::new(id, MessageRole::User, MessageKind::Text, without_nul(content))
+    };
+    let added = add_all(tx, &conversation, vec![new]).await?;
+    let (message, _) =
+        *added.first().ok_or_else(|| Problem::internal(anyhow::anyhow!("a message without a row")))?;
+    for file in files {
+        attachments::attach(tx, message, file).await?;
+    }
+    turns::send(tx, agent, id).await?;
+    Ok((id, message))
+}
+
+/// Stores the files. Returns them, and the text, which names those that there was no room for.
+async fn keep(tx: &Tx, incoming: &Incoming<'_>) -> Result<(Vec<AttachmentId>, String)> {
+    let (mut kept, mut text) = (Vec::with_capacity(incoming.files.len()), incoming.text.clone());
+    for file in incoming.files {
+        match attachments::of_sender(tx, file.clone()).await {
+            Ok(id) => kept.push(id),
+            Err(problem) if problem.code == Code::PlanLimitReached => {
+                text.push_str(&channels::unread(&file.filename, "the organization's storage is full"));
+            }
+            Err(problem) => return Err(problem),
+        }
+    }
+    if text.trim().is_empty() {
+        let names = incoming.files.iter().map(|file| file.filename.as_str());
+        text = names.collect::<Vec<_>>().join(", ");
+    }
+    Ok((kept, text))
+}
+
+/// Whether a program's origin was answered enough: two robots that don't know each other would talk forever. One that names no
+/// thread begins a conversation each time, so there is a limit for the whole channel, too.
+async fn is_enough(tx: &Tx, conversation: ConversationId, incoming: &Incoming<'_>) -> Result<bool> {
+    let sql = "SELECT COUNT(CASE WHEN conversation_id = $4 THEN 1 END), COUNT(*) FROM messages \
+               WHERE organization_id = $1 AND via_identity_id = $2 AND via_channel_id = $3 AND created_at > $5 \
+               AND role = 'USER' AND turn_id IS NOT NULL";
+    let since = tx.now.minus(Duration::from_hours(1));
+    let values = vec![
+        tx.scope.org.into(),
+        incoming.identity.into(),
+        incoming.channel.into(),
+        conversation.into(),
+        since.into(),
+    ];
+    let rows = tx.rows(sql, values).await?;
+    let Some(row) = rows.first() else { return Ok(false) };
+    let (here, all): (i64, i64) = (row.try_get_by(0)?, row.try_get_by(1)?);
+    Ok(here >= ANSWERED_HERE || all >= ANSWERED)
+}
+
+/// The conversation that a message belongs to: the one of the newest message that it refers to, else the one with its key.
+/// An archived one is over: a message to it begins another.
+async fn find(tx: &Tx, incoming: &Incoming<'_>) -> Result<Option<ConversationId>> {
+    let open = || {
+        let open = tx.scope.find::<conversations::Entity>();
+        let open = open.filter(conversations::Column::ChannelId.eq(incoming.channel));
+        open.filter(conversations::Column::Status.ne(ConversationStatus::Archived))
+    };
+    for vendor_id in &incoming.thread.refs {
+        let Some(id) = referred(tx, incoming.channel, vendor_id).await? else { continue };
+        if open().filter(conversations::Column::Id.eq(id)).count(tx.connection()).await? > 0 {
+            return Ok(Some(id));
+        }
+    }
+    let same = open().filter(conversations::Column::ThreadKey.eq(word(&incoming.thread.key)));
+    let same = same.order_by_desc(conversations::Column::Id).limit(1);
+    let same = same.select_only().column(conversations::Column::Id).into_tuple::<ConversationId>();
+    Ok(same.one(tx.connection()).await?)
+}
+
+/// The conversation of a message, theirs or ours, that the vendor knows by this id.
+async fn referred(tx: &Tx, channel: ChannelId, vendor_id: &str) -> Result<Option<ConversationId>> {
+    let theirs = tx.scope.find::<messages::Entity>().filter(messages::Column::ViaChannelId.eq(channel));
+    let theirs = theirs.filter(messages::Column::VendorId.eq(word(vendor_id))).limit(1);
+    let theirs = theirs.select_only().column(messages::Column::ConversationId);
+    let theirs = theirs.into_tuple::<ConversationId>().one(tx.connection()).await?;
+    match theirs {
+        Some(id) => Ok(Some(id)),
+        None => deliveries::conversation_of(tx, channel, &word(vendor_id)).await,
+    }
+}
+
+/// The conversation, with answers going where its people write from now.
+async fn moved(tx: &Tx, conversation: conversations::Model, thread: &Thread) -> Result<conversations::Model> {
+    if conversation.target.as_deref() == Some(&thread.target) {
+        return Ok(conversation);
+    }
+    let mut changed = conversation.into_active_model();
+    changed.target = Set(Some(thread.target.clone()));
+    Ok(changed.update(tx.connection()).await?)
+}
+
+async fn begin(tx: &Tx, agent: &Standing, incoming: &Incoming<'_>) -> Result<conversations::Model> {
+    let title = incoming.thread.title.as_deref().map(word).filter(|title| !title.trim().is_empty());
+    let conversation = conversations::ActiveModel {
+        organization_id: Set(tx.scope.org),
+        id: NotSet,
+        r#ref: Set(free_reference(tx).await?),
+        title: Set(title),
+        status: Set(ConversationStatus::Open),
+        agent_id: Set(agent.id),
+        contact_id: Set(Some(incoming.contact)),
+        channel_id: Set(Some(incoming.channel)),
+        transport: Set(incoming.transport),
+        thread_key: Set(Some(word(&incoming.thread.key))),
+        target: Set(Some(bounded(&incoming.thread.target, WORD_BYTES))),
+        message_count: Set(0),
+        last_seq: Set(0),
+        opened_at: Set(tx.now),
+        last_activity_at: Set(tx.now),
+        created_at: Set(tx.now),
+        updated_at: Set(tx.now),
+        ..Default::default()
+    };
+    Ok(conversation.insert(tx.connection()).await?)
+}
+
+fn word(text: &str) -> String {
+    bounded(text, WORD_BYTES)
+}

@@ -1,0 +1,121 @@
+//! Transcripts are kept as long as their organization says: of a conversation in which nothing was said for so many days, and
+//! in which nothing is open, the messages and files are removed. The conversation itself stays, with its turns, what they cost
+//! and what was decided; its numbering goes on where it was.
+
+use std::sync::Arc;
+
+use sea_orm::Value;
+use serde_json::json;
+
+use super::{entity::conversations, rows};
+use crate::{
+    base::{
+        enums::{ChangeOp, RecordKind},
+        ids::{ConversationId, OrgId},
+        problem::Result,
+    },
+    core::{Core, access::Scope, audit, store::Tx},
+    slices::agents,
+};
+
+/// How many conversations one round looks at, and how many messages a transaction removes: the oldest first.
+const CONVERSATIONS: u64 = 500;
+const MESSAGES: u64 = 500;
+
+/// The conversations whose time is over. `$1` is the time.
+const OVER: &str = "SELECT c.organization_id, c.id FROM conversations c JOIN organizations o ON o.id = c.organization_id \
+     WHERE o.transcript_retention_days IS NOT NULL AND c.message_count > 0 \
+     AND c.last_activity_at <= $1 - o.transcript_retention_days * 86400000 \
+     AND NOT EXISTS (SELECT 1 FROM turns t WHERE t.organization_id = c.organization_id AND t.conversation_id = c.id \
+     AND t.ended_at IS NULL) \
+     AND NOT EXISTS (SELECT 1 FROM approvals p WHERE p.organization_id = c.organization_id AND p.conversation_id = c.id \
+     AND p.status = 'PENDING')";
+
+/// Removes transcripts whose time is over, in every organization. Returns how many.
+///
+/// # Errors
+/// The database is unreachable. What was removed by then stays so.
+pub async fn forget_old(core: &Arc<Core>) -> Result<u64> {
+    let sql = format!("{OVER} LIMIT {CONVERSATIONS}");
+    let mut forgotten = 0;
+    for row in core.db.all(sql, vec![core.clock.now().into()]).await? {
+        let (org, id): (OrgId, ConversationId) = (row.try_get_by(0)?, row.try_get_by(1)?);
+        let scope = Scope::system(core, org);
+        while !core.tasks.stopping.is_cancelled() {
+            match forget(&scope, id).await? {
+                Left::Some => {}
+                Left::None => {
+                    forgotten += 1;
+                    break;
+                }
+                Left::All => break,
+            }
+        }
+    }
+    Ok(forgotten)
+}
+
+/// What is left of a conversation.
+enum Left {
+    /// Messages that have to go, too.
+    Some,
+    /// Nothing.
+    None,
+    /// Everything: somebody has said something meanwhile.
+    All,
+}
+
+/// Removes the oldest messages of a conversation.
+async fn forget(scope: &Scope, id: ConversationId) -> Result<Left> {
+    let tx = scope.begin().await?;
+    // Nothing is said while the agent is held.
+    let agent = super::agent_of(&tx, id).await?;
+    agents::standing(&tx, agent).await?;
+    let conversation = rows::load(&tx, id).await?;
+    let due = format!("{OVER} AND c.organization_id = $2 AND c.id = $3");
+    if tx.rows(&due, vec![tx.now.into(), scope.org.into(), id.into()]).await?.is_empty() {
+        return Ok(Left::All);
+    }
+    let gone = remove(&tx, id).await?;
+    let left = conversation.message_count - gone.cast_signed();
+    let nothing = "UPDATE conversations SET message_count = 0, last_message_seq = NULL, last_message_role = NULL, \
+                   last_message_kind = NULL, last_message_preview = NULL, last_message_created_at = NULL \
+                   WHERE organization_id = $1 AND id = $2";
+    let fewer = "UPDATE conversations SET message_count = $3 WHERE organization_id = $1 AND id = $2";
+    if left > 0 && gone > 0 {
+        tx.run(fewer, vec![scope.org.into(), id.into(), left.into()]).await?;
+        tx.commit().await?;
+        return Ok(Left::Some);
+    }
+    tx.run(nothing, vec![scope.org.into(), id.into()]).await?;
+    tell(&tx, &conversation);
+    tx.commit().await?;
+    Ok(Left::None)
+}
+
+async fn remove(tx: &Tx, id: ConversationId) -> Result<u64> {
+    let of = |rest: &[Value]| -> Vec<Value> {
+        [tx.scope.org.into(), id.into()].into_iter().chain(rest.iter().cloned()).collect()
+    };
+    let last = format!(
+        "SELECT MAX(seq) FROM (SELECT seq FROM messages WHERE organization_id = $1 AND conversation_id = $2 \
+         ORDER BY seq LIMIT {MESSAGES}) oldest"
+    );
+    let last = tx.rows(&last, of(&[])).await?;
+    let last: Option<i64> = last.first().map(|row| row.try_get_by(0)).transpose()?.flatten();
+    let Some(last) = last else { return Ok(0) };
+    let answers = "UPDATE approvals SET answer_message_id = NULL WHERE organization_id = $1 AND conversation_id = $2 \
+                   AND answer_message_id IN (SELECT m.id FROM messages m WHERE m.organization_id = $1 \
+                   AND m.conversation_id = $2 AND m.seq <= $3)";
+    tx.run(answers, of(&[last.into()])).await?;
+    let gone = "DELETE FROM messages WHERE organization_id = $1 AND conversation_id = $2 AND seq <= $3";
+    tx.run(gone, of(&[last.into()])).await
+}
+
+/// Says that a transcript is gone, to whoever looks at it and in the audit log.
+fn tell(tx: &Tx, conversation: &conversations::Model) {
+    rows::announce(tx, conversation.agent_id, conversation.id);
+    let changes = json!({ "messages": [conversation.last_seq, 0] });
+    let (op, kind, id) = (ChangeOp::Updated, RecordKind::Conversation, conversation.id.0);
+    audit::record(tx, audit::Entry { operation: "forgetTranscript", op, kind, id, changes });
+}

@@ -1,0 +1,103 @@
+//! The conversations' rows: finding and locking them, moving them through the state table, and telling of it.
+
+use sea_orm::{ColumnTrait, PaginatorTrait, QueryFilter, sea_query::Expr};
+
+use super::{entity::conversations, state::Happening};
+use crate::{
+    base::{
+        enums::{ChangeOp, RecordKind},
+        ids::{AgentId, ConversationId, MessageId},
+        problem::{Problem, Result},
+    },
+    core::{
+        Event,
+        access::Scope,
+        store::{Tx, held},
+    },
+};
+
+/// Whether the organization has this conversation.
+///
+/// # Errors
+/// The database is unreachable.
+pub async fn exists(tx: &Tx, id: ConversationId) -> Result<bool> {
+    let found = tx.scope.find::<conversations::Entity>().filter(conversations::Column::Id.eq(id));
+    Ok(found.count(tx.connection()).await? > 0)
+}
+
+/// Fails if the organization doesn't have this conversation. Runs outside a transaction.
+///
+/// # Errors
+/// `NOT_FOUND`.
+pub(crate) async fn require(scope: &Scope, id: ConversationId) -> Result<()> {
+    let found = scope.find::<conversations::Entity>().filter(conversations::Column::Id.eq(id));
+    match found.count(scope.core.db.read()).await? {
+        0 => Err(Problem::not_found("conversation", id)),
+        _ => Ok(()),
+    }
+}
+
+/// Records that the agent waits for a decision: the conversation is PENDING. An archived one stays archived.
+///
+/// # Errors
+/// `NOT_FOUND`.
+pub async fn await_decision(tx: &mut Tx, id: ConversationId) -> Result<()> {
+    happen(tx, id, Happening::Asked).await
+}
+
+/// Records that a decision was made: the conversation is OPEN again, unless the agent waits for another. Call
+/// it after the approval's own row has changed.
+///
+/// # Errors
+/// `NOT_FOUND`.
+pub async fn decided(tx: &mut Tx, id: ConversationId) -> Result<()> {
+    let waiting = tx
+        .scope
+        .find::<conversations::Entity>()
+        .filter(conversations::Column::Id.eq(id))
+        .filter(Expr::cust(
+            "EXISTS (SELECT 1 FROM approvals p WHERE p.organization_id = conversations.organization_id \
+             AND p.conversation_id = conversations.id AND p.status = 'PENDING')",
+        ))
+        .count(tx.connection())
+        .await?;
+    if waiting > 0 { Ok(()) } else { happen(tx, id, Happening::Decided).await }
+}
+
+/// Tells subscribers that a conversation of `agent` has changed.
+pub(super) fn announce(tx: &Tx, agent: AgentId, id: ConversationId) {
+    let (kind, op) = (RecordKind::Conversation, ChangeOp::Updated);
+    tx.announce(Event { org: tx.scope.org, kind, id: id.0, op, of: Some(agent.0), only: None });
+}
+
+/// Tells subscribers about a new message.
+pub(super) fn announce_message(tx: &Tx, conversation: ConversationId, id: MessageId) {
+    let (kind, op) = (RecordKind::Message, ChangeOp::Created);
+    tx.announce(Event { org: tx.scope.org, kind, id: id.0, op, of: Some(conversation.0), only: None });
+}
+
+/// Applies the state table to the conversation.
+async fn happen(tx: &mut Tx, id: ConversationId, happening: Happening) -> Result<()> {
+    let conversation = load(tx, id).await?;
+    let status = happening.apply(conversation.status)?;
+    if status == conversation.status {
+        return Ok(());
+    }
+    tx.scope
+        .update::<conversations::Entity>()
+        .filter(conversations::Column::Id.eq(id))
+        .col_expr(conversations::Column::Status, Expr::value(status.as_str()))
+        .col_expr(conversations::Column::ResolvedAt, Expr::value(None::<i64>))
+        .col_expr(conversations::Column::UpdatedAt, Expr::value(tx.now.0))
+        .exec(tx.connection())
+        .await?;
+    announce(tx, conversation.agent_id, id);
+    Ok(())
+}
+
+/// Loads the conversation and locks it until the transaction ends, so that of two changes only one can win.
+pub(super) async fn load(tx: &Tx, id: ConversationId) -> Result<conversations::Model> {
+    let found = tx.scope.find::<conversations::Entity>().filter(conversations::Column::Id.eq(id));
+    let found = held(found).one(tx.connection()).await?;
+    found.ok_or_else(|| Problem::not_found("conversation", id))
+}

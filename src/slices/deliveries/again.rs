@@ -1,0 +1,55 @@
+//! Sending again by hand what failed.
+
+use sea_orm::{ColumnTrait, QueryFilter, sea_query::Expr};
+use serde_json::json;
+
+use super::{entity::deliveries, parts::way, settling::summarize};
+use crate::{
+    base::{
+        enums::{ChangeOp, DeliveryStatus, RecordKind},
+        ids::MessageId,
+        problem::{Code, Problem, Result},
+    },
+    core::{access::Scope, audit, outbox},
+    slices::conversations,
+};
+
+/// Sends again the parts of a message that failed or were skipped; one that came back is over. What nobody knows the outcome of
+/// may arrive twice: that is the caller's decision.
+///
+/// # Errors
+/// `NOT_FOUND`; `CONFLICT` if nothing of it failed, or its channel does not send.
+pub async fn retry(scope: &Scope, message: MessageId) -> Result<()> {
+    use deliveries::Column;
+    let tx = scope.begin().await?;
+    conversations::require_message(&tx, message).await?;
+    let part = tx.scope.find::<deliveries::Entity>().filter(Column::MessageId.eq(message));
+    if let Some(part) = part.one(tx.connection()).await? {
+        let way = way(&tx, part.channel_id).await?;
+        if way.is_none_or(|way| way.status != DeliveryStatus::Pending) {
+            let detail = "The channel is switched off, or does not send.";
+            return Err(Problem::new(Code::Conflict, detail));
+        }
+    }
+    let failed = [DeliveryStatus::Failed, DeliveryStatus::Skipped];
+    let again = tx.scope.update::<deliveries::Entity>().filter(Column::MessageId.eq(message));
+    let again = again
+        .filter(Column::Status.is_in(failed))
+        .filter(Column::Text.is_not_null())
+        .col_expr(Column::Status, Expr::value(DeliveryStatus::Pending.as_str()))
+        .col_expr(Column::Attempts, Expr::value(0))
+        .col_expr(Column::AvailableAt, Expr::value(tx.now))
+        .col_expr(Column::Code, Expr::value(None::<String>))
+        .col_expr(Column::Error, Expr::value(None::<String>));
+    let parts = again.exec(tx.connection()).await?.rows_affected;
+    if parts == 0 {
+        let detail = "Nothing of this message has failed, so there is nothing to send again.";
+        return Err(Problem::new(Code::Conflict, detail));
+    }
+    summarize(&tx, message).await?;
+    let (operation, op, changes) = ("retryDelivery", ChangeOp::Updated, json!({ "parts": parts }));
+    let kind = RecordKind::Message;
+    audit::record(&tx, audit::Entry { operation, op, kind, id: message.0, changes });
+    outbox::wake_after(&tx);
+    tx.commit().await
+}

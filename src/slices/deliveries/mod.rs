@@ -1,0 +1,51 @@
+//! Deliveries: what agents, and people in their place, say through channels.
+//!
+//! ```text
+//! message ──▶ parts, in its transaction ──commit──▶ a lane for each channel ──▶ sent once ──▶ settled
+//! ```
+//!
+//! A message is rendered and split when it is written: one row for each part, which keeps its text until it is sent. Parts of
+//! one conversation are sent in the order of their ids; channels hold up nobody but themselves. A row is claimed before the
+//! call, so that what a crash leaves SENDING is known to be uncertain.
+//!
+//! States: PENDING; SENDING while somebody has claimed it; SENT; FAILED with a code, until a person sends it again; SKIPPED if
+//! its channel is switched off or goes the other way. A channel that lost its credentials keeps what is PENDING.
+//!
+//! - `parts.rs`: what a message becomes; `sending.rs`: lanes and claims; `verdict.rs`: what an answer means;
+//!   `settling.rs`: writing that down; `again.rs`: by hand.
+
+mod again;
+mod entity;
+pub mod graphql;
+mod parts;
+mod sending;
+mod settling;
+mod verdict;
+
+use sea_orm::{ColumnTrait, QueryFilter, QuerySelect};
+
+use self::entity::deliveries;
+pub use self::{
+    again::retry,
+    parts::{Spoken, Way, plan, way},
+    sending::send_due,
+    settling::bounced,
+};
+use crate::{
+    base::{
+        ids::{ChannelId, ConversationId},
+        problem::Result,
+    },
+    core::store::Tx,
+};
+
+/// The conversation of a part that the vendor knows by this id.
+///
+/// # Errors
+/// The database is unreachable.
+pub async fn conversation_of(tx: &Tx, channel: ChannelId, vendor_id: &str) -> Result<Option<ConversationId>> {
+    let ours = tx.scope.find::<deliveries::Entity>().filter(deliveries::Column::ChannelId.eq(channel));
+    let ours = ours.filter(deliveries::Column::VendorId.eq(vendor_id)).limit(1);
+    let ours = ours.select_only().column(deliveries::Column::ConversationId);
+    Ok(ours.into_tuple::<ConversationId>().one(tx.connection()).await?)
+}

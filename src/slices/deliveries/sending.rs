@@ -1,0 +1,325 @@
+//! Lanes: who sends what is due.
+//!
+//! A round finds the channels with something to send, and gives each that nobody in this process serves a lane of its own: a
+//! task that sends until nothing is due, at most [`AT_ONCE`] parts at a time, each of another conversation. So a vendor that
+//! hangs holds up its own channel. Replicas share channels: a row is claimed in one statement that only one of them wins.
+//!
+//! Vendors' limits are counted beforehand (`core/outbox/pace.rs`): where a chat has no room, its part is due later, and the
+//! others go on. That is not an attempt.
+
+use std::{sync::Arc, time::Duration};
+
+use futures::future::join_all;
+use muster_channels::{Attachment, Failure, Part, Rendered, Traits, Transport};
+use sea_orm::{ColumnTrait, QueryFilter, QueryResult, sea_query::Expr};
+
+use super::{
+    entity::deliveries,
+    settling::{settle, uncertain},
+    verdict::{Verdict, judge},
+};
+use crate::{
+    base::{
+        enums::{DeliveryCode, DeliveryStatus},
+        ids::{ChannelId, DeliveryId, OrgId},
+        problem::Result,
+    },
+    core::{
+        Core,
+        access::Scope,
+        outbox::{self, Full, Room},
+    },
+    slices::{channels, conversations},
+};
+
+/// How many parts a channel sends at a time.
+const AT_ONCE: u64 = 4;
+/// How much longer than a call its claim lasts: for asking the vendor, and for writing down what became of it.
+const MARGIN: Duration = Duration::from_secs(30);
+
+/// Nothing of the part's conversation goes out before it.
+const FIRST: &str = "NOT EXISTS (SELECT 1 FROM deliveries e WHERE e.organization_id = d.organization_id \
+                     AND e.conversation_id = d.conversation_id AND e.id < d.id AND e.status IN ('PENDING', 'SENDING'))";
+
+/// Gives every channel with something to send a lane. A lane is not news, so this returns 0: what it sent is seen on messages.
+///
+/// # Errors
+/// The database is unreachable.
+pub async fn send_due(core: &Arc<Core>) -> Result<u64> {
+    let free = core.outbox.lanes.free();
+    let sql = format!(
+        "SELECT DISTINCT d.organization_id, d.channel_id FROM deliveries d \
+         JOIN channels c ON c.organization_id = d.organization_id AND c.id = d.channel_id \
+         WHERE d.status IN ('PENDING', 'SENDING') AND d.available_at <= $1 AND c.is_active \
+         AND (c.send_after IS NULL OR c.send_after <= $1) AND {FIRST} LIMIT {free}"
+    );
+    for row in core.db.all(sql, vec![core.clock.now().into()]).await? {
+        let (org, channel): (OrgId, ChannelId) = (row.try_get_by(0)?, row.try_get_by(1)?);
+        let Some(lane) = core.outbox.lanes.enter(org, channel) else { continue };
+        let task = Arc::clone(core);
+        core.tasks.spawn(async move {
+            let served = serve(&task, org, channel).await;
+            drop(lane);
+            match served {
+                Ok(held) => {
+                    if let Some(wait) = held {
+                        outbox::wake_in(&task, wait);
+                    }
+                    // What came while the lane was being given up would wait for the next round.
+                    outbox::wake(&task);
+                }
+                Err(problem) => tracing::error!(channel = channel.0, %problem, "deliveries.lane_failed"),
+            }
+        });
+    }
+    Ok(0)
+}
+
+/// Sends what is due in a channel, until nothing is. Returns how long the first of those waits that found no room.
+async fn serve(core: &Arc<Core>, org: OrgId, channel: ChannelId) -> Result<Option<Duration>> {
+    let (scope, mut soonest) = (Scope::system(core, org), None);
+    while !core.tasks.stopping.is_cancelled() {
+        let Some(transport) = channels::sender(&scope, channel).await? else { break };
+        let Claims { claimed, held } = claims(&scope, channel, &*transport).await?;
+        if claimed.is_empty() && held.is_none() {
+            break;
+        }
+        soonest = soonest.into_iter().chain(held).min();
+        let sent = claimed.into_iter().map(|(part, room)| attempt(&scope, &*transport, part, room));
+        join_all(sent).await.into_iter().collect::<Result<Vec<()>>>()?;
+    }
+    Ok(soonest)
+}
+
+/// What a lane does next.
+#[derive(Default)]
+struct Claims {
+    /// Sent now.
+    claimed: Vec<(deliveries::Model, Room)>,
+    /// How long the first of those waits that found no room.
+    held: Option<Duration>,
+}
+
+/// Claims what is due and has room. What somebody left behind is settled.
+async fn claims(scope: &Scope, channel: ChannelId, transport: &dyn Transport) -> Result<Claims> {
+    let mut claims = Claims::default();
+    for due in due(scope, channel).await? {
+        match consider(scope, channel, transport, due, &mut claims).await {
+            Ok(true) => {}
+            Ok(false) => break,
+            // What is claimed is sent first: nobody else would, before its claim is over.
+            Err(problem) if !claims.claimed.is_empty() => {
+                tracing::warn!(channel = channel.0, %problem, "deliveries.not_claimed");
+                break;
+            }
+            Err(problem) => return Err(problem),
+        }
+    }
+    Ok(claims)
+}
+
+/// Claims a part if it has room, or settles it if somebody left it behind. Returns whether there may be room for others.
+async fn consider(
+    scope: &Scope,
+    channel: ChannelId,
+    transport: &dyn Transport,
+    Due { id, status, target }: Due,
+    claims: &mut Claims,
+) -> Result<bool> {
+    if status != DeliveryStatus::Pending {
+        abandoned(scope, transport, id).await?;
+        return Ok(true);
+    }
+    let core = &scope.core;
+    match core.outbox.pace.take(&core.clock, (scope.org, channel), transport, &target) {
+        Ok(room) => {
+            let part = claim(scope, id, transport.traits()).await?;
+            claims.claimed.extend(part.map(|part| (part, room)));
+            Ok(true)
+        }
+        Err(full) => {
+            hold(scope, channel, id, full).await?;
+            claims.held = claims.held.into_iter().chain([full.wait]).min();
+            Ok(!full.is_for_all)
+        }
+    }
+}
+
+/// Makes a part wait that nobody has claimed, or its whole channel.
+async fn hold(scope: &Scope, channel: ChannelId, id: DeliveryId, full: Full) -> Result<()> {
+    let tx = scope.begin().await?;
+    let until = tx.now.plus(full.wait);
+    if full.is_for_all {
+        channels::wait(&tx, channel, until).await?;
+    } else {
+        let held = tx.scope.update::<deliveries::Entity>().filter(deliveries::Column::Id.eq(id));
+        let held = held.filter(deliveries::Column::Status.eq(DeliveryStatus::Pending));
+        held.col_expr(deliveries::Column::AvailableAt, Expr::value(until)).exec(tx.connection()).await?;
+    }
+    tx.commit().await
+}
+
+/// The first part of a conversation.
+struct Due {
+    id: DeliveryId,
+    status: DeliveryStatus,
+    /// Where it goes. Empty: nobody knows, which its attempt finds out.
+    target: String,
+}
+
+/// The first parts of conversations that are due: to be sent, or left behind by somebody who died.
+async fn due(scope: &Scope, channel: ChannelId) -> Result<Vec<Due>> {
+    let sql = format!(
+        "SELECT d.id, d.status, COALESCE(v.target, '') FROM deliveries d \
+         JOIN channels c ON c.organization_id = d.organization_id AND c.id = d.channel_id \
+         JOIN conversations v ON v.organization_id = d.organization_id AND v.id = d.conversation_id \
+         WHERE d.organization_id = $1 AND d.channel_id = $2 AND d.status IN ('PENDING', 'SENDING') \
+         AND d.available_at <= $3 AND c.is_active AND (c.send_after IS NULL OR c.send_after <= $3) \
+         AND {FIRST} ORDER BY d.available_at, d.id LIMIT {AT_ONCE}"
+    );
+    let values = vec![scope.org.into(), channel.into(), scope.core.clock.now().into()];
+    let found = scope.core.db.all(sql, values).await?;
+    let due = |row: &QueryResult| {
+        Ok(Due { id: row.try_get_by(0)?, status: row.try_get_by(1)?, target: row.try_get_by(2)? })
+    };
+    found.iter().map(due).collect()
+}
+
+/// Claims a part, unless somebody else was faster. The intent is written before the call.
+async fn claim(scope: &Scope, id: DeliveryId, facts: &Traits) -> Result<Option<deliveries::Model>> {
+    let tx = scope.begin().await?;
+    let until = tx.now.plus(facts.longest_send + MARGIN);
+    let taken = tx.scope.update::<deliveries::Entity>().filter(deliveries::Column::Id.eq(id));
+    let taken = taken
+        .filter(deliveries::Column::Status.eq(DeliveryStatus::Pending))
+        .col_expr(deliveries::Column::Status, Expr::value(DeliveryStatus::Sending.as_str()))
+        .col_expr(deliveries::Column::Attempts, Expr::cust("attempts + 1"))
+        .col_expr(deliveries::Column::AvailableAt, Expr::value(until));
+    let taken = taken.exec_with_returning(tx.connection()).await?;
+    tx.commit().await?;
+    Ok(taken.into_iter().next())
+}
+
+/// Sends a part once, and writes down what became of it.
+async fn attempt(
+    scope: &Scope,
+    transport: &dyn Transport,
+    part: deliveries::Model,
+    room: Room,
+) -> Result<()> {
+    let facts = transport.traits();
+    let answer = tokio::time::timeout(facts.longest_send, call(scope, transport, &part, Ask::ToSend)).await;
+    drop(room);
+    let verdict = match answer {
+        Ok(answer) => judge(answer?, part.attempts, facts.idempotent_send, facts.reconciles),
+        Err(_) => uncertain(&part, facts, "The vendor did not answer in time."),
+    };
+    conclude(scope, transport, &part, verdict).await
+}
+
+/// Settles a part whose sender died during the call.
+async fn abandoned(scope: &Scope, transport: &dyn Transport, id: DeliveryId) -> Result<()> {
+    let found = scope.find::<deliveries::Entity>().filter(deliveries::Column::Id.eq(id));
+    let found = found.filter(deliveries::Column::Status.eq(DeliveryStatus::Sending));
+    let Some(part) = found.one(scope.core.db.read()).await? else { return Ok(()) };
+    let verdict = uncertain(&part, transport.traits(), "The service ended while this was being sent.");
+    conclude(scope, transport, &part, verdict).await
+}
+
+/// Writes a verdict down. Where nobody knows, the vendor is asked first.
+async fn conclude(
+    scope: &Scope,
+    transport: &dyn Transport,
+    part: &deliveries::Model,
+    verdict: Verdict,
+) -> Result<()> {
+    let verdict = match verdict {
+        Verdict::Ask(why) => match call(scope, transport, part, Ask::Whether).await? {
+            Ok(receipt) => Verdict::Sent(receipt),
+            Err(_) => Verdict::Failed(DeliveryCode::UnknownOutcome, why),
+        },
+        verdict => verdict,
+    };
+    settle(scope, part, verdict).await
+}
+
+/// What a vendor is asked.
+enum Ask {
+    /// To take it.
+    ToSend,
+    /// Whether it has it.
+    Whether,
+}
+
+type Answer = std::result::Result<muster_channels::Receipt, Failure>;
+
+async fn call(
+    scope: &Scope,
+    transport: &dyn Transport,
+    part: &deliveries::Model,
+    ask: Ask,
+) -> Result<Answer> {
+    let Some(place) = conversations::place_of(scope, part.message_id).await? else {
+        return Ok(Err(Failure::TargetGone("The conversation has no target.".into())));
+    };
+    let id = format!("{}_{}", place.reference, part.id);
+    let text = Rendered {
+        text: part.text.clone().unwrap_or_default(),
+        plain: part.plain.clone().unwrap_or_default(),
+    };
+    let files = match files_of(scope, part, transport.traits().largest_out).await? {
+        Ok(files) => files,
+        Err(failure) => return Ok(Err(failure)),
+    };
+    let written_at = jiff::Timestamp::from_millisecond(place.written_at.0).unwrap_or_default();
+    let outgoing = Part {
+        id: &id,
+        conversation: &place.reference,
+        target: &place.target,
+        text: &text,
+        speaker: place.speaker.as_deref(),
+        reply_to: place.reply_to.as_deref(),
+        refs: &place.refs,
+        title: place.title.as_deref(),
+        buttons: &[],
+        files: &files,
+        replaces: None,
+        written_at,
+    };
+    Ok(match ask {
+        Ask::ToSend => transport.send(&outgoing).await,
+        Ask::Whether => match transport.reconcile(&outgoing).await {
+            Ok(Some(receipt)) => Ok(receipt),
+            Ok(None) => Err(Failure::Unknown("The vendor can't tell.".into())),
+            Err(failure) => Err(failure),
+        },
+    })
+}
+
+/// The files that go with a part.
+async fn files_of(
+    scope: &Scope,
+    part: &deliveries::Model,
+    most: u64,
+) -> Result<std::result::Result<Vec<Attachment>, Failure>> {
+    let which = (part.first_file.cast_unsigned(), part.files.cast_unsigned());
+    if which.1 == 0 {
+        return Ok(Ok(Vec::new()));
+    }
+    let found = conversations::of_message(scope, part.message_id, which, most).await?;
+    Ok(found
+        .into_iter()
+        .map(|(file, content)| {
+            let content = content.ok_or_else(|| {
+                Failure::Refused(
+                    format!(
+                        "{} is longer than {most} bytes, which is the most that can be sent.",
+                        file.filename
+                    )
+                    .into(),
+                )
+            })?;
+            Ok(Attachment { name: file.filename, media_type: file.mime_type, content: content.into() })
+        })
+        .collect())
+}

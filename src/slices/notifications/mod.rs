@@ -1,0 +1,31 @@
+//! Notifications: people are told by mail what waits for them, and can choose what and when.
+//!
+//! - `tell.rs`: who is told of an event, and when. Written in the transaction of the event.
+//! - `collect.rs`: what a person is due to be told becomes one entry in the outbox, for each medium.
+//! - `look.rs`: what there is to say about it by then, if the person may still see it.
+//! - `letter.rs`: the medium mail.
+//! - `settings.rs`, `graphql.rs`: what each member has chosen.
+//!
+//! Nothing here decides anything: a notification leads to the panel. Its rows belong to people, who may be members of
+//! several organizations, so they are read without a scope; every statement names the organization or the person.
+
+mod collect;
+pub mod graphql;
+mod letter;
+mod look;
+mod settings;
+mod tell;
+
+pub use self::{
+    collect::collect_due,
+    letter::compose,
+    settings::{Choice, Paces, of, set},
+    tell::{REACHABLE, agent_failed, approval_assigned, approval_expiring, approval_raised, forget_raised},
+};
+use crate::core::Core;
+
+/// Whether people are told anything at all: there is a medium.
+#[must_use]
+pub fn are_on(core: &Core) -> bool {
+    core.mailer.is_on()
+}

@@ -1,0 +1,63 @@
+//! What a person has set for the panel. The panel alone knows what it means, except for the time zone, in which the
+//! service tells the time in mails.
+
+use sea_orm::{ActiveModelTrait, IntoActiveModel, Set};
+use serde_json::{Value, json};
+
+use super::users::by_id;
+use crate::{
+    base::{
+        ids::UserId,
+        problem::{Problem, Result},
+    },
+    core::{
+        Core, Request,
+        access::Person,
+        audit::{PersonalEntry, record_personal},
+    },
+};
+
+/// The most bytes that they may have, as JSON.
+const MOST: usize = 64 * 1024;
+/// The longest name of a time zone, in bytes.
+const ZONE: usize = 64;
+
+/// A person's preferences: an object. `None`: nothing yet.
+///
+/// # Errors
+/// `NOT_FOUND`.
+pub async fn preferences(core: &Core, id: UserId) -> Result<Option<Value>> {
+    Ok(by_id(core.db.read(), id).await?.preferences)
+}
+
+/// Replaces a person's preferences. If their `timeZone` names no time zone, times in mails are the organization's.
+///
+/// # Errors
+/// `VALIDATION_FAILED` unless it is an object of at most 64 KiB.
+pub async fn set_preferences(request: &Request, person: &Person, preferences: Value) -> Result<()> {
+    if !preferences.is_object() {
+        let detail = "`preferences` must be an object.";
+        return Err(Problem::invalid_parameter("preferences", "WRONG_TYPE", detail));
+    }
+    let bytes = preferences.to_string().len();
+    if bytes > MOST {
+        let detail = format!("The preferences have {bytes} bytes as JSON; at most {MOST} are allowed.");
+        return Err(Problem::invalid_parameter("preferences", "TOO_LONG", detail));
+    }
+    let tx = request.begin().await?;
+    let mut row = by_id(&tx, person.id).await?.into_active_model();
+    row.time_zone = Set(time_zone(&preferences));
+    row.preferences = Set(Some(preferences));
+    row.updated_at = Set(request.core.clock.now());
+    row.update(&tx).await?;
+    // They may contain anything, so the log says only how much it is.
+    let entry = PersonalEntry::done("setPreferences", person.id, json!({ "bytes": bytes }));
+    record_personal(&tx, request, entry);
+    tx.commit().await?;
+    Ok(())
+}
+
+fn time_zone(preferences: &Value) -> Option<String> {
+    let name = preferences["timeZone"].as_str().filter(|name| name.len() <= ZONE)?;
+    jiff::tz::TimeZone::get(name).is_ok().then(|| name.to_owned())
+}

@@ -1,0 +1,310 @@
+//! Calls of models, as hosts measure them: priced, summed by day and by month, and counted against the tokens of an hour.
+
+use std::time::Duration;
+
+use muster_protocol::{
+    event::Usage,
+    spending::{ModelCall, price_of},
+};
+use sea_orm::{QueryResult, Value};
+
+use super::{
+    leases, limits,
+    months::{self, Of},
+    terms::{Terms, day, month},
+    usage,
+};
+use crate::{
+    base::{
+        enums::{LimitKind, UsageStatus},
+        ids::{AgentId, LeaseId, ModelCredentialId, TurnId},
+        plain::{self, bounded},
+        problem::Result,
+        time::Timestamp,
+    },
+    core::{config::cost_of, store::Tx},
+    slices::{
+        agents::{self, Standing, reporter::Reporter},
+        model_credentials, turns,
+    },
+};
+
+/// The longest name of a provider or a model, in bytes.
+const NAME_BYTES: usize = 200;
+/// The most tokens of a class in one call: far more than there can be, and far from overflowing a sum.
+const MOST: i64 = 1 << 40;
+/// How late a call may be reported.
+const LATEST: Duration = Duration::from_hours(31 * 24);
+/// What the cost guard counts.
+const HOUR: Duration = Duration::from_hours(1);
+/// The tokens that the cost guard counts, of a row of `model_calls`.
+const COUNTED: &str =
+    "COALESCE(input_tokens, 0) + COALESCE(output_tokens, 0) + COALESCE(cache_write_tokens, 0)";
+
+/// A call, as it is counted.
+struct Call {
+    turn: Option<TurnId>,
+    credential: Option<ModelCredentialId>,
+    provider: String,
+    model: String,
+    status: Option<i64>,
+    started_at: Timestamp,
+    millis: i64,
+    usage: Usage,
+    cost: Option<i64>,
+}
+
+impl Call {
+    fn has_passed(&self) -> bool {
+        self.status.is_some_and(|status| (200..300).contains(&status))
+    }
+
+    /// Tokens of all classes.
+    fn tokens(&self) -> i64 {
+        let of = &self.usage;
+        [of.input, of.output, of.cache_read, of.cache_write].into_iter().flatten().sum()
+    }
+
+    /// The tokens that the cost guard counts.
+    fn counted(&self) -> i64 {
+        let of = &self.usage;
+        [of.input, of.output, of.cache_write].into_iter().flatten().sum()
+    }
+}
+
+/// A model was called. It is counted whatever has become of the launch: it was spent.
+///
+/// # Errors
+/// The database is unreachable.
+pub async fn called(tx: &mut Tx, from: &Reporter, call: ModelCall) -> Result<()> {
+    let Some(agent) = agents::standing(tx, from.agent).await? else { return Ok(()) };
+    if from.generation > agent.generation {
+        return Ok(());
+    }
+    let lease = call.lease_id.map(LeaseId);
+    let terms = Terms::of(tx, agent.id).await?;
+    let call = read(tx, &agent, &terms, call).await?;
+    let cost = call.cost.unwrap_or(0);
+    let taken = match lease {
+        Some(lease) => leases::paid(tx, agent.id, lease, cost, call.counted()).await?,
+        None => None,
+    };
+    write(tx, agent.id, &call).await?;
+    add_up(tx, agent.id, &terms, &call).await?;
+    for of in [Of::Agent(agent.id), Of::Organization] {
+        months::at(tx, of, &terms, call.started_at).await?;
+        let (begins, _) = month(&terms.zone, call.started_at);
+        months::spend(tx, of, begins, (cost, call.tokens(), 0)).await?;
+        if let Some(taken) = &taken {
+            months::spend(tx, of, taken.month, (0, 0, taken.micro)).await?;
+        }
+    }
+    agents::spent(tx, &agent, call.tokens(), cost).await?;
+    if call.has_passed() {
+        passed(tx, &agent, &call).await?;
+    }
+    match call.turn {
+        Some(turn) => turns::remeasured(tx, turn, call.has_passed()).await,
+        None => Ok(()),
+    }
+}
+
+/// What a host says, within reason.
+async fn read(tx: &Tx, agent: &Standing, terms: &Terms, call: ModelCall) -> Result<Call> {
+    let name = |text: &str| bounded(&plain::one_line(text), NAME_BYTES);
+    let sane = |tokens: Option<i64>| tokens.map(|tokens| tokens.clamp(0, MOST));
+    // A report may be late, but no call begins in a month that is long over.
+    let started_at = Timestamp(call.started_at).clamp(tx.now.minus(LATEST), tx.now);
+    let told = call.usage;
+    let usage = Usage {
+        input: sane(told.input),
+        output: sane(told.output),
+        cache_read: sane(told.cache_read),
+        cache_write: sane(told.cache_write),
+        cost_micro: None,
+    };
+    let status = call.status.map(i64::from);
+    let is_refused = status.is_some_and(|status| !(200..300).contains(&status));
+    let prices = terms.prices(tx, started_at);
+    let (provider, model) = (name(&call.provider), name(&call.model));
+    let cost = price_of(&prices, &model).and_then(|price| cost_of(price, &usage));
+    // A call that was refused costs nothing, whatever the model.
+    let is_free = is_refused && cost.is_none();
+    let turn = match call.turn_id.map(TurnId) {
+        Some(turn) if turns::is_of(tx, turn, agent.id).await? => Some(turn),
+        _ => None,
+    };
+    Ok(Call {
+        turn,
+        credential: agents::inherited_credential(tx, agent.id).await?,
+        provider,
+        model,
+        status,
+        started_at,
+        millis: call.millis.clamp(0, MOST),
+        usage,
+        cost: cost.or(is_free.then_some(0)),
+    })
+}
+
+async fn write(tx: &Tx, agent: AgentId, call: &Call) -> Result<()> {
+    let sql = "INSERT INTO model_calls (organization_id, agent_id, turn_id, model_credential_id, provider, model, status, \
+               started_at, millis, input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, cost_micro) \
+               VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)";
+    let usage = &call.usage;
+    let values: Vec<Value> = vec![
+        tx.scope.org.into(),
+        agent.into(),
+        call.turn.into(),
+        call.credential.into(),
+        call.provider.as_str().into(),
+        call.model.as_str().into(),
+        call.status.into(),
+        call.started_at.into(),
+        call.millis.into(),
+        usage.input.into(),
+        usage.output.into(),
+        usage.cache_read.into(),
+        usage.cache_write.into(),
+        call.cost.into(),
+    ];
+    tx.run(sql, values).await?;
+    Ok(())
+}
+
+/// Adds the call to its day.
+async fn add_up(tx: &Tx, agent: AgentId, terms: &Terms, call: &Call) -> Result<()> {
+    let sql = "INSERT INTO model_days (organization_id, agent_id, day, provider, model, calls, unpriced_calls, input_tokens, \
+               output_tokens, cache_read_tokens, cache_write_tokens, cost_micro) \
+               VALUES ($1, $2, $3, $4, $5, 1, $6, $7, $8, $9, $10, $11) \
+               ON CONFLICT (organization_id, agent_id, day, provider, model) DO UPDATE SET calls = model_days.calls + 1, \
+               unpriced_calls = model_days.unpriced_calls + excluded.unpriced_calls, \
+               input_tokens = model_days.input_tokens + excluded.input_tokens, \
+               output_tokens = model_days.output_tokens + excluded.output_tokens, \
+               cache_read_tokens = model_days.cache_read_tokens + excluded.cache_read_tokens, \
+               cache_write_tokens = model_days.cache_write_tokens + excluded.cache_write_tokens, \
+               cost_micro = model_days.cost_micro + excluded.cost_micro";
+    let usage = &call.usage;
+    let values: Vec<Value> = vec![
+        tx.scope.org.into(),
+        agent.into(),
+        day(&terms.zone, call.started_at).to_string().into(),
+        call.provider.as_str().into(),
+        call.model.as_str().into(),
+        i64::from(call.cost.is_none()).into(),
+        usage.input.unwrap_or(0).into(),
+        usage.output.unwrap_or(0).into(),
+        usage.cache_read.unwrap_or(0).into(),
+        usage.cache_write.unwrap_or(0).into(),
+        call.cost.unwrap_or(0).into(),
+    ];
+    tx.run(sql, values).await?;
+    Ok(())
+}
+
+/// The provider takes requests: whoever waits for it goes on.
+async fn passed(tx: &mut Tx, agent: &Standing, call: &Call) -> Result<()> {
+    match call.credential {
+        Some(credential) => {
+            if model_credentials::passed(tx, credential).await? {
+                usage::passes(tx, credential).await?;
+                agents::usage(tx, agent.id, UsageStatus::Allowed, None).await?;
+            }
+        }
+        None => {
+            if limits::eased_of(tx, agent, &[LimitKind::Usage]).await? {
+                agents::usage(tx, agent.id, UsageStatus::Allowed, None).await?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// What a turn has spent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Measured {
+    /// Tokens and money. The cost is unknown if that of one call is.
+    pub usage: Usage,
+    /// The model that was called last.
+    pub model: String,
+}
+
+/// What a turn has spent, as its host measured it. None: it measured nothing.
+///
+/// # Errors
+/// The database is unreachable.
+pub async fn measured(tx: &Tx, turn: TurnId) -> Result<Option<Measured>> {
+    let sum = |column: &str| format!("CAST(SUM({column}) AS BIGINT)");
+    let columns =
+        ["input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens"].map(sum).join(", ");
+    let sql = format!(
+        "SELECT {columns}, CASE WHEN COUNT(cost_micro) = COUNT(*) THEN CAST(SUM(cost_micro) AS BIGINT) END, \
+         (SELECT m.model FROM model_calls m WHERE m.organization_id = $1 AND m.turn_id = $2 \
+         ORDER BY m.started_at DESC, m.id DESC LIMIT 1) FROM model_calls WHERE organization_id = $1 AND turn_id = $2"
+    );
+    let rows = tx.rows(&sql, vec![tx.scope.org.into(), turn.into()]).await?;
+    let read = |row: &QueryResult| -> Result<Option<Measured>> {
+        let Some(model) = row.try_get_by(5)? else { return Ok(None) };
+        let usage = Usage {
+            input: row.try_get_by(0)?,
+            output: row.try_get_by(1)?,
+            cache_read: row.try_get_by(2)?,
+            cache_write: row.try_get_by(3)?,
+            cost_micro: row.try_get_by(4)?,
+        };
+        Ok(Some(Measured { usage, model }))
+    };
+    rows.first().map_or(Ok(None), read)
+}
+
+/// Whether the agent's host has measured a call since then. None: the turn was never begun, and none was of it.
+///
+/// # Errors
+/// The database is unreachable.
+pub async fn has_measured(tx: &Tx, agent: AgentId, since: Option<Timestamp>) -> Result<bool> {
+    let Some(since) = since else { return Ok(false) };
+    let sql =
+        "SELECT 1 FROM model_calls WHERE organization_id = $1 AND agent_id = $2 AND started_at >= $3 LIMIT 1";
+    let values = vec![tx.scope.org.into(), agent.into(), since.into()];
+    Ok(!tx.rows(sql, values).await?.is_empty())
+}
+
+/// The tokens of the last 60 minutes that the cost guard counts.
+pub(super) async fn of_hour(tx: &Tx, agent: AgentId) -> Result<i64> {
+    let sql = format!(
+        "SELECT CAST(COALESCE(SUM({COUNTED}), 0) AS BIGINT) FROM model_calls \
+         WHERE organization_id = $1 AND agent_id = $2 AND started_at > $3"
+    );
+    let values = vec![tx.scope.org.into(), agent.into(), tx.now.minus(HOUR).into()];
+    let rows = tx.rows(&sql, values).await?;
+    Ok(rows.first().map_or(Ok(0), |row| row.try_get_by(0))?)
+}
+
+/// When so much of the last 60 minutes will have passed that fewer tokens than these count. At the earliest in a second: what
+/// open leases hold comes back when they end.
+pub(super) async fn eases(tx: &Tx, agent: AgentId, tokens: i64) -> Result<Timestamp> {
+    let sql = format!(
+        "SELECT started_at, {COUNTED} FROM model_calls WHERE organization_id = $1 AND agent_id = $2 AND started_at > $3 \
+         ORDER BY started_at"
+    );
+    let values = vec![tx.scope.org.into(), agent.into(), tx.now.minus(HOUR).into()];
+    let rows = tx.rows(&sql, values).await?;
+    let mut left: i64 = 0;
+    let mut calls: Vec<(Timestamp, i64)> = Vec::with_capacity(rows.len());
+    for row in rows {
+        let call = (row.try_get_by(0)?, row.try_get_by(1)?);
+        left += call.1;
+        calls.push(call);
+    }
+    let soon = tx.now.plus(Duration::from_secs(1));
+    for (started_at, counted) in calls {
+        if left < tokens {
+            break;
+        }
+        left -= counted;
+        if left < tokens {
+            return Ok(started_at.plus(HOUR).max(soon));
+        }
+    }
+    Ok(tx.now.plus(Duration::from_mins(1)))
+}

@@ -1,0 +1,120 @@
+//! Nothing is left to spend: people are told, and the agent is paused or stopped, in the middle of a turn if need be.
+
+use std::time::Duration;
+
+use muster_protocol::plan::Given;
+
+use super::{
+    leases::Spent,
+    limits::{self, Limit},
+    months::{self, Of},
+    terms::Terms,
+};
+use crate::{
+    base::{
+        enums::{CostGuardAction, LimitKind},
+        problem::Result,
+    },
+    core::store::Tx,
+    slices::{
+        agents::{self, Standing},
+        approvals::{self, Proposal},
+        turns,
+    },
+};
+
+/// What is proposed to be allowed on top: this part of the limit, or what the next call takes if that is more.
+const PART: i64 = 5;
+/// How long people are left alone after they have dismissed it.
+const QUIET: Duration = Duration::from_hours(1);
+
+/// Keeps the agent from spending more. Its turns wait, or it is stopped.
+pub(super) async fn act(tx: &mut Tx, agent: &Standing, terms: &Terms, spent: &Spent) -> Result<Given> {
+    let reason = words(terms, spent);
+    let limit = Limit { kind: spent.kind, reason: &reason, until: spent.until, credential: None };
+    limits::set(tx, agent.id, &limit).await?;
+    turns::limit(tx, agent.id).await?;
+    tell(tx, agent, terms, spent).await?;
+    if spent.action == CostGuardAction::Stop {
+        agents::stop_in(tx, agent.id, "costGuard").await?;
+    }
+    let reason = match spent.action {
+        CostGuardAction::Stop => format!("{reason} You are stopped."),
+        _ => format!("{reason} End your turn: it goes on by itself once there is something to spend again."),
+    };
+    Ok(Given::Spent { reason, until: Some(spent.until.0) })
+}
+
+/// Tells people that nothing is left: of NOTIFY once for each month or hour, else once while they have not decided.
+pub(super) async fn tell(tx: &mut Tx, agent: &Standing, terms: &Terms, spent: &Spent) -> Result<()> {
+    let amount = (spent.limit / PART).max(spent.short).max(1);
+    let own = match spent.of {
+        Of::Agent(agent) => Some(agent),
+        Of::Organization => None,
+    };
+    let (cost_micro, tokens) = match spent.kind {
+        LimitKind::Tokens => (None, Some(amount)),
+        LimitKind::Money | LimitKind::Usage => (Some(amount), None),
+    };
+    let title = match (spent.kind, own) {
+        (LimitKind::Tokens, _) => "The agent has used up its tokens of an hour",
+        (_, Some(_)) => "The agent's budget of the month is used up",
+        (_, None) => "The organization's budget of the month is used up",
+    };
+    if spent.of == Of::Organization {
+        // Holds the month's row, so that of two agents that find nothing left only one tells people.
+        months::spend(tx, spent.of, super::terms::month(&terms.zone, tx.now).0, (0, 0, 0)).await?;
+    }
+    let is_notice = spent.action == CostGuardAction::Notify;
+    let since = match spent.kind {
+        LimitKind::Tokens => tx.now.minus(QUIET),
+        _ if is_notice => super::terms::month(&terms.zone, tx.now).0,
+        _ => tx.now.minus(QUIET),
+    };
+    let proposal = Proposal { agent: own, cost_micro, tokens };
+    let body = match spent.action {
+        CostGuardAction::Notify => format!("{} It goes on.", words(terms, spent)),
+        CostGuardAction::Pause => format!("{} Its turns wait.", words(terms, spent)),
+        CostGuardAction::Stop => format!("{} It is stopped.", words(terms, spent)),
+    };
+    approvals::guard_cost(tx, agent.id, proposal, (title, body), (since, is_notice)).await
+}
+
+/// What is spent, in words.
+fn words(terms: &Terms, spent: &Spent) -> String {
+    let amount = |of: i64| match spent.kind {
+        LimitKind::Tokens => of.to_string(),
+        _ => money(of, &terms.currency),
+    };
+    let limit = amount(spent.limit);
+    let whose = match (spent.kind, spent.of) {
+        (LimitKind::Tokens, _) => format!("The agent's {limit} tokens of the last 60 minutes are used up"),
+        (_, Of::Agent(_)) => format!("The agent's budget of {limit} for this month is used up"),
+        (_, Of::Organization) => format!("The organization's budget of {limit} for this month is used up"),
+    };
+    let held = match spent.held {
+        0 => String::new(),
+        held => format!(", {} held for calls under way", amount(held)),
+    };
+    format!("{whose}: {} used{held}.", amount(spent.used))
+}
+
+/// Millionths as an amount: `12.50 EUR`. Cents are enough, except below one.
+fn money(micro: i64, currency: &str) -> String {
+    let (whole, part) = (micro / 1_000_000, micro % 1_000_000);
+    if whole == 0 && part % 10_000 != 0 {
+        return format!("0.{:04} {currency}", part / 100);
+    }
+    format!("{whole}.{:02} {currency}", part / 10_000)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_amount_has_two_decimals_and_a_small_one_four() {
+        let shown = [12_500_000, 1_009_999, 500_000, 64_500, 0].map(|micro| money(micro, "EUR"));
+        assert_eq!(shown, ["12.50 EUR", "1.00 EUR", "0.50 EUR", "0.0645 EUR", "0.00 EUR"]);
+    }
+}

@@ -1,0 +1,358 @@
+//! Leases: what an agent's host may spend by itself. A lease is 5 % of what is left, for 15 minutes at most, so that a host
+//! which is cut off has spent little; but never less than a call needs, as long as there is so much.
+//!
+//! An agent's leases are granted while its row is held, so two for one agent can't get in each other's way; two agents meet
+//! in the organization's month ([`months::take`]).
+
+use std::{sync::Arc, time::Duration};
+
+use muster_protocol::{
+    plan::Given,
+    spending::{Lease, Price, price_of},
+};
+
+use super::{
+    calls, guard, limits,
+    months::{self, Of},
+    terms::Terms,
+};
+use crate::{
+    base::{
+        enums::{AgentStatus, CostGuardAction, LimitKind},
+        ids::{AgentId, LeaseId, OrgId},
+        problem::{Code, Problem, Result},
+        time::Timestamp,
+    },
+    core::{Core, access::Scope, store::Tx},
+    slices::{
+        agents::{self, Standing, reporter::Reporter},
+        orgs,
+    },
+};
+
+/// How long a lease lasts.
+const LIFE: Duration = Duration::from_mins(15);
+/// A lease is this part of what is left.
+const PART: i64 = 20;
+/// The tokens that one call reasonably needs: read, and written.
+const CALL: (i64, i64) = (32_000, 8_000);
+/// How often a grant is tried again after another replica was faster.
+const TRIES: usize = 5;
+/// How many leases one round ends.
+const BATCH: u64 = 500;
+
+/// Nothing may be spent.
+pub(super) struct Spent {
+    /// What was reached.
+    pub kind: LimitKind,
+    /// Whose limit it is: the agent's own, or the organization's.
+    pub of: Of,
+    /// What follows.
+    pub action: CostGuardAction,
+    /// When there is something again by itself.
+    pub until: Timestamp,
+    /// The limit, with what was allowed on top: millionths, or tokens.
+    pub limit: i64,
+    /// What of it is spent.
+    pub used: i64,
+    /// What of it calls that are under way may still spend.
+    pub held: i64,
+    /// How much more it takes for one call.
+    pub short: i64,
+}
+
+/// What may be spent: money and tokens. None: any amount.
+type Slice = (Option<i64>, Option<i64>);
+
+/// Grants the host of an agent a lease, or says why not.
+///
+/// # Errors
+/// `NOT_FOUND`; `AGENT_NOT_RUNNING` for a launch that is not the agent's present one.
+pub async fn lease(scope: &Scope, agent: AgentId, generation: i64, model: &str) -> Result<Given> {
+    let mut tx = scope.begin().await?;
+    let agent = up(&tx, agent, generation).await?;
+    if orgs::is_stopped(&tx).await? {
+        let reason =
+            "The whole organization was stopped. Until somebody releases it, no model is called.".to_owned();
+        return Ok(Given::Refused { reason });
+    }
+    let terms = Terms::of(&tx, agent.id).await?;
+    let prices = terms.prices(&tx, tx.now);
+    let price = price_of(&prices, model);
+    if terms.has_budget() && price.is_none() {
+        let reason = format!(
+            "The model {model} has no price in {}, so a call of it can't be counted against the budget. The operator of \
+             Muster can add one.",
+            terms.currency
+        );
+        return Ok(Given::Refused { reason });
+    }
+    if let Some((reason, until)) = limits::waits_for_provider(&tx, agent.id).await? {
+        return Ok(Given::Spent { reason, until: Some(until.0) });
+    }
+    let given = match slice(&mut tx, &agent, &terms, price).await? {
+        Ok((from, slice)) => {
+            limits::eased_of(&tx, &agent, &[LimitKind::Money, LimitKind::Tokens]).await?;
+            Given::Lease(write(&tx, agent.id, from, slice).await?)
+        }
+        Err(spent) => guard::act(&mut tx, &agent, &terms, &spent).await?,
+    };
+    tx.commit().await?;
+    Ok(given)
+}
+
+/// The agent, held, if this is its present launch and it is up.
+async fn up(tx: &Tx, agent: AgentId, generation: i64) -> Result<Standing> {
+    use AgentStatus::{Paused, Running, Spawning};
+    let agent = agents::standing(tx, agent).await?.ok_or_else(|| Problem::not_found("agent", agent))?;
+    if agent.generation == generation && matches!(agent.status, Spawning | Running | Paused) {
+        return Ok(agent);
+    }
+    let detail = format!("Launch {generation} is not the agent's present one, or has ended.");
+    Err(Problem::new(Code::AgentNotRunning, detail).with("status", agent.status.as_str()))
+}
+
+/// Takes a part of what is left, of money and of tokens. Returns when the month began from whose budgets it is.
+async fn slice(
+    tx: &mut Tx,
+    agent: &Standing,
+    terms: &Terms,
+    price: Option<&Price>,
+) -> Result<Result<(Timestamp, Slice), Spent>> {
+    let tokens = match tokens(tx, agent.id, terms).await? {
+        Ok(tokens) => tokens,
+        Err(spent) if spent.action == CostGuardAction::Notify => {
+            guard::tell(tx, agent, terms, &spent).await?;
+            None
+        }
+        Err(spent) => return Ok(Err(spent)),
+    };
+    for _ in 0..TRIES {
+        let (left, from) = match money(tx, agent, terms, least(price)).await? {
+            Ok(found) => found,
+            Err(spent) => return Ok(Err(spent)),
+        };
+        let Some(left) = left else { return Ok(Ok((from, (None, tokens)))) };
+        let micro = part(left.0, least(price));
+        if take(tx, agent.id, from, micro, left.1).await? {
+            return Ok(Ok((from, (Some(micro), tokens))));
+        }
+    }
+    Err(Problem::new(Code::Unavailable, "Too many hosts ask for a lease at once. Try again."))
+}
+
+/// 5 % of what is left, at least what a call needs, and at most what is left.
+fn part(left: i64, least: i64) -> i64 {
+    (left / PART).max(least).min(left)
+}
+
+/// What one call reasonably needs, in millionths.
+fn least(price: Option<&Price>) -> i64 {
+    price.map_or(0, |price| {
+        (price.input.saturating_mul(CALL.0) / 1_000_000) + (price.output.saturating_mul(CALL.1) / 1_000_000)
+    })
+}
+
+/// The budgets that stop an agent: the agent's own, and the organization's.
+type Enforced = (Option<i64>, Option<i64>);
+
+/// What is left of the tighter budget, if one is enforced, and when the month began.
+async fn money(
+    tx: &mut Tx,
+    agent: &Standing,
+    terms: &Terms,
+    least: i64,
+) -> Result<Result<(Option<(i64, Enforced)>, Timestamp), Spent>> {
+    let mut tightest: Option<i64> = None;
+    let mut enforced: Enforced = (None, None);
+    let mut begins = tx.now;
+    for (of, budget) in [(Of::Agent(agent.id), terms.own), (Of::Organization, terms.organization)] {
+        let (month, from, until) = months::at(tx, of, terms, tx.now).await?;
+        begins = from;
+        let Some(budget) = budget else { continue };
+        let left = month.left(budget.micro);
+        let spent = Spent {
+            kind: LimitKind::Money,
+            of,
+            action: budget.action,
+            until,
+            limit: budget.micro.saturating_add(month.allowed_micro),
+            used: month.cost_micro,
+            held: month.leased_micro,
+            short: least.saturating_sub(left),
+        };
+        match (left, budget.action) {
+            (..=0, CostGuardAction::Notify) => guard::tell(tx, agent, terms, &spent).await?,
+            (_, CostGuardAction::Notify) => {}
+            (..=0, _) => return Ok(Err(spent)),
+            (left, _) => {
+                tightest = Some(tightest.map_or(left, |known| known.min(left)));
+                match of {
+                    Of::Agent(_) => enforced.0 = Some(budget.micro),
+                    Of::Organization => enforced.1 = Some(budget.micro),
+                }
+            }
+        }
+    }
+    Ok(Ok((tightest.map(|left| (left, enforced)), begins)))
+}
+
+/// Takes it from both months, or from none.
+async fn take(tx: &Tx, agent: AgentId, from: Timestamp, micro: i64, enforced: Enforced) -> Result<bool> {
+    let marked = tx.mark().await?;
+    let is_taken = months::take(tx, Of::Agent(agent), from, micro, enforced.0).await?
+        && months::take(tx, Of::Organization, from, micro, enforced.1).await?;
+    tx.settle(marked, is_taken).await?;
+    Ok(is_taken)
+}
+
+/// A part of what is left of the tokens of an hour. None: there is no cost guard.
+async fn tokens(tx: &Tx, agent: AgentId, terms: &Terms) -> Result<Result<Option<i64>, Spent>> {
+    let Some(guard) = terms.guard else { return Ok(Ok(None)) };
+    let leased = "SELECT CAST(COALESCE(SUM(tokens - used_tokens), 0) AS BIGINT) FROM leases WHERE organization_id = $1 \
+                  AND agent_id = $2 AND closed_at IS NULL AND until_at > $3 AND tokens > used_tokens";
+    let values = vec![tx.scope.org.into(), agent.into(), tx.now.into()];
+    let leased: i64 = match tx.rows(leased, values).await?.first() {
+        Some(row) => row.try_get_by(0)?,
+        None => 0,
+    };
+    let used = calls::of_hour(tx, agent).await?;
+    let left = guard.tokens - used - leased;
+    if left > 0 {
+        return Ok(Ok(Some(part(left, CALL.0 + CALL.1))));
+    }
+    Ok(Err(Spent {
+        kind: LimitKind::Tokens,
+        of: Of::Agent(agent),
+        action: guard.action,
+        until: calls::eases(tx, agent, guard.tokens).await?,
+        limit: guard.tokens,
+        used,
+        held: leased,
+        short: (CALL.0 + CALL.1).saturating_sub(left),
+    }))
+}
+
+async fn write(tx: &Tx, agent: AgentId, month: Timestamp, (cost, tokens): Slice) -> Result<Lease> {
+    let until = tx.now.plus(LIFE);
+    let sql = "INSERT INTO leases (organization_id, agent_id, month_at, cost_micro, tokens, until_at, created_at) \
+               VALUES ($1, $2, $3, $4, $5, $6, $7) RETURNING id";
+    let values = vec![
+        tx.scope.org.into(),
+        agent.into(),
+        month.into(),
+        cost.into(),
+        tokens.into(),
+        until.into(),
+        tx.now.into(),
+    ];
+    let rows = tx.rows(sql, values).await?;
+    let row = rows.first().ok_or_else(|| Problem::internal(anyhow::anyhow!("a lease was not written")))?;
+    Ok(Lease { id: row.try_get_by(0)?, cost_micro: cost, tokens, until: until.0 })
+}
+
+/// What a call has taken from its lease, which it returns to the months once. The rest stays open.
+pub(super) struct Taken {
+    /// What is no longer open, in millionths.
+    pub micro: i64,
+    /// The month from whose budgets the lease is.
+    pub month: Timestamp,
+}
+
+/// A call was paid from this lease.
+pub(super) async fn paid(
+    tx: &Tx,
+    agent: AgentId,
+    lease: LeaseId,
+    cost: i64,
+    tokens: i64,
+) -> Result<Option<Taken>> {
+    let sql = "SELECT cost_micro, used_micro, month_at, closed_at FROM leases \
+               WHERE organization_id = $1 AND agent_id = $2 AND id = $3";
+    let key = vec![tx.scope.org.into(), agent.into(), lease.into()];
+    let rows = tx.rows(sql, key.clone()).await?;
+    let Some(row) = rows.first() else { return Ok(None) };
+    let (granted, used): (Option<i64>, i64) = (row.try_get_by(0)?, row.try_get_by(1)?);
+    let (month, closed): (Timestamp, Option<Timestamp>) = (row.try_get_by(2)?, row.try_get_by(3)?);
+    let sql = format!(
+        "UPDATE leases SET used_micro = used_micro + {cost}, used_tokens = used_tokens + {tokens} \
+         WHERE organization_id = $1 AND agent_id = $2 AND id = $3"
+    );
+    tx.run(&sql, key).await?;
+    let open = granted.map_or(0, |granted| (granted - used).max(0));
+    // What was left of a closed lease has gone back already.
+    let micro = if closed.is_some() { 0 } else { open.min(cost) };
+    Ok(Some(Taken { micro, month }))
+}
+
+/// A host gives a lease back. What is left of it can be granted again.
+///
+/// # Errors
+/// The database is unreachable.
+pub async fn returned(tx: &Tx, from: &Reporter, lease: LeaseId) -> Result<()> {
+    // Of whichever launch: what was granted is given back.
+    match agents::standing(tx, from.agent).await? {
+        Some(agent) => close(tx, agent.id, lease).await,
+        None => Ok(()),
+    }
+}
+
+/// The caller holds the agent.
+async fn close(tx: &Tx, agent: AgentId, lease: LeaseId) -> Result<()> {
+    let sql = "UPDATE leases SET closed_at = $4 WHERE organization_id = $1 AND agent_id = $2 AND id = $3 \
+               AND closed_at IS NULL RETURNING cost_micro, used_micro, month_at";
+    let values = vec![tx.scope.org.into(), agent.into(), lease.into(), tx.now.into()];
+    let rows = tx.rows(sql, values).await?;
+    let Some(row) = rows.first() else { return Ok(()) };
+    // Others may be waiting for what goes back.
+    limits::recheck(tx).await?;
+    let (granted, used): (Option<i64>, i64) = (row.try_get_by(0)?, row.try_get_by(1)?);
+    let left = granted.map_or(0, |granted| (granted - used).max(0));
+    if left == 0 {
+        return Ok(());
+    }
+    let month = row.try_get_by(2)?;
+    months::spend(tx, Of::Agent(agent), month, (0, 0, left)).await?;
+    months::spend(tx, Of::Organization, month, (0, 0, left)).await
+}
+
+/// Ends leases that are over, in every organization, and returns how many. A call that was made before and is reported later is
+/// still counted.
+///
+/// # Errors
+/// The database is unreachable. What has ended by then stays ended.
+pub async fn expire_due(core: &Arc<Core>) -> Result<u64> {
+    let sql = format!(
+        "SELECT organization_id, agent_id, id FROM leases WHERE closed_at IS NULL AND until_at <= $1 \
+         ORDER BY until_at LIMIT {BATCH}"
+    );
+    let mut ended = 0;
+    for row in core.db.all(sql, vec![core.clock.now().into()]).await? {
+        let (org, agent, lease): (OrgId, AgentId, LeaseId) =
+            (row.try_get_by(0)?, row.try_get_by(1)?, row.try_get_by(2)?);
+        let tx = Scope::system(core, org).begin().await?;
+        agents::standing(&tx, agent).await?;
+        close(&tx, agent, lease).await?;
+        tx.commit().await?;
+        ended += 1;
+    }
+    Ok(ended)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lease_is_a_part_but_enough_for_a_call() {
+        assert_eq!([part(10_000, 100), part(1000, 100), part(60, 100), part(1, 0)], [500, 100, 60, 0]);
+        let price = Price {
+            model: String::new(),
+            input: 3_000_000,
+            output: 15_000_000,
+            cache_read: None,
+            cache_write: None,
+        };
+        assert_eq!((least(Some(&price)), least(None)), (216_000, 0));
+    }
+}

@@ -1,0 +1,200 @@
+//! Agents that may not call their model at the moment, and how they go on: when more is allowed, when the time has come, or,
+//! after a provider took no more, once a turn that is sent alone has passed.
+
+use std::{sync::Arc, time::Duration};
+
+use sea_orm::QueryResult;
+
+use crate::{
+    base::{
+        enums::LimitKind,
+        ids::{AgentId, ModelCredentialId, OrgId},
+        problem::Result,
+        time::Timestamp,
+    },
+    core::{Core, access::Scope, store::Tx},
+    slices::{
+        agents::{self, Standing},
+        model_credentials, turns,
+    },
+};
+
+/// How long a turn that is sent alone is given to pass.
+const PROBE: Duration = Duration::from_mins(2);
+/// How long others wait before they look again whether it has.
+const LOOK: Duration = Duration::from_secs(5);
+/// How many agents one round looks at.
+const BATCH: u64 = 200;
+
+/// What keeps an agent from calling its model.
+pub(super) struct Limit<'a> {
+    /// What was reached.
+    pub kind: LimitKind,
+    /// The same in words.
+    pub reason: &'a str,
+    /// When to go on.
+    pub until: Timestamp,
+    /// The organization's model credential whose provider refuses.
+    pub credential: Option<ModelCredentialId>,
+}
+
+/// The agent may not call its model until then.
+pub(super) async fn set(tx: &Tx, agent: AgentId, limit: &Limit<'_>) -> Result<()> {
+    let sql = "INSERT INTO agent_limits (organization_id, agent_id, kind, reason, until_at, model_credential_id, since) \
+               VALUES ($1, $2, $3, $4, $5, $6, $7) ON CONFLICT (organization_id, agent_id) DO UPDATE \
+               SET kind = excluded.kind, reason = excluded.reason, until_at = excluded.until_at, \
+               model_credential_id = excluded.model_credential_id, probing_at = NULL";
+    let values = vec![
+        tx.scope.org.into(),
+        agent.into(),
+        limit.kind.as_str().into(),
+        limit.reason.into(),
+        limit.until.into(),
+        limit.credential.into(),
+        tx.now.into(),
+    ];
+    tx.run(sql, values).await?;
+    agents::announce(tx, agent);
+    Ok(())
+}
+
+/// Whether the agent may not call its model: its turns wait.
+///
+/// # Errors
+/// The database is unreachable.
+pub async fn is_limited(tx: &Tx, agent: AgentId) -> Result<bool> {
+    Ok(find(tx, agent).await?.is_some())
+}
+
+/// Why the agent's provider takes no more, and until when. None while it does, or while a turn is being tried.
+pub(super) async fn waits_for_provider(tx: &Tx, agent: AgentId) -> Result<Option<(String, Timestamp)>> {
+    let Some(row) = find(tx, agent).await? else { return Ok(None) };
+    let waits = row.kind == LimitKind::Usage && row.probing.is_none();
+    Ok(row.until.filter(|until| waits && *until > tx.now).map(|until| (row.reason, until)))
+}
+
+/// Nothing keeps the agent from calling its model any more: its turns go on. The caller holds it.
+///
+/// # Errors
+/// The database is unreachable.
+pub async fn eased(tx: &Tx, agent: &Standing) -> Result<()> {
+    forget(tx, agent.id).await?;
+    turns::go_on(tx, agent, None).await?;
+    Ok(())
+}
+
+/// The same, if it is this kind of limit. Returns whether it was.
+pub(super) async fn eased_of(tx: &Tx, agent: &Standing, kinds: &[LimitKind]) -> Result<bool> {
+    let is = find(tx, agent.id).await?.is_some_and(|row| kinds.contains(&row.kind));
+    if is {
+        eased(tx, agent).await?;
+    }
+    Ok(is)
+}
+
+/// What may be spent has changed: agents that wait for it look again with the next round.
+///
+/// # Errors
+/// The database is unreachable.
+pub async fn recheck(tx: &Tx) -> Result<()> {
+    let sql = "UPDATE agent_limits SET until_at = $2 WHERE organization_id = $1 AND kind <> 'USAGE'";
+    tx.run(sql, vec![tx.scope.org.into(), tx.now.into()]).await?;
+    Ok(())
+}
+
+/// Lets agents whose time has come go on, in every organization. Returns how many.
+///
+/// # Errors
+/// The database is unreachable. Who went on by then goes on.
+pub async fn release_due(core: &Arc<Core>) -> Result<u64> {
+    let sql = format!(
+        "SELECT organization_id, agent_id FROM agent_limits WHERE until_at IS NOT NULL AND until_at <= $1 \
+         ORDER BY until_at LIMIT {BATCH}"
+    );
+    let mut released = 0;
+    for row in core.db.all(sql, vec![core.clock.now().into()]).await? {
+        let (org, agent): (OrgId, AgentId) = (row.try_get_by(0)?, row.try_get_by(1)?);
+        let tx = Scope::system(core, org).begin().await?;
+        released += u64::from(release(&tx, agent).await?);
+        tx.commit().await?;
+    }
+    Ok(released)
+}
+
+/// Lets one agent go on, or one of its turns. Returns whether it did.
+async fn release(tx: &Tx, id: AgentId) -> Result<bool> {
+    let agent = agents::standing(tx, id).await?;
+    // Others may have been faster.
+    let row = find(tx, id).await?.filter(|row| row.until.is_some_and(|until| until <= tx.now));
+    let (Some(agent), Some(row)) = (agent, row) else { return Ok(false) };
+    if row.kind != LimitKind::Usage || !turns::waits(tx, &agent).await? {
+        eased(tx, &agent).await?;
+        return Ok(true);
+    }
+    let is_first = match row.credential {
+        None => true,
+        Some(credential) => match model_credentials::limited_until(tx, credential).await? {
+            None => {
+                eased(tx, &agent).await?;
+                return Ok(true);
+            }
+            Some(until) if until > tx.now => {
+                put_off(tx, id, until, row.probing).await?;
+                return Ok(false);
+            }
+            Some(_) => model_credentials::probe(tx, credential, tx.now.minus(PROBE)).await?,
+        },
+    };
+    if !is_first {
+        put_off(tx, id, tx.now.plus(LOOK), row.probing).await?;
+        return Ok(false);
+    }
+    put_off(tx, id, tx.now.plus(PROBE), Some(tx.now)).await?;
+    Ok(turns::go_on(tx, &agent, Some(1)).await? > 0)
+}
+
+async fn put_off(tx: &Tx, agent: AgentId, until: Timestamp, probing: Option<Timestamp>) -> Result<()> {
+    let sql =
+        "UPDATE agent_limits SET until_at = $3, probing_at = $4 WHERE organization_id = $1 AND agent_id = $2";
+    tx.run(sql, vec![tx.scope.org.into(), agent.into(), until.into(), probing.into()]).await?;
+    Ok(())
+}
+
+async fn forget(tx: &Tx, agent: AgentId) -> Result<()> {
+    let sql = "DELETE FROM agent_limits WHERE organization_id = $1 AND agent_id = $2";
+    if tx.run(sql, vec![tx.scope.org.into(), agent.into()]).await? > 0 {
+        agents::announce(tx, agent);
+    }
+    Ok(())
+}
+
+/// The agents of the organization that wait for this kind of limit, in the order in which several are held.
+pub(super) async fn waiting(tx: &Tx, kind: LimitKind) -> Result<Vec<AgentId>> {
+    let sql = "SELECT agent_id FROM agent_limits WHERE organization_id = $1 AND kind = $2 ORDER BY agent_id";
+    let rows = tx.rows(sql, vec![tx.scope.org.into(), kind.as_str().into()]).await?;
+    rows.iter().map(|row| Ok(row.try_get_by(0)?)).collect()
+}
+
+struct Row {
+    kind: LimitKind,
+    reason: String,
+    until: Option<Timestamp>,
+    credential: Option<ModelCredentialId>,
+    probing: Option<Timestamp>,
+}
+
+async fn find(tx: &Tx, agent: AgentId) -> Result<Option<Row>> {
+    let sql = "SELECT kind, reason, until_at, model_credential_id, probing_at FROM agent_limits \
+               WHERE organization_id = $1 AND agent_id = $2";
+    let rows = tx.rows(sql, vec![tx.scope.org.into(), agent.into()]).await?;
+    let read = |row: &QueryResult| -> Result<Row> {
+        Ok(Row {
+            kind: row.try_get_by(0)?,
+            reason: row.try_get_by(1)?,
+            until: row.try_get_by(2)?,
+            credential: row.try_get_by(3)?,
+            probing: row.try_get_by(4)?,
+        })
+    };
+    rows.first().map(read).transpose()
+}

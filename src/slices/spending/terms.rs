@@ -1,0 +1,169 @@
+//! What an agent may spend: the budgets and the cost guard that apply to it, and the prices.
+
+use jiff::{Timestamp as Instant, civil::Date, tz::TimeZone};
+use muster_protocol::spending::Price;
+
+use crate::{
+    base::{
+        enums::{CostGuardAction, OverrideMode},
+        ids::AgentId,
+        problem::{Problem, Result},
+        time::Timestamp,
+    },
+    core::store::Tx,
+};
+
+/// A budget of a month.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Budget {
+    /// In millionths.
+    pub micro: i64,
+    /// What happens when it is spent.
+    pub action: CostGuardAction,
+}
+
+/// The tokens of an hour.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Guard {
+    /// How many, with what people have allowed on top.
+    pub tokens: i64,
+    /// What happens when they are used.
+    pub action: CostGuardAction,
+}
+
+/// What applies to an agent.
+#[derive(Clone, Debug)]
+pub struct Terms {
+    /// Of all money.
+    pub currency: String,
+    /// Where its months and days begin.
+    pub zone: TimeZone,
+    /// The organization's budget.
+    pub organization: Option<Budget>,
+    /// The agent's own.
+    pub own: Option<Budget>,
+    /// Its cost guard.
+    pub guard: Option<Guard>,
+}
+
+impl Terms {
+    /// What applies to this agent.
+    pub async fn of(tx: &Tx, agent: AgentId) -> Result<Self> {
+        let sql = "SELECT o.currency, o.timezone, o.monthly_budget_micro, o.budget_action, o.cost_guard_tokens_per_hour, \
+                   o.cost_guard_action, a.monthly_budget_micro, a.budget_action, a.cost_guard_mode, \
+                   a.cost_guard_tokens_per_hour, a.cost_guard_action, COALESCE((SELECT w.tokens FROM token_allowances w \
+                   WHERE w.organization_id = a.organization_id AND w.agent_id = a.id AND w.until_at > $3), 0) \
+                   FROM agents a JOIN organizations o ON o.id = a.organization_id \
+                   WHERE a.organization_id = $1 AND a.id = $2";
+        let values = vec![tx.scope.org.into(), agent.into(), tx.now.into()];
+        let found = tx.rows(sql, values).await?;
+        let row = found.first().ok_or_else(|| Problem::not_found("agent", agent))?;
+        let zone: String = row.try_get_by(1)?;
+        let budget = |micro: Option<i64>, action| micro.map(|micro| Budget { micro, action });
+        let (tokens, action) = match row.try_get_by(8)? {
+            OverrideMode::Off => (None, None),
+            OverrideMode::Inherit => (row.try_get_by(4)?, Some(row.try_get_by(5)?)),
+            OverrideMode::Custom => (row.try_get_by(9)?, row.try_get_by(10)?),
+        };
+        let allowed: i64 = row.try_get_by(11)?;
+        let guard = |(tokens, action): (i64, _)| Guard { tokens: tokens.saturating_add(allowed), action };
+        Ok(Self {
+            currency: row.try_get_by(0)?,
+            zone: zone_of(&zone),
+            organization: budget(row.try_get_by(2)?, row.try_get_by(3)?),
+            own: budget(row.try_get_by(6)?, row.try_get_by(7)?),
+            guard: tokens.zip(action).map(guard),
+        })
+    }
+
+    /// What applies to the organization as a whole. Its currency and months, and no agent's limits.
+    pub async fn of_organization(tx: &Tx) -> Result<Self> {
+        let sql =
+            "SELECT currency, timezone, monthly_budget_micro, budget_action FROM organizations WHERE id = $1";
+        let found = tx.rows(sql, vec![tx.scope.org.into()]).await?;
+        let row = found.first().ok_or_else(|| Problem::not_found("organization", tx.scope.org))?;
+        let zone: String = row.try_get_by(1)?;
+        let (micro, action): (Option<i64>, CostGuardAction) = (row.try_get_by(2)?, row.try_get_by(3)?);
+        Ok(Self {
+            currency: row.try_get_by(0)?,
+            zone: zone_of(&zone),
+            organization: micro.map(|micro| Budget { micro, action }),
+            own: None,
+            guard: None,
+        })
+    }
+
+    /// Whether calls need a lease.
+    pub const fn is_metered(&self) -> bool {
+        self.organization.is_some() || self.own.is_some() || self.guard.is_some()
+    }
+
+    /// Whether money is limited.
+    pub const fn has_budget(&self) -> bool {
+        self.organization.is_some() || self.own.is_some()
+    }
+
+    /// The prices that hold at this time.
+    pub fn prices(&self, tx: &Tx, at: Timestamp) -> Vec<Price> {
+        let prices = tx.scope.core.prices.on(&self.currency, day(&self.zone, at));
+        prices.into_iter().map(|since| since.price).collect()
+    }
+}
+
+pub(super) fn zone_of(name: &str) -> TimeZone {
+    TimeZone::get(name).unwrap_or(TimeZone::UTC)
+}
+
+/// The day in this time zone.
+pub(super) fn day(zone: &TimeZone, at: Timestamp) -> Date {
+    Instant::from_millisecond(at.0).map_or(Date::MIN, |at| at.to_zoned(zone.clone()).date())
+}
+
+/// The first instant of the month, and of the next one.
+pub(super) fn month(zone: &TimeZone, at: Timestamp) -> (Timestamp, Timestamp) {
+    let first = day(zone, at).first_of_month();
+    let begins = |first: Date| {
+        let begins = first.to_zoned(zone.clone());
+        begins.map_or(at, |begins| Timestamp(begins.timestamp().as_millisecond()))
+    };
+    let next = first.last_of_month().tomorrow().unwrap_or(first);
+    (begins(first), begins(next))
+}
+
+/// Whether calls of this agent's model need a lease.
+///
+/// # Errors
+/// `NOT_FOUND`.
+pub async fn is_metered(tx: &Tx, agent: AgentId) -> Result<bool> {
+    Ok(Terms::of(tx, agent).await?.is_metered())
+}
+
+/// What models cost now, as a host is told.
+///
+/// # Errors
+/// `NOT_FOUND`.
+pub async fn prices_now(tx: &Tx, agent: AgentId) -> Result<Vec<Price>> {
+    Ok(Terms::of(tx, agent).await?.prices(tx, tx.now))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_month_begins_where_the_organization_is() {
+        let month = |at: &str, zone: &str| {
+            let (from, until) = month(&zone_of(zone), at.parse().unwrap());
+            (from.to_string(), until.to_string())
+        };
+        let utc = ("2026-06-01T00:00:00.000Z".to_owned(), "2026-07-01T00:00:00.000Z".to_owned());
+        assert_eq!(month("2026-06-01T00:00:00.000Z", "UTC"), utc);
+        assert_eq!(month("2026-06-30T23:59:59.999Z", "UTC"), utc);
+        let tokyo = ("2026-06-30T15:00:00.000Z".to_owned(), "2026-07-31T15:00:00.000Z".to_owned());
+        assert_eq!(month("2026-06-30T23:59:59.999Z", "Asia/Tokyo"), tokyo);
+        // The clocks go back in the night of the 25th of October.
+        let berlin = ("2026-09-30T22:00:00.000Z".to_owned(), "2026-10-31T23:00:00.000Z".to_owned());
+        assert_eq!(month("2026-10-10T00:00:00.000Z", "Europe/Berlin"), berlin);
+        assert_eq!(month("2026-12-31T23:00:00.000Z", "Nowhere").1, "2027-01-01T00:00:00.000Z");
+    }
+}

@@ -1,0 +1,85 @@
+//! A provider takes no more requests for now. That concerns the credential with which they are made: the organization's, and
+//! with it every agent that inherits it, or the agent's own.
+
+use std::time::Duration;
+
+use crate::{
+    base::{
+        enums::{LimitKind, UsageStatus},
+        ids::ModelCredentialId,
+        plain::{self, bounded},
+        problem::Result,
+        time::Timestamp,
+    },
+    core::store::Tx,
+    slices::{
+        agents::{
+            self,
+            reporter::{Reporter, current},
+        },
+        model_credentials,
+        spending::limits::{self, Limit},
+        turns,
+    },
+};
+
+/// How long to wait where the provider doesn't say.
+const UNSAID: Duration = Duration::from_mins(1);
+/// The shortest and the longest that a provider is believed.
+const SHORTEST: Duration = Duration::from_secs(1);
+const LONGEST: Duration = Duration::from_hours(31 * 24);
+/// The longest text of a provider, in bytes.
+const DETAIL_BYTES: usize = 500;
+
+/// The provider has refused a call because too much was used. The agent's turns wait until then.
+///
+/// # Errors
+/// The database is unreachable.
+pub async fn limited(
+    tx: &Tx,
+    from: &Reporter,
+    credential: Option<ModelCredentialId>,
+    (model, detail): (&str, &str),
+    until: Option<Timestamp>,
+) -> Result<()> {
+    let Some(agent) = current(tx, from).await? else { return Ok(()) };
+    let until = until.unwrap_or(tx.now.plus(UNSAID)).max(tx.now.plus(SHORTEST)).min(tx.now.plus(LONGEST));
+    let said = bounded(&plain::one_line(detail), DETAIL_BYTES);
+    let model = bounded(&plain::one_line(model), DETAIL_BYTES);
+    let reason = format!("The provider of {model} takes no more requests for now: {said}");
+    // A host speaks for its agents: of no credential that they don't have.
+    let inherited = agents::inherited_credential(tx, agent.id).await?;
+    let credential = match credential.filter(|id| Some(*id) == inherited) {
+        Some(id) if model_credentials::limited(tx, id, until, &said).await? => Some(id),
+        _ => None,
+    };
+    let limit = Limit { kind: LimitKind::Usage, reason: &reason, until, credential };
+    agents::usage(tx, agent.id, UsageStatus::Rejected, Some(until)).await?;
+    turns::limit(tx, agent.id).await?;
+    // The others that inherit it can't know yet. Their rows are written without holding the agents, which a host's report must
+    // not do, and always in the same order.
+    let mut concerned = match credential {
+        Some(credential) => agents::inheriting(tx, credential).await?,
+        None => Vec::new(),
+    };
+    concerned.push(agent.id);
+    concerned.sort_unstable();
+    concerned.dedup();
+    for concerned in concerned {
+        if concerned == agent.id || !limits::is_limited(tx, concerned).await? {
+            limits::set(tx, concerned, &limit).await?;
+        }
+    }
+    Ok(())
+}
+
+/// Calls with this credential pass again: the agents that wait for it go on with the next round.
+///
+/// # Errors
+/// The database is unreachable.
+pub async fn passes(tx: &Tx, credential: ModelCredentialId) -> Result<()> {
+    let sql = "UPDATE agent_limits SET until_at = $3, probing_at = NULL \
+               WHERE organization_id = $1 AND model_credential_id = $2";
+    tx.run(sql, vec![tx.scope.org.into(), credential.into(), tx.now.into()]).await?;
+    Ok(())
+}

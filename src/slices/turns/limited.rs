@@ -1,0 +1,142 @@
+//! Turns of an agent that may not call its model at the moment: they wait, and go on by themselves.
+//!
+//! A turn that runs waits from the first call that is refused on. If the agent gives up, the turn has not ended: it is parked,
+//! and sent again. What was not sent yet is not sent. Callers hold the agent.
+
+use muster_protocol::Command;
+use sea_orm::{
+    ColumnTrait, Condition, PaginatorTrait, QueryFilter, QueryOrder, QuerySelect, sea_query::Expr,
+};
+
+use super::{
+    entity::turns,
+    queue::{dispatch, due, takes_turns},
+    reports,
+    rows::{announce, happen},
+    state::Happening,
+};
+use crate::{
+    base::{
+        enums::{ChangeOp, TurnLimit, TurnState},
+        ids::{AgentId, TurnId},
+        problem::Result,
+    },
+    core::{outbox, store::Tx},
+    slices::{agents::Standing, spending},
+};
+
+/// A call of the agent's model was refused: its turns wait.
+///
+/// # Errors
+/// The database is unreachable.
+pub async fn limit(tx: &Tx, agent: AgentId) -> Result<()> {
+    let running = tx.scope.find::<turns::Entity>().filter(turns::Column::AgentId.eq(agent));
+    let running = running.filter(Expr::cust("state IN ('RUNNING', 'WAITING_LIMIT')"));
+    for turn in running.order_by_asc(turns::Column::Id).all(tx.connection()).await? {
+        happen(tx, &turn, Happening::Limited).await?;
+        if turn.limited != Some(TurnLimit::Parked) {
+            mark(tx, turn.id, Some(TurnLimit::Refused)).await?;
+        }
+    }
+    Ok(())
+}
+
+/// Whether anything of the agent waits: a turn that was begun, or one that was not.
+///
+/// # Errors
+/// The database is unreachable.
+pub async fn waits(tx: &Tx, agent: &Standing) -> Result<bool> {
+    let begun = waiting(tx, agent.id).count(tx.connection()).await? > 0;
+    Ok(begun || (takes_turns(agent) && due(tx, agent).count(tx.connection()).await? > 0))
+}
+
+fn waiting(tx: &Tx, agent: AgentId) -> sea_orm::Select<turns::Entity> {
+    let waiting = tx.scope.find::<turns::Entity>().filter(turns::Column::AgentId.eq(agent));
+    waiting.filter(Expr::cust("state = 'WAITING_LIMIT'")).order_by_asc(turns::Column::Id)
+}
+
+/// Lets turns of the agent go on, the oldest first: at most this many. Returns how many.
+///
+/// # Errors
+/// The database is unreachable.
+pub async fn go_on(tx: &Tx, agent: &Standing, most: Option<u64>) -> Result<u64> {
+    if !takes_turns(agent) {
+        return Ok(0);
+    }
+    let begun = waiting(tx, agent.id).limit(most).all(tx.connection()).await?;
+    for turn in &begun {
+        if turn.limited == Some(TurnLimit::Parked) {
+            send_again(tx, agent, turn).await?;
+        } else {
+            happen(tx, turn, Happening::Freed).await?;
+        }
+    }
+    let gone = begun.len() as u64;
+    let left = most.map(|most| most.saturating_sub(gone));
+    let fresh = due(tx, agent).limit(left).all(tx.connection()).await?;
+    let sent = fresh.len() as u64;
+    dispatch(tx, agent, fresh).await?;
+    Ok(gone + sent)
+}
+
+/// The agent has given up a turn because of a limit. It waits, and is sent again.
+pub(super) async fn park(tx: &Tx, agent: &Standing, turn: &turns::Model) -> Result<()> {
+    happen(tx, turn, Happening::Limited).await?;
+    mark(tx, turn.id, Some(TurnLimit::Parked)).await?;
+    if spending::is_limited(tx, agent.id).await? {
+        return Ok(());
+    }
+    // More has been allowed since the call was refused.
+    go_on(tx, agent, None).await?;
+    Ok(())
+}
+
+/// Sends a parked turn to the agent's present launch. Its messages are the same.
+async fn send_again(tx: &Tx, agent: &Standing, turn: &turns::Model) -> Result<()> {
+    let sent = tx.scope.update::<turns::Entity>().filter(turns::Column::Id.eq(turn.id));
+    let sent = sent
+        .col_expr(turns::Column::State, Expr::value(TurnState::Running.as_str()))
+        .col_expr(turns::Column::Limited, Expr::value(TurnLimit::Resumed.as_str()))
+        .col_expr(turns::Column::Generation, Expr::value(agent.generation))
+        .col_expr(turns::Column::AgentRevision, Expr::value(agent.revision))
+        .col_expr(turns::Column::UpdatedAt, Expr::value(tx.now));
+    sent.exec(tx.connection()).await?;
+    outbox::enqueue(tx, agent.host(), &Command::Turn { turn_id: turn.id.0 });
+    announce(tx, ChangeOp::Updated, turn.conversation_id, turn.id);
+    Ok(())
+}
+
+async fn mark(tx: &Tx, turn: TurnId, limited: Option<TurnLimit>) -> Result<()> {
+    let marked = tx.scope.update::<turns::Entity>().filter(turns::Column::Id.eq(turn));
+    let limited = limited.map(|limited| limited.as_str().to_owned());
+    marked.col_expr(turns::Column::Limited, Expr::value(limited)).exec(tx.connection()).await?;
+    Ok(())
+}
+
+/// A call of a model was measured in this turn. One that has passed ends its wait; one that is reported after the turn's end is
+/// added to what it has spent.
+///
+/// # Errors
+/// The database is unreachable.
+pub async fn remeasured(tx: &Tx, turn: TurnId, has_passed: bool) -> Result<()> {
+    let found = tx.scope.find::<turns::Entity>().filter(turns::Column::Id.eq(turn));
+    let Some(turn) = found.one(tx.connection()).await? else { return Ok(()) };
+    if turn.ended_at.is_some() {
+        return reports::measured_late(tx, &turn).await;
+    }
+    if has_passed && turn.limited == Some(TurnLimit::Refused) {
+        mark(tx, turn.id, None).await?;
+        happen(tx, &turn, Happening::Freed).await?;
+    }
+    Ok(())
+}
+
+/// Whether the turn is this agent's.
+///
+/// # Errors
+/// The database is unreachable.
+pub async fn is_of(tx: &Tx, turn: TurnId, agent: AgentId) -> Result<bool> {
+    let found = tx.scope.find::<turns::Entity>();
+    let own = Condition::all().add(turns::Column::Id.eq(turn)).add(turns::Column::AgentId.eq(agent));
+    Ok(found.filter(own).count(tx.connection()).await? > 0)
+}

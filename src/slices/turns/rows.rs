@@ -1,0 +1,68 @@
+//! The turns' rows: finding them, moving them through the state table, and telling of it.
+
+use sea_orm::{ColumnTrait, QueryFilter, sea_query::Expr};
+
+use super::{entity::turns, state::Happening};
+use crate::{
+    base::{
+        enums::{ChangeOp, RecordKind, TurnState},
+        ids::{AgentId, ConversationId, TurnId},
+        problem::{Problem, Result},
+        time::Timestamp,
+    },
+    core::{Event, store::Tx},
+};
+
+/// Tells subscribers about a turn.
+pub(super) fn announce(tx: &Tx, op: ChangeOp, conversation: ConversationId, id: TurnId) {
+    let kind = RecordKind::Turn;
+    tx.announce(Event { org: tx.scope.org, kind, id: id.0, op, of: Some(conversation.0), only: None });
+}
+
+/// A turn of this agent.
+pub(super) async fn load(tx: &Tx, agent: AgentId, id: TurnId) -> Result<turns::Model> {
+    let found = tx.scope.find::<turns::Entity>().filter(turns::Column::Id.eq(id));
+    let found = found.filter(turns::Column::AgentId.eq(agent)).one(tx.connection()).await?;
+    found.ok_or_else(|| Problem::not_found("turn", id))
+}
+
+/// Fails unless the turn is this agent's, in this conversation. Returns when it was made.
+///
+/// # Errors
+/// `NOT_FOUND`.
+pub async fn require_of(
+    tx: &Tx,
+    id: TurnId,
+    agent: AgentId,
+    conversation: ConversationId,
+) -> Result<Timestamp> {
+    let turn = load(tx, agent, id).await?;
+    if turn.conversation_id == conversation {
+        Ok(turn.created_at)
+    } else {
+        Err(Problem::not_found("turn", id))
+    }
+}
+
+/// Whether a turn is open: its host has it.
+pub(super) const fn is_open(state: TurnState) -> bool {
+    matches!(state, TurnState::Running | TurnState::WaitingApproval | TurnState::WaitingLimit)
+}
+
+/// Applies the state table, if it allows this. Returns the turn as it is now, or none if it stays as it was.
+pub(super) async fn happen(
+    tx: &Tx,
+    turn: &turns::Model,
+    happening: Happening,
+) -> Result<Option<turns::Model>> {
+    let Ok(state) = happening.apply(turn.state) else { return Ok(None) };
+    if state == turn.state {
+        return Ok(None);
+    }
+    let changed = tx.scope.update::<turns::Entity>().filter(turns::Column::Id.eq(turn.id));
+    let changed = changed.col_expr(turns::Column::State, Expr::value(state.as_str()));
+    let changed = changed.col_expr(turns::Column::UpdatedAt, Expr::value(tx.now));
+    changed.exec(tx.connection()).await?;
+    announce(tx, ChangeOp::Updated, turn.conversation_id, turn.id);
+    Ok(Some(turns::Model { state, ..turn.clone() }))
+}

@@ -1,0 +1,92 @@
+//! What becomes of turns while a person answers instead of the agent.
+//!
+//! From the take-over on nothing is sent in the conversation (`queue.rs` sees to it), and what runs is cancelled; if the
+//! agent never got it, its messages wait for the next turn. What people write meanwhile collects in the turn that waits.
+//! When the conversation is handed back, that turn is sent if somebody waits for an answer. If not, it is held until
+//! somebody writes, and then tells the agent everything. Callers hold the agent.
+
+use sea_orm::{ColumnTrait, QueryFilter, sea_query::Expr};
+
+use super::{
+    entity::turns,
+    queue::{Cause, queued, reaches, request_cancel, send},
+};
+use crate::{
+    base::{
+        ids::{ConversationId, TurnId},
+        problem::Result,
+    },
+    core::store::Tx,
+    slices::{agents::Standing, conversations},
+};
+
+/// A person answers from now on: what runs is cancelled, and what waits is not sent.
+///
+/// # Errors
+/// The database is unreachable.
+pub async fn yield_to_person(tx: &Tx, agent: &Standing, conversation: ConversationId) -> Result<()> {
+    let of_it = || turns::Column::ConversationId.eq(conversation);
+    let open = tx.scope.find::<turns::Entity>().filter(of_it());
+    let open = open.filter(Expr::cust("state IN ('RUNNING', 'WAITING_APPROVAL', 'WAITING_LIMIT')"));
+    for turn in open.all(tx.connection()).await? {
+        let yielded = tx.scope.update::<turns::Entity>().filter(turns::Column::Id.eq(turn.id));
+        yielded.col_expr(turns::Column::Yielded, Expr::value(true)).exec(tx.connection()).await?;
+        if turn.cancel_requested_at.is_none() {
+            request_cancel(tx, agent, &turn).await?;
+        }
+    }
+    // If its host asks what to say, it is refused; it is sent again when the conversation is handed back.
+    let unsent = tx.scope.update::<turns::Entity>().filter(of_it()).filter(Expr::cust("state = 'QUEUED'"));
+    unsent.col_expr(turns::Column::Generation, Expr::value(None::<i64>)).exec(tx.connection()).await?;
+    Ok(())
+}
+
+/// The agent answers again: at once if `unanswered`, else when somebody writes. `last` is the turn of the last message.
+///
+/// # Errors
+/// The database is unreachable.
+pub async fn resume(
+    tx: &Tx,
+    agent: &Standing,
+    conversation: ConversationId,
+    unanswered: bool,
+    last: Option<TurnId>,
+) -> Result<()> {
+    let waiting = tx.scope.update::<turns::Entity>().filter(turns::Column::ConversationId.eq(conversation));
+    let waiting = waiting.filter(Expr::cust("state = 'QUEUED'"));
+    let waiting =
+        waiting.col_expr(turns::Column::Held, Expr::value(!unanswered)).exec(tx.connection()).await?;
+    if !unanswered {
+        return Ok(());
+    }
+    if waiting.rows_affected == 0
+        && let Some(last) = last
+    {
+        say_again(tx, agent, last).await?;
+    }
+    send(tx, agent, conversation).await
+}
+
+/// Makes the messages of a turn that was cut short by the take-over, before the agent had said anything, a new turn.
+async fn say_again(tx: &Tx, agent: &Standing, id: TurnId) -> Result<()> {
+    let cut = super::rows::load(tx, agent.id, id).await?;
+    if !cut.yielded {
+        return Ok(());
+    }
+    let cause = Cause { kind: cut.cause, user: cut.caused_by_user_id, token: cut.caused_by_token_id };
+    let next = queued(tx, agent.id, cut.conversation_id, cause).await?;
+    conversations::hand_on(tx, id, next).await?;
+    for seq in [cut.first_seq, cut.handed_seq].into_iter().flatten() {
+        reaches(tx, next, seq, seq).await?;
+    }
+    Ok(())
+}
+
+/// Whether the turn was cancelled because a person took over. What the agent asked in it stays open then.
+///
+/// # Errors
+/// The database is unreachable.
+pub async fn is_yielded(tx: &Tx, turn: TurnId) -> Result<bool> {
+    let found = tx.scope.find::<turns::Entity>().filter(turns::Column::Id.eq(turn));
+    Ok(found.one(tx.connection()).await?.is_some_and(|turn| turn.yielded))
+}
