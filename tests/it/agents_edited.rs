@@ -46,6 +46,11 @@ async fn the_host_hears_of_settings_it_uses() {
     let agent = app.agent().await;
     set_status(&app, agent, "RUNNING").await;
     let commands = || app.column::<String>("SELECT kind FROM outbox ORDER BY id");
+    // The operator may not open the network.
+    let opened = async |is_open: bool| {
+        let input = json!({ "networkPrivileged": is_open, "role": "z" });
+        app.admin.gql(UPDATE, json!({ "o": app.org, "id": agent, "i": input })).await.data()
+    };
     let told = edit(&app, agent, json!({ "name": "Grace", "description": "x", "role": "y" })).await.data();
     assert_eq!((&told["updateAgent"]["syncPending"], commands().await.len()), (&json!(false), 0));
     let told = edit(&app, agent, json!({ "disabledToolGroups": ["shell"] })).await.data();
@@ -53,11 +58,18 @@ async fn the_host_hears_of_settings_it_uses() {
     assert_eq!(commands().await, ["SYNC"]);
     edit(&app, agent, json!({ "disabledToolGroups": ["shell"] })).await.data();
     assert_eq!(commands().await, ["SYNC"], "nothing changed");
-    edit(&app, agent, json!({ "networkPrivileged": true, "role": "z" })).await.data();
-    assert_eq!(commands().await, ["SYNC", "SYNC"]);
+    opened(true).await;
+    assert_eq!(commands().await, ["SYNC"], "the first one brings both changes");
+    app.execute("UPDATE outbox SET host_seq = 1", vec![]).await;
+    edit(&app, agent, json!({ "disabledToolGroups": [] })).await.data();
+    edit(&app, agent, json!({ "disabledToolGroups": ["mail"] })).await.data();
+    assert_eq!(commands().await, ["SYNC", "SYNC"], "the host may have asked for what it had to know by then");
+    app.execute("UPDATE agents SET launch_generation = launch_generation + 1", vec![]).await;
+    edit(&app, agent, json!({ "disabledToolGroups": [] })).await.data();
+    assert_eq!(commands().await, ["SYNC"; 3], "another launch is told by itself");
     set_status(&app, agent, "STOPPED").await;
-    edit(&app, agent, json!({ "networkPrivileged": false })).await.data();
-    assert_eq!(commands().await, ["SYNC", "SYNC"], "there is nobody to tell");
+    opened(false).await;
+    assert_eq!(commands().await, ["SYNC"; 3], "there is nobody to tell");
 }
 
 #[tokio::test]
@@ -90,6 +102,22 @@ async fn the_plan_binds_an_agents_schedule_too() {
     let often = edit(&app, agent, json!({ "backupSchedule": "CRON", "backupCron": "*/30 * * * *" })).await;
     assert_eq!(often.wrong_inputs(), [("/input/backupCron", "TOO_SMALL")]);
     edit(&app, agent, json!({ "backupSchedule": "CRON", "backupCron": "0 * * * *" })).await.data();
+}
+
+#[tokio::test]
+async fn a_refusal_names_fields_as_the_schema_spells_them() {
+    let app = TestApp::start().await;
+    let agent = app.agent().await;
+    let refused = edit(&app, agent, json!({ "credentialChoice": "OWN" })).await;
+    let told = &refused.body["errors"][0]["extensions"]["errors"][0];
+    assert_eq!(told["detail"], "`modelCredential` is required when `credentialChoice` is OWN.");
+    let conversation = app.conversation(agent).await;
+    let query = "query($o: Id!, $a: Id!, $c: Id!) { \
+        messages(orgId: $o, agentId: $a, conversationId: $c, beforeSeq: \"5\", afterSeq: \"1\") { data { id } } }";
+    let refused = app.viewer.gql(query, json!({ "o": app.org, "a": agent, "c": conversation })).await;
+    assert_eq!(refused.wrong_inputs(), [("/afterSeq", "NOT_ALLOWED")]);
+    let detail = refused.body["errors"][0]["extensions"]["errors"][0]["detail"].as_str().unwrap();
+    assert!(detail.contains("`afterSeq`") && !detail.contains('_'), "{detail}");
 }
 
 #[tokio::test]

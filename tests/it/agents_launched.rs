@@ -1,7 +1,10 @@
 //! What a host is told to launch an agent with, and when an agent counts as up to date.
 
 use muster::slices::agents;
-use muster_protocol::{event::EndReason, plan::McpTransport};
+use muster_protocol::{
+    event::{EndReason, Offer},
+    plan::McpTransport,
+};
 use serde_json::{Value, json};
 
 use crate::harness::{Host, TestApp};
@@ -43,11 +46,14 @@ async fn a_launch_has_everything_the_agent_may_use_and_nothing_else() {
     let credential =
         made(&app, "createCredential", json!({ "name": "GitHub", "kind": "api-key", "fields": fields }))
             .await;
+    let read = "mutation($o: Id!, $i: Id!) { updateCredential(orgId: $o, id: $i, input: {}, agentMayRead: true) { id } }";
+    app.owner.gql(read, json!({ "o": app.org, "i": credential })).await.data();
     let fields = json!([{ "label": "token", "type": "secret", "value": "b34r3r" }]);
     let bearer = made(
         &app,
         "createCredential",
-        json!({ "name": "mcp access", "kind": "bearer-token", "fields": fields }),
+        json!({ "name": "mcp access", "kind": "bearer-token", "fields": fields,
+            "destinations": ["https://mcp.example"] }),
     )
     .await;
     let archived =
@@ -88,7 +94,7 @@ async fn a_launch_has_everything_the_agent_may_use_and_nothing_else() {
     let access = plan.model_access.clone().unwrap();
     assert_eq!((access.provider.as_str(), access.key.expose()), ("anthropic", "sk-model"));
     let variables: Vec<_> = plan.environment.iter().map(|v| (v.name.as_str(), v.value.expose())).collect();
-    assert_eq!(variables, [("GITHUB_API_KEY", "hush"), ("MCP_ACCESS_TOKEN", "b34r3r")]);
+    assert_eq!(variables, [("GITHUB_API_KEY", "hush")], "a person has said so of this one");
     let skills: Vec<_> = plan
         .skills
         .iter()
@@ -147,8 +153,8 @@ async fn skills_that_do_not_fit_are_named() {
     let host = app.starting_agent().await;
     let text = "x".repeat(600_000);
     for name in ["one", "two"] {
-        let sql = "INSERT INTO skills (organization_id, name, content, content_hash, created_at, updated_at) \
-                   VALUES ($1, $2, $3, '', 0, 0) RETURNING id";
+        let sql = "INSERT INTO skills (organization_id, name, name_folded, content, content_hash, created_at, updated_at) \
+                   VALUES ($1, $2, $2, $3, '', 0, 0) RETURNING id";
         let skill: i64 = app.one(sql, vec![app.org.into(), name.into(), text.clone().into()]).await;
         let sql = "INSERT INTO skill_agents (organization_id, skill_id, agent_id, assigned_at) VALUES ($1, $2, $3, 0)";
         app.execute(sql, vec![app.org.into(), skill.into(), host.agent.into()]).await;
@@ -223,4 +229,89 @@ async fn people_are_asked_once_for_access_to_the_model() {
     assert_eq!(shown["agent"], json!({ "status": "RUNNING", "authFailedAt": null }));
     assert_eq!(shown["approvals"]["data"][0]["outcome"], "WITHDRAWN");
     assert_eq!(reason().await, None);
+}
+
+#[tokio::test]
+async fn what_an_agent_offers_is_shown_until_it_gets_another_image() {
+    let app = TestApp::start().await;
+    let host = app.running_agent().await;
+    let shown = async || {
+        let query = "query($o: Id!, $i: Id!) { agent(orgId: $o, id: $i) { \
+                     offeredModels { id name description current } offeredModes { id current } updatedAt } }";
+        app.viewer.gql(query, json!({ "o": app.org, "i": host.agent })).await.data()["agent"].clone()
+    };
+    assert_eq!(shown().await["offeredModels"], Value::Null);
+    let offer = |id: &str, current| Offer {
+        id: id.to_owned(),
+        name: format!("{id}\u{202e}"),
+        description: (id == "small").then(|| "quick\0".to_owned()),
+        current,
+    };
+    let tell = async |models: Vec<Offer>| {
+        let modes = vec![offer("ask", true)];
+        host.tell(async |tx, from| agents::reports::offered(tx, from, models, modes).await).await.unwrap();
+    };
+    let models =
+        || vec![offer("small", true), offer("large", false), offer(" ", false), offer("a\nb", false)];
+    tell(models()).await;
+    let first = shown().await;
+    let expected = json!([
+        { "id": "small", "name": "small\u{fffd}", "description": "quick\u{fffd}", "current": true },
+        { "id": "large", "name": "large\u{fffd}", "description": null, "current": false },
+    ]);
+    assert_eq!(first["offeredModels"], expected);
+    assert_eq!(first["offeredModes"], json!([{ "id": "ask", "current": true }]));
+    app.clock.advance(std::time::Duration::from_secs(1));
+    tell(models()).await;
+    assert_eq!(shown().await, first, "what is known changes nothing");
+    tell(vec![offer("x", true); 500]).await;
+    assert_eq!(shown().await["offeredModels"].as_array().unwrap().len(), 100);
+    let before = Host { generation: host.generation - 1, ..host };
+    before.tell(async |tx, from| agents::reports::offered(tx, from, vec![], vec![]).await).await.unwrap();
+    assert_eq!(
+        shown().await["offeredModels"].as_array().unwrap().len(),
+        100,
+        "an earlier launch says nothing"
+    );
+    host.ended(EndReason::Exited).await;
+    let image = made(&app, "createImage", json!({ "name": "Other", "reference": "other" })).await;
+    edit(&app, host.agent, json!({ "imageId": image })).await;
+    assert_eq!(
+        (shown().await["offeredModels"].clone(), shown().await["offeredModes"].clone()),
+        (Value::Null, Value::Null)
+    );
+}
+
+#[tokio::test]
+async fn a_change_that_does_not_fit_is_told_to_people_until_it_fits() {
+    let app = TestApp::start().await;
+    let host = app.running_agent().await;
+    let why = async || {
+        let query =
+            "query($o: Id!, $i: Id!) { agent(orgId: $o, id: $i) { status statusReason statusDetail } }";
+        app.viewer.gql(query, json!({ "o": app.org, "i": host.agent })).await.data()["agent"].clone()
+    };
+    // The server of a running agent has a host.
+    app.execute("UPDATE servers SET status = 'ONLINE'", vec![]).await;
+    let mut skills = Vec::new();
+    while host.launch_plan().await.is_ok() {
+        assert_eq!(why().await["statusReason"], Value::Null);
+        assert!(skills.len() < 50, "a frame has its bounds");
+        let name = format!("long {}", skills.len());
+        let skill = json!({ "name": name, "content": "x".repeat(60_000) });
+        skills.push(made(&app, "createSkill", skill).await);
+        assign(&app, "Skill", skills[skills.len() - 1], &[host.agent]).await;
+    }
+    let told = why().await;
+    assert_eq!((&told["status"], &told["statusReason"]), (&json!("RUNNING"), &json!("SYNC_FAILED")));
+    let detail = told["statusDetail"].as_str().unwrap();
+    assert!(detail.contains("Shorten or remove skills"), "{detail}");
+    assert!(is_pending(&app, host.agent).await);
+    assign(&app, "Skill", skills[0], &[]).await;
+    host.launch_plan().await.unwrap();
+    synced(&host).await;
+    assert_eq!(
+        (why().await["statusReason"].clone(), is_pending(&app, host.agent).await),
+        (Value::Null, false)
+    );
 }

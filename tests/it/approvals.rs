@@ -6,13 +6,14 @@ use futures::{StreamExt, future::join_all};
 use muster::{
     base::{
         enums::ApprovalKind,
-        ids::{AgentId, ConversationId},
+        ids::{AgentId, ConversationId, OrgId},
     },
+    core::access::Caller,
     slices::approvals::{self, Choice, NewApproval, Question, ToolRequest, Waiting},
 };
 use serde_json::{Value, json};
 
-use crate::harness::{Actor, Answer, TestApp, is_postgres};
+use crate::harness::{Actor, Answer, TestApp, is_postgres, until};
 
 /// Raises an approval as an agent would.
 async fn raise(app: &TestApp, new: NewApproval) -> i64 {
@@ -448,7 +449,11 @@ async fn subscribers_hear_of_each_change_in_their_organization() {
         )
         .boxed();
     let acts = async {
-        tokio::time::sleep(Duration::from_millis(100)).await;
+        // Whoever looks counts too.
+        until("it is listening", async || {
+            app.core.events.subscribe(OrgId(app.org), &Caller::System).callers().len() == 2
+        })
+        .await;
         let mut theirs = app.other_scope().begin().await.unwrap();
         approvals::raise(&mut theirs, action()).await.unwrap();
         theirs.commit().await.unwrap();

@@ -85,8 +85,9 @@ impl Working<'_> {
     }
 
     async fn delivered(&self, id: i64) {
-        let told =
-            self.host.tell(async |tx, from| approvals::reports::delivered(tx, from, ApprovalId(id)).await);
+        let told = self
+            .host
+            .tell(async |tx, from| approvals::reports::delivered(tx, from, ApprovalId(id), false).await);
         told.await.unwrap();
     }
 
@@ -422,6 +423,26 @@ async fn the_agents_own_thresholds_count() {
 }
 
 #[tokio::test]
+async fn what_a_terminal_would_obey_is_not_shown_of_a_question() {
+    let app = TestApp::start().await;
+    let work = working(&app).await;
+    let wild = Choice {
+        id: "a".to_owned(),
+        label: "Yes\n\u{1b}[31m, \u{202e}on".to_owned(),
+        description: Some("one\u{7}\ntwo".to_owned()),
+    };
+    let text = "Which\u{1b}[2J?\nSay.".to_owned();
+    let asked = Asked::Question { text, options: vec![wild], multiple: false, allow_text: false };
+    let approval = work.raises("1.1", asked).await;
+    let sql = "SELECT CAST(question AS TEXT) FROM approvals WHERE id = $1";
+    let kept: String = app.one(sql, vec![approval.into()]).await;
+    let kept: Value = serde_json::from_str(&kept).unwrap();
+    assert_eq!(kept["text"], "Which\u{fffd}[2J?\nSay.");
+    assert_eq!(kept["options"][0]["label"], "Yes [31m, on");
+    assert_eq!(kept["options"][0]["description"], "one\u{fffd}\ntwo");
+}
+
+#[tokio::test]
 async fn a_question_that_nobody_could_answer_is_not_asked() {
     let app = TestApp::start().await;
     let work = working(&app).await;
@@ -454,8 +475,9 @@ async fn requests_in_places_that_are_not_the_agents_are_refused() {
     let stolen =
         approvals::plans::answer(&app.scope(), AgentId(work.host.agent), 1, ApprovalId(theirs)).await;
     assert_eq!(stolen.unwrap_err().code.as_str(), "NOT_FOUND");
-    let told =
-        work.host.tell(async |tx, from| approvals::reports::delivered(tx, from, ApprovalId(theirs)).await);
+    let told = work
+        .host
+        .tell(async |tx, from| approvals::reports::delivered(tx, from, ApprovalId(theirs), false).await);
     assert_eq!(told.await.unwrap_err().code.as_str(), "NOT_FOUND");
     assert_eq!(other.approval(theirs).await["status"], "PENDING");
 }
@@ -472,4 +494,93 @@ async fn a_decision_reaches_the_agent_even_if_the_conversation_was_archived() {
     assert_eq!(work.of_kind("ANSWER").await.len(), 1);
     work.delivered(id).await;
     assert_eq!(work.turn_is().await, "RUNNING");
+}
+
+#[tokio::test]
+async fn text_given_with_a_verdict_that_had_no_place_for_it_is_the_next_turn() {
+    let app = TestApp::start().await;
+    let work = working(&app).await;
+    let told = async |id: i64| {
+        let told = work
+            .host
+            .tell(async |tx, from| approvals::reports::delivered(tx, from, ApprovalId(id), true).await);
+        told.await.unwrap();
+    };
+    let plain = work.raises("1.1", run("make")).await;
+    work.decides(plain, json!({ "options": ["approve"] })).await;
+    told(plain).await;
+    let denied = work.raises("1.2", run("make install")).await;
+    work.decides(denied, json!({ "options": ["deny"], "text": "Use staging." })).await;
+    told(denied).await;
+    told(denied).await;
+    assert_eq!(work.turn_is().await, "RUNNING");
+    assert!(work.approval(denied).await["deliveredAt"].is_string(), "the verdict has arrived");
+    assert_eq!(work.host.given().await, [work.turn], "one turn at a time");
+    work.host.turn_ended(work.turn, TurnOutcome::Done).await;
+    let given = work.host.given().await;
+    assert_eq!(given.len(), 2, "and the plain verdict has nothing left to tell");
+    let plan = work.host.takes(given[1]).await;
+    let told = "About what you asked to do: Run make install\noperator did not allow it, as you know, and said: Use staging.";
+    assert_eq!(plan.prompt, [Part::Text { author: Some("operator".to_owned()), text: told.to_owned() }]);
+    let last = work.messages().await.pop().unwrap();
+    assert_eq!(last, message("USER", "TEXT", "DELIVERED", "Denied: Run make install\nUse staging."));
+}
+
+#[tokio::test]
+async fn an_approval_that_came_too_late_allows_the_same_action_once_in_the_next_launch() {
+    let app = TestApp::start().await;
+    let work = working(&app).await;
+    let approved = work.raises("1.1", run("make")).await;
+    let denied = work.raises("1.2", run("make install")).await;
+    work.decides(approved, json!({ "options": ["approve"] })).await;
+    work.decides(denied, json!({ "options": ["deny"] })).await;
+    work.host.ended(EndReason::Killed).await;
+    let host = work.host.launched().await;
+    host.started().await;
+    let turn = host.given().await[0];
+    let plan = host.takes(turn).await;
+    assert!(format!("{plan:?}").contains("operator allowed it"), "{plan:?}");
+    let elsewhere = app.conversation(host.agent).await;
+    let other = post(&app, elsewhere).await;
+    host.takes(other).await;
+    let next = Working { host, conversation: work.conversation, turn };
+    host.asks(elsewhere, Some(other), "2.1", run("make")).await.unwrap();
+    next.asks("2.2", run("make clean")).await;
+    next.asks("2.3", run("make install")).await;
+    assert_eq!(next.verdicts().await, [] as [Value; 0], "another conversation, another action, a denied one");
+    next.asks("2.4", run("make")).await;
+    let allowed = json!({ "kind": "VERDICT", "request": "2.4", "allowed": true });
+    assert_eq!(next.verdicts().await, [allowed]);
+    let audited = "SELECT CAST(changes AS TEXT) FROM audit_lines WHERE operation = 'judgeAction' AND outcome = 'ALLOWED'";
+    let audited: Vec<String> = app.column(audited).await;
+    assert!(audited.len() == 1 && audited[0].contains("approval_id"), "{audited:?}");
+    next.asks("2.5", run("make")).await;
+    assert_eq!(next.verdicts().await.len(), 1, "once");
+    let pending: i64 = app.one("SELECT COUNT(*) FROM approvals WHERE status = 'PENDING'", vec![]).await;
+    assert_eq!(pending, 4, "the others are asked");
+}
+
+#[tokio::test]
+async fn an_approval_of_long_ago_or_of_an_earlier_launch_allows_nothing() {
+    for is_old in [true, false] {
+        let app = TestApp::start().await;
+        let work = working(&app).await;
+        let approved = work.raises("1.1", run("make")).await;
+        work.decides(approved, json!({ "options": ["approve"] })).await;
+        work.host.ended(EndReason::Killed).await;
+        let mut host = work.host.launched().await;
+        if is_old {
+            app.clock.advance(Duration::from_hours(25));
+        } else {
+            host.started().await;
+            host.ended(EndReason::Killed).await;
+            host = host.launched().await;
+        }
+        host.started().await;
+        let turn = host.given().await[0];
+        host.takes(turn).await;
+        let next = Working { host, conversation: work.conversation, turn };
+        next.asks("2.1", run("make")).await;
+        assert_eq!(next.verdicts().await, [] as [Value; 0], "{is_old}");
+    }
 }

@@ -43,7 +43,7 @@ async fn an_entry_says_who_did_what_to_which_record() {
         json!({
             "at": "2026-06-01T12:00:01.000Z", "actorKind": "USER", "actorId": app.operator.user, "actorName": "operator",
             "credentialHint": null, "operation": "startAgent", "permission": "agent.edit", "outcome": "ALLOWED",
-            "targetKind": "agent", "targetId": agent, "changes": { "status": ["STOPPED", "SPAWNING"] },
+            "targetKind": "agent", "targetId": agent, "changes": { "status": { "before": "STOPPED", "after": "SPAWNING" } },
             "requestId": "a-request-of-ours", "ip": "127.0.0.1", "organizationId": app.org,
         })
     );
@@ -113,7 +113,7 @@ async fn secrets_do_not_reach_the_log() {
     let edit = "mutation($o: Id!, $i: Id!, $in: UpdateAgentInput!) { updateAgent(orgId: $o, id: $i, input: $in) { id } }";
     let input = json!({
         "modelCredential": "canary-credential",
-        "modelCredentialBaseUrl": "https://models.example/canary-path?key=canary-query",
+        "modelCredentialBaseUrl": "https://models.example/canary-path",
     });
     app.owner.gql(edit, json!({ "o": app.org, "i": agent, "in": input })).await.data();
     let server =

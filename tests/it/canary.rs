@@ -20,8 +20,8 @@ use serde_json::{Value, json};
 use crate::harness::{Actor, Answer, TestApp, account};
 
 /// Secrets that a caller sends, one for each place that accepts one.
-const SENT: [&str; 12] = [
-    "canary-bot-token-7f3a",
+const SENT: [&str; 13] = [
+    "73:canary-bot-token-7f3a",
     "canary-outbound-secret-91bc",
     "canary-inbound-secret-44de",
     "canary-imap-pass-0aa1",
@@ -33,6 +33,7 @@ const SENT: [&str; 12] = [
     "canary-password-a7a7",
     "canary-first-password-b8b8",
     "canary-second-password-c9c9",
+    "canary-shared-model-key-d0d0",
 ];
 
 /// Everything that was logged or answered.
@@ -138,6 +139,9 @@ async fn send_everything(app: &TestApp, witness: &Witness<'_>) {
     let input =
         json!({ "voiceKey": SENT[7], "providerOauthClientId": "client", "providerOauthSecret": SENT[8] });
     witness.gql(edit, json!({ "o": app.org, "input": input })).await;
+    let create = "mutation($o: Id!, $s: SecretString!) { createModelCredential(orgId: $o, input: { name: \"m\", \
+                  provider: \"openai\", secret: $s }) { id hasSecret } }";
+    witness.gql(create, json!({ "o": app.org, "s": SENT[12] })).await;
     // A wrong password, and secrets where they don't belong: refused and not repeated.
     let sign_in =
         "mutation($p: SecretString!) { signIn(email: \"owner@example.com\", password: $p) { accessToken } }";

@@ -131,7 +131,7 @@ async fn every_transport_can_be_edited() {
     let edited = sets(&app, &calendar, json!({"calendar": {"reminder_lead_minutes": null}})).await;
     assert_eq!(edited["calendar"]["reminder_lead_minutes"], Value::Null);
     let bot = connect(&app, bot(agent)).await;
-    let edit = json!({"bot_token": "another", "destination": "@desk", "label_whitelist": [" vip ", "vip"], "scope": "INTERNAL"});
+    let edit = json!({"bot_token": "8:another", "destination": "@desk", "label_whitelist": [" vip ", "vip"], "scope": "INTERNAL"});
     let edited = sets(&app, &bot, edit).await;
     assert_eq!(edited["target"], "@desk");
     assert_eq!(edited["label_whitelist"], json!(["vip"]));

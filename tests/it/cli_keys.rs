@@ -1,7 +1,7 @@
 //! `muster key` with the real program. Concurrent rotations lose no key, and refused commands leave the keys as
 //! they were.
 
-use std::{collections::BTreeSet, fs, os::unix::fs::PermissionsExt, time::Duration};
+use std::{collections::BTreeSet, fs, os::unix::fs::PermissionsExt, path::Path, time::Duration};
 
 use muster::{
     base::ids::OrgId,
@@ -12,7 +12,7 @@ use muster::{
 };
 use serde_json::{Value, json};
 
-use crate::harness::{TestApp, muster};
+use crate::harness::{TestApp, muster, until};
 
 const ENCRYPTION: [&str; 3] = ["key", "rotate", "--encryption"];
 const NOW: [&str; 4] = ["key", "rotate", "--signing", "--now"];
@@ -49,14 +49,32 @@ async fn concurrent_sealing_key_rotations_each_keep_their_key() {
     assert_eq!(fs::metadata(&beside).unwrap().len(), 0, "the lock file is empty");
 }
 
+/// Whether another process has this file open.
+fn is_open_elsewhere(file: &Path) -> bool {
+    let processes = fs::read_dir("/proc").unwrap().filter_map(|entry| {
+        let process: u32 = entry.ok()?.file_name().to_str()?.parse().ok()?;
+        (process != std::process::id()).then_some(process)
+    });
+    let mut files = processes.flat_map(|process| {
+        fs::read_dir(format!("/proc/{process}/fd")).into_iter().flatten().filter_map(Result::ok)
+    });
+    files.any(|open| fs::read_link(open.path()).is_ok_and(|path| path == file))
+}
+
 #[tokio::test]
 async fn a_second_rotation_waits_for_the_first() {
     let app = started().await;
-    let lock = fs::File::create(app.folder().join("keys.toml.lock")).unwrap();
+    let beside = app.folder().canonicalize().unwrap().join("keys.toml.lock");
+    let lock = fs::File::create(&beside).unwrap();
     lock.lock().unwrap();
     let second = app.cli(&ENCRYPTION);
     tokio::pin!(second);
-    let waited = tokio::time::timeout(Duration::from_secs(3), &mut second).await;
+    tokio::select! {
+        ran = &mut second => panic!("it does not look at the lock: {:?} {}{}", ran.code, ran.text, ran.err),
+        () = until("it wants the lock", async || is_open_elsewhere(&beside)) => {}
+    }
+    // Whoever does not wait is done by now.
+    let waited = tokio::time::timeout(Duration::from_millis(500), &mut second).await;
     assert!(waited.is_err(), "it waits while another process holds the lock");
     assert_eq!(file(&app).ring().ids().count(), 1);
     drop(lock);

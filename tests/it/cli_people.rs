@@ -126,9 +126,13 @@ async fn invitations_leave_by_mail_or_by_hand() {
 
     let made = app.cli(&by_hand(" new@example.org ")).await.expect();
     assert_eq!((&made["email"], &made["role"]), (&json!("new@example.org"), &json!("OPERATOR")));
-    let (page, token) = made["link"].as_str().unwrap().split_once("#token=").unwrap();
+    let (page, lost) = made["link"].as_str().unwrap().split_once("#token=").unwrap();
     assert!(page.ends_with("/accept-invitation"), "{page}");
+    // Whoever has lost the link gets another one.
+    let again = app.cli(&by_hand("NEW@example.org")).await.expect();
+    let (_, token) = again["link"].as_str().unwrap().split_once("#token=").unwrap();
     let accept = "mutation($t: SecretString!) { acceptInvitation(token: $t, name: \"New\", password: \"correct horse\") { organizationId role } }";
+    assert_eq!(app.anonymous.gql(accept, json!({ "t": lost })).await.code(), "LINK_INVALID");
     let accepted = app.anonymous.gql(accept, json!({ "t": token })).await.data();
     assert_eq!(accepted["acceptInvitation"], json!({ "organizationId": app.org, "role": "OPERATOR" }));
     app.refuses(&by_hand("new@example.org"), 1, "NAME_TAKEN").await;
@@ -148,4 +152,10 @@ async fn invitations_leave_by_mail_or_by_hand() {
     assert_eq!(std::fs::read_dir(&mails).unwrap().count(), 1);
     muster(&invite("OTHER@example.org"), &variables).await.refused(1, "NAME_TAKEN");
     assert_eq!(std::fs::read_dir(&mails).unwrap().count(), 1, "nothing more was sent");
+    // By hand, what was sent is replaced.
+    let by_hand = muster(&by_hand("other@example.org"), &variables).await.expect();
+    assert_ne!(by_hand["id"], sent["id"]);
+    let sql = "SELECT revoked_at FROM invitations WHERE id = $1";
+    let mailed: Option<i64> = app.one(sql, vec![sent["id"].as_i64().unwrap().into()]).await;
+    assert!(mailed.is_some(), "the mailed one is void");
 }

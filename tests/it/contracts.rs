@@ -1,14 +1,11 @@
 //! Generated and committed files are current. `UPDATE=1` writes them; reviewers read the diff.
 
-use std::{
-    fs,
-    path::{Path, PathBuf},
-};
+use std::{fs, path::Path};
 
 use async_graphql::registry::MetaType;
 use muster::fields::Catalogue;
 
-use crate::harness::{TestApp, is_postgres, named};
+use crate::harness::{TestApp, files_below, is_postgres, named};
 
 fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
@@ -185,10 +182,8 @@ async fn postgres_dump(app: &TestApp) -> String {
 
 #[test]
 fn every_snapshot_is_in_use() {
-    let mut files = Vec::new();
-    for folder in ["src", "tests"] {
-        walk(&root().join(folder), &mut files);
-    }
+    let files: Vec<_> =
+        ["src", "tests"].iter().flat_map(|folder| files_below(&root().join(folder))).collect();
     let snapshots = files.iter().filter(|file| file.extension().is_some_and(|extension| extension == "snap"));
     for snapshot in snapshots {
         let text = fs::read_to_string(snapshot).unwrap();
@@ -206,14 +201,4 @@ fn every_snapshot_is_in_use() {
     }
     let pending = files.iter().find(|file| file.to_string_lossy().ends_with(".snap.new"));
     assert!(pending.is_none(), "{pending:?} waits to be accepted: UPDATE=1 tests/run");
-}
-
-fn walk(folder: &Path, files: &mut Vec<PathBuf>) {
-    for entry in fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()) {
-        if entry.is_dir() {
-            walk(&entry, files);
-        } else {
-            files.push(entry);
-        }
-    }
 }

@@ -9,6 +9,8 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use crate::harness::files_below;
+
 /// The layers from the bottom up. Modules of one layer may use each other.
 const FLOORS: &[&[&str]] = &[
     &["base"],
@@ -67,23 +69,12 @@ fn module_of(file: &str) -> Vec<String> {
 
 fn sources() -> Vec<(String, String)> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
-    let mut files = Vec::new();
-    walk(&root, &mut files);
+    let files = files_below(&root).into_iter();
+    let files = files.filter(|file| file.extension().is_some_and(|extension| extension == "rs"));
     let name = |file: &Path| file.strip_prefix(&root).unwrap().to_str().unwrap().to_owned();
     let read = |file: PathBuf| (name(&file), fs::read_to_string(&file).unwrap());
-    let sources =
-        files.into_iter().map(read).filter(|(name, _)| !matches!(name.as_str(), "lib.rs" | "main.rs"));
+    let sources = files.map(read).filter(|(name, _)| !matches!(name.as_str(), "lib.rs" | "main.rs"));
     sources.filter(|(name, _)| !name.ends_with("tests.rs")).collect()
-}
-
-fn walk(folder: &Path, files: &mut Vec<PathBuf>) {
-    for entry in fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()) {
-        if entry.is_dir() {
-            walk(&entry, files);
-        } else if entry.extension().is_some_and(|extension| extension == "rs") {
-            files.push(entry);
-        }
-    }
 }
 
 /// Every path in the crate that the text names, from the crate's root. `own` is the module of the text.

@@ -93,6 +93,22 @@ fn problems_are_documented() {
 }
 
 #[test]
+fn the_profiles_are_documented() {
+    let config = muster::core::config::Config::read(None, std::collections::BTreeMap::new()).unwrap();
+    let mut table = String::from(
+        "| Profile | What it is | How it logs in | How it behaves | Last run with |\n|---|---|---|---|---|\n",
+    );
+    for entry in config.profiles().unwrap().iter() {
+        let name = format!("{} (`{}`)", entry.title, entry.wiring.name);
+        let run = entry.last_run.as_ref().unwrap();
+        let run = format!("{}, {}", run.version, run.date);
+        writeln!(table, "| {name} | {} | {} | {} | {run} |", entry.description, entry.login, entry.behaviour)
+            .unwrap();
+    }
+    check("docs/agents.md", "profiles", &table);
+}
+
+#[test]
 fn operations_are_documented() {
     let catalogue = muster::schema::catalogue().unwrap();
     let routes = Routes::load(&catalogue).unwrap();

@@ -1,6 +1,6 @@
 //! The event hub: who hears about what, what an event costs, and what happens to slow subscribers.
 
-use std::{collections::BTreeSet, sync::Arc, time::Duration};
+use std::{collections::BTreeSet, sync::Arc};
 
 use async_graphql::Request as Operation;
 use futures::{FutureExt, StreamExt, stream::BoxStream};
@@ -12,40 +12,28 @@ use muster::{
     core::{
         Event, News, Request,
         access::{Caller, Permit},
-        ledger::What,
     },
     read::Reading,
     slices::changes::needed,
 };
 use reqwest::Method;
 use serde_json::{Value, json};
-use tokio::time::timeout;
 
-use crate::harness::{Actor, Program, Socket, TestApp, Walker, empty_database, picture_input};
+use crate::harness::{Actor, Program, Socket, TestApp, Walker, empty_database, picture_input, until};
 
 const CHANGES: &str =
     "subscription($o: Id!, $k: [RecordKind!]) { changes(orgId: $o, kinds: $k) { kind id op } }";
 
-/// Waits until this many subscriptions listen. Their operations run next to the socket's others.
-async fn listening(app: &TestApp, subscriptions: usize) {
-    while app.core.ledger.line(What::Subscriptions).total() < subscriptions {
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
-}
-
-/// Waits until the service has received what was sent before.
-async fn settled(client: &mut Socket) {
-    client.subscribe("settled", "{ __typename }", json!({})).await;
-    while client.next().await["type"] != "complete" {}
-}
-
 async fn watching(app: &TestApp, actor: &Actor, kinds: Value) -> Socket {
-    let before = app.core.ledger.line(What::Subscriptions).total();
     let mut client = Socket::of(actor).await;
     client.subscribe("1", CHANGES, json!({ "o": app.org, "k": kinds })).await;
-    settled(&mut client).await;
-    listening(app, before + 1).await;
+    begun(&mut client).await;
     client
+}
+
+/// Waits until the subscription receives every change.
+async fn begun(client: &mut Socket) {
+    assert_eq!(told(client).await, (String::new(), None, "RESYNC".to_owned()));
 }
 
 async fn told(client: &mut Socket) -> (String, Option<i64>, String) {
@@ -57,7 +45,7 @@ async fn told(client: &mut Socket) -> (String, Option<i64>, String) {
 }
 
 fn event(org: i64, kind: RecordKind, id: i64) -> Event {
-    Event { org: OrgId(org), kind, id, op: ChangeOp::Updated, of: None }
+    Event { org: OrgId(org), kind, id, op: ChangeOp::Updated, of: None, only: None }
 }
 
 #[tokio::test]
@@ -89,6 +77,35 @@ async fn one_subscription_covers_every_kind_its_caller_may_view() {
     let mut stranger = Socket::of(&app.stranger).await;
     stranger.subscribe("1", CHANGES, json!({ "o": app.org })).await;
     assert_eq!(stranger.next().await["payload"]["errors"][0]["extensions"]["code"], "NOT_A_MEMBER");
+}
+
+/// An entry is shown once it is sealed, later than the change of which it tells.
+#[tokio::test]
+async fn entries_of_the_audit_log_are_told_when_they_can_be_read() {
+    let app = TestApp::start().await;
+    app.seal().await;
+    let mut admin = watching(&app, &app.admin, json!(["AUDIT_ENTRY"])).await;
+    let mut viewer = watching(&app, &app.viewer, json!(["AUDIT_ENTRY", "SKILL"])).await;
+    for name in ["one", "two"] {
+        let create = "mutation($o: Id!, $n: String!) { createSkill(orgId: $o, input: { name: $n, content: \"c\" }) { id } }";
+        app.admin.gql(create, json!({ "o": app.org, "n": name })).await.data();
+    }
+    app.seal().await;
+    let log = "query($o: Id!) { auditLog(orgId: $o, page: 1, limit: 1) { data { id targetName } } }";
+    let shown = app.admin.gql(log, json!({ "o": app.org })).await.data()["auditLog"]["data"][0].clone();
+    assert_eq!(shown["targetName"], "two");
+    assert_eq!(
+        told(&mut admin).await,
+        ("AUDIT_ENTRY".to_owned(), shown["id"].as_i64(), "CREATED".to_owned())
+    );
+    for _ in 0..2 {
+        assert_eq!(told(&mut viewer).await.0, "SKILL");
+    }
+    let rename =
+        "mutation($o: Id!, $i: Id!) { updateSkill(orgId: $o, id: $i, input: { name: \"three\" }) { id } }";
+    let skill: i64 = app.one("SELECT id FROM skills WHERE name = 'two'", vec![]).await;
+    app.admin.gql(rename, json!({ "o": app.org, "i": skill })).await.data();
+    assert_eq!(told(&mut viewer).await.0, "SKILL");
 }
 
 #[tokio::test]
@@ -141,8 +158,7 @@ async fn a_burst_in_one_organization_ends_no_subscription_of_another() {
     let theirs = "subscription($o: Id!) { changes(orgId: $o) { id op } }";
     let mut stranger = Socket::of(&app.stranger).await;
     stranger.subscribe("1", theirs, json!({ "o": app.other_org })).await;
-    settled(&mut stranger).await;
-    listening(&app, 1).await;
+    assert_eq!(stranger.next().await["payload"]["data"]["changes"]["op"], "RESYNC");
     // A subscriber doesn't get unwanted events, but must keep up with their number.
     let mut ours = watching(&app, &app.owner, json!(["SERVER"])).await;
     for id in 1..=10_000 {
@@ -171,9 +187,12 @@ async fn an_event_costs_three_statements_for_any_number_of_subscribers() {
         request.caller = app.caller(&actor).await;
         let operation = Operation::new(&watch).data(Arc::new(request)).data(Arc::new(Reading::default()));
         let mut stream = app.service.graphql.schema.execute_stream(operation).boxed();
-        assert!(stream.next().now_or_never().is_none());
-        // Until it is listening.
-        let _ = timeout(Duration::from_millis(50), stream.next()).await;
+        // Whoever looks counts too.
+        until("it is listening", async || {
+            assert!(stream.next().now_or_never().is_none());
+            app.core.events.subscribe(OrgId(app.org), &Caller::System).callers().len() == n + 2
+        })
+        .await;
         streams.push(stream);
     }
     for status in ["first", "second"] {
@@ -198,6 +217,7 @@ fn a_kind_of_record_needs_the_permission_of_the_fields_that_read_it() {
             RecordKind::Agent => &["agent"],
             RecordKind::Approval => &["approval"],
             RecordKind::Attachment => &["attachment"],
+            RecordKind::AuditEntry => &["auditLog"],
             RecordKind::Channel => &["channel"],
             RecordKind::Contact => &["contact"],
             RecordKind::Conversation => &["conversations", "conversation"],
@@ -207,7 +227,7 @@ fn a_kind_of_record_needs_the_permission_of_the_fields_that_read_it() {
             RecordKind::McpServer => &["mcpServer"],
             RecordKind::Member => &["member"],
             RecordKind::Message => &["messages"],
-            RecordKind::Organization => &["organization"],
+            RecordKind::ModelCredential | RecordKind::Organization => &["organization"],
             RecordKind::Policy => &["policy"],
             RecordKind::Server => &["server"],
             RecordKind::ServiceToken => &["serviceTokens"],
@@ -239,7 +259,7 @@ async fn postgres_a_replica_that_stops_tells_the_others_everything_it_acknowledg
     let (here, there) = (first.actor(&tenant), second.actor(&tenant));
     let mut client = Socket::of(&there).await;
     client.subscribe("1", CHANGES, json!({ "o": tenant.org, "k": ["SERVER"] })).await;
-    settled(&mut client).await;
+    begun(&mut client).await;
     let path = format!("/v1/org/{}/server", tenant.org);
     let write = |writer: usize| {
         let (here, path) = (here.clone(), path.clone());
@@ -294,8 +314,8 @@ async fn postgres_a_change_on_one_replica_is_heard_on_the_other() {
     let (first, second) = (one.serve(), two.serve());
     let (here, there) = (first.actor(&tenant), second.actor(&tenant));
     let mut client = Socket::of(&there).await;
-    client.subscribe("1", CHANGES, json!({ "o": tenant.org })).await;
-    settled(&mut client).await;
+    client.subscribe("1", CHANGES, json!({ "o": tenant.org, "k": ["SKILL", "SERVICE_TOKEN"] })).await;
+    begun(&mut client).await;
     let create = "mutation($o: Id!, $n: String!) { createSkill(orgId: $o, input: { name: $n, content: \"c\" }) { id } }";
     let mut missed = 0;
     for n in 0..50 {

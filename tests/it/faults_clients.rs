@@ -1,7 +1,7 @@
 //! Clients that mean harm or go away: silent connections, one byte at a time, documents made to be expensive;
 //! and a service that is told to stop while it works.
 
-use std::time::{Duration, Instant};
+use std::{io::ErrorKind, time::Duration};
 
 use futures::future::join_all;
 use muster::{
@@ -15,7 +15,9 @@ use tokio::{
     time::{sleep, timeout},
 };
 
-use crate::harness::{Program, Serving, Tenant, TestApp, config, empty_database, is_postgres};
+use crate::harness::{
+    PATIENCE, Program, Serving, Tenant, TestApp, config, empty_database, is_postgres, until,
+};
 
 /// A service with little patience, and a caller who may use it.
 fn impatient(more: &[(&str, &str)]) -> (Program, Tenant, Serving) {
@@ -31,49 +33,62 @@ fn impatient(more: &[(&str, &str)]) -> (Program, Tenant, Serving) {
     (program, tenant, serving)
 }
 
-/// Everything the other end sends until it closes, within this many seconds.
-async fn rest(stream: &mut TcpStream, seconds: u64) -> Option<String> {
+/// Everything the other end sends until it closes.
+async fn rest(stream: &mut TcpStream) -> Option<String> {
     let mut heard = Vec::new();
-    let read = timeout(Duration::from_secs(seconds), stream.read_to_end(&mut heard)).await.ok()?;
+    let read = timeout(PATIENCE, stream.read_to_end(&mut heard)).await.ok()?;
     // A reset counts as the end too.
     let _ = read;
     Some(String::from_utf8_lossy(&heard).into_owned())
 }
 
+/// Whether the other end has neither closed nor said anything.
+fn is_open(stream: &TcpStream) -> bool {
+    stream.try_read(&mut [0]).is_err_and(|error| error.kind() == ErrorKind::WouldBlock)
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn once_ten_thousand_silent_connections_keep_nobody_out() {
     let (_program, tenant, serving) = impatient(&[("MUSTER_LIMITS_HEADER_TIMEOUT_SECONDS", "20")]);
+    let (actor, path) = (serving.actor(&tenant), format!("/v1/org/{}", tenant.org));
     let mut silent = Vec::new();
     for _ in 0..10_000 {
-        let connection = timeout(Duration::from_secs(5), TcpStream::connect(serving.address())).await;
+        let connection = timeout(PATIENCE, TcpStream::connect(serving.address())).await;
         silent.push(
             connection.expect("it is accepted").expect("a descriptor: ulimit -n is too low for this test"),
         );
     }
-    let actor = serving.actor(&tenant);
-    let began = Instant::now();
-    for _ in 0..20 {
-        actor.get(&format!("/v1/org/{}", tenant.org)).await.expect(200);
-    }
-    assert!(began.elapsed() < Duration::from_secs(10), "{:?}", began.elapsed());
+    actor.get(&path).await.expect(200);
     let last = silent.last_mut().unwrap();
-    assert!(rest(last, 40).await.is_some(), "the silent are cut off");
+    assert!(is_open(last), "answered only once the silent were cut off");
+    for _ in 0..20 {
+        actor.get(&path).await.expect(200);
+    }
+    assert!(rest(last).await.is_some(), "the silent are cut off");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn once_connections_are_limited_by_the_settings() {
     let (_program, tenant, serving) = impatient(&[("MUSTER_LIMITS_CONNECTIONS", "4")]);
-    let mut silent = Vec::new();
-    for _ in 0..4 {
-        silent.push(TcpStream::connect(serving.address()).await.unwrap());
-    }
-    // The next client is told at once, and served once the silent ones are cut off.
-    let (actor, path) = (serving.actor(&tenant), format!("/v1/org/{}", tenant.org));
-    assert_eq!(actor.get(&path).await.problem(), (503, "UNAVAILABLE"));
+    let path = format!("/v1/org/{}", tenant.org);
+    let mut silent: Vec<TcpStream> = Vec::new();
+    until("the next client is told at once", async || {
+        silent.clear();
+        for _ in 0..4 {
+            silent.push(TcpStream::connect(serving.address()).await.unwrap());
+        }
+        let answer = serving.actor(&tenant).get(&path).await;
+        // On a slow machine it may come too late, when the silent are cut off already.
+        assert!(answer.status == 200 || answer.problem() == (503, "UNAVAILABLE"), "{answer:#?}");
+        answer.status == 503
+    })
+    .await;
+    // It is served once the silent ones are cut off.
     for stream in &mut silent {
-        assert!(rest(stream, 20).await.is_some(), "the silent are cut off");
+        assert!(rest(stream).await.is_some(), "the silent are cut off");
     }
-    actor.get(&path).await.expect(200);
+    let actor = serving.actor(&tenant);
+    until("there is room", async || actor.get(&path).await.status == 200).await;
 }
 
 /// With fewer descriptors than allowed connections, the service accepts fewer and stays alive.
@@ -113,21 +128,15 @@ async fn once_dripping_clients_are_cut_off_and_others_are_answered() {
         let _ = bodies.write_all(b" ").await;
         sleep(Duration::from_millis(150)).await;
     }
-    rest(&mut heads, 5).await.expect("a head that never ends is cut off");
-    let heard = rest(&mut bodies, 5).await.expect("a body that never ends is cut off");
+    rest(&mut heads).await.expect("a head that never ends is cut off");
+    let heard = rest(&mut bodies).await.expect("a body that never ends is cut off");
     assert!(heard.is_empty() || heard.contains("503") || heard.contains("408"), "{heard}");
 }
 
 async fn until_no_transaction_is_open(app: &TestApp) {
     let open =
         "SELECT COUNT(*) FROM pg_stat_activity WHERE datname = current_database() AND state LIKE 'idle in%'";
-    for _ in 0..100 {
-        if app.one::<i64>(open, vec![]).await == 0 {
-            return;
-        }
-        sleep(Duration::from_millis(20)).await;
-    }
-    panic!("transactions that nobody ends");
+    until("every transaction is ended", async || app.one::<i64>(open, vec![]).await == 0).await;
 }
 
 /// A client that leaves while PostgreSQL answers `BEGIN` must not leave a transaction behind: the next write on
@@ -154,7 +163,7 @@ async fn clients_that_leave_during_a_change_leave_no_transaction_open() {
     let stored = "SELECT description FROM skills WHERE id = $1";
     assert_eq!(app.one::<String>(stored, vec![skill.into()]).await, "the last");
     let line = "SELECT changes FROM audit_lines WHERE operation = 'updateSkill' ORDER BY id DESC LIMIT 1";
-    assert_eq!(app.one::<Value>(line, vec![]).await["description"], "the last");
+    assert_eq!(app.one::<Value>(line, vec![]).await["description"]["after"], "the last");
 }
 
 /// A refused command ends like this: its transaction was just dropped, and nobody rolls it back any more.
@@ -175,24 +184,27 @@ fn a_transaction_dropped_at_the_very_end_closes_its_connection() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn once_a_stopping_service_finishes_what_it_began() {
-    let (program, tenant, mut serving) = impatient(&[("MUSTER_LIMITS_REQUEST_TIMEOUT_SECONDS", "10")]);
+    let (program, tenant, mut serving) = impatient(&[("MUSTER_LIMITS_REQUEST_TIMEOUT_SECONDS", "60")]);
     let body = r#"{"name":"begun before"}"#;
     let mut client = TcpStream::connect(serving.address()).await.unwrap();
     let head = format!(
         "POST /v1/org/{}/server HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {}\r\ncontent-type: application/json\r\n\
-         content-length: {}\r\n\r\n",
+         content-length: {}\r\nexpect: 100-continue\r\n\r\n",
         tenant.org,
         tenant.token,
         body.len()
     );
     client.write_all(head.as_bytes()).await.unwrap();
+    // It says so once it wants the body: the request has begun.
+    let mut begun = [0; 25];
+    timeout(PATIENCE, client.read_exact(&mut begun)).await.expect("it begins").unwrap();
+    assert_eq!(&begun, b"HTTP/1.1 100 Continue\r\n\r\n");
     client.write_all(&body.as_bytes()[..5]).await.unwrap();
-    sleep(Duration::from_millis(300)).await;
     serving.terminate();
-    sleep(Duration::from_millis(500)).await;
-    assert!(TcpStream::connect(serving.address()).await.is_err(), "no new connections are accepted");
+    until("no new connections are accepted", async || TcpStream::connect(serving.address()).await.is_err())
+        .await;
     client.write_all(&body.as_bytes()[5..]).await.unwrap();
-    let heard = rest(&mut client, 10).await.unwrap();
+    let heard = rest(&mut client).await.unwrap();
     assert!(heard.starts_with("HTTP/1.1 201"), "{heard}");
     assert_eq!(serving.ended().await, Some(0));
     // Another process that opens the database finds it, with its entry.
@@ -247,11 +259,9 @@ async fn documents_made_to_be_expensive_are_refused_fast() {
         list(&format!("id {}", "@skip(if: false) ".repeat(2_000))),
     ];
     for (n, document) in documents.iter().enumerate() {
-        let began = Instant::now();
+        // Executed, they would take hours, and this would not be answered.
         let answer = app.owner.gql(document, json!({})).await;
         let shown: String = document.chars().take(80).collect();
-        // Executed, they would take hours; refused, fractions of a second, or a few on a busy machine.
-        assert!(began.elapsed() < Duration::from_secs(10), "{n} took {:?}: {shown}", began.elapsed());
         assert!(answer.body["errors"][0].is_object(), "{n} was answered: {shown}");
         assert!(answer.body["data"].is_null(), "{n} was run: {shown}");
     }
@@ -264,6 +274,11 @@ async fn documents_made_to_be_expensive_are_refused_fast() {
         app.owner.gql("query($v: [Int]) { __typename @skip(if: false) }", json!({ "v": nested })).await;
     assert!(answer.status < 500);
     assert_eq!(app.stranger.gql(&list("id"), json!({})).await.code(), "NOT_A_MEMBER");
+}
+
+/// A service that has time for large answers, as long as the client waits for them.
+async fn patient() -> TestApp {
+    TestApp::start_with(|config| config.limits.request_timeout_seconds = PATIENCE.as_secs()).await
 }
 
 /// Twenty agents on one server with descriptions of this many bytes, which a query for each other's
@@ -281,7 +296,7 @@ async fn multiplying(app: &TestApp, bytes: usize) -> i64 {
 
 #[tokio::test]
 async fn multiplying_relations_are_answered_up_to_a_size_for_any_number_of_root_fields() {
-    let app = TestApp::start().await;
+    let app = patient().await;
     // 20 × 20 × 64 KiB.
     multiplying(&app, 64 << 10).await;
     let multiplied = "server { agents { description } }";
@@ -303,7 +318,7 @@ async fn multiplying_relations_are_answered_up_to_a_size_for_any_number_of_root_
 
 #[tokio::test]
 async fn a_batch_shares_the_budget_of_one_request() {
-    let app = TestApp::start().await;
+    let app = patient().await;
     let agent = multiplying(&app, 64 << 10).await;
     let large = format!(
         "{{ agents(orgId: {}, page: 1, limit: 200) {{ data {{ server {{ agents {{ description }} }} }} }} }}",

@@ -16,7 +16,7 @@ use sea_orm::{ConnectionTrait, Database, Statement};
 use serde_json::json;
 use tokio::time::sleep;
 
-use crate::harness::{Actor, Postgres, Program, Serving, Tenant, config};
+use crate::harness::{Actor, Postgres, Program, Serving, Tenant, config, until};
 
 /// What the writers were told.
 #[derive(Default)]
@@ -70,16 +70,6 @@ fn spawn(work: impl Future<Output = ()> + Send + 'static) -> tokio::task::JoinHa
     tokio::spawn(work)
 }
 
-async fn until(what: &str, mut done: impl FnMut() -> bool) {
-    for _ in 0..1_200 {
-        if done() {
-            return;
-        }
-        sleep(Duration::from_millis(50)).await;
-    }
-    panic!("{what} never came");
-}
-
 async fn strings(url: &str, sql: &str) -> Vec<String> {
     let db = Database::connect(url).await.unwrap();
     let rows = db.query_all_raw(Statement::from_string(db.get_database_backend(), sql)).await.unwrap();
@@ -117,21 +107,21 @@ async fn once_a_database_that_goes_away_and_comes_back_loses_nothing() {
     let serving = program.serve();
     let actor = serving.actor(&tenant);
     let (heard, writers) = start(&actor, &tenant, 4, usize::MAX);
-    until("work", || heard.made() > 20).await;
+    until("work", async || heard.made() > 20).await;
     postgres.stop();
-    until("a refusal", || heard.refused.load(Ordering::Relaxed) > 4).await;
+    until("a refusal", async || heard.refused.load(Ordering::Relaxed) > 4).await;
     assert_eq!(actor.get("/ready").await.problem(), (503, "UNAVAILABLE"));
     assert_eq!(actor.get("/health").await.status, 200, "a restart would not help");
     postgres.bring_up();
     let before = heard.made();
-    until("work again", || heard.made() > before + 20).await;
+    until("work again", async || heard.made() > before + 20).await;
     // It hangs, and continues.
     let refused = heard.refused.load(Ordering::Relaxed);
     postgres.pause(true);
-    until("a refusal", || heard.refused.load(Ordering::Relaxed) > refused).await;
+    until("a refusal", async || heard.refused.load(Ordering::Relaxed) > refused).await;
     postgres.pause(false);
     let before = heard.made();
-    until("work again", || heard.made() > before + 20).await;
+    until("work again", async || heard.made() > before + 20).await;
     heard.stop.store(true, Ordering::Relaxed);
     for writer in writers {
         writer.await.unwrap();
@@ -148,7 +138,7 @@ async fn once_a_database_killed_during_a_thousand_writes_has_every_acknowledged_
     let serving = program.serve();
     let (heard, writers) = start(&serving.actor(&tenant), &tenant, 8, 1_000);
     for kill_at in [150, 600] {
-        until("the moment", || heard.made() > kill_at).await;
+        until("the moment", async || heard.made() > kill_at).await;
         postgres.kill();
         postgres.bring_up();
     }
@@ -174,13 +164,32 @@ async fn once_a_read_on_the_only_connection_works_again_once_the_database_is_bac
     db.ping().await.unwrap();
 }
 
-/// A file system of three megabytes.
+/// Killing the service does not test the disk, so this does: a commit waits until it is there.
+#[tokio::test]
+async fn once_acknowledged_changes_are_synced() {
+    let folder = tempfile::tempdir().unwrap();
+    let (file, postgres) = (folder.path().join("muster.db"), Postgres::start());
+    for (url, setting, expected) in [
+        (
+            format!("sqlite://{}?mode=rwc", file.display()),
+            "SELECT CAST(synchronous AS TEXT) FROM pragma_synchronous",
+            "2",
+        ),
+        (postgres.url(), "SELECT setting FROM pg_settings WHERE name = 'synchronous_commit'", "on"),
+    ] {
+        let db = Db::open(&config(folder.path(), &url).database).await.unwrap();
+        let row = db.one(setting.to_owned(), vec![]).await.unwrap().unwrap();
+        assert_eq!(row.try_get_by::<String, _>(0).unwrap(), expected, "{setting}");
+    }
+}
+
+/// A file system of four megabytes.
 struct SmallDisk(tempfile::TempDir);
 
 impl SmallDisk {
     fn mount() -> Self {
         let folder = tempfile::tempdir().unwrap();
-        let mount = ["-t", "tmpfs", "-o", "size=3m", "tmpfs"];
+        let mount = ["-t", "tmpfs", "-o", "size=4m", "tmpfs"];
         let mounted = std::process::Command::new("mount").args(mount).arg(folder.path()).status().unwrap();
         assert!(mounted.success(), "only root may mount a disk");
         Self(folder)
@@ -247,7 +256,7 @@ async fn fills_up_and_goes_on(
     assert_eq!(make(0).await.problem(), (409, "NAME_TAKEN"));
     make_room(&serving);
     let mut again = make(made).await;
-    for _ in 0..20 {
+    for _ in 0..600 {
         if again.status == 201 {
             break;
         }

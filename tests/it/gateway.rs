@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use crate::harness::{
     TestApp,
     gateway::{Host, dial, host_token, join, machine},
+    until,
 };
 
 async fn status(app: &TestApp, server: i64) -> String {
@@ -21,9 +22,7 @@ async fn epoch(app: &TestApp, server: i64) -> i64 {
 /// Waits until nothing of hosts is held.
 async fn all_given_back(app: &TestApp) {
     let held = || app.core.ledger.line(What::Hosts).total() + app.core.outbox.hosts.connected().len();
-    while held() > 0 {
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
+    until("all are given back", async || held() == 0).await;
 }
 
 #[tokio::test]
@@ -192,7 +191,7 @@ async fn a_host_that_says_hello_is_online_and_learns_what_should_run() {
 
 #[tokio::test]
 async fn a_hello_is_refused_with_the_reason() {
-    let app = TestApp::start_with(|config| config.limits.socket_init_seconds = 1).await;
+    let app = TestApp::start().await;
     let host = app.joined(app.server().await).await;
     let with = |change: &dyn Fn(&mut Value)| {
         let mut hello = host.hello();
@@ -203,11 +202,14 @@ async fn a_hello_is_refused_with_the_reason() {
     let reason = newer["reason"].as_str().unwrap();
     assert!(reason.contains("7 to 9") && reason.contains("Upgrade Muster"), "{reason}");
     host.is_refused(with(&|hello| hello["machine"]["id"] = json!("another")), "TOKEN").await;
-    host.is_refused(with(&|hello| hello["commands"] = json!(5)), "JOURNAL_LOST").await;
+    for known in ["commands", "acknowledged"] {
+        let forgotten = host.is_refused(with(&|hello| hello[known] = json!(5)), "RESTORED").await;
+        let reason = forgotten["reason"].as_str().unwrap();
+        assert!(reason.contains("older backup") && reason.contains("muster host stop"), "{known}: {reason}");
+        assert_eq!(forgotten["retry_after"], Value::Null);
+    }
     host.is_refused(json!({ "frame": "RECEIVED", "through": 0 }), "MALFORMED").await;
     host.is_refused(json!("HELLO"), "MALFORMED").await;
-    // A silent one.
-    assert_eq!(host.dial().await.unwrap().refused("MALFORMED").await["retry_after"], 5);
     assert_eq!((status(&app, host.server).await.as_str(), epoch(&app, host.server).await), ("PENDING", 1));
     // What it has acknowledged or reported must still be in its journal.
     for (column, journal) in [("command_ack", [3, 9]), ("event_seq", [9, 3])] {
@@ -218,6 +220,14 @@ async fn a_hello_is_refused_with_the_reason() {
         assert!(lost["reason"].as_str().unwrap().contains("new folder"), "{lost}");
         Host { journal: [4, 4], ..host }.connect().await;
     }
+}
+
+#[tokio::test]
+async fn a_host_that_says_nothing_is_refused() {
+    let app = TestApp::start_with(|config| config.limits.socket_init_seconds = 1).await;
+    let host = app.joined(app.server().await).await;
+    assert_eq!(host.dial().await.unwrap().refused("MALFORMED").await["retry_after"], 5);
+    assert_eq!((status(&app, host.server).await.as_str(), epoch(&app, host.server).await), ("PENDING", 1));
 }
 
 #[tokio::test]

@@ -12,6 +12,7 @@ use tokio_tungstenite::tungstenite::Message;
 use crate::harness::{
     Socket, TestApp,
     gateway::{Host, Line},
+    until,
 };
 
 /// A server with a running agent, its host, and a connection.
@@ -26,16 +27,6 @@ async fn running(app: &TestApp) -> (i64, i64, Host, Line) {
 
 fn started() -> Value {
     json!({ "kind": "STARTED", "container_id": "c", "program": null, "model": null })
-}
-
-async fn until(what: &str, mut is_so: impl AsyncFnMut() -> bool) {
-    for _ in 0..2_000 {
-        if is_so().await {
-            return;
-        }
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
-    panic!("never: {what}");
 }
 
 #[tokio::test]
@@ -64,7 +55,7 @@ async fn a_host_can_report_about_its_own_agents_only() {
     }
     line.send(delta((neighbour, 0), conversation, 0, "a lie")).await;
     line.refused("FOREIGN").await;
-    assert!(viewer.next().now_or_never().is_none());
+    viewer.settled().await;
     let touched =
         "SELECT CAST(COUNT(*) AS BIGINT) FROM agents WHERE id IN ($1, $2) AND container_id IS NOT NULL";
     assert_eq!(app.one::<i64>(touched, vec![neighbour.into(), theirs.into()]).await, 0);
@@ -127,7 +118,8 @@ async fn a_host_has_few_connections_and_its_bytes_are_in_the_ledger() {
         line.report((agent, generation), text.clone()).await;
     }
     until("the window is full", async || bodies.total() > 3_900_000).await;
-    assert!(bodies.total() <= 4 << 20, "{}", bodies.total());
+    // One more waits for its place in the window.
+    assert!(bodies.total() <= (4 << 20) + 101_000, "{}", bodies.total());
     drop(writing);
     line.stored(60).await;
     assert_eq!(bodies.total(), 0);
@@ -148,7 +140,8 @@ async fn a_host_that_reads_nothing_is_sent_little_and_closed() {
     }
     let hosts = app.core.ledger.line(What::Hosts);
     until("it is closed", async || hosts.total() == 0).await;
-    assert_eq!(app.core.ledger.line(What::Answers).total(), 0);
+    let answers = app.core.ledger.line(What::Answers);
+    until("its answers are given back", async || answers.total() == 0).await;
 }
 
 fn ask(id: i64, (agent, generation): (i64, i64), wanted: Value) -> Value {
@@ -213,12 +206,15 @@ async fn a_high_load_several_times_in_a_row_is_one_alert_and_the_server_recovers
     until("it is DEGRADED", async || status().await == "DEGRADED").await;
     assert_eq!(alerts().await.len(), 1);
     assert!(alerts().await[0].contains("90.0 %"), "{:?}", alerts().await);
+    // The news come a moment after the commit.
     let mut kinds = Vec::new();
-    while let Some(Some((muster::core::News::Changed(event), _))) = heard.next().now_or_never() {
+    for _ in 0..2 {
+        let Some((muster::core::News::Changed(event), _)) = heard.next().await else { panic!("no news") };
         kinds.push(event.kind.as_str());
     }
     kinds.sort_unstable();
     assert_eq!(kinds, ["APPROVAL", "SERVER"]);
+    assert!(heard.next().now_or_never().is_none(), "and nothing else");
     for _ in 0..3 {
         load(&app, &mut line, server, 20.0).await;
     }

@@ -27,6 +27,7 @@ use tokio::time::timeout;
 use crate::harness::{
     Actor, Socket, TestApp,
     gateway::{Host, Line},
+    until,
 };
 
 /// Another replica, which serves.
@@ -66,7 +67,7 @@ impl Replica {
 async fn hears(app: &TestApp, one: &Core, other: &Core) {
     let org = app.scope().org;
     let mut news = one.events.subscribe(org, &Caller::System);
-    let event = Event { org, kind: RecordKind::Skill, id: 1, op: ChangeOp::Updated, of: None };
+    let event = Event { org, kind: RecordKind::Skill, id: 1, op: ChangeOp::Updated, of: None, only: None };
     loop {
         other.events.publish(event);
         let heard = timeout(Duration::from_millis(50), news.next()).await;
@@ -177,9 +178,7 @@ async fn postgres_text_is_seen_on_another_replica_while_somebody_watches_there()
     assert!(!are_watched(&app.core));
     let mut viewer = Socket::of(&there.actor(&app.viewer)).await;
     viewer.subscribe("1", WATCH, json!({ "o": app.org, "c": conversation })).await;
-    while !are_watched(&app.core) {
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
+    until("somebody is known to watch", async || are_watched(&app.core)).await;
     let mut took = Vec::new();
     for offset in 0..20 {
         let began = Instant::now();

@@ -244,6 +244,35 @@ async fn an_event_that_cannot_be_applied_is_left_out_and_the_next_ones_are_not()
 }
 
 #[tokio::test]
+async fn a_request_that_is_left_out_is_refused() {
+    let app = TestApp::start().await;
+    let agent = app.agent().await;
+    let host = app.host_of(agent).await;
+    let generation = app.start_agent(agent).await;
+    let mut line = host.connect().await;
+    assert_eq!(command(&mut line).await.1, "LAUNCH");
+    line.report((agent, generation), started()).await;
+    app.expects_failures();
+    let asked =
+        json!({ "kind": "QUESTION", "text": "?", "options": [], "multiple": false, "allow_text": true });
+    for request in ["3.h1", "a\nb"] {
+        let request = json!({ "kind": "ASKED", "request": request, "conversation_id": 4711, "turn_id": null, "asked": asked });
+        line.report((agent, generation), request).await;
+    }
+    let (mut stored, mut orders) = (0, Vec::new());
+    while stored < 3 || orders.is_empty() {
+        let frame = line.next().await;
+        match frame["frame"].as_str() {
+            Some("ACK") => stored = frame["through"].as_i64().unwrap(),
+            Some("COMMAND") => orders.push(frame["command"].clone()),
+            _ => panic!("{frame}"),
+        }
+    }
+    assert_eq!(orders, [json!({ "kind": "VERDICT", "request": "3.h1", "allowed": false })]);
+    assert!(line.is_quiet().await, "a name that makes no sense names nothing");
+}
+
+#[tokio::test]
 async fn a_full_or_broken_database_keeps_events_with_the_host() {
     let app = TestApp::start().await;
     let agent = app.agent().await;

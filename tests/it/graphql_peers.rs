@@ -1,6 +1,10 @@
 //! Third-party GraphQL clients and audits, against the running service (`tests/peers/graphql`).
 
-use std::{path::Path, process::Stdio, time::Duration};
+use std::{
+    path::Path,
+    process::Stdio,
+    time::{Duration, Instant},
+};
 
 use serde_json::Value;
 use tokio::{
@@ -9,7 +13,7 @@ use tokio::{
     time::timeout,
 };
 
-use crate::harness::TestApp;
+use crate::harness::{PATIENCE, TestApp};
 
 const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/peers/graphql");
 
@@ -92,8 +96,11 @@ async fn watches(transport: &str) {
     assert_eq!(peer.line().await, "ready");
     // `ready` comes before the subscription has reached the service, and existing records are no change.
     let path = format!("/v1/org/{}/agent/{agent}", app.org);
-    let mut seen = None;
-    for n in 0..50 {
+    let (mut seen, began) = (None, Instant::now());
+    for n in 0.. {
+        if began.elapsed() > PATIENCE {
+            break;
+        }
         app.operator.gql(
             "mutation($o: Id!, $a: Id!, $r: String) { updateAgent(orgId: $o, id: $a, input: {role: $r}) { id } }",
             serde_json::json!({"o": app.org, "a": agent, "r": format!("seen {n}")}),
@@ -129,7 +136,7 @@ impl Peer {
     }
 
     async fn line(&mut self) -> String {
-        let line = timeout(Duration::from_secs(30), self.lines.next_line()).await.expect("a line in time");
+        let line = timeout(PATIENCE, self.lines.next_line()).await.expect("a line in time");
         line.unwrap().expect("the peer still runs")
     }
 

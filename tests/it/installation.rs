@@ -159,10 +159,15 @@ async fn the_demo_uses_settings_keeps_its_own_data_and_issues_one_token() {
     let variables = [("MUSTER_LISTEN", "127.0.0.1:0"), ("MUSTER_DATA_DIR", other.to_str().unwrap())];
     let first = demo(&data, &variables);
     assert_ne!(first["address"], "http://127.0.0.1:8080", "the setting applies");
-    for place in ["explorer", "sign-in", "OpenAPI", "tools", "health", "ready"] {
+    for place in ["explorer", "OpenAPI", "tools", "health", "ready"] {
         let at = first["places"][place].as_str().unwrap_or_default();
         assert!(at.starts_with(first["address"].as_str().unwrap()), "{place}: {at}");
     }
+    let link = first["link"].as_str().unwrap();
+    assert!(
+        link.starts_with(&format!("{}/sign-in#code=mst_code_", first["address"].as_str().unwrap())),
+        "{link}"
+    );
     let second = demo(&data, &variables);
     assert_eq!(first["service_token"], second["service_token"]);
     assert!(!other.exists(), "its data is in its own folder");

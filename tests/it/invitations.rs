@@ -31,6 +31,15 @@ async fn accept(actor: &Actor, token: &str, name: Option<&str>, password: Option
 }
 
 #[tokio::test]
+async fn the_organization_says_whether_mail_is_sent() {
+    for (app, can) in [(TestApp::start().await, false), (TestApp::with_mail().await, true)] {
+        let query = "query($o: Id!) { organization(orgId: $o) { canMail } }";
+        let found = app.viewer.gql(query, json!({ "o": app.org })).await.data();
+        assert_eq!(found["organization"]["canMail"], can);
+    }
+}
+
+#[tokio::test]
 async fn a_new_person_gets_an_account_and_a_membership() {
     let app = TestApp::with_mail().await;
     let made = invite(&app, &app.admin, " New@example.org ", "OPERATOR").await.data()["inviteMember"].clone();
@@ -77,6 +86,7 @@ async fn account_owners_must_prove_it_is_theirs() {
     {
         let refused = accept(actor, &token, Some("Thief"), password).await;
         assert_eq!(refused.code(), "SIGN_IN_FAILED");
+        assert_eq!(refused.body["errors"][0]["extensions"]["details"]["email"], "Someone@example.org");
     }
     accept(&app.anonymous, &token, Some("Ignored"), Some("correct horse")).await.data();
     let someone = app.signed_in("someone@example.org").await.0;

@@ -1,19 +1,17 @@
 //! What callers may hold at a time: connections, sockets, subscriptions, bodies, answers. The ledger counts all
 //! of it and releases it at the end.
 
-use std::time::Duration;
-
 use muster::core::{config::Config, ledger::What};
 use reqwest::Method;
 use serde_json::json;
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::{TcpSocket, TcpStream},
-    time::{sleep, timeout},
+    time::timeout,
 };
 use tokio_tungstenite::{connect_async, tungstenite::client::IntoClientRequest};
 
-use crate::harness::{Answer, Socket, TestApp, introduction};
+use crate::harness::{self, Answer, PATIENCE, Socket, TestApp, introduction};
 
 const WATCH: &str = "subscription($o: Id!) { agentChanged(orgId: $o) { id } }";
 
@@ -31,13 +29,7 @@ fn connections(app: &TestApp) -> usize {
 
 /// Waits until a figure reaches its expected value.
 async fn until(what: &str, is_reached: impl Fn() -> bool) {
-    for _ in 0..1_000 {
-        if is_reached() {
-            return;
-        }
-        sleep(Duration::from_millis(10)).await;
-    }
-    panic!("never: {what}");
+    harness::until(what, async || is_reached()).await;
 }
 
 /// The status in answer to a handshake.
@@ -61,7 +53,7 @@ async fn raw(app: &TestApp) -> TcpStream {
 /// The status line of the response.
 async fn status(stream: &mut TcpStream) -> String {
     let mut head = [0; 12];
-    timeout(Duration::from_secs(20), stream.read_exact(&mut head)).await.expect("an answer").unwrap();
+    timeout(PATIENCE, stream.read_exact(&mut head)).await.expect("an answer").unwrap();
     String::from_utf8_lossy(&head).into_owned()
 }
 
@@ -69,7 +61,8 @@ async fn status(stream: &mut TcpStream) -> String {
 async fn anonymous_sockets_are_few_and_short_lived() {
     let app = with(|config| {
         config.limits.sockets_anonymous = 3;
-        config.limits.socket_init_seconds = 2;
+        // Long enough for what comes before the silent ones are sent away.
+        config.limits.socket_init_seconds = 4;
     })
     .await;
     let mut sockets = Vec::new();
@@ -226,7 +219,8 @@ async fn bodies_in_flight_are_counted_and_bounded() {
 async fn a_client_that_does_not_read_is_cut_off_and_holds_nothing() {
     const FILE: usize = 24 << 20;
     let app = with(|config| {
-        config.limits.write_timeout_seconds = 2;
+        // Long enough for what is asked while the answer waits.
+        config.limits.write_timeout_seconds = 4;
         config.limits.answers_bytes = 32 << 20;
     })
     .await;
@@ -252,7 +246,7 @@ async fn a_client_that_does_not_read_is_cut_off_and_holds_nothing() {
     assert_eq!(held(&app, What::Answers), FILE);
     until("it is given up", || held(&app, What::Answers) == 0).await;
     let mut taken = Vec::new();
-    let _reset = timeout(Duration::from_secs(20), slow.read_to_end(&mut taken)).await.expect("it is closed");
+    let _reset = timeout(PATIENCE, slow.read_to_end(&mut taken)).await.expect("it is closed");
     assert!(taken.len() < FILE);
     // A client that reads gets all of it.
     assert_eq!(app.owner.get(&format!("{path}/{id}")).await.text.len(), FILE);

@@ -20,6 +20,7 @@ fn target(mutation: &str, all: &Population) -> Option<i64> {
         "updateSkill" => all.skills[0],
         "updateServiceToken" => all.service_tokens[0],
         "updateMember" => all.members[0],
+        "updateModelCredential" => all.model_credentials[0],
         "updateOrganization" => return None,
         other => panic!("{other} edits something this law does not know"),
     })

@@ -2,7 +2,14 @@
 
 use std::{path::Path, process::Stdio, time::Duration};
 
-use muster::{core::config::Config, slices::people as mail};
+use muster::{
+    base::{enums::ApprovalKind, ids::AgentId},
+    core::config::Config,
+    slices::{
+        approvals::{self, NewApproval},
+        notifications, people as mail,
+    },
+};
 use serde_json::{Value, json};
 use tokio::{
     io::{AsyncBufReadExt, BufReader, Lines},
@@ -10,7 +17,7 @@ use tokio::{
     time::timeout,
 };
 
-use crate::harness::{TestApp, account::CONFIRM};
+use crate::harness::{PATIENCE, TestApp, account::CONFIRM};
 
 const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/peers/mail");
 const REQUEST: &str = "mutation { requestEmailConfirmation }";
@@ -38,7 +45,7 @@ impl Server {
     }
 
     async fn line(&mut self) -> String {
-        let line = timeout(Duration::from_secs(30), self.lines.next_line()).await.expect("a line in time");
+        let line = timeout(PATIENCE, self.lines.next_line()).await.expect("a line in time");
         line.unwrap().expect("the mail server still runs")
     }
 
@@ -93,6 +100,34 @@ async fn a_mail_arrives_in_both_forms_and_its_link_works() {
     let sql =
         "SELECT COUNT(*) FROM users WHERE email = 'person-1@example.com' AND email_confirmed_at IS NOT NULL";
     assert_eq!(app.one::<i64>(sql, vec![]).await, 1);
+}
+
+#[tokio::test]
+async fn a_notification_arrives_in_both_forms() {
+    let mut server = Server::start(json!({ "tls": "none" })).await;
+    let app = TestApp::start_with(sends_to(format!("smtp://127.0.0.1:{}?tls=none", server.port))).await;
+    let agent = app.agent().await;
+    app.execute("UPDATE agents SET name = '<b>\u{202e}Bot</b>' WHERE id = $1", vec![agent.into()]).await;
+    let mut tx = app.scope().begin().await.unwrap();
+    let new =
+        NewApproval { agent_id: Some(AgentId(agent)), ..NewApproval::new(ApprovalKind::Question, "Which?") };
+    let id = approvals::raise(&mut tx, new).await.unwrap();
+    tx.commit().await.unwrap();
+    assert_eq!(notifications::collect_due(&app.core).await.unwrap(), 2);
+    assert_eq!(mail::deliver_due(&app.core).await.unwrap(), 2);
+    let link = format!("https://muster.example.com/o/{}/approvals/{id}", app.org);
+    let mut told = Vec::new();
+    for _ in 0..2 {
+        let mail = server.mail().await;
+        told.push(mail["envelope"]["to"][0].as_str().unwrap().to_owned());
+        assert_eq!(mail["subject"], "<b>Bot</b> asks a question");
+        let (text, html) = (mail["text"].as_str().unwrap(), mail["html"].as_str().unwrap());
+        assert!(text.contains(&link) && html.contains(&format!("href=\"{link}\"")), "{html}");
+        assert!(html.contains("&lt;b&gt;Bot&lt;/b&gt; asks a question") && !html.contains("<b>"), "{html}");
+        assert!(!text.contains("Which?") && !html.contains("Which?"), "{text}");
+    }
+    told.sort();
+    assert_eq!(told, ["admin@example.com", "owner@example.com"]);
 }
 
 #[tokio::test]

@@ -44,7 +44,7 @@ async fn told(mut client: Command, app: &TestApp, actor: &Actor, calls: &[(&str,
         client.env_remove(name);
     }
     let run = client.stdin(Stdio::null()).kill_on_drop(true).output();
-    let output = timeout(Duration::from_mins(1), run).await.unwrap().expect("the client is installed");
+    let output = timeout(Duration::from_mins(4), run).await.unwrap().expect("the client is installed");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let text = String::from_utf8(output.stdout).unwrap();
     text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()

@@ -10,7 +10,7 @@ use muster::core::{
 use serde_json::{Value, json};
 use tokio::{io::AsyncWriteExt, process::Command, time::timeout};
 
-use crate::harness::{Actor, TestApp, policy_folder};
+use crate::harness::{Actor, PATIENCE, TestApp, policy_folder};
 
 const ROOT: &str = env!("CARGO_MANIFEST_DIR");
 
@@ -41,7 +41,7 @@ async fn scrape(page: &Actor) -> Value {
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut process = command.spawn().unwrap();
     process.stdin.take().unwrap().write_all(answer.text.as_bytes()).await.unwrap();
-    let output = timeout(Duration::from_mins(1), process.wait_with_output()).await.unwrap().unwrap();
+    let output = timeout(PATIENCE, process.wait_with_output()).await.unwrap().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     serde_json::from_slice(&output.stdout).unwrap()
 }

@@ -67,8 +67,8 @@ async fn a_migration_is_added_to_the_previous_version() {
     let (last, before) = all.split_last().unwrap();
     let database = connect(&url).await;
     migrate_to(before.last().unwrap().version, &database).await;
-    let user = "INSERT INTO users (email, email_folded, name, created_at, updated_at) \
-                VALUES ('a@example.org', 'a@example.org', 'A', 0, 0)";
+    let user = "INSERT INTO users (email, email_folded, name, name_folded, created_at, updated_at) \
+                VALUES ('a@example.org', 'a@example.org', 'A', 'a', 0, 0)";
     database.execute_unprepared(user).await.unwrap();
     assert_eq!(db.pending().await.unwrap(), std::slice::from_ref(last));
     assert!(!db.is_migrated().await.unwrap());

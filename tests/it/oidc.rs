@@ -6,7 +6,7 @@ use muster::{
     core::config::Config,
     slices::people::{self, NewUser},
 };
-use reqwest::{Client, Response, header, redirect::Policy};
+use reqwest::{Client, Method, Response, header, redirect::Policy};
 use serde_json::{Value, json};
 use tokio::{
     io::{AsyncBufReadExt, BufReader, Lines},
@@ -14,7 +14,7 @@ use tokio::{
     time::timeout,
 };
 
-use crate::harness::{Actor, TestApp};
+use crate::harness::{self, Actor, Answer, PATIENCE, TestApp};
 
 pub const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/peers/oidc");
 pub const EXCHANGE: &str = "mutation($c: SecretString!) { exchangeSignInCode(code: $c) { accessToken user { id email name emailConfirmed } challenge { token } } }";
@@ -33,19 +33,10 @@ pub const START: &str = "/auth/oidc/peer/start?state=panel-state";
 
 impl Setup {
     pub async fn open(in_id_token: bool, join: bool) -> Self {
-        Self::open_for(in_id_token, join, Some("https://panel.test")).await
+        Self::open_with(in_id_token, join, |_| ()).await
     }
 
-    pub async fn open_for(in_id_token: bool, join: bool, panel: Option<&str>) -> Self {
-        Self::open_with(in_id_token, join, panel, |_| ()).await
-    }
-
-    async fn open_with(
-        in_id_token: bool,
-        join: bool,
-        panel: Option<&str>,
-        configure: impl FnOnce(&mut Config),
-    ) -> Self {
+    async fn open_with(in_id_token: bool, join: bool, configure: impl FnOnce(&mut Config)) -> Self {
         assert!(Path::new(FOLDER).join("node_modules").is_dir(), "npm ci --prefix tests/peers/oidc");
         let options = json!({
             "redirect": format!("{PUBLIC}/auth/oidc/peer/callback"),
@@ -61,7 +52,7 @@ impl Setup {
         let mut process =
             command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().expect("node is installed");
         let mut lines = BufReader::new(process.stdout.take().unwrap()).lines();
-        let line = timeout(Duration::from_secs(30), lines.next_line()).await.expect("in time").unwrap();
+        let line = timeout(PATIENCE, lines.next_line()).await.expect("in time").unwrap();
         let issuer = line.expect("the provider runs").strip_prefix("issuer ").unwrap().to_owned();
         let app = TestApp::with_mail_and(|config| {
             let file = config.data_dir.join("oidc.toml");
@@ -73,7 +64,6 @@ impl Setup {
             std::fs::write(&file, text).unwrap();
             config.oidc_file = Some(file);
             config.public_url = Some(PUBLIC.to_owned());
-            config.panel_url = panel.map(str::to_owned);
             configure(config);
         })
         .await;
@@ -114,7 +104,7 @@ impl Setup {
 
 fn fragment(url: &str) -> BTreeMap<String, String> {
     let rest =
-        url.strip_prefix("https://panel.test/sign-in#").unwrap_or_else(|| panic!("not the panel: {url}"));
+        url.strip_prefix("https://muster.test/sign-in#").unwrap_or_else(|| panic!("not the panel: {url}"));
     rest.split('&').filter_map(|pair| pair.split_once('=')).map(|(a, b)| (a.into(), b.into())).collect()
 }
 
@@ -241,6 +231,24 @@ async fn an_account_is_linked_by_verified_address_and_then_found_by_subject() {
 }
 
 #[tokio::test]
+async fn the_code_opens_a_session_in_the_browser_that_came_back() {
+    let setup = Setup::open(true, false).await;
+    let id = setup.user(true).await;
+    let end = setup.visit("ann").await;
+    let mut browser = harness::Browser::new(&setup.app);
+    // The page that the provider's answer leads to: the panel's, whoever opens it.
+    let page = Answer::of(browser.bare(Method::GET, "/sign-in").header("accept", "text/html")).await;
+    assert!(page.status == 200 && page.header("set-cookie").is_empty());
+    let exchange = "mutation($c: SecretString!) { exchangeSignInCode(code: $c, cookie: true) { accessToken user { id } } }";
+    let answer = browser.gql(exchange, json!({ "c": end["code"] })).await;
+    assert!(answer.header("set-cookie").starts_with("__Host-muster-session=mst_ses_"), "{answer:#?}");
+    assert_eq!(answer.data()["exchangeSignInCode"], json!({ "accessToken": null, "user": { "id": id } }));
+    assert_eq!(browser.refusal().await, None);
+    let again = browser.gql(exchange, json!({ "c": end["code"] })).await;
+    assert_eq!((again.code().as_str(), browser.refusal().await), ("LINK_INVALID", None));
+}
+
+#[tokio::test]
 async fn an_unverified_address_lets_nobody_in() {
     let setup = Setup::open(true, true).await;
     // The provider doesn't confirm that the address is theirs, so it stays its owner's.
@@ -338,7 +346,7 @@ async fn providers_are_listed_and_one_that_is_down_says_so() {
 
 #[tokio::test]
 async fn starting_visits_uses_up_nobodys_sign_in_allowance() {
-    let setup = Setup::open_with(true, false, Some("https://panel.test"), |config| {
+    let setup = Setup::open_with(true, false, |config| {
         config.rate_limits.enabled = true;
         config.rate_limits.anonymous_per_minute = 100;
     });

@@ -36,7 +36,8 @@ async fn run(mut command: Command, input: &Value) -> (String, Option<i32>) {
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut process = command.spawn().unwrap();
     process.stdin.take().unwrap().write_all(input.to_string().as_bytes()).await.unwrap();
-    let output = timeout(Duration::from_mins(4), process.wait_with_output()).await.expect("it ends").unwrap();
+    let output = timeout(Duration::from_mins(12), process.wait_with_output());
+    let output = output.await.expect("it ends").unwrap();
     let said = [output.stdout, output.stderr].concat();
     (String::from_utf8_lossy(&said).into_owned(), output.status.code())
 }

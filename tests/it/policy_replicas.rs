@@ -8,7 +8,7 @@ use std::{
 
 use serde_json::json;
 
-use crate::harness::{Actor, Program, empty_database};
+use crate::harness::{self, Actor, Program, empty_database};
 
 const LINE: &str = "mutation($o: Id!, $allow: Boolean!) { \
     allowPermission(orgId: $o, input: { role: OPERATOR, permission: \"conversation.view\", reason: \"on call\" }) \
@@ -16,16 +16,11 @@ const LINE: &str = "mutation($o: Id!, $allow: Boolean!) { \
     resetPermission(orgId: $o, input: { role: OPERATOR, permission: \"conversation.view\", reason: \"no more\" }) \
         @skip(if: $allow) { text } }";
 
-/// How long until the answer has this status. The limit allows for a busy machine.
+/// How long until the answer has this status.
 async fn until(actor: &Actor, path: &str, status: u16) -> Duration {
     let began = Instant::now();
-    while began.elapsed() < Duration::from_secs(10) {
-        if actor.get(path).await.status == status {
-            return began.elapsed();
-        }
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
-    panic!("{path} is never answered {status}");
+    harness::until(&format!("{path}: {status}"), async || actor.get(path).await.status == status).await;
+    began.elapsed()
 }
 
 /// An SQLite database has one owner (`installation.rs`).
@@ -73,11 +68,7 @@ async fn postgres_rules_are_live_on_every_replica_from_database_or_folders() {
         let health = second.actor(&tenant).get("/health").await.expect(200);
         health["policy"]["differing_replicas"].as_array().unwrap().len()
     };
-    let began = Instant::now();
-    while differing().await == 0 {
-        assert!(began.elapsed() < Duration::from_secs(30), "the differing folder is reported");
-        tokio::time::sleep(Duration::from_millis(100)).await;
-    }
+    harness::until("the differing folder is reported", async || differing().await > 0).await;
     fs::write(&files[1], &text).unwrap();
     for replica in [&first, &second] {
         until(&operator.at(&replica.base), &path, 200).await;
@@ -91,15 +82,11 @@ async fn postgres_rules_are_live_on_every_replica_from_database_or_folders() {
     }
     for replica in [&first, &second] {
         until(&owner.at(&replica.base), &path, 200).await;
-        let began = Instant::now();
         let document = "mutation($o: Id!) { denyPermission(orgId: $o, input: { role: VIEWER, \
                         permission: \"contact.view\", reason: \"so\" }) { text } }";
-        while owner.at(&replica.base).gql(document, json!({ "o": tenant.org })).await.body["errors"]
-            .is_array()
-        {
-            assert!(began.elapsed() < Duration::from_secs(10), "the database owns the rules again");
-            tokio::time::sleep(Duration::from_millis(20)).await;
-        }
+        let owner = owner.at(&replica.base);
+        let is_done = async || owner.gql(document, json!({ "o": tenant.org })).await.body["errors"].is_null();
+        harness::until("the database owns the rules again", is_done).await;
         assert_eq!(operator.at(&replica.base).get(&path).await.status, 200);
     }
     let history = json(&["policy", "history", "--org", &org]);

@@ -77,6 +77,23 @@ async fn graphql_is_charged_by_operation_even_in_batches() {
 }
 
 #[tokio::test]
+async fn each_search_of_an_operation_is_charged() {
+    let app = limited(5, 2, 50).await;
+    let search = |n: usize| {
+        let one = |n: usize| format!("s{n}: search(orgId: {}, q: \"a\") {{ id }}", app.org);
+        (0..n).map(one).collect::<Vec<_>>().join(" ")
+    };
+    let ask = async |query: String| app.operator.post("/graphql", json!({ "query": query })).await;
+    let three = ask(format!("{{ {} }}", search(3))).await;
+    assert_eq!(three.header("ratelimit"), "\"reads\";r=2;t=36");
+    three.data();
+    // In a fragment too.
+    let refused = ask(format!("{{ ...F }} fragment F on Query {{ {} }}", search(3))).await;
+    assert_eq!((refused.status, refused.code().as_str()), (429, "RATE_LIMITED"));
+    assert!(refused.body["data"].is_null(), "{}", refused.text);
+}
+
+#[tokio::test]
 async fn an_address_without_a_good_credential_is_always_limited() {
     let app = limited(100, 100, 4).await;
     let path = format!("/v1/org/{}/agent?page=1&limit=5", app.org);

@@ -106,6 +106,7 @@ async fn going_back_is_checked_like_an_edit() {
     assert_eq!(refused.code(), "VALIDATION_FAILED");
     let error = &refused.body["errors"][0]["extensions"]["errors"][0];
     assert_eq!(error["detail"], format!("There is no image with id {old}."));
+    assert_eq!(error["pointer"], "/revision", "it has no input");
 
     for missing in [0, 99] {
         let code = revert(&app, &app.operator, agent, missing).await.code();

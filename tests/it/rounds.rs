@@ -74,13 +74,13 @@ async fn expired_rows_are_removed_and_nothing_else_is() {
     muster::rounds::sweep(&app.core).await.unwrap();
     let before = [count("sessions").await, count("service_tokens").await];
     for (n, end) in [now - 2 * DAY, now + DAY].into_iter().enumerate() {
-        let sql = "INSERT INTO sessions (user_id, family, refresh_token_hash, created_at, expires_at) \
-                   VALUES ($1, 'f', $2, 0, $3)";
+        let sql = "INSERT INTO sessions (user_id, family, kind, token_hash, created_at, expires_at) \
+                   VALUES ($1, 'f', 'TOKENS', $2, 0, $3)";
         app.execute(sql, vec![user.into(), vec![u8::try_from(n).unwrap(); 32].into(), end.into()]).await;
     }
     for (n, revoked) in [now - 400 * DAY, now - 400 * DAY, now - DAY].into_iter().enumerate() {
-        let sql = "INSERT INTO service_tokens (organization_id, name, token_hash, hint, created_at, revoked_at) \
-                   VALUES ($1, $2, $3, 'abcd', 0, $4)";
+        let sql = "INSERT INTO service_tokens (organization_id, name, name_folded, token_hash, hint, created_at, revoked_at) \
+                   VALUES ($1, $2, $2, $3, 'abcd', 0, $4)";
         let hash = vec![100 + u8::try_from(n).unwrap(); 32];
         app.execute(sql, vec![org.into(), n.to_string().into(), hash.into(), revoked.into()]).await;
     }
@@ -128,8 +128,8 @@ async fn a_list_without_pages_is_bounded() {
         "WITH RECURSIVE s(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM s WHERE n < 1200) SELECT n FROM s"
     };
     let sql = format!(
-        "INSERT INTO images (organization_id, name, reference, created_at, updated_at) \
-         SELECT organization_id, name || '-' || CAST(n AS TEXT), reference, 0, 0 FROM images, ({numbers}) AS more WHERE id = $1"
+        "INSERT INTO images (organization_id, name, name_folded, reference, created_at, updated_at) \
+         SELECT organization_id, name || '-' || CAST(n AS TEXT), name || '-' || CAST(n AS TEXT), reference, 0, 0 FROM images, ({numbers}) AS more WHERE id = $1"
     );
     app.execute(&sql, vec![image.into()]).await;
     let query = "query($o: Id!) { images(orgId: $o) { id } }";

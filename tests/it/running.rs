@@ -1,38 +1,55 @@
 //! Agents that really run: the service, a host, a shim and the reference agent, each a process of its own.
 
-use std::{net::TcpListener, time::Duration};
+use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::harness::{Actor, Crew, Program, Serving, Tenant, empty_database};
+use crate::harness::{Actor, Address, Crew, Program, Serving, Tenant, empty_database, found};
 
 /// A service that can die and come back under the same address, and an organization in it.
 pub struct House {
-    program: Program,
+    pub program: Program,
     serving: Option<Serving>,
     pub tenant: Tenant,
     pub actor: Actor,
+    /// Nobody else gets it while the service is away.
+    _address: Address,
     /// Lives as long as the database in it.
     _folder: tempfile::TempDir,
 }
 
 impl House {
     pub async fn open() -> Self {
-        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-        let listen = format!("127.0.0.1:{port}");
+        let address = Address::free();
         let folder = tempfile::tempdir().unwrap();
         let url = empty_database(folder.path()).await;
-        let program = Program::new(&[("MUSTER_LISTEN", &listen), ("MUSTER_DATABASE_URL", &url)]);
+        let program = Program::new(&[("MUSTER_LISTEN", address.as_str()), ("MUSTER_DATABASE_URL", &url)]);
         let tenant = program.tenant();
         let serving = program.serve();
         let actor = serving.actor(&tenant);
-        Self { program, serving: Some(serving), tenant, actor, _folder: folder }
+        Self { program, serving: Some(serving), tenant, actor, _address: address, _folder: folder }
+    }
+
+    /// Ends the service without warning.
+    pub fn falls(&mut self) {
+        self.serving = None;
+    }
+
+    /// Starts the service again.
+    pub fn rises(&mut self) {
+        self.serving = Some(self.program.serve());
+    }
+
+    /// The organization's owner, signed in.
+    pub fn owner(&self) -> Actor {
+        let session = self.program.json(&["session", "create", "--email", "a@example.org"]);
+        self.actor.with_bearer(session["access_token"].as_str().unwrap())
     }
 
     /// Ends the service without warning, and starts it again.
     pub fn falls_and_rises(&mut self) {
-        self.serving = None;
-        self.serving = Some(self.program.serve());
+        self.falls();
+        self.rises();
     }
 
     pub async fn gql(&self, query: &str, mut variables: Value) -> Value {
@@ -70,31 +87,34 @@ impl House {
 
     /// The messages of a conversation: role, kind, and text.
     pub async fn thread(&self, crew: &Crew, conversation: i64) -> Vec<(String, String, String)> {
-        let org = self.tenant.org;
-        let path =
-            format!("/v1/org/{org}/agent/{}/conversation/{conversation}/message?limit=200", crew.agent);
-        let page = self.actor.get(&path).await.expect(200);
-        let list = page.as_array().or_else(|| page["data"].as_array()).expect("a list of messages").clone();
-        let mut list: Vec<_> = list
-            .iter()
-            .map(|message| {
+        let (org, agent) = (self.tenant.org, crew.agent);
+        let (mut list, mut after) = (Vec::new(), 0);
+        loop {
+            let path = format!(
+                "/v1/org/{org}/agent/{agent}/conversation/{conversation}/message?after_seq={after}&limit=200"
+            );
+            let page = self.actor.get(&path).await.expect(200);
+            let page = page["data"].as_array().expect("a list of messages").clone();
+            list.extend(page.iter().map(|message| {
                 let text = message["content"]["text"].as_str().unwrap_or_default().to_owned();
                 let word = |field: &str| message[field].as_str().unwrap().to_owned();
                 (message["seq"].as_i64().unwrap(), (word("role"), word("kind"), text))
-            })
-            .collect();
+            }));
+            after = list.iter().map(|(seq, _)| *seq).max().unwrap_or_default();
+            if page.len() < 200 {
+                break;
+            }
+        }
         list.sort_by_key(|(seq, _)| *seq);
         list.into_iter().map(|(_, message)| message).collect()
     }
 
     /// Waits until a message of the agent contains this text, and returns the thread.
     pub async fn hears(&self, crew: &Crew, conversation: i64, text: &str) -> Vec<(String, String, String)> {
-        for _ in 0..1200 {
-            let thread = self.thread(crew, conversation).await;
-            if thread.iter().any(|(role, _, said)| role == "ASSISTANT" && said.contains(text)) {
-                return thread;
-            }
-            tokio::time::sleep(Duration::from_millis(50)).await;
+        let heard =
+            async || Some(self.thread(crew, conversation).await).filter(|thread| said(thread, text) > 0);
+        if let Some(thread) = found(heard).await {
+            return thread;
         }
         let thread = self.thread(crew, conversation).await;
         panic!(
@@ -105,28 +125,41 @@ impl House {
     }
 
     pub async fn turns(&self, conversation: i64) -> Value {
-        let query = "query($o: Id!, $c: Id!) { turns(orgId: $o, conversationId: $c, page: 1, limit: 200) \
+        let query = "query($o: Id!, $c: Id!, $page: Int!) { turns(orgId: $o, conversationId: $c, page: $page, limit: 200) \
                      { data { id state error firstSeq } } }";
-        self.gql(query, json!({ "c": conversation })).await["turns"]["data"].clone()
+        let mut turns = Vec::new();
+        for page in 1.. {
+            let answer = self.gql(query, json!({ "c": conversation, "page": page })).await;
+            let found = answer["turns"]["data"].as_array().unwrap();
+            turns.extend(found.iter().cloned());
+            if found.len() < 200 {
+                break;
+            }
+        }
+        Value::Array(turns)
     }
 
     /// Waits until no turn of the conversation is open.
     pub async fn rests(&self, conversation: i64) -> Vec<String> {
-        let mut states = Vec::new();
-        for _ in 0..1200 {
+        let resting = async || {
             let turns = self.turns(conversation).await;
-            states = turns
-                .as_array()
-                .unwrap()
-                .iter()
-                .map(|turn| turn["state"].as_str().unwrap().to_owned())
-                .collect();
-            if !turns.as_array().unwrap().iter().any(is_open) {
-                return states;
-            }
-            tokio::time::sleep(Duration::from_millis(50)).await;
+            let turns = turns.as_array().unwrap();
+            let states = turns.iter().map(|turn| turn["state"].as_str().unwrap().to_owned());
+            (!turns.iter().any(is_open)).then(|| states.collect::<Vec<_>>())
+        };
+        if let Some(states) = found(resting).await {
+            return states;
         }
-        panic!("turns are still open: {states:?}");
+        panic!("turns are still open: {:#}", self.turns(conversation).await);
+    }
+
+    /// Waits until the agent has begun a turn of the conversation.
+    async fn begins(&self, conversation: i64) {
+        let begun = async || {
+            let turns = self.turns(conversation).await;
+            turns.as_array().unwrap().iter().any(|turn| turn["state"] != "QUEUED").then_some(())
+        };
+        found(begun).await.expect("a turn begins");
     }
 
     /// The pending approval of a conversation: its id and kind.
@@ -140,11 +173,8 @@ impl House {
 
     /// Waits for it.
     pub async fn asked(&self, crew: &Crew, conversation: i64) -> (i64, String) {
-        for _ in 0..1200 {
-            if let Some(found) = self.pending(conversation).await {
-                return found;
-            }
-            tokio::time::sleep(Duration::from_millis(50)).await;
+        if let Some(found) = found(async || self.pending(conversation).await).await {
+            return found;
         }
         panic!("nothing is asked: {:#?}\n{}", self.thread(crew, conversation).await, crew.machine.log());
     }
@@ -152,7 +182,7 @@ impl House {
     /// Answers whatever the conversation asks, and starts the agent again if it ends, until no turn is open.
     pub async fn settles(&self, crew: &Crew, conversation: i64) {
         let path = format!("/v1/org/{}/approval?only_pending=true&page=1&limit=50", self.tenant.org);
-        for _ in 0..1200 {
+        let is_settled = async || {
             let page = self.actor.get(&path).await.expect(200);
             for asked in page["data"].as_array().unwrap() {
                 // It may have been withdrawn meanwhile.
@@ -161,12 +191,10 @@ impl House {
             }
             crew.is_up_again(&self.actor, self.tenant.org).await;
             let turns = self.turns(conversation).await;
-            if !turns.as_array().unwrap().iter().any(is_open) {
-                return;
-            }
-            tokio::time::sleep(Duration::from_millis(50)).await;
-        }
-        panic!("turns are still open: {:#}", self.turns(conversation).await);
+            (!turns.as_array().unwrap().iter().any(is_open)).then_some(())
+        };
+        let is_settled = found(is_settled).await.is_some();
+        assert!(is_settled, "turns are still open: {:#}", self.turns(conversation).await);
     }
 
     pub async fn answers(&self, approval: i64, answer: Value) {
@@ -241,7 +269,8 @@ async fn a_host_that_dies_in_the_middle_of_a_turn_goes_on_with_it() {
     let mut crew = house.crew("falling").await;
     house.starts(&crew).await;
     let conversation = house.says(&crew, "slowly 20 100\nThe end of it").await;
-    tokio::time::sleep(Duration::from_millis(700)).await;
+    house.begins(conversation).await;
+    tokio::time::sleep(Duration::from_millis(500)).await;
     crew.machine.kill();
     crew.machine.run();
     let thread = house.hears(&crew, conversation, "The end of it").await;
@@ -255,7 +284,8 @@ async fn a_service_that_dies_in_the_middle_of_a_turn_gets_all_of_it_once() {
     let crew = house.crew("waiting").await;
     house.starts(&crew).await;
     let conversation = house.says(&crew, "slowly 20 100\nThe end of it").await;
-    tokio::time::sleep(Duration::from_millis(700)).await;
+    house.begins(conversation).await;
+    tokio::time::sleep(Duration::from_millis(500)).await;
     house.falls_and_rises();
     let thread = house.hears(&crew, conversation, "The end of it").await;
     assert_eq!(said(&thread, "The end of it"), 1);

@@ -1,7 +1,7 @@
 //! Whatever dies in the middle of turns and decisions: nothing is said twice, nothing is lost without a word, and every
 //! state is true again.
 //!
-//! `MUSTER_FAULT_TURNS` (30) and `MUSTER_FAULT_SEED` (random) change how long and in which order.
+//! `MUSTER_FAULT_TURNS` (30) and `MUSTER_FAULT_SEED` (1) change how long and in which order.
 
 use std::time::Duration;
 
@@ -9,7 +9,10 @@ use muster_corpus::Random;
 use serde_json::json;
 use tokio::time::sleep;
 
-use crate::{harness::Crew, running::House};
+use crate::{
+    harness::{Address, Crew, found, until},
+    running::House,
+};
 
 /// What dies.
 #[derive(Clone, Copy, Debug)]
@@ -51,21 +54,19 @@ impl Death {
     }
 }
 
-#[expect(clippy::disallowed_methods, reason = "settings of this test alone")]
-fn number(name: &str, otherwise: u64) -> u64 {
-    std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(otherwise)
+/// A setting of this test, or of the same with containers.
+pub fn number(name: &str, otherwise: u64) -> u64 {
+    std::env::var_os(name).and_then(|text| text.to_str()?.parse().ok()).unwrap_or(otherwise)
 }
 
 /// Waits for a question. What died before may show only now, and then the question waits for the next launch.
 async fn asked(house: &House, crew: &Crew, conversation: i64) -> i64 {
-    for _ in 0..600 {
+    let asked = async || {
         crew.is_up_again(&house.actor, house.tenant.org).await;
-        if let Some((approval, _)) = house.pending(conversation).await {
-            return approval;
-        }
-        sleep(Duration::from_millis(50)).await;
-    }
-    panic!("nothing is asked\n{}", crew.machine.log());
+        house.pending(conversation).await
+    };
+    let Some((approval, _)) = found(asked).await else { panic!("nothing is asked\n{}", crew.machine.log()) };
+    approval
 }
 
 /// What a turn says at its end.
@@ -75,14 +76,28 @@ fn mark(turn: u64) -> String {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn whatever_dies_nothing_is_said_twice_and_every_turn_ends() {
-    let seed = number("MUSTER_FAULT_SEED", u64::from(std::process::id()));
+    let seed = number("MUSTER_FAULT_SEED", 1);
     let turns = number("MUSTER_FAULT_TURNS", 30);
     println!("MUSTER_FAULT_SEED={seed} MUSTER_FAULT_TURNS={turns}");
-    let mut random = Random::new(&[seed]);
     let mut house = House::open().await;
     let mut crew = house.crew("unlucky").await;
-    house.starts(&crew).await;
-    let conversation = house.says(&crew, "Good morning").await;
+    let strike = |random: &mut Random, house: &mut House, crew: &mut Crew| {
+        random.pick(&DEATHS).strikes(house, crew);
+    };
+    nothing_is_lost(&mut house, &mut crew, Random::new(&[seed]), turns, strike).await;
+}
+
+/// Starts the agent and gives it so many turns, while `strike` ends something in the middle of most of them. Then looks at
+/// what was said, and what is still open.
+pub async fn nothing_is_lost(
+    house: &mut House,
+    crew: &mut Crew,
+    mut random: Random,
+    turns: u64,
+    mut strike: impl FnMut(&mut Random, &mut House, &mut Crew),
+) {
+    house.starts(crew).await;
+    let conversation = house.says(crew, "Good morning").await;
     house.rests(conversation).await;
     for turn in 0..turns {
         let is_asking = turn % 3 == 0;
@@ -93,7 +108,7 @@ async fn whatever_dies_nothing_is_said_twice_and_every_turn_ends() {
         };
         house.adds(conversation, &text).await;
         if is_asking && random.chance(50) {
-            let approval = asked(&house, &crew, conversation).await;
+            let approval = asked(house, crew, conversation).await;
             if random.chance(50) {
                 // It may have been withdrawn meanwhile.
                 let path = format!("/v1/org/{}/approval/{approval}/answer", house.tenant.org);
@@ -101,14 +116,13 @@ async fn whatever_dies_nothing_is_said_twice_and_every_turn_ends() {
             }
         }
         sleep(Duration::from_millis(random.below(600))).await;
-        let death = random.chance(60).then(|| random.pick(&DEATHS));
-        if let Some(death) = death {
-            death.strikes(&mut house, &mut crew);
+        if random.chance(60) {
+            strike(&mut random, house, crew);
         }
-        house.settles(&crew, conversation).await;
+        house.settles(crew, conversation).await;
         crew.is_up_again(&house.actor, house.tenant.org).await;
     }
-    let thread = house.thread(&crew, conversation).await;
+    let thread = house.thread(crew, conversation).await;
     let states = house.rests(conversation).await;
     let is_ended = |state: &String| ["DONE", "INTERRUPTED"].contains(&state.as_str());
     assert!(states.iter().all(is_ended), "{states:?}");
@@ -146,4 +160,74 @@ async fn whatever_dies_nothing_is_said_twice_and_every_turn_ends() {
         .filter(|(role, _, text)| role == "ASSISTANT" && text.starts_with("The answer is"))
         .count();
     assert!(answered as u64 <= turns.div_ceil(3), "{thread:#?}");
+}
+
+/// `muster demo`. It ends without warning.
+struct Demo(std::process::Child);
+
+impl Drop for Demo {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// `muster demo` in this folder, and what it says when it serves.
+fn demo(folder: &std::path::Path, address: &str) -> (Demo, serde_json::Value) {
+    use std::io::{BufRead, BufReader};
+    let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_muster"));
+    command.args(["demo", "--json", "--listen", address, "--data-dir"]).arg(folder).env_clear();
+    command.envs(std::env::vars_os().filter(|(name, _)| name == "PATH"));
+    let mut demo = Demo(command.stdout(std::process::Stdio::piped()).spawn().unwrap());
+    let mut said = String::new();
+    BufReader::new(demo.0.stdout.as_mut().unwrap()).read_line(&mut said).unwrap();
+    (demo, serde_json::from_str(&said).expect("it becomes ready"))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_demo_that_is_killed_leaves_its_agents_to_the_next_one() {
+    // A short path, for sockets below it.
+    let folder = tempfile::Builder::new().prefix("md").tempdir_in("/tmp").unwrap();
+    let held = Address::free();
+    let address = held.as_str();
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let client = reqwest::Client::new();
+    let ask = async |said: &serde_json::Value, query: &str| -> serde_json::Value {
+        let request = client.post(format!("http://{address}/graphql")).json(&json!({ "query": query }));
+        let token = said["service_token"].as_str().unwrap();
+        request.bearer_auth(token).send().await.unwrap().json().await.unwrap()
+    };
+    let mut launches = Vec::new();
+    for _ in 0..2 {
+        let (demo, said) = demo(folder.path(), address);
+        let org = said["organization_id"].clone();
+        let is_up = async || {
+            let agent =
+                ask(&said, &format!("{{ agent(orgId: {org}, id: 1) {{ status statusReason }} }}")).await;
+            agent["data"]["agent"] == json!({ "status": "RUNNING", "statusReason": null })
+        };
+        until("the agent runs", is_up).await;
+        let say = format!(
+            "mutation {{ startConversation(orgId: {org}, input: {{ agentId: 1, text: \"Hello?\" }}) {{ id }} }}"
+        );
+        let begun = ask(&said, &say).await;
+        let conversation = begun["data"]["startConversation"]["id"].clone();
+        let turns = format!(
+            "{{ turns(orgId: {org}, conversationId: {conversation}, page: 1, limit: 1) {{ data {{ state }} }} }}"
+        );
+        let is_done = async || ask(&said, &turns).await["data"]["turns"]["data"][0]["state"] == "DONE";
+        until("the agent has answered", is_done).await;
+        let agents = folder.path().join("host/agents/1");
+        let entries = std::fs::read_dir(agents).unwrap().flatten();
+        launches.push(entries.filter(|entry| entry.path().join("socket").exists()).count());
+        drop(demo);
+    }
+    assert_eq!(launches, [1, 1], "the agent is the same process");
+    // Nobody is left to end the last one's agents but this test.
+    let dir = folder.path().join("host");
+    let stops = async || {
+        let mut stop = std::process::Command::new(env!("CARGO_BIN_EXE_muster"));
+        stop.args(["host", "stop", "--grace-ms", "500", "--dir"]).arg(&dir).status().unwrap().success()
+    };
+    until("the host ends with its demo", stops).await;
 }

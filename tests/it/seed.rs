@@ -13,7 +13,9 @@ const VOLUME: Volume = Volume {
     conversations: 30,
     messages: 900,
     approvals: 40,
+    members: 9,
     one_conversation: false,
+    at_rest: false,
     until: Timestamp(1_767_225_600_000),
 };
 
@@ -48,6 +50,10 @@ async fn the_seed_creates_the_requested_amounts() {
     let app = TestApp::start().await;
     let made = seeded(&app, VOLUME).await;
     assert_eq!((made.agents, made.conversations, made.messages, made.approvals), (12, 30, 900, 40));
+    assert_eq!(made.members, 9);
+    let unable = "SELECT COUNT(*) FROM members m JOIN users u ON u.id = m.user_id WHERE u.password_hash IS NULL AND \
+                  u.email LIKE 'member-%'";
+    assert_eq!(count(&app, unable).await, 9, "nobody can sign in as them");
     for (table, expected) in [("agents", 12), ("conversations", 30), ("messages", 900), ("approvals", 40)] {
         assert_eq!(count(&app, &format!("SELECT COUNT(*) FROM {table}")).await, expected, "{table}");
     }
@@ -95,6 +101,19 @@ async fn one_conversation_gets_nearly_all_messages() {
     assert_eq!(count(&app, longest).await, 900 - 29 * 7);
     let sql = "SELECT message_count FROM conversations WHERE id = $1";
     assert_eq!(app.one::<i64>(sql, vec![made.first_conversation.into()]).await, 900 - 29 * 7);
+}
+
+#[tokio::test]
+async fn at_rest_nothing_runs_and_what_failed_says_why() {
+    let app = TestApp::start().await;
+    seeded(&app, Volume { agents: 60, at_rest: true, ..VOLUME }).await;
+    let runs =
+        "SELECT COUNT(*) FROM agents WHERE status NOT IN ('STOPPED', 'ERROR') OR started_at IS NOT NULL";
+    assert_eq!(count(&app, runs).await, 0);
+    assert_eq!(count(&app, "SELECT COUNT(*) FROM servers WHERE status <> 'OFFLINE'").await, 0);
+    let odd = "SELECT COUNT(*) FROM agents WHERE (status = 'ERROR') <> (status_reason IS NOT NULL)";
+    assert_eq!(count(&app, odd).await, 0);
+    assert!(count(&app, "SELECT COUNT(*) FROM agents WHERE status = 'ERROR'").await > 0);
 }
 
 #[tokio::test]

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::harness::{Actor, Answer, TestApp};
+use crate::harness::{Actor, Answer, TestApp, until};
 
 const FIELDS: &str = "id name hint permissions expiresAt lastUsedAt rotatedAt previousHint previousExpiresAt previousLastUsedAt";
 
@@ -50,14 +50,8 @@ async fn used(app: &TestApp, actor: &Actor) -> (u16, Option<String>) {
 
 /// The last use is recorded in the background.
 async fn noted(app: &TestApp, key: &str) -> Value {
-    for _ in 0..100 {
-        let value = listed(app).await[key].clone();
-        if !value.is_null() {
-            return value;
-        }
-        tokio::time::sleep(Duration::from_millis(10)).await;
-    }
-    panic!("{key} was not recorded");
+    until(key, async || !listed(app).await[key].is_null()).await;
+    listed(app).await[key].clone()
 }
 
 #[tokio::test]
@@ -78,15 +72,8 @@ async fn the_old_secret_works_until_the_overlap_ends_and_shows_its_last_use() {
         (&json!("2026-06-01T12:00:00.000Z"), &Value::Null)
     );
     assert_eq!((used(&app, &old).await.0, used(&app, &new).await.0), (200, 200));
-    let mut last = Value::Null;
-    for _ in 0..100 {
-        last = listed(&app).await["previousLastUsedAt"].clone();
-        if last == "2026-06-01T14:00:00.000Z" {
-            break;
-        }
-        tokio::time::sleep(Duration::from_millis(10)).await;
-    }
-    assert_eq!(last, "2026-06-01T14:00:00.000Z");
+    let is_noted = async || listed(&app).await["previousLastUsedAt"] == "2026-06-01T14:00:00.000Z";
+    until("the old secret's last use", is_noted).await;
     assert_eq!(noted(&app, "lastUsedAt").await, "2026-06-01T14:00:00.000Z");
     app.clock.advance(Duration::from_hours(1));
     assert_eq!(used(&app, &old).await, (401, Some("TOKEN_EXPIRED".to_owned())));

@@ -4,11 +4,9 @@
 //! something other than its own record and edit names it: a statement, or code of its slice. The lists in
 //! docs/quirks.md must match what is found, so they shrink as hosts and channels arrive.
 
-use std::{
-    collections::BTreeSet,
-    fs,
-    path::{Path, PathBuf},
-};
+use std::{collections::BTreeSet, fs, path::PathBuf};
+
+use crate::harness::files_below;
 
 /// The settings of a table: who sets and shows them, and which only the operator sets.
 struct Table {
@@ -43,17 +41,6 @@ fn root() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR"))
 }
 
-fn files(folder: &Path, found: &mut Vec<PathBuf>) {
-    for entry in fs::read_dir(folder).unwrap() {
-        let path = entry.unwrap().path();
-        if path.is_dir() {
-            files(&path, found);
-        } else if path.extension().is_some_and(|end| end == "rs") {
-            found.push(path);
-        }
-    }
-}
-
 fn snake(name: &str) -> String {
     name.chars().fold(String::new(), |mut out, c| {
         if c.is_ascii_uppercase() {
@@ -73,6 +60,16 @@ fn has_word(text: &str, word: &str) -> bool {
     let part = |c: char| c.is_ascii_alphanumeric() || c == '_';
     text.match_indices(word)
         .any(|(at, _)| !text[..at].ends_with(part) && !text[at + word.len()..].starts_with(part))
+}
+
+/// Whether a statement names the column, as the table's: `o.timezone` is not that of `agents a`.
+fn selects(sql: &str, table: &str, column: &str) -> bool {
+    let names = |word: &str| {
+        let Some((alias, column_of_alias)) = word.rsplit_once('.') else { return word == column };
+        column_of_alias == column && (alias == table || sql.contains(&format!("{table} {alias}")))
+    };
+    let part = |c: char| !(c.is_ascii_alphanumeric() || c == '_' || c == '.');
+    has_word(sql, table) && sql.split(part).any(names)
 }
 
 /// The fields of a schema type, with their descriptions.
@@ -106,8 +103,8 @@ struct Source {
 }
 
 fn sources() -> Vec<Source> {
-    let mut all = Vec::new();
-    files(&root().join("src"), &mut all);
+    let mut all = files_below(&root().join("src"));
+    all.retain(|path| path.extension().is_some_and(|end| end == "rs"));
     all.retain(|path| !path.starts_with(root().join("src/seed")));
     let read = |path: PathBuf| {
         let text = fs::read_to_string(&path).unwrap();
@@ -129,7 +126,7 @@ fn is_read(sources: &[Source], table: &Table, column: &str) -> bool {
         if is_own || !source.code.contains(column) && !source.code.contains(&pascal(column)) {
             return false;
         }
-        let in_sql = source.statements.iter().any(|sql| has_word(sql, table.table) && has_word(sql, column));
+        let in_sql = source.statements.iter().any(|sql| selects(sql, table.table, column));
         let code = source.code.replace(&format!("new.{column}"), ""); // creating isn't reading
         let in_slice = source.path.starts_with(&slice)
             && (has_word(&code, &format!("Column::{}", pascal(column)))

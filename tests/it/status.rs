@@ -72,13 +72,13 @@ async fn a_failed_agent_says_why_until_it_is_started_again() {
     assert!(shown(&app, agent).await["uptimeSeconds"].as_i64().unwrap() > 0);
     let mut news = app.core.events.subscribe(OrgId(app.org), &Caller::System);
     let tx = app.scope().begin().await.unwrap();
-    let detail = format!("exit code 137\u{0}{}", "x".repeat(5000));
+    let detail = format!("exit code 137\u{0}{}", "x".repeat(9000));
     agents::fail(&tx, AgentId(agent), StatusReason::OutOfMemory, Some(&detail)).await.unwrap();
     tx.commit().await.unwrap();
     let failed = shown(&app, agent).await;
     assert_eq!((&failed["status"], &failed["statusReason"]), (&json!("ERROR"), &json!("OUT_OF_MEMORY")));
     let detail = failed["statusDetail"].as_str().unwrap();
-    assert!(detail.starts_with("exit code 137x") && detail.len() == 4000, "{}", detail.len());
+    assert!(detail.starts_with("exit code 137\u{fffd}x") && detail.len() == 8 * 1024, "{}", detail.len());
     assert_eq!((&failed["lastAction"], &failed["uptimeSeconds"]), (&json!("OUT_OF_MEMORY"), &Value::Null));
     let Some((News::Changed(event), _)) = news.next().await else { panic!() };
     assert_eq!((event.kind, event.id, event.op), (RecordKind::Agent, agent, ChangeOp::Updated));

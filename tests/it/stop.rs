@@ -8,8 +8,9 @@ use muster::{
         ids::OrgId,
     },
     core::{News, access::Caller},
-    slices::orgs,
+    slices::{agents, orgs, turns},
 };
+use muster_protocol::event::RefusedReason;
 use serde_json::{Value, json};
 
 use crate::{
@@ -132,12 +133,24 @@ async fn commands_wait_except_those_that_end_something() {
     set_status(&app, running, "RUNNING").await;
     assert_eq!(free(&app).await, ["LAUNCH"]);
     stop(&app, &app.operator, "so").await.data();
-    assert_eq!(free(&app).await, [""; 0]);
+    assert_eq!(free(&app).await, ["SYNC", "SYNC"]);
     act(&app, "pause", running).await.data();
     act(&app, "stop", running).await.data();
-    assert_eq!(free(&app).await, ["STOP"]);
+    assert_eq!(free(&app).await, ["SYNC", "STOP"]);
     release(&app, &app.admin).await.data();
-    assert_eq!(free(&app).await, ["LAUNCH", "STOP"], "what the stop of an agent overtook is over");
+    assert_eq!(free(&app).await, ["LAUNCH", "SYNC", "STOP"], "what the stop of an agent overtook is over");
+}
+
+#[tokio::test]
+async fn hosts_let_nothing_out_until_the_release() {
+    let app = TestApp::start().await;
+    let host = app.running_agent().await;
+    assert!(!host.launch_plan().await.unwrap().stopped);
+    stop(&app, &app.operator, "so").await.data();
+    assert_eq!(free(&app).await, ["SYNC"]);
+    assert!(host.launch_plan().await.unwrap().stopped);
+    release(&app, &app.admin).await.data();
+    assert!(!host.launch_plan().await.unwrap().stopped);
 }
 
 #[tokio::test]
@@ -168,6 +181,39 @@ async fn letting_go_takes_rounds_and_another_stop_ends_them() {
     release(&app, &app.admin).await.data();
     orgs::let_go(&app.core).await.unwrap();
     assert_eq!(going().await, None, "nothing waits");
+}
+
+#[tokio::test]
+async fn a_turn_that_was_refused_during_a_stop_is_sent_a_while_after_it() {
+    let app = TestApp::start().await;
+    let host = app.running_agent().await;
+    let conversation = app.conversation(host.agent).await;
+    let post = "mutation($o: Id!, $c: Id!) { postMessage(orgId: $o, conversationId: $c, input: { text: \"Hi\" }) { turn { id } } }";
+    let posted = app.operator.gql(post, json!({ "o": app.org, "c": conversation })).await.data();
+    let turn = posted["postMessage"]["turn"]["id"].as_i64().unwrap();
+    assert_eq!(host.given().await, [turn]);
+    stop(&app, &app.operator, "so").await.data();
+    release(&app, &app.admin).await.data();
+    orgs::let_go(&app.core).await.unwrap();
+    orgs::let_go(&app.core).await.unwrap();
+    // The host asked what to say while everything was stopped, and reports only now that it was refused.
+    let command: i64 = app.one("SELECT MAX(id) FROM outbox WHERE kind = 'TURN'", vec![]).await;
+    let reason = RefusedReason::Forbidden;
+    host.tell(async |tx, from| agents::reports::refused(tx, from, command, reason).await).await.unwrap();
+    assert_eq!(turns::send_left(&app.core).await.unwrap(), 0, "something may be about to send it");
+    app.clock.advance(Duration::from_secs(31));
+    set_status(&app, host.agent, "PAUSED").await;
+    assert_eq!(turns::send_left(&app.core).await.unwrap(), 0, "a paused agent takes no turns");
+    set_status(&app, host.agent, "RUNNING").await;
+    stop(&app, &app.operator, "again").await.data();
+    assert_eq!(turns::send_left(&app.core).await.unwrap(), 0, "stopped again");
+    release(&app, &app.admin).await.data();
+    app.execute("UPDATE organizations SET letting_go_at = NULL", vec![]).await;
+    assert_eq!(turns::send_left(&app.core).await.unwrap(), 1);
+    assert_eq!(host.given().await, [turn, turn]);
+    app.clock.advance(Duration::from_secs(31));
+    assert_eq!(turns::send_left(&app.core).await.unwrap(), 0, "it is on its way");
+    host.takes(turn).await;
 }
 
 #[tokio::test]
@@ -218,11 +264,17 @@ async fn the_operator_stops_and_releases_on_the_command_line() {
     let org = app.org.to_string();
     let ran = app.cli(&["org", "stop", "--org", &org, "--reason", "an incident"]).await;
     assert!(ran.good(), "{}", ran.err);
-    let stopped = &ran.out["stopped"];
+    let stopped = ran.out["stopped"].clone();
     assert_eq!((&stopped["by"], &stopped["reason"]), (&json!("The operator"), &json!("an incident")));
     let shown =
         app.viewer.gql(SHOWN, json!({ "o": app.org })).await.data()["organization"]["stopped"].clone();
     assert_eq!((&shown["by"], &shown["userId"]), (&json!("The operator"), &Value::Null));
+    assert_eq!(ran.out["was_stopped"], false);
+    let ran = app.cli(&["org", "stop", "--org", &org, "--reason", "another"]).await;
+    assert_eq!(
+        (ran.good(), &ran.out["was_stopped"], &ran.out["stopped"]["reason"]),
+        (true, &json!(true), &json!("an incident"))
+    );
     let ran = app.cli(&["org", "stop", "--org", "99999", "--reason", "x"]).await;
     assert!(!ran.good());
     let ran = app.cli(&["org", "stop", "--org", &org, "--reason", " "]).await;

@@ -9,6 +9,7 @@ use async_graphql::registry::{MetaField, MetaInputValue, MetaType, Registry};
 use futures::StreamExt;
 use muster::{
     base::{
+        enums::SessionKind,
         ids::{SessionId, UserId},
         time::Timestamp,
     },
@@ -45,7 +46,10 @@ fn by_name(name: &str) -> Option<Value> {
 
 /// The kinds of ids, by the names of arguments and types.
 fn ids<'a>(all: &'a Population, kind: &str) -> Option<&'a [i64]> {
-    let kinds: [(&str, &Vec<i64>); 23] = [
+    let kinds: [(&str, &Vec<i64>); 27] = [
+        ("modelcredential", &all.model_credentials),
+        ("allowedhost", &all.allowed_hosts),
+        ("backup", &all.backups),
         ("version", &all.policy_versions),
         ("credentialfield", &all.credential_fields),
         ("conversation", &all.conversations),
@@ -69,6 +73,7 @@ fn ids<'a>(all: &'a Population, kind: &str) -> Option<&'a [i64]> {
         ("target", &all.agents),
         ("actor", &all.members),
         ("user", &all.members),
+        ("assignee", &all.members),
     ];
     let kind = kind.to_lowercase();
     let kind = kind.trim_end_matches("id").trim_end_matches("ids");
@@ -144,7 +149,9 @@ impl Law<'_> {
     fn id(&self, all: &Population, name: &str) -> i64 {
         let found = if name == "id" || name == "ids" {
             let field = self.field.name.trim_end_matches("Changed");
-            ids(all, named(&self.field.ty)).or_else(|| ids(all, field))
+            // It returns what it makes.
+            let returned = if field == "backupAgent" { field } else { named(&self.field.ty) };
+            ids(all, returned).or_else(|| ids(all, field))
         } else {
             ids(all, name)
         };
@@ -336,6 +343,7 @@ async fn watch(app: &TestApp, document: &str, arguments: Value) -> String {
     let person = Person {
         id: UserId(user),
         session: SessionId(user),
+        kind: SessionKind::Tokens,
         name: "stranger".into(),
         email: "stranger@example.com".into(),
         email_confirmed: true,

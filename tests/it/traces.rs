@@ -17,7 +17,7 @@ use prost::Message;
 use reqwest::Method;
 use serde_json::json;
 
-use crate::harness::{Actor, Answer, TestApp};
+use crate::harness::{Actor, Answer, TestApp, until};
 
 const TRACE: &str = "0af7651916cd43dd8448eb211c80319c";
 const PARENT: &str = "b7ad6b7169203331";
@@ -79,6 +79,17 @@ async fn with_parent(actor: &Actor, path: &str, sampled: bool) -> Answer {
     Answer::of(request).await
 }
 
+/// Everything received, once spans with these names are among it: a span may end a moment after the answer.
+async fn received(collector: &Collector, names: &[&str]) -> Vec<Span> {
+    let has = |name: &&str| collector.spans.lock().unwrap().iter().any(|span| span.name == *name);
+    let have_ended = async || {
+        traces::finish().await;
+        names.iter().all(has)
+    };
+    until(&format!("spans {names:?}"), have_ended).await;
+    collector.spans.lock().unwrap().clone()
+}
+
 fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
@@ -97,8 +108,7 @@ async fn a_request_is_one_trace_from_its_caller_to_its_statements() {
     let (app, collector) = traced(1.0).await;
     let path = format!("/v1/org/{}/agent?page=1&limit=5", app.org);
     with_parent(&app.viewer, &path, true).await.expect(200);
-    traces::finish().await;
-    let spans = collector.spans.lock().unwrap().clone();
+    let spans = received(&collector, &["GET /v1/org/{org_id}/agent", "query agents", "SELECT"]).await;
     assert!(spans.iter().all(|span| hex(&span.trace_id) == TRACE), "{spans:#?}");
     let named = |name: &str| {
         spans.iter().find(|span| span.name == name).unwrap_or_else(|| panic!("{name}: {spans:#?}"))
@@ -135,8 +145,8 @@ async fn changes_failures_and_rounds_are_traced_without_their_data() {
         "mutation { signIn(email: \"canary@example.com\", password: \"canary-word\") { accessToken } }";
     app.anonymous.gql(sign_in, json!({})).await.code();
     telemetry::round("test.round", async { Err::<(), _>(()) }).await.unwrap_err();
-    traces::finish().await;
-    let spans = collector.spans.lock().unwrap().clone();
+    let spans =
+        received(&collector, &["mutation createServer", "mutation signIn", "GET", "test.round"]).await;
     let named = |name: &str| {
         spans.iter().find(|span| span.name == name).unwrap_or_else(|| panic!("{name}: {spans:#?}"))
     };
@@ -166,8 +176,7 @@ async fn unsampled_traces_are_not_sent_and_outgoing_calls_name_their_trace() {
     assert!(collector.spans.lock().unwrap().is_empty());
     // The caller's decision overrides the ratio.
     with_parent(&app.viewer, &path, true).await.expect(200);
-    traces::finish().await;
-    assert!(!collector.spans.lock().unwrap().is_empty());
+    received(&collector, &["GET /v1/org/{org_id}/agent"]).await;
     let mut headers = http::HeaderMap::new();
     tracing::Instrument::instrument(async { traces::inject(&mut headers) }, traces::round("test.round"))
         .await;
@@ -209,12 +218,17 @@ async fn an_outgoing_call_joins_its_trace() {
     // A caller's wish not to be traced is passed on. A call outside any request has its own trace.
     with_parent(&app.stranger, start, false).await.problem();
     app.anonymous.get(start).await.problem();
-    traces::finish().await;
+    let is_it = |span: &Span| hex(&span.trace_id) == TRACE && span.name.starts_with("GET /auth");
+    let has_ended = async || {
+        traces::finish().await;
+        collector.spans.lock().unwrap().iter().any(is_it)
+    };
+    until("the request's span", has_ended).await;
     let heard = heard.lock().unwrap();
     let parents: Vec<Vec<&str>> =
         heard.iter().map(|headers| headers["traceparent"].to_str().unwrap().split('-').collect()).collect();
     let spans = collector.spans.lock().unwrap();
-    let span = spans.iter().find(|span| hex(&span.trace_id) == TRACE && span.name.starts_with("GET /auth"));
+    let span = spans.iter().find(|span| is_it(span));
     let span = hex(&span.expect("the request's span").span_id);
     assert_eq!(parents[0], ["00", TRACE, &span, "01"]);
     assert_eq!((parents[1][1], parents[1][3]), (TRACE, "00"));
@@ -222,4 +236,68 @@ async fn an_outgoing_call_joins_its_trace() {
     assert_eq!(parents.len(), 3);
     assert!(heard.iter().all(|headers| !headers.contains_key("tracestate")), "{heard:?}");
     assert_eq!(*collector.traced.lock().unwrap(), 0, "exporting spans is not part of a trace");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_turn_is_a_trace_with_what_was_said_only_where_the_organization_says_so() {
+    use muster::slices::spending;
+    use muster_protocol::{
+        event::{Content, TurnOutcome, Usage},
+        spending::ModelCall,
+    };
+    let (app, collector) = traced(1.0).await;
+    let host = app.running_agent().await;
+    let turns = async |text: &str| {
+        let conversation = app.conversation(host.agent).await;
+        let post = "mutation($o: Id!, $c: Id!, $t: String!) { postMessage(orgId: $o, conversationId: $c, input: { text: $t }) { turn { id } } }";
+        let variables = json!({ "o": app.org, "c": conversation, "t": text });
+        let posted = app.operator.gql(post, variables).await.data();
+        let turn = posted["postMessage"]["turn"]["id"].as_i64().unwrap();
+        host.takes(turn).await;
+        let usage = Usage { input: Some(1000), output: Some(100), ..Usage::default() };
+        let call = ModelCall {
+            turn_id: Some(turn),
+            provider: "anthropic".to_owned(),
+            model: "claude-sonnet-4-5".to_owned(),
+            started_at: app.clock.now().0,
+            millis: 1500,
+            status: Some(200),
+            usage,
+            lease_id: None,
+        };
+        host.tell(async |tx, from| spending::called(tx, from, call).await).await.unwrap();
+        let (tool, call_id) = ("search".to_owned(), "c1".to_owned());
+        let content = Content::ToolCall { tool, call_id, input: json!({ "q": "canary-input" }) };
+        host.says(conversation, Some(turn), &format!("1.{turn}"), content).await.unwrap();
+        host.turn_ended(turn, TurnOutcome::Done).await;
+        turn
+    };
+    let silent = turns("canary-prompt").await;
+    let edit =
+        "mutation($o: Id!) { updateOrganization(orgId: $o, input: { traceContent: true }) { traceContent } }";
+    app.owner.gql(edit, json!({ "o": app.org })).await.data();
+    let told = turns("shown-prompt").await;
+    traces::finish().await;
+    let spans = collector.spans.lock().unwrap().clone();
+    let of = |turn: i64| {
+        let is_it = |span: &&Span| {
+            span.name.starts_with("invoke_agent") && attribute(span, "muster.turn.id") == turn.to_string()
+        };
+        spans.iter().find(is_it).unwrap_or_else(|| panic!("turn {turn}: {spans:#?}"))
+    };
+    let whole = of(silent);
+    assert_eq!(attribute(whole, "gen_ai.operation.name"), "invoke_agent");
+    assert_eq!(attribute(whole, "gen_ai.usage.input_tokens"), "1000");
+    assert_eq!(attribute(whole, "muster.usage.cost_micro"), "4500");
+    let part = |name: &str| {
+        let is_it = |span: &&Span| span.name == name && span.parent_span_id == whole.span_id;
+        spans.iter().find(is_it).unwrap_or_else(|| panic!("{name}: {spans:#?}"))
+    };
+    let call = part("chat claude-sonnet-4-5");
+    assert_eq!(attribute(call, "gen_ai.provider.name"), "anthropic");
+    assert_eq!(call.end_time_unix_nano - call.start_time_unix_nano, 1_500_000_000);
+    assert_eq!(attribute(part("execute_tool search"), "gen_ai.tool.call.id"), "c1");
+    assert!(attribute(of(told), "gen_ai.input.messages").contains("shown-prompt"));
+    let sent = String::from_utf8_lossy(&collector.bytes.lock().unwrap()).into_owned();
+    assert!(!sent.contains("canary-prompt") && !sent.contains("canary-input"));
 }

@@ -105,7 +105,7 @@ async fn what_is_written_while_a_turn_runs_is_the_next_turn() {
     assert_eq!(host.given().await, [first, elsewhere], "another conversation does not wait");
     host.turn_started(first).await;
     let session = ConversationId(conversation);
-    host.tell(async |tx, from| turns::reports::session(tx, from, session, "s-1".to_owned()).await)
+    host.tell(async |tx, from| turns::reports::session(tx, from, session, Some("s-1".to_owned())).await)
         .await
         .unwrap();
     host.turn_ended(first, TurnOutcome::Done).await;
@@ -275,7 +275,7 @@ async fn a_full_session_starts_over_with_the_next_turn() {
         let turn = write(&app, conversation, "go on").await;
         host.takes(turn).await;
         let of = ConversationId(conversation);
-        host.tell(async |tx, from| turns::reports::session(tx, from, of, "s-1".to_owned()).await)
+        host.tell(async |tx, from| turns::reports::session(tx, from, of, Some("s-1".to_owned())).await)
             .await
             .unwrap();
         let (outcome, usage) = (TurnOutcome::Done, Usage::default());

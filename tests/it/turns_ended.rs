@@ -100,7 +100,8 @@ async fn an_agent_does_not_touch_anothers_turns() {
     let started = host.tell(async |tx, from| turns::reports::turn_started(tx, from, TurnId(turn)).await);
     assert_eq!(started.await.unwrap_err().code.as_str(), "NOT_FOUND");
     let session = ConversationId(theirs);
-    let named = host.tell(async |tx, from| turns::reports::session(tx, from, session, "s".to_owned()).await);
+    let named =
+        host.tell(async |tx, from| turns::reports::session(tx, from, session, Some("s".to_owned())).await);
     assert_eq!(named.await.unwrap_err().code.as_str(), "NOT_FOUND");
     assert_eq!(state(&app, turn).await, "QUEUED");
     let foreign = turns::plans::turn(&app.other_scope(), AgentId(other.agent), 1, TurnId(turn)).await;

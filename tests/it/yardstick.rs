@@ -32,7 +32,9 @@ const VOLUME: Volume = Volume {
     conversations: 3,
     messages: 200,
     approvals: 4,
+    members: 0,
     one_conversation: true,
+    at_rest: false,
     until: Timestamp(1_767_225_600_000),
 };
 

@@ -71,9 +71,15 @@ impl Actor {
         Answer::of(if body.is_null() { request } else { request.json(body) }).await
     }
 
-    /// A GraphQL operation.
+    /// A GraphQL operation. What is wrong with its arguments is named by where the operation has them.
     pub async fn gql(&self, query: &str, variables: Value) -> Answer {
-        self.post("/graphql", json!({ "query": query, "variables": variables })).await
+        let answer = self.post("/graphql", json!({ "query": query, "variables": variables })).await;
+        let errors = answer.body["errors"].as_array().into_iter().flatten();
+        let wrong = errors.filter_map(|error| error["extensions"]["errors"].as_array()).flatten();
+        let mut pointers = wrong.filter_map(|wrong| wrong["pointer"].as_str());
+        let known = |pointer: &str| !pointer.starts_with("/input") || query.contains("input");
+        assert!(pointers.all(known), "{query} has no input: {:#}", answer.body);
+        answer
     }
 
     /// A request to customize: other headers, bodies that aren't JSON. Send it with [`Answer::of`].

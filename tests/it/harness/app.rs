@@ -25,7 +25,7 @@ use reqwest::Client;
 use sea_orm::DatabaseConnection;
 use tempfile::TempDir;
 
-use super::{Actor, database, documented, fixtures};
+use super::{Actor, PATIENCE, database, documented, fixtures};
 
 /// Panics in the service itself: its files are `src/…`, the tests' are `tests/…`.
 static PANICS: LazyLock<AtomicU32> = LazyLock::new(|| {
@@ -106,7 +106,7 @@ impl TestApp {
         let seen = Arc::new(Seen::default());
         let base = serve(&service, &seen).await;
         muster::core::outbound::provide_tls();
-        let client = Client::builder().no_proxy().timeout(Duration::from_secs(60)).build().unwrap();
+        let client = Client::builder().no_proxy().timeout(PATIENCE).build().unwrap();
         let anonymous = Actor::anonymous(&client, &base);
         let person = |user| anonymous.person(user, access_token(&core, user, user));
         Self {
@@ -153,6 +153,11 @@ impl TestApp {
     /// The number of statements the service has sent to the database so far.
     pub fn statements(&self) -> u64 {
         self.core.db.statements()
+    }
+
+    /// The number of statements run so far on connections for writing.
+    pub fn writes(&self) -> u64 {
+        self.core.db.writes()
     }
 
     /// The actor as the service knows them.

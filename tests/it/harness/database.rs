@@ -153,6 +153,10 @@ pub fn config(folder: &Path, url: &str) -> Config {
         ("MUSTER_LISTEN", "127.0.0.1:0"),
         // Time stands still, so no bucket would ever refill.
         ("MUSTER_RATE_LIMITS_ENABLED", "false"),
+        // Vendors are away, unless a test starts one.
+        ("MUSTER_CHANNELS_TELEGRAM_URL", "http://127.0.0.1:9/"),
+        ("MUSTER_CHANNELS_SLACK_URL", "http://127.0.0.1:9/api/"),
+        ("MUSTER_CHANNELS_SLACK_FILES_URL", "http://127.0.0.1:9/"),
     ];
     Config::read(None, variables.map(|(name, value)| (name.to_owned(), value.to_owned())).into()).unwrap()
 }

@@ -94,8 +94,8 @@ async fn add_person(
     let email = format!("{name}@example.com");
     let (column, place) = if id.is_some() { ("id, ", "$5, ") } else { ("", "") };
     let sql = format!(
-        "INSERT INTO users ({column}email, email_folded, name, email_confirmed_at, created_at, updated_at) \
-         VALUES ({place}$1, $1, $2, $3, $4, $4) RETURNING id"
+        "INSERT INTO users ({column}email, email_folded, name, name_folded, email_confirmed_at, created_at, updated_at) \
+         VALUES ({place}$1, $1, $2, $2, $3, $4, $4) RETURNING id"
     );
     let mut values = vec![text(&email), text(name), confirmed.then_some(now).into(), now.into()];
     values.extend(id.map(Value::from));
@@ -104,8 +104,8 @@ async fn add_person(
     execute(db, sql, vec![org.into(), user.into(), text(role), now.into()]).await;
     let (column, place) = if id.is_some() { ("id, ", "$1, ") } else { ("", "") };
     let sql = format!(
-        "INSERT INTO sessions ({column}user_id, family, refresh_token_hash, created_at, last_used_at, expires_at) \
-         VALUES ({place}$1, $2, $3, $4, $4, $5) RETURNING id"
+        "INSERT INTO sessions ({column}user_id, family, kind, token_hash, created_at, last_used_at, expires_at) \
+         VALUES ({place}$1, $2, 'TOKENS', $3, $4, $4, $5) RETURNING id"
     );
     let (family, hash) = (format!("family of {name}"), name.as_bytes().to_vec());
     let expiry = now + 365 * 24 * 60 * 60 * 1000;
@@ -168,8 +168,8 @@ impl TestApp {
         let (text, hash) = Token::generate(TokenKind::Service);
         let text = text.expose_secret();
         let sql = "INSERT INTO service_tokens \
-                   (organization_id, name, token_hash, hint, permissions, created_at, last_used_at) \
-                   VALUES ($1, $2, $3, $4, $5, $6, $6)";
+                   (organization_id, name, name_folded, token_hash, hint, permissions, created_at, last_used_at) \
+                   VALUES ($1, $2, $2, $3, $4, $5, $6, $6)";
         let values = vec![
             org.into(),
             self.name("token").into(),
@@ -274,6 +274,7 @@ async fn image(scope: &muster::core::access::Scope, name: String) -> ImageId {
         reference: "registry.example/agent:1".into(),
         description: None,
         default_model: Some("model-1".into()),
+        profile: None,
     };
     servers::create_image(scope, new).await.unwrap()
 }

@@ -17,7 +17,7 @@ use tokio_tungstenite::{
     tungstenite::{Error, Message, client::IntoClientRequest},
 };
 
-use super::{Actor, Answer, TestApp};
+use super::{Actor, Answer, PATIENCE, TestApp};
 
 /// A host that has joined.
 #[derive(Clone)]
@@ -98,7 +98,8 @@ impl Host {
         let [commands, events] = self.journal;
         json!({
             "frame": "HELLO", "versions": [1, 1], "machine": self.machine, "runtime": "PROCESS",
-            "runtime_version": null, "commands": commands, "events": events, "agents": [],
+            "runtime_version": null, "commands": commands, "events": events, "acknowledged": 0,
+            "agents": [],
         })
     }
 
@@ -167,7 +168,7 @@ impl Line {
     /// The next frame, or `{"closed": …}` at the end.
     pub async fn next(&mut self) -> Value {
         loop {
-            match timeout(Duration::from_secs(20), self.socket.next()).await.expect("a frame in time") {
+            match timeout(PATIENCE, self.socket.next()).await.expect("a frame in time") {
                 Some(Ok(Message::Text(text))) => return serde_json::from_str(&text).unwrap(),
                 Some(Ok(Message::Ping(_) | Message::Pong(_))) => {}
                 other => return json!({ "closed": format!("{other:?}") }),
@@ -191,9 +192,18 @@ impl Line {
         while self.wait_for("ACK").await["through"].as_i64().unwrap() < through {}
     }
 
-    /// Whether nothing comes for a moment.
+    /// Whether nothing comes before the answer to a ping, nor for a moment after it.
     pub async fn is_quiet(&mut self) -> bool {
-        timeout(Duration::from_millis(300), self.next()).await.is_err()
+        const MARK: &[u8] = b"quiet?";
+        self.socket.send(Message::Ping(MARK.into())).await.unwrap();
+        loop {
+            match timeout(PATIENCE, self.socket.next()).await.expect("a frame in time") {
+                Some(Ok(Message::Pong(bytes))) if bytes[..] == *MARK => break,
+                Some(Ok(Message::Ping(_) | Message::Pong(_))) => {}
+                _ => return false,
+            }
+        }
+        timeout(Duration::from_millis(200), self.next()).await.is_err()
     }
 
     /// Waits for REFUSED with this code, and the end of the connection.

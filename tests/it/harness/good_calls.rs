@@ -41,12 +41,25 @@ impl Spare {
 
 /// Each mutation with its arguments but `orgId`, in an order in which all succeed. The population has four of everything.
 pub fn good_calls(all: &Population, spare: Spare) -> Vec<(&'static str, Value)> {
-    let id = |id: i64| json!({ "id": id });
-    let edit = |id: i64, input: Value| json!({ "id": id, "input": input });
-    let new = |input: Value| json!({ "input": input });
-    let webhook = json!({ "outboundUrl": "https://hook.example/in", "inboundSecret": "a long secret text" });
-    let fields = json!([{ "label": "key", "type": "secret", "value": "hush", "position": 0 }]);
-    let agents = json!({ "agentIds": [all.agents[1]] });
+    let mut calls = of_fleet(all, &spare);
+    calls.extend(of_work(all, &spare));
+    calls
+}
+
+fn id(id: i64) -> Value {
+    json!({ "id": id })
+}
+
+fn edit(id: i64, input: Value) -> Value {
+    [("id", json!(id)), ("input", input)].into_iter().collect()
+}
+
+fn new(input: Value) -> Value {
+    [("input", input)].into_iter().collect()
+}
+
+/// Servers, images and agents.
+fn of_fleet(all: &Population, spare: &Spare) -> Vec<(&'static str, Value)> {
     vec![
         ("createServer", new(json!({ "name": "law", "labels": { "rack": "1" } }))),
         ("updateServer", edit(spare.server, json!({ "region": "north" }))),
@@ -55,16 +68,30 @@ pub fn good_calls(all: &Population, spare: Spare) -> Vec<(&'static str, Value)> 
         ("createImage", new(json!({ "name": "law", "reference": "registry.example/law:1" }))),
         ("updateImage", edit(spare.image, json!({ "description": "edited" }))),
         ("archiveImage", id(spare.image)),
+        ("unarchiveImage", id(spare.image)),
         ("createAgent", new(json!({ "name": "law", "serverId": all.servers[0], "imageId": all.images[0] }))),
         ("updateAgent", edit(spare.agent, json!({ "name": "Édited" }))),
         ("revertAgent", json!({ "id": all.agents[0], "revision": 1, "reason": "law" })),
         ("setAgentAvatar", edit(spare.agent, picture_input())),
         ("deleteAgent", id(spare.agent)),
+        ("restoreAgent", id(spare.agent)),
         ("cancelTurn", id(all.turns[0])),
+        ("restoreBackup", id(all.backups[0])),
+        ("deleteBackup", id(all.backups[1])),
         ("startAgent", id(all.agents[0])),
+        ("backupAgent", id(all.agents[0])),
         ("pauseAgent", id(all.agents[1])),
         ("resumeAgent", id(all.agents[1])),
         ("stopAgent", id(all.agents[1])),
+    ]
+}
+
+/// What agents work with, and everything else.
+fn of_work(all: &Population, spare: &Spare) -> Vec<(&'static str, Value)> {
+    let webhook = json!({ "outboundUrl": "https://hook.example/in", "inboundSecret": "a long secret text" });
+    let fields = json!([{ "label": "key", "type": "secret", "value": "hush", "position": 0 }]);
+    let agents = json!({ "agentIds": [all.agents[1]] });
+    vec![
         (
             "createChannel",
             new(
@@ -85,8 +112,18 @@ pub fn good_calls(all: &Population, spare: Spare) -> Vec<(&'static str, Value)> 
         ("deleteContact", id(all.contacts[2])),
         ("startConversation", new(json!({ "agentId": all.agents[0], "title": "law" }))),
         ("postMessage", json!({ "conversationId": spare.conversation, "input": { "text": "hello" } })),
+        ("retryDelivery", json!({ "messageId": all.messages[0] })),
+        ("takeOverConversation", id(spare.conversation)),
+        ("handBackConversation", id(spare.conversation)),
+        ("markRead", json!({ "conversationId": all.conversations[2], "seq": 1 })),
         ("updateConversation", edit(spare.conversation, json!({ "title": "edited" }))),
         ("uploadAttachment", new(json!({ "filename": "a.txt", "contentBase64": STANDARD.encode("a file") }))),
+        ("assignApproval", json!({ "id": all.approvals[0], "userId": all.members[3] })),
+        ("snoozeApproval", json!({ "id": all.approvals[0], "until": "2026-06-02T08:00:00.000Z" })),
+        ("watchConversation", json!({ "id": spare.conversation, "watch": true })),
+        ("linkChat", json!({ "channelId": all.channels[1] })),
+        ("unlinkChat", json!({ "channelId": all.channels[1] })),
+        ("setNotifications", new(json!({ "agentFailed": "DIGEST" }))),
         ("answerApproval", edit(all.approvals[0], json!({ "options": ["a"], "text": "so" }))),
         ("dismissApproval", id(all.approvals[1])),
         ("resolveApproval", id(all.approvals[2])),
@@ -119,6 +156,15 @@ pub fn good_calls(all: &Population, spare: Spare) -> Vec<(&'static str, Value)> 
         ("rotateServiceToken", edit(all.service_tokens[0], json!({ "overlapSeconds": 60 }))),
         ("revokeServiceToken", id(all.service_tokens[0])),
         ("updateOrganization", new(json!({ "timezone": "Europe/Vienna" }))),
+        (
+            "createModelCredential",
+            new(json!({ "name": "law", "provider": "openai", "secret": "hush", "isDefault": true })),
+        ),
+        ("updateModelCredential", edit(all.model_credentials[0], json!({ "name": "edited" }))),
+        ("archiveModelCredential", id(all.model_credentials[0])),
+        ("allowHost", new(json!({ "host": "law.example" }))),
+        ("removeAllowedHost", id(all.allowed_hosts[0])),
+        ("allowSpending", new(json!({ "costMicro": 1000 }))),
         ("setOrganizationAvatar", new(picture_input())),
         ("stopOrganization", json!({ "reason": "law" })),
         ("releaseOrganization", json!({})),

@@ -8,7 +8,7 @@ use muster::{
     },
     core::store::Tx,
     slices::{
-        agents::{self, reports::Reporter},
+        agents::{self, reporter::Reporter},
         approvals, conversations, turns,
     },
 };
@@ -60,15 +60,19 @@ impl Host<'_> {
         self.app.operator.gql(&query, json!({ "o": self.app.org, "i": self.agent })).await.data();
     }
 
-    fn reporter(&self) -> Reporter {
+    async fn reporter(&self, tx: &Tx) -> Reporter {
+        let sql = "SELECT server_id FROM agents WHERE organization_id = $1 AND id = $2";
+        let found = tx.rows(sql, vec![self.app.org.into(), self.agent.into()]).await.unwrap();
+        let server = ServerId(found[0].try_get_by(0).unwrap());
         let at = Timestamp(self.app.clock.now().0);
-        Reporter { agent: AgentId(self.agent), server: ServerId(1), generation: self.generation, at }
+        Reporter { agent: AgentId(self.agent), server, generation: self.generation, at }
     }
 
     /// Reports something, in a transaction of its own.
     pub async fn tell(&self, report: impl AsyncFnOnce(&mut Tx, &Reporter) -> Result<()>) -> Result<()> {
         let mut tx = self.app.scope().begin().await?;
-        report(&mut tx, &self.reporter()).await?;
+        let from = self.reporter(&tx).await;
+        report(&mut tx, &from).await?;
         tx.commit().await
     }
 
@@ -129,7 +133,7 @@ impl Host<'_> {
         content: Content,
     ) -> Result<()> {
         let message = Message { conversation_id: conversation, turn_id: turn, key: key.to_owned(), content };
-        self.tell(async |tx, from| conversations::reports::message(tx, from, message).await).await
+        self.tell(async |tx, from| conversations::reports::messages(tx, vec![(*from, message)]).await).await
     }
 
     pub async fn asks(

@@ -9,7 +9,7 @@ use std::{
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use super::Actor;
+use super::{Actor, found};
 
 /// A host, and the folder that it keeps.
 pub struct Machine {
@@ -17,6 +17,8 @@ pub struct Machine {
     host: Option<Child>,
     /// Variables of the host's environment, besides the path.
     variables: Vec<(String, String)>,
+    /// What `muster host run` is told besides.
+    options: Vec<String>,
 }
 
 /// A server with a machine behind it, and an agent of the reference image on it.
@@ -30,13 +32,18 @@ impl Machine {
     pub fn new() -> Self {
         // A short path: a socket's path must fit into 107 bytes.
         let folder = tempfile::Builder::new().prefix("mh").tempdir_in("/tmp").unwrap();
-        Self { folder, host: None, variables: Vec::new() }
+        Self { folder, host: None, variables: Vec::new(), options: Vec::new() }
     }
 
     /// Another variable of the host's environment.
     pub fn with(mut self, name: &str, value: &str) -> Self {
         self.variables.push((name.to_owned(), value.to_owned()));
         self
+    }
+
+    /// What `muster host run` is told besides, from the next start on.
+    pub fn options(&mut self, options: &[&str]) {
+        self.options = options.iter().map(|option| (*option).to_owned()).collect();
     }
 
     /// The host's folder.
@@ -65,6 +72,7 @@ impl Machine {
     pub fn run(&mut self) {
         let log = fs::File::options().append(true).create(true).open(self.folder().join("log")).unwrap();
         let mut command = self.command(&["run"]);
+        command.args(&self.options);
         self.host = Some(command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log).spawn().unwrap());
     }
 
@@ -80,7 +88,9 @@ impl Machine {
     pub fn kill_one(&self, word: &str) {
         let is_it = |process: &i32| {
             let line = fs::read(format!("/proc/{process}/cmdline")).unwrap_or_default();
-            line.split(|byte| *byte == 0).nth(1) == Some(word.as_bytes())
+            let mut words = line.split(|byte| *byte == 0).skip(1);
+            // The relays of an agent's gate and of Muster's MCP server belong to the agent.
+            words.next() == Some(word.as_bytes()) && !matches!(words.next(), Some(b"serve-gate" | b"mcp"))
         };
         if let Some(process) = self.processes().into_iter().find(is_it) {
             let _ = Command::new("kill").args(["-KILL", &process.to_string()]).stderr(Stdio::null()).status();
@@ -104,6 +114,33 @@ impl Machine {
             (is_here && process as u32 != std::process::id()).then_some(process)
         });
         found.collect()
+    }
+
+    /// Where a secret is that should be nowhere: files of the host and its agents, and the environments of their processes.
+    pub fn find(&self, secret: &str) -> Vec<String> {
+        let holds = |bytes: &[u8]| bytes.windows(secret.len()).any(|window| window == secret.as_bytes());
+        let mut found = Vec::new();
+        let mut folders = vec![self.folder().to_owned()];
+        while let Some(folder) = folders.pop() {
+            for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+                let path = entry.path();
+                let Ok(kind) = entry.file_type() else { continue };
+                if kind.is_dir() {
+                    folders.push(path);
+                } else if kind.is_file() && fs::read(&path).is_ok_and(|bytes| holds(&bytes)) {
+                    found.push(path.display().to_string());
+                }
+            }
+        }
+        for process in self.processes() {
+            for what in ["environ", "cmdline"] {
+                let path = format!("/proc/{process}/{what}");
+                if fs::read(&path).is_ok_and(|bytes| holds(&bytes)) {
+                    found.push(path);
+                }
+            }
+        }
+        found
     }
 }
 
@@ -130,6 +167,9 @@ impl Crew {
         let made = actor.post(&format!("/v1/org/{org}/server"), json!({ "name": name })).await;
         let made = made.expect(201);
         machine.join(actor.base(), made["provisioning_token"].as_str().unwrap());
+        // Whatever agents reach in tests is on this machine.
+        let reached = "allow_net = [\"127.0.0.0/8\", \"::1/128\"]\n";
+        fs::write(machine.folder().join("host.toml"), reached).unwrap();
         machine.run();
         let server = made["id"].clone();
         let agent = json!({ "name": format!("agent of {name}"), "server_id": server, "image_id": image });
@@ -147,18 +187,14 @@ impl Crew {
     /// Waits until the agent runs, and starts it again if it has ended.
     pub async fn is_up_again(&self, actor: &Actor, org: i64) {
         let query = "query($o: Id!, $id: Id!) { agent(orgId: $o, id: $id) { status } }";
-        for _ in 0..1200 {
+        let is_up = async || {
             let agent = actor.gql(query, json!({ "o": org, "id": self.agent })).await.data()["agent"].clone();
-            match agent["status"].as_str() {
-                Some("RUNNING") => return,
-                Some("ERROR") => {
-                    actor.post(&format!("/v1/org/{org}/agent/{}/start", self.agent), Value::Null).await;
-                }
-                _ => {}
+            if agent["status"] == "ERROR" {
+                actor.post(&format!("/v1/org/{org}/agent/{}/start", self.agent), Value::Null).await;
             }
-            tokio::time::sleep(std::time::Duration::from_millis(50)).await;
-        }
-        panic!("the agent doesn't run again\n{}", self.machine.log());
+            (agent["status"] == "RUNNING").then_some(())
+        };
+        assert!(found(is_up).await.is_some(), "the agent doesn't run again\n{}", self.machine.log());
     }
 
     /// Waits until the agent has this status.
@@ -166,13 +202,11 @@ impl Crew {
         let query =
             "query($o: Id!, $id: Id!) { agent(orgId: $o, id: $id) { status statusReason statusDetail } }";
         let mut last = Value::Null;
-        for _ in 0..1200 {
+        let has_it = async || {
             last = actor.gql(query, json!({ "o": org, "id": self.agent })).await.data()["agent"].clone();
-            if last["status"] == status {
-                return;
-            }
-            tokio::time::sleep(std::time::Duration::from_millis(50)).await;
-        }
-        panic!("the agent is not {status}: {last}\n{}", self.machine.log());
+            (last["status"] == status).then_some(())
+        };
+        let has_it = found(has_it).await.is_some();
+        assert!(has_it, "the agent is not {status}: {last}\n{}", self.machine.log());
     }
 }

@@ -1,10 +1,10 @@
 //! Sent mail: a service that puts mails in a folder, and a reader for them.
 
-use std::{os::unix::fs::PermissionsExt, path::PathBuf, time::Duration};
+use std::{os::unix::fs::PermissionsExt, path::PathBuf};
 
 use muster::{core::config::Config, slices::people};
 
-use super::TestApp;
+use super::{TestApp, found};
 
 /// A mail, with the parts that tests look at.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -51,15 +51,10 @@ impl TestApp {
 
     /// The one mail that was sent, or is about to be.
     pub async fn mail(&self) -> Mail {
-        for _ in 0..200 {
-            let mut mails = self.mails().await;
-            if let Some(mail) = mails.pop() {
-                assert!(mails.is_empty(), "more than one mail: {mails:#?} {mail:#?}");
-                return mail;
-            }
-            tokio::time::sleep(Duration::from_millis(10)).await;
-        }
-        panic!("no mail was sent");
+        let sent = async || Some(self.mails().await).filter(|mails| !mails.is_empty());
+        let mut mails = found(sent).await.expect("a mail is sent");
+        assert_eq!(mails.len(), 1, "more than one mail: {mails:#?}");
+        mails.remove(0)
     }
 }
 

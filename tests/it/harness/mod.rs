@@ -2,32 +2,50 @@
 
 pub mod account;
 mod actor;
+mod address;
 mod app;
+mod browser;
 mod database;
 mod documented;
+/// Servers that play the vendors of channels.
+#[path = "../../../crates/channels/tests/vendors/fakes/mod.rs"]
+#[expect(clippy::disallowed_methods, reason = "what is spawned ends with the test")]
+pub mod fakes;
+mod files;
 mod fixtures;
 pub mod gateway;
+mod git;
 mod good_calls;
 mod host;
 mod machine;
 mod mailbox;
+/// The model that agents talk to.
+#[path = "../../../crates/agent/tests/support/model.rs"]
+pub mod model;
 mod picture;
 mod policies;
 mod populate;
 mod process;
 mod schema;
 mod socket;
+mod wait;
 
 pub use actor::{Actor, Answer};
+pub use address::Address;
 pub use app::TestApp;
+pub use browser::{Browser, OWN_PAGE};
 pub use database::{config, connect, empty as empty_database, is_postgres};
 pub use documented::{documented, undocumented};
+pub use files::files_below;
+pub use git::GitServer;
 pub use good_calls::{Spare, good_calls, picture_input};
 pub use host::Host;
 pub use machine::Crew;
+pub use mailbox::Mail;
 pub use picture::{PNG, picture};
 pub use policies::{EDIT_POLICY, policy_folder};
 pub use populate::Population;
 pub use process::{Postgres, Program, Ran, Serving, Tenant, muster};
 pub use schema::{Walker, named};
 pub use socket::{Socket, introduction};
+pub use wait::{PATIENCE, found, until};

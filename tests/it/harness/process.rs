@@ -6,14 +6,14 @@ use std::{
     io::{BufRead, BufReader, Seek, Write},
     path::{Path, PathBuf},
     process::{Child, Command, Output, Stdio},
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use reqwest::Client;
 use serde_json::Value;
 use tempfile::TempDir;
 
-use super::{Actor, TestApp};
+use super::{Actor, Address, PATIENCE, TestApp, found};
 
 /// The output of a command.
 pub struct Ran {
@@ -140,6 +140,10 @@ impl Program {
         let plans = folder.path().join("plans.toml");
         fs::write(&plans, "[ENTERPRISE]\nmax_servers = 1000000\n").unwrap();
         all.push(("MUSTER_PLANS_FILE".to_owned(), plans.display().to_string()));
+        // A panel that was built after the program.
+        if let Some(panel) = std::env::var_os("MUSTER_PANEL_DIR") {
+            all.push(("MUSTER_PANEL_DIR".to_owned(), panel.into_string().expect("valid UTF-8")));
+        }
         all.extend(variables.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())));
         Self { _folder: folder, variables: all }
     }
@@ -147,6 +151,8 @@ impl Program {
     pub fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_muster"));
         command.args(arguments).env_clear().envs(self.variables.clone());
+        // Whoever works on the panel tests a build of it without building the service again.
+        command.envs(std::env::vars_os().filter(|(name, _)| name == "MUSTER_PANEL_DIR"));
         command
     }
 
@@ -187,6 +193,13 @@ impl Program {
         Self::ready(self.command(&["serve", "--json"]))
     }
 
+    /// [`Self::serve`], beside another one, at this address.
+    pub fn serve_at(&self, listen: &str) -> Serving {
+        let mut command = self.command(&["serve", "--json"]);
+        command.env("MUSTER_LISTEN", listen);
+        Self::ready(command)
+    }
+
     /// [`Self::serve`], with a limit on the size of files until [`Serving::lift`]: what a full disk looks like
     /// to a program, without a separate disk. Writes beyond it fail with an error, because the signal is
     /// ignored.
@@ -207,18 +220,21 @@ impl Program {
     }
 
     fn ready(mut command: Command) -> Serving {
-        let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
+        let child = command.stdout(Stdio::piped()).spawn().unwrap();
+        // It ends with the test, ready or not.
+        let mut serving = Serving { base: String::new(), child };
         let mut ready = String::new();
-        BufReader::new(child.stdout.as_mut().unwrap()).read_line(&mut ready).unwrap();
+        BufReader::new(serving.child.stdout.as_mut().unwrap()).read_line(&mut ready).unwrap();
         let ready: Value = serde_json::from_str(&ready).expect("the service becomes ready");
-        Serving { base: format!("http://{}", ready["address"].as_str().unwrap()), child }
+        serving.base = format!("http://{}", ready["address"].as_str().unwrap());
+        serving
     }
 }
 
 impl Serving {
     pub fn actor(&self, tenant: &Tenant) -> Actor {
         muster::core::outbound::provide_tls();
-        let client = Client::builder().no_proxy().timeout(Duration::from_secs(60)).build().unwrap();
+        let client = Client::builder().no_proxy().timeout(PATIENCE).build().unwrap();
         Actor::anonymous(&client, &self.base).with_bearer(tenant.token.as_str())
     }
 
@@ -240,13 +256,7 @@ impl Serving {
 
     /// Waits for the process to end and returns the exit code.
     pub async fn ended(&mut self) -> Option<i32> {
-        for _ in 0..600 {
-            if let Some(status) = self.child.try_wait().unwrap() {
-                return status.code();
-            }
-            tokio::time::sleep(Duration::from_millis(50)).await;
-        }
-        panic!("the service does not stop");
+        found(async || self.child.try_wait().unwrap()).await.expect("the service stops").code()
     }
 }
 
@@ -267,7 +277,7 @@ pub struct Postgres {
     folder: TempDir,
     programs: PathBuf,
     /// Where it listens with TLS, in addition to its socket.
-    tls: Option<u16>,
+    tls: Option<Address>,
 }
 
 impl Postgres {
@@ -280,8 +290,7 @@ impl Postgres {
     /// One that also listens on 127.0.0.1, with TLS. The certificate, in `cert.pem`, is self-signed for
     /// `localhost`.
     pub fn start_with_tls() -> Self {
-        let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-        let this = Self::new(Some(port));
+        let this = Self::new(Some(Address::free()));
         let (key, certificate) = (this.path("key.pem"), this.certificate());
         let made = Command::new("openssl")
             .args(["req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=localhost"])
@@ -304,7 +313,7 @@ impl Postgres {
         this
     }
 
-    fn new(tls: Option<u16>) -> Self {
+    fn new(tls: Option<Address>) -> Self {
         let found = fs::read_dir("/usr/lib/postgresql").into_iter().flatten().filter_map(Result::ok);
         let programs =
             found.map(|version| version.path().join("bin")).find(|bin| bin.join("pg_ctl").exists());
@@ -328,7 +337,7 @@ impl Postgres {
 
     /// The URL over the network, with the server named `host`.
     pub fn url_of(&self, host: &str, parameters: &str) -> String {
-        format!("postgres://postgres@{host}:{}/postgres?{parameters}", self.tls.unwrap())
+        format!("postgres://postgres@{host}:{}/postgres?{parameters}", self.tls.as_ref().unwrap().port())
     }
 
     pub fn url(&self) -> String {
@@ -358,16 +367,18 @@ impl Postgres {
     /// Starts it. After a crash, waits until the old processes are gone.
     pub fn bring_up(&self) {
         let mut options = format!("-k {} -c fsync=on", self.folder.path().display());
-        options += &match self.tls {
-            Some(port) => format!(
-                " -c listen_addresses=127.0.0.1 -p {port} -c ssl=on -c ssl_cert_file={} -c ssl_key_file={}",
+        options += &match &self.tls {
+            Some(address) => format!(
+                " -c listen_addresses=127.0.0.1 -p {} -c ssl=on -c ssl_cert_file={} -c ssl_key_file={}",
+                address.port(),
                 self.certificate().display(),
                 self.path("key.pem").display()
             ),
             None => " -c listen_addresses=''".to_owned(),
         };
         let log = self.folder.path().join("log").display().to_string();
-        for _ in 0..40 {
+        let begun = Instant::now();
+        while begun.elapsed() < PATIENCE {
             if self.try_run("pg_ctl", &["-w", "-s", "-l", &log, "-o", &options, "start"]) {
                 return;
             }

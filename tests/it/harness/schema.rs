@@ -169,5 +169,5 @@ fn needs_arguments(field: &MetaField) -> bool {
 }
 
 fn is_wrapper(ty: &str) -> bool {
-    ty.ends_with("Page") || ty.ends_with("List")
+    ["Page", "List", "Feed"].iter().any(|end| ty.ends_with(end))
 }

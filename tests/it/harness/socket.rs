@@ -1,16 +1,14 @@
 //! A minimal client for the protocol `graphql-transport-ws`.
 
-use std::time::Duration;
-
 use futures::{SinkExt, StreamExt};
 use serde_json::{Value, json};
 use tokio::{net::TcpStream, time::timeout};
 use tokio_tungstenite::{
     MaybeTlsStream, WebSocketStream, connect_async,
-    tungstenite::{Message, client::IntoClientRequest, http::HeaderValue},
+    tungstenite::{Error, Message, client::IntoClientRequest, http::HeaderValue},
 };
 
-use super::Actor;
+use super::{Actor, PATIENCE};
 
 pub struct Socket(WebSocketStream<MaybeTlsStream<TcpStream>>);
 
@@ -25,6 +23,20 @@ impl Socket {
         let mut request = format!("{}/graphql", base.replace("http", "ws")).into_client_request().unwrap();
         request.headers_mut().insert("sec-websocket-protocol", HeaderValue::from_static(protocol));
         Self(connect_async(request).await.unwrap().0)
+    }
+
+    /// Connects with these headers. The status, if the handshake is refused.
+    pub async fn shake(base: &str, headers: &[(&'static str, &str)]) -> Result<Self, u16> {
+        let mut request = format!("{}/graphql", base.replace("http", "ws")).into_client_request().unwrap();
+        let protocol = ("sec-websocket-protocol", "graphql-transport-ws");
+        for (name, value) in headers.iter().chain([&protocol]) {
+            request.headers_mut().insert(*name, HeaderValue::from_str(value).unwrap());
+        }
+        match connect_async(request).await {
+            Ok((socket, _)) => Ok(Self(socket)),
+            Err(Error::Http(refused)) => Err(refused.status().as_u16()),
+            Err(error) => panic!("{error}"),
+        }
     }
 
     /// Connects and sends `connection_init` as `actor`.
@@ -44,10 +56,18 @@ impl Socket {
         self.send(json!({"type": "subscribe", "id": id, "payload": payload})).await;
     }
 
+    /// Waits until the service has received what was sent before: a query on the same socket is answered. Nothing
+    /// else comes before its answer.
+    pub async fn settled(&mut self) {
+        self.subscribe("settled", "{ __typename }", json!({})).await;
+        assert_eq!(self.next().await["payload"]["data"]["__typename"], "Query");
+        assert_eq!(self.next().await, json!({"type": "complete", "id": "settled"}));
+    }
+
     /// The next message, or `{"closed": code}` at the end.
     pub async fn next(&mut self) -> Value {
         loop {
-            match timeout(Duration::from_secs(20), self.0.next()).await.expect("a message in time") {
+            match timeout(PATIENCE, self.0.next()).await.expect("a message in time") {
                 Some(Ok(Message::Text(text))) => return serde_json::from_str(&text).unwrap(),
                 Some(Ok(Message::Close(Some(frame)))) => return json!({"closed": u16::from(frame.code)}),
                 Some(Ok(Message::Ping(_) | Message::Pong(_))) => {}

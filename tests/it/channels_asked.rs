@@ -1,0 +1,588 @@
+//! People are asked in their own chats, and decide there: who is who, who may, and what is refused. The vendor is the fake that
+//! python-telegram-bot takes for Telegram.
+
+use muster::{
+    base::{
+        enums::ApprovalKind,
+        ids::{AgentId, ConversationId},
+    },
+    slices::{
+        approvals::{self, Choice, NewApproval, Question},
+        asks,
+    },
+};
+use muster_protocol::event::Asked;
+use serde_json::{Value, json};
+
+use crate::{
+    channels::{at, connect},
+    channels_paced::let_time_pass,
+    channels_probed::{bot, whitelist, with_telegram},
+    channels_told::{self, Hook},
+    harness::{
+        Actor, TestApp,
+        fakes::telegram::{Shared, TOKEN, said},
+        until,
+    },
+};
+
+const LINK: &str = "mutation($o: Id!, $c: Id!) { linkChat(orgId: $o, channelId: $c) { code expiresAt } }";
+const LINKED: &str = "query($o: Id!) { linkedChats(orgId: $o) { channelId originId originName } }";
+const UNLINK: &str = "mutation($o: Id!, $c: Id!) { unlinkChat(orgId: $o, channelId: $c) }";
+
+/// A bot, and the chats with it.
+struct Chat {
+    app: TestApp,
+    telegram: Shared,
+    channel: Value,
+    agent: i64,
+    /// Where Telegram sends updates, if it is not asked.
+    hook: Option<Hook>,
+}
+
+/// What was asked: the approval, the chat's message, and its buttons' values.
+struct Arrived {
+    approval: i64,
+    message: Value,
+    buttons: Vec<String>,
+}
+
+impl Chat {
+    async fn open() -> Self {
+        let (app, telegram) = with_telegram().await;
+        let agent = app.agent().await;
+        let channel = connect(&app, bot(agent, TOKEN)).await;
+        app.service.door.listen();
+        Self { app, telegram, channel, agent, hook: None }
+    }
+
+    /// One whose bot has a webhook.
+    async fn told() -> Self {
+        let (app, telegram, agent, channel) = channels_told::bot().await;
+        let hook = Some(Hook::of(&app, &telegram));
+        Self { app, telegram, channel, agent, hook }
+    }
+
+    async fn linked() -> Self {
+        Self::open().await.link().await
+    }
+
+    /// Links the administrator's chat, who is user 5 there.
+    async fn link(self) -> Self {
+        let chat = self;
+        let code = chat.code(&chat.app.admin).await;
+        chat.says(1, &code);
+        chat.until_linked(&chat.app.admin).await;
+        chat
+    }
+
+    async fn code(&self, actor: &Actor) -> String {
+        let made = actor.gql(LINK, json!({ "o": self.app.org, "c": self.channel["id"] })).await.data();
+        made["linkChat"]["code"].as_str().unwrap().to_owned()
+    }
+
+    async fn links(&self, actor: &Actor) -> Value {
+        actor.gql(LINKED, json!({ "o": self.app.org })).await.data()["linkedChats"].clone()
+    }
+
+    async fn until_linked(&self, actor: &Actor) {
+        until("the chat is linked", async || self.links(actor).await != json!([])).await;
+    }
+
+    fn comes(&self, update: Value) {
+        match self.hook.clone() {
+            Some(hook) => {
+                self.app.core.tasks.spawn(async move { assert_eq!(hook.brings(&update).await, 200) });
+            }
+            None => self.telegram.lock().unwrap().updates.push(update),
+        }
+    }
+
+    fn says(&self, id: i64, text: &str) {
+        self.comes(said(id, text));
+    }
+
+    /// User 5 answers a message of ours.
+    fn replies(&self, id: i64, to: &Value, text: &str) {
+        let mut update = said(id, text);
+        update["message"]["reply_to_message"] = json!({ "message_id": to["message_id"], "date": 1,
+            "chat": { "id": 5, "type": "private" }, "from": { "id": 7, "is_bot": true, "first_name": "Muster" } });
+        self.comes(update);
+    }
+
+    /// Somebody taps a button.
+    fn taps(&self, id: i64, (user, chat): (i64, &Value), value: &str) {
+        self.comes(json!({ "update_id": id, "callback_query": { "id": format!("tap{id}"), "chat_instance": "1", "data": value,
+            "from": { "id": user, "is_bot": false, "first_name": "Ada" },
+            "message": { "message_id": 42, "date": 1_700_000_000, "chat": chat } } }));
+    }
+
+    /// What the bot was asked to do, by method.
+    fn asked(&self, method: &str) -> Vec<Value> {
+        let fake = self.telegram.lock().unwrap();
+        fake.asked.iter().filter(|(name, _)| name == method).map(|(_, asked)| asked.clone()).collect()
+    }
+
+    /// What people got to hear when they tapped.
+    fn heard(&self) -> Vec<String> {
+        self.asked("answerCallbackQuery")
+            .iter()
+            .map(|answer| answer["text"].as_str().unwrap().to_owned())
+            .collect()
+    }
+
+    /// The texts of messages, without marks.
+    fn sent(&self) -> Vec<String> {
+        self.asked("sendMessage").iter().map(|message| message["text"].as_str().unwrap().to_owned()).collect()
+    }
+
+    async fn until_heard(&self, count: usize) -> String {
+        until("the tap is answered", async || self.heard().len() >= count).await;
+        self.heard().pop().unwrap()
+    }
+
+    /// Waits until the listener has taken everything.
+    async fn until_read(&self, id: i64) {
+        until("it is read", async || {
+            self.asked("getUpdates").last().is_some_and(|asked| {
+                asked["offset"].as_i64().or_else(|| asked["offset"].as_str()?.parse().ok()) > Some(id)
+            })
+        })
+        .await;
+    }
+
+    async fn raise(&self, new: NewApproval) -> i64 {
+        let conversation = self.app.conversation(self.agent).await;
+        let mut tx = self.app.scope().begin().await.unwrap();
+        let new = NewApproval {
+            agent_id: Some(AgentId(self.agent)),
+            conversation_id: Some(ConversationId(conversation)),
+            ..new
+        };
+        let id = approvals::raise(&mut tx, new).await.unwrap();
+        tx.commit().await.unwrap();
+        id.0
+    }
+
+    /// An action of risk 10, as it arrives.
+    async fn asks(&self) -> Arrived {
+        self.asks_about("Delete *all* of it").await
+    }
+
+    async fn asks_about(&self, title: &str) -> Arrived {
+        let new = NewApproval { risk: Some(10), ..NewApproval::new(ApprovalKind::Action, title) };
+        let approval = self.raise(new).await;
+        self.arrives(approval).await
+    }
+
+    async fn arrives(&self, approval: i64) -> Arrived {
+        let sql = "SELECT COUNT(*) FROM approval_asks WHERE approval_id = $1 AND state = 'ASKED'";
+        until("it is asked", async || {
+            asks::send_due(&self.app.core).await.unwrap();
+            let_time_pass(&self.app).await;
+            self.app.one::<i64>(sql, vec![approval.into()]).await == 1
+        })
+        .await;
+        let sql = "SELECT vendor_id FROM approval_asks WHERE approval_id = $1";
+        let vendor_id: String = self.app.one(sql, vec![approval.into()]).await;
+        let id: i64 = vendor_id.strip_prefix("5:").unwrap().parse().unwrap();
+        let mut message = self.asked("sendMessage").pop().unwrap();
+        message["message_id"] = json!(id);
+        let rows = message["reply_markup"]["inline_keyboard"].as_array().cloned().unwrap_or_default();
+        let buttons = rows.iter().map(|row| row[0]["callback_data"].as_str().unwrap().to_owned()).collect();
+        Arrived { approval, message, buttons }
+    }
+
+    async fn state(&self, approval: i64) -> String {
+        let sql = "SELECT status || ' ' || COALESCE(outcome, '') || ' ' || COALESCE(decided_via, '') FROM approvals WHERE id = $1";
+        self.app.one(sql, vec![approval.into()]).await
+    }
+
+    async fn until_closed(&self) -> Value {
+        until("its buttons are gone", async || {
+            asks::send_due(&self.app.core).await.unwrap();
+            let_time_pass(&self.app).await;
+            let open = "SELECT COUNT(*) FROM approval_asks WHERE state <> 'CLOSED'";
+            self.app.column::<i64>(open).await == [0]
+        })
+        .await;
+        self.asked("editMessageText").pop().unwrap()
+    }
+}
+
+fn private() -> Value {
+    json!({ "id": 5, "type": "private", "first_name": "Ada" })
+}
+
+const PENDING: &str = "PENDING  ";
+const BY_CHAT: &str = "RESOLVED APPROVED CHANNEL";
+
+#[tokio::test]
+async fn an_action_is_approved_by_a_tap_and_the_agent_the_thread_and_the_record_hear_it() {
+    let chat = Chat::linked().await;
+    let app = &chat.app;
+    assert_eq!(
+        chat.links(&app.admin).await,
+        json!([{ "channelId": chat.channel["id"], "originId": "5", "originName": "Ada" }])
+    );
+    assert!(chat.sent()[0].contains("This chat is linked"), "{:?}", chat.sent());
+    let all = "mutation($o: Id!) { updateOrganization(orgId: $o, input: { chatRiskLimit: 101 }) { chatRiskLimit } }";
+    app.admin.gql(all, json!({ "o": app.org })).await.data();
+    let host = app.running_agent().await;
+    let conversation = app.conversation(host.agent).await;
+    let run = Asked::Action {
+        tool: Some("shell".to_owned()),
+        tool_kind: "execute".to_owned(),
+        title: "Run rm -rf /srv/old".to_owned(),
+        input: json!({ "command": "rm -rf /srv/old" }),
+    };
+    host.asks(conversation, None, "1.1", run).await.unwrap();
+    let approval: i64 =
+        app.one("SELECT id FROM approvals WHERE agent_id = $1", vec![host.agent.into()]).await;
+    let asked = chat.arrives(approval).await;
+    let text = asked.message["text"].as_str().unwrap();
+    assert!(
+        text.contains("Run rm -rf /srv/old") && text.contains("Approve") && text.contains("shell"),
+        "{text}"
+    );
+    assert_eq!((asked.buttons.len(), &asked.message["chat_id"]), (2, &json!(5)));
+    chat.taps(50, (5, &private()), &asked.buttons[0]);
+    assert_eq!(chat.until_heard(1).await, "Approved by admin.");
+    assert_eq!(chat.state(approval).await, BY_CHAT);
+    let sql = "SELECT decided_by_user_id FROM approvals WHERE id = $1";
+    assert_eq!(app.one::<i64>(sql, vec![approval.into()]).await, app.admin.user.unwrap());
+    // The agent, and the thread.
+    assert!(host.commands().await.iter().any(|command| command["kind"] == "ANSWER"));
+    let sql = "SELECT author_name || ': ' || CAST(content AS TEXT) FROM messages WHERE conversation_id = $1 AND role = 'USER'";
+    let said: String = app.one(sql, vec![conversation.into()]).await;
+    assert!(said.starts_with("admin: ") && said.contains("Approved: Run rm -rf /srv/old"), "{said}");
+    // The message loses its buttons, and says who.
+    let edited = chat.until_closed().await;
+    assert_eq!(edited["message_id"], asked.message["message_id"]);
+    assert_eq!(edited["reply_markup"], json!({ "inline_keyboard": [] }));
+    assert!(edited["text"].as_str().unwrap().contains("Approved by admin."), "{edited}");
+    // And the record.
+    app.seal().await;
+    let sql = "SELECT actor_name || ' ' || credential_kind || ' ' || permission FROM audit_log WHERE operation = 'answerApproval'";
+    assert_eq!(app.column::<String>(sql).await, ["admin CHANNEL_LINK approval.resolve"]);
+    // A second tap changes nothing.
+    chat.taps(51, (5, &private()), &asked.buttons[1]);
+    assert_eq!(chat.until_heard(2).await, "Approved by admin.");
+    assert_eq!(chat.state(approval).await, BY_CHAT);
+}
+
+#[tokio::test]
+async fn where_telegram_sends_instead_of_being_asked_people_link_and_decide_as_well() {
+    let chat = Chat::told().await.link().await;
+    let asked = chat.asks().await;
+    chat.taps(50, (5, &private()), &asked.buttons[0]);
+    assert_eq!(chat.until_heard(1).await, "Approved by admin.");
+    assert_eq!(chat.state(asked.approval).await, BY_CHAT);
+    assert_eq!(chat.asked("getUpdates"), [Value::Null; 0]);
+    // Who has not that secret is nobody.
+    let stranger = Hook { secret: "another".to_owned(), ..chat.hook.clone().unwrap() };
+    let second = chat.asks().await;
+    let tap = json!({ "update_id": 51, "callback_query": { "id": "tap51", "chat_instance": "1", "data": second.buttons[0],
+        "from": { "id": 5, "is_bot": false, "first_name": "Ada" },
+        "message": { "message_id": 42, "date": 1_700_000_000, "chat": private() } } });
+    assert_eq!(stranger.brings(&tap).await, 401);
+    assert_eq!(chat.state(second.approval).await, PENDING);
+}
+
+#[tokio::test]
+async fn what_is_asked_keeps_the_vendors_limits_together_with_what_agents_say() {
+    let chat = Chat::linked().await;
+    let app = &chat.app;
+    until("the code is answered", async || chat.sent().len() == 1).await;
+    // The answer to the code was the one message of this second.
+    let new = NewApproval { risk: Some(10), ..NewApproval::new(ApprovalKind::Action, "Delete it") };
+    chat.raise(new).await;
+    let held =
+        "SELECT COUNT(*) FROM approval_asks WHERE state = 'TO_ASK' AND attempts = 0 AND available_at > $1";
+    until("it waits", async || {
+        asks::send_due(&app.core).await.unwrap();
+        app.one::<i64>(held, vec![app.clock.now().0.into()]).await == 1
+    })
+    .await;
+    assert_eq!(chat.sent().len(), 1);
+    until("it is asked", async || {
+        let_time_pass(app).await;
+        asks::send_due(&app.core).await.unwrap();
+        chat.sent().len() == 2
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_question_is_answered_by_a_reply_with_a_number_or_a_text() {
+    let chat = Chat::linked().await;
+    let choice =
+        |id: &str, label: &str| Choice { id: id.to_owned(), label: label.to_owned(), description: None };
+    let question = |allow_text| Question {
+        text: "How should it go?".to_owned(),
+        options: vec![choice("air", "By air"), choice("sea", "By sea")],
+        multiple: false,
+        allow_text,
+    };
+    let ask = async |allow_text| {
+        let new = NewApproval::new(ApprovalKind::Question, "How should it go?");
+        let id = chat.raise(NewApproval { question: Some(question(allow_text)), ..new }).await;
+        chat.arrives(id).await
+    };
+    let answer = async |approval: i64| {
+        let sql = "SELECT CAST(answer AS TEXT) FROM approvals WHERE id = $1 AND answer IS NOT NULL";
+        until("it is answered", async || {
+            let sql = "SELECT COUNT(*) FROM approvals WHERE id = $1 AND answer IS NOT NULL";
+            chat.app.one::<i64>(sql, vec![approval.into()]).await == 1
+        })
+        .await;
+        serde_json::from_str::<Value>(&chat.app.one::<String>(sql, vec![approval.into()]).await).unwrap()
+    };
+    let first = ask(true).await;
+    chat.replies(20, &first.message, "2: not on a Friday");
+    assert_eq!(answer(first.approval).await, json!({ "options": ["sea"], "text": "not on a Friday" }));
+    let second = ask(true).await;
+    assert_ne!(second.message["message_id"], first.message["message_id"]);
+    chat.replies(21, &second.message, "Send a pigeon");
+    assert_eq!(answer(second.approval).await, json!({ "options": [], "text": "Send a pigeon" }));
+    // What says nothing is asked again; what answers something old hears how it ended.
+    let third = ask(false).await;
+    chat.replies(22, &third.message, "perhaps");
+    chat.until_read(22).await;
+    assert!(chat.sent().last().unwrap().contains("number of one of the choices"), "{:?}", chat.sent());
+    assert_eq!(chat.state(third.approval).await, PENDING);
+    chat.replies(23, &first.message, "1");
+    chat.until_read(23).await;
+    assert!(chat.sent().last().unwrap().contains("Answered by admin."), "{:?}", chat.sent());
+    chat.replies(24, &third.message, "by air");
+    assert_eq!(answer(third.approval).await, json!({ "options": ["air"], "text": null }));
+    // None of it was a message for the agent.
+    let stored = "SELECT COUNT(*) FROM messages WHERE via_channel_id IS NOT NULL";
+    assert_eq!(chat.app.column::<i64>(stored).await, [0]);
+}
+
+#[tokio::test]
+async fn a_code_works_once_for_ten_minutes_and_ends_after_five_wrong_ones() {
+    let chat = Chat::open().await;
+    let app = &chat.app;
+    whitelist(app, &chat.channel, "5").await;
+    let old = chat.code(&app.admin).await;
+    let code = chat.code(&app.admin).await;
+    assert_ne!(old, code);
+    // The new code has taken the place of the old one, which is a wrong one now.
+    for (id, wrong) in (1..).zip([old.as_str(), "0000-0000-0000", "0000-0000-0001", "0000-0000-0002"]) {
+        chat.says(id, wrong);
+        chat.until_read(id).await;
+    }
+    assert!(
+        chat.sent().iter().all(|text| text.contains("not valid")) && chat.sent().len() == 4,
+        "{:?}",
+        chat.sent()
+    );
+    // Four are not five.
+    chat.says(5, &format!("/start {}", code.to_lowercase()));
+    chat.until_linked(&app.admin).await;
+    // It works once.
+    let unlinked = app.admin.gql(UNLINK, json!({ "o": app.org, "c": chat.channel["id"] })).await.data();
+    assert_eq!(unlinked["unlinkChat"], chat.channel["id"]);
+    let again = chat.code(&app.operator).await;
+    chat.says(6, &code);
+    chat.until_read(6).await;
+    assert_eq!(chat.links(&app.admin).await, json!([]));
+    // With that, five wrong ones end it.
+    for id in 7..11 {
+        chat.says(id, "0000-0000-0000");
+        chat.until_read(id).await;
+    }
+    chat.says(11, &again);
+    chat.until_read(11).await;
+    assert_eq!(chat.links(&app.operator).await, json!([]));
+    // And who goes on guessing gets no answer any more.
+    let answered = chat.sent().len();
+    for id in 12..20 {
+        chat.says(id, "0000-0000-0000");
+        chat.until_read(id).await;
+    }
+    assert_eq!(chat.sent().len(), answered + 4);
+    // Ten minutes.
+    let late = chat.code(&app.operator).await;
+    let until = "SELECT expires_at FROM channel_link_codes WHERE user_id = $1";
+    let until: i64 = app.one(until, vec![app.operator.user.unwrap().into()]).await;
+    assert_eq!(until - app.clock.now().0, 600_000);
+    app.execute("UPDATE channel_link_codes SET expires_at = $1", vec![app.clock.now().0.into()]).await;
+    chat.says(30, &late);
+    chat.until_read(30).await;
+    assert_eq!(chat.links(&app.operator).await, json!([]));
+    // Nothing of it is stored, though the person is on the whitelist.
+    assert_eq!(
+        app.column::<i64>("SELECT COUNT(*) FROM messages WHERE via_channel_id IS NOT NULL").await,
+        [0]
+    );
+}
+
+#[tokio::test]
+async fn a_code_counts_in_its_own_channel_and_in_a_private_chat_alone() {
+    let chat = Chat::open().await;
+    let app = &chat.app;
+    let sql = "INSERT INTO channels (organization_id, agent_id, transport, name, name_folded, is_active, created_at, updated_at) \
+               VALUES ($1, $2, 'TELEGRAM', 'Other', 'other', FALSE, 1, 1) RETURNING id";
+    let other: i64 = app.one(sql, vec![app.org.into(), chat.agent.into()]).await;
+    let made = app.admin.gql(LINK, json!({ "o": app.org, "c": other })).await.data();
+    chat.code(&app.operator).await;
+    chat.says(1, made["linkChat"]["code"].as_str().unwrap());
+    chat.until_read(1).await;
+    let code = chat.code(&app.admin).await;
+    let mut group = said(2, &format!("/start {code}"));
+    group["message"]["chat"] = json!({ "id": -100, "type": "supergroup", "title": "Team" });
+    chat.comes(group);
+    chat.until_read(2).await;
+    let mut robot = said(3, &code);
+    robot["message"]["from"]["is_bot"] = json!(true);
+    chat.comes(robot);
+    chat.until_read(3).await;
+    assert_eq!(app.column::<i64>("SELECT COUNT(*) FROM channel_links").await, [0]);
+    // A vendor that does not say who writes links nobody.
+    let webhook = connect(app, crate::channels::webhook(chat.agent)).await;
+    let refused = app.admin.gql(LINK, json!({ "o": app.org, "c": webhook["id"] })).await;
+    assert_eq!(refused.code(), "NOT_SUPPORTED");
+    assert_eq!(
+        app.viewer.gql(LINK, json!({ "o": app.org, "c": chat.channel["id"] })).await.code(),
+        "PERMISSION_DENIED"
+    );
+    let token = app.token(&["approval.resolve"]).await;
+    assert_eq!(
+        token.gql(LINK, json!({ "o": app.org, "c": chat.channel["id"] })).await.code(),
+        "PERMISSION_DENIED"
+    );
+}
+
+#[tokio::test]
+async fn who_may_not_decide_any_more_decides_nothing() {
+    let chat = Chat::linked().await;
+    let app = &chat.app;
+    let asked = chat.asks().await;
+    let refused = async |id: i64, count: usize| {
+        chat.taps(id, (5, &private()), &asked.buttons[0]);
+        assert_eq!(chat.until_heard(count).await, "You can't decide this here. Look at it in the panel.");
+        assert_eq!(chat.state(asked.approval).await, PENDING);
+    };
+    let role = "UPDATE members SET role = $1 WHERE user_id = $2";
+    app.execute(role, vec!["VIEWER".into(), app.admin.user.unwrap().into()]).await;
+    refused(50, 1).await;
+    app.execute(role, vec!["ADMIN".into(), app.admin.user.unwrap().into()]).await;
+    let disabled = "UPDATE users SET disabled_at = $1 WHERE id = $2";
+    app.execute(disabled, vec![1_i64.into(), app.admin.user.unwrap().into()]).await;
+    refused(51, 2).await;
+    app.execute(disabled, vec![Option::<i64>::None.into(), app.admin.user.unwrap().into()]).await;
+    app.execute("UPDATE organizations SET require_second_factor = TRUE WHERE id = $1", vec![app.org.into()])
+        .await;
+    refused(52, 3).await;
+    app.execute("UPDATE organizations SET require_second_factor = FALSE WHERE id = $1", vec![app.org.into()])
+        .await;
+    // Another person's tap, and a reply of theirs.
+    chat.taps(53, (6, &json!({ "id": 6, "type": "private" })), &asked.buttons[0]);
+    assert!(chat.until_heard(4).await.starts_with("You can't decide this here."));
+    // A group.
+    chat.taps(54, (5, &json!({ "id": -100, "type": "supergroup", "title": "Team" })), &asked.buttons[0]);
+    assert!(chat.until_heard(5).await.starts_with("You can't decide this here."));
+    assert_eq!(chat.state(asked.approval).await, PENDING);
+    // A member who was removed has no link any more.
+    app.execute("DELETE FROM members WHERE user_id = $1", vec![app.admin.user.unwrap().into()]).await;
+    assert_eq!(app.column::<i64>("SELECT COUNT(*) FROM channel_links").await, [0]);
+    refused(55, 6).await;
+}
+
+#[tokio::test]
+async fn what_is_not_the_request_that_was_shown_is_not_decided() {
+    let chat = Chat::linked().await;
+    let app = &chat.app;
+    let asked = chat.asks().await;
+    // A button of another organization's request, and one that nobody sent.
+    let digest = asked.buttons[0].split(':').nth(2).unwrap();
+    let mut tx = muster::core::access::Scope::system(&app.core, muster::base::ids::OrgId(app.other_org))
+        .begin()
+        .await
+        .unwrap();
+    let theirs = approvals::raise(
+        &mut tx,
+        NewApproval { risk: Some(1), ..NewApproval::new(ApprovalKind::Action, "Delete *all* of it") },
+    );
+    let theirs = theirs.await.unwrap();
+    tx.commit().await.unwrap();
+    for (count, value) in
+        (1..).zip([format!("a:{theirs}:{digest}:0"), "a:999999:00:0".to_owned(), "hello".to_owned()])
+    {
+        chat.taps(50 + i64::try_from(count).unwrap(), (5, &private()), &value);
+        assert!(chat.until_heard(count).await.starts_with("You can't decide this here."));
+    }
+    assert_eq!(chat.state(theirs.0).await, PENDING);
+    // The organization has become stricter.
+    let limit = "UPDATE organizations SET chat_risk_limit = $1 WHERE id = $2";
+    app.execute(limit, vec![10_i64.into(), app.org.into()]).await;
+    chat.taps(60, (5, &private()), &asked.buttons[0]);
+    assert_eq!(chat.until_heard(4).await, "This can only be decided in the panel.");
+    app.execute(limit, vec![11_i64.into(), app.org.into()]).await;
+    // The request is another now: the tap was about what it was.
+    let title = "UPDATE approvals SET title = $1 WHERE id = $2";
+    app.execute(title, vec!["Keep all of it".into(), asked.approval.into()]).await;
+    chat.taps(61, (5, &private()), &asked.buttons[0]);
+    assert!(chat.until_heard(5).await.starts_with("The request has changed"));
+    chat.replies(62, &asked.message, "1");
+    chat.until_read(62).await;
+    assert!(chat.sent().last().unwrap().starts_with("The request has changed"), "{:?}", chat.sent());
+    assert_eq!(chat.state(asked.approval).await, PENDING);
+    app.execute(title, vec!["Delete *all* of it".into(), asked.approval.into()]).await;
+    chat.taps(63, (5, &private()), &asked.buttons[1]);
+    assert_eq!(chat.until_heard(6).await, "Denied by admin.");
+}
+
+#[tokio::test]
+async fn what_is_decided_elsewhere_or_too_risky_or_not_to_be_seen_whole_has_no_buttons() {
+    let chat = Chat::linked().await;
+    let app = &chat.app;
+    let asked = chat.asks().await;
+    let path = format!("/v1/org/{}/approval/{}/answer", app.org, asked.approval);
+    app.operator.patch(&path, json!({ "options": ["deny"] })).await.expect(200);
+    let edited = chat.until_closed().await;
+    assert!(edited["text"].as_str().unwrap().contains("Denied by operator."), "{edited}");
+    assert_eq!(edited["reply_markup"], json!({ "inline_keyboard": [] }));
+    chat.taps(50, (5, &private()), &asked.buttons[0]);
+    assert_eq!(chat.until_heard(1).await, "Denied by operator.");
+    let link = format!("/o/{}/approvals/", app.org);
+    for (risk, title) in
+        [(70, "Buy it".to_owned()), (10, "Buy \u{202e}ti".to_owned()), (10, "Buy it ".repeat(700))]
+    {
+        let new = NewApproval { risk: Some(risk), ..NewApproval::new(ApprovalKind::Action, title) };
+        let id = chat.raise(new).await;
+        let asked = chat.arrives(id).await;
+        let text = asked.message["text"].as_str().unwrap();
+        assert!(asked.buttons.is_empty() && text.contains(&link) && !text.contains("Buy"), "{text}");
+        chat.replies(100 + id, &asked.message, "1");
+        chat.until_read(100 + id).await;
+        assert!(chat.sent().last().unwrap().contains("only be decided in the panel"), "{:?}", chat.sent());
+        assert_eq!(chat.state(id).await, PENDING);
+    }
+}
+
+#[tokio::test]
+async fn a_new_token_ends_the_links_and_people_are_told() {
+    let chat = Chat::linked().await;
+    let app = &chat.app;
+    let channel = at(app, &chat.channel);
+    // The same token is no new one.
+    app.operator.patch(&channel, json!({ "bot_token": TOKEN })).await.expect(200);
+    assert_eq!(chat.links(&app.admin).await.as_array().unwrap().len(), 1);
+    let asked = chat.asks().await;
+    app.operator
+        .patch(&channel, json!({ "bot_token": "9:canary-other", "is_active": false }))
+        .await
+        .expect(200);
+    assert_eq!(chat.links(&app.admin).await, json!([]));
+    let told = "SELECT CAST(payload AS TEXT) FROM outbox WHERE kind = 'MAIL'";
+    let told = app.column::<String>(told).await;
+    assert!(
+        told.iter().any(|mail| mail.contains("CHAT_UNLINKED") && mail.contains("admin@example.com")),
+        "{told:?}"
+    );
+    assert_eq!(chat.state(asked.approval).await, PENDING);
+}

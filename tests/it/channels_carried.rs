@@ -1,0 +1,423 @@
+//! Channels that carry messages: signed requests in, deliveries out. The other side is the official library of Standard
+//! Webhooks, and a receiver on loopback.
+
+use std::{
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::{Duration, Instant},
+};
+
+use axum::{Router, body::Bytes, extract::State, routing::post};
+use http::{HeaderMap, StatusCode};
+use muster::{base::enums::MessageRole, core::ledger::What, slices::deliveries};
+use serde_json::{Value, json};
+use standardwebhooks::Webhook;
+
+use crate::{
+    harness::{PATIENCE, TestApp, until},
+    messages::say,
+};
+
+/// 24 bytes.
+const INBOUND: &str = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
+const OUTBOUND: &str = "whsec_C2FVsBQIhrscChlQIMV+b5sSYspob7oD";
+
+/// What a receiver got: headers and body.
+type Got = Arc<Mutex<Vec<(HeaderMap, Bytes)>>>;
+
+/// Somebody else's service. Answers with what `answers` has left, then with 200.
+struct Receiver {
+    url: String,
+    got: Got,
+    answers: Arc<Mutex<Vec<u16>>>,
+}
+
+impl Receiver {
+    async fn start(app: &TestApp, answers: &[u16]) -> Self {
+        let (got, answers) = (Got::default(), Arc::new(Mutex::new(answers.to_vec())));
+        let state = (Arc::clone(&got), Arc::clone(&answers));
+        let router = Router::new().route("/in", post(receive)).with_state(state);
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("http://{}/in", listener.local_addr().unwrap());
+        app.core.tasks.spawn(async move { axum::serve(listener, router).await.unwrap() });
+        Self { url, got, answers }
+    }
+
+    fn texts(&self) -> Vec<String> {
+        let got = self.got.lock().unwrap();
+        got.iter()
+            .map(|(_, body)| {
+                let body: Value = serde_json::from_slice(body).unwrap();
+                body["data"]["text"].as_str().unwrap().to_owned()
+            })
+            .collect()
+    }
+}
+
+async fn receive(
+    State((got, answers)): State<(Got, Arc<Mutex<Vec<u16>>>)>,
+    headers: HeaderMap,
+    body: Bytes,
+) -> StatusCode {
+    got.lock().unwrap().push((headers, body));
+    let mut answers = answers.lock().unwrap();
+    if answers.is_empty() { StatusCode::OK } else { StatusCode::from_u16(answers.remove(0)).unwrap() }
+}
+
+async fn app() -> TestApp {
+    TestApp::start_with(|config| config.channels.networks = vec!["127.0.0.0/8".parse().unwrap()]).await
+}
+
+/// A channel of signed requests: its id and path.
+async fn channel(app: &TestApp, outbound_url: &str) -> (i64, String) {
+    let agent = app.agent().await;
+    let body = json!({
+        "name": "Orders", "transport": "WEBHOOK", "agent_id": agent,
+        "webhook": { "outbound_url": outbound_url, "inbound_secret": INBOUND, "outbound_secret": OUTBOUND },
+    });
+    let made = app.owner.post(&format!("/v1/org/{}/channel", app.org), body).await.expect(201);
+    (made["id"].as_i64().unwrap(), made["inbound_path"].as_str().unwrap().to_owned())
+}
+
+/// Sends a request signed by the official library.
+async fn bring(app: &TestApp, path: &str, id: &str, body: &Value) -> (u16, Value) {
+    let body = body.to_string();
+    let at = app.clock.now().unix_seconds();
+    let signature = Webhook::new(INBOUND).unwrap().sign(id, at, body.as_bytes()).unwrap();
+    request(app, path, (id, at, &signature), body).await
+}
+
+async fn request(
+    app: &TestApp,
+    path: &str,
+    (id, at, signature): (&str, i64, &str),
+    body: String,
+) -> (u16, Value) {
+    let client = reqwest::Client::builder().no_proxy().build().unwrap();
+    let request = client.post(format!("{}{path}", app.base)).body(body);
+    let request = request.header("webhook-id", id).header("webhook-timestamp", at);
+    let answer = request.header("webhook-signature", signature).send().await.unwrap();
+    let status = answer.status().as_u16();
+    (status, answer.json().await.unwrap_or_default())
+}
+
+fn hello(text: &str) -> Value {
+    json!({ "text": text, "from": { "id": "ada", "name": "Ada" }, "thread": "t1", "title": "An order" })
+}
+
+/// The delivery of a message, once it is no longer on its way.
+async fn settled(app: &TestApp, message: i64, expected: &str) -> Value {
+    let sql = "SELECT delivery_status FROM messages WHERE id = $1";
+    until(&format!("it is {expected}"), async || {
+        deliveries::send_due(&app.core).await.unwrap();
+        app.one::<String>(sql, vec![message.into()]).await == expected
+    })
+    .await;
+    let attempts: i64 =
+        app.one("SELECT delivery_attempts FROM messages WHERE id = $1", vec![message.into()]).await;
+    let status: String = app.one(sql, vec![message.into()]).await;
+    json!({ "status": status, "attempts": attempts })
+}
+
+#[tokio::test]
+async fn a_signed_request_becomes_a_message_and_a_turn() {
+    let app = app().await;
+    let (channel, path) = channel(&app, "https://hooks.example/out").await;
+    let (status, taken) = bring(&app, &path, "m1", &hello("Where is my order?")).await;
+    assert_eq!((status, &taken["status"]), (202, &json!("accepted")), "{taken}");
+    let conversation = taken["conversation_id"].as_i64().unwrap();
+    let sql = format!(
+        "SELECT m.role || ' ' || m.author_name || ' ' || t.cause || ' ' || t.state || ' ' || c.title || ' ' || c.thread_key \
+         FROM messages m JOIN turns t ON t.id = m.turn_id JOIN conversations c ON c.id = m.conversation_id \
+         WHERE m.conversation_id = {conversation} AND m.via_channel_id = {channel}"
+    );
+    assert_eq!(app.column::<String>(&sql).await, ["USER Ada CHANNEL QUEUED An order t1"]);
+    let contacts = app.column::<String>("SELECT name FROM contacts WHERE name = 'Ada'").await;
+    assert_eq!(contacts, ["Ada"]);
+    // The same conversation, the same person, the same turn.
+    let (_, next) = bring(&app, &path, "m2", &hello("It is late.")).await;
+    assert_eq!(next["conversation_id"], conversation);
+    assert_eq!(app.column::<i64>("SELECT COUNT(*) FROM identities WHERE origin_id = 'ada'").await, [1]);
+    let sql = format!("SELECT COUNT(*) FROM turns WHERE conversation_id = {conversation}");
+    assert_eq!(app.column::<i64>(&sql).await, [1]);
+}
+
+#[tokio::test]
+async fn what_comes_twice_is_stored_once() {
+    let app = app().await;
+    let (_, path) = channel(&app, "https://hooks.example/out").await;
+    let said = hello("Once");
+    let (first, second) = tokio::join!(bring(&app, &path, "m1", &said), bring(&app, &path, "m1", &said));
+    let mut statuses = [first.0, second.0];
+    statuses.sort_unstable();
+    assert_eq!(statuses, [200, 202], "{first:?} {second:?}");
+    let (status, again) = bring(&app, &path, "m1", &said).await;
+    assert_eq!((status, again), (200, json!({ "status": "ignored", "reason": "duplicate" })));
+    assert_eq!(app.column::<i64>("SELECT COUNT(*) FROM messages WHERE dedupe_key = 'm1'").await, [1]);
+}
+
+#[tokio::test]
+async fn a_request_without_the_channels_signature_is_refused() {
+    let app = app().await;
+    let (_, path) = channel(&app, "https://hooks.example/out").await;
+    let (body, at) = (hello("Let me in").to_string(), app.clock.now().unix_seconds());
+    let other = Webhook::new(OUTBOUND).unwrap().sign("m1", at, body.as_bytes()).unwrap();
+    assert_eq!(request(&app, &path, ("m1", at, &other), body.clone()).await.0, 401);
+    let old = Webhook::new(INBOUND).unwrap().sign("m1", at - 301, body.as_bytes()).unwrap();
+    assert_eq!(request(&app, &path, ("m1", at - 301, &old), body.clone()).await.0, 401);
+    assert_eq!(request(&app, "/webhooks/webhook/none", ("m1", at, &other), body.clone()).await.0, 404);
+    let slack = path.replace("/webhook/", "/slack/");
+    assert_eq!(request(&app, &slack, ("m1", at, &other), body).await.0, 404);
+    assert_eq!(app.column::<i64>("SELECT COUNT(*) FROM messages").await, [0]);
+}
+
+#[tokio::test]
+async fn who_is_not_on_the_list_is_refused_without_a_write_and_let_in_by_one_step() {
+    let app = app().await;
+    let (channel, path) = channel(&app, "https://hooks.example/out").await;
+    let whitelist = format!("/v1/org/{}/channel/{channel}/whitelist", app.org);
+    app.owner.post(&whitelist, json!({ "origin_id": "bob" })).await.expect(200);
+    let refused = json!({ "status": "ignored", "reason": "not_whitelisted" });
+    let (writes, begun) = (app.writes(), Instant::now());
+    for n in 0..60 {
+        assert_eq!(bring(&app, &path, &format!("m{n}"), &hello("Psst")).await, (200, refused.clone()));
+    }
+    // The first one asked for access; besides, what was refused is written once a second, however long this takes.
+    let (writes, seconds) = (app.writes() - writes, begun.elapsed().as_secs() + 1);
+    assert!(writes <= 24 + 4 * seconds, "{writes} statements in {seconds} s");
+    let query = "query($o: Id!, $c: Id!) { channel(orgId: $o, id: $c) { refused { originId originName reason count } } }";
+    let variables = json!({ "o": app.org, "c": channel });
+    let listed = async || app.viewer.gql(query, variables.clone()).await.data()["channel"]["refused"].clone();
+    until("all are counted", async || listed().await[0]["count"] == 60).await;
+    let expected =
+        json!([{ "originId": "ada", "originName": "Ada", "reason": "NOT_WHITELISTED", "count": 60 }]);
+    assert_eq!(listed().await, expected);
+    let asked = "SELECT COUNT(*) FROM approvals WHERE kind = 'ACCESS_REQUEST' AND status = 'PENDING'";
+    assert_eq!(app.column::<i64>(asked).await, [1]);
+    app.owner.post(&whitelist, json!({ "origin_id": "ada" })).await.expect(200);
+    assert_eq!(listed().await, json!([]));
+    assert_eq!(bring(&app, &path, "m99", &hello("Thanks")).await.0, 202);
+}
+
+#[tokio::test]
+async fn what_the_agent_says_is_sent_signed_and_in_order() {
+    let app = app().await;
+    let receiver = Receiver::start(&app, &[]).await;
+    let (_, path) = channel(&app, &receiver.url).await;
+    let (_, taken) = bring(&app, &path, "m1", &hello("Hello")).await;
+    let conversation = taken["conversation_id"].as_i64().unwrap();
+    let first = say(&app, conversation, MessageRole::Assistant, "One").await;
+    let second = say(&app, conversation, MessageRole::Assistant, "Two").await;
+    assert_eq!(settled(&app, second, "SENT").await, json!({ "status": "SENT", "attempts": 1 }));
+    assert_eq!(settled(&app, first, "SENT").await, json!({ "status": "SENT", "attempts": 1 }));
+    assert_eq!(receiver.texts(), ["One", "Two"]);
+    for (headers, body) in receiver.got.lock().unwrap().iter() {
+        Webhook::new(OUTBOUND).unwrap().verify(body, headers).unwrap();
+    }
+    let kept = app.column::<i64>("SELECT COUNT(*) FROM deliveries WHERE text IS NOT NULL").await;
+    assert_eq!(kept, [0], "the text goes once it is sent");
+}
+
+#[tokio::test]
+async fn what_fails_is_tried_again_with_the_same_id_and_the_next_message_waits() {
+    let app = app().await;
+    let receiver = Receiver::start(&app, &[500]).await;
+    let (_, path) = channel(&app, &receiver.url).await;
+    let (_, taken) = bring(&app, &path, "m1", &hello("Hello")).await;
+    let conversation = taken["conversation_id"].as_i64().unwrap();
+    let first = say(&app, conversation, MessageRole::Assistant, "One").await;
+    let second = say(&app, conversation, MessageRole::Assistant, "Two").await;
+    until("it is tried", async || {
+        deliveries::send_due(&app.core).await.unwrap();
+        !receiver.got.lock().unwrap().is_empty()
+    })
+    .await;
+    // The failure is written down a moment after the request, and the clock must not run ahead of it.
+    until("it has failed", async || settled(&app, first, "PENDING").await["attempts"] == 1).await;
+    app.clock.advance(Duration::from_secs(6));
+    assert_eq!(settled(&app, second, "SENT").await["status"], "SENT");
+    assert_eq!(settled(&app, first, "SENT").await, json!({ "status": "SENT", "attempts": 2 }));
+    assert_eq!(receiver.texts(), ["One", "One", "Two"]);
+    let got = receiver.got.lock().unwrap();
+    assert_eq!(got[0].0["webhook-id"], got[1].0["webhook-id"]);
+}
+
+#[tokio::test]
+async fn a_channel_whose_receiver_is_gone_says_so_and_its_queue_waits() {
+    let app = app().await;
+    let receiver = Receiver::start(&app, &[410]).await;
+    let (channel, path) = channel(&app, &receiver.url).await;
+    let (_, taken) = bring(&app, &path, "m1", &hello("Hello")).await;
+    let conversation = taken["conversation_id"].as_i64().unwrap();
+    let message = say(&app, conversation, MessageRole::Assistant, "One").await;
+    let state = format!("SELECT COALESCE(inactive_reason, '') FROM channels WHERE id = {channel}");
+    until("the channel says so", async || {
+        deliveries::send_due(&app.core).await.unwrap();
+        app.column::<String>(&state).await == ["GONE"]
+    })
+    .await;
+    let told = "SELECT COUNT(*) FROM approvals WHERE kind = 'CHANNEL_ERROR' AND status = 'PENDING'";
+    assert_eq!(app.column::<i64>(told).await, [1]);
+    let more = say(&app, conversation, MessageRole::Assistant, "Two").await;
+    assert_eq!(settled(&app, more, "PENDING").await["status"], "PENDING");
+    assert!(receiver.answers.lock().unwrap().is_empty());
+    let edit = format!("/v1/org/{}/channel/{channel}", app.org);
+    app.owner.patch(&edit, json!({ "is_active": true })).await.expect(200);
+    assert_eq!(settled(&app, more, "SENT").await["status"], "SENT");
+    assert_eq!(settled(&app, message, "SENT").await["status"], "SENT");
+    assert_eq!(receiver.texts(), ["One", "One", "Two"]);
+}
+
+#[tokio::test]
+async fn what_the_receiver_refuses_is_sent_again_by_hand() {
+    let app = app().await;
+    let receiver = Receiver::start(&app, &[422]).await;
+    let (_, path) = channel(&app, &receiver.url).await;
+    let (_, taken) = bring(&app, &path, "m1", &hello("Hello")).await;
+    let conversation = taken["conversation_id"].as_i64().unwrap();
+    let message = say(&app, conversation, MessageRole::Assistant, "One").await;
+    assert_eq!(settled(&app, message, "FAILED").await["status"], "FAILED");
+    let again =
+        "mutation($o: Id!, $m: Id!) { retryDelivery(orgId: $o, messageId: $m) { delivery { status code } } }";
+    let variables = json!({ "o": app.org, "m": message });
+    let answer = app.operator.gql(again, variables.clone()).await;
+    assert_eq!(answer.data()["retryDelivery"]["delivery"], json!({ "status": "PENDING", "code": null }));
+    assert_eq!(settled(&app, message, "SENT").await["status"], "SENT");
+    assert_eq!(app.operator.gql(again, variables).await.code(), "CONFLICT");
+}
+
+#[tokio::test]
+async fn an_outgoing_address_that_leads_inward_is_not_called() {
+    let app = TestApp::start().await;
+    let receiver = Receiver::start(&app, &[]).await;
+    let (_, path) = channel(&app, &receiver.url).await;
+    let (_, taken) = bring(&app, &path, "m1", &hello("Hello")).await;
+    let conversation = taken["conversation_id"].as_i64().unwrap();
+    let message = say(&app, conversation, MessageRole::Assistant, "One").await;
+    assert_eq!(settled(&app, message, "FAILED").await["status"], "FAILED");
+    assert!(receiver.texts().is_empty());
+}
+
+#[tokio::test]
+async fn transports_that_carry_nothing_yet_say_so() {
+    let app = TestApp::start().await;
+    let agent = app.agent().await;
+    let body = json!({ "name": "Days", "transport": "CALENDAR", "agent_id": agent });
+    let made = app.owner.post(&format!("/v1/org/{}/channel", app.org), body).await.expect(201);
+    assert_eq!((&made["is_active"], &made["inactive_reason"]), (&json!(false), &json!("NOT_SUPPORTED")));
+    let edit = format!("/v1/org/{}/channel/{}", app.org, made["id"]);
+    let refused = app.owner.patch(&edit, json!({ "is_active": true })).await;
+    assert_eq!(refused.expect(409)["code"], "NOT_SUPPORTED");
+}
+
+#[tokio::test]
+async fn a_replaced_secret_counts_for_a_day_in_both_directions() {
+    let app = app().await;
+    let receiver = Receiver::start(&app, &[]).await;
+    let (id, path) = channel(&app, &receiver.url).await;
+    let channel = format!("/v1/org/{}/channel/{id}", app.org);
+    let (new, other) = ("whsec_AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA", "whsec_BBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBB");
+    let replace = async |field: &str, secret: &str| {
+        app.owner.patch(&channel, json!({ "webhook": { field: secret } })).await.expect(200);
+    };
+    replace("inbound_secret", new).await;
+    replace("outbound_secret", new).await;
+    let (status, taken) = bring(&app, &path, "m1", &hello("One")).await;
+    assert_eq!(status, 202, "{taken}");
+    let conversation = taken["conversation_id"].as_i64().unwrap();
+    let message = say(&app, conversation, MessageRole::Assistant, "Both").await;
+    settled(&app, message, "SENT").await;
+    let verified = |secret: &str| {
+        let got = receiver.got.lock().unwrap();
+        let (headers, body) = got.last().unwrap();
+        Webhook::new(secret).unwrap().verify(body, headers).is_ok()
+    };
+    assert_eq!([new, OUTBOUND, other].map(verified), [true, true, false]);
+    // The same again is no exchange.
+    replace("inbound_secret", new).await;
+    assert_eq!(bring(&app, &path, "m2", &hello("Two")).await.0, 202);
+    app.clock.advance(Duration::from_secs(24 * 60 * 60 + 1));
+    assert_eq!(bring(&app, &path, "m3", &hello("Three")).await.0, 401);
+    let message = say(&app, conversation, MessageRole::Assistant, "One").await;
+    settled(&app, message, "SENT").await;
+    assert_eq!([new, OUTBOUND].map(verified), [true, false]);
+    // Two exchanges in a row end the first at once.
+    replace("inbound_secret", INBOUND).await;
+    replace("inbound_secret", other).await;
+    replace("inbound_secret", new).await;
+    assert_eq!(bring(&app, &path, "m4", &hello("Four")).await.0, 401);
+}
+
+/// Files that come with messages are in memory until these are stored, so their bytes have a bound: of many requests that
+/// bring some, those beyond it are told to come again, and nothing is lost.
+#[tokio::test]
+async fn the_bytes_of_files_that_come_at_once_are_bounded() {
+    const FILE: usize = 400 << 10;
+    let app = TestApp::start_with(|config| {
+        config.channels.networks = vec!["127.0.0.0/8".parse().unwrap()];
+        config.limits.bodies_bytes = 3 * FILE;
+    })
+    .await;
+    let (_, path) = channel(&app, "http://127.0.0.1:9/").await;
+    // Sends all but the last byte, and that one once somebody has been refused.
+    let everybody = Arc::new(tokio::sync::Semaphore::new(0));
+    let url = slow_file(&app, &everybody, FILE).await;
+    let refused = AtomicBool::new(false);
+    let bring_file = async |n: usize| {
+        let mut body = hello(&format!("Message {n}"));
+        body["files"] = json!([{ "name": "a.bin", "url": url }]);
+        let status = bring(&app, &path, &format!("m{n}"), &body).await.0;
+        refused.fetch_or(status != 202, Ordering::Relaxed);
+        status
+    };
+    let most = async {
+        let mut most = 0;
+        let begun = Instant::now();
+        while begun.elapsed() < PATIENCE {
+            most = most.max(app.core.ledger.line(What::Bodies).total());
+            if most >= FILE - 1 && refused.load(Ordering::Relaxed) {
+                break;
+            }
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        everybody.add_permits(1_000);
+        most
+    };
+    let all = futures::future::join_all((0..10).map(&bring_file));
+    let (most, statuses) = tokio::join!(most, all);
+    assert!((FILE - 1..=3 * FILE).contains(&most), "{most} bytes were held");
+    let count = |status| statuses.iter().filter(|one| **one == status).count();
+    assert!(count(202) >= 1 && count(202) + count(429) + count(503) == 10, "{statuses:?}");
+    assert!(count(202) < 10, "{statuses:?}");
+    for (n, status) in statuses.iter().enumerate() {
+        // The bytes of those before are given back a moment after their answer.
+        let mut status = *status;
+        while status != 202 {
+            assert!([429, 503].contains(&status), "{status}");
+            tokio::time::sleep(Duration::from_millis(10)).await;
+            status = bring_file(n).await;
+        }
+    }
+    let sizes = app.column::<i64>("SELECT SUM(size_bytes) FROM attachments").await;
+    assert_eq!(sizes, [10 * i64::try_from(FILE).unwrap()]);
+}
+
+/// A file of so many bytes, the last of which needs a permit.
+async fn slow_file(app: &TestApp, permits: &Arc<tokio::sync::Semaphore>, length: usize) -> String {
+    let permits = Arc::clone(permits);
+    let answer = move || async move {
+        let last = futures::stream::once(async move {
+            permits.acquire().await.unwrap().forget();
+            Ok::<_, std::io::Error>(Bytes::from_static(b"."))
+        });
+        let first = futures::stream::once(async move { Ok(Bytes::from(vec![b'.'; length - 1])) });
+        axum::body::Body::from_stream(futures::StreamExt::chain(first, last))
+    };
+    let router = Router::new().route("/a.bin", axum::routing::get(answer));
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}/a.bin", listener.local_addr().unwrap());
+    app.core.tasks.spawn(async move { axum::serve(listener, router).await.unwrap() });
+    url
+}

@@ -1,0 +1,77 @@
+//! Files that come and go through channels.
+
+use muster::slices::deliveries;
+use serde_json::{Value, json};
+
+use crate::{
+    channels::connect,
+    channels_paced::let_time_pass,
+    channels_probed::{bot, whitelist, with_telegram},
+    harness::{
+        Answer,
+        fakes::telegram::{TOKEN, said},
+        until,
+    },
+    takeover::take_over,
+};
+
+#[tokio::test]
+async fn a_file_that_comes_with_a_message_is_kept_with_it() {
+    let (app, telegram) = with_telegram().await;
+    let channel = connect(&app, bot(app.agent().await, TOKEN)).await;
+    whitelist(&app, &channel, "5").await;
+    let mut update = said(10, "");
+    update["message"]["text"] = Value::Null;
+    update["message"]["caption"] = json!("Look at this");
+    update["message"]["document"] =
+        json!({ "file_id": "f1", "file_name": "../a.txt", "mime_type": "text/plain", "file_size": 3 });
+    let mut large = said(11, "And this");
+    large["message"]["document"] =
+        json!({ "file_id": "f2", "file_name": "film.mp4", "file_size": 99_000_000 });
+    telegram.lock().unwrap().updates = vec![update, large];
+    app.service.door.listen();
+    let stored = "SELECT COUNT(*) FROM messages WHERE via_channel_id IS NOT NULL";
+    until("both are stored", async || app.column::<i64>(stored).await == [2]).await;
+    let kept = "SELECT a.filename || ' ' || a.mime_type || ' ' || m.seq FROM attachments a JOIN messages m ON m.id = a.message_id";
+    assert_eq!(app.column::<String>(kept).await, ["a.txt text/plain 1"]);
+    assert_eq!(app.column::<Vec<u8>>("SELECT content FROM attachment_blobs").await, [b"abc"]);
+    let texts = app.column::<String>("SELECT CAST(content AS TEXT) FROM messages ORDER BY seq").await;
+    assert!(texts[0].contains("Look at this") && !texts[0].contains("a.txt"), "{texts:?}");
+    assert!(texts[1].contains("And this") && texts[1].contains("film.mp4 (it is longer than"), "{texts:?}");
+}
+
+#[tokio::test]
+async fn a_file_that_a_person_sends_instead_of_the_agent_goes_out_with_their_message() {
+    let (app, telegram) = with_telegram().await;
+    let channel = connect(&app, bot(app.agent().await, TOKEN)).await;
+    whitelist(&app, &channel, "5").await;
+    telegram.lock().unwrap().updates = vec![said(10, "Send me the file")];
+    app.service.door.listen();
+    let stored = "SELECT conversation_id FROM messages WHERE via_channel_id IS NOT NULL";
+    until("it is stored", async || app.column::<i64>(stored).await.len() == 1).await;
+    let conversation = app.column::<i64>(stored).await[0];
+    take_over(&app, &app.operator, conversation).await;
+    let upload = app
+        .operator
+        .request(reqwest::Method::POST, &format!("/v1/org/{}/attachment?filename=plan.txt", app.org));
+    let file = Answer::of(upload.header("content-type", "text/plain").body("the plan")).await.expect(201);
+    let post = "mutation($o: Id!, $c: Id!, $i: PostMessageInput!) { postMessage(orgId: $o, conversationId: $c, input: $i) { id } }";
+    let input = json!({ "text": "Here it is", "attachmentIds": [file["id"]] });
+    app.operator.gql(post, json!({ "o": app.org, "c": conversation, "i": input })).await.data();
+    until("both parts are sent", async || {
+        deliveries::send_due(&app.core).await.unwrap();
+        let_time_pass(&app).await;
+        let sent = "SELECT COUNT(*) FROM deliveries WHERE status = 'SENT'";
+        app.column::<i64>(sent).await == [2]
+    })
+    .await;
+    let asked = telegram.lock().unwrap().asked.clone();
+    let of = |method: &str| {
+        asked.iter().filter(|(name, _)| name == method).map(|(_, asked)| asked.clone()).collect::<Vec<_>>()
+    };
+    assert_eq!(of("sendMessage").len(), 1);
+    assert_eq!(
+        of("sendDocument").iter().map(|asked| asked["document"].clone()).collect::<Vec<_>>(),
+        ["plan.txt: the plan"]
+    );
+}

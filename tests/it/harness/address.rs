@@ -1,0 +1,33 @@
+//! Addresses for programs that must know theirs before they listen.
+
+use std::net::SocketAddr;
+
+use tokio::net::TcpSocket;
+
+/// An address of this machine at which nobody listens, and which the system gives to nobody else as long as this lives.
+///
+/// The socket is bound and never listens: a program that is told the address can listen there, and again after its end.
+pub struct Address {
+    _held: TcpSocket,
+    text: String,
+    port: u16,
+}
+
+impl Address {
+    pub fn free() -> Self {
+        let held = TcpSocket::new_v4().unwrap();
+        held.set_reuseaddr(true).unwrap();
+        held.bind(SocketAddr::from(([127, 0, 0, 1], 0))).unwrap();
+        let address = held.local_addr().unwrap();
+        Self { _held: held, text: address.to_string(), port: address.port() }
+    }
+
+    /// Host and port.
+    pub fn as_str(&self) -> &str {
+        &self.text
+    }
+
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+}

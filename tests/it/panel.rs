@@ -1,0 +1,259 @@
+//! The panel in a real browser: each `tests/peers/browser/*.test.mjs`, with the real service, a real host and a real agent.
+//!
+//! The browser's script gets the [world](Stage::world) in a variable. What only the machine can do it asks for by a line
+//! `@stage …` on its standard output, and hears of on its standard input.
+
+use std::{env, fs, mem, path::Path, process::Stdio, time::Duration};
+
+use serde_json::{Value, json};
+use tokio::{
+    io::{AsyncBufReadExt, AsyncWriteExt, BufReader},
+    process::Command,
+    time::timeout,
+};
+
+use crate::{
+    harness::{
+        Address, Crew, Program, Serving,
+        fakes::telegram::{self, Shared, TOKEN, refusal, said},
+    },
+    running::House,
+};
+
+const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/peers/browser");
+const ROLES: [&str; 4] = ["OWNER", "ADMIN", "OPERATOR", "VIEWER"];
+const PASSWORD: &str = "correct horse battery";
+
+/// The service with people in it, a server with a running agent, and a conversation.
+struct Stage {
+    house: House,
+    crew: Crew,
+    conversation: i64,
+    /// Where the second replica is, whenever it runs.
+    elsewhere: Address,
+    replica: Option<Serving>,
+    vendors: Option<Vendors>,
+}
+
+impl Stage {
+    async fn set(name: &str) -> Self {
+        let mut house = House::open().await;
+        let vendors = if name == "channels" { Some(Vendors::meet(&mut house).await) } else { None };
+        for role in ROLES {
+            let (email, name) = person(role);
+            let create =
+                ["user", "create", "--email", &email, "--name", name, "--confirmed", "--password-stdin"];
+            house.program.json_told(&create, PASSWORD);
+            let org = house.tenant.org.to_string();
+            house.program.json(&["member", "add", "--org", &org, "--email", &email, "--role", role]);
+        }
+        let crew = house.crew("harbour").await;
+        house.starts(&crew).await;
+        let conversation = house.says(&crew, "How are the beans today?").await;
+        house.hears(&crew, conversation, "beans").await;
+        house.rests(conversation).await;
+        Self { house, crew, conversation, elsewhere: Address::free(), replica: None, vendors }
+    }
+
+    fn world(&self) -> Value {
+        let people: serde_json::Map<String, Value> = ROLES
+            .iter()
+            .map(|role| {
+                let (email, name) = person(role);
+                ((*role).to_owned(), json!({ "email": email, "name": name, "password": PASSWORD }))
+            })
+            .collect();
+        json!({
+            "base": self.house.actor.base(), "org": self.house.tenant.org, "token": self.house.tenant.token,
+            "agent": self.crew.agent, "conversation": self.conversation, "people": people, "bot": TOKEN,
+        })
+    }
+
+    /// Does what the script asks for.
+    fn does(&mut self, what: &str) -> Value {
+        let words: Vec<&str> = what.split_whitespace().collect();
+        match words.as_slice() {
+            ["kill"] => self.house.falls(),
+            ["serve"] => self.house.rises(),
+            ["kill", "replica"] => self.replica = None,
+            ["kill", "agent"] => self.crew.machine.kill_one("agent"),
+            ["kill", "host"] => self.crew.machine.kill(),
+            ["host"] => self.crew.machine.run(),
+            ["replica"] => {
+                let replica = self.house.program.serve_at(self.elsewhere.as_str());
+                let base = replica.base.clone();
+                self.replica = Some(replica);
+                return json!({ "base": base });
+            }
+            ["seed", numbers @ ..] => {
+                let org = self.house.tenant.org.to_string();
+                return self.house.program.json(&[&["seed", "--org", &org], numbers].concat());
+            }
+            ["telegram", what @ ..] => {
+                return self.vendors.as_mut().expect("the script has vendors").does(what);
+            }
+            ["muster", arguments @ ..] => return self.house.program.json(arguments),
+            _ => return json!({ "error": format!("nobody knows how to {what}") }),
+        }
+        json!({})
+    }
+}
+
+/// The vendors of channels, whom this process plays.
+struct Vendors {
+    telegram: Shared,
+    /// How many updates there were.
+    updates: i64,
+    /// Has the folder with the house's keys.
+    _before: Program,
+}
+
+impl Vendors {
+    /// The service finds them from now on, and sends to this machine.
+    async fn meet(house: &mut House) -> Self {
+        let (address, telegram) = telegram::telegram().await;
+        house.falls();
+        let (telegram_url, base) = (format!("http://{address}/"), house.actor.base().to_owned());
+        let kept = |name| (name, house.program.variable(name));
+        let program = Program::new(&[
+            kept("MUSTER_DATA_DIR"),
+            kept("MUSTER_DATABASE_URL"),
+            ("MUSTER_LISTEN", base.trim_start_matches("http://")),
+            ("MUSTER_CHANNELS_TELEGRAM_URL", &telegram_url),
+            ("MUSTER_CHANNELS_NETWORKS", "127.0.0.0/8"),
+        ]);
+        let before = mem::replace(&mut house.program, program);
+        house.rises();
+        Self { telegram, updates: 0, _before: before }
+    }
+
+    /// Does what the script asks of Telegram, where user 5 is alone with the bot.
+    fn does(&mut self, what: &[&str]) -> Value {
+        self.updates += 1;
+        let mut telegram = self.telegram.lock().unwrap();
+        match what {
+            ["says", words @ ..] => telegram.updates.push(said(self.updates, &words.join(" "))),
+            // The button with this label, of the last message that has it.
+            ["taps", label @ ..] => {
+                let mut asked = telegram.asked.iter().rev().filter(|(method, _)| method == "sendMessage");
+                let Some(value) = asked.find_map(|(_, asked)| button(asked, &label.join(" "))) else {
+                    return json!({ "tapped": false });
+                };
+                let person = json!({ "id": 5, "is_bot": false, "first_name": "Ada" });
+                let chat = json!({ "id": 5, "type": "private", "first_name": "Ada" });
+                let message = json!({ "message_id": 42, "date": 1_700_000_000, "chat": chat });
+                let tap = json!({ "id": "tap", "chat_instance": "1", "data": value, "from": person, "message": message });
+                telegram.updates.push(json!({ "update_id": self.updates, "callback_query": tap }));
+                return json!({ "tapped": true });
+            }
+            ["breaks"] => telegram.answers.extend(vec![refusal(502, "Bad Gateway"); 1_000]),
+            ["mends"] => telegram.answers.clear(),
+            _ => return json!({ "error": format!("Telegram does not know how to {what:?}") }),
+        }
+        json!({})
+    }
+}
+
+/// What a message's button with this label sends.
+fn button(message: &Value, label: &str) -> Option<Value> {
+    let rows = message["reply_markup"]["inline_keyboard"].as_array()?;
+    let mut buttons = rows.iter().filter_map(Value::as_array).flatten();
+    buttons.find(|button| button["text"] == label).map(|button| button["callback_data"].clone())
+}
+
+fn person(role: &str) -> (String, &'static str) {
+    let name = match role {
+        "OWNER" => "Olive Owner",
+        "ADMIN" => "Ada Admin",
+        "OPERATOR" => "Otto Operator",
+        _ => "Vera Viewer",
+    };
+    (format!("{}@example.org", role.to_lowercase()), name)
+}
+
+/// Runs a script, and fails with what it says.
+async fn play(name: &str) {
+    assert!(
+        Path::new(FOLDER).join("node_modules").is_dir(),
+        "the peers are not installed: npm ci --prefix tests/peers/browser"
+    );
+    let mut stage = Stage::set(name).await;
+    let mut node = Command::new("node");
+    node.args(["--test-reporter", "spec", &format!("{name}.test.mjs")]).current_dir(FOLDER);
+    node.env("MUSTER_WORLD", stage.world().to_string()).env("MUSTER_PROGRAM", env!("CARGO_BIN_EXE_muster"));
+    node.kill_on_drop(true);
+    let mut node = node.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    let (mut tells, hears) = (node.stdin.take().unwrap(), node.stdout.take().unwrap());
+    let mut lines = BufReader::new(hears).lines();
+    let mut said = String::new();
+    let whole = async {
+        while let Some(line) = lines.next_line().await.unwrap() {
+            let Some(what) = line.strip_prefix("@stage ") else {
+                said += &line;
+                said.push('\n');
+                continue;
+            };
+            let answer = format!("{}\n", tokio::task::block_in_place(|| stage.does(what)));
+            tells.write_all(answer.as_bytes()).await.unwrap();
+        }
+        node.wait().await.unwrap()
+    };
+    let status = timeout(Duration::from_mins(8), whole).await;
+    assert!(status.is_ok_and(|status| status.success()), "{said}");
+}
+
+macro_rules! plays {
+    ($($name:ident),* $(,)?) => {
+        const NAMES: &[&str] = &[$(stringify!($name)),*];
+        $(#[tokio::test(flavor = "multi_thread")]
+        async fn $name() {
+            let name = stringify!($name);
+            play(name.split_once('_').unwrap().1).await;
+        })*
+    };
+}
+
+plays![
+    sqlite_agents,
+    sqlite_audit,
+    sqlite_channels,
+    sqlite_conversations,
+    sqlite_faults,
+    sqlite_figures,
+    sqlite_first_run,
+    sqlite_forced_colours,
+    sqlite_hostile,
+    sqlite_inbox,
+    sqlite_invited,
+    sqlite_kept,
+    sqlite_keyboard,
+    sqlite_layers_of_records,
+    sqlite_layers_of_work,
+    sqlite_lighthouse,
+    sqlite_long_lists,
+    sqlite_long_thread,
+    sqlite_narrow,
+    sqlite_pages_broken,
+    sqlite_pages_empty,
+    sqlite_pages_seen_by_owner,
+    sqlite_pages_seen_by_viewer,
+    sqlite_people,
+    sqlite_phone,
+    postgres_replicas,
+    sqlite_records,
+    sqlite_servers,
+    sqlite_sign_in,
+    sqlite_spending,
+    sqlite_two_browsers,
+];
+
+#[test]
+fn once_every_script_of_the_browser_is_run() {
+    let files = fs::read_dir(FOLDER).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    let mut scripts: Vec<_> =
+        files.filter_map(|name| Some(name.strip_suffix(".test.mjs")?.to_owned())).collect();
+    let mut run: Vec<_> = NAMES.iter().map(|name| name.split_once('_').unwrap().1.to_owned()).collect();
+    scripts.sort();
+    run.sort();
+    assert_eq!(scripts, run);
+}

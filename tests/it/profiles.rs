@@ -1,0 +1,98 @@
+//! Profiles: which there are, which an image has, and what a host is told of them.
+
+use serde_json::{Value, json};
+
+use crate::harness::{Actor, Host, TestApp};
+
+const CREATE: &str =
+    "mutation($o: Id!, $i: CreateImageInput!) { createImage(orgId: $o, input: $i) { id profile } }";
+const UPDATE: &str = "mutation($o: Id!, $id: Id!, $i: UpdateImageInput!) { updateImage(orgId: $o, id: $id, input: $i) { profile } }";
+
+async fn created(app: &TestApp, profile: Value) -> Value {
+    let input = json!({ "name": "coder", "reference": "coder", "profile": profile });
+    app.admin.gql(CREATE, json!({ "o": app.org, "i": input })).await.data()["createImage"].clone()
+}
+
+async fn list(by: &Actor, org: i64) -> Vec<Value> {
+    let query = "query($o: Id!) { profiles(orgId: $o) { name title description interface provider login behaviour \
+                 lastRunWith lastRunOn } }";
+    by.gql(query, json!({ "o": org })).await.data()["profiles"].as_array().unwrap().clone()
+}
+
+#[tokio::test]
+async fn the_profiles_are_listed_with_what_they_were_last_run_with() {
+    let app = TestApp::start().await;
+    let all = list(&app.viewer, app.org).await;
+    let names: Vec<&str> = all.iter().map(|one| one["name"].as_str().unwrap()).collect();
+    let expected = ["claude", "cline", "codex", "fast-agent", "gemini", "muster-agent", "opencode", "qwen"];
+    assert_eq!(names, expected);
+    let opencode = &all[6];
+    assert_eq!((&opencode["interface"], &opencode["provider"]), (&json!("OPENAI_CHAT"), &json!("openai")));
+    assert_eq!(opencode["lastRunWith"], "1.18.33");
+    assert_eq!(opencode["lastRunOn"].as_str().unwrap().len(), 10);
+}
+
+#[tokio::test]
+async fn an_image_is_given_a_profile_that_exists() {
+    let app = TestApp::start().await;
+    let image = created(&app, json!("opencode")).await;
+    assert_eq!(image["profile"], "opencode");
+    let update = async |profile: Value| {
+        let variables = json!({ "o": app.org, "id": image["id"], "i": { "profile": profile } });
+        app.admin.gql(UPDATE, variables).await
+    };
+    assert_eq!(update(json!("gemini")).await.data()["updateImage"]["profile"], "gemini");
+    let answer = update(json!("nope")).await;
+    assert_eq!(answer.code(), "VALIDATION_FAILED");
+    assert!(answer.body.to_string().contains("There is no profile"), "{}", answer.body);
+    assert_eq!(update(Value::Null).await.data()["updateImage"]["profile"], Value::Null);
+    let input = json!({ "name": "other", "reference": "x", "profile": "nope" });
+    assert_eq!(app.admin.gql(CREATE, json!({ "o": app.org, "i": input })).await.code(), "VALIDATION_FAILED");
+}
+
+#[tokio::test]
+async fn a_host_is_told_the_profile_and_the_agent_has_to_start_again_for_another_one() {
+    let app = TestApp::start().await;
+    let image = created(&app, json!("opencode")).await;
+    let agent = app.agent().await;
+    let edit = "mutation($o: Id!, $a: Id!, $i: UpdateAgentInput!) { updateAgent(orgId: $o, id: $a, input: $i) { id } }";
+    let edit = async |input: Value| {
+        app.owner.gql(edit, json!({ "o": app.org, "a": agent, "i": input })).await.data()
+    };
+    edit(json!({ "imageId": image["id"], "modelOverride": "large" })).await;
+    let host = Host { app: &app, agent, generation: 0 }.launched().await;
+    let plan = host.launch_plan().await.unwrap();
+    let profile = plan.profile.unwrap();
+    assert_eq!((profile.name.as_str(), profile.command[0].as_str()), ("opencode", "opencode"));
+    assert!(profile.files.values().any(|text| text.contains("{model_url}")), "the host fills it in");
+    host.started().await;
+    let reason = async || {
+        host.launch_plan().await.unwrap();
+        let query = "query($o: Id!, $a: Id!) { agent(orgId: $o, id: $a) { restartReason } }";
+        app.viewer.gql(query, json!({ "o": app.org, "a": agent })).await.data()["agent"]["restartReason"]
+            .clone()
+    };
+    assert_eq!(reason().await, Value::Null);
+    edit(json!({ "modelOverride": "small" })).await;
+    assert_eq!(reason().await, "Its profile or the model in it has changed.");
+    edit(json!({ "modelOverride": "large" })).await;
+    assert_eq!(reason().await, Value::Null);
+    let variables = json!({ "o": app.org, "id": image["id"], "i": { "profile": "qwen" } });
+    app.admin.gql(UPDATE, variables).await.data();
+    assert_eq!(reason().await, "Its profile or the model in it has changed.");
+}
+
+#[tokio::test]
+async fn a_profile_that_is_gone_is_told_when_an_agent_is_launched() {
+    let app = TestApp::start().await;
+    let agent = app.agent().await;
+    app.execute(
+        "UPDATE images SET profile = 'gone' WHERE id IN (SELECT image_id FROM agents WHERE id = $1)",
+        vec![agent.into()],
+    )
+    .await;
+    let host = Host { app: &app, agent, generation: 0 }.launched().await;
+    let problem = host.launch_plan().await.unwrap_err();
+    assert_eq!(problem.code.as_str(), "CONFLICT");
+    assert!(problem.detail.contains("profile gone"), "{}", problem.detail);
+}

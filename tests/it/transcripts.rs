@@ -1,0 +1,76 @@
+//! How long transcripts are kept: messages and files go, with their search index; what was decided and spent stays.
+
+use std::time::Duration;
+
+use muster::{base::enums::MessageRole, slices::conversations};
+use serde_json::{Value, json};
+
+use crate::{harness::TestApp, messages::say};
+
+const DAY: Duration = Duration::from_hours(24);
+const THREAD: &str = "query($o: Id!, $c: Id!) { conversation(orgId: $o, id: $c) { messageCount lastSeq lastMessage { kind } } \
+    messages(orgId: $o, conversationId: $c, limit: 50) { total hasBefore data { seq } } }";
+
+impl TestApp {
+    async fn keeps_for(&self, days: Value) {
+        let edit = "mutation($o: Id!, $n: UpdateOrganizationInput!) { updateOrganization(orgId: $o, input: $n) { id } }";
+        let input = json!({ "transcriptRetentionDays": days });
+        self.owner.gql(edit, json!({ "o": self.org, "n": input })).await.data();
+    }
+
+    async fn count(&self, table: &str) -> i64 {
+        self.one(&format!("SELECT COUNT(*) FROM {table}"), vec![]).await
+    }
+
+    async fn forgets(&self) -> u64 {
+        conversations::forget_old(&self.core).await.unwrap()
+    }
+}
+
+#[tokio::test]
+async fn a_transcript_goes_when_its_time_is_over_and_the_conversation_goes_on() {
+    let app = TestApp::start().await;
+    let agent = app.agent().await;
+    let (old, young) = (app.conversation(agent).await, app.conversation(agent).await);
+    // More than one transaction removes.
+    for n in 0..520 {
+        say(&app, old, MessageRole::User, &format!("pomegranate {n}")).await;
+    }
+    let message: i64 = app.one("SELECT MAX(id) FROM messages", vec![]).await;
+    let sql = "INSERT INTO attachments (organization_id, message_id, filename, mime_type, size_bytes, sha256, created_at) \
+               VALUES ($1, $2, 'f', 'text/plain', 4, $3, 0)";
+    app.execute(sql, vec![app.org.into(), message.into(), vec![0_u8; 32].into()]).await;
+    app.clock.advance(10 * DAY);
+    say(&app, young, MessageRole::User, "still here").await;
+    app.clock.advance(25 * DAY);
+    assert_eq!(app.forgets().await, 0, "nobody wants transcripts to go");
+    app.keeps_for(json!(30)).await;
+    assert_eq!(app.forgets().await, 1);
+    assert_eq!(app.forgets().await, 0);
+    assert_eq!((app.count("messages").await, app.count("attachments").await), (1, 0));
+    assert_eq!(app.one::<i64>("SELECT bytes FROM stored_bytes", vec![]).await, 0);
+    let thread = app.viewer.gql(THREAD, json!({ "o": app.org, "c": old })).await.data();
+    assert_eq!(thread["conversation"], json!({ "messageCount": 0, "lastSeq": 520, "lastMessage": null }));
+    assert_eq!(thread["messages"]["total"], 0);
+    // It goes on where it was, and says that nothing came before.
+    say(&app, old, MessageRole::User, "again").await;
+    let thread = app.viewer.gql(THREAD, json!({ "o": app.org, "c": old })).await.data();
+    assert_eq!(thread["messages"], json!({ "total": 1, "hasBefore": false, "data": [{ "seq": 521 }] }));
+    let lines = "SELECT COUNT(*) FROM audit_lines WHERE operation = 'forgetTranscript'";
+    assert_eq!(app.one::<i64>(lines, vec![]).await, 1);
+}
+
+#[tokio::test]
+async fn what_waits_for_somebody_is_kept() {
+    let app = TestApp::start().await;
+    app.keeps_for(json!(1)).await;
+    let agent = app.agent().await;
+    let conversation = app.conversation(agent).await;
+    let post = "mutation($o: Id!, $c: Id!) { postMessage(orgId: $o, conversationId: $c, input: { text: \"Hello?\" }) { id } }";
+    app.operator.gql(post, json!({ "o": app.org, "c": conversation })).await.data();
+    app.clock.advance(9 * DAY);
+    assert_eq!(app.forgets().await, 0, "its turn has not begun");
+    app.execute("UPDATE turns SET state = 'CANCELLED', ended_at = 1", vec![]).await;
+    assert_eq!(app.forgets().await, 1);
+    assert_eq!(app.count("messages").await, 0);
+}

@@ -1,0 +1,46 @@
+// What several tests of the panel do: have the agent ask, and find what it asked.
+import { api, until, world } from './stage.mjs'
+
+/** A row of a list, by a part of its name. */
+export const row = (page, name) => page.getByRole('row', { name: new RegExp(name.replaceAll(/[.*+?^${}()|[\]\\]/g, '\\$&')) })
+
+/** A new conversation with the agent, in which this is said. */
+export async function begins(text) {
+  const { startConversation } = await api(
+    'mutation($org: Id!, $agent: Id!, $text: String) { startConversation(orgId: $org, input: { agentId: $agent, text: $text }) { id } }',
+    { agent: world.agent, text },
+  )
+  return startConversation.id
+}
+
+/** Says something in a conversation. */
+export async function says(conversation, text) {
+  const { postMessage } = await api(
+    'mutation($org: Id!, $id: Id!, $text: String!) { postMessage(orgId: $org, conversationId: $id, input: { text: $text }) { id seq } }',
+    { id: conversation, text },
+  )
+  return postMessage
+}
+
+/** Has the agent ask something, in a conversation of its own. */
+export async function asks(word) {
+  const conversation = await begins(word)
+  const approval = await until(async () => {
+    const { approvalFeed } = await api(
+      'query($org: Id!, $id: Id!) { approvalFeed(orgId: $org, conversationId: $id, status: [PENDING]) { data { id messageSeq } } }',
+      { id: conversation },
+    )
+    // Its place in the conversation is known a moment later than itself.
+    return approvalFeed.data[0]
+  }, 'the approval')
+  return { conversation, approval: approval.id }
+}
+
+/** The messages of a conversation, as the service tells them. */
+export async function thread(conversation) {
+  const { messages } = await api(
+    'query($org: Id!, $id: Id!) { messages(orgId: $org, conversationId: $id, limit: 200) { data { seq role kind content } } }',
+    { id: conversation },
+  )
+  return messages.data
+}

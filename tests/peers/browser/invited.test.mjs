@@ -1,0 +1,66 @@
+// An invitation's link: whether the address has an account is told to its holder alone, and only when it is used.
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { browse, isAccessible, stage, world } from './stage.mjs'
+
+const fresh = (word) => `${word}${Math.random().toString(36).slice(2, 8)}`
+const row = (page, name) => page.getByRole('row', { name: new RegExp(name) })
+
+/** The address of an invitation, as the operator prints it. */
+async function invited(email) {
+  const { id } = await stage(`muster org create --name ${fresh('Guests')} --owner-email ${world.people.OWNER.email} --plan ENTERPRISE`)
+  const { link } = await stage(`muster member invite --org ${id} --role VIEWER --link --email ${email}`)
+  const { pathname, hash } = new URL(link, world.base)
+  return { id, at: pathname + hash }
+}
+
+test('somebody without an account makes one, and is in', async (t) => {
+  const { id, at } = await invited(`${fresh('new')}@example.org`)
+  const page = await browse(t, { at })
+  await page.getByRole('button', { name: 'Go on' }).waitFor()
+  assert.equal(await page.getByLabel(/password/i).count(), 0, 'nothing is said before the link is used')
+  await page.getByRole('button', { name: 'Go on' }).click()
+  await page.getByLabel('Your name').fill('Nora New')
+  await isAccessible(page, 'with the form of a new account')
+  await page.getByLabel('New password').fill('short')
+  await page.getByRole('button', { name: 'Create the account and join' }).click()
+  await page.getByRole('alert').first().waitFor()
+  await page.getByLabel('New password').fill('correct horse battery')
+  await page.getByRole('button', { name: 'Create the account and join' }).click()
+  await page.waitForURL(new RegExp(`/o/${id}$`))
+  await page.getByRole('button', { name: /Nora New/ }).waitFor()
+})
+
+test('somebody with an account gives only its password; somebody who is signed in gives nothing', async (t) => {
+  const { email, password } = world.people.ADMIN
+  const first = await invited(email)
+  const page = await browse(t, { at: first.at })
+  await page.getByRole('button', { name: 'Go on' }).click()
+  await page.getByText(`${email} has an account already.`).waitFor()
+  assert.equal(await page.getByLabel('Your name').count(), 0)
+  await isAccessible(page, 'with the password of an account asked')
+  await page.getByLabel('Password').fill('not this one')
+  await page.getByRole('button', { name: 'Join', exact: true }).click()
+  await page.getByText('That is not the password of this account.').waitFor()
+  await page.getByLabel('Password').fill(password)
+  await page.getByRole('button', { name: 'Join', exact: true }).click()
+  await page.waitForURL(new RegExp(`/o/${first.id}$`))
+
+  const second = await invited(email)
+  const inside = await browse(t, { as: 'ADMIN', at: second.at })
+  await inside.getByRole('button', { name: 'Go on' }).click()
+  await inside.waitForURL(new RegExp(`/o/${second.id}$`))
+})
+
+test('as long as no mail has gone out, the list says how to hand the link over', async (t) => {
+  const email = `${fresh('by-hand')}@example.org`
+  const page = await browse(t, { as: 'OWNER', at: `/o/${world.org}/members?open=new` })
+  await page.getByRole('dialog').getByLabel('E-mail address').fill(email)
+  await page.getByRole('dialog').getByRole('button', { name: 'Invite' }).click()
+  const way = row(page, email).getByRole('button', { name: 'Hand over the link' })
+  await way.waitFor()
+  await way.click()
+  const line = page.getByRole('dialog').getByLabel('the line that prints the link', { exact: true })
+  assert.equal(await line.textContent(), `muster member invite --org ${world.org} --role OPERATOR --link --email ${email}`)
+  await isAccessible(page, 'with the way to hand it over')
+})

@@ -1,0 +1,145 @@
+// What a person has chosen or typed is not lost: saved views, drafts, unsent messages, forms with unsaved changes.
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { asks, begins, row, thread } from './acts.mjs'
+import { api, browse, isAccessible, until, world } from './stage.mjs'
+
+const org = `/o/${world.org}`
+const views = (page) => page.getByRole('button', { name: /^Saved views/ })
+const item = (page, name) => page.getByRole('menuitem', { name })
+
+test('a view is saved, chosen in another browser, renamed, deleted, and taken back', async (t) => {
+  const page = await browse(t, { as: 'OWNER', at: `${org}/approvals?sort=EXPIRES&severity=HIGH` })
+  await views(page).click()
+  await item(page, 'Save this view…').click()
+  const dialog = page.getByRole('dialog', { name: 'Save this view' })
+  await dialog.getByRole('button', { name: 'Save' }).click()
+  await dialog.getByText('This can’t be empty.').waitFor()
+  await isAccessible(page, 'with the name of a view asked')
+  await dialog.getByLabel('Name').fill('Risky')
+  await dialog.getByLabel('Name').press('Enter')
+  await page.getByRole('button', { name: 'Saved views: Risky', exact: true }).waitFor()
+
+  const other = await browse(t, { as: 'OWNER', at: `${org}/approvals` })
+  await views(other).click()
+  await isAccessible(other, 'with the views shown')
+  await item(other, 'Risky').click()
+  await other.waitForURL(/severity=HIGH&sort=EXPIRES|sort=EXPIRES&severity=HIGH/)
+  await views(other).click()
+  await item(other, 'Rename “Risky”…').click()
+  await other.getByRole('dialog').getByLabel('Name').fill('Riskiest')
+  await other.getByRole('dialog').getByRole('button', { name: 'Save' }).click()
+  await other.getByRole('button', { name: 'Saved views: Riskiest', exact: true }).click()
+  await item(other, 'Delete “Riskiest”').click()
+  await other.getByRole('button', { name: 'Undo' }).click()
+  await other.getByRole('button', { name: 'Saved views: Riskiest', exact: true }).waitFor()
+
+  await page.goto(`${world.base}${org}/conversations`)
+  await views(page).click()
+  assert.equal(await item(page, /Riskiest/).count(), 0, 'another list has its own')
+})
+
+test('a form with unsaved changes asks before it goes, and saves if it is told to', async (t) => {
+  const page = await browse(t, { as: 'OWNER', at: `${org}/settings?tab=billing` })
+  const city = page.getByLabel('City')
+  const asked = page.getByRole('alertdialog', { name: 'Leave without saving?' })
+  const stored = async () => (await api('query($org: Id!) { organization(orgId: $org) { taxCity } }')).organization.taxCity
+  const before = await stored()
+  await city.fill('Ghent')
+  await page.getByRole('link', { name: 'Members', exact: true }).click()
+  await asked.waitFor()
+  await isAccessible(page, 'asked whether to leave')
+  await page.keyboard.press('Escape')
+  await asked.waitFor({ state: 'detached' })
+  assert.equal(await city.inputValue(), 'Ghent', 'Esc stays')
+  await page.getByRole('link', { name: 'Safety' }).click()
+  await asked.getByRole('button', { name: 'Leave without saving' }).click()
+  await page.waitForURL(/tab=safety/)
+  assert.equal(await stored(), before)
+  await page.goto(`${world.base}${org}/settings?tab=billing`)
+  await city.fill('Bruges')
+  await page.getByRole('link', { name: 'Members', exact: true }).click()
+  await asked.getByRole('button', { name: 'Save and leave' }).click()
+  await page.waitForURL(/members/)
+  await until(async () => (await stored()) === 'Bruges', 'what was saved on leaving')
+})
+
+test('what is typed is there after a reload, gone when it is sent, and gone after signing out', async (t) => {
+  const at = `${org}/conversations/${await begins('Remember the beans.')}`
+  const page = await browse(t, { as: 'OPERATOR', at })
+  const box = page.getByLabel('Message', { exact: true })
+  await box.fill('Half a sentence')
+  await page.reload()
+  assert.equal(await box.inputValue(), 'Half a sentence')
+  const other = await browse(t, { as: 'ADMIN', at })
+  assert.equal(await other.getByLabel('Message', { exact: true }).inputValue(), '', 'nobody else’s')
+  await box.press('Enter')
+  await page.getByText('Half a sentence').first().waitFor()
+  const kept = () => page.evaluate(() => Object.keys(localStorage).filter((key) => key.startsWith('muster.kept.')))
+  await until(async () => (await kept()).length === 0, 'the end of the draft')
+  await box.fill('Another one')
+  assert.equal((await kept()).length, 1)
+  await page.getByRole('button', { name: /^You: / }).click()
+  await page.getByRole('menuitem', { name: 'Sign out' }).click()
+  await page.waitForURL(/sign-in/)
+  assert.deepEqual(await kept(), [])
+})
+
+test('a message that was not accepted is there after a reload, and sent once', async (t) => {
+  const id = await begins('Anybody there?')
+  const page = await browse(t, { as: 'OPERATOR', at: `${org}/conversations/${id}`, fails: ['/graphql'] })
+  const box = page.getByLabel('Message', { exact: true })
+  await box.waitFor()
+  const isPost = (request) => request.postData()?.includes('PostMessage') ?? false
+  await page.route('**/graphql', (route) => (isPost(route.request()) ? route.abort() : route.continue()))
+  await box.fill('Lost and found')
+  await box.press('Enter')
+  await page.getByText(/^Not sent\./).waitFor()
+  await page.unroute('**/graphql')
+  await page.reload()
+  await page.getByText(/^Not sent\./).waitFor()
+  await page.getByRole('button', { name: 'Send again' }).click()
+  await page.getByText(/^Not sent\./).waitFor({ state: 'detached' })
+  const mine = async () => (await thread(id)).filter(({ content }) => content.text === 'Lost and found')
+  await until(async () => (await mine()).length > 0, 'the message')
+  assert.equal((await mine()).length, 1)
+})
+
+test('words for a decision outlast the page, and go with the decision', async (t) => {
+  const { approval } = await asks('do execute Sweep the quay {"command": "sweep"}')
+  const page = await browse(t, { as: 'OPERATOR', at: `${org}/approvals/${approval}` })
+  await page.getByRole('button', { name: 'Add a comment' }).click()
+  const words = page.getByLabel('Words for the agent')
+  await words.fill('Not today')
+  await page.reload()
+  assert.equal(await words.inputValue(), 'Not today')
+  await page.getByRole('button', { name: 'Deny' }).click()
+  await page.getByText(/Denied|denied/).first().waitFor()
+  await until(
+    () => page.evaluate(() => !Object.keys(localStorage).some((key) => key.includes('.approval.'))),
+    'the end of the words',
+  )
+})
+
+test('a cell that changes fades once, unless less motion is wanted', async (t) => {
+  const { createServer } = await api('mutation($org: Id!, $name: String!) { createServer(orgId: $org, input: { name: $name }) { id } }', {
+    name: 'fading',
+  })
+  const calm = await browse(t, { as: 'OWNER', at: `${org}/servers` })
+  const page = await browse(t, { as: 'OWNER', at: `${org}/servers`, reducedMotion: 'no-preference' })
+  for (const each of [calm, page]) {
+    await row(each, 'fading').waitFor()
+    await each.evaluate(() => {
+      window.faded = []
+      const animate = Element.prototype.animate
+      Element.prototype.animate = function (...given) {
+        window.faded.push(this.textContent)
+        return animate.apply(this, given)
+      }
+    })
+  }
+  await api('mutation($org: Id!, $id: Id!) { updateServer(orgId: $org, id: $id, input: { region: "harbour-9" }) { id } }', { id: createServer.id })
+  for (const each of [calm, page]) await row(each, 'fading').getByText('harbour-9').waitFor()
+  assert.deepEqual(await page.evaluate(() => window.faded), ['fadingharbour-9Waiting to join'])
+  assert.deepEqual(await calm.evaluate(() => window.faded), [])
+})

@@ -1,0 +1,4 @@
+import { OF_WORK } from './layers.mjs'
+import { sweep } from './sweep.mjs'
+
+sweep(OF_WORK)

@@ -1,0 +1,154 @@
+// Thousands of rows: few of them are in the page, the place holds while others arrive, and what is marked stays marked.
+import assert from 'node:assert/strict'
+import { before, test } from 'node:test'
+import { asks, begins } from './acts.mjs'
+import { api, browse, stage, until, world } from './stage.mjs'
+
+const org = `/o/${world.org}`
+/** More than a screen, and what is kept ready above and below it; far less than a page of the service. */
+const FEW = 80
+
+before(async () => {
+  await stage('seed --agents 1500 --conversations 2500 --messages 5000 --members 1100')
+  // What waits has not expired, and does so after everything that is asked here.
+  const later = new Date(Date.now() + 300 * 86_400_000).toISOString()
+  await stage(`seed --agents 1 --approvals 3600 --until ${later}`)
+})
+
+const grid = (page, name) => page.getByRole('grid', { name })
+const rows = (page, name) => grid(page, name).locator('[data-index]')
+const waits = (page) => page.getByRole('button', { name: /changed, refresh the order/ })
+
+/** The name and the place of the first row that is wholly in view. */
+const top = (page, name) =>
+  grid(page, name).evaluate((scroller) => {
+    const from = scroller.getBoundingClientRect().top
+    const places = [...scroller.querySelectorAll('[data-index]')].map((each) => [
+      Math.round(each.getBoundingClientRect().top - from),
+      each.getAttribute('aria-label'),
+    ])
+    return places.filter(([y]) => y >= 40).sort(([a], [b]) => a - b)[0]
+  })
+
+/** Scrolls down to a row so far down; what is missing is read meanwhile. */
+async function goesTo(page, name, index) {
+  await until(async () => {
+    await grid(page, name).evaluate((scroller) => scroller.scrollBy(0, 2_000))
+    assert.ok((await rows(page, name).count()) <= FEW, 'few rows are in the page')
+    return Number(await rows(page, name).last().getAttribute('data-index')) >= index
+  }, `row ${index}`)
+  // Until what was asked for on the way is there.
+  await page.waitForTimeout(1_000)
+}
+
+const newAgent = async () => {
+  const { agent } = await api('query($org: Id!, $id: Id!) { agent(orgId: $org, id: $id) { serverId } }', { id: world.agent })
+  const create = 'mutation($org: Id!, $input: CreateAgentInput!) { createAgent(orgId: $org, input: $input) { id } }'
+  await api(create, { input: { name: `000 ${Date.now()}`, serverId: agent.serverId } })
+}
+const LISTS = [
+  { name: 'Agents', at: `${org}/agents`, arrives: newAgent },
+  { name: 'Conversations', at: `${org}/conversations`, arrives: () => begins('One more') },
+  { name: 'Approvals', at: `${org}/approvals?sort=EXPIRES`, arrives: () => asks('do execute Wipe the deck {"command": "rm -rf deck"}') },
+]
+
+for (const { name, at, arrives } of LISTS) {
+  test(`${name}: few of thousands are in the page, and the place holds while others arrive`, async (t) => {
+    const page = await browse(t, { as: 'OWNER', at })
+    await rows(page, name).first().waitFor()
+    await goesTo(page, name, 400)
+    const nodes = await page.evaluate(() => document.querySelectorAll('*').length)
+    assert.ok(nodes < 3_000, `${nodes} nodes`)
+
+    // The pointer is elsewhere: only the place in the list says that somebody reads there.
+    await page.mouse.move(5, 5)
+    const before = await top(page, name)
+    await arrives()
+    await waits(page).waitFor()
+    assert.deepEqual(await top(page, name), before, 'the same row stands at the same height')
+    await waits(page).click()
+    await waits(page).waitFor({ state: 'detached' })
+    // Everything that came before is still there to be scrolled to.
+    await goesTo(page, name, 600)
+  })
+
+  test(`${name}: the row under the keys stays the same one while others arrive above it`, async (t) => {
+    const page = await browse(t, { as: 'OWNER', at })
+    await rows(page, name).first().waitFor()
+    await page.mouse.move(5, 5)
+    for (let n = 0; n < 5; n += 1) await page.keyboard.press('j')
+    // A row has the focus a frame after the key.
+    const focused = grid(page, name).locator('[data-index]:focus')
+    await grid(page, name).locator('[data-index="4"]:focus').waitFor()
+    const marked = await focused.getAttribute('aria-label')
+    await arrives()
+    await waits(page).click()
+    await waits(page).waitFor({ state: 'detached' })
+    await page.keyboard.press('j')
+    await until(async () => ![null, marked].includes(await focused.getAttribute('aria-label')), 'the next row')
+    await page.keyboard.press('k')
+    await until(async () => (await focused.getAttribute('aria-label')) === marked, `the keys to go on from ${marked}`)
+  })
+}
+
+test('what is open beside the list stays open while others arrive and the list moves', async (t) => {
+  const page = await browse(t, { as: 'OWNER', at: `${org}/approvals?sort=EXPIRES` })
+  await rows(page, 'Approvals').nth(3).click()
+  const opened = await page.getByRole('complementary').getAttribute('aria-label')
+  const address = page.url()
+  const open = grid(page, 'Approvals').locator('[aria-selected=true]')
+  const title = await open.getAttribute('aria-label')
+  await page.mouse.move(5, 5)
+  await asks('do execute Wipe the floor {"command": "rm -rf floor"}')
+  await waits(page).click()
+  await waits(page).waitFor({ state: 'detached' })
+  assert.equal(page.url(), address)
+  assert.equal(await page.getByRole('complementary').getAttribute('aria-label'), opened)
+  assert.equal(await open.getAttribute('aria-label'), title)
+})
+
+test('at the top of a list nobody works in, what arrives stands there at once', async (t) => {
+  const page = await browse(t, { as: 'OWNER', at: `${org}/conversations` })
+  await rows(page, 'Conversations').first().waitFor()
+  await page.mouse.move(5, 5)
+  const id = await begins('The newest of all')
+  const rename = 'mutation($org: Id!, $id: Id!) { updateConversation(orgId: $org, id: $id, input: { title: "Newest" }) { id } }'
+  await api(rename, { id })
+  await grid(page, 'Conversations').getByRole('row', { name: /^Newest/ }).waitFor()
+  assert.equal(await waits(page).count(), 0)
+})
+
+test('members come in pages, with few of them in the page', async (t) => {
+  const page = await browse(t, { as: 'OWNER', at: `${org}/members` })
+  await rows(page, 'Members').first().waitFor()
+  await page.getByText('1–200 of 1105').waitFor()
+  assert.ok((await rows(page, 'Members').count()) <= FEW)
+  await page.getByRole('button', { name: 'Older' }).click()
+  await page.getByText('201–400 of 1105').waitFor()
+  await goesTo(page, 'Members', 199)
+  const before = await top(page, 'Members')
+  await page.goBack()
+  await page.getByText('1–200 of 1105').waitFor()
+  assert.notDeepEqual(await top(page, 'Members'), before)
+})
+
+test('the audit log comes in pages; the first one lives, and one further back holds still', async (t) => {
+  const rename = (n) => `a${n}: updateConversation(orgId: $org, id: $id, input: { title: "Title ${n}" }) { id }`
+  for (let round = 0; round < 10; round += 1) {
+    const edits = Array.from({ length: 25 }, (_, n) => rename(round * 25 + n)).join(' ')
+    await api(`mutation($org: Id!, $id: Id!) { ${edits} }`, { id: world.conversation })
+  }
+  const page = await browse(t, { as: 'OWNER', at: `${org}/audit` })
+  await rows(page, 'Audit log').first().waitFor()
+  await page.getByText(/^1–100 of /).waitFor()
+  assert.ok((await rows(page, 'Audit log').count()) <= FEW)
+  await page.getByRole('button', { name: 'Older' }).click()
+  await page.getByText(/^101–200 of /).waitFor()
+  await grid(page, 'Audit log').evaluate((scroller) => scroller.scrollBy(0, 1_000))
+  await page.mouse.move(5, 5)
+  await page.waitForTimeout(500)
+  const before = await top(page, 'Audit log')
+  await begins('One more line')
+  await page.waitForTimeout(1_500)
+  assert.deepEqual(await top(page, 'Audit log'), before)
+})

@@ -1,0 +1,127 @@
+// The one table of what the panel shows: every address of its router, with every tab. The tests that look at all pages
+// read it, and `table.mjs` compares it with the panel's source, so that a page that is added and not listed fails.
+import { asks } from './acts.mjs'
+import { api, apiAs, stage, until, world } from './stage.mjs'
+
+/** What the pages of the records need, made once for each script. */
+async function furnish() {
+  const made = await api(
+    `mutation($org: Id!, $agent: Id!) {
+      skill: createSkill(orgId: $org, input: { name: "tone-of-voice", description: "How to answer people", content: "Be short and kind." }) { id }
+      credential: createCredential(orgId: $org, input: { name: "Help desk", kind: "api-key", description: "Tickets of the shop", fields: [{ label: "key", value: "sesame" }] }) { id }
+      mcpServer: createMcpServer(orgId: $org, input: { name: "tickets", transport: HTTP, url: "https://tickets.example.com/mcp" }) { id }
+      image: createImage(orgId: $org, input: { name: "OpenCode", reference: "example/opencode:1" }) { id }
+      modelCredential: createModelCredential(orgId: $org, input: { name: "House key", provider: "mistral", isDefault: true, secret: "sesame" }) { id }
+      channel: createChannel(orgId: $org, input: { name: "Shop calendar", agentId: $agent, transport: CALENDAR }) { id }
+      backup: backupAgent(orgId: $org, id: $agent) { id }
+    }`,
+    { agent: world.agent },
+  )
+  // A token may neither invite anybody nor issue tokens.
+  await stage(`muster member invite --org ${world.org} --email guest@example.org --role VIEWER --link`)
+  const token = await stage(`muster token create --org ${world.org} --name nightly-report --permission agent.view`)
+  await api(
+    `mutation($org: Id!, $agent: Id!, $skill: Id!) {
+      updateSkill(orgId: $org, id: $skill, input: { content: "Be short, kind and exact." }) { id }
+      updateAgent(orgId: $org, id: $agent, input: { role: "Harbour master" }) { id }
+    }`,
+    { agent: world.agent, skill: made.skill.id },
+  )
+  await apiAs(
+    'OWNER',
+    `mutation($org: Id!) {
+      allowHost(orgId: $org, input: { host: "files.example.com" }) { id }
+      updateOrganization(orgId: $org, input: { monthlyBudgetMicro: 50000000, costGuardTokensPerHour: 1000000 }) { id }
+    }`,
+  )
+  const { approval } = await asks('do execute Load the ferry {"command": "load --all"}')
+  const { agent } = await api('query($org: Id!, $id: Id!) { agent(orgId: $org, id: $id) { serverId } }', { id: world.agent })
+  const ids = Object.fromEntries(Object.entries(made).map(([name, { id }]) => [name, id]))
+  return { ...ids, token: token.id, approval, server: agent.serverId }
+}
+
+/** The ids of one record of each kind. */
+export const records = await furnish()
+
+/** An organization's pages: name, the router's path below `/o/$org`, the address below it if that is another. */
+const OF_ORGANIZATION = [
+  ['overview', '/'],
+  ['approvals', '/approvals'],
+  ['approval', '/approvals/$id', `/approvals/${records.approval}`],
+  ['conversations', '/conversations'],
+  ['conversation', '/conversations/$id', `/conversations/${world.conversation}`],
+  ['conversation-details', '/conversations/$id', `/conversations/${world.conversation}?panel=details`],
+  ['conversation-turns', '/conversations/$id', `/conversations/${world.conversation}?panel=turns`],
+  ['agents', '/agents'],
+  ['images', '/agents', '/agents?tab=images'],
+  ['agent', '/agents/$id', `/agents/${world.agent}`],
+  ['agent-turns', '/agents/$id', `/agents/${world.agent}?tab=turns`],
+  ['agent-settings', '/agents/$id', `/agents/${world.agent}?tab=settings`],
+  ['agent-revisions', '/agents/$id', `/agents/${world.agent}?tab=revisions`],
+  ['agent-launches', '/agents/$id', `/agents/${world.agent}?tab=launches`],
+  ['agent-backups', '/agents/$id', `/agents/${world.agent}?tab=backups`],
+  ['servers', '/servers'],
+  ['server', '/servers/$id', `/servers/${records.server}`],
+  ['channels', '/channels'],
+  ['credentials', '/credentials'],
+  ['mcp-servers', '/mcp-servers'],
+  ['skills', '/skills'],
+  ['members', '/members'],
+  ['invitations', '/members', '/members?tab=invitations'],
+  ['tokens', '/tokens'],
+  ['settings', '/settings'],
+  ['settings-safety', '/settings', '/settings?tab=safety'],
+  ['settings-money', '/settings', '/settings?tab=money'],
+  ['settings-network', '/settings', '/settings?tab=network'],
+  ['settings-limits', '/settings', '/settings?tab=limits'],
+  ['settings-billing', '/settings', '/settings?tab=billing'],
+  ['audit', '/audit'],
+  ['start', '/start'],
+]
+
+/** The pages of an organization, by default that of the world. */
+export const inside = (org = world.org) =>
+  OF_ORGANIZATION.map(([name, path, at = path]) => ({ name, route: `/o/$org${path}`, at: `/o/${org}${at}` }))
+
+/** What one has without an organization. The account shows what the shell has read, except for `reads`. */
+export const OWN = [
+  { name: 'account', route: '/account', at: '/account' },
+  { name: 'account-security', route: '/account', at: '/account?tab=security', reads: true },
+  { name: 'account-notifications', route: '/account', at: '/account?tab=notifications', reads: true },
+  { name: 'account-appearance', route: '/account', at: '/account?tab=appearance' },
+]
+
+/** Everything that somebody who is signed in can open. */
+export const PAGES = [...inside(), ...OWN, { name: 'nowhere', route: '/o/$org/$', at: `/o/${world.org}/nowhere` }]
+
+/** What stands before the sign-in. */
+export const BEFORE = ['sign-in', 'accept-invitation', 'reset-password', 'confirm-email'].map((name) => ({
+  name,
+  route: `/${name}`,
+  at: `/${name}`,
+}))
+
+/** Somebody who is in no organization yet sees this; everybody else is led on from it. */
+export const HOME = { name: 'home', route: '/', at: '/' }
+
+/** Until nothing is being loaded any more. */
+export async function settled(page) {
+  await page.getByRole('heading').first().waitFor()
+  await until(async () => (await page.getByText('Loading…').count()) === 0, 'the end of loading')
+}
+
+const shown = new WeakMap()
+
+/** Opens a page of the table, and waits until it is whole. Goes there within the panel, as people do, where it can. */
+export async function opens(page, { route, at }, base = world.base) {
+  const before = shown.get(page)
+  shown.set(page, route)
+  if (before && route && before !== route) {
+    await page.evaluate((address) => {
+      for (const title of document.querySelectorAll('h1')) title.dataset.left = ''
+      history.pushState({}, '', address)
+    }, at)
+    await page.locator('h1:not([data-left])').first().waitFor()
+  } else await page.goto(base + at)
+  await settled(page)
+}

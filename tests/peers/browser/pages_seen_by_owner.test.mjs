@@ -1,0 +1,23 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { BEFORE, opens, PAGES } from './pages.mjs'
+import { browse, forEach, isAccessibleInBoth, showsBoth } from './stage.mjs'
+
+test('every page is whole for an owner, light and dark', async (t) => {
+  const page = await browse(t, { as: 'OWNER' })
+  await forEach(PAGES, async (each) => {
+    await opens(page, each)
+    assert.equal(await page.getByText('This page broke').count(), 0, `${each.name} does not fail`)
+    await isAccessibleInBoth(page, `on ${each.name}`)
+    await showsBoth(page, `${each.name}-page`)
+  })
+})
+
+test('every page before signing in is whole, light and dark', async (t) => {
+  const page = await browse(t)
+  await forEach(BEFORE, async (each) => {
+    await opens(page, each)
+    await isAccessibleInBoth(page, `on ${each.name}`)
+    await showsBoth(page, `${each.name}-page`)
+  })
+})

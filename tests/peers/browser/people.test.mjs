@@ -1,0 +1,181 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { api, browse, isAccessible, shows, until, world } from './stage.mjs'
+
+const org = `/o/${world.org}`
+const fresh = (word) => `${word}${Math.random().toString(36).slice(2, 8)}`
+const dialog = (page) => page.getByRole('dialog').or(page.getByRole('alertdialog'))
+const row = (page, name) => page.getByRole('row', { name: new RegExp(name) })
+
+/** Calls the service from the page, with its cookie. Answers the data and the codes of what was refused. */
+async function call(page, query, variables = {}) {
+  return page.evaluate(
+    async ([query, variables]) => {
+      const answer = await fetch('/graphql', {
+        method: 'POST',
+        headers: { 'content-type': 'application/json' },
+        body: JSON.stringify({ query, variables }),
+      })
+      const { data, errors = [] } = await answer.json()
+      return { data, codes: errors.map(({ extensions }) => extensions.code) }
+    },
+    [query, { o: world.org, ...variables }],
+  )
+}
+
+/** The role of somebody, as the service says it. */
+async function roleOf(page, name) {
+  const { data } = await call(page, 'query($o: Id!, $s: String) { members(orgId: $o, page: 1, limit: 50, search: $s) { data { name role } } }', {
+    s: name,
+  })
+  return data.members.data.find((member) => member.name === name)?.role
+}
+
+test('somebody is invited by mail, and the invitation is revoked', async (t) => {
+  const email = `${fresh('guest')}@example.org`
+  const page = await browse(t, { as: 'OWNER', at: `${org}/members` })
+  await page.getByRole('button', { name: 'Invite' }).click()
+  await isAccessible(page, 'with the form of an invitation')
+  await dialog(page).getByLabel('E-mail address').fill('not an address')
+  await dialog(page).getByRole('button', { name: 'Invite' }).click()
+  await dialog(page).getByRole('alert').first().waitFor()
+  await dialog(page).getByLabel('E-mail address').fill(email)
+  await dialog(page).getByRole('radio', { name: /^Viewer/ }).check()
+  await page.keyboard.press('Enter')
+  await dialog(page).waitFor({ state: 'detached' })
+  await page.waitForURL(/tab=invitations/)
+  await row(page, email).getByText('Viewer').waitFor()
+  await isAccessible(page, 'with an invitation')
+  await page.getByRole('button', { name: `Revoke the invitation of ${email}` }).click()
+  await row(page, email).waitFor({ state: 'detached' })
+  const { data } = await call(page, 'query($o: Id!) { invitations(orgId: $o, page: 1, limit: 50) { data { email } } }')
+  assert.ok(!data.invitations.data.some((invitation) => invitation.email === email))
+})
+
+test('a role is changed from the list, seen by others at once, and taken back', async (t) => {
+  const page = await browse(t, { as: 'OWNER', at: `${org}/members` })
+  const other = await browse(t, { as: 'ADMIN', at: `${org}/members` })
+  await row(other, 'Otto Operator').getByText('Operator', { exact: true }).waitFor()
+  await page.getByRole('button', { name: 'Role and more for Otto Operator' }).click()
+  await isAccessible(page, 'with the menu of a member')
+  await page.getByRole('menuitem', { name: /^Viewer/ }).or(page.getByRole('menuitemradio', { name: /^Viewer/ })).first().click()
+  await row(page, 'Otto Operator').getByText('Viewer', { exact: true }).waitFor()
+  await row(other, 'Otto Operator').getByText('Viewer', { exact: true }).waitFor()
+  assert.equal(await roleOf(page, 'Otto Operator'), 'VIEWER')
+  await page.getByRole('button', { name: 'Undo' }).click()
+  await row(other, 'Otto Operator').getByText('Operator', { exact: true }).waitFor()
+  assert.equal(await roleOf(page, 'Otto Operator'), 'OPERATOR')
+  await shows(page, 'members-light')
+})
+
+test('a token is shown once and can’t be lost by Esc; it works until it is revoked', async (t) => {
+  const name = fresh('ci ')
+  const page = await browse(t, { as: 'OWNER', at: `${org}/tokens?open=new` })
+  await dialog(page).getByLabel('Name', { exact: true }).fill(name)
+  await dialog(page).getByRole('button', { name: 'Only read' }).click()
+  await isAccessible(page, 'with the form for a token')
+  await dialog(page).getByRole('button', { name: 'Issue the token' }).click()
+  const shown = dialog(page).getByRole('group').filter({ hasText: 'mst_' })
+  const secret = (await shown.textContent()).trim()
+  await isAccessible(page, 'with a token shown')
+  await page.keyboard.press('Escape')
+  await page.mouse.click(5, 5)
+  assert.equal((await shown.textContent()).trim(), secret, 'it is still there')
+  assert.ok(await dialog(page).getByRole('button', { name: 'Done' }).isDisabled())
+  await dialog(page).getByLabel('I have stored it').check()
+  await dialog(page).getByRole('button', { name: 'Done' }).click()
+  await dialog(page).waitFor({ state: 'detached' })
+  assert.ok(!(await page.content()).includes(secret))
+
+  const works = async () => {
+    const answer = await fetch(`${world.base}/graphql`, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${secret}`, 'content-type': 'application/json' },
+      body: JSON.stringify({ query: 'query($o: Id!) { agentFeed(orgId: $o) { data { id } } }', variables: { o: world.org } }),
+    })
+    return Boolean((await answer.json()).data?.agentFeed)
+  }
+  assert.ok(await works())
+  await row(page, name).click()
+  const one = page.getByRole('complementary', { name })
+  await one.getByLabel('Name', { exact: true }).fill(`${name} two`)
+  await one.getByRole('button', { name: 'Save' }).click()
+  await row(page, `${name} two`).waitFor()
+  await isAccessible(page, 'with a token open')
+  await page.getByRole('button', { name: 'Revoke', exact: true }).click()
+  await dialog(page).getByRole('button', { name: 'Revoke the token' }).click()
+  await until(async () => !(await works()), 'the end of the token')
+})
+
+test('settings that somebody else changed meanwhile are shown beside what was typed', async (t) => {
+  const page = await browse(t, { as: 'OWNER', at: `${org}/settings?tab=billing`, fails: ['/graphql'] })
+  const [mine, theirs] = [fresh('Mine '), fresh('Theirs ')]
+  const city = page.getByLabel('City')
+  await city.fill(mine)
+  // Somebody else's change does not replace what was typed.
+  const other = await browse(t, { as: 'OWNER', at: '/account' })
+  const set = 'mutation($o: Id!, $c: String) { updateOrganization(orgId: $o, input: { taxCity: $c }) { id } }'
+  assert.deepEqual((await call(other, set, { c: theirs })).codes, [])
+  assert.equal(await city.inputValue(), mine)
+  const stored = async () =>
+    (await call(other, 'query($o: Id!) { organization(orgId: $o) { taxCity } }')).data.organization.taxCity
+  await page.getByRole('button', { name: 'Save', exact: true }).click()
+  await page.getByText(theirs).waitFor()
+  assert.equal(await city.inputValue(), mine, 'what was typed stays')
+  assert.equal(await stored(), theirs, 'nothing is overwritten unasked')
+  await isAccessible(page, 'in a conflict')
+  await shows(page, 'settings-conflict-light')
+  await page.getByRole('button', { name: 'Save mine' }).click()
+  await until(async () => (await stored()) === mine, 'my city')
+
+  // A change of another part of the record is not a conflict.
+  const name = 'mutation($o: Id!, $n: String!) { updateOrganization(orgId: $o, input: { taxName: $n }) { id } }'
+  await city.fill(`${mine} two`)
+  assert.deepEqual((await call(other, name, { n: theirs })).codes, [])
+  await page.getByRole('button', { name: 'Save', exact: true }).click()
+  await until(async () => (await stored()) === `${mine} two`, 'my second city')
+})
+
+test('one’s own name is changed for everybody, and a session elsewhere is ended', async (t) => {
+  const page = await browse(t, { as: 'VIEWER', at: '/account' })
+  const other = await browse(t, { as: 'VIEWER', at: `${org}/members`, fails: ['/graphql'] })
+  await row(other, 'Vera Viewer').waitFor()
+  await page.getByLabel('Your name').fill('Vera V.')
+  await page.getByRole('button', { name: 'Save' }).click()
+  await page.getByRole('button', { name: /You: Vera V\.|Vera V\./ }).waitFor()
+  await page.getByLabel('Your name').fill('Vera Viewer')
+  await page.getByRole('button', { name: 'Save' }).click()
+  await page.goto(`${world.base}/account?tab=security`)
+  await page.getByText('This one').waitFor()
+  await isAccessible(page, 'with the sessions')
+  await page.getByRole('button', { name: 'End all others' }).click()
+  await until(async () => (await page.getByRole('button', { name: 'End', exact: true }).count()) === 0, 'the end of the others')
+  const status = await call(other, '{ viewer { id } }')
+  assert.equal(status.data?.viewer ?? null, null, 'the other browser is signed out')
+  assert.ok((await call(page, '{ viewer { user { id } } }')).codes.length === 0, 'this one is not')
+})
+
+test('a viewer is told why people and tokens are not theirs to change, and the service refuses it too', async (t) => {
+  const page = await browse(t, { as: 'VIEWER', at: `${org}/members`, fails: ['/graphql'] })
+  await page.getByRole('button', { name: 'Invite' }).press('Enter')
+  await dialog(page).getByText('member.edit').first().waitFor()
+  await isAccessible(page, 'with the reason')
+  await page.keyboard.press('Escape')
+  await page.goto(`${world.base}${org}/tokens`)
+  await page.getByRole('heading', { name: 'You may not see this' }).waitFor()
+  await isAccessible(page, 'where one may not look')
+  await page.goto(`${world.base}${org}/settings`)
+  await page.getByText('You may see this, but not change it.').first().waitFor()
+  assert.ok(await page.getByLabel('Name', { exact: true }).isDisabled())
+  const { codes } = await call(
+    page,
+    `mutation($o: Id!) {
+      inviteMember(orgId: $o, input: { email: "x@example.org", role: VIEWER }) { id }
+      createServiceToken(orgId: $o, input: { name: "x", permissions: ["agent.view"] }) { id }
+      updateOrganization(orgId: $o, input: { name: "Mine" }) { id }
+    }`,
+  )
+  assert.deepEqual(codes, Array(3).fill('PERMISSION_DENIED'))
+  const { organization } = await api('query($org: Id!) { organization(orgId: $org) { name } }')
+  assert.notEqual(organization.name, 'Mine')
+})

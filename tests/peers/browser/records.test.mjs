@@ -1,0 +1,235 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { api, browse, isAccessible, shows, until, world } from './stage.mjs'
+
+const org = `/o/${world.org}`
+const fresh = (word) => `${word} ${Math.random().toString(36).slice(2, 8)}`
+const dialog = (page) => page.getByRole('dialog').or(page.getByRole('alertdialog'))
+const peek = (page, name) => page.getByRole('complementary', { name })
+const row = (page, name) => page.getByRole('row', { name: new RegExp(name) })
+
+/** Takes back what a message says. */
+const undo = (page, said) =>
+  page.getByRole('status').locator('> div', { hasText: said }).getByRole('button', { name: 'Undo' }).click()
+
+/** Everything that the page was told by the service, as one text. */
+function told(page) {
+  const answers = []
+  page.on('response', async (response) => {
+    if (response.url().includes('/graphql')) answers.push(await response.text().catch(() => ''))
+  })
+  page.on('websocket', (socket) => socket.on('framereceived', ({ payload }) => answers.push(String(payload))))
+  return () => answers.join('\n')
+}
+
+test('a credential is made, edited, given to an agent, archived and brought back, and its value never returns', async (t) => {
+  const name = fresh('Ticket system')
+  const page = await browse(t, { as: 'OWNER', at: `${org}/credentials` })
+  const answers = told(page)
+  await page.getByRole('button', { name: 'New credential' }).first().click()
+  await isAccessible(page, 'with the form for a new credential')
+  await dialog(page).getByRole('button', { name: 'Store the credential' }).click()
+  await dialog(page).getByText('This can’t be empty.').waitFor()
+  await dialog(page).getByLabel('Name', { exact: true }).fill(name)
+  await dialog(page).getByLabel('Key', { exact: true }).fill('sesame-open-481')
+  await dialog(page).getByRole('button', { name: 'Store the credential' }).click()
+  const one = peek(page, name)
+  await one.getByText('stored', { exact: true }).waitFor()
+  await isAccessible(page, 'with a credential open')
+  await shows(page, 'credentials-light')
+
+  await one.getByLabel('Description').fill('For the help desk')
+  await one.getByRole('button', { name: 'Save' }).click()
+  await row(page, name).getByText('For the help desk').waitFor()
+  await one.getByRole('button', { name: 'Replace' }).click()
+  await dialog(page).getByLabel('Value').fill('another-secret-482')
+  await dialog(page).getByRole('button', { name: 'Store' }).click()
+  await dialog(page).waitFor({ state: 'detached' })
+
+  await one.getByLabel('Give this credential to an agent').click()
+  await page.getByRole('option').first().click()
+  const id = Number(new URL(page.url()).searchParams.get('peek'))
+  const stored = async () => {
+    const query =
+      'query($org: Id!, $id: Id!) { credential(orgId: $org, id: $id) { archivedAt agents { id } fields { label hasValue } } }'
+    return (await api(query, { id })).credential
+  }
+  await until(async () => (await stored()).agents.length === 1, 'the assignment')
+  await undo(page, 'has this credential')
+  await until(async () => (await stored()).agents.length === 0, 'the undo of the assignment')
+
+  await one.getByRole('button', { name: 'Archive' }).click()
+  await until(async () => (await stored()).archivedAt, 'the archive')
+  await row(page, name).waitFor({ state: 'detached' })
+  await undo(page, 'Archived')
+  await until(async () => !(await stored()).archivedAt, 'the undo')
+  await row(page, name).waitFor()
+  assert.deepEqual((await stored()).fields, [{ label: 'key', hasValue: true }])
+
+  await page.reload()
+  await peek(page, name).getByText('stored', { exact: true }).waitFor()
+  const said = answers() + (await page.content())
+  assert.ok(!said.includes('sesame-open-481') && !said.includes('another-secret-482'), 'no value comes back')
+})
+
+test('an MCP server is made, reached in another way, given to an agent and archived', async (t) => {
+  const name = fresh('tickets')
+  const page = await browse(t, { as: 'ADMIN', at: `${org}/mcp-servers?open=new` })
+  await dialog(page).getByLabel('Name', { exact: true }).fill(name)
+  await dialog(page).getByRole('textbox', { name: 'Address' }).fill('not an address')
+  await dialog(page).getByRole('button', { name: 'Create the MCP server' }).click()
+  await dialog(page).getByRole('alert').first().waitFor()
+  assert.equal(await dialog(page).getByLabel('Name', { exact: true }).inputValue(), name, 'what was typed stays')
+  await dialog(page).getByRole('textbox', { name: 'Address' }).fill('https://tickets.example.com/mcp')
+  await dialog(page).getByRole('button', { name: 'Create the MCP server' }).click()
+  const one = peek(page, name)
+  await one.getByText('As a command').click()
+  await one.getByRole('textbox', { name: 'Command' }).fill('/usr/local/bin/tickets')
+  await one.getByRole('button', { name: 'Save' }).click()
+  const id = Number(new URL(page.url()).searchParams.get('peek'))
+  const stored = async () => {
+    const query =
+      'query($org: Id!, $id: Id!) { mcpServer(orgId: $org, id: $id) { transport command url archivedAt agents { id } } }'
+    return (await api(query, { id })).mcpServer
+  }
+  await until(async () => (await stored()).transport === 'STDIO', 'the other transport')
+  assert.deepEqual(await stored(), {
+    transport: 'STDIO', command: '/usr/local/bin/tickets', url: null, archivedAt: null, agents: [],
+  })
+  await one.getByLabel('Give this MCP server to an agent').click()
+  await page.getByRole('option').first().click()
+  await until(async () => (await stored()).agents.length === 1, 'the assignment')
+  await one.getByRole('button', { name: 'Archive' }).click()
+  await until(async () => (await stored()).archivedAt, 'the archive')
+  await undo(page, 'Archived')
+  await until(async () => !(await stored()).archivedAt, 'the undo')
+  await isAccessible(page, 'with an MCP server open')
+})
+
+test('a skill keeps its versions, and somebody else’s edit is shown beside mine', async (t) => {
+  const name = fresh('refunds').replace(' ', '-')
+  const page = await browse(t, { as: 'ADMIN', at: `${org}/skills?open=new` })
+  await dialog(page).getByLabel('Name', { exact: true }).fill(name)
+  await dialog(page).getByLabel('What it is for').fill('When to refund')
+  await dialog(page).getByLabel('Text').fill('Ask first.')
+  await dialog(page).getByRole('button', { name: 'Create the skill' }).click()
+  const one = peek(page, name)
+  await one.getByLabel('Text').fill('Ask twice.')
+  const id = Number(new URL(page.url()).searchParams.get('peek'))
+  await api(
+    'mutation($org: Id!, $id: Id!) { updateSkill(orgId: $org, id: $id, input: { content: "Never." }) { id } }',
+    { id },
+  )
+  const stored = async () =>
+    (await api('query($org: Id!, $id: Id!) { skill(orgId: $org, id: $id) { content } }', { id })).skill.content
+  await one.getByRole('button', { name: 'Save', exact: true }).click()
+  const mine = one.getByRole('button', { name: 'Save mine' })
+  await mine.waitFor()
+  await one.getByText('Never.').first().waitFor()
+  assert.equal(await one.getByLabel('Text').inputValue(), 'Ask twice.', 'what was typed stays')
+  assert.equal(await stored(), 'Never.', 'nothing is overwritten unasked')
+  await mine.click()
+  await until(async () => (await stored()) === 'Ask twice.', 'my text')
+  await one.getByRole('heading', { name: 'Versions' }).waitFor()
+  await one.getByRole('button', { name: 'Look' }).last().click()
+  await dialog(page).getByText('Ask first.').waitFor()
+  await isAccessible(page, 'with a version open')
+})
+
+test('a channel is made by its transport, edited by sections, switched off and deleted by its name', async (t) => {
+  const name = fresh('shop hook')
+  const page = await browse(t, { as: 'OWNER', at: `${org}/channels` })
+  const answers = told(page)
+  await page.getByText('How people outside the panel reach agents.').waitFor()
+  await page.getByRole('button', { name: 'New channel' }).first().click()
+  await dialog(page).getByLabel('Agent').click()
+  await page.getByRole('option').first().click()
+  await dialog(page).getByLabel('Name', { exact: true }).fill(name)
+  await dialog(page).getByLabel('Transport').selectOption('EMAIL')
+  await dialog(page).getByLabel('IMAP host').waitFor()
+  await isAccessible(page, 'with the form for a new channel')
+  await shows(page, 'channel-new-light')
+  await dialog(page).getByLabel('Transport').selectOption('WEBHOOK')
+  await dialog(page).getByLabel('Secret that signs them').fill('hook-secret-917')
+  await dialog(page).getByRole('button', { name: 'Connect the channel' }).click()
+  await dialog(page).getByText(/outboundUrl is required/i).waitFor()
+  await dialog(page).getByLabel('Address that messages are sent to').fill('https://example.com/hook')
+  await dialog(page).getByRole('button', { name: 'Connect the channel' }).click()
+  const one = peek(page, name)
+  await one.getByText('/webhooks/webhook/').waitFor()
+  await isAccessible(page, 'with a channel open')
+  await shows(page, 'channels-light')
+  const id = Number(new URL(page.url()).searchParams.get('peek'))
+  const stored = async () => {
+    const query = `query($org: Id!, $id: Id!) { channel(orgId: $org, id: $id) {
+      isActive inactiveReason whitelist instructions alertRecipientUserIds webhook { hasOutboundSecret outboundUrl }
+    } }`
+    return (await api(query, { id })).channel
+  }
+  assert.deepEqual((await stored()).webhook, { hasOutboundSecret: true, outboundUrl: 'https://example.com/hook' })
+
+  await one.getByLabel('Instructions').fill('Be brief.')
+  await one.getByRole('button', { name: 'Save' }).click()
+  await until(async () => (await stored()).instructions === 'Be brief.', 'the instructions')
+  await one.getByLabel('Add a sender').fill('shop@example.com')
+  await page.keyboard.press('Enter')
+  await one.getByRole('button', { name: 'Take shop@example.com off the list' }).click()
+  await until(async () => (await stored()).whitelist.length === 0, 'the removal')
+  await undo(page, 'may no longer write')
+  await until(async () => (await stored()).whitelist[0] === 'shop@example.com', 'the undo')
+  await one.getByLabel('Alert somebody').click()
+  await page.getByRole('option', { name: /Ada Admin/ }).click()
+  await until(async () => (await stored()).alertRecipientUserIds.length === 1, 'the recipient')
+  await one.getByText('Ada Admin').waitFor()
+
+  await one.getByRole('button', { name: 'Switch off' }).click()
+  await one.getByText('Somebody switched it off.').waitFor()
+  assert.equal((await stored()).inactiveReason, 'MANUAL')
+  await one.getByRole('button', { name: 'Switch on' }).click()
+  await until(async () => (await stored()).isActive, 'the channel')
+
+  await one.getByRole('button', { name: 'Delete the channel' }).click()
+  const really = dialog(page).getByRole('button', { name: 'Delete the channel' })
+  assert.ok(await really.isDisabled(), 'the name has to be typed')
+  await dialog(page).getByRole('textbox').fill(name)
+  await really.click()
+  await row(page, name).waitFor({ state: 'detached' })
+  assert.ok(!answers().includes('hook-secret-917'), 'no secret comes back')
+})
+
+test('people who may not edit a record see that, are told why, and are refused by the service too', async (t) => {
+  const name = fresh('watched')
+  const { createCredential, createChannel } = await api(
+    `mutation($org: Id!, $name: String!, $agent: Id!) {
+      createCredential(orgId: $org, input: { name: $name, kind: "api-key", fields: [] }) { id }
+      createChannel(orgId: $org, input: { name: $name, agentId: $agent, transport: CALENDAR }) { id }
+    }`,
+    { name, agent: world.agent },
+  )
+  const page = await browse(t, { as: 'VIEWER', at: `${org}/channels?peek=${createChannel.id}`, fails: ['/graphql'] })
+  const one = peek(page, name)
+  await one.getByText('You may see this, but not change it.').first().waitFor()
+  assert.ok(await one.getByLabel('Name', { exact: true }).isDisabled())
+  await isAccessible(page, 'for a viewer')
+  await one.getByRole('button', { name: 'Delete the channel' }).press('Enter')
+  await dialog(page).getByText('agent.edit').first().waitFor()
+  await isAccessible(page, 'with the reason')
+  await page.keyboard.press('Escape')
+  const refused = await page.evaluate(async ([org, channel, credential]) => {
+    const answer = await fetch('/graphql', {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify({
+        query: `mutation($o: Id!, $c: Id!, $k: Id!) {
+          updateChannel(orgId: $o, id: $c, input: { isActive: false }) { id }
+          archiveCredential(orgId: $o, id: $k) { id }
+          createSkill(orgId: $o, input: { name: "mine", content: "" }) { id }
+          createMcpServer(orgId: $o, input: { name: "mine", transport: HTTP, url: "https://example.com" }) { id }
+        }`,
+        variables: { o: org, c: channel, k: credential },
+      }),
+    })
+    return (await answer.json()).errors.map(({ extensions }) => extensions.code)
+  }, [world.org, createChannel.id, createCredential.id])
+  assert.deepEqual(refused, Array(4).fill('PERMISSION_DENIED'))
+})

@@ -1,0 +1,138 @@
+import assert from 'node:assert/strict'
+import { spawn } from 'node:child_process'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { test } from 'node:test'
+import { api, browse, isAccessible, shows, until, world } from './stage.mjs'
+
+const at = (path) => `/o/${world.org}${path}`
+const PROVISION = 'mst_prov_'
+
+const create = async (name) => {
+  const { createServer } = await api('mutation($org: Id!, $name: String!) { createServer(orgId: $org, input: { name: $name }) { id name } }', { name })
+  return createServer.id
+}
+const serverOf = async (name) => {
+  const { servers } = await api('query($org: Id!, $name: String) { servers(orgId: $org, page: 1, limit: 50, search: $name) { data { id name status revision region } } }', { name })
+  return servers.data.find((server) => server.name === name)
+}
+
+/** Greets the service as a host does before it connects: exchanges the provisioning token for one of its own. */
+function joins(t, line) {
+  if (!process.env.MUSTER_PROGRAM) return null
+  const folder = mkdtempSync(join(tmpdir(), 'mh-'))
+  const command = line.replaceAll(/~\/muster-host-\d+/g, folder).replaceAll(/(^|[|&] )muster /g, `$1${process.env.MUSTER_PROGRAM} `)
+  const shell = spawn('sh', ['-c', command], { stdio: 'ignore', detached: true })
+  t.after(() => {
+    process.kill(-shell.pid, 'SIGTERM')
+    rmSync(folder, { recursive: true, force: true })
+  })
+  return shell
+}
+
+test('a server is made, its line is shown once, and the panel sees it join', async (t) => {
+  const page = await browse(t, { as: 'ADMIN', at: at('/servers') })
+  await page.getByRole('row', { name: 'harbour' }).waitFor()
+  await isAccessible(page, 'at the servers')
+  await shows(page, 'servers-light')
+  await page.getByRole('button', { name: 'New server' }).click()
+  await page.getByLabel('Name', { exact: true }).fill('dock')
+  await isAccessible(page, 'with the form open')
+  await page.getByRole('button', { name: 'Create the server' }).click()
+  const dialog = page.getByRole('dialog', { name: 'Connect dock' })
+  const line = await dialog.getByLabel('The line to run', { exact: true }).textContent()
+  const { id } = await serverOf('dock')
+  assert.match(line, new RegExp(`^echo 'mst_prov_\\S+' \\| muster host join --url ${world.base} --token-stdin --dir ~/muster-host-${id} && muster host run --dir ~/muster-host-${id}$`))
+  await isAccessible(page, 'with the line shown')
+  await shows(page, 'server-line')
+  await page.keyboard.press('Escape')
+  assert.ok(await dialog.isVisible(), 'Esc does not lose it')
+  const done = dialog.getByRole('button', { name: 'Done' })
+  assert.ok(await done.isDisabled())
+  await dialog.getByText('Waiting for dock to join…').waitFor()
+  if (joins(t, line)) await dialog.getByText('dock has joined').waitFor()
+  else await dialog.getByLabel('I have stored it').check()
+  await done.click()
+  await page.getByRole('heading', { name: 'dock', exact: true }).waitFor()
+  assert.ok(!(await page.content()).includes(PROVISION), 'the token is gone')
+})
+
+test('a server shows what it is and what runs on it', async (t) => {
+  const { agent } = await api('query($org: Id!, $id: Id!) { agent(orgId: $org, id: $id) { serverId } }', { id: world.agent })
+  const page = await browse(t, { as: 'VIEWER', at: at(`/servers/${agent.serverId}`) })
+  await page.getByText('plain processes').waitFor()
+  await page.getByRole('link', { name: /harbour/ }).first().waitFor()
+  await isAccessible(page, 'at a server')
+  await shows(page, 'server-light')
+  const renew = page.getByRole('button', { name: 'New token' })
+  assert.equal(await renew.getAttribute('aria-disabled'), 'true')
+  await renew.press('Enter')
+  await page.getByRole('dialog', { name: 'You may not do this' }).getByText('server.edit').first().waitFor()
+  const codes = await page.evaluate(async ([org, id]) => {
+    const query = 'mutation($org: Id!, $id: Id!) { regenerateProvisioningToken(orgId: $org, id: $id) { id } }'
+    const answer = await fetch('/graphql', { method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify({ query, variables: { org, id } }) })
+    return (await answer.json()).errors.map(({ extensions }) => extensions.code)
+  }, [world.org, agent.serverId])
+  assert.deepEqual(codes, ['PERMISSION_DENIED'])
+})
+
+test('a new token says what it cuts off, and is shown once', async (t) => {
+  const id = await create('quay')
+  const page = await browse(t, { as: 'ADMIN', at: at(`/servers/${id}`) })
+  await page.getByRole('button', { name: 'New token' }).click()
+  await page.getByText('The token that was shown before stops working.').waitFor()
+  await page.getByRole('button', { name: 'Make a new token' }).click()
+  const dialog = page.getByRole('dialog', { name: 'Connect quay' })
+  assert.match(await dialog.getByLabel('The line to run', { exact: true }).textContent(), /mst_prov_/)
+  await dialog.getByLabel('I have stored it').check()
+  await dialog.getByRole('button', { name: 'Done' }).click()
+  await dialog.waitFor({ state: 'hidden' })
+  await page.getByRole('button', { name: 'New token' }).click()
+  await page.getByRole('button', { name: 'Cancel' }).click()
+})
+
+test('a server is renamed and labelled, and somebody else’s change is not overwritten', async (t) => {
+  const id = await create('pier')
+  const page = await browse(t, { as: 'ADMIN', at: at(`/servers/${id}`) })
+  await page.getByLabel('Labels').fill('rack=4\nspare')
+  await page.getByLabel('Where it is').fill('cellar')
+  await page.getByRole('button', { name: 'Save' }).click()
+  await until(async () => (await serverOf('pier')).region === 'cellar', 'the region')
+  const { server } = await api('query($org: Id!, $id: Id!) { server(orgId: $org, id: $id) { labels } }', { id })
+  assert.deepEqual(server.labels, { rack: '4', spare: '' })
+  await page.getByLabel('Name', { exact: true }).fill('landing')
+  await page.getByRole('button', { name: 'Save' }).click()
+  await page.getByRole('heading', { name: 'landing' }).waitFor()
+})
+
+test('a server with agents stays; an empty one is deleted by its typed name', async (t) => {
+  const { agent } = await api('query($org: Id!, $id: Id!) { agent(orgId: $org, id: $id) { serverId } }', { id: world.agent })
+  const page = await browse(t, { as: 'ADMIN', at: at(`/servers/${agent.serverId}`) })
+  await page.getByRole('button', { name: 'Delete', exact: true }).click()
+  const dialog = page.getByRole('alertdialog')
+  await dialog.getByLabel('Type harbour to confirm').fill('harbour')
+  await dialog.getByRole('button', { name: 'Delete the server' }).click()
+  await dialog.getByText(/This server has agents/).waitFor()
+  await isAccessible(page, 'with a refusal')
+  const id = await create('jetty')
+  await page.goto(`${world.base}${at(`/servers/${id}`)}`)
+  await page.getByRole('button', { name: 'Delete', exact: true }).click()
+  await dialog.getByLabel('Type jetty to confirm').fill('jetty')
+  await dialog.getByRole('button', { name: 'Delete the server' }).click()
+  await page.waitForURL(/\/servers$/)
+  assert.equal(await serverOf('jetty'), undefined)
+})
+
+for (const theme of ['light', 'dark']) {
+  test(`on a phone, ${theme}, servers can be read`, async (t) => {
+    const page = await browse(t, { as: 'OPERATOR', theme, width: 375, at: at('/servers') })
+    await page.getByRole('row', { name: 'harbour' }).waitFor()
+    await isAccessible(page, `on a phone, ${theme}`)
+    await page.getByRole('row', { name: 'harbour' }).click()
+    await page.getByText('plain processes').waitFor()
+    assert.ok(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth), 'nothing sticks out')
+    await isAccessible(page, `at one, ${theme}`)
+    await shows(page, `server-phone-${theme}`)
+  })
+}

@@ -1,0 +1,192 @@
+// What the tests of the panel have in common: the browser, the people, and the stage that `tests/it/panel.rs` sets.
+
+import assert from 'node:assert/strict'
+import { mkdirSync, writeFileSync } from 'node:fs'
+import { createInterface } from 'node:readline'
+import { after } from 'node:test'
+import { AxeBuilder } from '@axe-core/playwright'
+import { chromium } from 'playwright-core'
+
+/** `base`, `org`, `token`, `agent`, `server`, `conversation`, `people`: by role, `{ email, password, name }`. */
+export const world = JSON.parse(process.env.MUSTER_WORLD)
+
+const KEPT = new URL('../../../target/panel/', import.meta.url).pathname
+const answers = createInterface({ input: process.stdin })[Symbol.asyncIterator]()
+
+const PROGRAM = {
+  executablePath: process.env.CHROME_PATH ?? '/usr/bin/chromium',
+  // Chromium's own sandbox needs rights that a container lacks. The pages are ours.
+  args: ['--no-sandbox'],
+}
+let launched
+const browser = () => (launched ??= chromium.launch(PROGRAM))
+
+/** Another browser, with its own folder, whose debugger others reach at this port. It ends with its context. */
+export const launch = ({ folder, port }) =>
+  chromium.launchPersistentContext(folder, { ...PROGRAM, args: [...PROGRAM.args, `--remote-debugging-port=${port}`] })
+
+after(async () => {
+  await (await launched)?.close()
+  process.stdin.destroy()
+})
+
+/** Has the machine do something, and answers what it says. */
+export async function stage(what) {
+  process.stdout.write(`\n@stage ${what}\n`)
+  const { value } = await answers.next()
+  const said = JSON.parse(value)
+  assert.ok(!said.error, said.error)
+  return said
+}
+
+/** Calls the service with the token, and answers the data. */
+export async function api(query, variables = {}, base = world.base, token = world.token) {
+  const answer = await fetch(`${base}/graphql`, {
+    method: 'POST',
+    headers: { ...(token && { authorization: `Bearer ${token}` }), 'content-type': 'application/json' },
+    body: JSON.stringify({ query, variables: { org: world.org, ...variables } }),
+  })
+  const { data, errors } = await answer.json()
+  assert.ok(!errors, JSON.stringify(errors))
+  return data
+}
+
+/** Calls the service as a person, for what no token may do. */
+export async function apiAs(role, query, variables) {
+  const { email, password } = world.people[role]
+  const entered = 'mutation($email: String!, $password: SecretString!) { signIn(email: $email, password: $password) { accessToken } }'
+  const { signIn } = await api(entered, { email, password, org: undefined }, world.base, null)
+  return api(query, variables, world.base, signIn.accessToken)
+}
+
+/** Answers what `look` finds, as soon as it finds something. */
+export async function until(look, what = 'it', seconds = 30) {
+  for (let n = 0; n < seconds * 20; n += 1) {
+    const found = await look()
+    if (found) return found
+    await new Promise((resolve) => setTimeout(resolve, 50))
+  }
+  assert.fail(`waited for ${what}`)
+}
+
+/**
+ * A page as somebody (a role of `world.people`, or nobody), with a browser's own storage.
+ * `fails`: parts of the addresses of requests that fail on purpose.
+ */
+export async function browse(t, { as, theme = 'light', width = 1280, height = 800, at, base = world.base, fails = [], ...rest } = {}) {
+  const context = await (await browser()).newContext({
+    colorScheme: theme,
+    viewport: { width, height },
+    reducedMotion: 'reduce',
+    locale: 'en-GB',
+    timezoneId: 'Europe/Berlin',
+    ...rest,
+  })
+  t.after(() => context.close())
+  if (as) await signIn(context, world.people[as], base)
+  const page = await context.newPage()
+  page.setDefaultTimeout(30_000)
+  guard(t, page, base, fails)
+  if (at !== undefined) await page.goto(base + at)
+  return page
+}
+
+/** Signs a browser in without its pages. */
+export async function signIn(context, { email, password }, base = world.base) {
+  const answer = await context.request.post(`${base}/graphql`, {
+    headers: { origin: base },
+    data: {
+      query: 'mutation($email: String!, $password: SecretString!) { signIn(email: $email, password: $password, cookie: true) { user { id } } }',
+      variables: { email, password },
+    },
+  })
+  const { errors } = await answer.json()
+  assert.ok(!errors, JSON.stringify(errors))
+}
+
+function guard(t, page, base, fails) {
+  const wrong = []
+  const expected = (address) => fails.some((part) => address.includes(part))
+  page.on('pageerror', (error) => wrong.push(`not caught: ${error.stack ?? error}`))
+  page.on('console', (message) => {
+    // A lost socket is reported at the script that opened it, and names its address in the text.
+    if (message.type() !== 'error' || expected(message.location().url) || expected(message.text())) return
+    wrong.push(`the console says: ${message.text()} (${message.location().url})`)
+  })
+  page.on('request', (request) => {
+    const address = request.url()
+    const ours = [base, base.replace(/^http/, 'ws'), 'data:', 'blob:'].some((start) => address.startsWith(start))
+    if (!ours) wrong.push(`it asks ${address}`)
+  })
+  t.after(() => assert.deepEqual(wrong, [], 'the page does nothing wrong'))
+}
+
+/** Counts the times that a page is loaded from now on: `reloads(page)()` is how many. */
+export function reloads(page) {
+  let count = 0
+  page.on('load', () => {
+    count += 1
+  })
+  return () => count
+}
+
+const WCAG = ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa']
+// The panel has no frames: there is nothing to put together from several of them.
+const axe = (page) => new AxeBuilder({ page }).setLegacyMode()
+
+async function findsNothing(builder, where) {
+  const { violations } = await builder.analyze()
+  const found = violations.flatMap(({ id, nodes }) => nodes.map((node) => `${id}: ${node.target} ${node.failureSummary ?? ''}`))
+  assert.deepEqual(found, [], `axe finds nothing ${where}`)
+}
+
+/** axe-core finds nothing to complain about, but for the rules in `except`. */
+export async function isAccessible(page, where = '', except = []) {
+  await findsNothing(axe(page).withTags(WCAG).disableRules(except), where)
+}
+
+/** The same in light and dark: what differs between the two is colour alone. Leaves the page light. */
+export async function isAccessibleInBoth(page, where = '', except = []) {
+  await isAccessible(page, `${where}, light`, except)
+  await inDark(page, () => findsNothing(axe(page).withRules(['color-contrast']), `${where}, dark`))
+}
+
+/** Does something while the page is dark. */
+export async function inDark(page, act) {
+  await turns(page, 'dark')
+  await act()
+  await turns(page, 'light')
+}
+
+/** Colours change within a frame or two, and are then measured. */
+async function turns(page, theme) {
+  await page.emulateMedia({ colorScheme: theme })
+  await page.locator(`html[data-theme="${theme}"]`).waitFor()
+  await page.evaluate(async () => {
+    for (let n = 0; n < 3; n += 1) await new Promise(requestAnimationFrame)
+  })
+}
+
+/** Does something with each, and fails in the end with all that went wrong: one run tells everything. */
+export async function forEach(all, act) {
+  const wrong = []
+  for (const each of all) await act(each).catch((error) => wrong.push(`${each.name}: ${error.message}`))
+  assert.deepEqual(wrong, [])
+}
+
+/** Writes a screenshot. */
+export async function shows(page, name) {
+  keeps(`${name}.png`, await page.screenshot({ animations: 'disabled', caret: 'hide' }))
+}
+
+/** Writes a file to target/panel/. */
+export function keeps(name, content) {
+  mkdirSync(KEPT, { recursive: true })
+  writeFileSync(KEPT + name, content)
+}
+
+/** Screenshots in light and dark. */
+export async function showsBoth(page, name) {
+  await shows(page, `${name}-light`)
+  await inDark(page, () => shows(page, `${name}-dark`))
+}
