@@ -78,7 +78,7 @@ impl Drop for Everything {
     }
 }
 
-/// fast-agent needs Python 3.12, and is installed by `.ci/run` where there is one: `tests/run` runs this where it is.
+/// fast-agent needs Python 3.12, and is installed by `tests/install` where there is one: `tests/run` runs this where it is.
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs fast-agent, which needs Python 3.12"]
 async fn python_fast_agent_answers_calls_a_tool_when_it_may_and_goes_on_after_it_was_killed() {
