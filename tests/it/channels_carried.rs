@@ -400,7 +400,7 @@ async fn the_bytes_of_files_that_come_at_once_are_bounded() {
             status = bring_file(n).await;
         }
     }
-    let sizes = app.column::<i64>("SELECT SUM(size_bytes) FROM attachments").await;
+    let sizes = app.column::<i64>("SELECT CAST(SUM(size_bytes) AS BIGINT) FROM attachments").await;
     assert_eq!(sizes, [10 * i64::try_from(FILE).unwrap()]);
 }
 
