@@ -51,6 +51,7 @@ test('a replica that was killed comes back under its page, with what happened on
   const page = await browse(t, { as: 'OPERATOR', base: elsewhere, at: `${org}/conversations/${conversation}`, fails: LOST })
   const inbox = await browse(t, { as: 'OPERATOR', base: elsewhere, at: `${org}/approvals`, fails: LOST })
   await agents(page).first().waitFor()
+  await inbox.getByRole('heading', { name: 'Approvals' }).waitFor()
   const loaded = reloads(page)
   const box = page.getByRole('textbox', { name: 'Message' })
   await box.fill('not yet sent')
