@@ -63,6 +63,8 @@ export function useFeed<Data, Variables extends AnyVariables, Item>(
     let pages: State<Item>['pages'] = []
     // What is known may be out of date: it is read from the top.
     let isOld = true
+    // While it is, the cache has some pages anew and others not yet.
+    let isReading = false
     wanted.current = FIRST
     const { query } = options
     const variablesOf = (after: string | null, limit: number) => ({
@@ -74,6 +76,7 @@ export function useFeed<Data, Variables extends AnyVariables, Item>(
     // Reads what is missing at the end; if anything has changed, all of it from the top, so that pages neither overlap
     // nor leave a hole.
     const read = async () => {
+      isReading = true
       const found = isOld ? [] : [...pages]
       isOld = false
       let missing = wanted.current - asked(found)
@@ -88,6 +91,7 @@ export function useFeed<Data, Variables extends AnyVariables, Item>(
         if (!alive) return true
         if (!page) {
           isOld = true
+          isReading = false
           setState((before) => ({ ...before, key, error: result.error }))
           return !isUnanswered(result.error)
         }
@@ -96,6 +100,7 @@ export function useFeed<Data, Variables extends AnyVariables, Item>(
         after = page.next
       }
       if (!alive) return true
+      isReading = false
       pages = found
       setState({ key, pages, error: undefined })
       follow()
@@ -110,7 +115,10 @@ export function useFeed<Data, Variables extends AnyVariables, Item>(
         })
         const told = subscribe(({ data }: { data?: Data }) => {
           const page = data ? latest.current.pageOf(data) : null
-          if (!alive || !page || pages[index]?.page === page) return
+          const before = pages[index]?.page
+          if (!alive || !page || !before || before === page) return
+          // A row that has moved on to the next page would be in neither until that one is read.
+          if (isReading && !hasSameRows(before, page, latest.current.idOf)) return
           pages = pages.with(index, { after, limit, page })
           setState({ key, pages, error: undefined })
         })
@@ -162,6 +170,11 @@ export function useFeed<Data, Variables extends AnyVariables, Item>(
 
 /** How many items were asked for. */
 const asked = (pages: readonly { limit: number }[]) => pages.reduce((sum, { limit }) => sum + limit, 0)
+
+function hasSameRows<Item>(one: Page<Item>, other: Page<Item>, idOf: (item: Item) => number | string): boolean {
+  const ids = other.data.map(idOf)
+  return one.data.length === ids.length && one.data.every((item, at) => idOf(item) === ids[at])
+}
 
 function distinct<Item>(items: Item[], idOf: (item: Item) => number | string): Item[] {
   const seen = new Set<number | string>()

@@ -91,6 +91,38 @@ for (const { name, at, arrives } of LISTS) {
   })
 }
 
+test('a row that moves on to the next page is in the list while that page is being read', async (t) => {
+  const page = await browse(t, { as: 'OWNER', at: `${org}/agents` })
+  await rows(page, 'Agents').first().waitFor()
+  await goesTo(page, 'Agents', 400)
+  await page.mouse.move(5, 5)
+  // From now on its pages are the largest ones, whenever they are read.
+  await newAgent()
+  await waits(page).click()
+  await waits(page).waitFor({ state: 'detached' })
+  const before = await top(page, 'Agents')
+  let release
+  const held = new Promise((resolve) => {
+    release = resolve
+  })
+  let isAsked = false
+  await page.route('**/graphql', async (route) => {
+    const { operationName, variables } = route.request().postDataJSON()
+    if (operationName === 'Agents' && variables.after) {
+      isAsked = true
+      await held
+    }
+    await route.continue()
+  })
+  await newAgent()
+  await until(() => isAsked, 'the second page to be asked for')
+  await page.evaluate(() => new Promise((painted) => requestAnimationFrame(() => requestAnimationFrame(painted))))
+  assert.deepEqual(await top(page, 'Agents'), before)
+  release()
+  await waits(page).waitFor()
+  assert.deepEqual(await top(page, 'Agents'), before)
+})
+
 test('what is open beside the list stays open while others arrive and the list moves', async (t) => {
   const page = await browse(t, { as: 'OWNER', at: `${org}/approvals?sort=EXPIRES` })
   await rows(page, 'Approvals').nth(3).click()
