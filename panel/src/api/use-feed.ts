@@ -171,7 +171,11 @@ export function useFeed<Data, Variables extends AnyVariables, Item>(
 /** How many items were asked for. */
 const asked = (pages: readonly { limit: number }[]) => pages.reduce((sum, { limit }) => sum + limit, 0)
 
-function hasSameRows<Item>(one: Page<Item>, other: Page<Item>, idOf: (item: Item) => number | string): boolean {
+function hasSameRows<Item>(
+  one: Page<Item>,
+  other: Page<Item>,
+  idOf: (item: Item) => number | string,
+): boolean {
   const ids = other.data.map(idOf)
   return one.data.length === ids.length && one.data.every((item, at) => idOf(item) === ids[at])
 }
