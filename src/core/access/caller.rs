@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::token::TokenHash;
 use crate::base::permission::{PermissionSet, Role};
 use crate::base::{
-    enums::{ActorKind, SessionKind},
+    enums::{ActorKind, CredentialUsed, SessionKind},
     ids::{ChannelId, OrgId, SessionId, TokenId, UserId},
     problem::{Code, Problem, Result},
     time::Timestamp,
@@ -165,6 +165,23 @@ impl Caller {
             Self::Person(_) | Self::Chatting(_) => ActorKind::User,
             Self::Token(_) => ActorKind::ServiceToken,
             Self::System => ActorKind::System,
+        }
+    }
+
+    /// The actor's id in the audit log: a user's, or a service token's.
+    #[must_use]
+    pub fn actor(&self) -> Option<i64> {
+        self.user().map(|id| id.0).or(self.token().map(|id| id.0))
+    }
+
+    /// The credential in the audit log: its kind, and its id.
+    #[must_use]
+    pub fn credential(&self) -> (Option<CredentialUsed>, Option<i64>) {
+        match self {
+            Self::Person(person) => (Some(CredentialUsed::Session), Some(person.session.0)),
+            Self::Chatting(person) => (Some(CredentialUsed::ChannelLink), Some(person.channel.0)),
+            Self::Token(token) => (Some(CredentialUsed::ServiceToken), Some(token.id.0)),
+            Self::Anonymous | Self::System => (None, None),
         }
     }
 
