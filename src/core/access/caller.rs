@@ -1,6 +1,6 @@
 //! Who is asking.
 
-use std::sync::Arc;
+use std::{collections::HashMap, sync::Arc};
 
 use super::token::TokenHash;
 use crate::base::permission::{PermissionSet, Role};
@@ -83,6 +83,18 @@ pub struct Membership {
     /// The permissions in effect.
     pub permissions: PermissionSet,
 }
+
+/// A credential.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Who {
+    /// A person's session.
+    Session(SessionId),
+    /// A service token, identified also by the secret that was used: it has two while one replaces the other.
+    Token(TokenId, TokenHash),
+}
+
+/// The memberships of callers in one organization, by credential. A caller who is missing must be checked individually.
+pub type Admitted = HashMap<Who, Membership>;
 
 impl Caller {
     /// Refuses a credential that has expired since it was checked.
@@ -191,6 +203,16 @@ impl Caller {
         match self {
             Self::Token(token) => Some(&token.hint),
             _ => None,
+        }
+    }
+
+    /// The credential, if there is one.
+    #[must_use]
+    pub fn who(&self) -> Option<Who> {
+        match self {
+            Self::Person(person) => Some(Who::Session(person.session)),
+            Self::Token(token) => Some(Who::Token(token.id, token.secret)),
+            Self::Anonymous | Self::Chatting(_) | Self::System => None,
         }
     }
 
