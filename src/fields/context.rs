@@ -16,7 +16,7 @@ use crate::{
     },
     core::{
         ContextExt, Request,
-        access::{Caller, Permit, Scope, membership},
+        access::{Caller, Permit, Scope, authn::membership},
         audit,
     },
 };

@@ -19,7 +19,7 @@ use crate::{
     },
     core::{
         Event, News,
-        access::{Permit, Scope, admitted, still_good},
+        access::{Permit, Scope, admitted, authn::still_good},
         events::{Memo, Subscription},
         ledger::{Held, Holder},
     },

@@ -13,9 +13,9 @@ use tokio::time::timeout;
 
 use crate::{
     answers::{Answer, refusal},
-    gate::Shared,
     outside::{Asking, Verdict},
     rules::{self, NETWORK_IS_OFF, NETWORK_KIND},
+    shared::Shared,
 };
 
 /// How long what a person has allowed once stays allowed: tools connect many times.

@@ -16,8 +16,8 @@ use crate::{
     answers::{Answer, Body, passed, refusal},
     client::{self, Failed},
     crossing,
-    gate::Shared,
     rules::{NETWORK_IS_OFF, NETWORK_KIND, Rules},
+    shared::Shared,
 };
 
 /// How long an answer may take to begin.

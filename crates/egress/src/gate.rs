@@ -9,13 +9,13 @@ use muster_protocol::plan::McpServer;
 use tokio::{
     net::{UnixListener, UnixStream},
     sync::{OwnedSemaphorePermit, Semaphore, watch},
-    time::{MissedTickBehavior, interval, timeout},
+    time::{MissedTickBehavior, interval},
 };
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
     answers::{Answer, refusal},
-    client::{self, Client},
+    client,
     crossing::Crossings,
     forward, mcp, model,
     model::Purse,
@@ -24,6 +24,7 @@ use crate::{
     refusals::Refusals,
     room::Room,
     rules::{Rules, STOPPED},
+    shared::Shared,
     tunnel,
 };
 
@@ -35,8 +36,6 @@ const MOST_HEARD_OUT: usize = 64;
 const HEAD: Duration = Duration::from_secs(30);
 /// How large a request's head may be, in bytes.
 const LARGEST_HEAD: usize = 64 * 1024;
-/// How long a request waits for the rules, as after a restart of the host.
-const RULES: Duration = Duration::from_secs(60);
 /// How often the gate looks after what is left: leases that nobody uses, refusals that are not reported.
 const TICK: Duration = Duration::from_secs(15);
 
@@ -46,25 +45,6 @@ pub struct Gate {
     rules: watch::Sender<Option<Arc<Rules>>>,
     closing: CancellationToken,
     purse: Arc<Purse>,
-}
-
-/// What all requests of a gate share.
-pub(crate) struct Shared {
-    pub rules: watch::Receiver<Option<Arc<Rules>>>,
-    pub outside: Arc<dyn Outside>,
-    pub reach: Arc<Reach>,
-    pub client: Client,
-    pub purse: Arc<Purse>,
-    pub refusals: Refusals,
-    pub crossings: Crossings,
-    pub servers: mcp::Servers,
-    pub endpoints: mcp::Endpoints,
-    pub told: model::Told,
-    pub room: Room,
-    /// Answers that are heard out after the agent has hung up.
-    pub heard_out: Arc<Semaphore>,
-    pub closing: CancellationToken,
-    pub tasks: TaskTracker,
 }
 
 impl Gate {
@@ -194,19 +174,5 @@ async fn answer(shared: Arc<Shared>, request: Request<Incoming>, held: Arc<Owned
         ("mcp", rest) => mcp::answer(&shared, &rules, rest, request).await,
         ("c", rest) => forward::credential(&shared, &rules, rest, request).await,
         _ => refusal(StatusCode::NOT_FOUND, "There is nothing at this address."),
-    }
-}
-
-impl Shared {
-    /// The rules, once there are some.
-    pub async fn rules(&self) -> Option<Arc<Rules>> {
-        let mut rules = self.rules.clone();
-        let found = timeout(RULES, rules.wait_for(Option::is_some)).await.ok()?.ok()?;
-        found.clone()
-    }
-
-    /// Whether the present rules list a host.
-    pub fn is_listed(&self, host: &str, port: u16) -> bool {
-        self.rules.borrow().as_ref().is_some_and(|rules| rules.allows(host, port))
     }
 }

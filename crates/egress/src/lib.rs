@@ -13,7 +13,7 @@
 //! resolved once, by the host, and every address must be public unless the host's operator lists its network
 //! (`muster-addresses`, [`Reach`]).
 //!
-//! - `gate.rs`: the socket, its connections, and which part answers.
+//! - `gate.rs`: the socket, its connections, and which part answers; `shared.rs`: what all requests share.
 //! - `rules.rs`: what is allowed; `outside.rs`: what the host does for the gate; `answers.rs`: bodies and refusals.
 //! - `reach.rs`: names, addresses, connections; `client.rs`: HTTP towards the world.
 //! - `tunnel.rs`: CONNECT; `hello.rs`: the name in a ClientHello; `forward.rs`: requests that are passed on.
@@ -35,6 +35,7 @@ mod reach;
 mod refusals;
 mod room;
 mod rules;
+mod shared;
 mod tunnel;
 
 pub use self::{

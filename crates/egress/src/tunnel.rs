@@ -21,10 +21,9 @@ use tokio::{
 
 use crate::{
     answers::{Answer, empty, refusal},
-    crossing,
-    gate::Shared,
-    hello,
+    crossing, hello,
     rules::{NETWORK_KIND, Rules},
+    shared::Shared,
 };
 
 /// How long the agent may take to say something at first.

@@ -78,7 +78,8 @@ fn uptime() -> Option<i64> {
     text.split(['.', ' ']).next()?.parse().ok()
 }
 
-#[cfg(all(test, target_os = "linux"))]
+#[cfg(target_os = "linux")]
+#[cfg(test)]
 mod tests {
     use super::*;
 

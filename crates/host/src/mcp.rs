@@ -319,11 +319,6 @@ impl Server {
     }
 }
 
-/// The bytes of a text in base64.
-pub fn decode(base64: &str) -> Option<Vec<u8>> {
-    BASE64_STANDARD.decode(base64).ok()
-}
-
 fn tools() -> Vec<Tool> {
     let text = |description: &str| json!({ "type": "string", "description": description });
     let tool = |name: &'static str, description: &'static str, properties: Value, required: &[&str]| {

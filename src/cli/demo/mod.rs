@@ -24,7 +24,7 @@ use crate::{
     base::{enums::Plan, files, ids::OrgId, problem::Result},
     core::{
         Core,
-        access::{Scope, recognize},
+        access::{Scope, authn::recognize},
         config::Config,
         mail,
         store::Owner,

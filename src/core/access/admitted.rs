@@ -1,8 +1,6 @@
 //! Re-checks many callers at once: two statements, however many there are.
 
-use std::collections::HashMap;
-
-use super::{Caller, Membership, ServiceToken, token::TokenHash};
+use super::{Admitted, Caller, Membership, ServiceToken, Who};
 use crate::{
     base::{
         ids::{OrgId, SessionId, TokenId},
@@ -11,28 +9,6 @@ use crate::{
     },
     core::Core,
 };
-
-/// A credential.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Who {
-    /// A person's session.
-    Session(SessionId),
-    /// A service token, identified also by the secret that was used: it has two while one replaces the other.
-    Token(TokenId, TokenHash),
-}
-
-/// The memberships of callers in one organization, by credential. A caller who is missing must be checked individually.
-pub type Admitted = HashMap<Who, Membership>;
-
-/// A caller's credential.
-#[must_use]
-pub fn who(caller: &Caller) -> Option<Who> {
-    match caller {
-        Caller::Person(person) => Some(Who::Session(person.session)),
-        Caller::Token(token) => Some(Who::Token(token.id, token.secret)),
-        Caller::Anonymous | Caller::Chatting(_) | Caller::System => None,
-    }
-}
 
 /// Reads the current memberships of these callers in `org` from the database, not from the cache.
 ///

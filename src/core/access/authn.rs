@@ -1,8 +1,8 @@
 //! From a bearer token to a [`Caller`], and from a caller to a [`Membership`].
 //!
-//! Both results are cached for two seconds, so that a burst of requests asks the database once. Whatever this process
-//! revokes is dropped at once ([`CredentialCache::invalidate_all`]); what another replica revokes ends here within
-//! those two seconds. Expiry needs no database and is checked every time.
+//! Both results are cached for two seconds (`cache.rs`), so that a burst of requests asks the database once. Whatever this
+//! process revokes is dropped at once; what another replica revokes ends here within those two seconds. Expiry needs no
+//! database and is checked every time.
 //!
 //! A bearer token is recognized by [`recognize`], a browser's cookie by [`recognize_cookie`] alone, so that neither can
 //! stand in for the other (`browser.rs`).
@@ -11,18 +11,17 @@
 //! asks it. Between the two, [`Recognized::is_vouched_for`] says whether the token could have been made up, so that a
 //! request with such a token can be charged to a rate limit first.
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
-use moka::sync::Cache;
 use sea_orm::{QueryResult, Value};
-use tokio::sync::watch;
 
 use super::{
     Caller, Membership, Person, ServiceToken, browser,
+    cache::Belonging,
     jwt::{Claims, JwtError, JwtKeys},
     token::{Token, TokenHash, TokenKind},
 };
-use crate::base::permission::{Permission, PermissionSet, Role};
+use crate::base::permission::{Permission, PermissionSet};
 use crate::{
     base::{
         enums::SessionKind,
@@ -30,89 +29,11 @@ use crate::{
         problem::{Code, Problem, Result},
         time::Timestamp,
     },
-    core::{Core, keys, store::Transaction},
+    core::{Core, keys},
 };
 
-/// How long results are cached by default.
-pub const CREDENTIALS_KEPT: Duration = Duration::from_secs(2);
-/// How long a credential that was valid once is not suspected of being made up.
-const PROVEN_FOR: Duration = Duration::from_hours(24);
 /// How stale a recorded last use may be, in milliseconds, so that a busy token costs one write a minute.
 pub(super) const LAST_USE_STEP: i64 = 60_000;
-
-/// What is known about a member.
-#[derive(Clone, Copy, Debug)]
-struct Belonging {
-    role: Role,
-    /// The organization requires a second factor, and the person has none.
-    lacks_second_factor: bool,
-}
-
-/// Caches credentials and memberships. Cheap to clone.
-#[derive(Clone)]
-pub struct CredentialCache {
-    callers: Cache<TokenHash, Caller>,
-    /// What the database refused recently; refused again without asking it.
-    refused: Cache<TokenHash, ()>,
-    /// What the database accepted recently: not made up, whatever has happened to it since.
-    proven: Cache<TokenHash, ()>,
-    roles: Cache<(UserId, OrgId), Option<Belonging>>,
-    /// Tells long-lived connections that something was dropped.
-    invalidated: watch::Sender<u64>,
-}
-
-impl CredentialCache {
-    /// An empty cache that keeps results for this long.
-    #[must_use]
-    pub fn kept_for(kept: Duration) -> Self {
-        Self {
-            callers: Cache::builder().max_capacity(10_000).time_to_live(kept).build(),
-            refused: Cache::builder().max_capacity(10_000).time_to_live(kept.min(CREDENTIALS_KEPT)).build(),
-            proven: Cache::builder().max_capacity(20_000).time_to_live(PROVEN_FOR).build(),
-            roles: Cache::builder().max_capacity(10_000).time_to_live(kept).build(),
-            invalidated: watch::Sender::default(),
-        }
-    }
-
-    /// Drops everything, because a credential or a membership changed.
-    pub fn invalidate_all(&self) {
-        self.callers.invalidate_all();
-        self.refused.invalidate_all();
-        self.roles.invalidate_all();
-        self.invalidated.send_modify(|times| *times += 1);
-    }
-
-    /// Drops a caller's membership of an organization.
-    pub fn invalidate_member(&self, caller: &Caller, org: OrgId) {
-        if let Some(user) = caller.user() {
-            self.roles.invalidate(&(user, org));
-        }
-    }
-
-    /// Whether this token was valid here within the last day, so that it is not made up.
-    #[must_use]
-    pub fn is_proven(&self, token: &TokenHash) -> bool {
-        self.proven.contains_key(token)
-    }
-
-    /// Notes that this token is valid.
-    pub fn note_proven(&self, token: TokenHash) {
-        self.proven.insert(token, ());
-    }
-
-    /// Drops everything once `tx` has committed, even if its caller has gone away by then.
-    pub(crate) fn invalidate_after(&self, tx: &Transaction) {
-        let cache = self.clone();
-        tx.afterwards(move || cache.invalidate_all());
-    }
-
-    /// Signals every future [`CredentialCache::invalidate_all`], so that whoever serves a caller for a long time checks
-    /// again ([`still_good`]).
-    #[must_use]
-    pub fn invalidated(&self) -> watch::Receiver<u64> {
-        self.invalidated.subscribe()
-    }
-}
 
 /// A token that may be valid, as far as that can be determined without the database.
 pub struct Recognized<'b> {

@@ -1,11 +1,11 @@
 //! Who is asking.
 
-use std::sync::Arc;
+use std::{collections::HashMap, sync::Arc};
 
 use super::token::TokenHash;
 use crate::base::permission::{PermissionSet, Role};
 use crate::base::{
-    enums::{ActorKind, SessionKind},
+    enums::{ActorKind, CredentialUsed, SessionKind},
     ids::{ChannelId, OrgId, SessionId, TokenId, UserId},
     problem::{Code, Problem, Result},
     time::Timestamp,
@@ -83,6 +83,18 @@ pub struct Membership {
     /// The permissions in effect.
     pub permissions: PermissionSet,
 }
+
+/// A credential.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Who {
+    /// A person's session.
+    Session(SessionId),
+    /// A service token, identified also by the secret that was used: it has two while one replaces the other.
+    Token(TokenId, TokenHash),
+}
+
+/// The memberships of callers in one organization, by credential. A caller who is missing must be checked individually.
+pub type Admitted = HashMap<Who, Membership>;
 
 impl Caller {
     /// Refuses a credential that has expired since it was checked.
@@ -168,12 +180,39 @@ impl Caller {
         }
     }
 
+    /// The actor's id in the audit log: a user's, or a service token's.
+    #[must_use]
+    pub fn actor(&self) -> Option<i64> {
+        self.user().map(|id| id.0).or(self.token().map(|id| id.0))
+    }
+
+    /// The credential in the audit log: its kind, and its id.
+    #[must_use]
+    pub fn credential(&self) -> (Option<CredentialUsed>, Option<i64>) {
+        match self {
+            Self::Person(person) => (Some(CredentialUsed::Session), Some(person.session.0)),
+            Self::Chatting(person) => (Some(CredentialUsed::ChannelLink), Some(person.channel.0)),
+            Self::Token(token) => (Some(CredentialUsed::ServiceToken), Some(token.id.0)),
+            Self::Anonymous | Self::System => (None, None),
+        }
+    }
+
     /// The last characters of a service token, to tell tokens apart.
     #[must_use]
     pub fn hint(&self) -> Option<&str> {
         match self {
             Self::Token(token) => Some(&token.hint),
             _ => None,
+        }
+    }
+
+    /// The credential, if there is one.
+    #[must_use]
+    pub fn who(&self) -> Option<Who> {
+        match self {
+            Self::Person(person) => Some(Who::Session(person.session)),
+            Self::Token(token) => Some(Who::Token(token.id, token.secret)),
+            Self::Anonymous | Self::Chatting(_) | Self::System => None,
         }
     }
 

@@ -5,8 +5,9 @@
 //! from the policy files ([`policy`](crate::core::policy)), never here.
 
 mod admitted;
-mod authn;
+pub mod authn;
 mod browser;
+mod cache;
 mod caller;
 pub mod decisions;
 mod eddsa;
@@ -19,11 +20,9 @@ mod scope;
 pub mod token;
 
 pub use self::{
-    admitted::{Admitted, Who, admitted, who},
-    authn::{
-        CREDENTIALS_KEPT, CredentialCache, Recognized, membership, recognize, recognize_cookie, still_good,
-    },
-    caller::{Caller, Chatting, Membership, Person, ServiceToken},
+    admitted::admitted,
+    cache::{CREDENTIALS_KEPT, CredentialCache},
+    caller::{Admitted, Caller, Chatting, Membership, Person, ServiceToken, Who},
     jar::{Jar, JarChange},
     permits::{Permit, Permits},
     scope::Scope,

@@ -8,11 +8,7 @@ use std::{borrow::Cow, net::IpAddr, sync::LazyLock};
 use sea_orm::{ConnectionTrait, QueryResult, Statement, Value};
 use serde::Serialize;
 
-use super::{
-    actor,
-    chain::{INSTANCE, canonical_bytes, sorted},
-    credential,
-};
+use super::chain::{INSTANCE, canonical_bytes, sorted};
 use crate::{
     base::{
         enums::{ActorKind, AuditOutcome},
@@ -103,10 +99,10 @@ impl Line {
 
     /// Adds the actor and the credential.
     pub fn by(self, caller: &Caller) -> Self {
-        let (credential_kind, credential_id) = credential(caller);
+        let (credential_kind, credential_id) = caller.credential();
         Self {
             actor_kind: caller.kind().as_str().into(),
-            actor_id: actor(caller),
+            actor_id: caller.actor(),
             actor_name: Some(caller.name().to_owned()).filter(|name| !name.is_empty()),
             credential_kind: credential_kind.map(|kind| kind.as_str().into()),
             credential_id,

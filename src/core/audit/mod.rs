@@ -45,7 +45,7 @@ pub use self::{
 use self::{line::Line, seal::Floor};
 use crate::{
     base::{
-        enums::{ChangeOp, CredentialUsed, RecordKind},
+        enums::{ChangeOp, RecordKind},
         ids::OrgId,
         permission::Permission,
     },
@@ -127,19 +127,6 @@ pub fn record(tx: &Tx, entry: Entry) {
     };
     let line = line.by(&request.caller).from(request.ip, &request.id);
     line::write(tx.connection(), [line]);
-}
-
-fn actor(caller: &Caller) -> Option<i64> {
-    caller.user().map(|id| id.0).or(caller.token().map(|id| id.0))
-}
-
-fn credential(caller: &Caller) -> (Option<CredentialUsed>, Option<i64>) {
-    match caller {
-        Caller::Person(person) => (Some(CredentialUsed::Session), Some(person.session.0)),
-        Caller::Chatting(person) => (Some(CredentialUsed::ChannelLink), Some(person.channel.0)),
-        Caller::Token(token) => (Some(CredentialUsed::ServiceToken), Some(token.id.0)),
-        Caller::Anonymous | Caller::System => (None, None),
-    }
 }
 
 /// The policy line that admits or refuses the caller; `None` for the operator, to whom no policy applies.

@@ -16,7 +16,7 @@ use std::{
 };
 
 use super::{
-    actor, credential, deciding_line,
+    deciding_line,
     line::{self, Line},
 };
 use crate::{
@@ -197,8 +197,8 @@ pub fn refused(
     let org = org.filter(|_| !stranger);
     let key = Key {
         org,
-        actor: (caller.kind(), actor(caller)),
-        credential: credential(caller).1,
+        actor: (caller.kind(), caller.actor()),
+        credential: caller.credential().1,
         operation: operation.to_owned(),
         code: problem.code,
         target: target.map(|org| org.0),
@@ -266,8 +266,8 @@ pub fn rate_limited(core: &Core, caller: &Caller, ip: Option<IpAddr>, request_id
     };
     let key = Key {
         org,
-        actor: (caller.kind(), actor(caller)),
-        credential: credential(caller).1,
+        actor: (caller.kind(), caller.actor()),
+        credential: caller.credential().1,
         operation: "request".to_owned(),
         code: Code::RateLimited,
         target: None,

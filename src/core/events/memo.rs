@@ -14,7 +14,7 @@ use tokio::{sync::OnceCell, time::Instant};
 
 use crate::{
     base::problem::Result,
-    core::access::{Admitted, Caller, Membership, who},
+    core::access::{Admitted, Caller, Membership},
 };
 
 /// How long the data fetched for an event is shared.
@@ -55,7 +55,7 @@ impl Memo {
             return Ok(None);
         }
         let admitted = self.admitted.get_or_try_init(|| all).await?;
-        Ok(who(caller).and_then(|who| admitted.get(&who)).copied())
+        Ok(caller.who().and_then(|who| admitted.get(&who)).copied())
     }
 
     /// The rows that `read` fetches for a statement and its keys, fetched once for everyone with the same question.

@@ -7,12 +7,14 @@
 //!   reseals everything with the active key, and [`retire`] removes a key that nothing is wrapped with any more.
 //!   `columns.rs` lists where sealed values are.
 //! - *signing keys* (in the table `signing_keys`, with the private half sealed) sign access tokens (`signing.rs`). All
-//!   replicas read the table; `faces/files/jwks.rs` publishes the public halves.
+//!   replicas read the table, though not for every made-up name (`lookups.rs`); `faces/files/jwks.rs` publishes the
+//!   public halves.
 //!
 //! Only the operator can change them, at the command line (`cli/key.rs`); no root field does.
 
 mod columns;
 mod file;
+mod lookups;
 mod present;
 mod rewrap;
 mod signing;
@@ -21,11 +23,11 @@ mod watch;
 pub use self::{
     columns::{Record, SEALED, SealedColumn},
     file::rotate_sealing,
+    lookups::Lookups,
     present::require_presence,
     rewrap::{Pace, Progress, in_use, retire, rewrap},
     signing::{
-        LOOK, Listed, Lookups, Rotated, State, keep, list, load, look_for, retire as retire_signing_key,
-        rotate,
+        LOOK, Listed, Rotated, State, keep, list, load, look_for, retire as retire_signing_key, rotate,
     },
     watch::{reload, watch},
 };

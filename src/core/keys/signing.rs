@@ -12,11 +12,9 @@
 use std::time::{Duration, Instant};
 
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
-use moka::sync::Cache;
 use sea_orm::{ConnectionTrait, DbBackend, QueryResult, Statement, Value};
 use secrecy::ExposeSecret;
 use serde_json::json;
-use tokio::sync::Mutex;
 use zeroize::Zeroizing;
 
 use crate::{
@@ -38,26 +36,9 @@ use crate::{
 pub const LOOK: Duration = Duration::from_secs(2);
 /// How much longer than its tokens a retired key verifies: another replica may sign with it until its next look.
 const GRACE: Duration = Duration::from_secs(60);
-/// How long an unknown name is remembered.
-const UNKNOWN_KEPT: Duration = Duration::from_secs(5);
 /// How many looks per second unknown names may cause.
 const LOOKS_PER_SECOND: u32 = 5;
 const ALGORITHM: &str = "EdDSA";
-
-/// Keeps unknown names from querying the database.
-pub struct Lookups {
-    unknown: Cache<String, ()>,
-    recent: Mutex<(Option<Instant>, u32)>,
-}
-
-impl Default for Lookups {
-    fn default() -> Self {
-        Self {
-            unknown: Cache::builder().max_capacity(1_000).time_to_live(UNKNOWN_KEPT).build(),
-            recent: Mutex::default(),
-        }
-    }
-}
 
 /// The state of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]

@@ -15,6 +15,7 @@ mod hosts;
 mod kinds;
 mod lanes;
 mod pace;
+mod wakers;
 mod worker;
 
 use std::{
@@ -33,6 +34,7 @@ pub use self::{
     kinds::{About, Mail, Notice},
     lanes::{Lane, Lanes},
     pace::{Full, Pace, Room},
+    wakers::Wakers,
     worker::{Claim, Outcome, work},
 };
 use crate::{
@@ -127,21 +129,6 @@ fn wake_host_after(core: &Core, tx: &Transaction, server: ServerId) {
         hosts.wake(server);
         hub.wake_host(server);
     });
-}
-
-/// Wakes the senders of waiting entries: the worker, or the gateway.
-#[derive(Clone, Default)]
-pub struct Wakers {
-    /// The worker's.
-    worker: watch::Sender<()>,
-    /// The hosts' connections in this process.
-    pub hosts: Hosts,
-    /// The channels that this process sends to at the moment.
-    pub lanes: Lanes,
-    /// And those in which it asks people.
-    pub asking: Lanes,
-    /// How often those may send.
-    pub pace: Pace,
 }
 
 /// Wakes, after the commit, the rounds of this process that work on what waits to be sent.

@@ -21,7 +21,10 @@ use crate::{
     },
     core::{
         Core, Request,
-        access::{Caller, Recognized, recognize},
+        access::{
+            Caller,
+            authn::{Recognized, recognize},
+        },
         audit,
     },
 };

@@ -15,7 +15,7 @@ use crate::{
     base::problem::{Code, Problem, Result},
     core::{
         Core,
-        access::{CREDENTIALS_KEPT, Caller, still_good},
+        access::{CREDENTIALS_KEPT, Caller, authn::still_good},
     },
 };
 

@@ -27,7 +27,7 @@ use crate::{
     base::problem::{Code, Problem, Result},
     core::{
         Core,
-        access::{Caller, Jar, JarChange, recognize_cookie},
+        access::{Caller, Jar, JarChange, authn::recognize_cookie},
         config::Config,
         limits::Class,
     },

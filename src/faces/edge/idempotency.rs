@@ -44,7 +44,7 @@ use crate::{
     },
     core::{
         Core,
-        access::{Caller, membership},
+        access::{Caller, authn::membership},
         request::HeldKey,
         sealing::{SealContext, random_bytes},
         telemetry,

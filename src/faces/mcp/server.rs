@@ -23,7 +23,7 @@ use crate::{
     },
     core::{
         Core,
-        access::{Caller, Permit, membership},
+        access::{Caller, Permit, authn::membership},
         telemetry,
     },
     faces::{

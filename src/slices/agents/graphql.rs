@@ -1,12 +1,13 @@
 //! Agents in the GraphQL schema: queries, mutations, and subscriptions.
 
-use async_graphql::{Context, Object, SimpleObject, Subscription};
+use async_graphql::{Context, Object, Subscription};
 use futures::{Stream, StreamExt};
 
 pub use super::{
     input::{CreateAgentInput, SetAgentsInput, UpdateAgentInput},
     record::{
-        Agent, AgentAssignment, AgentLaunch, AgentRevision, AgentSummary, assigned, assignment_count, version,
+        Agent, AgentAssignment, AgentLaunch, AgentRevision, AgentSummary, OfferedChoice, assigned,
+        assignment_count, version,
     },
 };
 use super::{
@@ -149,19 +150,6 @@ impl AgentQuery {
         })
         .await
     }
-}
-
-/// A model or a mode that an agent offers.
-#[derive(SimpleObject)]
-pub struct OfferedChoice {
-    /// The agent's own name for it.
-    pub id: String,
-    /// What people read.
-    pub name: String,
-    /// A longer description.
-    pub description: Option<String>,
-    /// Whether it is in use.
-    pub current: bool,
 }
 
 /// Changing agents.

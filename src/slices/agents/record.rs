@@ -2,9 +2,9 @@
 
 use std::sync::LazyLock;
 
-use async_graphql::Json;
+use async_graphql::{Json, SimpleObject};
 
-use super::{graphql::OfferedChoice, status};
+use super::status;
 use crate::{
     base::{
         column::Decimal,
@@ -366,6 +366,19 @@ impl Record for AgentLaunch {
         });
         &SPEC
     }
+}
+
+/// A model or a mode that an agent offers.
+#[derive(SimpleObject)]
+pub struct OfferedChoice {
+    /// The agent's own name for it.
+    pub id: String,
+    /// What people read.
+    pub name: String,
+    /// A longer description.
+    pub description: Option<String>,
+    /// Whether it is in use.
+    pub current: bool,
 }
 
 /// An agent as other records show it: id, name, picture. It reveals nothing those records don't already show.

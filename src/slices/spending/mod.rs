@@ -5,8 +5,9 @@
 //! hosts together can't spend more than there is. Every grant is one conditional UPDATE of the month's row. Permissions:
 //! `organization.view` and `agent.output.view` read, `organization.edit` allows more.
 //!
-//! `terms.rs`: what may be spent; `months.rs`: what was; `leases.rs`, `calls.rs`: what hosts ask and report; `guard.rs`: nothing
-//! is left; `usage.rs`: a provider takes no more; `limits.rs`: agents that wait, and how they go on.
+//! `terms.rs`: what may be spent; `months.rs`: what was; `measured.rs`: what turns have spent; `leases.rs`, `calls.rs`: what
+//! hosts ask and report; `guard.rs`: nothing is left; `usage.rs`: a provider takes no more; `limits.rs`: agents that wait, and
+//! how they go on.
 
 mod allow;
 mod calls;
@@ -14,6 +15,7 @@ pub mod graphql;
 mod guard;
 mod leases;
 mod limits;
+mod measured;
 mod months;
 mod prices;
 mod terms;
@@ -21,9 +23,10 @@ pub mod usage;
 
 pub use self::{
     allow::allow,
-    calls::{Measured, called, has_measured, measured},
+    calls::called,
     leases::{expire_due, lease, returned},
     limits::{eased, is_limited, recheck, release_due},
+    measured::{Measured, has_measured, measured},
     prices::prices_of,
     terms::{is_metered, prices_now},
 };

@@ -11,7 +11,6 @@ use sea_orm::{
 use super::{
     entity::turns,
     queue::{dispatch, due, takes_turns},
-    reports,
     rows::{announce, happen},
     state::Happening,
 };
@@ -122,12 +121,31 @@ pub async fn remeasured(tx: &Tx, turn: TurnId, has_passed: bool) -> Result<()> {
     let found = tx.scope.find::<turns::Entity>().filter(turns::Column::Id.eq(turn));
     let Some(turn) = found.one(tx.connection()).await? else { return Ok(()) };
     if turn.ended_at.is_some() {
-        return reports::measured_late(tx, &turn).await;
+        return measured_late(tx, &turn).await;
     }
     if has_passed && turn.limited == Some(TurnLimit::Refused) {
         mark(tx, turn.id, None).await?;
         happen(tx, &turn, Happening::Freed).await?;
     }
+    Ok(())
+}
+
+/// A call was measured after the turn's end.
+async fn measured_late(tx: &Tx, turn: &turns::Model) -> Result<()> {
+    use turns::Column;
+    let Some(spending::Measured { usage, .. }) = spending::measured(tx, turn.id).await? else {
+        return Ok(());
+    };
+    let late = tx.scope.update::<turns::Entity>().filter(Column::Id.eq(turn.id));
+    let late = late
+        .col_expr(Column::InputTokens, Expr::value(usage.input))
+        .col_expr(Column::OutputTokens, Expr::value(usage.output))
+        .col_expr(Column::CacheReadTokens, Expr::value(usage.cache_read))
+        .col_expr(Column::CacheWriteTokens, Expr::value(usage.cache_write))
+        .col_expr(Column::CostMicro, Expr::value(usage.cost_micro))
+        .col_expr(Column::UpdatedAt, Expr::value(tx.now));
+    late.exec(tx.connection()).await?;
+    announce(tx, ChangeOp::Updated, turn.conversation_id, turn.id);
     Ok(())
 }
 

@@ -32,7 +32,6 @@ pub use self::{
         Cause, cancel, cancel_all, cancel_open, queued, reaches, resent, send, send_due, send_left,
         send_queued,
     },
-    reports::{answered, asked},
-    rows::require_of,
+    rows::{answered, asked, require_of},
     taken_over::{is_yielded, resume, yield_to_person},
 };

@@ -130,25 +130,6 @@ pub async fn turn_ended(tx: &mut Tx, from: &Reporter, end: TurnEnd) -> Result<()
     super::send(tx, &agent, turn.conversation_id).await
 }
 
-/// A call was measured after the turn's end.
-pub(super) async fn measured_late(tx: &Tx, turn: &turns::Model) -> Result<()> {
-    use turns::Column;
-    let Some(spending::Measured { usage, .. }) = spending::measured(tx, turn.id).await? else {
-        return Ok(());
-    };
-    let late = tx.scope.update::<turns::Entity>().filter(Column::Id.eq(turn.id));
-    let late = late
-        .col_expr(Column::InputTokens, Expr::value(usage.input))
-        .col_expr(Column::OutputTokens, Expr::value(usage.output))
-        .col_expr(Column::CacheReadTokens, Expr::value(usage.cache_read))
-        .col_expr(Column::CacheWriteTokens, Expr::value(usage.cache_write))
-        .col_expr(Column::CostMicro, Expr::value(usage.cost_micro))
-        .col_expr(Column::UpdatedAt, Expr::value(tx.now));
-    late.exec(tx.connection()).await?;
-    announce(tx, ChangeOp::Updated, turn.conversation_id, turn.id);
-    Ok(())
-}
-
 async fn write(
     tx: &Tx,
     from: &Reporter,
@@ -194,28 +175,4 @@ fn spent(usage: Usage) -> Usage {
 
 fn total(usage: &Usage) -> i64 {
     [usage.input, usage.output, usage.cache_read, usage.cache_write].into_iter().flatten().sum()
-}
-
-/// The agent asks a person in this turn, and waits.
-///
-/// # Errors
-/// The database is unreachable.
-pub async fn asked(tx: &Tx, turn: TurnId) -> Result<()> {
-    move_on(tx, turn, Happening::Asked).await
-}
-
-/// The agent waits for nobody any more in this turn.
-///
-/// # Errors
-/// The database is unreachable.
-pub async fn answered(tx: &Tx, turn: TurnId) -> Result<()> {
-    move_on(tx, turn, Happening::Answered).await
-}
-
-async fn move_on(tx: &Tx, turn: TurnId, happening: Happening) -> Result<()> {
-    let found = tx.scope.find::<turns::Entity>().filter(turns::Column::Id.eq(turn));
-    if let Some(turn) = found.one(tx.connection()).await? {
-        happen(tx, &turn, happening).await?;
-    }
-    Ok(())
 }

@@ -66,3 +66,27 @@ pub(super) async fn happen(
     announce(tx, ChangeOp::Updated, turn.conversation_id, turn.id);
     Ok(Some(turns::Model { state, ..turn.clone() }))
 }
+
+/// The agent asks a person in this turn, and waits.
+///
+/// # Errors
+/// The database is unreachable.
+pub async fn asked(tx: &Tx, turn: TurnId) -> Result<()> {
+    move_on(tx, turn, Happening::Asked).await
+}
+
+/// The agent waits for nobody any more in this turn.
+///
+/// # Errors
+/// The database is unreachable.
+pub async fn answered(tx: &Tx, turn: TurnId) -> Result<()> {
+    move_on(tx, turn, Happening::Answered).await
+}
+
+async fn move_on(tx: &Tx, turn: TurnId, happening: Happening) -> Result<()> {
+    let found = tx.scope.find::<turns::Entity>().filter(turns::Column::Id.eq(turn));
+    if let Some(turn) = found.one(tx.connection()).await? {
+        happen(tx, &turn, happening).await?;
+    }
+    Ok(())
+}

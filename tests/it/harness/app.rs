@@ -16,7 +16,7 @@ use muster::{
     },
     core::{
         Core, Options,
-        access::{Caller, Scope, password::Cost, recognize},
+        access::{Caller, Scope, authn::recognize, password::Cost},
         config::Config,
     },
     service::Service,

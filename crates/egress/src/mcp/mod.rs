@@ -24,10 +24,10 @@ pub use self::{remote::Endpoints, stdio::Servers};
 use crate::{
     answers::{Answer, json as json_answer, refusal},
     fields::Fields,
-    gate::Shared,
     outside::{Asking, Verdict},
     room::{self, Held},
     rules::Rules,
+    shared::Shared,
 };
 
 /// A header in which the host has the agent say which conversation a request belongs to. It stays at the gate.

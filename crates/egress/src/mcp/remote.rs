@@ -21,7 +21,7 @@ use super::{CONVERSATION, Message};
 use crate::{
     answers::{Answer, Body, BodyError, empty, full, passed, refusal},
     forward,
-    gate::Shared,
+    shared::Shared,
 };
 
 /// How much of a stream may come before its first event, in bytes.

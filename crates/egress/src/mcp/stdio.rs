@@ -30,7 +30,7 @@ use super::{Message, Posted};
 use crate::{
     answers::{Answer, BodyError, empty, json, refusal},
     forward::PATIENCE,
-    gate::Shared,
+    shared::Shared,
 };
 
 /// Names a session.

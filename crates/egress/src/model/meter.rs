@@ -33,7 +33,7 @@ use crate::{
     answers::{Answer, Body, BodyError},
     client::Failed,
     forward,
-    gate::Shared,
+    shared::Shared,
 };
 
 /// How long an answer may be silent.

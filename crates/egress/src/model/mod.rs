@@ -36,10 +36,10 @@ use crate::{
     answers::{Answer, Body, full, model_error, passed},
     client::Failed,
     forward,
-    gate::Shared,
     outside::Leased,
     room,
     rules::Rules,
+    shared::Shared,
 };
 
 /// The longest request, in bytes.

@@ -1,5 +1,6 @@
 //! Commands, and what the control plane answers before they are carried out.
 
+use base64::{Engine, prelude::BASE64_STANDARD};
 use muster_protocol::{
     Command, Happening,
     command::Order,
@@ -262,7 +263,7 @@ impl Agent {
         let home = self.shared.places(self.id, self.record.generation).home;
         let prompt = blocks(&plan.prompt, self.record.machine.capabilities.image, |part| {
             let Part::File { filename, base64: Some(base64), .. } = part else { return None };
-            let bytes = crate::mcp::decode(base64)?;
+            let bytes = BASE64_STANDARD.decode(base64).ok()?;
             let kept = home::write_inbox(&given, turn_id, filename, &bytes).map(|path| home.join(path));
             kept.inspect_err(|error| tracing::error!(agent = self.id, %error, "a file can't be written")).ok()
         });

@@ -2,6 +2,7 @@
 
 use std::{collections::HashMap, fs, path::PathBuf};
 
+use base64::{Engine, prelude::BASE64_STANDARD};
 use bollard::{auth::DockerCredentials, models::ImageInspect, query_parameters::CreateImageOptionsBuilder};
 use futures::StreamExt;
 use serde::Deserialize;
@@ -171,7 +172,7 @@ fn credentials(registry: &str) -> Option<DockerCredentials> {
     let folder = folder.or_else(|| Some(PathBuf::from(std::env::var_os("HOME")?).join(".docker")))?;
     let config: Config = serde_json::from_slice(&fs::read(folder.join("config.json")).ok()?).ok()?;
     let name = if registry == HUB { HUB_CONFIGURED } else { registry };
-    let bytes = crate::mcp::decode(config.auths.get(name)?.auth.as_ref()?)?;
+    let bytes = BASE64_STANDARD.decode(config.auths.get(name)?.auth.as_ref()?).ok()?;
     let text = String::from_utf8(bytes).ok()?;
     let (username, password) = text.split_once(':')?;
     Some(DockerCredentials {

@@ -18,7 +18,7 @@ use crate::{
     },
     core::{
         Request,
-        access::{Caller, Jar, still_good},
+        access::{Caller, Jar, authn::still_good},
         ledger::Holder,
         limits::Class,
         telemetry::metrics,

@@ -1,0 +1,50 @@
+//! What all requests of a gate share.
+
+use std::{sync::Arc, time::Duration};
+
+use tokio::{
+    sync::{Semaphore, watch},
+    time::timeout,
+};
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
+
+use crate::{
+    client::Client, crossing::Crossings, mcp, model, model::Purse, outside::Outside, reach::Reach,
+    refusals::Refusals, room::Room, rules::Rules,
+};
+
+/// How long a request waits for the rules, as after a restart of the host.
+const RULES: Duration = Duration::from_secs(60);
+
+/// What all requests of a gate share.
+pub(crate) struct Shared {
+    pub rules: watch::Receiver<Option<Arc<Rules>>>,
+    pub outside: Arc<dyn Outside>,
+    pub reach: Arc<Reach>,
+    pub client: Client,
+    pub purse: Arc<Purse>,
+    pub refusals: Refusals,
+    pub crossings: Crossings,
+    pub servers: mcp::Servers,
+    pub endpoints: mcp::Endpoints,
+    pub told: model::Told,
+    pub room: Room,
+    /// Answers that are heard out after the agent has hung up.
+    pub heard_out: Arc<Semaphore>,
+    pub closing: CancellationToken,
+    pub tasks: TaskTracker,
+}
+
+impl Shared {
+    /// The rules, once there are some.
+    pub async fn rules(&self) -> Option<Arc<Rules>> {
+        let mut rules = self.rules.clone();
+        let found = timeout(RULES, rules.wait_for(Option::is_some)).await.ok()?.ok()?;
+        found.clone()
+    }
+
+    /// Whether the present rules list a host.
+    pub fn is_listed(&self, host: &str, port: u16) -> bool {
+        self.rules.borrow().as_ref().is_some_and(|rules| rules.allows(host, port))
+    }
+}

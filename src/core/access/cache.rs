@@ -1,0 +1,94 @@
+//! What is known of credentials and memberships for a short time, so that a burst of requests asks the database once.
+
+use std::time::Duration;
+
+use moka::sync::Cache;
+use tokio::sync::watch;
+
+use super::{Caller, token::TokenHash};
+use crate::{
+    base::{
+        ids::{OrgId, UserId},
+        permission::Role,
+    },
+    core::store::Transaction,
+};
+
+/// How long results are cached by default.
+pub const CREDENTIALS_KEPT: Duration = Duration::from_secs(2);
+/// How long a credential that was valid once is not suspected of being made up.
+const PROVEN_FOR: Duration = Duration::from_hours(24);
+
+/// What is known about a member.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Belonging {
+    pub role: Role,
+    /// The organization requires a second factor, and the person has none.
+    pub lacks_second_factor: bool,
+}
+
+/// Caches credentials and memberships. Cheap to clone.
+#[derive(Clone)]
+pub struct CredentialCache {
+    pub(super) callers: Cache<TokenHash, Caller>,
+    /// What the database refused recently; refused again without asking it.
+    pub(super) refused: Cache<TokenHash, ()>,
+    /// What the database accepted recently: not made up, whatever has happened to it since.
+    pub(super) proven: Cache<TokenHash, ()>,
+    pub(super) roles: Cache<(UserId, OrgId), Option<Belonging>>,
+    /// Tells long-lived connections that something was dropped.
+    invalidated: watch::Sender<u64>,
+}
+
+impl CredentialCache {
+    /// An empty cache that keeps results for this long.
+    #[must_use]
+    pub fn kept_for(kept: Duration) -> Self {
+        Self {
+            callers: Cache::builder().max_capacity(10_000).time_to_live(kept).build(),
+            refused: Cache::builder().max_capacity(10_000).time_to_live(kept.min(CREDENTIALS_KEPT)).build(),
+            proven: Cache::builder().max_capacity(20_000).time_to_live(PROVEN_FOR).build(),
+            roles: Cache::builder().max_capacity(10_000).time_to_live(kept).build(),
+            invalidated: watch::Sender::default(),
+        }
+    }
+
+    /// Drops everything, because a credential or a membership changed.
+    pub fn invalidate_all(&self) {
+        self.callers.invalidate_all();
+        self.refused.invalidate_all();
+        self.roles.invalidate_all();
+        self.invalidated.send_modify(|times| *times += 1);
+    }
+
+    /// Drops a caller's membership of an organization.
+    pub fn invalidate_member(&self, caller: &Caller, org: OrgId) {
+        if let Some(user) = caller.user() {
+            self.roles.invalidate(&(user, org));
+        }
+    }
+
+    /// Whether this token was valid here within the last day, so that it is not made up.
+    #[must_use]
+    pub fn is_proven(&self, token: &TokenHash) -> bool {
+        self.proven.contains_key(token)
+    }
+
+    /// Notes that this token is valid.
+    pub fn note_proven(&self, token: TokenHash) {
+        self.proven.insert(token, ());
+    }
+
+    /// Drops everything once `tx` has committed, even if its caller has gone away by then.
+    pub(crate) fn invalidate_after(&self, tx: &Transaction) {
+        let cache = self.clone();
+        tx.afterwards(move || cache.invalidate_all());
+    }
+
+    /// Signals every future [`CredentialCache::invalidate_all`], so that whoever serves a caller for a long time checks
+    /// again ([`still_good`](super::authn::still_good)).
+    #[must_use]
+    pub fn invalidated(&self) -> watch::Receiver<u64> {
+        self.invalidated.subscribe()
+    }
+}

@@ -1,0 +1,26 @@
+//! What keeps made-up names of signing keys from querying the database (`signing.rs`).
+
+use std::time::{Duration, Instant};
+
+use moka::sync::Cache;
+use tokio::sync::Mutex;
+
+/// How long an unknown name is remembered.
+const UNKNOWN_KEPT: Duration = Duration::from_secs(5);
+
+/// Keeps unknown names from querying the database.
+pub struct Lookups {
+    /// The names that were unknown at the last look.
+    pub(super) unknown: Cache<String, ()>,
+    /// The looks of the present second.
+    pub(super) recent: Mutex<(Option<Instant>, u32)>,
+}
+
+impl Default for Lookups {
+    fn default() -> Self {
+        Self {
+            unknown: Cache::builder().max_capacity(1_000).time_to_live(UNKNOWN_KEPT).build(),
+            recent: Mutex::default(),
+        }
+    }
+}
