@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::harness::{Actor, Address, Crew, Program, Serving, Tenant, empty_database, found};
+use crate::harness::{Actor, Address, Crew, Machine, Program, Serving, Tenant, empty_database, found};
 
 /// A service that can die and come back under the same address, and an organization in it.
 pub struct House {
@@ -15,7 +15,7 @@ pub struct House {
     /// Nobody else gets it while the service is away.
     _address: Address,
     /// Lives as long as the database in it.
-    _folder: tempfile::TempDir,
+    folder: tempfile::TempDir,
 }
 
 impl House {
@@ -27,7 +27,7 @@ impl House {
         let tenant = program.tenant();
         let serving = program.serve();
         let actor = serving.actor(&tenant);
-        Self { program, serving: Some(serving), tenant, actor, _address: address, _folder: folder }
+        Self { program, serving: Some(serving), tenant, actor, _address: address, folder }
     }
 
     /// Ends the service without warning.
@@ -44,6 +44,14 @@ impl House {
     pub fn owner(&self) -> Actor {
         let session = self.program.json(&["session", "create", "--email", "a@example.org"]);
         self.actor.with_bearer(session["access_token"].as_str().unwrap())
+    }
+
+    /// Puts this backup in the place of the database. The service is away.
+    fn restores(&self, backup: &str) {
+        for file in std::fs::read_dir(self.folder.path()).unwrap() {
+            std::fs::remove_file(file.unwrap().path()).unwrap();
+        }
+        self.program.json(&["restore", backup]);
     }
 
     /// Ends the service without warning, and starts it again.
@@ -303,4 +311,53 @@ async fn an_agent_that_dies_is_an_error_with_its_reason_and_starts_again() {
     house.starts(&crew).await;
     let next = house.says(&crew, "Back again?").await;
     house.hears(&crew, next, "Back again?").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn sqlite_a_host_is_refused_by_a_restored_control_plane_until_somebody_does_what_it_says() {
+    let mut house = House::open().await;
+    let mut crew = house.crew("remembering").await;
+    house.starts(&crew).await;
+    let kept = house.says(&crew, "Before the backup").await;
+    assert_eq!(house.rests(kept).await, ["DONE"]);
+    let place = tempfile::tempdir().unwrap();
+    let backup = place.path().join("backup.tar").display().to_string();
+    house.program.json(&["backup", "--out", &backup]);
+    for text in ["After it", "And once more"] {
+        let lost = house.says(&crew, text).await;
+        assert_eq!(house.rests(lost).await, ["DONE"]);
+    }
+    crew.machine.kill();
+    house.falls();
+    house.restores(&backup);
+    house.rises();
+    crew.machine.run();
+    let server = "query($o: Id!) { servers(orgId: $o, page: 1, limit: 1) { data { id status refusal { code reason } } } }";
+    let shown = async || house.gql(server, json!({})).await["servers"]["data"][0].clone();
+    let refused = async || Some(shown().await).filter(|server| server["refusal"].is_object());
+    let Some(refused) = found(refused).await else { panic!("nothing shows\n{}", crew.machine.log()) };
+    assert_eq!(refused["refusal"]["code"], "RESTORED");
+    let reason = refused["refusal"]["reason"].as_str().unwrap();
+    let numbers: Vec<i64> = reason.split([' ', ',', '.']).filter_map(|word| word.parse().ok()).collect();
+    assert!(matches!(numbers[..], [has, knows] if has > knows && knows > 0), "{reason}");
+    for advice in ["older backup", "`muster host stop`", "provisioning token", "new folder"] {
+        assert!(reason.contains(advice), "{advice}: {reason}");
+    }
+    let is_told = async || crew.machine.log().contains(reason).then_some(());
+    assert!(found(is_told).await.is_some(), "{}", crew.machine.log());
+    assert!(crew.machine.log().contains("join with an empty folder"), "{}", crew.machine.log());
+
+    // What it says.
+    crew.machine.kill();
+    assert!(crew.machine.command(&["stop"]).output().unwrap().status.success());
+    let renew = "mutation($o: Id!, $s: Id!) { regenerateProvisioningToken(orgId: $o, id: $s) { provisioningToken } }";
+    let renewed = house.gql(renew, json!({ "s": refused["id"] })).await;
+    let token = renewed["regenerateProvisioningToken"]["provisioningToken"].as_str().unwrap();
+    crew.machine = Machine::new();
+    crew.machine.join(house.actor.base(), token);
+    crew.machine.run();
+    crew.is_up_again(&house.actor, house.tenant.org).await;
+    assert_eq!((&shown().await["status"], &shown().await["refusal"]), (&json!("ONLINE"), &Value::Null));
+    house.adds(kept, "Are you there?").await;
+    house.hears(&crew, kept, "Are you there?").await;
 }
