@@ -120,7 +120,7 @@ impl House {
     /// Waits until a message of the agent contains this text, and returns the thread.
     pub async fn hears(&self, crew: &Crew, conversation: i64, text: &str) -> Vec<(String, String, String)> {
         let heard =
-            async || Some(self.thread(crew, conversation).await).filter(|thread| said(thread, text) > 0);
+            async || Some(self.thread(crew, conversation).await).filter(|thread| times(thread, text) > 0);
         if let Some(thread) = found(heard).await {
             return thread;
         }
@@ -215,7 +215,7 @@ fn is_open(turn: &Value) -> bool {
     matches!(turn["state"].as_str(), Some("QUEUED" | "RUNNING" | "WAITING_APPROVAL"))
 }
 
-fn said(thread: &[(String, String, String)], text: &str) -> usize {
+fn times(thread: &[(String, String, String)], text: &str) -> usize {
     thread.iter().filter(|(role, _, said)| role == "ASSISTANT" && said.contains(text)).count()
 }
 
@@ -282,7 +282,7 @@ async fn a_host_that_dies_in_the_middle_of_a_turn_goes_on_with_it() {
     crew.machine.kill();
     crew.machine.run();
     let thread = house.hears(&crew, conversation, "The end of it").await;
-    assert_eq!(said(&thread, "The end of it"), 1);
+    assert_eq!(times(&thread, "The end of it"), 1);
     assert_eq!(house.rests(conversation).await, ["DONE"]);
 }
 
@@ -296,7 +296,7 @@ async fn a_service_that_dies_in_the_middle_of_a_turn_gets_all_of_it_once() {
     tokio::time::sleep(Duration::from_millis(500)).await;
     house.falls_and_rises();
     let thread = house.hears(&crew, conversation, "The end of it").await;
-    assert_eq!(said(&thread, "The end of it"), 1);
+    assert_eq!(times(&thread, "The end of it"), 1);
     assert_eq!(house.rests(conversation).await, ["DONE"]);
 }
 
@@ -360,4 +360,88 @@ async fn sqlite_a_host_is_refused_by_a_restored_control_plane_until_somebody_doe
     assert_eq!((&shown().await["status"], &shown().await["refusal"]), (&json!("ONLINE"), &Value::Null));
     house.adds(kept, "Are you there?").await;
     house.hears(&crew, kept, "Are you there?").await;
+}
+
+/// What an agent tries in its sandbox. It says on stderr what it could do, and becomes the reference agent. The words that it
+/// searches for are not in its own command line.
+const TRIES: &str = r#"
+try() { what=$1; shift; if "$@" >/dev/null 2>&1 </dev/null; then echo "CAN $what" >&2; else echo "CANNOT $what" >&2; fi; }
+for file in identity.json joined.json journal.redb log lock; do try "read $file" cat "$HOSTDIR/$file"; done
+try "see another's home" ls "$HOSTDIR/agents/$OTHER/home"
+try "read another's home" cat "$HOSTDIR/agents/$OTHER/home/canary"
+try "open its launch" ls "$HOSTDIR/agents/$OWN/1/spool"
+try "write to the system" touch /usr/mine
+try "write to its home" sh -c 'echo of-its-own >"$HOME/mine"'
+try "find its own" grep -rqsE 'of[-]its-own' "$HOSTDIR" "$HOME"
+try "find a secret" grep -rqsE 'mst[_]host_|can[a]ry-of-another' "$HOSTDIR" "$HOME" /tmp /run /var /root \
+    /proc/[0-9]*/environ /proc/[0-9]*/cmdline
+echo "PROCESSES $(ls -d /proc/[0-9]* | wc -l)" >&2
+exec "$PROGRAM" agent
+"#;
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs bubblewrap"]
+async fn bwrap_an_agent_in_a_sandbox_works_goes_on_without_its_host_and_sees_nothing_of_others() {
+    let house = House::open().await;
+    let lists = tempfile::tempdir().unwrap();
+    let list = lists.path().join("programs.toml");
+    let org = house.tenant.org;
+    let made = house.actor.post(&format!("/v1/org/{org}/server"), json!({ "name": "boxes" })).await.expect(201);
+    // A sandbox has a /tmp of its own, where nothing of this machine would be seen anyhow.
+    let mut machine = Machine::below("/var/tmp").with("MUSTER_HOST_PROGRAMS", list.to_str().unwrap());
+    machine.join(house.actor.base(), made["provisioning_token"].as_str().unwrap());
+    let image = "mutation($o: Id!, $i: CreateImageInput!) { createImage(orgId: $o, input: $i) { id } }";
+    let input = json!({ "name": "Tries", "reference": "example/tries" });
+    let image = house.gql(image, json!({ "i": input })).await["createImage"]["id"].clone();
+    let hire = async |name: &str, image: Value| {
+        let agent = json!({ "name": name, "server_id": made["id"], "image_id": image });
+        house.actor.post(&format!("/v1/org/{org}/agent"), agent).await.expect(201)["id"].as_i64().unwrap()
+    };
+    let (other, own) = (hire("other", Value::Null).await, hire("own", image).await);
+    let here = machine.folder().to_str().unwrap().to_owned();
+    let set = json!({
+        "HOSTDIR": here, "OTHER": other.to_string(), "OWN": own.to_string(), "PROGRAM": env!("CARGO_BIN_EXE_muster"),
+    });
+    let listed = json!({ "example/tries": { "command": "/bin/sh", "args": ["-c", TRIES], "set": set } });
+    std::fs::write(&list, toml::to_string(&listed).unwrap()).unwrap();
+    machine.options(&["--isolation", "bubblewrap"]);
+    machine.run();
+    let mut crew = Crew { machine, agent: other };
+    house.starts(&crew).await;
+    let home = crew.machine.folder().join(format!("agents/{other}/home"));
+    std::fs::write(home.join("canary"), "canary-of-another").unwrap();
+    crew.agent = own;
+    house.starts(&crew).await;
+
+    let stderr = crew.machine.folder().join(format!("agents/{own}/1/stderr"));
+    let said = async || {
+        let said = std::fs::read_to_string(&stderr).unwrap_or_default();
+        said.contains("PROCESSES ").then_some(said)
+    };
+    let said = found(said).await.expect("it says what it could do");
+    let can: Vec<&str> = said.lines().filter_map(|line| line.strip_prefix("CAN ")).collect();
+    assert_eq!(can, ["write to its home", "find its own"], "{said}");
+    assert_eq!(said.lines().filter(|line| line.starts_with("CANNOT ")).count(), 10, "{said}");
+    let processes = said.lines().find_map(|line| line.strip_prefix("PROCESSES ")).unwrap();
+    assert!(processes.parse::<u32>().unwrap() < 12, "its own alone: {said}");
+    for secret in ["mst_host_", "canary-of-another"] {
+        assert!(!crew.machine.find(secret).is_empty(), "who is outside, finds {secret}");
+    }
+
+    let conversation = house.says(&crew, "Good morning").await;
+    house.hears(&crew, conversation, "Good morning").await;
+    house.adds(conversation, "ask Which jacket? | green | blue").await;
+    let (approval, _) = house.asked(&crew, conversation).await;
+    house.answers(approval, json!({ "options": ["green"] })).await;
+    house.hears(&crew, conversation, "green").await;
+    house.rests(conversation).await;
+    let next = house.says(&crew, "slowly 20 100\nThe end of it").await;
+    house.begins(next).await;
+    crew.machine.kill();
+    crew.machine.run();
+    let thread = house.hears(&crew, next, "The end of it").await;
+    assert_eq!(times(&thread, "The end of it"), 1);
+    assert_eq!(house.rests(next).await, ["DONE"]);
+    house.adds(conversation, "Still there?").await;
+    house.hears(&crew, conversation, "Still there?").await;
 }
