@@ -212,7 +212,11 @@ async fn a_hello_is_refused_with_the_reason() {
     let shown = |code: &str, frame: &Value| json!({ "code": code, "reason": frame["reason"], "at": at });
     assert_eq!(refusal(&app, host.server).await, shown("VERSION", &newer));
     host.is_refused(with(&|hello| hello["machine"]["id"] = json!("another")), "TOKEN").await;
-    assert_eq!(refusal(&app, host.server).await, shown("VERSION", &newer), "nothing to mend for those who look");
+    assert_eq!(
+        refusal(&app, host.server).await,
+        shown("VERSION", &newer),
+        "nothing to mend for those who look"
+    );
     for known in ["commands", "acknowledged"] {
         let forgotten = host.is_refused(with(&|hello| hello[known] = json!(5)), "RESTORED").await;
         let reason = forgotten["reason"].as_str().unwrap();

@@ -350,7 +350,8 @@ async fn sqlite_a_host_is_refused_by_a_restored_control_plane_until_somebody_doe
     // What it says.
     crew.machine.kill();
     assert!(crew.machine.command(&["stop"]).output().unwrap().status.success());
-    let renew = "mutation($o: Id!, $s: Id!) { regenerateProvisioningToken(orgId: $o, id: $s) { provisioningToken } }";
+    let renew =
+        "mutation($o: Id!, $s: Id!) { regenerateProvisioningToken(orgId: $o, id: $s) { provisioningToken } }";
     let renewed = house.gql(renew, json!({ "s": refused["id"] })).await;
     let token = renewed["regenerateProvisioningToken"]["provisioningToken"].as_str().unwrap();
     crew.machine = Machine::new();
@@ -386,7 +387,8 @@ async fn bwrap_an_agent_in_a_sandbox_works_goes_on_without_its_host_and_sees_not
     let lists = tempfile::tempdir().unwrap();
     let list = lists.path().join("programs.toml");
     let org = house.tenant.org;
-    let made = house.actor.post(&format!("/v1/org/{org}/server"), json!({ "name": "boxes" })).await.expect(201);
+    let made =
+        house.actor.post(&format!("/v1/org/{org}/server"), json!({ "name": "boxes" })).await.expect(201);
     // A sandbox has a /tmp of its own, where nothing of this machine would be seen anyhow.
     let mut machine = Machine::below("/var/tmp").with("MUSTER_HOST_PROGRAMS", list.to_str().unwrap());
     machine.join(house.actor.base(), made["provisioning_token"].as_str().unwrap());

@@ -221,8 +221,11 @@ async fn a_turn_that_was_refused_during_a_stop_is_sent_a_while_after_it() {
 /// Makes a turn that was never sent wait for this agent, which runs.
 async fn left(app: &TestApp, agent: i64, held: bool) {
     let conversation = app.conversation(agent).await;
-    app.execute("UPDATE agents SET status = 'RUNNING', launch_generation = 1 WHERE id = $1", vec![agent.into()])
-        .await;
+    app.execute(
+        "UPDATE agents SET status = 'RUNNING', launch_generation = 1 WHERE id = $1",
+        vec![agent.into()],
+    )
+    .await;
     let waiting = "INSERT INTO turns (organization_id, conversation_id, agent_id, cause, state, held, created_at, updated_at) \
                    SELECT organization_id, $1, id, 'PANEL', 'QUEUED', $3, 0, 0 FROM agents WHERE id = $2";
     app.execute(waiting, vec![conversation.into(), agent.into(), held.into()]).await;

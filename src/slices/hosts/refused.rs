@@ -35,7 +35,8 @@ pub async fn refused(scope: &Scope, server: ServerId, refusal: &Refusal) -> Resu
     let tx = scope.begin().await?;
     let sql = "UPDATE servers SET refused_code = $3, refused_reason = $4, refused_at = $5 \
                WHERE organization_id = $1 AND id = $2 AND host_token_hash IS NOT NULL AND archived_at IS NULL";
-    let values = vec![scope.org.into(), server.into(), code.into(), refusal.reason.clone().into(), tx.now.into()];
+    let values =
+        vec![scope.org.into(), server.into(), code.into(), refusal.reason.clone().into(), tx.now.into()];
     if write(&tx, sql, values).await? == 1 {
         hello::announce(&tx, server);
     }
