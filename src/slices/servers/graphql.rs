@@ -106,7 +106,7 @@ pub struct ServerRefusal;
 impl Record for ServerRefusal {
     fn spec() -> &'static Spec {
         static SPEC: LazyLock<Spec> = LazyLock::new(|| {
-            let about = "Why a server's host was refused. It won't be accepted until somebody mends it.";
+            let about = "Why a server's host was refused, which somebody has to mend.";
             Spec::new("ServerRefusal", "servers t", about)
                 .sql::<HostRefusal>("code", "t.refused_code", "The reason, as the host is told.")
                 .sql::<String>("reason", "t.refused_reason", "The reason in words, and what to do about it.")
