@@ -37,6 +37,10 @@ CREATE TABLE servers (
     command_seq BIGINT NOT NULL DEFAULT 0, -- The last number given to a command.
     command_ack BIGINT NOT NULL DEFAULT 0, -- The last command in the host's journal.
     event_seq BIGINT NOT NULL DEFAULT 0, -- The last event of the host that is stored.
+    -- Why its host was refused, if somebody has to mend it. Null from its next connection on.
+    refused_code TEXT CHECK (refused_code IN ('VERSION', 'JOURNAL_LOST', 'RESTORED', 'SUPERSEDED')),
+    refused_reason TEXT,
+    refused_at BIGINT,
     provisioned_at BIGINT,
     last_seen_at BIGINT,
     created_by BIGINT,

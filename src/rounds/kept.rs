@@ -145,7 +145,11 @@ pub const KEPT: &[Kept] = &[
          if it was never sent. One that was sent waits for its host.",
         &[
             after("acknowledged_at <= $1", DAY.saturating_mul(7)),
-            after("acknowledged_at IS NULL AND host_seq IS NULL AND expires_at <= $1", Duration::ZERO),
+            // `turns::free_unsent` drops those of turns, which must not wait for them for ever.
+            after(
+                "kind <> 'TURN' AND acknowledged_at IS NULL AND host_seq IS NULL AND expires_at <= $1",
+                Duration::ZERO,
+            ),
         ],
     ),
     stays("plans", "The plans from the settings."),

@@ -98,6 +98,11 @@ pub const ROUNDS: &[Round] = &[
         run: |core| turns::send_left(core).boxed(),
     },
     Round {
+        name: "turns.free_unsent",
+        every: Duration::from_mins(10),
+        run: |core| turns::free_unsent(core).boxed(),
+    },
+    Round {
         name: "spending.end_leases",
         every: Duration::from_secs(5),
         run: |core| spending::expire_due(core).boxed(),

@@ -561,17 +561,25 @@ async fn an_approval_that_came_too_late_allows_the_same_action_once_in_the_next_
 }
 
 #[tokio::test]
-async fn an_approval_of_long_ago_or_of_an_earlier_launch_allows_nothing() {
-    for is_old in [true, false] {
+async fn an_approval_that_would_have_expired_or_of_an_earlier_launch_allows_nothing() {
+    // How long the agent's requests stand, how long ago this one was made, whether another launch was between.
+    for (stands, minutes, is_earlier) in [
+        (None::<u32>, 59, false),
+        (None, 61, false),
+        (Some(5), 6, false),
+        (Some(120), 119, false),
+        (None, 1, true),
+    ] {
         let app = TestApp::start().await;
         let work = working(&app).await;
+        let patience = "UPDATE agents SET approval_timeout_minutes = $1 WHERE id = $2";
+        app.execute(patience, vec![stands.map(i64::from).into(), work.host.agent.into()]).await;
         let approved = work.raises("1.1", run("make")).await;
         work.decides(approved, json!({ "options": ["approve"] })).await;
         work.host.ended(EndReason::Killed).await;
         let mut host = work.host.launched().await;
-        if is_old {
-            app.clock.advance(Duration::from_hours(25));
-        } else {
+        app.clock.advance(Duration::from_mins(minutes));
+        if is_earlier {
             host.started().await;
             host.ended(EndReason::Killed).await;
             host = host.launched().await;
@@ -581,6 +589,11 @@ async fn an_approval_of_long_ago_or_of_an_earlier_launch_allows_nothing() {
         host.takes(turn).await;
         let next = Working { host, conversation: work.conversation, turn };
         next.asks("2.1", run("make")).await;
-        assert_eq!(next.verdicts().await, [] as [Value; 0], "{is_old}");
+        let is_allowed = minutes < u64::from(stands.unwrap_or(60)) && !is_earlier;
+        assert_eq!(
+            next.verdicts().await.len(),
+            usize::from(is_allowed),
+            "{stands:?}, {minutes}, {is_earlier}"
+        );
     }
 }

@@ -25,7 +25,7 @@ use crate::{
     harness::{self, Crew, model::Model},
     opencode,
     running::House,
-    running_faults::{nothing_is_lost, number},
+    running_faults::{demo, nothing_is_lost, number},
 };
 
 /// What the model wants to see. The host adds it; the agent never holds it.
@@ -253,6 +253,30 @@ async fn a_home_in_a_container_comes_back_from_its_backup() {
     assert_eq!(crew.runs("cat /home/agent/notes"), "first\n");
     // What was restored is the agent's own.
     assert_eq!(crew.runs("echo third > /home/agent/notes && cat /home/agent/notes"), "third\n");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs an engine: tests/containers"]
+async fn the_demo_runs_its_agents_in_containers() {
+    // A short path, for sockets below it.
+    let folder = tempfile::Builder::new().prefix("md").tempdir_in("/tmp").unwrap();
+    let address = harness::Address::free();
+    let (kind, socket) = (kind(), variable("MUSTER_TEST_SOCKET"));
+    let (shim, agent) = (variable("MUSTER_SHIM"), variable("MUSTER_AGENT"));
+    let variables =
+        [("MUSTER_HOST_ENGINE", &socket[..]), ("MUSTER_SHIM", &shim[..]), ("MUSTER_AGENT", &agent[..])];
+    let option = format!("--containers={kind}");
+    let (demo, _) = demo(folder.path(), address.as_str(), &[&option], &variables);
+    let identity = folder.path().join(format!("host-{kind}/identity.json"));
+    let host = async || {
+        let identity: Value = serde_json::from_slice(&fs::read(&identity).ok()?).ok()?;
+        identity["machine_id"].as_str().map(str::to_owned)
+    };
+    let host = harness::found(host).await.expect("its host joins");
+    let are_up = async || containers(&socket, &host).len() == 2;
+    harness::until("two agents have a container each", are_up).await;
+    drop(demo);
+    clean(&socket, &host);
 }
 
 /// Waits until the agent works on the first turn of a conversation.

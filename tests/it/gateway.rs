@@ -19,6 +19,13 @@ async fn epoch(app: &TestApp, server: i64) -> i64 {
     app.one("SELECT host_epoch FROM servers WHERE id = $1", vec![server.into()]).await
 }
 
+/// Why the server's host was refused, as people see it: code, reason and time.
+async fn refusal(app: &TestApp, server: i64) -> Value {
+    let query = "query($o: Id!, $i: Id!) { server(orgId: $o, id: $i) { refusal { code reason at } } }";
+    let shown = app.viewer.gql(query, json!({ "o": app.org, "i": server })).await.data();
+    shown["server"]["refusal"].clone()
+}
+
 /// Waits until nothing of hosts is held.
 async fn all_given_back(app: &TestApp) {
     let held = || app.core.ledger.line(What::Hosts).total() + app.core.outbox.hosts.connected().len();
@@ -201,12 +208,21 @@ async fn a_hello_is_refused_with_the_reason() {
     let newer = host.is_refused(with(&|hello| hello["versions"] = json!([7, 9])), "VERSION").await;
     let reason = newer["reason"].as_str().unwrap();
     assert!(reason.contains("7 to 9") && reason.contains("Upgrade Muster"), "{reason}");
+    let at = app.clock.now().to_string();
+    let shown = |code: &str, frame: &Value| json!({ "code": code, "reason": frame["reason"], "at": at });
+    assert_eq!(refusal(&app, host.server).await, shown("VERSION", &newer));
     host.is_refused(with(&|hello| hello["machine"]["id"] = json!("another")), "TOKEN").await;
+    assert_eq!(
+        refusal(&app, host.server).await,
+        shown("VERSION", &newer),
+        "nothing to mend for those who look"
+    );
     for known in ["commands", "acknowledged"] {
         let forgotten = host.is_refused(with(&|hello| hello[known] = json!(5)), "RESTORED").await;
         let reason = forgotten["reason"].as_str().unwrap();
         assert!(reason.contains("older backup") && reason.contains("muster host stop"), "{known}: {reason}");
         assert_eq!(forgotten["retry_after"], Value::Null);
+        assert_eq!(refusal(&app, host.server).await, shown("RESTORED", &forgotten));
     }
     host.is_refused(json!({ "frame": "RECEIVED", "through": 0 }), "MALFORMED").await;
     host.is_refused(json!("HELLO"), "MALFORMED").await;
@@ -218,8 +234,42 @@ async fn a_hello_is_refused_with_the_reason() {
         let host = Host { journal, ..host.clone() };
         let lost = host.is_refused(host.hello(), "JOURNAL_LOST").await;
         assert!(lost["reason"].as_str().unwrap().contains("new folder"), "{lost}");
-        Host { journal: [4, 4], ..host }.connect().await;
+        assert_eq!(refusal(&app, host.server).await, shown("JOURNAL_LOST", &lost));
+        let _line = Host { journal: [4, 4], ..host.clone() }.connect().await;
+        assert_eq!(refusal(&app, host.server).await, Value::Null);
     }
+}
+
+#[tokio::test]
+async fn people_see_that_two_hosts_use_one_folder_until_one_of_them_is_alone() {
+    let app = TestApp::start().await;
+    let host = app.joined(app.server().await).await;
+    let mut first = host.connect().await;
+    let second = host.connect().await;
+    let told = first.refused("SUPERSEDED").await;
+    drop(first);
+    let shown = async || refusal(&app, host.server).await["reason"] == told["reason"];
+    until("it shows", shown).await;
+    // The first one has heard why, and stays away. The second one is alone from its next connection on.
+    drop(second);
+    all_given_back(&app).await;
+    let _alone = host.connect().await;
+    assert_eq!(refusal(&app, host.server).await, Value::Null);
+}
+
+#[tokio::test]
+async fn a_new_token_ends_what_is_shown_of_the_old_host() {
+    let app = TestApp::start().await;
+    let host = app.joined(app.server().await).await;
+    let mut changes = app.core.events.subscribe(app.scope().org, &muster::core::access::Caller::System);
+    let mut hello = host.hello();
+    hello["commands"] = json!(5);
+    host.is_refused(hello, "RESTORED").await;
+    let Some((muster::core::News::Changed(change), _)) = changes.next().await else { panic!() };
+    assert_eq!((change.kind.as_str(), change.id), ("SERVER", host.server));
+    assert_eq!(refusal(&app, host.server).await["code"], "RESTORED");
+    app.provisioning_token(host.server).await;
+    assert_eq!(refusal(&app, host.server).await, Value::Null);
 }
 
 #[tokio::test]

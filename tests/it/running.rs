@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::harness::{Actor, Address, Crew, Program, Serving, Tenant, empty_database, found};
+use crate::harness::{Actor, Address, Crew, Machine, Program, Serving, Tenant, empty_database, found};
 
 /// A service that can die and come back under the same address, and an organization in it.
 pub struct House {
@@ -15,7 +15,7 @@ pub struct House {
     /// Nobody else gets it while the service is away.
     _address: Address,
     /// Lives as long as the database in it.
-    _folder: tempfile::TempDir,
+    folder: tempfile::TempDir,
 }
 
 impl House {
@@ -27,7 +27,7 @@ impl House {
         let tenant = program.tenant();
         let serving = program.serve();
         let actor = serving.actor(&tenant);
-        Self { program, serving: Some(serving), tenant, actor, _address: address, _folder: folder }
+        Self { program, serving: Some(serving), tenant, actor, _address: address, folder }
     }
 
     /// Ends the service without warning.
@@ -44,6 +44,14 @@ impl House {
     pub fn owner(&self) -> Actor {
         let session = self.program.json(&["session", "create", "--email", "a@example.org"]);
         self.actor.with_bearer(session["access_token"].as_str().unwrap())
+    }
+
+    /// Puts this backup in the place of the database. The service is away.
+    fn restores(&self, backup: &str) {
+        for file in std::fs::read_dir(self.folder.path()).unwrap() {
+            std::fs::remove_file(file.unwrap().path()).unwrap();
+        }
+        self.program.json(&["restore", backup]);
     }
 
     /// Ends the service without warning, and starts it again.
@@ -112,7 +120,7 @@ impl House {
     /// Waits until a message of the agent contains this text, and returns the thread.
     pub async fn hears(&self, crew: &Crew, conversation: i64, text: &str) -> Vec<(String, String, String)> {
         let heard =
-            async || Some(self.thread(crew, conversation).await).filter(|thread| said(thread, text) > 0);
+            async || Some(self.thread(crew, conversation).await).filter(|thread| times(thread, text) > 0);
         if let Some(thread) = found(heard).await {
             return thread;
         }
@@ -207,7 +215,7 @@ fn is_open(turn: &Value) -> bool {
     matches!(turn["state"].as_str(), Some("QUEUED" | "RUNNING" | "WAITING_APPROVAL"))
 }
 
-fn said(thread: &[(String, String, String)], text: &str) -> usize {
+fn times(thread: &[(String, String, String)], text: &str) -> usize {
     thread.iter().filter(|(role, _, said)| role == "ASSISTANT" && said.contains(text)).count()
 }
 
@@ -274,7 +282,7 @@ async fn a_host_that_dies_in_the_middle_of_a_turn_goes_on_with_it() {
     crew.machine.kill();
     crew.machine.run();
     let thread = house.hears(&crew, conversation, "The end of it").await;
-    assert_eq!(said(&thread, "The end of it"), 1);
+    assert_eq!(times(&thread, "The end of it"), 1);
     assert_eq!(house.rests(conversation).await, ["DONE"]);
 }
 
@@ -288,7 +296,7 @@ async fn a_service_that_dies_in_the_middle_of_a_turn_gets_all_of_it_once() {
     tokio::time::sleep(Duration::from_millis(500)).await;
     house.falls_and_rises();
     let thread = house.hears(&crew, conversation, "The end of it").await;
-    assert_eq!(said(&thread, "The end of it"), 1);
+    assert_eq!(times(&thread, "The end of it"), 1);
     assert_eq!(house.rests(conversation).await, ["DONE"]);
 }
 
@@ -303,4 +311,139 @@ async fn an_agent_that_dies_is_an_error_with_its_reason_and_starts_again() {
     house.starts(&crew).await;
     let next = house.says(&crew, "Back again?").await;
     house.hears(&crew, next, "Back again?").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn sqlite_a_host_is_refused_by_a_restored_control_plane_until_somebody_does_what_it_says() {
+    let mut house = House::open().await;
+    let mut crew = house.crew("remembering").await;
+    house.starts(&crew).await;
+    let kept = house.says(&crew, "Before the backup").await;
+    assert_eq!(house.rests(kept).await, ["DONE"]);
+    let place = tempfile::tempdir().unwrap();
+    let backup = place.path().join("backup.tar").display().to_string();
+    house.program.json(&["backup", "--out", &backup]);
+    for text in ["After it", "And once more"] {
+        let lost = house.says(&crew, text).await;
+        assert_eq!(house.rests(lost).await, ["DONE"]);
+    }
+    crew.machine.kill();
+    house.falls();
+    house.restores(&backup);
+    house.rises();
+    crew.machine.run();
+    let server = "query($o: Id!) { servers(orgId: $o, page: 1, limit: 1) { data { id status refusal { code reason } } } }";
+    let shown = async || house.gql(server, json!({})).await["servers"]["data"][0].clone();
+    let refused = async || Some(shown().await).filter(|server| server["refusal"].is_object());
+    let Some(refused) = found(refused).await else { panic!("nothing shows\n{}", crew.machine.log()) };
+    assert_eq!(refused["refusal"]["code"], "RESTORED");
+    let reason = refused["refusal"]["reason"].as_str().unwrap();
+    let numbers: Vec<i64> = reason.split([' ', ',', '.']).filter_map(|word| word.parse().ok()).collect();
+    assert!(matches!(numbers[..], [has, knows] if has > knows && knows > 0), "{reason}");
+    for advice in ["older backup", "`muster host stop`", "provisioning token", "new folder"] {
+        assert!(reason.contains(advice), "{advice}: {reason}");
+    }
+    let is_told = async || crew.machine.log().contains(reason).then_some(());
+    assert!(found(is_told).await.is_some(), "{}", crew.machine.log());
+    assert!(crew.machine.log().contains("join with an empty folder"), "{}", crew.machine.log());
+
+    // What it says.
+    crew.machine.kill();
+    assert!(crew.machine.command(&["stop"]).output().unwrap().status.success());
+    let renew =
+        "mutation($o: Id!, $s: Id!) { regenerateProvisioningToken(orgId: $o, id: $s) { provisioningToken } }";
+    let renewed = house.gql(renew, json!({ "s": refused["id"] })).await;
+    let token = renewed["regenerateProvisioningToken"]["provisioningToken"].as_str().unwrap();
+    crew.machine = Machine::new();
+    crew.machine.join(house.actor.base(), token);
+    crew.machine.run();
+    crew.is_up_again(&house.actor, house.tenant.org).await;
+    assert_eq!((&shown().await["status"], &shown().await["refusal"]), (&json!("ONLINE"), &Value::Null));
+    house.adds(kept, "Are you there?").await;
+    house.hears(&crew, kept, "Are you there?").await;
+}
+
+/// What an agent tries in its sandbox. It says on stderr what it could do, and becomes the reference agent. The words that it
+/// searches for are not in its own command line.
+const TRIES: &str = r#"
+try() { what=$1; shift; if "$@" >/dev/null 2>&1 </dev/null; then echo "CAN $what" >&2; else echo "CANNOT $what" >&2; fi; }
+for file in identity.json joined.json journal.redb log lock; do try "read $file" cat "$HOSTDIR/$file"; done
+try "see another's home" ls "$HOSTDIR/agents/$OTHER/home"
+try "read another's home" cat "$HOSTDIR/agents/$OTHER/home/canary"
+try "open its launch" ls "$HOSTDIR/agents/$OWN/1/spool"
+try "write to the system" touch /usr/mine
+try "write to its home" sh -c 'echo of-its-own >"$HOME/mine"'
+try "find its own" grep -rqsE 'of[-]its-own' "$HOSTDIR" "$HOME"
+try "find a secret" grep -rqsE 'mst[_]host_|can[a]ry-of-another' "$HOSTDIR" "$HOME" /tmp /run /var /root \
+    /proc/[0-9]*/environ /proc/[0-9]*/cmdline
+echo "PROCESSES $(ls -d /proc/[0-9]* | wc -l)" >&2
+exec "$PROGRAM" agent
+"#;
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs bubblewrap"]
+async fn bwrap_an_agent_in_a_sandbox_works_goes_on_without_its_host_and_sees_nothing_of_others() {
+    let house = House::open().await;
+    let lists = tempfile::tempdir().unwrap();
+    let list = lists.path().join("programs.toml");
+    let org = house.tenant.org;
+    let made =
+        house.actor.post(&format!("/v1/org/{org}/server"), json!({ "name": "boxes" })).await.expect(201);
+    // A sandbox has a /tmp of its own, where nothing of this machine would be seen anyhow.
+    let mut machine = Machine::below("/var/tmp").with("MUSTER_HOST_PROGRAMS", list.to_str().unwrap());
+    machine.join(house.actor.base(), made["provisioning_token"].as_str().unwrap());
+    let image = "mutation($o: Id!, $i: CreateImageInput!) { createImage(orgId: $o, input: $i) { id } }";
+    let input = json!({ "name": "Tries", "reference": "example/tries" });
+    let image = house.gql(image, json!({ "i": input })).await["createImage"]["id"].clone();
+    let hire = async |name: &str, image: Value| {
+        let agent = json!({ "name": name, "server_id": made["id"], "image_id": image });
+        house.actor.post(&format!("/v1/org/{org}/agent"), agent).await.expect(201)["id"].as_i64().unwrap()
+    };
+    let (other, own) = (hire("other", Value::Null).await, hire("own", image).await);
+    let here = machine.folder().to_str().unwrap().to_owned();
+    let set = json!({
+        "HOSTDIR": here, "OTHER": other.to_string(), "OWN": own.to_string(), "PROGRAM": env!("CARGO_BIN_EXE_muster"),
+    });
+    let listed = json!({ "example/tries": { "command": "/bin/sh", "args": ["-c", TRIES], "set": set } });
+    std::fs::write(&list, toml::to_string(&listed).unwrap()).unwrap();
+    machine.options(&["--isolation", "bubblewrap"]);
+    machine.run();
+    let mut crew = Crew { machine, agent: other };
+    house.starts(&crew).await;
+    let home = crew.machine.folder().join(format!("agents/{other}/home"));
+    std::fs::write(home.join("canary"), "canary-of-another").unwrap();
+    crew.agent = own;
+    house.starts(&crew).await;
+
+    let stderr = crew.machine.folder().join(format!("agents/{own}/1/stderr"));
+    let said = async || {
+        let said = std::fs::read_to_string(&stderr).unwrap_or_default();
+        said.contains("PROCESSES ").then_some(said)
+    };
+    let said = found(said).await.expect("it says what it could do");
+    let can: Vec<&str> = said.lines().filter_map(|line| line.strip_prefix("CAN ")).collect();
+    assert_eq!(can, ["write to its home", "find its own"], "{said}");
+    assert_eq!(said.lines().filter(|line| line.starts_with("CANNOT ")).count(), 10, "{said}");
+    let processes = said.lines().find_map(|line| line.strip_prefix("PROCESSES ")).unwrap();
+    assert!(processes.parse::<u32>().unwrap() < 12, "its own alone: {said}");
+    for secret in ["mst_host_", "canary-of-another"] {
+        assert!(!crew.machine.find(secret).is_empty(), "who is outside, finds {secret}");
+    }
+
+    let conversation = house.says(&crew, "Good morning").await;
+    house.hears(&crew, conversation, "Good morning").await;
+    house.adds(conversation, "ask Which jacket? | green | blue").await;
+    let (approval, _) = house.asked(&crew, conversation).await;
+    house.answers(approval, json!({ "options": ["green"] })).await;
+    house.hears(&crew, conversation, "green").await;
+    house.rests(conversation).await;
+    let next = house.says(&crew, "slowly 20 100\nThe end of it").await;
+    house.begins(next).await;
+    crew.machine.kill();
+    crew.machine.run();
+    let thread = house.hears(&crew, next, "The end of it").await;
+    assert_eq!(times(&thread, "The end of it"), 1);
+    assert_eq!(house.rests(next).await, ["DONE"]);
+    house.adds(conversation, "Still there?").await;
+    house.hears(&crew, conversation, "Still there?").await;
 }

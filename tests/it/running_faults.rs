@@ -163,7 +163,7 @@ pub async fn nothing_is_lost(
 }
 
 /// `muster demo`. It ends without warning.
-struct Demo(std::process::Child);
+pub struct Demo(std::process::Child);
 
 impl Drop for Demo {
     fn drop(&mut self) {
@@ -172,12 +172,18 @@ impl Drop for Demo {
     }
 }
 
-/// `muster demo` in this folder, and what it says when it serves.
-fn demo(folder: &std::path::Path, address: &str) -> (Demo, serde_json::Value) {
+/// `muster demo` in this folder, and what it says when it serves. `options` and `variables` are what it is given besides.
+pub fn demo(
+    folder: &std::path::Path,
+    address: &str,
+    options: &[&str],
+    variables: &[(&str, &str)],
+) -> (Demo, serde_json::Value) {
     use std::io::{BufRead, BufReader};
     let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_muster"));
     command.args(["demo", "--json", "--listen", address, "--data-dir"]).arg(folder).env_clear();
     command.envs(std::env::vars_os().filter(|(name, _)| name == "PATH"));
+    command.args(options).envs(variables.iter().copied());
     let mut demo = Demo(command.stdout(std::process::Stdio::piped()).spawn().unwrap());
     let mut said = String::new();
     BufReader::new(demo.0.stdout.as_mut().unwrap()).read_line(&mut said).unwrap();
@@ -199,7 +205,7 @@ async fn a_demo_that_is_killed_leaves_its_agents_to_the_next_one() {
     };
     let mut launches = Vec::new();
     for _ in 0..2 {
-        let (demo, said) = demo(folder.path(), address);
+        let (demo, said) = demo(folder.path(), address, &[], &[]);
         let org = said["organization_id"].clone();
         let is_up = async || {
             let agent =

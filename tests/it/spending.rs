@@ -7,10 +7,10 @@ use futures::future::join_all;
 use muster::{
     base::{ids::AgentId, problem::Result},
     rounds,
-    slices::{orgs, spending},
+    slices::{agents, orgs, spending, turns},
 };
 use muster_protocol::{
-    event::{TurnEnd, TurnOutcome, Usage},
+    event::{RefusedReason, TurnEnd, TurnOutcome, Usage},
     plan::{Given, Part},
     spending::{Lease, ModelCall},
 };
@@ -298,6 +298,41 @@ async fn a_parked_turn_is_cancelled_at_once_and_survives_its_launch() {
     let host = host.launched().await;
     host.started().await;
     assert_eq!(host.given().await, [second]);
+}
+
+#[tokio::test]
+async fn a_parked_turn_that_does_not_reach_its_agent_again_waits_on() {
+    let app = TestApp::start().await;
+    app.sets(json!({ "monthlyBudgetMicro": CALL })).await;
+    let host = app.running_agent().await;
+    let (_, turn) = host.works().await;
+    host.calls(host.call(Some(turn), 100_000, 0)).await;
+    assert!(host.leases().await.is_none());
+    host.turn_ended(turn, TurnOutcome::Failed).await;
+    app.allows(json!({ "costMicro": 300_000 })).await;
+    assert_eq!((host.given().await, app.turn_is(turn).await.as_str()), (vec![turn; 2], "RUNNING"));
+    let refused = async || {
+        let command: i64 = app.one("SELECT MAX(id) FROM outbox WHERE kind = 'TURN'", vec![]).await;
+        let reason = RefusedReason::TooLate;
+        host.tell(async |tx, from| agents::reports::refused(tx, from, command, reason).await).await.unwrap();
+    };
+    refused().await;
+    assert_eq!(app.turn_is(turn).await, "WAITING_LIMIT");
+    app.clock.advance(Duration::from_secs(31));
+    assert_eq!(turns::send_left(&app.core).await.unwrap(), 1);
+    assert_eq!((host.given().await, app.turn_is(turn).await.as_str()), (vec![turn; 3], "RUNNING"));
+    // The same if it never reached its host at all.
+    let now = app.clock.now().0;
+    app.execute("UPDATE outbox SET expires_at = $1 WHERE kind = 'TURN'", vec![now.into()]).await;
+    turns::free_unsent(&app.core).await.unwrap();
+    assert_eq!(app.turn_is(turn).await, "WAITING_LIMIT");
+    app.clock.advance(Duration::from_secs(31));
+    assert_eq!(turns::send_left(&app.core).await.unwrap(), 1);
+    let cancel = "mutation($o: Id!, $t: Id!) { cancelTurn(orgId: $o, id: $t) { state } }";
+    let asked = app.operator.gql(cancel, json!({ "o": app.org, "t": turn })).await.data();
+    assert_eq!(asked["cancelTurn"]["state"], "RUNNING", "its host may have it");
+    refused().await;
+    assert_eq!(app.turn_is(turn).await, "CANCELLED");
 }
 
 #[tokio::test]

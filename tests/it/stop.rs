@@ -14,8 +14,10 @@ use muster_protocol::event::RefusedReason;
 use serde_json::{Value, json};
 
 use crate::{
-    harness::{Actor, Answer, TestApp},
+    harness::{Actor, Answer, TestApp, is_postgres},
     revisions::switch,
+    takeover::take_over,
+    turns::write,
 };
 
 const STOP: &str = "mutation($o: Id!, $r: String!) { stopOrganization(orgId: $o, reason: $r) { stopped { by userId at reason } } }";
@@ -214,6 +216,77 @@ async fn a_turn_that_was_refused_during_a_stop_is_sent_a_while_after_it() {
     app.clock.advance(Duration::from_secs(31));
     assert_eq!(turns::send_left(&app.core).await.unwrap(), 0, "it is on its way");
     host.takes(turn).await;
+}
+
+/// Makes a turn that was never sent wait for this agent, which runs.
+async fn left(app: &TestApp, agent: i64, held: bool) {
+    let conversation = app.conversation(agent).await;
+    app.execute(
+        "UPDATE agents SET status = 'RUNNING', launch_generation = 1 WHERE id = $1",
+        vec![agent.into()],
+    )
+    .await;
+    let waiting = "INSERT INTO turns (organization_id, conversation_id, agent_id, cause, state, held, created_at, updated_at) \
+                   SELECT organization_id, $1, id, 'PANEL', 'QUEUED', $3, 0, 0 FROM agents WHERE id = $2";
+    app.execute(waiting, vec![conversation.into(), agent.into(), held.into()]).await;
+}
+
+/// The agents that were given a turn, in the order in which they were.
+async fn agents_given(app: &TestApp) -> Vec<i64> {
+    app.column("SELECT agent_id FROM outbox WHERE kind = 'TURN' ORDER BY id").await
+}
+
+#[tokio::test]
+async fn turns_that_wait_for_people_keep_no_others_waiting() {
+    let app = TestApp::start().await;
+    let first = app.agent().await;
+    let more = "INSERT INTO agents (organization_id, server_id, image_id, name, name_folded, created_at, updated_at) \
+                SELECT organization_id, server_id, image_id, $2, $2, 0, 0 FROM agents WHERE id = $1 RETURNING id";
+    // More than are looked for at a time.
+    let mut answered = Vec::new();
+    for n in 0..110 {
+        let agent: i64 = app.one(more, vec![first.into(), format!("agent {n}").into()]).await;
+        left(&app, agent, true).await;
+        answered.push(agent);
+    }
+    let host = app.running_agent().await;
+    let conversation = app.conversation(host.agent).await;
+    let taken_over = write(&app, conversation, "Hi").await;
+    take_over(&app, &app.operator, conversation).await;
+    app.clock.advance(Duration::from_secs(31));
+    assert_eq!(turns::send_left(&app.core).await.unwrap(), 0);
+    assert_eq!(host.given().await, [taken_over], "before a person took it over, and not again");
+    let last = app.agent().await;
+    left(&app, last, false).await;
+    assert_eq!(turns::send_left(&app.core).await.unwrap(), 1);
+    assert_eq!(agents_given(&app).await, [host.agent, last]);
+    app.execute("UPDATE turns SET held = FALSE WHERE held", vec![]).await;
+    assert_eq!(turns::send_left(&app.core).await.unwrap(), 110, "one round is enough");
+    assert_eq!(agents_given(&app).await[2..], answered);
+}
+
+#[tokio::test]
+async fn a_turn_that_cannot_be_sent_keeps_no_others_waiting() {
+    let app = TestApp::start().await;
+    let (broken, theirs) = (app.agent().await, app.other_agent().await);
+    assert!(app.org < app.other_org, "the broken one is looked after first");
+    for agent in [broken, theirs] {
+        left(&app, agent, false).await;
+    }
+    let (stop, go) = if is_postgres() {
+        let stop = "CREATE FUNCTION stop() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'stop'; END $$";
+        app.execute(stop, vec![]).await;
+        ("FOR EACH ROW WHEN (NEW.agent_id = ID) EXECUTE FUNCTION stop()", "DROP TRIGGER stop ON turns")
+    } else {
+        ("WHEN NEW.agent_id = ID BEGIN SELECT RAISE(ABORT, 'stop'); END", "DROP TRIGGER stop")
+    };
+    let stop = format!("CREATE TRIGGER stop BEFORE UPDATE ON turns {stop}");
+    app.execute(&stop.replace("ID", &broken.to_string()), vec![]).await;
+    assert_eq!(turns::send_left(&app.core).await.unwrap(), 1);
+    assert_eq!(agents_given(&app).await, [theirs]);
+    app.execute(go, vec![]).await;
+    assert_eq!(turns::send_left(&app.core).await.unwrap(), 1);
+    assert_eq!(agents_given(&app).await, [theirs, broken]);
 }
 
 #[tokio::test]

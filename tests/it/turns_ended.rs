@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use muster::{
     base::ids::{AgentId, ConversationId, TurnId},
+    rounds,
     slices::{agents, orgs, turns},
 };
 use muster_protocol::event::{Content, EndReason, RefusedReason, TurnOutcome};
@@ -155,4 +156,53 @@ async fn a_turn_that_its_host_refuses_waits_for_the_next_occasion() {
     assert_eq!(write(&app, conversation, "two").await, turn);
     assert_eq!(host.given().await, [turn, turn]);
     assert_eq!(texts(&host.plan(turn).await.unwrap().prompt), ["one", "two"]);
+}
+
+#[tokio::test]
+async fn a_turn_whose_host_was_away_for_the_life_of_its_command_waits_again() {
+    let app = TestApp::start().await;
+    let host = app.running_agent().await;
+    let conversation = app.conversation(host.agent).await;
+    let turn = write(&app, conversation, "one").await;
+    let expire = async || {
+        let now = app.clock.now().0;
+        app.execute("UPDATE outbox SET expires_at = $1 WHERE kind = 'TURN'", vec![now.into()]).await;
+    };
+    assert_eq!(turns::free_unsent(&app.core).await.unwrap(), 0, "it may still be sent");
+    expire().await;
+    app.execute("UPDATE outbox SET host_seq = 1 WHERE kind = 'TURN'", vec![]).await;
+    assert_eq!(turns::free_unsent(&app.core).await.unwrap(), 0, "it was sent, and its host will answer");
+    app.execute("UPDATE outbox SET host_seq = NULL WHERE kind = 'TURN'", vec![]).await;
+    rounds::sweep(&app.core).await.unwrap();
+    assert_eq!(host.given().await, [turn], "it does not go before the turn is free");
+    app.clock.advance(Duration::from_secs(31));
+    assert_eq!(turns::send_left(&app.core).await.unwrap(), 0);
+    assert_eq!(turns::free_unsent(&app.core).await.unwrap(), 1);
+    assert_eq!(host.given().await, [0_i64; 0]);
+    app.clock.advance(Duration::from_secs(31));
+    assert_eq!(turns::send_left(&app.core).await.unwrap(), 1);
+    assert_eq!(host.given().await, [turn]);
+    // The next message would have sent it as well.
+    expire().await;
+    assert_eq!(turns::free_unsent(&app.core).await.unwrap(), 1);
+    assert_eq!(write(&app, conversation, "two").await, turn);
+    assert_eq!(host.given().await, [turn]);
+    assert_eq!(texts(&host.takes(turn).await.prompt), ["one", "two"]);
+}
+
+#[tokio::test]
+async fn a_command_of_an_earlier_launch_frees_nothing() {
+    let app = TestApp::start().await;
+    let old = app.running_agent().await;
+    let turn = write(&app, app.conversation(old.agent).await, "one").await;
+    // The stop makes what was not sent useless.
+    old.act("stop").await;
+    old.ended(EndReason::Stopped).await;
+    let new = old.launched().await;
+    new.started().await;
+    assert_eq!((old.given().await, new.given().await), (vec![turn], vec![turn]));
+    assert_eq!(turns::free_unsent(&app.core).await.unwrap(), 1);
+    assert_eq!((old.given().await, new.given().await), (vec![], vec![turn]));
+    app.clock.advance(Duration::from_secs(31));
+    assert_eq!(turns::send_left(&app.core).await.unwrap(), 0, "it is on its way");
 }

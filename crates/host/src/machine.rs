@@ -13,10 +13,15 @@ pub fn describe(id: &str, folder: &Path) -> Machine {
         os: std::env::consts::OS.to_owned(),
         arch: std::env::consts::ARCH.to_owned(),
         cpu_cores: i64::try_from(cores).unwrap_or(0),
-        memory_mb: memory().map_or(0, |(total, _)| total / 1024),
+        memory_mb: memory_mb().unwrap_or(0),
         disk_mb: disk(folder).map_or(0, |(total, _)| total),
         version: env!("CARGO_PKG_VERSION").to_owned(),
     }
+}
+
+/// The memory, in MiB.
+pub fn memory_mb() -> Option<i64> {
+    memory().map(|(total, _)| total / 1024)
 }
 
 /// The size of the disk, and what is free of it for the host's user, in MiB.

@@ -47,6 +47,13 @@ impl Words<'_> {
 pub fn unit(what: &Words<'_>, user: Option<&str>) -> String {
     let dir = what.dir;
     let owner = fs::metadata(dir).ok().map(|found| found.uid()).filter(|owner| *owner != 0);
+    // Whoever wants backups has to know before the first one is refused.
+    let homes = match what.runtime.kind() {
+        Some(_) if !matches!(user, Some("root" | "0")) => {
+            "# This user can't back up agents' homes: they are volumes of the engine, which root alone reads (--user root).\n"
+        }
+        _ => "",
+    };
     let user = match (user, owner) {
         (Some(user), _) => format!("User={user}\n"),
         (None, Some(owner)) => format!("# The owner of the folder.\nUser={owner}\n"),
@@ -67,7 +74,7 @@ After=network-online.target
 [Service]
 Type=exec
 ExecStart={line}
-{user}{groups}Restart=always
+{homes}{user}{groups}Restart=always
 RestartSec=2
 # Agents outlive the host: only its own process is ended, and it takes them up again.
 KillMode=process
@@ -129,12 +136,17 @@ mod tests {
         let docker = of(Runtime::Docker, None);
         assert!(docker.contains("--dir \"/h\" --runtime docker\n"), "{docker}");
         assert!(docker.contains("\nSupplementaryGroups=docker\n"), "{docker}");
+        assert!(docker.contains("\n# This user can't back up agents' homes"), "{docker}");
         let podman = of(Runtime::Podman, Some("/p"));
         assert!(
             podman.contains("--runtime podman --engine \"/p\"\n") && !podman.contains("Groups"),
             "{podman}"
         );
-        assert!(of(Runtime::Process, None).contains("--dir \"/h\"\n"));
+        let process = of(Runtime::Process, None);
+        assert!(process.contains("--dir \"/h\"\n") && !process.contains("back up"), "{process}");
+        let runtime = Kept { runtime: Runtime::Docker, engine: None };
+        let root = unit(&words(Path::new("/h"), &runtime), Some("root"));
+        assert!(root.contains("\nUser=root\n") && !root.contains("back up"), "{root}");
     }
 
     #[test]

@@ -16,8 +16,8 @@ export const EMBEDDED = `
   OrganizationStop Overview PendingApprovals PermissionInfo PolicyCellChange PolicyExplanation PolicyFile
   PolicyFlip PolicyLine PolicyProblem PolicyProposal PolicyRemedy PolicySimulation PolicyVersionPage
   Profile ProvisionedServer RefusedDestination RefusedOrigin RolePermissions SearchHit ServerCounts
-  ServerPage ServiceTokenPage SeverityCount SignIn SignInChallenge SignInProvider SkillPage
-  SkillVersionPage TotpEnrolment TurnPage ViewerPermission
+  ServerPage ServerRefusal ServiceTokenPage SeverityCount SignIn SignInChallenge SignInProvider
+  SkillPage SkillVersionPage TotpEnrolment TurnPage ViewerPermission
 `
   .trim()
   .split(/\s+/)

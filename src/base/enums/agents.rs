@@ -13,6 +13,16 @@ text_enum! {
 }
 
 text_enum! {
+    /// Why a server's host was refused, if somebody has to mend it.
+    pub HostRefusal {
+        Version = "VERSION": "The host and Muster have no version of the protocol in common.",
+        JournalLost = "JOURNAL_LOST": "The host has forgotten what it had confirmed: its folder was restored from a backup.",
+        Restored = "RESTORED": "Muster has forgotten what the host did: its database was restored from an older backup.",
+        Superseded = "SUPERSEDED": "A newer connection has taken over: a copy of the host's folder may be in use.",
+    }
+}
+
+text_enum! {
     /// What runs agents on a server.
     pub Runtime {
         Docker = "DOCKER": "Docker Engine.",

@@ -28,6 +28,34 @@ const PATIENCE: Duration = Duration::from_secs(8);
 /// How often to look.
 const LOOK: Duration = Duration::from_millis(100);
 
+/// What runs containers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum Engine {
+    /// Docker Engine
+    Docker,
+    /// Podman
+    Podman,
+}
+
+impl Engine {
+    /// As `muster host` knows it.
+    const fn word(self) -> &'static str {
+        match self {
+            Self::Docker => "docker",
+            Self::Podman => "podman",
+        }
+    }
+}
+
+/// The host's folder in the demo's. Agents' homes are in the folder or in an engine's volumes, so each has its own.
+const fn folder(engine: Option<Engine>) -> &'static str {
+    match engine {
+        None => "host",
+        Some(Engine::Docker) => "host-docker",
+        Some(Engine::Podman) => "host-podman",
+    }
+}
+
 /// The demo's host, as a process of its own.
 pub struct Machine {
     scope: Scope,
@@ -42,13 +70,15 @@ impl Machine {
         core: &Arc<Core>,
         scope: Scope,
         base: &str,
-        containers: bool,
+        engine: Option<Engine>,
     ) -> std::result::Result<Self, Failure> {
-        // Agents' homes are in a container's volume or in the folder, so a folder is for one of both. The server has one host.
-        let (own, other) = if containers { ("host-containers", "host") } else { ("host", "host-containers") };
-        let (dir, other) = (core.config.data_dir.join(own), core.config.data_dir.join(other));
-        if other.exists() {
-            fs::remove_dir_all(&other)?;
+        let dir = core.config.data_dir.join(folder(engine));
+        // The server has one host.
+        for other in [None, Some(Engine::Docker), Some(Engine::Podman)] {
+            let other = core.config.data_dir.join(folder(other));
+            if other != dir && other.exists() {
+                fs::remove_dir_all(&other)?;
+            }
         }
         let server = server(&scope).await?;
         if !dir.join("joined.json").exists() {
@@ -57,7 +87,7 @@ impl Machine {
         let mut run = host("run", &dir)?;
         // A terminal's Ctrl-C goes to its whole group; the host has to outlive it until its agents have stopped.
         // It notices by the end of its stdin that the demo was killed, so that the next one can have the folder.
-        let runtime = if containers { "docker" } else { "process" };
+        let runtime = engine.map_or("process", Engine::word);
         let run = run.args(["--url", base, "--while-stdin", "--runtime", runtime]).stdin(Stdio::piped());
         let run = run.process_group(0).kill_on_drop(true);
         let host = run.spawn()?;
@@ -132,9 +162,9 @@ async fn join(dir: &Path, base: &str, token: SecretString) -> std::result::Resul
 }
 
 /// Builds the image of the demo's agents, or says what is missing for it.
-pub async fn build_image() -> std::result::Result<(), Failure> {
+pub async fn build_image(engine: Engine) -> std::result::Result<(), Failure> {
     let mut build = Command::new(std::env::current_exe()?);
-    let built = build.args(["host", "build-image", "--runtime", "docker"]).output().await?;
+    let built = build.args(["host", "build-image", "--runtime", engine.word()]).output().await?;
     if built.status.success() {
         return Ok(());
     }

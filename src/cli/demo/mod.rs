@@ -18,7 +18,10 @@ use secrecy::{ExposeSecret, SecretString};
 use serde_json::json;
 use tokio::sync::oneshot;
 
-use self::{machine::Machine, shop::Shop};
+use self::{
+    machine::{Engine, Machine},
+    shop::Shop,
+};
 use super::{Cli, Failure, Output, doctor, listen, load, open, serve, session::sign_in_link, write_defaults};
 use crate::{
     base::{enums::Plan, files, ids::OrgId, problem::Result},
@@ -58,9 +61,16 @@ pub struct Demo {
     /// listen]
     #[arg(long, value_name = "ADDRESS")]
     listen: Option<SocketAddr>,
-    /// Run the agents in containers of Docker Engine. Their image is built first
-    #[arg(long)]
-    containers: bool,
+    /// Run the agents in containers of this engine. Their image is built first
+    #[arg(
+        long,
+        value_enum,
+        value_name = "ENGINE",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "docker"
+    )]
+    containers: Option<Engine>,
 }
 
 impl Demo {
@@ -71,8 +81,8 @@ impl Demo {
         given.policy_dir = None;
         doctor::require_good_files(&given)?;
         Owner::check(&config)?;
-        if self.containers {
-            machine::build_image().await?;
+        if let Some(engine) = self.containers {
+            machine::build_image(engine).await?;
         }
         // Taken first: there is no point in creating data if nobody can connect.
         let taken = listen::take(config.listen, LISTEN)?;

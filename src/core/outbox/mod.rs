@@ -40,7 +40,7 @@ pub use self::{
 use crate::{
     base::{
         enums::OutboxKind,
-        ids::{AgentId, ServerId},
+        ids::{AgentId, OrgId, ServerId},
         problem::Result,
         time::Timestamp,
     },
@@ -214,6 +214,41 @@ pub async fn overtake(tx: &Tx, agent: AgentId) -> Result<()> {
     let statement = Statement::from_sql_and_values(tx.scope.core.db.backend(), sql, values);
     tx.connection().execute_raw(statement).await?;
     Ok(())
+}
+
+/// The condition that a command was not sent before its deadline, which is `$1`: no host will ever get it.
+const UNSENT: &str = "acknowledged_at IS NULL AND host_seq IS NULL AND expires_at <= $1";
+
+/// At most `most` commands of this kind that were not sent before their deadline, from the id `after` on: their ids,
+/// organizations and agents.
+///
+/// # Errors
+/// The database can't be reached.
+pub async fn unsent(
+    core: &Core,
+    kind: OutboxKind,
+    after: i64,
+    most: usize,
+) -> Result<Vec<(i64, OrgId, AgentId)>> {
+    let sql = format!(
+        "SELECT id, organization_id, agent_id FROM outbox WHERE {UNSENT} AND kind = $2 AND id > $3 \
+         ORDER BY id LIMIT {most}"
+    );
+    let found = core.db.all(sql, vec![core.clock.now().into(), kind.into(), after.into()]).await?;
+    found.iter().map(|row| Ok((row.try_get_by(0)?, row.try_get_by(1)?, row.try_get_by(2)?))).collect()
+}
+
+/// Drops a command that was not sent before its deadline. Returns the launch it belongs to, and what it said; or none, if it
+/// was sent after all.
+///
+/// # Errors
+/// The database refused.
+pub async fn drop_unsent(tx: &Tx, id: i64) -> Result<Option<(Option<i64>, serde_json::Value)>> {
+    let sql = format!(
+        "DELETE FROM outbox WHERE {UNSENT} AND organization_id = $2 AND id = $3 RETURNING generation, payload"
+    );
+    let dropped = tx.rows(&sql, vec![tx.now.into(), tx.scope.org.into(), id.into()]).await?;
+    dropped.first().map(|row| Ok((row.try_get_by(0)?, row.try_get_by(1)?))).transpose()
 }
 
 /// Drops the commands for a server that is being deleted: no host will ever take them.

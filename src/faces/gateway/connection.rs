@@ -98,7 +98,23 @@ pub(super) async fn serve(scope: Scope, who: Identity, socket: WebSocket) {
     let ended = Box::pin(converse(&scope, &who, &mut sink, &mut stream)).await;
     if let Some(ended) = ended {
         let refusal = told(&scope, &who, ended);
-        let _ = timeout(FAREWELL, farewell(sink, stream, refusal)).await;
+        // A connection that was lost without a word is superseded by the next one of its own host. There is nothing to mend
+        // then, and nobody at its other end who hears this.
+        let may_be_lost = refusal.code == RefusedCode::Superseded;
+        if !may_be_lost {
+            show(&scope, &who, &refusal).await;
+        }
+        let is_heard = timeout(FAREWELL, farewell(sink, stream, refusal.clone())).await.is_ok();
+        if may_be_lost && is_heard {
+            show(&scope, &who, &refusal).await;
+        }
+    }
+}
+
+/// Shows people why the host was refused.
+async fn show(scope: &Scope, who: &Identity, refusal: &Refusal) {
+    if let Err(problem) = hosts::refused(scope, who.server, refusal).await {
+        tracing::warn!(server = who.server.0, %problem, "host.refusal_not_shown");
     }
 }
 

@@ -45,8 +45,6 @@ const QUESTION_BYTES: usize = 64 * 1024;
 const OPTION_BYTES: usize = 500;
 /// The most options.
 const OPTIONS: usize = 100;
-/// How long an approval that came too late allows its action in the next launch.
-const HONOURED: Duration = Duration::from_hours(24);
 /// The longest name of a request, in bytes.
 const REQUEST_BYTES: usize = 200;
 
@@ -203,7 +201,7 @@ async fn refuse(tx: &mut Tx, agent: &Standing, place: Place, code: &str, text: S
 }
 
 /// An approval that has come too late: a person allowed this very action in the launch before, which ended meanwhile. It
-/// allows the action once.
+/// allows the action once, until it would have expired if nobody had decided.
 async fn honour(
     tx: &Tx,
     agent: &Standing,
@@ -219,7 +217,7 @@ async fn honour(
             .filter(approvals::Column::Outcome.eq(ApprovalOutcome::Approved))
             .filter(approvals::Column::Delivery.eq(AnswerDelivery::Turn))
             .filter(approvals::Column::Generation.eq(agent.generation - 1))
-            .filter(approvals::Column::ResolvedAt.gt(tx.now.minus(HONOURED)))
+            .filter(approvals::Column::ExpiresAt.gt(tx.now))
             .filter(approvals::Column::HonouredAt.is_null())
     };
     let (tool, digest) = (request.tool.as_str(), request.digest());

@@ -28,7 +28,7 @@ pub async fn greet(scope: &Scope, who: &Identity, hello: &Hello) -> Result<(Link
     let tx = scope.begin().await?;
     let sql = "UPDATE servers SET host_epoch = host_epoch + 1 WHERE organization_id = $1 AND id = $2 \
                AND host_token_hash = $3 AND archived_at IS NULL \
-               RETURNING host_epoch, status, machine_id, command_seq, command_ack, event_seq";
+               RETURNING host_epoch, status, machine_id, command_seq, command_ack, event_seq, refused_code";
     let values = vec![scope.org.into(), who.server.into(), who.token.as_bytes().to_vec().into()];
     let Some(row) = rows(&tx, sql, values).await?.into_iter().next() else {
         let reason = "The host's token is not valid any more. Join again with a new provisioning token.";
@@ -39,7 +39,7 @@ pub async fn greet(scope: &Scope, who: &Identity, hello: &Hello) -> Result<(Link
     let link = Link { scope: scope.clone(), server: who.server, epoch: known.epoch, token: who.token };
     note(&tx, &link, hello, version).await?;
     let agents = desired(&tx, who.server).await?;
-    if known.status != ServerStatus::Online {
+    if known.status != ServerStatus::Online || known.was_refused {
         announce(&tx, who.server);
     }
     // An older connection, here or on another replica, learns that it is over.
@@ -73,6 +73,8 @@ struct Known {
     commands: [i64; 2],
     /// The last event stored.
     events: i64,
+    /// Whether people are shown that its host was refused.
+    was_refused: bool,
 }
 
 impl Known {
@@ -83,6 +85,7 @@ impl Known {
             machine_id: row.try_get_by(2)?,
             commands: [row.try_get_by(3)?, row.try_get_by(4)?],
             events: row.try_get_by(5)?,
+            was_refused: row.try_get_by::<Option<String>, _>(6)?.is_some(),
         })
     }
 
@@ -136,7 +139,8 @@ async fn note(tx: &Tx, link: &Link, hello: &Hello, version: u16) -> Result<()> {
     let runtime_version = hello.runtime_version.as_deref().and_then(|text| readable(text, 64));
     let sql = "UPDATE servers SET os = $4, arch = $5, cpu_cores = $6, memory_mb = $7, disk_mb = $8, version = $9, \
                runtime = $10, runtime_version = $11, protocol_version = $12, host_replica = $13, last_seen_at = $14, \
-               command_ack = $15, status = $16 WHERE organization_id = $1 AND id = $2 AND host_epoch = $3";
+               command_ack = $15, status = $16, refused_code = NULL, refused_reason = NULL, refused_at = NULL \
+               WHERE organization_id = $1 AND id = $2 AND host_epoch = $3";
     let mut values = link.values(join::machine(&hello.machine));
     values.extend([runtime.into(), runtime_version.into(), i64::from(version).into()]);
     values.extend([tx.scope.core.replicas.own_id().into(), tx.now.into()]);

@@ -6,6 +6,7 @@
 //! - `commands.rs`: numbers commands, and hands them out until they are in the host's journal.
 //! - `events.rs`: stores a host's reports, each once; `apply.rs` says what each of them means.
 //! - `ask.rs`: what a host asks for just before it acts.
+//! - `refused.rs`: what people are shown if a host is refused.
 //! - `load.rs`: how busy the machine is, and when that is worth an alert.
 //! - `viewing.rs`, `graphql.rs`: text that is being written, for live viewers.
 //! - `keeping.rs`: the rounds: who is cut off, who is there, who is gone.
@@ -22,6 +23,7 @@ mod hello;
 mod join;
 mod keeping;
 mod load;
+mod refused;
 mod viewing;
 
 use muster_protocol::{ToHost, frame::RefusedCode};
@@ -36,6 +38,7 @@ pub use self::{
     join::join,
     keeping::{LOOK, SEEN, leave, look, mark_offline, seen},
     load::Readings,
+    refused::refused,
     viewing::Viewing,
 };
 use crate::{
@@ -144,10 +147,10 @@ impl From<sea_orm::DbErr> for Ended {
 /// # Errors
 /// `UNAUTHENTICATED` for anything else.
 pub fn recognize(token: &str) -> Result<TokenHash> {
-    Ok(Token::parse_kind(TokenKind::Host, token).ok_or_else(refused)?.hash)
+    Ok(Token::parse_kind(TokenKind::Host, token).ok_or_else(unknown)?.hash)
 }
 
-fn refused() -> Problem {
+fn unknown() -> Problem {
     let detail = "This is not the token of a host, or not any more. If the server's provisioning token was regenerated, \
                   join again with the new one.";
     Problem::new(Code::Unauthenticated, detail)
@@ -160,7 +163,7 @@ fn refused() -> Problem {
 pub async fn identify(core: &Core, token: TokenHash) -> Result<Identity> {
     let sql = "SELECT organization_id, id FROM servers WHERE host_token_hash = $1 AND archived_at IS NULL";
     let row =
-        core.db.one(sql.to_owned(), vec![token.as_bytes().to_vec().into()]).await?.ok_or_else(refused)?;
+        core.db.one(sql.to_owned(), vec![token.as_bytes().to_vec().into()]).await?.ok_or_else(unknown)?;
     core.access.cache.note_proven(token);
     Ok(Identity { org: row.try_get_by(0)?, server: row.try_get_by(1)?, token })
 }

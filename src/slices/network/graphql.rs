@@ -78,7 +78,7 @@ impl NetworkMutation {
         .await
     }
 
-    /// Removes a host from the list. Running agents lose it at once; connections that are open stay.
+    /// Removes a host from the list. Running agents lose it at once, and their connections to it end.
     #[graphql(directive = permit::apply(Permission::NetworkEdit))]
     async fn remove_allowed_host(
         &self,

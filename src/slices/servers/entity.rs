@@ -5,7 +5,7 @@ pub mod servers {
     use sea_orm::entity::prelude::*;
 
     use crate::base::{
-        enums::{Runtime, ServerStatus},
+        enums::{HostRefusal, Runtime, ServerStatus},
         ids::{OrgId, ServerId, UserId},
         time::Timestamp,
     };
@@ -59,6 +59,10 @@ pub mod servers {
         pub command_ack: i64,
         /// The last event of the host that is stored.
         pub event_seq: i64,
+        /// Why its host was refused, until it says hello again.
+        pub refused_code: Option<HostRefusal>,
+        pub refused_reason: Option<String>,
+        pub refused_at: Option<Timestamp>,
         pub provisioned_at: Option<Timestamp>,
         pub last_seen_at: Option<Timestamp>,
         pub created_by: Option<UserId>,

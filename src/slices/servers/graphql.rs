@@ -9,7 +9,7 @@ use muster_profiles::Entry;
 use super::{CreateImageInput, CreateServerInput, UpdateImageInput, UpdateServerInput};
 use crate::{
     base::{
-        enums::{ListSort, RecordKind, Runtime, ServerStatus},
+        enums::{HostRefusal, ListSort, RecordKind, Runtime, ServerStatus},
         ids::{ImageId, OrgId, ServerId, UserId},
         permission::Permission,
         time::Timestamp,
@@ -53,6 +53,11 @@ fn fields(spec: Spec) -> Spec {
             "Free-form labels: an object whose values are strings.",
         )
         .column::<ServerStatus>("status", "Whether its host is connected.")
+        .embedded::<ServerRefusal>(
+            "refusal",
+            "(t.refused_code IS NOT NULL)",
+            "Why its host was refused last. Null from the next connection on that is accepted.",
+        )
         .column::<Option<String>>("version", "The host's version.")
         .column::<Option<i64>>("protocol_version", "The version of the protocol that the host speaks.")
         .column::<Option<String>>("os", "The operating system.")
@@ -93,6 +98,22 @@ fn count_agents(condition: &str) -> String {
         "(SELECT COUNT(*) FROM agents a WHERE a.organization_id = t.organization_id \
          AND a.server_id = t.id AND a.archived_at IS NULL{condition})"
     )
+}
+
+/// Why a server's host was refused.
+pub struct ServerRefusal;
+
+impl Record for ServerRefusal {
+    fn spec() -> &'static Spec {
+        static SPEC: LazyLock<Spec> = LazyLock::new(|| {
+            let about = "Why a server's host was refused, which somebody has to mend.";
+            Spec::new("ServerRefusal", "servers t", about)
+                .sql::<HostRefusal>("code", "t.refused_code", "The reason, as the host is told.")
+                .sql::<String>("reason", "t.refused_reason", "The reason in words, and what to do about it.")
+                .sql::<Timestamp>("at", "t.refused_at", "When it was refused last.")
+        });
+        &SPEC
+    }
 }
 
 /// A server together with its provisioning token, which is shown only once.

@@ -165,6 +165,10 @@ pub async fn delete(scope: &Scope, id: ServerId) -> Result<()> {
 fn cut_off(tx: &Tx, server: &mut servers::ActiveModel) {
     server.host_token_hash = Set(None);
     server.host_replica = Set(None);
+    // It was this host that was refused.
+    server.refused_code = Set(None);
+    server.refused_reason = Set(None);
+    server.refused_at = Set(None);
     if let (Unchanged(epoch), Unchanged(id)) = (&server.host_epoch, &server.id) {
         outbox::wake_host(tx, *id);
         server.host_epoch = Set(epoch + 1);

@@ -24,6 +24,9 @@ use crate::{
     slices::{agents::Standing, spending},
 };
 
+/// SQL on a row of `turns`: no host has it, and it is sent again when the agent may call its model.
+pub(super) const PARKED: &str = "turns.state = 'WAITING_LIMIT' AND turns.limited = 'PARKED'";
+
 /// A call of the agent's model was refused: its turns wait.
 ///
 /// # Errors
@@ -88,6 +91,12 @@ pub(super) async fn park(tx: &Tx, agent: &Standing, turn: &turns::Model) -> Resu
     // More has been allowed since the call was refused.
     go_on(tx, agent, None).await?;
     Ok(())
+}
+
+/// A parked turn was sent again, and did not reach the agent: it waits as before.
+pub(super) async fn park_again(tx: &Tx, turn: &turns::Model) -> Result<()> {
+    happen(tx, turn, Happening::Limited).await?;
+    mark(tx, turn.id, Some(TurnLimit::Parked)).await
 }
 
 /// Sends a parked turn to the agent's present launch. Its messages are the same.

@@ -8,13 +8,15 @@
 //! Whoever changes turns holds the agent's row first ([`agents::standing`]), so that no message is written while the agent's
 //! status changes, and no two replicas send the same turn. Permissions: `agent.output.view` reads, `agent.interact` cancels.
 //!
-//! `queue.rs`: making, sending, cancelling; `limited.rs`: while the agent may not call its model; `reports.rs`: what hosts report; `ending.rs`: what becomes of the turns of a launch
-//! that has ended; `prompt.rs`: messages as parts of what is said; `taken_over.rs`: while a person answers
+//! `queue.rs`: making, sending, cancelling; `left.rs`: what did not reach its host waits again, and is sent by a round;
+//! `limited.rs`: while the agent may not call its model; `reports.rs`: what hosts report; `ending.rs`: what becomes of the
+//! turns of a launch that has ended; `prompt.rs`: messages as parts of what is said; `taken_over.rs`: while a person answers
 //! instead of the agent.
 
 mod ending;
 mod entity;
 pub mod graphql;
+mod left;
 mod limited;
 pub mod plans;
 mod prompt;
@@ -27,11 +29,9 @@ mod taken_over;
 
 pub use self::{
     ending::{abandon, lose},
+    left::{free_unsent, resent, send_left},
     limited::{go_on, is_of, limit, remeasured, waits},
-    queue::{
-        Cause, cancel, cancel_all, cancel_open, queued, reaches, resent, send, send_due, send_left,
-        send_queued,
-    },
+    queue::{Cause, cancel, cancel_all, cancel_open, queued, reaches, send, send_due, send_queued},
     rows::{answered, asked, require_of},
     taken_over::{is_yielded, resume, yield_to_person},
 };

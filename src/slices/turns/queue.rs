@@ -1,7 +1,5 @@
 //! Making, sending and cancelling turns.
 
-use std::{sync::Arc, time::Duration};
-
 use muster_protocol::Command;
 use sea_orm::{
     ActiveModelTrait, ColumnTrait, Condition, NotSet, QueryFilter, QueryOrder, QuerySelect, Set,
@@ -19,11 +17,10 @@ use crate::{
         enums::{
             AgentStatus, ChangeOp, DecidedVia, MessageStatus, RecordKind, TurnCause, TurnLimit, TurnState,
         },
-        ids::{AgentId, ConversationId, OrgId, TokenId, TurnId, UserId},
+        ids::{AgentId, ConversationId, TokenId, TurnId, UserId},
         problem::{Problem, Result},
     },
     core::{
-        Core,
         access::{Caller, Scope},
         audit, outbox,
         store::Tx,
@@ -34,10 +31,13 @@ use crate::{
     },
 };
 
-/// How long a turn waits until [`send_left`] looks after it.
-const LEFT: Duration = Duration::from_secs(30);
-/// How many agents it looks after at a time.
-const AGENTS: u64 = 100;
+/// SQL on a row of `turns`: it waits and may be sent. Its conversation has no open turn, and no person answers in it or has
+/// answered already. The literal states make the partial indexes apply.
+pub(super) const DUE: &str = "turns.ended_at IS NULL AND turns.state = 'QUEUED' AND NOT turns.held \
+    AND NOT EXISTS (SELECT 1 FROM turns o WHERE o.organization_id = turns.organization_id \
+    AND o.conversation_id = turns.conversation_id AND o.state IN ('RUNNING', 'WAITING_APPROVAL', 'WAITING_LIMIT')) \
+    AND NOT EXISTS (SELECT 1 FROM conversations c WHERE c.organization_id = turns.organization_id \
+    AND c.id = turns.conversation_id AND c.taken_over_by IS NOT NULL)";
 
 /// What caused a turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -122,29 +122,13 @@ pub async fn reaches(tx: &Tx, turn: TurnId, first: i64, last: i64) -> Result<()>
     Ok(())
 }
 
-/// Turns that wait and that the agent's present launch was not told of, in conversations that have no open turn, and that no
-/// person has taken over.
+/// Turns that wait and that the agent's present launch was not told of.
 pub(super) fn due(tx: &Tx, agent: &Standing) -> sea_orm::Select<turns::Entity> {
     let unsent = Condition::any()
         .add(turns::Column::Generation.is_null())
         .add(turns::Column::Generation.lt(agent.generation));
-    tx.scope
-        .find::<turns::Entity>()
-        .filter(turns::Column::AgentId.eq(agent.id))
-        .filter(turns::Column::EndedAt.is_null())
-        .filter(Expr::cust("state = 'QUEUED'"))
-        .filter(turns::Column::Held.eq(false))
-        .filter(unsent)
-        .filter(Expr::cust(
-            "NOT EXISTS (SELECT 1 FROM turns o WHERE o.organization_id = turns.organization_id \
-             AND o.conversation_id = turns.conversation_id \
-             AND o.state IN ('RUNNING', 'WAITING_APPROVAL', 'WAITING_LIMIT'))",
-        ))
-        .filter(Expr::cust(
-            "NOT EXISTS (SELECT 1 FROM conversations c WHERE c.organization_id = turns.organization_id \
-             AND c.id = turns.conversation_id AND c.taken_over_by IS NOT NULL)",
-        ))
-        .order_by_asc(turns::Column::Id)
+    let of_agent = tx.scope.find::<turns::Entity>().filter(turns::Column::AgentId.eq(agent.id));
+    of_agent.filter(Expr::cust(DUE)).filter(unsent).order_by_asc(turns::Column::Id)
 }
 
 /// Sends the turn that waits in this conversation, if the agent can take it now.
@@ -199,38 +183,6 @@ pub async fn send_queued(tx: &Tx, most: u64) -> Result<u64> {
             sent += due.len() as u64;
             dispatch_free(tx, &agent, due).await?;
         }
-    }
-    Ok(sent)
-}
-
-/// Sends what waits for no good reason, in every organization: a host could not take it at the time, as while the
-/// organization was stopped, and nothing has happened since that would send it. Returns how many agents got something.
-///
-/// # Errors
-/// The database is unreachable. What was sent by then stays sent.
-pub async fn send_left(core: &Arc<Core>) -> Result<u64> {
-    // The literal state makes the partial index apply.
-    let sql = format!(
-        "SELECT DISTINCT t.organization_id, t.agent_id FROM turns t \
-         JOIN agents a ON a.organization_id = t.organization_id AND a.id = t.agent_id \
-         JOIN organizations o ON o.id = t.organization_id \
-         WHERE t.state = 'QUEUED' AND t.updated_at <= $1 AND a.status = 'RUNNING' AND a.archived_at IS NULL \
-         AND (t.generation IS NULL OR t.generation < a.launch_generation) \
-         AND o.stopped_at IS NULL AND o.letting_go_at IS NULL AND NOT EXISTS (SELECT 1 FROM agent_limits l \
-         WHERE l.organization_id = t.organization_id AND l.agent_id = t.agent_id) \
-         AND NOT EXISTS (SELECT 1 FROM turns r WHERE r.organization_id = t.organization_id \
-         AND r.conversation_id = t.conversation_id AND r.state IN ('RUNNING', 'WAITING_APPROVAL', 'WAITING_LIMIT')) \
-         LIMIT {AGENTS}"
-    );
-    let mut sent = 0;
-    for row in core.db.all(sql, vec![core.clock.now().minus(LEFT).into()]).await? {
-        let (org, agent): (OrgId, AgentId) = (row.try_get_by(0)?, row.try_get_by(1)?);
-        let tx = Scope::system(core, org).begin().await?;
-        if let Some(agent) = agents::standing(&tx, agent).await? {
-            send_due(&tx, &agent).await?;
-            sent += 1;
-        }
-        tx.commit().await?;
     }
     Ok(sent)
 }
@@ -293,19 +245,6 @@ pub(super) async fn dispatch(tx: &Tx, agent: &Standing, due: Vec<turns::Model>) 
     Ok(())
 }
 
-/// Makes a turn that its host could not carry out wait again. It is sent when the agent starts or resumes, with the next
-/// message, or after a while ([`send_left`]).
-///
-/// # Errors
-/// The database is unreachable.
-pub async fn resent(tx: &Tx, agent: &Standing, turn: TurnId) -> Result<()> {
-    let back = tx.scope.update::<turns::Entity>().filter(turns::Column::Id.eq(turn));
-    let back = back.filter(turns::Column::AgentId.eq(agent.id)).filter(Expr::cust("state = 'QUEUED'"));
-    let back = back.col_expr(turns::Column::Generation, Expr::value(None::<i64>));
-    back.col_expr(turns::Column::UpdatedAt, Expr::value(tx.now)).exec(tx.connection()).await?;
-    Ok(())
-}
-
 /// Cancels a turn: one that waits at once; one that its host has, as soon as the host has done it. A turn that has ended
 /// stays as it is.
 ///
@@ -349,7 +288,7 @@ pub(super) async fn request_cancel(tx: &Tx, agent: &Standing, turn: &turns::Mode
 }
 
 /// Cancels a turn that no host has.
-async fn end_cancelled(tx: &Tx, turn: &turns::Model) -> Result<()> {
+pub(super) async fn end_cancelled(tx: &Tx, turn: &turns::Model) -> Result<()> {
     let cancelled = tx.scope.update::<turns::Entity>().filter(turns::Column::Id.eq(turn.id));
     let cancelled = cancelled
         .col_expr(turns::Column::State, Expr::value(TurnState::Cancelled.as_str()))

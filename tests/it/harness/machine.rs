@@ -30,8 +30,12 @@ pub struct Crew {
 impl Machine {
     /// A machine that has not joined.
     pub fn new() -> Self {
-        // A short path: a socket's path must fit into 107 bytes.
-        let folder = tempfile::Builder::new().prefix("mh").tempdir_in("/tmp").unwrap();
+        Self::below("/tmp")
+    }
+
+    /// The same, with its folder below another one, whose path is as short: a socket's must fit into 107 bytes.
+    pub fn below(parent: &str) -> Self {
+        let folder = tempfile::Builder::new().prefix("mh").tempdir_in(parent).unwrap();
         Self { folder, host: None, variables: Vec::new(), options: Vec::new() }
     }
 

@@ -40,7 +40,7 @@ pub use files::files_below;
 pub use git::GitServer;
 pub use good_calls::{Spare, good_calls, picture_input};
 pub use host::Host;
-pub use machine::Crew;
+pub use machine::{Crew, Machine};
 pub use mailbox::Mail;
 pub use picture::{PNG, picture};
 pub use policies::{EDIT_POLICY, policy_folder};

@@ -6,6 +6,7 @@ use clap::{Args, ValueEnum};
 use muster_protocol::frame;
 
 use super::{Bounds, Choice, Kept};
+use crate::machine;
 
 /// The memory of an agent, in MiB: engines refuse less than about 6, and the shim needs some.
 const LEAST_MEMORY: i64 = 16;
@@ -31,7 +32,7 @@ pub struct RuntimeArgs {
 /// What agents in containers may take.
 #[derive(Debug, Args)]
 pub struct BoundArgs {
-    /// The memory of a contained agent, in MiB, unless the control plane says.
+    /// The memory of a contained agent, in MiB, unless the control plane says: half of the machine's, if nobody says.
     #[arg(long, value_parser = clap::value_parser!(i64).range(LEAST_MEMORY..=MOST_MEMORY))]
     memory_mb: Option<i64>,
     /// The processors of a contained agent, unless the control plane says.
@@ -101,12 +102,17 @@ impl BoundArgs {
     /// What was chosen.
     pub fn bounds(self) -> Bounds {
         Bounds {
-            memory_mb: self.memory_mb,
+            memory_mb: self.memory_mb.or_else(usual_memory),
             cpus: self.cpus,
             pids: self.pids,
             network: self.container_network,
         }
     }
+}
+
+/// How much memory an agent may have if nobody says, in MiB: one alone can't take all of the machine's.
+pub(super) fn usual_memory() -> Option<i64> {
+    machine::memory_mb().map(|all| (all / 2).max(LEAST_MEMORY))
 }
 
 fn processors(text: &str) -> Result<f64, String> {

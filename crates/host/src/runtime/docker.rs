@@ -323,12 +323,10 @@ impl Engine {
                 return Err(BackupError::Unreachable(error.to_string()));
             }
         };
-        // Files of agents belong to users of their own, which root alone reads and gives away.
-        if !geteuid().is_root() || !path.is_dir() {
-            let why = "it is a volume of the engine, which only a host that runs as root on the same machine can read.";
-            return Err(BackupError::Unreachable(why.to_owned()));
+        match unreadable(&name, &path, geteuid().is_root()) {
+            Some(why) => Err(BackupError::Unreachable(why)),
+            None => Ok(path),
         }
-        Ok(path)
     }
 
     /// The volume of an agent's home is in use by one launch at a time.
@@ -405,6 +403,24 @@ impl Engine {
     }
 }
 
+/// Why a volume can't be copied by this host, and what to do. Files of agents belong to users of their own, which root alone
+/// reads and gives away.
+fn unreadable(name: &str, path: &Path, is_root: bool) -> Option<String> {
+    if !is_root {
+        return Some(format!(
+            "it is the engine's volume {name}, which root alone reads, and this host runs as another user. Run it as root \
+             (`muster host unit --user root`), or copy the volume with the engine's own tools."
+        ));
+    }
+    (!path.is_dir()).then(|| {
+        format!(
+            "it is the engine's volume {name}, and its folder {} is not on this machine. Run the host where its engine \
+             runs, and not in a container.",
+            path.display()
+        )
+    })
+}
+
 /// Asks again while a container is ending: Podman then refuses to remove it, and answers with errors or with a state that it
 /// alone has.
 async fn patiently<T, F: Future<Output = Result<T, Error>>>(ask: impl Fn() -> F) -> Result<T, Error> {
@@ -423,4 +439,19 @@ async fn patiently<T, F: Future<Output = Result<T, Error>>>(ask: impl Fn() -> F)
 fn is_over(found: &ContainerInspectResponse) -> bool {
     let status = found.state.as_ref().and_then(|state| state.status);
     matches!(status, Some(Status::EXITED | Status::DEAD | Status::REMOVING))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_home_that_cannot_be_copied_says_what_to_do() {
+        let (here, nowhere) = (Path::new("/"), Path::new("/no/such/folder"));
+        assert_eq!(unreadable("v-7", here, true), None);
+        let other = unreadable("v-7", here, false).unwrap();
+        assert!(other.contains("volume v-7") && other.contains("`muster host unit --user root`"), "{other}");
+        let away = unreadable("v-7", nowhere, true).unwrap();
+        assert!(away.contains("/no/such/folder is not on this machine"), "{away}");
+    }
 }

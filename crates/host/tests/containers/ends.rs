@@ -25,6 +25,13 @@ async fn empty(host: &Contained) {
     panic!("containers are left: {:?}", host.containers());
 }
 
+/// In MiB.
+fn half_of_the_memory() -> i64 {
+    let text = std::fs::read_to_string("/proc/meminfo").unwrap();
+    let total = text.lines().find_map(|line| line.strip_prefix("MemTotal:")).unwrap();
+    total.trim().trim_end_matches(" kB").parse::<i64>().unwrap() / 1024 / 2
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "needs an engine: tests/containers"]
 async fn what_an_agent_takes_beyond_its_memory_ends_it_with_that_reason() {
@@ -60,6 +67,8 @@ async fn a_folder_keeps_its_engine_and_stop_ends_what_runs_there() {
     let plane = Plane::start().await;
     let mut host = Contained::start(&plane, &[]);
     plane.launch(7, 1).await;
+    let memory = host.says(&["inspect", "--format", "{{.HostConfig.Memory}}", &host.name(7, 1)]);
+    assert_eq!(memory.trim(), (half_of_the_memory() * 1024 * 1024).to_string(), "nobody said how much");
     host.terminate();
     let says = |words: &[&str], socket: Option<&str>| {
         let mut command = host.command(words[0]);
@@ -82,6 +91,9 @@ async fn a_folder_keeps_its_engine_and_stop_ends_what_runs_there() {
     assert!(!is_done && doctor.contains(&format!("answers on {}, and not ", host.socket)), "{doctor}");
     let (_, doctor) = says(&["doctor"], None);
     assert!(doctor.contains(&format!("answers on {}\n", host.socket)), "{doctor}");
+    assert!(doctor.contains("agents' homes can be backed up: this host runs as root"), "{doctor}");
+    let bound = half_of_the_memory();
+    assert!(doctor.contains(&format!("an agent may take {bound} MiB of memory, half of this")), "{doctor}");
     let (is_done, stopped) = says(&["stop"], None);
     assert!(is_done && stopped.contains("Agent 7 (launch 1) has ended."), "{stopped}");
     assert_eq!(host.containers(), [""; 0]);

@@ -77,7 +77,15 @@ const size = (mib: number) =>
 
 /** What its state means, and what to do. */
 function Connection({ server }: { server: ServerRecord }) {
-  const { status, name } = server
+  const { status, name, refusal } = server
+  const refused = refusal && (
+    <Notice tone="warn">
+      Its host was refused (<code>{refusal.code}</code>, <Time at={refusal.at} as="stamp" />). {refusal.reason}
+    </Notice>
+  )
+  if (refused && status !== 'ONLINE' && status !== 'DEGRADED') {
+    return <Panel title="Refused">{refused}</Panel>
+  }
   if (status === 'OFFLINE') {
     return (
       <Panel title="Offline">
@@ -114,6 +122,7 @@ function Connection({ server }: { server: ServerRecord }) {
   }
   return (
     <Panel title={status === 'DEGRADED' ? 'Connected, and under load' : 'Connected'}>
+      {refused}
       {status === 'DEGRADED' && (
         <Notice tone="warn">
           Its load is above a limit of the organization. Move agents to another server, or change the limit in

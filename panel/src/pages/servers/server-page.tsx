@@ -25,6 +25,7 @@ const ServerQuery = graphql(`
       status lastSeenAt provisionedAt hasProvisioningToken provisioningTokenExpiresAt
       cpuPct ramPct load1 load5 load15 cpuCores memoryMb diskMb uptimeSeconds
       version protocolVersion runtime runtimeVersion os arch
+      refusal { code reason at }
       agentCount agentsRunning
       agents { id name role avatarUrl status }
     }

@@ -1,0 +1,44 @@
+//! The last refusal of a host that somebody has to mend. The host says it in its own log, which those who look at the panel
+//! don't see, so its server shows it until the host says hello again or is replaced.
+
+use muster_protocol::frame::RefusedCode;
+
+use super::{Refusal, hello, write};
+use crate::{
+    base::{enums::HostRefusal, ids::ServerId, problem::Result},
+    core::access::Scope,
+};
+
+/// Whether this is for people to mend. What passes by itself is not, nor is a token that somebody has replaced, nor what
+/// only a host does that is broken.
+const fn for_people(code: RefusedCode) -> Option<HostRefusal> {
+    Some(match code {
+        RefusedCode::Version => HostRefusal::Version,
+        RefusedCode::JournalLost => HostRefusal::JournalLost,
+        RefusedCode::Restored => HostRefusal::Restored,
+        RefusedCode::Superseded => HostRefusal::Superseded,
+        RefusedCode::Token
+        | RefusedCode::Malformed
+        | RefusedCode::Foreign
+        | RefusedCode::Gap
+        | RefusedCode::Stopping
+        | RefusedCode::Unavailable => return None,
+    })
+}
+
+/// Shows people that the server's host was refused, if they have to do something.
+///
+/// # Errors
+/// The database is unreachable.
+pub async fn refused(scope: &Scope, server: ServerId, refusal: &Refusal) -> Result<()> {
+    let Some(code) = for_people(refusal.code) else { return Ok(()) };
+    let tx = scope.begin().await?;
+    let sql = "UPDATE servers SET refused_code = $3, refused_reason = $4, refused_at = $5 \
+               WHERE organization_id = $1 AND id = $2 AND host_token_hash IS NOT NULL AND archived_at IS NULL";
+    let values =
+        vec![scope.org.into(), server.into(), code.into(), refusal.reason.clone().into(), tx.now.into()];
+    if write(&tx, sql, values).await? == 1 {
+        hello::announce(&tx, server);
+    }
+    tx.commit().await
+}

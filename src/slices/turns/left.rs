@@ -1,0 +1,129 @@
+//! Turns that wait although nothing will happen that sends them: their hosts could not take them, or never heard of them.
+
+use std::{sync::Arc, time::Duration};
+
+use sea_orm::{ColumnTrait, QueryFilter, sea_query::Expr};
+
+use super::{
+    entity::turns,
+    limited::{PARKED, park_again},
+    queue::{DUE, end_cancelled, send_due},
+};
+use crate::{
+    base::{
+        enums::{OutboxKind, TurnLimit, TurnState},
+        ids::{AgentId, OrgId, TurnId},
+        problem::Result,
+    },
+    core::{Core, access::Scope, outbox, store::Tx},
+    slices::agents::{self, Standing},
+};
+
+/// How long a turn waits until [`send_left`] looks after it.
+const LEFT: Duration = Duration::from_secs(30);
+/// How many agents, or commands, are looked for at a time.
+const BATCH: usize = 100;
+
+/// Makes a turn that its host could not carry out wait again. It is sent when the agent starts or resumes, with the next
+/// message, or after a while ([`send_left`]).
+///
+/// # Errors
+/// The database is unreachable.
+pub async fn resent(tx: &Tx, agent: &Standing, id: TurnId) -> Result<()> {
+    let found = tx.scope.find::<turns::Entity>().filter(turns::Column::Id.eq(id));
+    let found = found.filter(turns::Column::AgentId.eq(agent.id)).one(tx.connection()).await?;
+    let Some(turn) = found else { return Ok(()) };
+    match (turn.state, turn.limited) {
+        (TurnState::Queued, _) => {
+            let back = tx.scope.update::<turns::Entity>().filter(turns::Column::Id.eq(id));
+            let back = back.col_expr(turns::Column::Generation, Expr::value(None::<i64>));
+            back.col_expr(turns::Column::UpdatedAt, Expr::value(tx.now)).exec(tx.connection()).await?;
+            Ok(())
+        }
+        (TurnState::Running, Some(TurnLimit::Resumed)) if turn.cancel_requested_at.is_some() => {
+            end_cancelled(tx, &turn).await
+        }
+        (TurnState::Running, Some(TurnLimit::Resumed)) => park_again(tx, &turn).await,
+        _ => Ok(()),
+    }
+}
+
+/// Sends what waits for no good reason, in every organization: a host could not take it at the time, as while the
+/// organization was stopped, and nothing has happened since that would send it. Returns how many agents got something. What
+/// can't be sent is logged, and tried again in the next round.
+///
+/// # Errors
+/// The database is unreachable. What was sent by then stays sent.
+pub async fn send_left(core: &Arc<Core>) -> Result<u64> {
+    let sql = format!(
+        "SELECT DISTINCT turns.organization_id, turns.agent_id FROM turns \
+         JOIN agents a ON a.organization_id = turns.organization_id AND a.id = turns.agent_id \
+         JOIN organizations o ON o.id = turns.organization_id \
+         WHERE turns.ended_at IS NULL AND turns.updated_at <= $1 AND a.status = 'RUNNING' AND a.archived_at IS NULL \
+         AND o.stopped_at IS NULL AND o.letting_go_at IS NULL AND NOT EXISTS (SELECT 1 FROM agent_limits l \
+         WHERE l.organization_id = turns.organization_id AND l.agent_id = turns.agent_id) \
+         AND (({DUE} AND (turns.generation IS NULL OR turns.generation < a.launch_generation)) OR ({PARKED})) \
+         AND (turns.organization_id, turns.agent_id) > ($2, $3) \
+         ORDER BY turns.organization_id, turns.agent_id LIMIT {BATCH}"
+    );
+    let (before, mut last, mut sent) = (core.clock.now().minus(LEFT), (OrgId(0), AgentId(0)), 0);
+    loop {
+        let found = core.db.all(sql.clone(), vec![before.into(), last.0.into(), last.1.into()]).await?;
+        for row in &found {
+            last = (row.try_get_by(0)?, row.try_get_by(1)?);
+            sent += u64::from(is_done(last, send_to(core, last).await));
+        }
+        if found.len() < BATCH {
+            return Ok(sent);
+        }
+    }
+}
+
+async fn send_to(core: &Arc<Core>, (org, agent): (OrgId, AgentId)) -> Result<()> {
+    let tx = Scope::system(core, org).begin().await?;
+    if let Some(agent) = agents::standing(&tx, agent).await? {
+        send_due(&tx, &agent).await?;
+    }
+    tx.commit().await
+}
+
+/// Whether it was done for this agent. What fails for one, or waits too long for a lock, keeps no other waiting.
+fn is_done((org, agent): (OrgId, AgentId), done: Result<()>) -> bool {
+    let Err(problem) = done else { return true };
+    let cause = problem.cause().map(|cause| format!("{cause:#}"));
+    tracing::error!(organization = org.0, agent = agent.0, %problem, cause, "turns.still_waiting");
+    false
+}
+
+/// Makes turns wait again whose command was not sent within its lifetime, because their host was away, and drops these
+/// commands. Returns how many.
+///
+/// # Errors
+/// The database is unreachable. What was done by then stays done.
+pub async fn free_unsent(core: &Arc<Core>) -> Result<u64> {
+    let (mut last, mut freed) = (0, 0);
+    loop {
+        let found = outbox::unsent(core, OutboxKind::Turn, last, BATCH).await?;
+        for (command, org, agent) in &found {
+            last = *command;
+            freed += u64::from(is_done((*org, *agent), free(core, (*org, *agent), last).await));
+        }
+        if found.len() < BATCH {
+            return Ok(freed);
+        }
+    }
+}
+
+async fn free(core: &Arc<Core>, (org, agent): (OrgId, AgentId), command: i64) -> Result<()> {
+    let tx = Scope::system(core, org).begin().await?;
+    let agent = agents::standing(&tx, agent).await?;
+    // It may have been sent meanwhile.
+    let dropped = outbox::drop_unsent(&tx, command).await?;
+    if let (Some((generation, payload)), Some(agent)) = (dropped, agent)
+        && generation == Some(agent.generation)
+        && let Some(turn) = payload["turn_id"].as_i64()
+    {
+        resent(&tx, &agent, TurnId(turn)).await?;
+    }
+    tx.commit().await
+}
