@@ -13,6 +13,7 @@ mod entity;
 pub mod graphql;
 pub mod inbound;
 mod input;
+mod instructions;
 mod merge;
 mod open;
 mod outbound;
@@ -37,6 +38,7 @@ pub use self::{
         ChannelEchoFilterInput, ChannelEmailInput, ChannelImapInput, ChannelSmtpInput, ChannelWebhookInput,
         CreateChannelInput, UpdateChannelInput,
     },
+    instructions::instructions,
     outbound::{fail, proves_people, sender, wait, way_out},
     recipients::forget_recipient,
     whitelist::{add_origin, remove_origin},
