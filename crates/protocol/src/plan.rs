@@ -266,7 +266,6 @@ pub struct TurnPlan {
     pub session: Option<String>,
     /// What each session of the conversation is told behind the agent's own instructions: what to know about its channel. Told
     /// again when it has changed. May be empty.
-    #[serde(default)]
     pub instructions: String,
     /// The messages, oldest first.
     pub prompt: Vec<Part>,

@@ -131,7 +131,6 @@ struct Conversation {
     is_new: bool,
     /// A digest of what the session was last told about the conversation. Not known of one that was opened before: it is told
     /// again.
-    #[serde(default)]
     told: Option<[u8; 32]>,
     /// The session is being opened again: the agent may replay it.
     is_replaying: bool,

@@ -24,7 +24,6 @@ pub struct Turn {
     /// The session to resume.
     pub session: Option<String>,
     /// What its session is told about the conversation.
-    #[serde(default)]
     pub instructions: String,
     /// What is said.
     pub prompt: Vec<ContentBlock>,
