@@ -674,6 +674,7 @@ CREATE TABLE channels (
     updated_at BIGINT NOT NULL,
     last_activity_at BIGINT,
     send_after BIGINT, -- The vendor asks to send nothing before.
+    failing_since BIGINT, -- Since when nothing could be sent; null once something is.
     archived_at BIGINT, -- Deleted: hidden, without secrets and path; the row stays for the conversations that refer to it.
     UNIQUE (organization_id, id),
     CONSTRAINT channels_organization_fk FOREIGN KEY (organization_id) REFERENCES organizations (id),
@@ -1121,6 +1122,7 @@ CREATE TABLE messages (
     via_identity_id BIGINT,
     dedupe_key TEXT, -- Unique in its channel, so that what comes twice is stored once.
     vendor_id TEXT, -- Its id at the vendor, if it came in.
+    unproven BOOLEAN NOT NULL DEFAULT FALSE CHECK (unproven IN (0, 1)), -- It came in, and nobody vouches for who wrote it.
     author_user_id BIGINT,
     author_name TEXT,
     status TEXT NOT NULL DEFAULT 'PENDING' CHECK (status IN ('PENDING', 'DELIVERED', 'FAILED', 'CANCELLED')),

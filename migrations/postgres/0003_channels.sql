@@ -67,6 +67,7 @@ CREATE TABLE channels (
     updated_at BIGINT NOT NULL,
     last_activity_at BIGINT,
     send_after BIGINT, -- The vendor asks to send nothing before.
+    failing_since BIGINT, -- Since when nothing could be sent; null once something is.
     archived_at BIGINT, -- Deleted: hidden, without secrets and path; the row stays for the conversations that refer to it.
     PRIMARY KEY (organization_id, id),
     CONSTRAINT channels_organization_fk FOREIGN KEY (organization_id) REFERENCES organizations (id),

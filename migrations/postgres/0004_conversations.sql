@@ -150,6 +150,7 @@ CREATE TABLE messages (
     via_identity_id BIGINT,
     dedupe_key TEXT, -- Unique in its channel, so that what comes twice is stored once.
     vendor_id TEXT, -- Its id at the vendor, if it came in.
+    unproven BOOLEAN NOT NULL DEFAULT FALSE, -- It came in, and nobody vouches for who wrote it.
     author_user_id BIGINT,
     author_name TEXT,
     status TEXT NOT NULL DEFAULT 'PENDING' CHECK (status IN ('PENDING', 'DELIVERED', 'FAILED', 'CANCELLED')),

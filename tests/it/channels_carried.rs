@@ -12,12 +12,14 @@ use std::{
 use axum::{Router, body::Bytes, extract::State, routing::post};
 use http::{HeaderMap, StatusCode};
 use muster::{base::enums::MessageRole, core::ledger::What, slices::deliveries};
+use muster_protocol::event::TurnOutcome;
 use serde_json::{Value, json};
 use standardwebhooks::Webhook;
 
 use crate::{
     harness::{PATIENCE, TestApp, until},
     messages::say,
+    turns::write,
 };
 
 /// 24 bytes.
@@ -50,7 +52,7 @@ impl Receiver {
         got.iter()
             .map(|(_, body)| {
                 let body: Value = serde_json::from_slice(body).unwrap();
-                body["data"]["text"].as_str().unwrap().to_owned()
+                body["data"]["message"]["text"].as_str().unwrap().to_owned()
             })
             .collect()
     }
@@ -104,7 +106,7 @@ async fn request(
 }
 
 fn hello(text: &str) -> Value {
-    json!({ "text": text, "from": { "id": "ada", "name": "Ada" }, "thread": "t1", "title": "An order" })
+    json!({ "text": text, "origin_id": "ada", "origin_name": "Ada", "thread": "t1", "title": "An order" })
 }
 
 /// The delivery of a message, once it is no longer on its way.
@@ -205,7 +207,7 @@ async fn who_is_not_on_the_list_is_refused_without_a_write_and_let_in_by_one_ste
 async fn what_the_agent_says_is_sent_signed_and_in_order() {
     let app = app().await;
     let receiver = Receiver::start(&app, &[]).await;
-    let (_, path) = channel(&app, &receiver.url).await;
+    let (id, path) = channel(&app, &receiver.url).await;
     let (_, taken) = bring(&app, &path, "m1", &hello("Hello")).await;
     let conversation = taken["conversation_id"].as_i64().unwrap();
     let first = say(&app, conversation, MessageRole::Assistant, "One").await;
@@ -218,6 +220,60 @@ async fn what_the_agent_says_is_sent_signed_and_in_order() {
     }
     let kept = app.column::<i64>("SELECT COUNT(*) FROM deliveries WHERE text IS NOT NULL").await;
     assert_eq!(kept, [0], "the text goes once it is sent");
+    // Who speaks with whom, and where.
+    let mut sent: Value = serde_json::from_slice(&receiver.got.lock().unwrap()[0].1).unwrap();
+    assert_eq!(sent["type"], "message.created");
+    let data = sent["data"].as_object_mut().unwrap();
+    let message = data.remove("message").unwrap();
+    assert_eq!((&message["reply_to"], &message["attachments"]), (&json!("m1"), &json!([])));
+    let [reference, agent] = [
+        "SELECT ref FROM conversations WHERE id = $1",
+        "SELECT a.name FROM agents a JOIN conversations c ON c.agent_id = a.id WHERE c.id = $1",
+    ];
+    let reference: String = app.one(reference, vec![conversation.into()]).await;
+    let agent: String = app.one(agent, vec![conversation.into()]).await;
+    let [agents, contacts] = ["agent_id", "contact_id"]
+        .map(|column| format!("SELECT {column} FROM conversations WHERE id = {conversation}"));
+    let [agent_id, contact_id] =
+        [app.one::<i64>(&agents, vec![]).await, app.one::<i64>(&contacts, vec![]).await];
+    let expected = json!({
+        "conversation": { "id": conversation, "ref": reference, "thread": "t1", "title": "An order" },
+        "channel": { "id": id, "name": "Orders" },
+        "agent": { "id": agent_id, "name": agent },
+        "contact": { "id": contact_id, "name": "Ada", "origin_id": "ada" },
+    });
+    assert_eq!(sent["data"], expected);
+}
+
+#[tokio::test]
+async fn what_to_know_about_a_channel_is_told_in_its_conversations_alone() {
+    let app = app().await;
+    let host = app.running_agent().await;
+    let body = json!({
+        "name": "Orders", "transport": "WEBHOOK", "agent_id": host.agent, "direction": "INBOUND",
+        "instructions": "Promise no refunds.", "webhook": { "inbound_secret": INBOUND },
+    });
+    let made = app.owner.post(&format!("/v1/org/{}/channel", app.org), body).await.expect(201);
+    let path = made["inbound_path"].as_str().unwrap();
+    let told = async || {
+        let turn = *host.given().await.last().unwrap();
+        let plan = host.takes(turn).await;
+        host.turn_ended(turn, TurnOutcome::Done).await;
+        plan.instructions
+    };
+    bring(&app, path, "m1", &hello("Where is my order?")).await;
+    let first = told().await;
+    assert!(first.contains("“Orders” (WEBHOOK)") && first.ends_with("\nPromise no refunds."), "{first}");
+    let edit = format!("/v1/org/{}/channel/{}", app.org, made["id"]);
+    app.owner.patch(&edit, json!({ "instructions": "Promise nothing." })).await.expect(200);
+    bring(&app, path, "m2", &hello("It is late.")).await;
+    assert!(told().await.ends_with("\nPromise nothing."));
+    app.owner.patch(&edit, json!({ "instructions": null })).await.expect(200);
+    bring(&app, path, "m3", &hello("Hello?")).await;
+    assert_eq!(told().await, "");
+    app.owner.patch(&edit, json!({ "instructions": "Promise nothing." })).await.expect(200);
+    write(&app, app.conversation(host.agent).await, "In the panel").await;
+    assert_eq!(told().await, "");
 }
 
 #[tokio::test]
@@ -268,6 +324,47 @@ async fn a_channel_whose_receiver_is_gone_says_so_and_its_queue_waits() {
     assert_eq!(settled(&app, more, "SENT").await["status"], "SENT");
     assert_eq!(settled(&app, message, "SENT").await["status"], "SENT");
     assert_eq!(receiver.texts(), ["One", "One", "Two"]);
+}
+
+/// Says something whose last attempt fails.
+async fn gives_up(app: &TestApp, conversation: i64, text: &str) {
+    let message = say(app, conversation, MessageRole::Assistant, text).await;
+    app.execute("UPDATE deliveries SET attempts = 7 WHERE message_id = $1", vec![message.into()]).await;
+    assert_eq!(settled(app, message, "FAILED").await, json!({ "status": "FAILED", "attempts": 8 }));
+}
+
+#[tokio::test]
+async fn a_channel_through_which_nothing_could_be_sent_for_five_days_is_switched_off() {
+    const DAY: Duration = Duration::from_hours(24);
+    let app = app().await;
+    let receiver = Receiver::start(&app, &[500; 3]).await;
+    let (channel, path) = channel(&app, &receiver.url).await;
+    let (_, taken) = bring(&app, &path, "m1", &hello("Hello")).await;
+    let conversation = taken["conversation_id"].as_i64().unwrap();
+    let state = format!("SELECT COALESCE(inactive_reason, 'on') FROM channels WHERE id = {channel}");
+    let told = "SELECT COUNT(*) FROM approvals WHERE kind = 'CHANNEL_ERROR' AND status = 'PENDING'";
+    gives_up(&app, conversation, "One").await;
+    app.clock.advance(4 * DAY);
+    gives_up(&app, conversation, "Two").await;
+    assert_eq!(app.column::<String>(&state).await, ["on"]);
+    app.clock.advance(DAY);
+    gives_up(&app, conversation, "Three").await;
+    assert_eq!(app.column::<String>(&state).await, ["DELIVERY_FAILING"]);
+    assert_eq!(app.column::<i64>(told).await, [1]);
+    // What is said meanwhile waits, and the days are counted anew.
+    let waits = say(&app, conversation, MessageRole::Assistant, "Four").await;
+    let edit = format!("/v1/org/{}/channel/{channel}", app.org);
+    app.owner.patch(&edit, json!({ "is_active": true })).await.expect(200);
+    assert_eq!(app.column::<i64>(told).await, [0], "it is on again");
+    settled(&app, waits, "SENT").await;
+    for text in ["Five", "Six"] {
+        receiver.answers.lock().unwrap().push(500);
+        gives_up(&app, conversation, text).await;
+        assert_eq!(app.column::<String>(&state).await, ["on"], "{text}");
+        let works = say(&app, conversation, MessageRole::Assistant, "It works").await;
+        settled(&app, works, "SENT").await;
+        app.clock.advance(6 * DAY);
+    }
 }
 
 #[tokio::test]
@@ -367,7 +464,7 @@ async fn the_bytes_of_files_that_come_at_once_are_bounded() {
     let refused = AtomicBool::new(false);
     let bring_file = async |n: usize| {
         let mut body = hello(&format!("Message {n}"));
-        body["files"] = json!([{ "name": "a.bin", "url": url }]);
+        body["attachments"] = json!([{ "name": "a.bin", "url": url }]);
         let status = bring(&app, &path, &format!("m{n}"), &body).await.0;
         refused.fetch_or(status != 202, Ordering::Relaxed);
         status

@@ -184,18 +184,27 @@ async fn a_deleted_agents_channels_become_and_stay_inactive() {
     let channel = connect(&app, bot(agent)).await;
     let manual = connect(&app, bot(agent)).await;
     sets(&app, &manual, json!({"is_active": false})).await;
-    let delete = "mutation($o: Id!, $a: Id!) { deleteAgent(orgId: $o, id: $a) }";
-    app.admin.gql(delete, json!({"o": app.org, "a": agent})).await.data();
+    let of_agent = async |what: &str| {
+        let mutation = format!("mutation($o: Id!, $a: Id!) {{ {what} }}");
+        app.admin.gql(&mutation, json!({"o": app.org, "a": agent})).await.data()
+    };
+    of_agent("deleteAgent(orgId: $o, id: $a)").await;
     let listed = app.viewer.get(&path(&app)).await.expect(200);
     assert_eq!(
         (&listed[0]["is_active"], &listed[0]["inactive_reason"]),
         (&json!(false), &json!("AGENT_ARCHIVED"))
     );
     assert_eq!(listed[1]["inactive_reason"], "MANUAL");
+    let told = "SELECT CAST(channel_id AS TEXT) || ' ' || status FROM approvals WHERE kind = 'CHANNEL_ERROR'";
+    assert_eq!(app.column::<String>(told).await, [format!("{} PENDING", channel["id"])]);
     let answer = app.operator.patch(&at(&app, &channel), json!({"is_active": true})).await;
     assert_eq!(answer.problem(), (409, "ARCHIVED"));
     let answer = app.operator.post(&path(&app), bot(agent)).await;
     assert_eq!(answer.violations(), [("/agent_id", "NOT_FOUND")]);
+    of_agent("restoreAgent(orgId: $o, id: $a) { id }").await;
+    let listed = app.viewer.get(&path(&app)).await.expect(200);
+    assert_eq!((&listed[0]["is_active"], &listed[1]["is_active"]), (&json!(true), &json!(false)));
+    assert_eq!(app.column::<String>(told).await, [format!("{} DISMISSED", channel["id"])]);
 }
 
 #[tokio::test]

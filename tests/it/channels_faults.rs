@@ -36,9 +36,9 @@ async fn sends(client: Client, url: String, sender: usize, is_enough: Arc<Atomic
     let (secret, mut sent) = (Webhook::new(SECRET).unwrap(), Sent::default());
     loop {
         let (id, at) = (format!("{sender}-{}", sent.acknowledged), Clock::system().now().unix_seconds());
-        let who = json!({ "id": format!("sender{sender}") });
+        let who = format!("sender{sender}");
         let body =
-            json!({ "text": sent.acknowledged.to_string(), "from": who, "thread": sender.to_string() });
+            json!({ "text": sent.acknowledged.to_string(), "origin_id": who, "thread": sender.to_string() });
         let body = body.to_string();
         let signature = secret.sign(&id, at, body.as_bytes()).unwrap();
         let request = client.post(&url).header("webhook-id", &id).header("webhook-timestamp", at).body(body);

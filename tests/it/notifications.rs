@@ -5,20 +5,23 @@ use std::time::Duration;
 use futures::future::join_all;
 use muster::{
     base::{
-        enums::{ApprovalKind, Severity, StatusReason},
-        ids::{AgentId, ConversationId},
+        enums::{ApprovalKind, InactiveReason, Severity, StatusReason},
+        ids::{AgentId, ChannelId, ConversationId},
         time::Timestamp,
     },
     core::Core,
     slices::{
         agents,
         approvals::{self, NewApproval},
-        notifications, people,
+        channels, notifications, people,
     },
 };
 use serde_json::{Value, json};
 
-use crate::harness::{Actor, Mail, TestApp};
+use crate::{
+    channels::{connect, sets, webhook},
+    harness::{Actor, Mail, TestApp},
+};
 
 const TITLE: &str = "Wire the money to a stranger";
 const SET: &str = "mutation($o: Id!, $i: NotificationsInput!) { setNotifications(orgId: $o, input: $i) \
@@ -186,6 +189,47 @@ async fn the_assignee_is_told_else_those_who_watch_else_owner_and_admin() {
         token.gql(seen, json!({ "o": app.org, "i": id })).await.data()["approval"]["snoozedUntil"],
         Value::Null
     );
+}
+
+#[tokio::test]
+async fn whom_a_channel_names_is_told_that_it_has_failed() {
+    let app = TestApp::with_mail().await;
+    let agent = app.agent().await;
+    let fails = async |channel: &Value| {
+        let id = ChannelId(channel["id"].as_i64().unwrap());
+        let mut tx = app.scope().begin().await.unwrap();
+        channels::fail(&mut tx, id, InactiveReason::AuthFailed, "The vendor refuses it.").await.unwrap();
+        tx.commit().await.unwrap();
+        later(&app);
+        who(&app).await
+    };
+    let named = connect(&app, webhook(agent)).await;
+    let (gone, reader) = (app.person("OPERATOR", true).await, app.person("VIEWER", true).await);
+    let recipients = [app.operator.user, gone.user, reader.user, app.viewer.user];
+    sets(&app, &named, json!({ "alert_recipient_user_ids": recipients })).await;
+    let remove = "mutation($o: Id!, $u: Id!) { removeMember(orgId: $o, userId: $u) }";
+    app.owner.gql(remove, json!({ "o": app.org, "u": gone.user })).await.data();
+    set(&app, &app.viewer, json!({ "approvalRaised": "OFF" })).await;
+    let reader = app.one::<String>("SELECT name FROM users WHERE id = $1", vec![reader.user.unwrap().into()]);
+    assert_eq!(fails(&named).await, ["operator".to_owned(), reader.await]);
+    sets(&app, &named, json!({ "is_active": true })).await;
+    let policy = "mutation($o: Id!) { denyPermission(orgId: $o, input: { role: VIEWER, permission: \"approval.view\", reason: \"so\" }) { version } }";
+    app.owner.gql(policy, json!({ "o": app.org })).await.data();
+    assert_eq!(fails(&named).await, ["operator"], "who may not see it any more is not told");
+    // Nobody in particular: those who answer for the organization.
+    assert_eq!(fails(&connect(&app, webhook(agent)).await).await, ["admin", "owner"]);
+}
+
+#[tokio::test]
+async fn a_mail_about_a_channel_names_it_and_not_its_agent() {
+    let app = TestApp::with_mail().await;
+    let channel = connect(&app, webhook(app.agent().await)).await;
+    sets(&app, &channel, json!({ "alert_recipient_user_ids": [app.operator.user] })).await;
+    let delete = "mutation($o: Id!, $a: Id!) { deleteAgent(orgId: $o, id: $a) }";
+    app.admin.gql(delete, json!({ "o": app.org, "a": channel["agent_id"] })).await.data();
+    let mails = told(&app).await;
+    assert_eq!(mails.len(), 1, "{mails:#?}");
+    assert!(mails[0].to.contains("operator") && mails[0].subject == "Orders has failed", "{mails:#?}");
 }
 
 #[tokio::test]

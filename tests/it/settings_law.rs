@@ -1,37 +1,69 @@
 //! Every setting that is accepted has an effect, or docs/quirks.md and the schema say that it has none yet.
 //!
-//! A setting is a column of an organization or an agent that an update input sets. It counts as read if
-//! something other than its own record and edit names it: a statement, or code of its slice. The lists in
-//! docs/quirks.md must match what is found, so they shrink as hosts and channels arrive.
+//! A setting is a column of an organization, an agent or a channel that an update input sets, or a limit of a plan. It counts
+//! as read if something other than its own record and edit names it: a statement, or code of its slice. The lists in
+//! docs/quirks.md must match what is found, so they shrink as things arrive.
 
 use std::{collections::BTreeSet, fs, path::PathBuf};
+
+use muster::slices::orgs::Limit;
 
 use crate::harness::files_below;
 
 /// The settings of a table: who sets and shows them, and which only the operator sets.
 struct Table {
     table: &'static str,
+    record: &'static str,
     input: &'static str,
     /// The files of the record, its edit and its history, which don't count as reading.
     own: &'static [&'static str],
     slice: &'static str,
     operators: &'static [&'static str],
+    /// Where a setting's column has another name, what of the name is another.
+    columns: &'static [(&'static str, &'static str)],
 }
 
-const TABLES: [Table; 2] = [
+const TABLES: [Table; 3] = [
     Table {
         table: "organizations",
+        record: "Organization",
         input: "UpdateOrganizationInput",
         own: &["check.rs", "edit.rs", "entity.rs", "graphql.rs"],
         slice: "orgs",
         operators: &["trial_ends_at", "grace_until", "grace_from_plan"],
+        columns: &[],
     },
     Table {
         table: "agents",
+        record: "Agent",
         input: "UpdateAgentInput",
         own: &["check.rs", "edit.rs", "entity.rs", "graphql.rs", "input.rs", "record.rs", "revisions.rs"],
         slice: "agents",
         operators: &[],
+        columns: &[],
+    },
+    Table {
+        table: "channels",
+        record: "Channel",
+        input: "UpdateChannelInput",
+        own: &[
+            "check.rs",
+            "create.rs",
+            "edit.rs",
+            "entity.rs",
+            "graphql.rs",
+            "input.rs",
+            "merge.rs",
+            "recipients.rs",
+            "record.rs",
+        ],
+        slice: "channels",
+        operators: &[],
+        columns: &[
+            ("destination", "target"),
+            ("webhook_echo_filter_", "webhook_"),
+            ("calendar_calendar_", "calendar_"),
+        ],
     },
 ];
 
@@ -72,8 +104,47 @@ fn selects(sql: &str, table: &str, column: &str) -> bool {
     has_word(sql, table) && sql.split(part).any(names)
 }
 
+/// A field of the schema.
+struct Field {
+    name: String,
+    kind: String,
+    about: String,
+}
+
+/// The settings of an input, by the names of their columns: those of the objects in it begin with the object's name.
+fn settings(schema: &str, table: &Table) -> Vec<(String, String)> {
+    let mut found = Vec::new();
+    let mut inputs = vec![(table.input.to_owned(), String::new())];
+    while let Some((input, prefix)) = inputs.pop() {
+        for Field { name, kind, about } in fields(schema, &format!("input {input}")) {
+            let name = format!("{prefix}{name}");
+            if schema.contains(&format!("\ninput {kind} {{\n")) {
+                inputs.push((kind, format!("{name}_")));
+            } else {
+                let renamed = |name: String, (from, to): &(&str, &str)| name.replace(from, to);
+                found.push((table.columns.iter().fold(name, renamed), about));
+            }
+        }
+    }
+    let known = columns(table.table);
+    for (name, _) in &found {
+        let is_column = known.contains(name) || known.contains(&format!("{name}_sealed"));
+        assert!(is_column, "{} has no column for the setting {name}", table.table);
+    }
+    found
+}
+
+/// The columns of a table.
+fn columns(table: &str) -> BTreeSet<String> {
+    let dump = fs::read_to_string(root().join("migrations/schema.sqlite.sql")).unwrap();
+    let begin = format!("CREATE TABLE {table} (\n");
+    let start = dump.find(&begin).unwrap_or_else(|| panic!("{begin}")) + begin.len();
+    let names = dump[start..].lines().take_while(|line| !line.starts_with(')'));
+    names.filter_map(|line| line.split_whitespace().next()).map(str::to_owned).collect()
+}
+
 /// The fields of a schema type, with their descriptions.
-fn fields(schema: &str, kind: &str) -> Vec<(String, String)> {
+fn fields(schema: &str, kind: &str) -> Vec<Field> {
     let start = schema.find(&format!("\n{kind} {{\n")).unwrap_or_else(|| panic!("{kind}"));
     let body = &schema[start + 1..];
     let body = &body[..body.find("\n}").unwrap()];
@@ -88,8 +159,9 @@ fn fields(schema: &str, kind: &str) -> Vec<(String, String)> {
             }
         } else if in_text {
             about.push_str(line);
-        } else if let Some((name, _)) = line.split_once([':', '(']) {
-            fields.push((snake(name), about.clone()));
+        } else if let Some((name, rest)) = line.split_once([':', '(']) {
+            let kind = rest.split_whitespace().next().unwrap_or_default().trim_end_matches('!');
+            fields.push(Field { name: snake(name), kind: kind.to_owned(), about: about.clone() });
         }
     }
     fields
@@ -127,7 +199,9 @@ fn is_read(sources: &[Source], table: &Table, column: &str) -> bool {
             return false;
         }
         let in_sql = source.statements.iter().any(|sql| selects(sql, table.table, column));
-        let code = source.code.replace(&format!("new.{column}"), ""); // creating isn't reading
+        // Creating isn't reading, nor is clearing.
+        let code = source.code.replace(&format!("new.{column}"), "");
+        let code = code.replace(&format!("row.{column} = Set"), "");
         let in_slice = source.path.starts_with(&slice)
             && (has_word(&code, &format!("Column::{}", pascal(column)))
                 || code.contains(&format!(".{column}")));
@@ -158,10 +232,10 @@ fn unused_settings_are_listed_and_marked() {
     let mut unread = BTreeSet::new();
     let mut silent = Vec::new();
     for table in &TABLES {
-        let mut settings = fields(&schema, &format!("input {}", table.input));
-        let record = if table.table == "agents" { "type Agent" } else { "type Organization" };
-        let shown = fields(&schema, record);
-        settings.extend(shown.into_iter().filter(|(name, _)| table.operators.contains(&name.as_str())));
+        let mut settings = settings(&schema, table);
+        let shown = fields(&schema, &format!("type {}", table.record));
+        let shown = shown.into_iter().filter(|field| table.operators.contains(&field.name.as_str()));
+        settings.extend(shown.map(|field| (field.name, field.about)));
         assert!(settings.len() > 20, "{}", settings.len());
         for (name, about) in settings {
             let setting = format!("{}.{name}", table.table);
@@ -185,4 +259,21 @@ fn unused_settings_are_listed_and_marked() {
     );
     assert!(stale.is_empty(), "these are read now, so remove them from docs/quirks.md: {stale:#?}");
     assert!(silent.is_empty(), "the schema must say `{NOT_YET}` about exactly the unused ones: {silent:#?}");
+}
+
+#[test]
+fn limits_without_effect_are_listed_and_marked() {
+    let (not_yet, sources) = (listed("limits not in force"), sources());
+    let (mut unread, mut silent) = (BTreeSet::new(), Vec::new());
+    for limit in Limit::ALL {
+        let (name, variant) = (format!("limits.{}", limit.name()), format!("Limit::{limit:?}"));
+        if !sources.iter().any(|source| has_word(&source.code, &variant)) {
+            unread.insert(name.clone());
+        }
+        if limit.about().contains(NOT_YET) != not_yet.contains(&name) {
+            silent.push(name);
+        }
+    }
+    assert_eq!(unread, not_yet, "docs/quirks.md must list exactly the limits that nothing applies");
+    assert!(silent.is_empty(), "the schema must say `{NOT_YET}` about exactly these: {silent:#?}");
 }

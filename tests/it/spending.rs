@@ -270,7 +270,7 @@ async fn a_turn_waits_while_nothing_is_left_and_goes_on_when_more_is_allowed() {
     assert_eq!(status, "RESOLVED");
     assert_eq!(host.given().await, [turn, turn, other]);
     let again = host.takes(turn).await;
-    assert!(matches!(&again.prompt[0], Part::Text { text, .. } if text.contains("a limit was reached")));
+    assert!(matches!(&again.prompt[0], Part::Note { text } if text.contains("a limit was reached")));
     assert!(matches!(&again.prompt[1], Part::Text { text, .. } if text == "please"));
     assert_eq!(again.conversation_id, conversation);
     assert!(host.leases().await.is_some());

@@ -38,7 +38,7 @@ pub fn texts(parts: &[Part]) -> Vec<&str> {
     let mut all = Vec::new();
     for part in parts {
         all.push(match part {
-            Part::Text { text, .. } => text.as_str(),
+            Part::Text { text, .. } | Part::Note { text } => text.as_str(),
             Part::File { filename, .. } => filename.as_str(),
         });
     }

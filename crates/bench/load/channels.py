@@ -29,7 +29,7 @@ def signature(body):
 
 def by_many():
     """Messages of many people, signed, as a Lua table's content."""
-    bodies = [json.dumps({"text": "Where is my order?", "from": {"id": f"person-{n}", "name": f"Person {n}"}}) for n in range(PEOPLE)]
+    bodies = [json.dumps({"text": "Where is my order?", "origin_id": f"person-{n}", "origin_name": f"Person {n}"}) for n in range(PEOPLE)]
     return ", ".join(f"{{'{body}', '{signature(body)}'}}" for body in bodies)
 
 
@@ -56,7 +56,7 @@ class Answer(http.server.BaseHTTPRequestHandler):
             time.sleep(60)
         self.send_response(204)
         self.end_headers()
-        self.server.came.append((time.monotonic(), body["data"]["thread"]))
+        self.server.came.append((time.monotonic(), body["data"]["conversation"]["thread"]))
 
     def log_message(self, *_):
         pass

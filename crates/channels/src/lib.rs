@@ -35,10 +35,10 @@ use std::sync::Arc;
 pub use self::{
     contract::{
         Actions, Attachment, Bounce, Button, Cause, Config, Content, Cursor, Dialect, EmailConfig, Event,
-        Failure, Files, Identity, Inbound, Inlet, Kind, Limit, Link, Longest, MailServer, Origin, Part,
-        Press, Proof, RawRequest, Receipt, Received, Refusal, RemoteFile, Rendered, Reply, Scope, Sink,
-        SlackConfig, SlackInlet, SlackTokenError, Spool, Stopped, TelegramConfig, Thread, Traits, Transport,
-        Unit, WebhookConfig,
+        Failure, Files, Identity, Inbound, Inlet, Kind, Limit, Link, Longest, MailServer, Named, Origin,
+        Part, Press, Proof, RawRequest, Receipt, Received, Refusal, RemoteFile, Rendered, Reply, Scene,
+        Scope, Sink, SlackConfig, SlackInlet, SlackTokenError, Spool, Stopped, TelegramConfig, Thread,
+        Traits, Transport, Unit, WebhookConfig,
     },
     markdown::render,
     signature::{Key, KeyError},

@@ -264,6 +264,9 @@ pub struct TurnPlan {
     pub conversation_id: i64,
     /// The session to resume; without one, a new session begins.
     pub session: Option<String>,
+    /// What each session of the conversation is told behind the agent's own instructions: what to know about its channel. Told
+    /// again when it has changed. May be empty.
+    pub instructions: String,
     /// The messages, oldest first.
     pub prompt: Vec<Part>,
 }
@@ -276,6 +279,11 @@ pub enum Part {
     Text {
         /// Who says it.
         author: Option<String>,
+        /// The text.
+        text: String,
+    },
+    /// What the agent should know about what follows. Nobody says it, so it is not answered.
+    Note {
         /// The text.
         text: String,
     },

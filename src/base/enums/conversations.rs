@@ -49,9 +49,9 @@ text_enum! {
         Manual = "MANUAL": "A person switched it off.",
         AuthFailed = "AUTH_FAILED": "The vendor refused its credential.",
         Gone = "GONE": "The receiving end no longer exists.",
-        DeliveryFailing = "DELIVERY_FAILING": "Deliveries have failed for days.",
+        DeliveryFailing = "DELIVERY_FAILING": "Nothing could be sent for five days.",
         AgentArchived = "AGENT_ARCHIVED": "Its agent was deleted.",
-        PlanLimit = "PLAN_LIMIT": "The plan allows fewer channels.",
+        PlanLimit = "PLAN_LIMIT": "The plan allows fewer channels. Not applied yet.",
         NotSupported = "NOT_SUPPORTED": "Muster can't carry messages over its transport yet.",
     }
 }

@@ -313,7 +313,7 @@ Press Ctrl-C to stop; the data is kept."
     /// How to write to the channel as a customer would.
     fn webhook(&self) -> String {
         let Some(path) = &self.inbound else { return String::new() };
-        let body = json!({ "text": "Where is my order?", "from": { "id": "ada", "name": "Ada" } });
+        let body = json!({ "text": "Where is my order?", "origin_id": "ada", "origin_name": "Ada" });
         let delivered = json!({ "query": DELIVERED.replace("ORG", &self.org.to_string()) });
         let (address, token) = (self.address, self.token.expose_secret());
         format!(

@@ -99,6 +99,6 @@ impl Shop {
 /// What the agent said, without what a terminal would obey.
 fn text(body: &[u8]) -> String {
     let message: Value = serde_json::from_slice(body).unwrap_or_default();
-    let lines = message["data"]["text"].as_str().unwrap_or_default().lines();
+    let lines = message["data"]["message"]["text"].as_str().unwrap_or_default().lines();
     lines.map(|line| format!("  {}\n", plain(line))).collect()
 }

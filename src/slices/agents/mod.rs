@@ -210,7 +210,7 @@ async fn launched(tx: &Tx, agent: &agents::Model) -> Result<i64> {
 /// # Errors
 /// `NOT_FOUND`, `AGENT_ALREADY_RUNNING`.
 pub async fn delete(scope: &Scope, id: AgentId) -> Result<()> {
-    let tx = scope.begin().await?;
+    let mut tx = scope.begin().await?;
     let agent = load(&tx, id).await?;
     if !matches!(agent.status, AgentStatus::Stopped | AgentStatus::Error) {
         return Err(Problem::new(Code::AgentAlreadyRunning, "Stop the agent first.")
@@ -221,7 +221,7 @@ pub async fn delete(scope: &Scope, id: AgentId) -> Result<()> {
     agent.archived_at = Set(Some(tx.now));
     agent.updated_at = Set(tx.now);
     agent.update(tx.connection()).await?;
-    channels::deactivate_for_archived_agent(&tx, id).await?;
+    channels::deactivate_for_archived_agent(&mut tx, id).await?;
     turns::abandon(&tx, id).await?;
     finish(tx, (ChangeOp::Deleted, "deleteAgent"), id, json!({ "name": name })).await
 }
@@ -232,7 +232,7 @@ pub async fn delete(scope: &Scope, id: AgentId) -> Result<()> {
 /// `NOT_FOUND`; `ARCHIVED` if its server has been deleted meanwhile; `PLAN_LIMIT_REACHED`; `NAME_TAKEN` if another agent took
 /// the name meanwhile.
 pub async fn restore(scope: &Scope, id: AgentId) -> Result<()> {
-    let tx = scope.begin().await?;
+    let mut tx = scope.begin().await?;
     let any = || scope.find::<agents::Entity>().filter(agents::Column::Id.eq(id));
     let missing = || Problem::not_found("agent", id);
     let agent = any().one(tx.connection()).await?.ok_or_else(missing)?;
@@ -259,7 +259,7 @@ pub async fn restore(scope: &Scope, id: AgentId) -> Result<()> {
     agent.status_detail = Set(None);
     agent.updated_at = Set(tx.now);
     let agent = agent.update(tx.connection()).await?;
-    channels::activate_for_restored_agent(&tx, id).await?;
+    channels::activate_for_restored_agent(&mut tx, id).await?;
     // Its skills may have changed meanwhile.
     revisions::follow(&tx, &[agent], None).await?;
     finish(tx, (ChangeOp::Updated, "restoreAgent"), id, json!({ "name": name })).await

@@ -1,5 +1,5 @@
 //! Approvals that end because somebody has fixed what they are about, in the transaction that fixes it: a host that is allowed
-//! now, more to spend, a model credential that is accepted again. Callers hold the agent if there is one.
+//! now, more to spend, a model credential that is accepted again, a channel that is on again. Callers hold the agent if there is one.
 
 use sea_orm::{ColumnTrait, Condition, PaginatorTrait, QueryFilter, QueryOrder, sea_query::Expr};
 use serde_json::json;
@@ -17,7 +17,7 @@ use super::{
 use crate::{
     base::{
         enums::{ApprovalKind, ApprovalStatus, Severity},
-        ids::{AgentId, ApprovalId, ModelCredentialId},
+        ids::{AgentId, ApprovalId, ChannelId, ModelCredentialId},
         problem::{Problem, Result},
         time::Timestamp,
     },
@@ -189,6 +189,20 @@ pub async fn require_credential(tx: &mut Tx, id: ModelCredentialId, name: &str, 
 pub async fn credential_accepted(tx: &mut Tx, id: ModelCredentialId) -> Result<()> {
     let open = rejected(tx, id).order_by_asc(approvals::Column::Id).all(tx.connection()).await?;
     for approval in open {
+        answers::withdraw(tx, &approval).await?;
+    }
+    Ok(())
+}
+
+/// Withdraws what told people that a channel had failed: it is on again, or was deleted.
+///
+/// # Errors
+/// The database is unreachable.
+pub async fn withdraw_channel_errors(tx: &mut Tx, id: ChannelId) -> Result<()> {
+    let open = tx.scope.find::<approvals::Entity>().filter(approvals::Column::ChannelId.eq(id));
+    let open = open.filter(approvals::Column::Kind.eq(ApprovalKind::ChannelError));
+    let open = open.filter(approvals::Column::Status.eq(ApprovalStatus::Pending));
+    for approval in open.order_by_asc(approvals::Column::Id).all(tx.connection()).await? {
         answers::withdraw(tx, &approval).await?;
     }
     Ok(())

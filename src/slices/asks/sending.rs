@@ -212,6 +212,7 @@ fn part<'a>(row: &'a Model, text: &'a Rendered, id: &'a str) -> Part<'a> {
     Part {
         id,
         conversation: id,
+        scene: None,
         target: &row.target,
         text,
         speaker: None,

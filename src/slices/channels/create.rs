@@ -172,6 +172,7 @@ fn empty(scope: &Scope, agent_id: AgentId, transport: Transport) -> Model {
         updated_at: now,
         last_activity_at: None,
         send_after: None,
+        failing_since: None,
         archived_at: None,
     }
 }

@@ -30,7 +30,7 @@ use crate::{
         store::{Tx, patch},
     },
     slices::{
-        agents, asks,
+        agents, approvals, asks,
         orgs::{self, Limit},
     },
 };
@@ -45,7 +45,7 @@ const OVERLAP: Duration = Duration::from_hours(24);
 /// makes it external.
 pub async fn update(scope: &Scope, id: ChannelId, edit: UpdateChannelInput) -> Result<()> {
     let answer = look(scope, id, edit.clone()).await?;
-    let tx = scope.begin().await?;
+    let mut tx = scope.begin().await?;
     let before = load(&tx, id).await?;
     let mut violations = check::input(before.transport, &edit);
     violations.extend(check::references(&tx, &edit).await?);
@@ -80,6 +80,9 @@ pub async fn update(scope: &Scope, id: ChannelId, edit: UpdateChannelInput) -> R
     let changes = audit::changed(&before, &row);
     row.updated_at = Set(tx.now);
     row.update(tx.connection()).await?;
+    if after.is_active && !before.is_active {
+        approvals::withdraw_channel_errors(&mut tx, id).await?;
+    }
     edits::raise(&tx, RecordKind::Channel, id).await?;
     finish(tx, (ChangeOp::Updated, "updateChannel"), id, agent, changes).await
 }

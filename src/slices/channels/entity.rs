@@ -92,6 +92,8 @@ pub mod channels {
         pub last_activity_at: Option<Timestamp>,
         /// The vendor asks to send nothing before.
         pub send_after: Option<Timestamp>,
+        /// Since when nothing could be sent.
+        pub failing_since: Option<Timestamp>,
         /// When it was deleted. A deleted channel is hidden, without secrets or path, and kept for its
         /// conversations.
         pub archived_at: Option<Timestamp>,

@@ -86,7 +86,7 @@ pub struct UpdateChannelInput {
     /// Instructions for the agent about this channel.
     #[graphql(directive = bounds::apply(length(0, 8000)))]
     pub instructions: MaybeUndefined<String>,
-    /// The conversation notified of incoming messages.
+    /// The conversation notified of incoming messages. Not applied yet.
     pub notify_conversation_id: MaybeUndefined<ConversationId>,
     /// The members to alert when it fails. Replaces the whole list.
     #[graphql(directive = bounds::apply(items(100).not_null()))]
@@ -183,19 +183,19 @@ pub struct ChannelSmtpInput {
 /// Settings for a code host.
 #[derive(Clone, InputObject, Debug, Default)]
 pub struct ChannelCodeHostInput {
-    /// The id of the app's installation.
+    /// The id of the app's installation. Not applied yet.
     #[graphql(directive = bounds::apply(not_null()))]
     pub installation_id: MaybeUndefined<Id>,
-    /// Repositories, as `owner/name`. Replaces the whole list.
+    /// Repositories, as `owner/name`. Replaces the whole list. Not applied yet.
     #[graphql(directive = bounds::apply(list(500, name(201)).not_null()))]
     pub repos: MaybeUndefined<Vec<String>>,
-    /// Event names. Replaces the whole list.
+    /// Event names. Replaces the whole list. Not applied yet.
     #[graphql(directive = bounds::apply(list(100, name(80)).not_null()))]
     pub events: MaybeUndefined<Vec<String>>,
-    /// Which events reach the agent. Defaults to `involved`.
+    /// Which events reach the agent. Defaults to `involved`. Not applied yet.
     #[graphql(directive = bounds::apply(not_null()))]
     pub listen_scope: MaybeUndefined<ListenScope>,
-    /// Whether the agent receives the complete payload of events. Defaults to false.
+    /// Whether the agent receives the complete payload of events. Defaults to false. Not applied yet.
     #[graphql(directive = bounds::apply(not_null()))]
     pub raw_payload: MaybeUndefined<bool>,
 }
@@ -203,10 +203,10 @@ pub struct ChannelCodeHostInput {
 /// Settings for a shared drive.
 #[derive(Clone, InputObject, Debug, Default)]
 pub struct ChannelDriveInput {
-    /// Identifies the folder.
+    /// Identifies the folder. Not applied yet.
     #[graphql(directive = bounds::apply(name(255).not_null()))]
     pub folder_id: MaybeUndefined<String>,
-    /// The folder's name.
+    /// The folder's name. Not applied yet.
     #[graphql(directive = bounds::apply(length(0, 255)))]
     pub folder_name: MaybeUndefined<String>,
 }
@@ -214,10 +214,10 @@ pub struct ChannelDriveInput {
 /// Settings for a calendar.
 #[derive(Clone, InputObject, Debug, Default)]
 pub struct ChannelCalendarInput {
-    /// The calendars the agent can see. Replaces the whole list.
+    /// The calendars the agent can see. Replaces the whole list. Not applied yet.
     #[graphql(directive = bounds::apply(items(100).not_null()))]
     pub calendar_whitelist: MaybeUndefined<Vec<ChannelCalendarChoiceInput>>,
-    /// How many minutes before an event the agent is reminded, at most four weeks.
+    /// How many minutes before an event the agent is reminded, at most four weeks. Not applied yet.
     #[graphql(directive = bounds::apply(range(0, 40_320)))]
     pub reminder_lead_minutes: MaybeUndefined<i64>,
 }

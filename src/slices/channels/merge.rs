@@ -45,6 +45,9 @@ pub(super) fn merge(channel: &mut Model, edit: UpdateChannelInput) -> Secrets {
     let recipients = edit.alert_recipient_user_ids.map_value(|ids| json!(distinct(ids)));
     keep(&mut channel.alert_recipient_user_ids, recipients);
     if let MaybeUndefined::Value(active) = edit.is_active {
+        if active && !channel.is_active {
+            channel.failing_since = None;
+        }
         channel.is_active = active;
         channel.inactive_reason = (!active).then_some(InactiveReason::Manual);
     }

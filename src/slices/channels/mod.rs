@@ -13,6 +13,7 @@ mod entity;
 pub mod graphql;
 pub mod inbound;
 mod input;
+mod instructions;
 mod merge;
 mod open;
 mod outbound;
@@ -37,7 +38,8 @@ pub use self::{
         ChannelEchoFilterInput, ChannelEmailInput, ChannelImapInput, ChannelSmtpInput, ChannelWebhookInput,
         CreateChannelInput, UpdateChannelInput,
     },
-    outbound::{fail, proves_people, sender, wait, way_out},
+    instructions::instructions,
+    outbound::{fail, not_sent, proves_people, sender, sent, wait, way_out},
     recipients::forget_recipient,
     whitelist::{add_origin, remove_origin},
 };
@@ -50,9 +52,10 @@ use crate::{
         enums::{ChangeOp, InactiveReason, RecordKind},
         ids::{AgentId, ChannelId},
         problem::Result,
+        time::Timestamp,
     },
     core::{Event, access::Scope, store::Tx},
-    slices::asks,
+    slices::{approvals, asks},
 };
 
 /// Deletes a channel: hides it, removes its secrets, path, and whitelist, and keeps its conversations.
@@ -60,7 +63,7 @@ use crate::{
 /// # Errors
 /// `NOT_FOUND`.
 pub async fn delete(scope: &Scope, id: ChannelId) -> Result<()> {
-    let tx = scope.begin().await?;
+    let mut tx = scope.begin().await?;
     let channel = load(&tx, id).await?;
     let (name, agent) = (channel.name.clone(), channel.agent_id);
     let mut row = channel.into_active_model();
@@ -81,46 +84,56 @@ pub async fn delete(scope: &Scope, id: ChannelId) -> Result<()> {
     row.notify_conversation_id = Set(None);
     row.update(tx.connection()).await?;
     asks::unlink_all(&tx, id, &name).await?;
+    approvals::withdraw_channel_errors(&mut tx, id).await?;
     let origins = tx.scope.delete::<channel_whitelist::Entity>();
     origins.filter(channel_whitelist::Column::ChannelId.eq(id)).exec(tx.connection()).await?;
     finish(tx, (ChangeOp::Deleted, "deleteChannel"), id, agent, json!({ "name": name })).await
 }
 
-/// Deactivates the channels of a deleted agent. Inactive ones keep their reason.
+/// Deactivates the channels of a deleted agent, and tells people. Inactive ones keep their reason.
 ///
 /// # Errors
 /// The database rejects a statement.
-pub async fn deactivate_for_archived_agent(tx: &Tx, agent: AgentId) -> Result<()> {
+pub async fn deactivate_for_archived_agent(tx: &mut Tx, agent: AgentId) -> Result<()> {
     let active = tx.scope.update::<channels::Entity>().filter(channels::Column::IsActive.eq(true));
-    switch(tx, agent, active, Some(InactiveReason::AgentArchived)).await
+    let body = "Its agent was deleted. The channel is on again once somebody restores the agent.";
+    for channel in switch(tx, agent, active, Some(InactiveReason::AgentArchived)).await? {
+        outbound::alert(tx, &channel, body.to_owned()).await?;
+    }
+    Ok(())
 }
 
 /// Activates the channels that were deactivated with their agent.
 ///
 /// # Errors
 /// The database rejects a statement.
-pub async fn activate_for_restored_agent(tx: &Tx, agent: AgentId) -> Result<()> {
+pub async fn activate_for_restored_agent(tx: &mut Tx, agent: AgentId) -> Result<()> {
     let same = channels::Column::InactiveReason.eq(InactiveReason::AgentArchived);
     let inactive = tx.scope.update::<channels::Entity>().filter(same);
     let inactive = inactive.filter(channels::Column::ArchivedAt.is_null());
-    switch(tx, agent, inactive, None).await
+    for channel in switch(tx, agent, inactive, None).await? {
+        approvals::withdraw_channel_errors(tx, channel.id).await?;
+    }
+    Ok(())
 }
 
-/// Switches channels of an agent off for a reason, or on.
+/// Switches channels of an agent off for a reason, or on. Returns them.
 async fn switch(
     tx: &Tx,
     agent: AgentId,
     channels: UpdateMany<channels::Entity>,
     reason: Option<InactiveReason>,
-) -> Result<()> {
+) -> Result<Vec<channels::Model>> {
     let switched = channels
         .col_expr(channels::Column::IsActive, Expr::value(reason.is_none()))
         .col_expr(channels::Column::InactiveReason, Expr::value(reason))
+        .col_expr(channels::Column::FailingSince, Expr::value(None::<Timestamp>))
         .col_expr(channels::Column::UpdatedAt, Expr::value(tx.now))
         .filter(channels::Column::AgentId.eq(agent));
-    for channel in switched.exec_with_returning(tx.connection()).await? {
+    let switched = switched.exec_with_returning(tx.connection()).await?;
+    for channel in &switched {
         let (kind, op) = (RecordKind::Channel, ChangeOp::Updated);
         tx.announce(Event { org: tx.scope.org, kind, id: channel.id.0, op, of: None, only: None });
     }
-    Ok(())
+    Ok(switched)
 }

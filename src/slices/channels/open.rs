@@ -20,11 +20,13 @@ use crate::{
     },
     core::{
         Core,
+        access::Scope,
         sealing::{SealContext, random_bytes},
     },
+    slices::orgs::{self, Limit},
 };
 
-/// How often a mailbox is looked at, beside being woken.
+/// How often a mailbox is looked at, beside being woken, where the plan says nothing else.
 const POLL: Duration = Duration::from_mins(1);
 
 /// Which vendor carries a transport's messages. `None`: Muster can't carry them yet, or they stay in the panel.
@@ -53,6 +55,20 @@ pub(super) fn why_inactive(transport: enums::Transport) -> Option<InactiveReason
 /// A secret can't be opened, or is not what the transport needs.
 pub(super) fn open(core: &Core, channel: &Model) -> Result<Option<Arc<dyn Transport>>> {
     let config = config(channel, Opened::of(core, channel)?)?;
+    Ok(config.map(|config| muster_channels::open(config, &core.world)))
+}
+
+/// Opens a channel to listen to it: a mailbox is looked at as often as the plan allows.
+///
+/// # Errors
+/// As [`open`]; the database is unreachable.
+pub(super) async fn open_to_listen(scope: &Scope, channel: &Model) -> Result<Option<Arc<dyn Transport>>> {
+    let core = &scope.core;
+    let mut config = config(channel, Opened::of(core, channel)?)?;
+    if let Some(Config::Email(email)) = &mut config {
+        let minutes = orgs::pace(scope, Limit::MinMailPoll).await?;
+        email.poll = Duration::from_mins(u64::try_from(minutes).unwrap_or_default().max(1));
+    }
     Ok(config.map(|config| muster_channels::open(config, &core.world)))
 }
 

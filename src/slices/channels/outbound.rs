@@ -1,6 +1,6 @@
 //! What deliveries need of channels: the way out, the transport, and what becomes of a channel that can't send.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use muster_channels::{Kind, Transport};
 use sea_orm::{ColumnTrait, Condition, QueryFilter, sea_query::Expr};
@@ -20,6 +20,9 @@ use crate::{
     core::{Event, access::Scope, store::Tx},
     slices::approvals::{self, NewApproval},
 };
+
+/// How long nothing may be sent until a channel is switched off.
+const FAILING: Duration = Duration::from_hours(5 * 24);
 
 /// Which vendor carries what is said through a channel, and whether it is sent at all: a channel that a person switched off,
 /// or that goes the other way, sends nothing. `None`: it carries no messages.
@@ -77,6 +80,39 @@ pub async fn wait(tx: &Tx, id: ChannelId, until: Timestamp) -> Result<()> {
     Ok(())
 }
 
+/// Notes that something was sent through a channel.
+///
+/// # Errors
+/// The database is unreachable.
+pub async fn sent(tx: &Tx, id: ChannelId) -> Result<()> {
+    let works = tx.scope.update::<channels::Entity>().filter(channels::Column::Id.eq(id));
+    let works = works.filter(channels::Column::FailingSince.is_not_null());
+    works
+        .col_expr(channels::Column::FailingSince, Expr::value(None::<Timestamp>))
+        .exec(tx.connection())
+        .await?;
+    Ok(())
+}
+
+/// Notes that something could not be sent, though nothing is wrong with it. If that was its last attempt, which failed for the
+/// reason `given_up`, and nothing could be sent for days, the channel is switched off.
+///
+/// # Errors
+/// The database is unreachable.
+pub async fn not_sent(tx: &mut Tx, id: ChannelId, given_up: Option<&str>) -> Result<()> {
+    let fails = tx.scope.update::<channels::Entity>().filter(channels::Column::Id.eq(id));
+    let fails = fails.filter(channels::Column::FailingSince.is_null());
+    fails.col_expr(channels::Column::FailingSince, Expr::value(tx.now)).exec(tx.connection()).await?;
+    let Some(why) = given_up else { return Ok(()) };
+    let failing = tx.scope.find::<channels::Entity>().filter(channels::Column::Id.eq(id));
+    let failing = failing.filter(channels::Column::FailingSince.lte(tx.now.minus(FAILING)));
+    if failing.one(tx.connection()).await?.is_none() {
+        return Ok(());
+    }
+    let why = format!("Nothing could be sent for five days. The last attempt: {why}");
+    fail(tx, id, InactiveReason::DeliveryFailing, &why).await
+}
+
 /// Switches a channel off that can't go on, and tells people why. Its queue waits.
 ///
 /// # Errors
@@ -93,15 +129,21 @@ pub async fn fail(tx: &mut Tx, id: ChannelId, reason: InactiveReason, why: &str)
     let (kind, op) = (RecordKind::Channel, ChangeOp::Updated);
     tx.announce(Event { org: tx.scope.org, kind, id: id.0, op, of: None, only: None });
     let body = format!("{why}\n\nIts messages wait. Correct its settings, and switch it on again.");
+    alert(tx, &channel, body).await
+}
+
+/// Tells people that a channel was switched off by itself.
+///
+/// # Errors
+/// The database is unreachable.
+pub(super) async fn alert(tx: &mut Tx, channel: &channels::Model, body: String) -> Result<()> {
+    let title = format!("{} can't send or receive any more", channel.name);
     let new = NewApproval {
         body: Some(body),
         severity: Severity::High,
         agent_id: Some(channel.agent_id),
-        channel_id: Some(id),
-        ..NewApproval::new(
-            ApprovalKind::ChannelError,
-            format!("{} can't send or receive any more", channel.name),
-        )
+        channel_id: Some(channel.id),
+        ..NewApproval::new(ApprovalKind::ChannelError, title)
     };
     approvals::raise(tx, new).await?;
     Ok(())

@@ -95,7 +95,7 @@ fn state(spec: Spec) -> Spec {
     spec.column::<Option<String>>("instructions", "Instructions for the agent about this channel.")
         .column::<Option<ConversationId>>(
             "notify_conversation_id",
-            "The conversation notified of incoming messages.",
+            "The conversation notified of incoming messages. Not applied yet.",
         )
         .one::<NotifyConversation>(
             "notify_conversation",

@@ -66,6 +66,8 @@ pub struct NewMessage {
     pub dedupe_key: Option<String>,
     /// Its id at the vendor, if it came in.
     pub vendor_id: Option<String>,
+    /// Whether it came in, and nobody vouches for who wrote it.
+    pub is_unproven: bool,
     /// Whether it has reached the agent or the conversation.
     pub status: MessageStatus,
     /// Its delivery through a channel, if it is sent outside.
@@ -102,6 +104,7 @@ impl NewMessage {
             via_identity: None,
             dedupe_key: None,
             vendor_id: None,
+            is_unproven: false,
             status: MessageStatus::Delivered,
             delivery: None,
             created_at: None,
@@ -302,6 +305,7 @@ fn row(tx: &Tx, conversation: ConversationId, message: Placed) -> messages::Acti
         via_identity_id: Set(new.via_identity),
         dedupe_key: Set(new.dedupe_key),
         vendor_id: Set(new.vendor_id),
+        unproven: Set(new.is_unproven),
         author_user_id: Set(new.author_user),
         author_name: Set(new.author_name),
         status: Set(new.status),

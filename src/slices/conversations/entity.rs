@@ -118,6 +118,8 @@ pub mod messages {
         pub dedupe_key: Option<String>,
         /// Its id at the vendor, if it came in.
         pub vendor_id: Option<String>,
+        /// It came in, and nobody vouches for who wrote it.
+        pub unproven: bool,
         pub author_user_id: Option<UserId>,
         pub author_name: Option<String>,
         pub status: MessageStatus,

@@ -1,5 +1,6 @@
 //! What deliveries need of conversations: where a message goes, and showing what became of it.
 
+use muster_channels::{Named, Scene};
 use sea_orm::{ColumnTrait, PaginatorTrait, QueryFilter, QueryResult, sea_query::Expr};
 
 use super::{
@@ -28,6 +29,8 @@ pub struct Place {
     pub target: String,
     /// The conversation's title.
     pub title: Option<String>,
+    /// Who speaks with whom, and where.
+    pub scene: Option<Scene>,
     /// Who speaks, if it is a person instead of the agent.
     pub speaker: Option<String>,
     /// Vendor ids of earlier messages, the oldest first.
@@ -50,16 +53,40 @@ pub async fn place_of(scope: &Scope, message: MessageId) -> Result<Option<Place>
     let of = of.filter(conversations::Column::Id.eq(message.conversation_id)).one(db).await?;
     let Some(conversation) = of else { return Ok(None) };
     let Some(target) = conversation.target else { return Ok(None) };
+    let scene = scene(scope, message.conversation_id, message.seq).await?;
     let earlier = earlier(scope, message.conversation_id, message.id).await?;
     let reply_to = earlier.iter().rev().find(|(_, is_theirs)| *is_theirs).map(|(id, _)| id.clone());
     Ok(Some(Place {
         reference: conversation.r#ref,
         target,
         title: conversation.title,
+        scene,
         speaker: message.author_user_id.and(message.author_name),
         refs: earlier.into_iter().map(|(id, _)| id).collect(),
         reply_to,
         written_at: message.created_at,
+    }))
+}
+
+/// Who speaks with whom in a conversation, and who wrote last before this position.
+async fn scene(scope: &Scope, conversation: ConversationId, before: i64) -> Result<Option<Scene>> {
+    let sql = "SELECT h.id, h.name, a.id, a.name, p.id, p.name, \
+               (SELECT i.origin_id FROM messages m JOIN identities i ON i.organization_id = m.organization_id \
+               AND i.id = m.via_identity_id WHERE m.organization_id = c.organization_id AND m.conversation_id = c.id \
+               AND m.seq < $3 ORDER BY m.seq DESC LIMIT 1) FROM conversations c \
+               JOIN channels h ON h.organization_id = c.organization_id AND h.id = c.channel_id \
+               JOIN agents a ON a.organization_id = c.organization_id AND a.id = c.agent_id \
+               LEFT JOIN contacts p ON p.organization_id = c.organization_id AND p.id = c.contact_id \
+               AND p.archived_at IS NULL WHERE c.organization_id = $1 AND c.id = $2";
+    let values = vec![scope.org.into(), conversation.into(), before.into()];
+    let Some(row) = scope.core.db.one(sql.to_owned(), values).await? else { return Ok(None) };
+    let contact: (Option<i64>, Option<String>) = (row.try_get_by(4)?, row.try_get_by(5)?);
+    Ok(Some(Scene {
+        conversation: conversation.0,
+        channel: Named { id: row.try_get_by(0)?, name: row.try_get_by(1)? },
+        agent: Named { id: row.try_get_by(2)?, name: row.try_get_by(3)? },
+        contact: contact.0.zip(contact.1).map(|(id, name)| Named { id, name }),
+        origin: row.try_get_by(6)?,
     }))
 }
 

@@ -10,7 +10,7 @@ use super::{
 use crate::{
     base::{
         enums::{ChangeOp, MessageRole, MessageStatus, RecordKind},
-        ids::{AgentId, AttachmentId, ConversationId, MessageId, TurnId},
+        ids::{AgentId, AttachmentId, ChannelId, ConversationId, MessageId, TurnId},
         problem::{Problem, Result},
     },
     core::{Event, store::Tx},
@@ -25,6 +25,8 @@ pub struct Thread {
     pub session: Option<String>,
     /// Whether a person answers instead of the agent.
     pub is_taken_over: bool,
+    /// The channel that people write through.
+    pub channel: Option<ChannelId>,
 }
 
 /// A message to the agent.
@@ -38,6 +40,8 @@ pub struct Said {
     pub author: Option<String>,
     /// What people read.
     pub text: String,
+    /// Whether anybody could have written it in its author's name.
+    pub is_unproven: bool,
     /// The attached files.
     pub files: Vec<SaidFile>,
 }
@@ -81,8 +85,12 @@ pub async fn require_of(tx: &Tx, id: ConversationId, agent: AgentId) -> Result<(
 /// `NOT_FOUND`.
 pub async fn thread(tx: &Tx, id: ConversationId) -> Result<Thread> {
     let conversation = load(tx, id).await?;
-    let is_taken_over = conversation.taken_over_by.is_some();
-    Ok(Thread { last_seq: conversation.last_seq, session: conversation.session, is_taken_over })
+    Ok(Thread {
+        last_seq: conversation.last_seq,
+        session: conversation.session,
+        is_taken_over: conversation.taken_over_by.is_some(),
+        channel: conversation.channel_id,
+    })
 }
 
 /// Keeps the agent's name for the conversation's session. Without one, the next turn begins a new session.
@@ -173,6 +181,7 @@ pub async fn said(tx: &Tx, turn: TurnId, through: i64) -> Result<Vec<Said>> {
             seq: message.seq,
             author: message.author_name,
             text: in_place(message.role, text_of(message.kind, &message.content)),
+            is_unproven: message.unproven,
             files: Vec::new(),
         })
         .collect();

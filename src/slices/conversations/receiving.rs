@@ -63,6 +63,8 @@ pub struct Incoming<'a> {
     pub is_answered: bool,
     /// Whether a program wrote it.
     pub is_automatic: bool,
+    /// Whether nobody vouches for who wrote it.
+    pub is_unproven: bool,
 }
 
 /// Whether a message with this key came in through the channel before.
@@ -105,6 +107,7 @@ pub async fn receive(
         via_identity: Some(incoming.identity),
         dedupe_key: incoming.key.as_deref().map(word),
         vendor_id: incoming.vendor_id.as_deref().map(word),
+        is_unproven: incoming.is_unproven,
         status: if turn.is_some() { MessageStatus::Pending } else { MessageStatus::Delivered },
         turn,
         ..NewMessage::new(id, MessageRole::User, MessageKind::Text, without_nul(content))

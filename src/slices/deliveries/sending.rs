@@ -275,6 +275,7 @@ async fn call(
     let outgoing = Part {
         id: &id,
         conversation: &place.reference,
+        scene: place.scene.as_ref(),
         target: &place.target,
         text: &text,
         speaker: place.speaker.as_deref(),

@@ -32,6 +32,7 @@ pub(super) async fn settle(scope: &Scope, part: &deliveries::Model, verdict: Ver
     }
     match verdict {
         Verdict::Sent(receipt) => {
+            channels::sent(&tx, part.channel_id).await?;
             if let Some(target) = receipt.target {
                 conversations::retarget(&tx, part.conversation_id, target).await?;
             }
@@ -41,7 +42,13 @@ pub(super) async fn settle(scope: &Scope, part: &deliveries::Model, verdict: Ver
             channels::wait(&tx, part.channel_id, tx.now.plus(wait)).await?;
         }
         Verdict::Channel(reason, why) => channels::fail(&mut tx, part.channel_id, reason, &why).await?,
-        Verdict::Failed(..) => fail_rest(&tx, part).await?,
+        Verdict::Failed(code, why) => {
+            fail_rest(&tx, part).await?;
+            if matches!(code, DeliveryCode::GaveUp | DeliveryCode::UnknownOutcome) {
+                channels::not_sent(&mut tx, part.channel_id, Some(&why)).await?;
+            }
+        }
+        Verdict::Later { counts: true, .. } => channels::not_sent(&mut tx, part.channel_id, None).await?,
         Verdict::Later { .. } | Verdict::Ask(_) => {}
     }
     summarize(&tx, part.message_id).await?;

@@ -80,7 +80,9 @@ fn asks(approval: &Approval) -> String {
         ApprovalKind::AuthRequired => ("An agent", "needs access to its model"),
         ApprovalKind::CostGuard => ("An agent", "has reached its cost limit"),
         ApprovalKind::ChannelError => ("A channel", "has failed"),
-        ApprovalKind::AccessRequest => ("Somebody", "asks for access"),
+        ApprovalKind::AccessRequest => {
+            return format!("Somebody wants to write to {}", named(approval.about.as_deref(), "a channel"));
+        }
         ApprovalKind::ServerAlert => ("A server", "raises an alert"),
     };
     format!("{} {asks}", named(approval.about.as_deref(), default))

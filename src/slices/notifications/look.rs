@@ -55,7 +55,7 @@ pub struct Approval {
     pub kind: ApprovalKind,
     /// Its severity.
     pub severity: Severity,
-    /// The name of the agent that asks, or else of the channel or the server it is about.
+    /// The name of the channel that failed, or that somebody wants to write to; else of the agent that asks, or of the server.
     pub about: Option<String>,
     /// What is asked, if the organization lets mail contain it.
     pub text: Option<String>,
@@ -98,7 +98,8 @@ fn of_approval(what: NotificationKind) -> String {
         _ => "",
     };
     format!(
-        "{MEMBER}, a.kind, a.severity, COALESCE(g.name, c.name, s.name), \
+        "{MEMBER}, a.kind, a.severity, \
+         COALESCE(CASE WHEN a.kind IN ('CHANNEL_ERROR', 'ACCESS_REQUEST') THEN c.name END, g.name, s.name), \
          CASE WHEN o.mail_request_text THEN a.title END, CASE WHEN o.mail_request_text THEN a.body END, a.expires_at \
          FROM members m JOIN users u ON u.id = m.user_id JOIN organizations o ON o.id = m.organization_id \
          JOIN approvals a ON a.organization_id = m.organization_id AND a.id = $3 \

@@ -1,11 +1,11 @@
 //! Who is told of an event, and when.
 //!
-//! Of an approval: the assignee; if there is none, those who started its conversation or watch it; if there are none
-//! either, OWNER and ADMIN. Members who may not see it, or can't be reached, don't count. Of an agent that failed: whoever
-//! has it in their settings. Those who have linked a chat are asked there, too (`slices/asks`), whatever their settings for mail.
+//! Of an approval: the assignee; if there is none, those whom its channel names, if it says that this failed; then those who
+//! started its conversation or watch it; if there are none either, OWNER and ADMIN. Members who may not see it, or can't be
+//! reached, don't count. Of an agent that failed: whoever has it in their settings. Those who have linked a chat are asked there, too (`slices/asks`), whatever their settings for mail.
 
 use jiff::tz::TimeZone;
-use sea_orm::{ConnectionTrait, QueryResult, Statement, Value};
+use sea_orm::{ConnectionTrait, DbBackend, QueryResult, Statement, Value};
 
 use super::{
     are_on,
@@ -103,13 +103,27 @@ async fn of_approval(tx: &Tx, id: ApprovalId, what: NotificationKind) -> Result<
                     AND w.conversation_id = a.conversation_id WHERE a.organization_id = m.organization_id AND a.id = $2 \
                     AND w.user_id = m.user_id)";
     let answering = "m.role IN ('OWNER', 'ADMIN')";
-    for (condition, value) in [(assigned, Some(id.0)), (watching, Some(id.0)), (answering, None)] {
+    let (alerted, of) = (alerted(tx), Some(id.0));
+    for (condition, value) in [(assigned, of), (&*alerted, of), (watching, of), (answering, None)] {
         let found = people(tx, what, condition, value).await?;
         if !found.is_empty() {
             return Ok(found);
         }
     }
     Ok(Vec::new())
+}
+
+/// The condition in SQL that the channel names the member `m`, if the approval `$2` says that it failed.
+fn alerted(tx: &Tx) -> String {
+    let each = match tx.connection().get_database_backend() {
+        DbBackend::Postgres => "json_array_elements_text",
+        _ => "json_each",
+    };
+    format!(
+        "m.user_id IN (SELECT CAST(e.value AS BIGINT) FROM approvals a JOIN channels c \
+         ON c.organization_id = a.organization_id AND c.id = a.channel_id, {each}(c.alert_recipient_user_ids) e \
+         WHERE a.organization_id = $1 AND a.id = $2 AND a.kind = 'CHANNEL_ERROR')"
+    )
 }
 
 /// A member who is concerned.

@@ -1,11 +1,13 @@
 //! Plan limits. They come from a configuration file, are stored next to the organizations, and are checked
 //! whenever something is created.
 
-use sea_orm::{ConnectionTrait, DbBackend, EntityTrait, PaginatorTrait, Select, Statement, Value};
+use sea_orm::{
+    ConnectionTrait, DbBackend, EntityTrait, PaginatorTrait, QueryResult, Select, Statement, Value,
+};
 
 use crate::{
     base::problem::{Code, Problem, Result},
-    core::{Core, audit, config::Plans, store::Tx},
+    core::{Core, access::Scope, audit, config::Plans, store::Tx},
 };
 
 const MIB: i64 = 1 << 20;
@@ -100,9 +102,9 @@ impl Limit {
             Self::ChannelsPerAgent => "External channels per agent.",
             Self::MinCronInterval => "The minimum number of minutes between two scheduled runs.",
             Self::MinMailPoll => "The minimum number of minutes between two checks of a mailbox.",
-            Self::DoctorRuns => "Doctor runs per month.",
-            Self::CronLlmRuns => "Scheduled runs per month.",
-            Self::FileVersions => "Versions per file.",
+            Self::DoctorRuns => "Doctor runs per month. Not applied yet.",
+            Self::CronLlmRuns => "Scheduled runs per month. Not applied yet.",
+            Self::FileVersions => "Versions per file. Not applied yet.",
             Self::Members => "Members.",
             Self::OpenInvitations => "Open invitations.",
             Self::ServiceTokens => "Service tokens that have not been revoked.",
@@ -213,15 +215,26 @@ fn reached(tx: &Tx, limit: Limit, max: i64, used: i64) -> Problem {
 /// # Errors
 /// The database is unreachable.
 pub async fn value(tx: &Tx, limit: Limit) -> Result<i64> {
-    let sql = format!(
-        "SELECT {} FROM organizations t JOIN plans p ON p.plan = t.plan WHERE t.id = $1",
-        limit.sql()
-    );
-    let statement = Statement::from_sql_and_values(tx.scope.core.db.backend(), sql, [tx.scope.org.0.into()]);
-    match tx.connection().query_one_raw(statement).await? {
-        Some(row) => Ok(row.try_get_by(0)?),
-        None => Err(Problem::new(Code::NotFound, "The organization no longer exists.")),
-    }
+    let (backend, of) = (tx.scope.core.db.backend(), [tx.scope.org.0.into()]);
+    let statement = Statement::from_sql_and_values(backend, in_force(limit), of);
+    read(tx.connection().query_one_raw(statement).await?)
+}
+
+/// The limit in force, outside a transaction: for what it paces, not for what it counts.
+///
+/// # Errors
+/// The database is unreachable.
+pub async fn pace(scope: &Scope, limit: Limit) -> Result<i64> {
+    read(scope.core.db.one(in_force(limit), vec![scope.org.into()]).await?)
+}
+
+fn in_force(limit: Limit) -> String {
+    format!("SELECT {} FROM organizations t JOIN plans p ON p.plan = t.plan WHERE t.id = $1", limit.sql())
+}
+
+fn read(row: Option<QueryResult>) -> Result<i64> {
+    let row = row.ok_or_else(|| Problem::new(Code::NotFound, "The organization no longer exists."))?;
+    Ok(row.try_get_by(0)?)
 }
 
 /// Writes the plans' limits from the configuration to the database, where organization records join them.

@@ -17,7 +17,7 @@ use crate::{
         problem::{Code, Problem, Result},
     },
     core::{access::Scope, store::Tx},
-    slices::{agents, approvals, conversations, orgs},
+    slices::{agents, approvals, channels, conversations, orgs},
 };
 
 /// What an agent is told first that had to give up because of a limit. It may remember what it was told, or not.
@@ -73,12 +73,16 @@ pub async fn turn(scope: &Scope, agent: AgentId, generation: i64, turn: TurnId) 
     approvals::in_words(&tx, &mut said).await?;
     let given = prompt::given_files(&said);
     conversations::load_files(&tx, &mut said, &given).await?;
+    let instructions = match thread.channel {
+        Some(channel) => channels::instructions(&tx, channel).await?.unwrap_or_default(),
+        None => String::new(),
+    };
     tx.commit().await?;
     let mut prompt = prompt::parts(said);
     if turn.limited == Some(TurnLimit::Resumed) && turn.started_at.is_some() {
-        prompt.insert(0, Part::Text { author: None, text: AGAIN.to_owned() });
+        prompt.insert(0, Part::Note { text: AGAIN.to_owned() });
     }
-    Ok(TurnPlan { conversation_id: turn.conversation_id.0, session: thread.session, prompt })
+    Ok(TurnPlan { conversation_id: turn.conversation_id.0, session: thread.session, instructions, prompt })
 }
 
 /// Refuses a second open turn in the conversation.

@@ -7,6 +7,14 @@ mod app;
 mod browser;
 mod database;
 mod documented;
+/// A real mail server.
+#[path = "../../../crates/channels/tests/vendors/dovecot.rs"]
+#[expect(
+    dead_code,
+    clippy::disallowed_methods,
+    reason = "tests of the transport use more of it, and no clock"
+)]
+mod dovecot;
 /// Servers that play the vendors of channels.
 #[path = "../../../crates/channels/tests/vendors/fakes/mod.rs"]
 #[expect(clippy::disallowed_methods, reason = "what is spawned ends with the test")]
@@ -36,6 +44,7 @@ pub use app::TestApp;
 pub use browser::{Browser, OWN_PAGE};
 pub use database::{config, connect, empty as empty_database, is_postgres};
 pub use documented::{documented, undocumented};
+pub use dovecot::{Dovecot, USER as MAILBOX};
 pub use files::files_below;
 pub use git::GitServer;
 pub use good_calls::{Spare, good_calls, picture_input};

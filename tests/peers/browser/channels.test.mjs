@@ -21,7 +21,7 @@ const server = createServer(async (request, response) => {
   let body = ''
   for await (const piece of request) body += piece
   const { 'webhook-id': id, 'webhook-timestamp': at, 'webhook-signature': signature } = request.headers
-  receiver.got.push({ text: JSON.parse(body).data.text, isSigned: signature === signed(id, at, body) })
+  receiver.got.push({ text: JSON.parse(body).data.message.text, isSigned: signature === signed(id, at, body) })
   await receiver.holds
   response.writeHead(receiver.answers, { 'content-type': 'application/json' })
   response.end('{}')
@@ -50,7 +50,7 @@ const SHOP = { id: 'shop', name: 'Shop' }
 /** Somebody writes to the webhook. */
 async function writes(text, from = ADA) {
   sent += 1
-  const body = JSON.stringify({ text, from, thread: 'order-7' })
+  const body = JSON.stringify({ text, origin_id: from.id, origin_name: from.name, thread: 'order-7' })
   const [id, at] = [`in_${sent}`, String(Math.floor(Date.now() / 1000))]
   const answer = await fetch(world.base + hook.inboundPath, {
     method: 'POST',

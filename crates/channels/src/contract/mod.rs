@@ -20,7 +20,7 @@ pub use self::{
         Bounce, Content, Cursor, Event, Inbound, Link, Origin, Press, Proof, RawRequest, Received,
         RemoteFile, Reply, Sink, Stopped, Thread,
     },
-    outbound::{Attachment, Button, Part, Receipt, Rendered},
+    outbound::{Attachment, Button, Named, Part, Receipt, Rendered, Scene},
     traits::{Actions, Dialect, Files, Inlet, Kind, Limit, Longest, Scope, Traits, Unit},
     transport::{Identity, Spool, Transport},
 };

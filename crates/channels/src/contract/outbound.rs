@@ -2,6 +2,7 @@
 
 use bytes::Bytes;
 use jiff::Timestamp;
+use serde::Serialize;
 
 /// One message as the vendor will have it: a whole answer, or one part of a long one.
 #[derive(Clone, Debug)]
@@ -10,6 +11,8 @@ pub struct Part<'a> {
     pub id: &'a str,
     /// The conversation's reference, which people see.
     pub conversation: &'a str,
+    /// Who speaks with whom, and where. `None` of what belongs to no conversation.
+    pub scene: Option<&'a Scene>,
     /// Where it goes: [`Thread::target`](super::Thread::target).
     pub target: &'a str,
     /// The text, rendered for the vendor's dialect and short enough.
@@ -30,6 +33,30 @@ pub struct Part<'a> {
     pub replaces: Option<&'a str>,
     /// When the message was written.
     pub written_at: Timestamp,
+}
+
+/// Who speaks with whom, and where: what programs on the other side tell conversations apart by.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Scene {
+    /// Identifies the conversation.
+    pub conversation: i64,
+    /// The channel.
+    pub channel: Named,
+    /// The agent.
+    pub agent: Named,
+    /// The person on the other side, if it is known who that is.
+    pub contact: Option<Named>,
+    /// The [`Origin::id`](super::Origin::id) of who wrote last.
+    pub origin: Option<String>,
+}
+
+/// Something with a name.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Named {
+    /// Identifies it.
+    pub id: i64,
+    /// Its name.
+    pub name: String,
 }
 
 /// A text, as one dialect writes it.

@@ -1,17 +1,19 @@
 //! What a request says.
 //!
 //! ```json
-//! {"id": "m1", "text": "Hello", "from": {"id": "ada", "name": "Ada"}, "thread": "t1", "title": "A question",
-//!  "reply_to": "m0", "labels": ["urgent"], "files": [{"name": "a.pdf", "media_type": "application/pdf", "url": "https://…"}]}
+//! {"id": "m1", "text": "Hello", "origin_id": "ada", "origin_name": "Ada", "thread": "t1", "title": "A question",
+//!  "reply_to": "m0", "labels": ["urgent"], "metadata": {"order": 7},
+//!  "attachments": [{"name": "a.pdf", "media_type": "application/pdf", "url": "https://…"}]}
 //! ```
 //!
-//! All of it is optional, and may stand in `data` as Standard Webhooks has it. A payload without `text` (an alert, an event of
-//! a code host) becomes the text itself, as a block of JSON; a body that is not JSON is the text as it is.
+//! All of it is optional, and may stand in `data` as Standard Webhooks has it. `metadata` is shown below the text, as a block of
+//! JSON. A payload without `text` (an alert, an event of a code host) becomes the text itself, as such a block; a body that is
+//! not JSON is the text as it is.
 
 use http::header::CONTENT_TYPE;
 use jiff::Timestamp;
 use serde::Deserialize;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use crate::contract::{
     Content, Event, Inbound, Origin, Proof, RawRequest, Received, Refusal, RemoteFile, Reply, Thread,
@@ -31,19 +33,14 @@ const MOST_FILES: usize = 20;
 struct Payload {
     id: Option<String>,
     text: Option<String>,
-    from: From,
+    origin_id: Option<String>,
+    origin_name: Option<String>,
     thread: Option<String>,
     title: Option<String>,
     reply_to: Option<String>,
-    labels: Vec<String>,
-    files: Vec<File>,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct From {
-    id: Option<String>,
-    name: Option<String>,
+    labels: Option<Vec<String>>,
+    attachments: Option<Vec<File>>,
+    metadata: Option<Map<String, Value>>,
 }
 
 #[derive(Deserialize)]
@@ -70,7 +67,7 @@ pub fn decode(request: &RawRequest<'_>, actor_paths: &[String], now: Timestamp) 
 
 fn inbound(payload: Payload, actors: Vec<String>, key: Option<String>, now: Timestamp) -> Inbound {
     let id = payload.id.filter(is_word);
-    let author = payload.from.id.filter(is_word);
+    let author = payload.origin_id.filter(is_word);
     let origin = author.clone().or_else(|| actors.first().cloned()).unwrap_or_else(|| ANYBODY.to_owned());
     let thread = payload.thread.filter(is_word).unwrap_or_else(|| origin.clone());
     let mut authors = actors;
@@ -80,7 +77,7 @@ fn inbound(payload: Payload, actors: Vec<String>, key: Option<String>, now: Time
         key: key.clone().or_else(|| id.clone()),
         vendor_id: id.or(key),
         answers: None,
-        origin: Origin { id: origin, place: None, name: payload.from.name.filter(is_word) },
+        origin: Origin { id: origin, place: None, name: payload.origin_name.filter(is_word) },
         authors,
         is_automatic: false,
         proof: Proof::Signed,
@@ -92,11 +89,26 @@ fn inbound(payload: Payload, actors: Vec<String>, key: Option<String>, now: Time
             is_private: false,
         },
         is_addressed: true,
-        labels: payload.labels,
-        text: payload.text.unwrap_or_default(),
-        files: payload.files.into_iter().take(MOST_FILES).map(remote).collect(),
+        labels: payload.labels.unwrap_or_default(),
+        text: whole(payload.text.unwrap_or_default(), payload.metadata.unwrap_or_default()),
+        files: payload.attachments.unwrap_or_default().into_iter().take(MOST_FILES).map(remote).collect(),
         at: now,
     }
+}
+
+/// A text, with its metadata below it.
+fn whole(text: String, metadata: Map<String, Value>) -> String {
+    if metadata.is_empty() {
+        return text;
+    }
+    let block = block(&Value::Object(metadata));
+    if text.trim().is_empty() { block } else { format!("{text}\n\n{block}") }
+}
+
+/// JSON as a block of markdown. No line of it can end the block: texts in it have no line breaks.
+fn block(json: &Value) -> String {
+    let shown = serde_json::to_string_pretty(json).unwrap_or_default();
+    format!("```json\n{shown}\n```")
 }
 
 fn remote(file: File) -> RemoteFile {
@@ -118,8 +130,7 @@ fn of_json(json: &Value) -> Result<Payload, Refusal> {
         return serde_json::from_value(payload.clone())
             .map_err(|error| Refusal::Malformed(format!("The payload has a wrong field: {error}").into()));
     }
-    let shown = serde_json::to_string_pretty(json).unwrap_or_default();
-    Ok(Payload { text: Some(format!("```json\n{shown}\n```")), ..Payload::default() })
+    Ok(Payload { text: Some(block(json)), ..Payload::default() })
 }
 
 fn of_text(request: &RawRequest<'_>) -> Result<String, Refusal> {
@@ -176,12 +187,13 @@ mod tests {
 
     #[test]
     fn our_own_form() {
-        let whole = r#"{"id":"m1","text":"Hi","from":{"id":"ada","name":"Ada"},"thread":"t","reply_to":"m0",
-            "files":[{"url":"https://x.test/a/b.pdf?c"}]}"#;
+        let whole = r#"{"id":"m1","text":"Hi","origin_id":"ada","origin_name":"Ada","thread":"t","reply_to":"m0",
+            "attachments":[{"url":"https://x.test/a/b.pdf?c"}]}"#;
         let plain = of(whole, &[], &[]).unwrap();
         assert_eq!((plain.key.as_deref(), plain.text.as_str()), (Some("m1"), "Hi"));
         assert_eq!((plain.thread.target.as_str(), plain.thread.refs), ("t", vec!["m0".to_owned()]));
-        assert_eq!((plain.origin.id.as_str(), plain.files[0].name.as_str()), ("ada", "b.pdf"));
+        assert_eq!((plain.origin.id.as_str(), plain.origin.name.as_deref()), ("ada", Some("Ada")));
+        assert_eq!((plain.files.len(), plain.files[0].name.as_str()), (1, "b.pdf"));
         let wrapped = format!(r#"{{"type":"message.created","data":{whole}}}"#);
         assert_eq!(of(&wrapped, &[("webhook-id", "w1")], &[]).unwrap().key.as_deref(), Some("w1"));
     }
@@ -201,10 +213,22 @@ mod tests {
     }
 
     #[test]
+    fn metadata_is_shown_below_the_text() {
+        let of = |text: &str| {
+            of(&format!(r#"{{"text":"{text}","metadata":{{"order":7}}}}"#), &[], &[]).unwrap().text
+        };
+        assert_eq!(of("Where?"), "Where?\n\n```json\n{\n  \"order\": 7\n}\n```");
+        assert_eq!(of(""), "```json\n{\n  \"order\": 7\n}\n```");
+    }
+
+    #[test]
     fn what_is_neither_is_refused() {
         for (body, headers) in [("{", &[("content-type", "application/json")][..]), ("  ", &[])] {
             assert!(matches!(of(body, headers, &[]), Err(Refusal::Malformed(_))), "{body}");
         }
-        assert!(matches!(of(r#"{"text":"a","from":5}"#, &[], &[]), Err(Refusal::Malformed(_))));
+        for field in [r#""origin_id":5"#, r#""metadata":[]"#, r#""attachments":[{}]"#] {
+            let body = format!(r#"{{"text":"a",{field}}}"#);
+            assert!(matches!(of(&body, &[], &[]), Err(Refusal::Malformed(_))), "{field}");
+        }
     }
 }

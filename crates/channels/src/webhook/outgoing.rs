@@ -12,7 +12,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::{
-    contract::{Attachment, Failure, Part, Receipt, Scope},
+    contract::{Attachment, Failure, Named, Part, Receipt, Scene, Scope},
     signature::{self, Key, Signed},
     world::Answer,
 };
@@ -29,14 +29,35 @@ struct Envelope<'a> {
 
 #[derive(Serialize)]
 struct Data<'a> {
+    message: Message<'a>,
+    conversation: Conversation<'a>,
+    channel: Option<&'a Named>,
+    agent: Option<&'a Named>,
+    contact: Option<Contact<'a>>,
+}
+
+#[derive(Serialize)]
+struct Message<'a> {
     id: &'a str,
-    conversation: &'a str,
-    thread: &'a str,
-    title: Option<&'a str>,
     text: &'a str,
     speaker: Option<&'a str>,
     reply_to: Option<&'a str>,
-    files: Vec<File<'a>>,
+    attachments: Vec<File<'a>>,
+}
+
+#[derive(Serialize)]
+struct Conversation<'a> {
+    id: Option<i64>,
+    r#ref: &'a str,
+    thread: &'a str,
+    title: Option<&'a str>,
+}
+
+#[derive(Serialize)]
+struct Contact<'a> {
+    #[serde(flatten)]
+    contact: &'a Named,
+    origin_id: Option<&'a str>,
 }
 
 #[derive(Serialize)]
@@ -48,24 +69,39 @@ struct File<'a> {
 
 /// The body of a message.
 pub fn body(part: &Part<'_>) -> Vec<u8> {
-    let file = |file: &'_ Attachment| BASE64_STANDARD.encode(&file.content);
-    let files = part.files.iter();
-    let files = files.map(|f| File { name: &f.name, media_type: &f.media_type, content_base64: file(f) });
     let data = Data {
-        id: part.id,
-        conversation: part.conversation,
-        thread: part.target,
-        title: part.title,
-        text: &part.text.text,
-        speaker: part.speaker,
-        reply_to: part.reply_to,
-        files: files.collect(),
+        message: Message {
+            id: part.id,
+            text: &part.text.text,
+            speaker: part.speaker,
+            reply_to: part.reply_to,
+            attachments: part.files.iter().map(file).collect(),
+        },
+        conversation: Conversation {
+            id: part.scene.map(|scene| scene.conversation),
+            r#ref: part.conversation,
+            thread: part.target,
+            title: part.title,
+        },
+        channel: part.scene.map(|scene| &scene.channel),
+        agent: part.scene.map(|scene| &scene.agent),
+        contact: part.scene.and_then(contact),
     };
-    let envelope = Envelope { r#type: "message.sent", timestamp: part.written_at, data };
+    let envelope = Envelope { r#type: "message.created", timestamp: part.written_at, data };
     match serde_json::to_vec(&envelope) {
         Ok(body) => body,
         Err(error) => unreachable!("texts and numbers are JSON: {error}"),
     }
+}
+
+fn file(file: &Attachment) -> File<'_> {
+    let content_base64 = BASE64_STANDARD.encode(&file.content);
+    File { name: &file.name, media_type: &file.media_type, content_base64 }
+}
+
+fn contact(scene: &Scene) -> Option<Contact<'_>> {
+    let contact = scene.contact.as_ref()?;
+    Some(Contact { contact, origin_id: scene.origin.as_deref() })
 }
 
 /// The headers of a message: its id, the time of this attempt, and a signature for each key.

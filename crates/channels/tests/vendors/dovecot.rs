@@ -35,7 +35,7 @@ impl Dovecot {
         let path = folder.path().join("dovecot.conf");
         certify(folder.path());
         let passwords = tokens.map_or_else(String::new, |at| by_token(folder.path(), at));
-        fs::write(&path, config(folder.path(), port) + &passwords).unwrap();
+        fs::write(&path, config(folder.path(), port) + passwords.as_str()).unwrap();
         for name in ["new", "cur", "tmp"] {
             fs::create_dir_all(folder.path().join("mail").join(name)).unwrap();
         }

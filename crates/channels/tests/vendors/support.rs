@@ -65,6 +65,7 @@ pub fn part<'a>(text: &'a Rendered, target: &'a str) -> Part<'a> {
     Part {
         id: "d-1",
         conversation: "C-1",
+        scene: None,
         target,
         text,
         speaker: None,

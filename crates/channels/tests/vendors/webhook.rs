@@ -11,8 +11,8 @@ use axum::{
 use base64::{Engine, prelude::BASE64_STANDARD};
 use jiff::Timestamp;
 use muster_channels::{
-    Attachment, Config, Content, Event, Failure, Proof, RawRequest, Refusal, RemoteFile, Scope, Transport,
-    WebhookConfig, open,
+    Attachment, Config, Content, Event, Failure, Named, Proof, RawRequest, Refusal, RemoteFile, Scene, Scope,
+    Transport, WebhookConfig, open,
 };
 use serde_json::{Map, Value, json};
 use standardwebhooks::Webhook as Official;
@@ -59,8 +59,16 @@ async fn the_official_library_verifies_what_we_send() {
     let said = text("**Hello**, wörld");
     let file = Attachment { name: "a.txt".into(), media_type: "text/plain".into(), content: "abc".into() };
     let files = [file];
+    let named = |id, name: &str| Named { id, name: name.to_owned() };
+    let scene = Scene {
+        conversation: 12,
+        channel: named(7, "Orders"),
+        agent: named(3, "Marlow"),
+        contact: Some(named(5, "Ada")),
+        origin: Some("ada".to_owned()),
+    };
     let mut part = part(&said, "thread-1");
-    part.files = &files;
+    (part.files, part.scene) = (&files, Some(&scene));
     let receipt = channel(config).send(&part).await.unwrap();
     assert_eq!(receipt.vendor_id.as_deref(), Some("theirs-7"));
 
@@ -71,13 +79,16 @@ async fn the_official_library_verifies_what_we_send() {
     assert!(headers["x-signature"].to_str().unwrap().starts_with("sha256="));
     assert_eq!(headers["webhook-id"], "d-1");
     let sent: Value = serde_json::from_slice(&body).unwrap();
-    assert_eq!(sent["type"], "message.sent");
-    assert_eq!(sent["data"]["text"], "**Hello**, wörld");
-    assert_eq!(sent["data"]["thread"], "thread-1");
-    assert_eq!(
-        sent["data"]["files"],
-        json!([{"name": "a.txt", "media_type": "text/plain", "content_base64": "YWJj"}])
-    );
+    assert_eq!(sent["type"], "message.created");
+    let attachments = json!([{"name": "a.txt", "media_type": "text/plain", "content_base64": "YWJj"}]);
+    let expected = json!({
+        "message": {"id": "d-1", "text": "**Hello**, wörld", "speaker": null, "reply_to": null, "attachments": attachments},
+        "conversation": {"id": 12, "ref": "C-1", "thread": "thread-1", "title": null},
+        "channel": {"id": 7, "name": "Orders"},
+        "agent": {"id": 3, "name": "Marlow"},
+        "contact": {"id": 5, "name": "Ada", "origin_id": "ada"},
+    });
+    assert_eq!(sent["data"], expected);
 }
 
 #[tokio::test]
@@ -186,7 +197,7 @@ async fn we_verify_what_the_official_library_sends() {
         ..WebhookConfig::default()
     });
     let now = Timestamp::now();
-    let body = r#"{"type":"message.created","data":{"text":"Hi","from":{"id":"ada"}}}"#;
+    let body = r#"{"type":"message.created","data":{"text":"Hi","origin_id":"ada"}}"#;
     let headers = signed(SECRET, "msg_1", now.as_second(), body);
     let request = RawRequest { headers: &headers, body: body.as_bytes() };
     let received = channel.receive(&request, now).unwrap();
@@ -195,6 +206,7 @@ async fn we_verify_what_the_official_library_sends() {
         (inbound.key.as_deref(), inbound.text.as_str(), inbound.proof),
         (Some("msg_1"), "Hi", Proof::Signed)
     );
+    assert_eq!(inbound.origin.id, "ada");
 
     let changed = RawRequest { body: &body.as_bytes()[1..], ..request };
     assert_eq!(channel.receive(&changed, now), Err(Refusal::BadSignature));

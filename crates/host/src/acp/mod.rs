@@ -129,6 +129,9 @@ struct Conversation {
     is_stale: bool,
     /// The next prompt is the first of a new session.
     is_new: bool,
+    /// A digest of what the session was last told about the conversation. Not known of one that was opened before: it is told
+    /// again.
+    told: Option<[u8; 32]>,
     /// The session is being opened again: the agent may replay it.
     is_replaying: bool,
     turn: Option<Active>,

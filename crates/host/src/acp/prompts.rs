@@ -2,7 +2,9 @@
 
 use std::{collections::BTreeSet, path::PathBuf};
 
-use agent_client_protocol_schema::v1::{ContentBlock, ImageContent, ResourceLink, TextContent};
+use agent_client_protocol_schema::v1::{
+    Annotations, ContentBlock, ImageContent, ResourceLink, Role, TextContent,
+};
 use muster_protocol::plan::Part;
 
 /// The parts of a prompt. Files are kept in the agent's home and linked to, which every agent understands; pictures are
@@ -14,7 +16,7 @@ pub fn blocks(
 ) -> Vec<ContentBlock> {
     let authors = parts.iter().filter_map(|part| match part {
         Part::Text { author, .. } => author.as_deref(),
-        Part::File { .. } => None,
+        Part::Note { .. } | Part::File { .. } => None,
     });
     let is_several = authors.collect::<BTreeSet<_>>().len() > 1;
     let mut blocks = Vec::new();
@@ -24,6 +26,7 @@ pub fn blocks(
                 blocks.push(said(format!("{author}: {text}")));
             }
             Part::Text { text, .. } => blocks.push(said(text.clone())),
+            Part::Note { text } => blocks.push(note(text.clone())),
             Part::File { filename, mime_type, size_bytes, base64 } => {
                 let Some(path) = keep(part) else {
                     let text = format!(
@@ -52,6 +55,12 @@ fn said(text: String) -> ContentBlock {
     ContentBlock::Text(TextContent::new(text))
 }
 
+/// A text for the agent alone: no person says it, and no person should see it said again.
+pub fn note(text: String) -> ContentBlock {
+    let annotations = Annotations::new().audience(vec![Role::Assistant]);
+    ContentBlock::Text(TextContent::new(text).annotations(annotations))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -65,6 +74,17 @@ mod tests {
         let said = |parts: &[Part]| serde_json::to_value(blocks(parts, false, |_| None)).unwrap();
         assert_eq!(said(&[text("Ada", "Hi")])[0]["text"], "Hi");
         assert_eq!(said(&[text("Ada", "Hi"), text("Bob", "Ho")])[1]["text"], "Bob: Ho");
+    }
+
+    #[test]
+    fn a_note_is_for_the_agent_alone() {
+        let parts = [Part::Note { text: "Careful.".to_owned() }, text("Ada", "Hi")];
+        let shown = serde_json::to_value(blocks(&parts, false, |_| None)).unwrap();
+        assert_eq!(
+            (&shown[0]["text"], &shown[0]["annotations"]["audience"]),
+            (&"Careful.".into(), &serde_json::json!(["assistant"]))
+        );
+        assert_eq!((&shown[1]["text"], &shown[1]["annotations"]), (&"Hi".into(), &serde_json::Value::Null));
     }
 
     #[test]

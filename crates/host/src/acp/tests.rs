@@ -15,6 +15,8 @@ mod sessions;
 struct Script {
     machine: Machine,
     fx: Effects,
+    /// What the conversation's next turn says about it.
+    instructions: String,
     /// The last line for the agent that was looked at.
     looked: u64,
 }
@@ -22,7 +24,8 @@ struct Script {
 impl Script {
     /// An agent that has answered the handshake with these capabilities.
     fn new(capabilities: &Value) -> Self {
-        let mut script = Self { machine: Machine::of(3, BTreeMap::new()), fx: Effects::default(), looked: 0 };
+        let (machine, fx) = (Machine::of(3, BTreeMap::new()), Effects::default());
+        let mut script = Self { machine, fx, instructions: String::new(), looked: 0 };
         script.machine.greet();
         assert_eq!(script.written()[0]["params"]["clientCapabilities"]["elicitation"], json!({ "form": {} }));
         script.says(
@@ -67,6 +70,7 @@ impl Script {
             command_id: turn_id * 10,
             conversation_id: 1,
             session: session.map(str::to_owned),
+            instructions: self.instructions.clone(),
             prompt: vec![ContentBlock::Text(TextContent::new("Hi"))],
         };
         self.machine.begin(turn, &mut self.fx);
@@ -313,6 +317,36 @@ fn a_session_is_resumed_without_its_replay_and_begun_anew_if_it_is_forgotten() {
     );
     let session = Happening::Session { conversation_id: 1, session: Some("s".to_owned()) };
     assert!(script.fx.events.contains(&session));
+}
+
+#[test]
+fn a_session_is_told_about_its_conversation_first_and_again_once_that_has_changed() {
+    let mut script = Script::plain();
+    script.machine.settings.instructions = "Be brief.".to_owned();
+    let mut told = |turn_id: i64, session: Option<&str>, instructions: &str| {
+        script.instructions = instructions.to_owned();
+        script.turn(turn_id, session);
+        if session.is_none() {
+            script.says(&json!({ "id": "3.50.new", "result": { "sessionId": "s" } }));
+        }
+        let prompt = script.written().pop().unwrap()["params"]["prompt"].clone();
+        script.says(&json!({ "id": format!("3.{}", turn_id * 10), "result": { "stopReason": "end_turn" } }));
+        let texts = prompt.as_array().unwrap().iter().map(|part| part["text"].as_str().unwrap().to_owned());
+        texts.collect::<Vec<_>>()
+    };
+    assert_eq!(told(5, None, "Promise nothing."), ["Be brief.", "Promise nothing.", "Hi"]);
+    assert_eq!(told(6, Some("s"), "Promise nothing."), ["Hi"]);
+    assert_eq!(told(7, Some("s"), "Promise less."), ["Promise less.", "Hi"]);
+    assert_eq!(told(8, Some("s"), "Promise less."), ["Hi"]);
+    assert_eq!(told(9, Some("s"), ""), ["Hi"]);
+
+    // Of a session of an earlier launch nobody knows what it was told.
+    let mut script = Script::plain();
+    script.instructions = "Promise nothing.".to_owned();
+    script.turn(5, Some("s"));
+    script.says(&json!({ "id": "3.50.again", "result": {} }));
+    let prompt = script.written().pop().unwrap()["params"]["prompt"].clone();
+    assert_eq!((&prompt[0]["text"], &prompt[1]["text"]), (&json!("Promise nothing."), &json!("Hi")));
 }
 
 #[test]

@@ -1,16 +1,16 @@
 //! Turns: one at a time per conversation, those of different conversations at the same time.
 
 use agent_client_protocol_schema::v1::{
-    Annotations, CancelNotification, ContentBlock, PromptRequest, PromptResponse, Role, StopReason,
-    TextContent,
+    CancelNotification, ContentBlock, PromptRequest, PromptResponse, StopReason,
 };
 use muster_protocol::{
     Happening,
     event::{Content, Message, TurnEnd, TurnOutcome, Usage},
 };
 use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
 
-use super::{Effects, MOST_COSTS, Machine, Opening, Pending, rpc, usage};
+use super::{Effects, MOST_COSTS, Machine, Opening, Pending, prompts::note, rpc, usage};
 
 /// A turn that the agent is to take.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -23,6 +23,8 @@ pub struct Turn {
     pub conversation_id: i64,
     /// The session to resume.
     pub session: Option<String>,
+    /// What its session is told about the conversation.
+    pub instructions: String,
     /// What is said.
     pub prompt: Vec<ContentBlock>,
 }
@@ -72,13 +74,18 @@ impl Machine {
     pub(super) fn prompt(&mut self, id: i64, fx: &mut Effects) {
         let Some(conversation) = self.conversations.get_mut(&id) else { return };
         let (Some(active), Some(session)) = (&mut conversation.turn, &conversation.session) else { return };
-        let mut prompt = std::mem::take(&mut active.turn.prompt);
-        if std::mem::take(&mut conversation.is_new) && !self.settings.instructions.is_empty() {
-            // No person says this, and no person should see it said again.
-            let annotations = Annotations::new().audience(vec![Role::Assistant]);
-            let told = TextContent::new(self.settings.instructions.clone()).annotations(annotations);
-            prompt.insert(0, ContentBlock::Text(told));
+        let mut prompt = Vec::new();
+        let is_new = std::mem::take(&mut conversation.is_new);
+        if is_new && !self.settings.instructions.is_empty() {
+            prompt.push(note(self.settings.instructions.clone()));
         }
+        let instructions = std::mem::take(&mut active.turn.instructions);
+        let told: Option<[u8; 32]> = (!instructions.is_empty()).then(|| Sha256::digest(&instructions).into());
+        if told.is_some() && (is_new || conversation.told != told) {
+            prompt.push(note(instructions));
+        }
+        conversation.told = told;
+        prompt.append(&mut active.turn.prompt);
         active.is_prompted = true;
         let name = format!("{}.{}", self.generation, active.turn.command_id);
         let request = PromptRequest::new(session.clone(), prompt);

@@ -272,6 +272,7 @@ impl Agent {
             command_id: order.id,
             conversation_id: plan.conversation_id,
             session: plan.session,
+            instructions: plan.instructions,
             prompt,
         };
         self.record.machine.begin(turn, &mut self.effects);

@@ -37,7 +37,7 @@ export function AlertRecipients({ channel }: { channel: Channel }) {
   }
   return (
     <Panel title="Who is alerted" about="They get a mail when this channel fails.">
-      {ids.length === 0 && <p className="mb-2 text-muted">Nobody.</p>}
+      {ids.length === 0 && <p className="mb-2 text-muted">Nobody in particular: owners and admins get it.</p>}
       <ul className="mb-2 space-y-1 empty:hidden">
         {ids.map((id) => {
           const name = members.get(id)?.name ?? `Member ${id}`

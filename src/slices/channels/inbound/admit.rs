@@ -1,6 +1,6 @@
 //! What is written for a message that came in: its contact and address, then its conversation, message and turn.
 
-use muster_channels::Origin;
+use muster_channels::{Origin, Proof};
 use sea_orm::{ActiveModelTrait, ColumnTrait, NotSet, QueryFilter, Set, sea_query::Expr};
 use serde::Serialize;
 
@@ -58,6 +58,7 @@ pub(super) async fn admit(tx: &mut Tx, arrived: &Arrived) -> Result<std::result:
         files: &arrived.files,
         is_answered: arrived.is_answered,
         is_automatic: message.is_automatic,
+        is_unproven: message.proof == Proof::None,
     };
     let (conversation_id, message_id) = conversations::receive(tx, &agent, incoming).await?;
     Ok(Ok(Admitted { conversation_id, message_id }))

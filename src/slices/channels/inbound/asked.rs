@@ -70,6 +70,7 @@ async fn say(transport: &dyn Transport, message: &Inbound, text: &str) {
     let part = Part {
         id: &id,
         conversation: "",
+        scene: None,
         target: &message.thread.target,
         text: &text,
         speaker: None,

@@ -23,7 +23,7 @@ use crate::{
         problem::Result,
     },
     core::{access::Scope, sealing::random_bytes},
-    slices::channels::{entity::channels, open::open, outbound::fail, probe, rows},
+    slices::channels::{entity::channels, open::open_to_listen, outbound::fail, probe, rows},
 };
 
 /// How often a process looks for channels that nobody listens to.
@@ -92,7 +92,7 @@ impl Door {
             Err(why) => return self.over(&scope, lease, InactiveReason::AuthFailed, &why).await,
         };
         let Some(channel) = told::prepared(&scope, channel).await? else { return Ok(()) };
-        let Some(transport) = open(core, &channel)? else { return Ok(()) };
+        let Some(transport) = open_to_listen(&scope, &channel).await? else { return Ok(()) };
         let ended = tokio::select! {
             ended = self.hear(&channel, lease, &*transport, cursor) => Some(ended?),
             kept = self.keep(lease, &channel) => { kept?; None }

@@ -156,7 +156,8 @@ impl Plane {
         self.set(|state| {
             state.next += 1;
             turn_id = state.next;
-            state.turns.insert(turn_id, TurnPlan { conversation_id, session: None, prompt });
+            let instructions = String::new();
+            state.turns.insert(turn_id, TurnPlan { conversation_id, session: None, instructions, prompt });
         });
         turn_id
     }
