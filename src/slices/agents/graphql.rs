@@ -279,7 +279,7 @@ impl AgentMutation {
     async fn restore_agent(&self, ctx: &Context<'_>, org_id: OrgId, id: AgentId) -> Answer<One<Agent>> {
         answer(async {
             let scope = ctx.enter(org_id).await?;
-            super::restore(&scope, id).await?;
+            Box::pin(super::restore(&scope, id)).await?;
             Ok(One::by_id(&scope, id))
         })
         .await
