@@ -9,5 +9,6 @@ const long = readdirSync(source, { recursive: true })
   .map((path) => ({ path, lines: readFileSync(new URL(path, source), 'utf8').split('\n').length - 1 }))
   .filter(({ lines }) => lines > MOST)
 
-for (const { path, lines } of long) console.error(`src/${path} has ${lines} lines, more than ${MOST}: divide it.`)
+for (const { path, lines } of long)
+  console.error(`src/${path} has ${lines} lines, more than ${MOST}: divide it.`)
 process.exitCode = long.length > 0 ? 1 : 0

@@ -30,19 +30,11 @@ export function AgentsPage() {
     ? { id: 'images.new', label: 'New image', group: 'Images', refused: mayNotImage }
     : { id: 'agents.new', label: 'New agent', group: 'Agents', refused: mayNotAgent }
   const button = (
-    <ActionButton
-      look="primary"
-      icon={Plus}
-      action={{ ...make, keys: 'c', also: 'create', run: create }}
-    />
+    <ActionButton look="primary" icon={Plus} action={{ ...make, keys: 'c', also: 'create', run: create }} />
   )
   return (
     <>
-      <PageHeader
-        title="Agents"
-        about={images ? 'What agents run from.' : undefined}
-        actions={button}
-      >
+      <PageHeader title="Agents" about={images ? 'What agents run from.' : undefined} actions={button}>
         <Tabs label="Agents and images" tabs={TABS} current={images ? 'images' : 'agents'} />
       </PageHeader>
       {images ? (

@@ -98,7 +98,13 @@ function State({ agent, run }: { agent: AgentRecord; run: Run }) {
 function Pending({ agent, run }: { agent: AgentRecord; run: Run }) {
   const refused = useRefused('agent.edit', agent)
   if (agent.restartPending) {
-    const restart = { id: 'agent.restart', label: 'Restart the agent', group: 'Agent', refused, run: run.restart }
+    const restart = {
+      id: 'agent.restart',
+      label: 'Restart the agent',
+      group: 'Agent',
+      refused,
+      run: run.restart,
+    }
     return (
       <Line
         action={

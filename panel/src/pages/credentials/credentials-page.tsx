@@ -82,7 +82,11 @@ export function CredentialsPage() {
     search: search.q ?? null,
     includeArchived: search.archived ?? false,
   }
-  const { data, error, loading, refetch } = useLive({ query: CredentialsQuery, variables, on: ['CREDENTIAL'] })
+  const { data, error, loading, refetch } = useLive({
+    query: CredentialsQuery,
+    variables,
+    on: ['CREDENTIAL'],
+  })
   const credentials = data?.credentials
   const make = {
     id: 'credentials.new',
@@ -102,7 +106,11 @@ export function CredentialsPage() {
         actions={create}
       >
         <div className="flex flex-wrap items-center gap-4 pb-2.5">
-          <SearchInput label="Search credentials" value={search.q} onValue={(q) => set({ q, page: undefined })} />
+          <SearchInput
+            label="Search credentials"
+            value={search.q}
+            onValue={(q) => set({ q, page: undefined })}
+          />
           <Checkbox
             label="Show archived ones"
             checked={search.archived ?? false}
@@ -138,8 +146,8 @@ export function CredentialsPage() {
                       action={create}
                       command={`curl -H "Authorization: Bearer $TOKEN" -H "Content-Type: application/json" \\\n  -d '{"name": "ticket system", "kind": "api-key", "fields": [{"label": "key", "value": "…"}]}' \\\n  ${location.origin}/v1/org/${org.id}/credential`}
                     >
-                      A credential is a key, a password or a certificate that an agent needs for its work. It is
-                      stored sealed; servers add it to what their agents ask of the addresses it is for.
+                      A credential is a key, a password or a certificate that an agent needs for its work. It
+                      is stored sealed; servers add it to what their agents ask of the addresses it is for.
                     </Empty>
                   )
                 }

@@ -69,7 +69,12 @@ function MemberFacts({ member }: { member: Member }) {
       </Fact>
       {org.can('audit.view') && (
         <Fact name="Audit log">
-          <Link to="/o/$org/audit" params={{ org: org.id }} search={{ actor: member.userId }} className="link">
+          <Link
+            to="/o/$org/audit"
+            params={{ org: org.id }}
+            search={{ actor: member.userId }}
+            className="link"
+          >
             All that they did
           </Link>
         </Fact>

@@ -82,7 +82,12 @@ export function MembersPage() {
     void navigate({ search: (before) => ({ ...before, ...change }) })
   const tab = search.tab === 'invitations' ? 'invitations' : 'members'
   const { page = 1, peek } = search
-  const variables = { orgId: org.id, page: tab === 'members' ? page : 1, limit: PAGE, search: search.q ?? null }
+  const variables = {
+    orgId: org.id,
+    page: tab === 'members' ? page : 1,
+    limit: PAGE,
+    search: search.q ?? null,
+  }
   const { data, error, loading, refetch } = useLive({ query: MembersQuery, variables, on: ['MEMBER'] })
   const invitations = useInvitations(tab === 'invitations' ? page : 1)
   const members = data?.members

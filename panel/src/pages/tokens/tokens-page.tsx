@@ -141,8 +141,8 @@ export function TokensPage() {
                       action={create}
                       command={`muster token create --org ${org.id} --name "nightly report" --permission agent.view`}
                     >
-                      A program that uses the API or MCP signs in with a token. Give it only what it needs; you
-                      can change that later, and revoke it at any time.
+                      A program that uses the API or MCP signs in with a token. Give it only what it needs;
+                      you can change that later, and revoke it at any time.
                     </Empty>
                   )
                 }
