@@ -10,6 +10,7 @@ const INVITE: &str = "mutation($o: Id!, $e: String!, $r: Role!) { inviteMember(o
 const RESEND: &str = "mutation($o: Id!, $id: Id!) { resendInvitation(orgId: $o, id: $id) { id } }";
 const REVOKE: &str = "mutation($o: Id!, $id: Id!) { revokeInvitation(orgId: $o, id: $id) { id revokedAt } }";
 const LIST: &str = "query($o: Id!, $c: Boolean) { invitations(orgId: $o, page: 1, limit: 50, includeClosed: $c) { total data { id email acceptedBy sentAt } } }";
+const ONE: &str = "query($o: Id!, $id: Id!) { invitation(orgId: $o, id: $id) { email role revokedAt } }";
 const ACCEPT: &str = "mutation($t: SecretString!, $n: String, $p: SecretString) { acceptInvitation(token: $t, name: $n, password: $p) { organizationId role user { id name email emailConfirmed } } }";
 const LEAVE: &str = "mutation($o: Id!) { leaveOrganization(orgId: $o) }";
 
@@ -158,6 +159,18 @@ async fn an_invitation_is_resent_revoked_and_expires() {
     // An expired invitation doesn't block another.
     let (_, token) = invited(&app, "late@example.org", "VIEWER").await;
     accept(&app.anonymous, &token, Some("Late"), Some("correct horse")).await.data();
+}
+
+#[tokio::test]
+async fn one_invitation_is_read_by_its_id_also_after_it_is_revoked() {
+    let app = TestApp::with_mail().await;
+    let (id, _) = invited(&app, "new@example.org", "VIEWER").await;
+    let this = json!({ "o": app.org, "id": id });
+    let read = async || app.viewer.gql(ONE, this.clone()).await.data()["invitation"].clone();
+    assert_eq!(read().await, json!({ "email": "new@example.org", "role": "VIEWER", "revokedAt": null }));
+    app.admin.gql(REVOKE, this.clone()).await.data();
+    assert_eq!(read().await["revokedAt"], "2026-06-01T12:00:00.000Z");
+    assert_eq!(app.stranger.gql(ONE, this).await.code(), "NOT_A_MEMBER");
 }
 
 #[tokio::test]

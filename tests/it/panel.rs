@@ -237,6 +237,7 @@ plays![
     sqlite_pages_empty,
     sqlite_pages_seen_by_owner,
     sqlite_pages_seen_by_viewer,
+    sqlite_palette,
     sqlite_people,
     sqlite_phone,
     postgres_replicas,

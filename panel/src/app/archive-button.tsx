@@ -2,39 +2,46 @@
 import { Archive, ArchiveRestore } from 'lucide-react'
 import type { ActOptions } from '../api/use-act'
 import type { Governed } from '../permissions/can'
-import { Gate } from '../permissions/gate'
+import { useRefused } from '../permissions/gate'
 import type { Permission } from '../permissions/names'
-import { Button } from '../ui/button'
+import { ActionButton } from '../ui/actions'
+import type { Size } from '../ui/button'
 
 interface Props {
-  record: Governed & { name: string; archivedAt: string | null }
+  /** What it is: "skill". */
+  what: string
+  /** Without `viewerCan`: the organization is asked. */
+  record: Partial<Governed> & { name: string; archivedAt: string | null }
   /** Who may archive, and who may bring it back. */
   may: { archive: Permission; restore: Permission }
   onArchive: (options?: ActOptions) => unknown
   onRestore: (options?: ActOptions) => unknown
+  size?: Size
 }
 
-export function ArchiveButton({ record, may, onArchive, onRestore }: Props) {
-  const { name, archivedAt } = record
+export function ArchiveButton({ what, record, may, onArchive, onRestore, size }: Props) {
+  const { name, archivedAt, viewerCan } = record
+  const refused = useRefused(archivedAt ? may.restore : may.archive, viewerCan ? { viewerCan } : undefined)
+  const group = what.charAt(0).toUpperCase() + what.slice(1)
+  const restore = () => onRestore({ said: `${name} is back` })
   if (archivedAt) {
+    const bringBack = { id: 'record.restore', label: `Bring back the ${what}`, group, refused, run: restore }
     return (
-      <Gate on={record} may={may.restore}>
-        <Button icon={ArchiveRestore} onClick={() => onRestore({ said: `${name} is back` })}>
-          Bring back
-        </Button>
-      </Gate>
+      <ActionButton size={size} icon={ArchiveRestore} action={bringBack}>
+        Bring back
+      </ActionButton>
     )
   }
+  const archive = {
+    id: 'record.archive',
+    label: `Archive the ${what}`,
+    group,
+    refused,
+    run: () => void onArchive({ said: `Archived ${name}`, undo: restore }),
+  }
   return (
-    <Gate on={record} may={may.archive}>
-      <Button
-        icon={Archive}
-        onClick={() =>
-          onArchive({ said: `Archived ${name}`, undo: () => onRestore({ said: `${name} is back` }) })
-        }
-      >
-        Archive
-      </Button>
-    </Gate>
+    <ActionButton size={size} icon={Archive} action={archive}>
+      Archive
+    </ActionButton>
   )
 }

@@ -20,7 +20,8 @@ export interface Hit extends Found {
 /** Where each kind of record is shown. Kinds without a page are not offered. */
 export function linkOf({ kind, id }: Pick<Found, 'kind' | 'id'>, org: number): LinkProps | null {
   const params = { org, id } as never
-  const list = (to: string) => ({ to, params: { org }, search: { peek: id } }) as unknown as LinkProps
+  const list = (to: string, tab?: string) =>
+    ({ to, params: { org }, search: { tab, peek: id } }) as unknown as LinkProps
   switch (kind) {
     case 'AGENT':
       return { to: '/o/$org/agents/$id', params }
@@ -38,9 +39,12 @@ export function linkOf({ kind, id }: Pick<Found, 'kind' | 'id'>, org: number): L
       return list('/o/$org/mcp-servers')
     case 'SKILL':
       return list('/o/$org/skills')
+    case 'IMAGE':
+      return list('/o/$org/agents', 'images')
     case 'MEMBER':
-    case 'INVITATION':
       return list('/o/$org/members')
+    case 'INVITATION':
+      return list('/o/$org/members', 'invitations')
     case 'SERVICE_TOKEN':
       return list('/o/$org/tokens')
     case 'CONTACT':

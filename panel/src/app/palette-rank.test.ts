@@ -1,12 +1,21 @@
 import { expect, test } from 'vitest'
-import { matches, ranked } from './palette-rank'
+import { ranked } from './palette-rank'
 
 const action = (id: string, label: string, group = 'Go to') => ({ id, label, group })
 
 test('case, accents and the order of words do not matter', () => {
-  expect(matches('Über das Konto', 'uber')).toBe(true)
-  expect(matches('Stop the agent', 'agent stop')).toBe(true)
-  expect(matches('Stop the agent', 'start')).toBe(false)
+  const isFound = (label: string, text: string) => ranked([action('a', label)], text).length === 1
+  expect(isFound('Über das Konto', 'uber')).toBe(true)
+  expect(isFound('Stop the agent', 'agent stop')).toBe(true)
+  expect(isFound('Stop the agent', 'start')).toBe(false)
+})
+
+test('an action is found by other words for it, after those that are called so', () => {
+  const found = ranked(
+    [{ ...action('a', 'Switch between light and dark'), also: 'theme' }, action('b', 'Theme of mine')],
+    'theme',
+  )
+  expect(found.map(({ id }) => id)).toEqual(['b', 'a'])
 })
 
 test('a label that begins with the words comes before one that holds them', () => {

@@ -7,12 +7,10 @@ interface Ranked {
   also?: string
 }
 
-/** Every word that was typed begins a word of the label, or stands in it. */
-export function matches(label: string, text: string): boolean {
-  return score(label, text) > 0
-}
-
-/** All that fit, the best first; with nothing typed, all as they are, one for each id, groups together. */
+/**
+ * All that fit, by their label or by what else they are found by, the best first; with nothing typed, all as they are, one
+ * for each id, groups together.
+ */
 export function ranked<A extends Ranked>(actions: A[], text: string): A[] {
   const seen = new Set<string>()
   const first = actions.filter(({ id }) => !seen.has(id) && seen.add(id))

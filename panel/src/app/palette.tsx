@@ -8,7 +8,7 @@ import { Dialog } from '../ui/dialog'
 import { Kbd } from '../ui/kbd'
 import { words } from '../ui/status'
 import { useHits } from './palette-hits'
-import { matches, ranked } from './palette-rank'
+import { ranked } from './palette-rank'
 
 interface Line {
   id: string
@@ -42,7 +42,7 @@ export default function Palette({ onClose }: { onClose: () => void }) {
       actions.filter(({ hidden }) => !hidden),
       text,
     ).map(toLine)
-    return text.trim() === '' ? offered : [...offered.filter(({ label }) => matches(label, text)), ...found]
+    return [...offered, ...found]
   }, [actions, hits, navigate, text])
   const current = Math.min(at, lines.length - 1)
 

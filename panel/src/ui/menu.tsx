@@ -7,6 +7,8 @@ export type MenuEntry =
   | 'line'
   | {
       label: string
+      /** What the palette calls it, where the label is nothing without its menu: "Give the role Admin". */
+      inFull?: string
       onSelect: () => void
       icon?: LucideIcon
       about?: string

@@ -23,14 +23,14 @@ export function Pager({ page, size, total, onPage }: Props) {
       </span>
       <IconButton
         icon={ChevronLeft}
-        label="Newer"
+        label="Previous page"
         size="sm"
         disabled={page <= 1}
         onClick={() => onPage(page - 1)}
       />
       <IconButton
         icon={ChevronRight}
-        label="Older"
+        label="Next page"
         size="sm"
         disabled={last >= total}
         onClick={() => onPage(page + 1)}

@@ -1,10 +1,10 @@
 // The state of a form's section: what was typed, what the service has, and what somebody else changed meanwhile.
 // What a person types is never lost: not by a refusal, not by a conflict, not by a record that changes under it.
 import type { CombinedError } from '@urql/core'
-import { useCallback, useMemo, useState } from 'react'
+import { useCallback, useMemo, useRef, useState } from 'react'
 import { type Bounds, boundsOf, type Place, refusal } from '../api/bounds'
-import { type Conflict, conflictOf, placed } from '../api/errors'
-import { say } from './toast-store'
+import { type Conflict, conflictOf, placed, wordsOf } from '../api/errors'
+import { say, sayProblem } from './toast-store'
 
 export type Values = Record<string, unknown>
 
@@ -70,29 +70,42 @@ export function useSection<V extends Values>({
     setAsked(false)
   }, [])
 
-  /** Whether a newer record still has what stood here in all fields that were changed. */
-  const untouched = (current: unknown) => {
-    const [now, then] = [ofCurrent?.(current as never), begun?.stored]
-    return now && then ? Object.keys(changes).every((name) => same(now[name], then[name])) : false
+  /** Puts `next` in the place of `before`: also if somebody has changed another part of the record meanwhile. */
+  const put = async (next: Partial<V>, before: Partial<V> | undefined, ifRevision: number | undefined) => {
+    const { error: refusedBy } = await save(next, ifRevision)
+    const stale = conflictOf<unknown>(refusedBy)
+    const now = stale && ofCurrent?.(stale.current as never)
+    const isOther = now && before && Object.keys(next).every((name) => same(now[name], before[name]))
+    return stale && isOther ? (await save(next, stale.revision)).error : refusedBy
+  }
+
+  const latest = useRef({ stored, revision })
+  latest.current = { stored, revision }
+  /** Takes a new name back, unless somebody has given another one since. */
+  const takeBack = async (given: Partial<V>, before: Partial<V>, sent: number) => {
+    // A form that is gone has not heard of its own edit: what is sent is refused then, with what is there now.
+    const isKnown = same(latest.current.stored.name, given.name)
+    const refusedBy = await put(before, given, isKnown ? latest.current.revision : sent)
+    if (!refusedBy) say('Taken back')
+    else if (conflictOf(refusedBy)) sayProblem('Somebody has changed it since. It stays as it is.')
+    else sayProblem(wordsOf(refusedBy))
   }
 
   const send = async (): Promise<boolean> => {
     setAsked(true)
     if (saving || !dirty || Object.keys(refused).length > 0) return false
     setSaving(true)
-    let { error: refusedBy } = await save(changes, conflict?.revision ?? (begun ?? { revision }).revision)
-    let stale = conflictOf<unknown>(refusedBy)
-    if (stale && untouched(stale.current)) {
-      // Somebody changed another part of the record.
-      refusedBy = (await save(changes, stale.revision)).error
-      stale = conflictOf<unknown>(refusedBy)
-    }
+    const sent = conflict?.revision ?? (begun ?? { revision }).revision
+    const refusedBy = await put(changes, begun?.stored, sent)
+    const stale = conflictOf<unknown>(refusedBy)
     setSaving(false)
     setError(stale ? undefined : refusedBy)
     if (stale) setConflict(stale)
     if (refusedBy) return false
     discard()
-    say(said)
+    const isRename = Object.keys(changes).join() === 'name' && ofCurrent && sent !== undefined
+    const undo = () => takeBack(nameOnly<V>(changes.name), nameOnly<V>(base.name), sent ?? 0)
+    say(said, isRename ? { undo } : {})
     return true
   }
 
@@ -127,6 +140,9 @@ export function useSection<V extends Values>({
     problem,
   }
 }
+
+/** A change of the name alone, as the service keeps it: without blanks around it. */
+const nameOnly = <V extends Values>(name: unknown) => ({ name: String(name).trim() }) as Values as Partial<V>
 
 /** While somebody types, only texts that are too long are reported; what is missing can wait until the form is sent. */
 const isLong = (text: string | undefined) => text?.startsWith('At most') ?? false

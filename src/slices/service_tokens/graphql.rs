@@ -137,6 +137,17 @@ impl ServiceTokenQuery {
         })
         .await
     }
+
+    /// One service token, revoked or not.
+    #[graphql(directive = permit::apply(Permission::TokenView))]
+    async fn service_token(
+        &self,
+        ctx: &Context<'_>,
+        org_id: OrgId,
+        id: TokenId,
+    ) -> Answer<One<ServiceToken>> {
+        answer(async { Ok(One::by_id(&ctx.enter(org_id).await?, id)) }).await
+    }
 }
 
 /// Mutations for service tokens.

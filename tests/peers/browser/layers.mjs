@@ -105,6 +105,8 @@ export const OF_RECORDS = [
   { of: 'pages/servers/actions.tsx', at: `/servers/${records.server}`, from: button('Delete'), shown: dialog(/^Delete/) },
   { of: 'pages/members/invite-dialog.tsx', at: '/members', from: button('Invite'), shown: dialog(/^Invite/) },
   { of: 'pages/members/hand-over.tsx', at: '/members?tab=invitations', from: button('Hand over the link'), shown: dialog(/^Hand over/) },
+  { of: 'pages/members/member-peek.tsx', at: '/members', from: (page) => page.getByRole('row', { name: /^Otto Operator/ }), shown: beside('Otto Operator') },
+  { of: 'pages/members/invitation-peek.tsx', at: '/members?tab=invitations', from: row, shown: beside('guest@example.org') },
   { of: 'pages/members/member-menu.tsx', at: '/members', from: button('Role and more for Otto Operator'), shown: menu },
   {
     of: 'pages/members/member-menu.tsx', at: '/members',

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { before, test } from 'node:test'
 import { asks, begins } from './acts.mjs'
-import { api, browse, stage, until, world } from './stage.mjs'
+import { api, apiAs, browse, stage, until, world } from './stage.mjs'
 
 const org = `/o/${world.org}`
 /** More than a screen, and what is kept ready above and below it; far less than a page of the service. */
@@ -155,7 +155,7 @@ test('members come in pages, with few of them in the page', async (t) => {
   await rows(page, 'Members').first().waitFor()
   await page.getByText('1–200 of 1105').waitFor()
   assert.ok((await rows(page, 'Members').count()) <= FEW)
-  await page.getByRole('button', { name: 'Older' }).click()
+  await page.getByRole('button', { name: 'Next page' }).click()
   await page.getByText('201–400 of 1105').waitFor()
   await goesTo(page, 'Members', 199)
   const before = await top(page, 'Members')
@@ -174,7 +174,7 @@ test('the audit log comes in pages; the first one lives, and one further back ho
   await rows(page, 'Audit log').first().waitFor()
   await page.getByText(/^1–100 of /).waitFor()
   assert.ok((await rows(page, 'Audit log').count()) <= FEW)
-  await page.getByRole('button', { name: 'Older' }).click()
+  await page.getByRole('button', { name: 'Next page' }).click()
   await page.getByText(/^101–200 of /).waitFor()
   await grid(page, 'Audit log').evaluate((scroller) => scroller.scrollBy(0, 1_000))
   await page.mouse.move(5, 5)
@@ -184,3 +184,46 @@ test('the audit log comes in pages; the first one lives, and one further back ho
   await page.waitForTimeout(1_500)
   assert.deepEqual(await top(page, 'Audit log'), before)
 })
+
+/** A page of the service, and some more. */
+const MANY = 210
+// A token may neither invite anybody nor issue tokens.
+const asOwner = (mutation) => apiAs('OWNER', mutation)
+const numbered = (n) => `zz-${String(n).padStart(3, '0')}`
+/** Lists in numbered pages: how a record of each is made, and what it is called. */
+const PAGED = [
+  { name: 'Skills', at: 'skills', make: (n) => `createSkill(orgId: $org, input: { name: "${numbered(n)}", content: "" }) { id }` },
+  { name: 'Credentials', at: 'credentials', make: (n) => `createCredential(orgId: $org, input: { name: "${numbered(n)}", kind: "api-key", fields: [] }) { id }` },
+  { name: 'MCP servers', at: 'mcp-servers', make: (n) => `createMcpServer(orgId: $org, input: { name: "${numbered(n)}", transport: HTTP, url: "https://tools.example.com" }) { id }` },
+  { name: 'Service tokens', at: 'tokens', call: asOwner, make: (n) => `createServiceToken(orgId: $org, input: { name: "${numbered(n)}", permissions: ["agent.view"] }) { id }` },
+  {
+    name: 'Invitations', at: 'members?tab=invitations', call: asOwner, titled: (n) => `${numbered(n)}@example.org`, newestFirst: true,
+    make: (n) => `inviteMember(orgId: $org, input: { email: "${numbered(n)}@example.org", role: VIEWER }) { id }`,
+  },
+]
+
+for (const { name, at, make, call = api, titled = numbered, newestFirst = false } of PAGED) {
+  test(`${name}: what stands beyond the first page is found by paging, and opened by its address alone`, async (t) => {
+    const ids = []
+    for (let from = 0; from < MANY; from += 70) {
+      const fields = Array.from({ length: 70 }, (_, n) => `a${from + n}: ${make(from + n)}`).join(' ')
+      const made = await call(`mutation($org: Id!) { ${fields} }`)
+      ids.push(...Object.values(made).map(({ id }) => id))
+    }
+    const far = newestFirst ? 0 : MANY - 1
+    const page = await browse(t, { as: 'OWNER', at: `${org}/${at}` })
+    const last = page.getByRole('row', { name: titled(far) })
+    const open = page.getByRole('complementary', { name: titled(far) })
+    await rows(page, name).first().waitFor()
+    await page.getByText(/^1–200 of 21\d$/).waitFor()
+    assert.ok((await rows(page, name).count()) <= FEW, 'few rows are in the page')
+    await page.getByRole('button', { name: 'Next page' }).click()
+    await page.getByText(/^201–21\d of 21\d$/).waitFor()
+    await last.click()
+    await open.waitFor()
+
+    await page.goto(`${world.base}${org}/${at}${at.includes('?') ? '&' : '?'}peek=${ids[far]}`)
+    await open.waitFor()
+    await page.getByText(/^1–200 of 21\d$/).waitFor()
+  })
+}

@@ -136,6 +136,31 @@ test('a skill keeps its versions, and somebody else’s edit is shown beside min
   await isAccessible(page, 'with a version open')
 })
 
+test('a new name is taken back, unless somebody has given another one since', async (t) => {
+  const name = fresh('returns').replace(' ', '-')
+  const create = 'mutation($org: Id!, $name: String!) { createSkill(orgId: $org, input: { name: $name, content: "" }) { id } }'
+  const { id } = (await api(create, { name })).createSkill
+  const stored = async () => (await api('query($org: Id!, $id: Id!) { skill(orgId: $org, id: $id) { name } }', { id })).skill.name
+  const page = await browse(t, { as: 'ADMIN', at: `${org}/skills?peek=${id}` })
+  const field = page.getByRole('complementary').getByLabel('Name', { exact: true })
+  const renames = async (to) => {
+    await field.fill(to)
+    await page.getByRole('complementary').getByRole('button', { name: 'Save', exact: true }).click()
+    await until(async () => (await stored()) === to, 'the new name')
+  }
+  await renames(`${name}-two`)
+  await undo(page, 'Saved')
+  await until(async () => (await stored()) === name, 'the name before')
+  await until(async () => (await field.inputValue()) === name, 'the field to say so')
+
+  await renames(`${name}-three`)
+  const rename = 'mutation($org: Id!, $id: Id!, $name: String!) { updateSkill(orgId: $org, id: $id, input: { name: $name }) { id } }'
+  await api(rename, { id, name: `${name}-theirs` })
+  await undo(page, 'Saved')
+  await page.getByText('Somebody has changed it since. It stays as it is.').waitFor()
+  assert.equal(await stored(), `${name}-theirs`)
+})
+
 test('a channel is made by its transport, edited by sections, switched off and deleted by its name', async (t) => {
   const name = fresh('shop hook')
   const page = await browse(t, { as: 'OWNER', at: `${org}/channels` })

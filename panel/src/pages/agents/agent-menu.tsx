@@ -6,9 +6,10 @@ import { graphql } from '../../api/graphql'
 import { useAct } from '../../api/use-act'
 import { useOrg } from '../../app/organization'
 import { useRefused } from '../../permissions/gate'
+import { useMenuActions } from '../../ui/actions'
 import { IconButton } from '../../ui/button'
 import { ConfirmDialog } from '../../ui/confirm'
-import { Menu } from '../../ui/menu'
+import { Menu, type MenuEntry } from '../../ui/menu'
 import { pictureOf } from '../../ui/picture'
 import { say, sayProblem } from '../../ui/toast-store'
 import type { AgentRecord } from './agent-page'
@@ -54,6 +55,33 @@ export function AgentMenu({ agent }: { agent: AgentRecord }) {
     say(`Deleted ${agent.name}`, { undo })
     void navigate({ to: '/o/$org/agents', params: { org: org.id } })
   }
+  const entries: MenuEntry[] = [
+    {
+      label: 'Change the picture',
+      icon: Image,
+      refused: mayNotEdit,
+      onSelect: () => file.current?.click(),
+    },
+    ...(agent.avatarUrl
+      ? [
+          {
+            label: 'Remove the picture',
+            icon: ImageOff,
+            refused: mayNotEdit,
+            onSelect: () => void picture(null, 'The picture is removed'),
+          },
+        ]
+      : []),
+    'line',
+    {
+      label: 'Delete the agent',
+      icon: Trash2,
+      look: 'danger',
+      refused: mayNotDelete,
+      onSelect: () => ask(true),
+    },
+  ]
+  useMenuActions('Agent', entries)
   return (
     <>
       <input
@@ -70,32 +98,7 @@ export function AgentMenu({ agent }: { agent: AgentRecord }) {
       <Menu
         align="end"
         trigger={<IconButton icon={Ellipsis} label="More" look="secondary" />}
-        entries={[
-          {
-            label: 'Change the picture',
-            icon: Image,
-            refused: mayNotEdit,
-            onSelect: () => file.current?.click(),
-          },
-          ...(agent.avatarUrl
-            ? [
-                {
-                  label: 'Remove the picture',
-                  icon: ImageOff,
-                  refused: mayNotEdit,
-                  onSelect: () => void picture(null, 'The picture is removed'),
-                },
-              ]
-            : []),
-          'line',
-          {
-            label: 'Delete the agent',
-            icon: Trash2,
-            look: 'danger',
-            refused: mayNotDelete,
-            onSelect: () => ask(true),
-          },
-        ]}
+        entries={entries}
       />
       {asking && (
         <ConfirmDialog

@@ -2,9 +2,9 @@
 import { Link, useNavigate, useSearch } from '@tanstack/react-router'
 import { Bot, Plus } from 'lucide-react'
 import { useOrg } from '../../app/organization'
-import { useActions } from '../../keys/use-actions'
-import { Gate, useRefused } from '../../permissions/gate'
-import { Button, buttonClass } from '../../ui/button'
+import { useRefused } from '../../permissions/gate'
+import { ActionButton } from '../../ui/actions'
+import { buttonClass } from '../../ui/button'
 import { PageHeader } from '../../ui/page'
 import { Tabs } from '../../ui/tabs'
 import { AgentList } from './agent-list'
@@ -24,33 +24,17 @@ export function AgentsPage() {
   const set = (change: Partial<typeof search>) =>
     void navigate({ search: (before) => ({ ...before, ...change }), replace: true })
   const images = search.tab === 'images'
-  const refused = useRefused('agent.create')
+  const [mayNotAgent, mayNotImage] = [useRefused('agent.create'), useRefused('image.edit')]
   const create = () => void navigate({ search: (before) => ({ ...before, open: 'new' as const }) })
-  useActions([
-    {
-      id: 'agents.new',
-      label: 'New agent',
-      group: 'Agents',
-      keys: 'c',
-      also: 'create',
-      run: create,
-      refused,
-    },
-  ])
+  const make = images
+    ? { id: 'images.new', label: 'New image', group: 'Images', refused: mayNotImage }
+    : { id: 'agents.new', label: 'New agent', group: 'Agents', refused: mayNotAgent }
   const button = (
-    <Gate may="agent.create">
-      <Button look="primary" icon={Plus} keys="c" onClick={create}>
-        New agent
-      </Button>
-    </Gate>
+    <ActionButton look="primary" icon={Plus} action={{ ...make, keys: 'c', also: 'create', run: create }} />
   )
   return (
     <>
-      <PageHeader
-        title="Agents"
-        about={images ? 'What agents run from.' : undefined}
-        actions={images ? <NewImage onOpen={() => set({ open: 'new' })} /> : button}
-      >
+      <PageHeader title="Agents" about={images ? 'What agents run from.' : undefined} actions={button}>
         <Tabs label="Agents and images" tabs={TABS} current={images ? 'images' : 'agents'} />
       </PageHeader>
       {images ? (
@@ -61,6 +45,7 @@ export function AgentsPage() {
           onClose={() => set({ open: undefined })}
           peek={search.peek}
           onPeek={(peek) => set({ peek })}
+          create={button}
         />
       ) : (
         <>
@@ -85,15 +70,5 @@ export function AgentsPage() {
         />
       )}
     </>
-  )
-}
-
-function NewImage({ onOpen }: { onOpen: () => void }) {
-  return (
-    <Gate may="image.edit">
-      <Button look="primary" icon={Plus} onClick={onOpen}>
-        New image
-      </Button>
-    </Gate>
   )
 }

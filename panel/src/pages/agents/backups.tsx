@@ -7,7 +7,8 @@ import { useAct } from '../../api/use-act'
 import { useLive } from '../../api/use-live'
 import { authorOf } from '../../app/author'
 import { useOrg } from '../../app/organization'
-import { Gate } from '../../permissions/gate'
+import { Gate, useRefused } from '../../permissions/gate'
+import { ActionButton } from '../../ui/actions'
 import { Badge } from '../../ui/badge'
 import { Button } from '../../ui/button'
 import { bytes } from '../../ui/bytes'
@@ -59,6 +60,13 @@ export function Backups({ agent }: { agent: AgentRecord }) {
   const { page = 1 } = useSearch({ from: '/inside/o/$org/agents/$id' })
   const navigate = useNavigate({ from: '/o/$org/agents/$id' })
   const backUp = useAct(BackUp)
+  const now = {
+    id: 'agent.back-up',
+    label: 'Back up the agent now',
+    group: 'Agent',
+    refused: useRefused('agent.edit', agent),
+    run: () => void backUp({ orgId, id: agent.id }, { said: 'It is being backed up' }),
+  }
   const { data, error, loading, refetch } = useLive({
     query: BackupsQuery,
     variables: { orgId, agentId: agent.id, page, limit: SIZE },
@@ -75,15 +83,16 @@ export function Backups({ agent }: { agent: AgentRecord }) {
           Copies of its home, on its host. When they are made by themselves is in its settings. What it writes
           meanwhile may be half in a copy: pause it first for one of a single moment.
         </p>
-        <Button
-          busy={busy}
-          onClick={() => void backUp({ orgId, id: agent.id }, { said: 'It is being backed up' })}
-        >
+        <ActionButton busy={busy} action={now}>
           Back up now
-        </Button>
+        </ActionButton>
       </div>
       {found.data.length === 0 ? (
-        <Empty icon={Archive} title="It was never backed up">
+        <Empty
+          icon={Archive}
+          title="It was never backed up"
+          command={`mutation { backupAgent(orgId: ${orgId}, id: ${agent.id}) { id state } }`}
+        >
           A backup holds all files of its home, so that it can go back to what it was.
         </Empty>
       ) : (

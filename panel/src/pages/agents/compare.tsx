@@ -8,8 +8,8 @@ import { useAct } from '../../api/use-act'
 import { useLive } from '../../api/use-live'
 import { authorOf } from '../../app/author'
 import { useOrg } from '../../app/organization'
-import { Gate } from '../../permissions/gate'
-import { Button } from '../../ui/button'
+import { useRefused } from '../../permissions/gate'
+import { ActionButton } from '../../ui/actions'
 import { Field } from '../../ui/field'
 import { FormDialog } from '../../ui/form-dialog'
 import { Select, TextInput } from '../../ui/inputs'
@@ -46,6 +46,13 @@ interface Props {
 export function Compare({ agent, revision, against, known, onAgainst, onClose }: Props) {
   const { id: orgId } = useOrg()
   const [reverting, revert] = useState(false)
+  const goBack = {
+    id: 'agent.revert',
+    label: `Go back to revision ${revision}`,
+    group: 'Agent',
+    refused: useRefused('agent.edit', agent),
+    run: () => revert(true),
+  }
   const { data, error, loading, refetch } = useLive({
     query: TwoQuery,
     variables: { orgId, agentId: agent.id, one: revision, other: against },
@@ -60,11 +67,9 @@ export function Compare({ agent, revision, against, known, onAgainst, onClose }:
       onClose={onClose}
       actions={
         revision !== agent.revision && (
-          <Gate on={agent} may="agent.edit">
-            <Button size="sm" icon={Undo2} onClick={() => revert(true)}>
-              Go back to this
-            </Button>
-          </Gate>
+          <ActionButton size="sm" icon={Undo2} action={goBack}>
+            Go back to this
+          </ActionButton>
         )
       }
     >

@@ -9,9 +9,9 @@ import { useAct } from '../../api/use-act'
 import { useLive } from '../../api/use-live'
 import { conversationTitle } from '../../app/conversation-title'
 import { useOrg } from '../../app/organization'
-import { Gate } from '../../permissions/gate'
+import { useRefused } from '../../permissions/gate'
+import { ActionButton } from '../../ui/actions'
 import { Count } from '../../ui/badge'
-import { Button } from '../../ui/button'
 import { Field } from '../../ui/field'
 import { FormDialog } from '../../ui/form-dialog'
 import { TextArea } from '../../ui/inputs'
@@ -44,12 +44,18 @@ export function AgentConversations({ agent }: { agent: AgentRecord }) {
     on: ['CONVERSATION', 'MESSAGE'],
   })
   const feed = data?.conversationFeed
+  const talk = {
+    id: 'agent.talk',
+    label: 'Talk to the agent',
+    group: 'Agent',
+    also: 'new conversation',
+    refused: useRefused('agent.interact', agent),
+    run: () => write(true),
+  }
   const start = (
-    <Gate on={agent} may="agent.interact">
-      <Button size="sm" icon={MessageSquarePlus} onClick={() => write(true)}>
-        Talk to it
-      </Button>
-    </Gate>
+    <ActionButton size="sm" icon={MessageSquarePlus} action={talk}>
+      Talk to it
+    </ActionButton>
   )
   return (
     <Panel title="Conversations" actions={start}>

@@ -1,12 +1,12 @@
 // What agents run from: a name for the program or container image that a server launches.
 import { Boxes } from 'lucide-react'
+import type { ReactNode } from 'react'
 import { graphql, type ResultOf } from '../../api/graphql'
 import { useAct } from '../../api/use-act'
 import { useLive } from '../../api/use-live'
+import { ArchiveButton } from '../../app/archive-button'
 import { useOrg } from '../../app/organization'
-import { Gate } from '../../permissions/gate'
 import { Badge } from '../../ui/badge'
-import { Button } from '../../ui/button'
 import { Checkbox } from '../../ui/choices'
 import { Empty } from '../../ui/empty'
 import { WithPeek } from '../../ui/peek'
@@ -81,9 +81,11 @@ interface Props {
   onClose: () => void
   peek: number | undefined
   onPeek: (id: number | undefined) => void
+  /** The button for a new one. */
+  create: ReactNode
 }
 
-export function Images({ archived, onArchived, creating, onClose, peek, onPeek }: Props) {
+export function Images({ archived, onArchived, creating, onClose, peek, onPeek, create }: Props) {
   const { id: orgId } = useOrg()
   const { data, error, loading, refetch } = useLive({
     query: ImagesQuery,
@@ -94,8 +96,6 @@ export function Images({ archived, onArchived, creating, onClose, peek, onPeek }
   if (error && !data?.images) return <ProblemView error={error} retry={refetch} />
   if (loading || !data?.images) return <ListSkeleton />
   const shown = data.images.find(({ id }) => id === peek)
-  const bringBack = (image: ImageRecord) =>
-    restore({ orgId, id: image.id }, { said: `${image.name} is back` })
   return (
     <>
       <div className="flex justify-end border-b border-line px-4 py-1.5 sm:px-6">
@@ -113,7 +113,12 @@ export function Images({ archived, onArchived, creating, onClose, peek, onPeek }
             onOpen={({ id }) => onPeek(id)}
             onActive={({ id }) => peek && onPeek(id)}
             empty={
-              <Empty icon={Boxes} title="No images">
+              <Empty
+                icon={Boxes}
+                title="No images"
+                action={create}
+                command={`mutation {\n  createImage(orgId: ${orgId}, input: { name: "Our agent", reference: "example/agent:1.2" }) { id }\n}`}
+              >
                 An image names the program that an agent runs. A server starts only what its operator has
                 listed.
               </Empty>
@@ -128,25 +133,14 @@ export function Images({ archived, onArchived, creating, onClose, peek, onPeek }
               isDefault={data.organization?.defaultImage?.id === shown.id}
               onClose={() => onPeek(undefined)}
               actions={
-                <Gate may="image.edit">
-                  {shown.archivedAt ? (
-                    <Button size="sm" onClick={() => void bringBack(shown)}>
-                      Bring back
-                    </Button>
-                  ) : (
-                    <Button
-                      size="sm"
-                      onClick={() =>
-                        void archive(
-                          { orgId, id: shown.id },
-                          { said: `Archived ${shown.name}`, undo: () => bringBack(shown) },
-                        )
-                      }
-                    >
-                      Archive
-                    </Button>
-                  )}
-                </Gate>
+                <ArchiveButton
+                  what="image"
+                  size="sm"
+                  record={shown}
+                  may={{ archive: 'image.edit', restore: 'image.edit' }}
+                  onArchive={(options) => archive({ orgId, id: shown.id }, options)}
+                  onRestore={(options) => restore({ orgId, id: shown.id }, options)}
+                />
               }
             />
           )

@@ -34,7 +34,11 @@ export function Launches({ agentId }: { agentId: number }) {
   if (loading || !launches) return <ListSkeleton />
   if (launches.length === 0) {
     return (
-      <Empty icon={Rocket} title="It was never started">
+      <Empty
+        icon={Rocket}
+        title="It was never started"
+        command={`curl -X POST -H "Authorization: Bearer $TOKEN" \\\n  ${location.origin}/v1/org/${orgId}/agent/${agentId}/start`}
+      >
         Each start is kept here: who started it, how long it was up, and why it ended.
       </Empty>
     )

@@ -4,8 +4,8 @@ import { RefreshCw } from 'lucide-react'
 import type { ReactNode } from 'react'
 import { conversationTitle } from '../../app/conversation-title'
 import { useOrg } from '../../app/organization'
-import { Gate } from '../../permissions/gate'
-import { Button } from '../../ui/button'
+import { useRefused } from '../../permissions/gate'
+import { ActionButton } from '../../ui/actions'
 import { CodeBlock } from '../../ui/code'
 import { Panel } from '../../ui/page'
 import { Status } from '../../ui/status'
@@ -96,15 +96,21 @@ function State({ agent, run }: { agent: AgentRecord; run: Run }) {
 
 /** What has been changed and has not reached the running agent. */
 function Pending({ agent, run }: { agent: AgentRecord; run: Run }) {
+  const refused = useRefused('agent.edit', agent)
   if (agent.restartPending) {
+    const restart = {
+      id: 'agent.restart',
+      label: 'Restart the agent',
+      group: 'Agent',
+      refused,
+      run: run.restart,
+    }
     return (
       <Line
         action={
-          <Gate on={agent} may="agent.edit">
-            <Button size="sm" icon={RefreshCw} busy={run.busy || run.restarting} onClick={run.restart}>
-              Restart
-            </Button>
-          </Gate>
+          <ActionButton size="sm" icon={RefreshCw} busy={run.busy || run.restarting} action={restart}>
+            Restart
+          </ActionButton>
         }
       >
         {agent.restartReason ?? 'Something has changed'} It gets this when it is started again.

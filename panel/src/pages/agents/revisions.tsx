@@ -113,7 +113,11 @@ export function Revisions({ agent }: { agent: AgentRecord }) {
             onOpen={({ revision }) => set({ revision, against: undefined })}
             onActive={({ revision }) => search.revision && set({ revision, against: undefined })}
             empty={
-              <Empty icon={History} title="No revisions">
+              <Empty
+                icon={History}
+                title="No revisions"
+                command={`mutation {\n  updateAgent(orgId: ${orgId}, id: ${agent.id}, input: { role: "Harbour master" }) { revision }\n}`}
+              >
                 Each change of its settings, credentials, MCP servers or skills appears here.
               </Empty>
             }

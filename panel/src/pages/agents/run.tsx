@@ -6,8 +6,9 @@ import { graphql } from '../../api/graphql'
 import { useAct } from '../../api/use-act'
 import { useOrg } from '../../app/organization'
 import type { Governed } from '../../permissions/can'
-import { Gate } from '../../permissions/gate'
-import { Button, IconButton } from '../../ui/button'
+import { Gate, useRefused } from '../../permissions/gate'
+import { ActionButton } from '../../ui/actions'
+import { IconButton } from '../../ui/button'
 import { AFTER, type Step, stepsOf } from './words'
 
 const Start = graphql(`
@@ -83,24 +84,26 @@ export function useRun(agent: Runnable): Run {
 
 /** What can be done now, as buttons: the page's. */
 export function RunButtons({ agent, run }: { agent: Runnable; run: Run }) {
-  const steps = stepsOf(run.status)
+  const refused = useRefused('agent.edit', agent)
   if (run.restarting) return <span className="text-sm text-muted">Starts again as soon as it is down.</span>
-  return (
-    <Gate on={agent} may="agent.edit">
-      {steps.map((step) => (
-        <Button
-          key={step}
-          look={step === 'start' || step === 'resume' ? 'primary' : 'secondary'}
-          icon={STEPS[step].icon}
-          tip={STEPS[step].tip}
-          busy={run.busy}
-          onClick={() => void run.step(step)}
-        >
-          {STEPS[step].label}
-        </Button>
-      ))}
-    </Gate>
-  )
+  return stepsOf(run.status).map((step) => (
+    <ActionButton
+      key={step}
+      look={step === 'start' || step === 'resume' ? 'primary' : 'secondary'}
+      icon={STEPS[step].icon}
+      tip={STEPS[step].tip}
+      busy={run.busy}
+      action={{
+        id: `agent.${step}`,
+        label: `${STEPS[step].label} the agent`,
+        group: 'Agent',
+        refused,
+        run: () => void run.step(step),
+      }}
+    >
+      {STEPS[step].label}
+    </ActionButton>
+  ))
 }
 
 /** The same in a row: the first thing that one would do. */

@@ -5,8 +5,8 @@ import { graphql } from '../../api/graphql'
 import { useAct } from '../../api/use-act'
 import { conversationTitle } from '../../app/conversation-title'
 import { useOrg } from '../../app/organization'
-import { Gate } from '../../permissions/gate'
-import { Button } from '../../ui/button'
+import { useRefused } from '../../permissions/gate'
+import { ActionButton } from '../../ui/actions'
 import { CodeBlock } from '../../ui/code'
 import { Fact, Facts } from '../../ui/page'
 import { Peek } from '../../ui/peek'
@@ -32,6 +32,13 @@ interface Props {
 export function TurnPeek({ id, turn, onClose }: Props) {
   const { id: org } = useOrg()
   const cancel = useAct(Cancel)
+  const end = {
+    id: 'turn.cancel',
+    label: 'Cancel the turn',
+    group: 'Turn',
+    refused: useRefused('agent.interact', turn),
+    run: () => void cancel({ orgId: org, id }, { said: 'The turn is being cancelled' }),
+  }
   const open = turn && ['QUEUED', 'RUNNING', 'WAITING_APPROVAL', 'WAITING_LIMIT'].includes(turn.state)
   return (
     <Peek
@@ -40,17 +47,15 @@ export function TurnPeek({ id, turn, onClose }: Props) {
       actions={
         turn &&
         open && (
-          <Gate on={turn} may="agent.interact">
-            <Button
-              size="sm"
-              icon={Ban}
-              busy={cancel.pending}
-              disabled={turn.cancelRequestedAt !== null}
-              onClick={() => void cancel({ orgId: org, id }, { said: 'The turn is being cancelled' })}
-            >
-              {turn.cancelRequestedAt ? 'Being cancelled' : 'Cancel'}
-            </Button>
-          </Gate>
+          <ActionButton
+            size="sm"
+            icon={Ban}
+            busy={cancel.pending}
+            disabled={turn.cancelRequestedAt !== null}
+            action={end}
+          >
+            {turn.cancelRequestedAt ? 'Being cancelled' : 'Cancel'}
+          </ActionButton>
         )
       }
     >

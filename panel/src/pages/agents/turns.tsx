@@ -161,7 +161,11 @@ export function Turns({ agentId }: { agentId: number }) {
                 search.state ? (
                   <Empty icon={ListTodo} title="No turn is in this state" />
                 ) : (
-                  <Empty icon={ListTodo} title="No turns yet">
+                  <Empty
+                    icon={ListTodo}
+                    title="No turns yet"
+                    command={`mutation {\n  startConversation(orgId: ${orgId}, input: { agentId: ${agentId}, text: "Hello" }) { id }\n}`}
+                  >
                     What an agent is given to do is a turn: the messages that have come since the last one.
                     Write to it, and its first turn appears here.
                   </Empty>

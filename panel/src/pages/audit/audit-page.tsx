@@ -1,10 +1,12 @@
 // The audit log: who did what, and what was refused. Every part of an entry leads to the entries that share it.
 import { useNavigate, useSearch } from '@tanstack/react-router'
 import { Download, ScrollText } from 'lucide-react'
+import { useRef } from 'react'
 import { graphql, type ResultOf } from '../../api/graphql'
 import { useLive } from '../../api/use-live'
 import { authorOf } from '../../app/author'
 import { useOrg } from '../../app/organization'
+import { useActions } from '../../keys/use-actions'
 import { buttonClass } from '../../ui/button'
 import { Empty } from '../../ui/empty'
 import { PageHeader } from '../../ui/page'
@@ -67,6 +69,16 @@ export function AuditPage() {
     // A page further back shows history: it holds still.
     on: page === 1 ? ['AUDIT_ENTRY'] : [],
   })
+  const file = useRef<HTMLAnchorElement>(null)
+  useActions([
+    org.can('audit.view') && {
+      id: 'audit.export',
+      label: 'Export the audit log',
+      group: 'Audit log',
+      also: 'download',
+      run: () => file.current?.click(),
+    },
+  ])
   const log = data?.auditLog
   const open = log?.data.find(({ id }) => id === search.entry)
   return (
@@ -77,6 +89,7 @@ export function AuditPage() {
         actions={
           org.can('audit.view') && (
             <a
+              ref={file}
               href={exportPath(org.id, search)}
               download={`audit-${org.id}.jsonl`}
               className={buttonClass()}
@@ -112,7 +125,11 @@ export function AuditPage() {
                   void navigate({ search: (before) => ({ ...before, entry: id }), replace: true })
                 }
                 empty={
-                  <Empty icon={ScrollText} title="No entries">
+                  <Empty
+                    icon={ScrollText}
+                    title="No entries"
+                    command={`curl -H "Authorization: Bearer $TOKEN" \\\n  ${location.origin}/export/audit/${org.id}`}
+                  >
                     Nothing that matches was done or refused. Remove a filter, or choose another period.
                   </Empty>
                 }

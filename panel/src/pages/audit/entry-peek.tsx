@@ -3,6 +3,7 @@ import { Link } from '@tanstack/react-router'
 import type { ReactNode } from 'react'
 import type { Json } from '../../api/graphql'
 import { useOrg } from '../../app/organization'
+import { useActions } from '../../keys/use-actions'
 import { Copy } from '../../ui/copy'
 import { Fact, Facts } from '../../ui/page'
 import { Peek } from '../../ui/peek'
@@ -36,6 +37,23 @@ export function EntryPeek({
       {text}
     </button>
   )
+  const { actorId, targetKind, targetId } = entry
+  useActions([
+    actorId !== null && {
+      id: 'audit.actor',
+      label: 'All that they did',
+      group: 'Entry',
+      also: 'actor who',
+      run: () => onFilter({ actor: actorId }),
+    },
+    targetKind !== null && {
+      id: 'audit.target',
+      label: 'History of this record',
+      group: 'Entry',
+      also: 'target',
+      run: () => onFilter({ targetKind, target: targetId ?? undefined }),
+    },
+  ])
   return (
     <Peek title={spaced(entry.operation)} onClose={onClose}>
       <div className="space-y-6 p-4">

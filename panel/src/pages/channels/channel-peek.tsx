@@ -4,8 +4,8 @@ import { useState } from 'react'
 import { useAct } from '../../api/use-act'
 import { useLive } from '../../api/use-live'
 import { useOrg } from '../../app/organization'
-import { Gate } from '../../permissions/gate'
-import { Button } from '../../ui/button'
+import { Gate, useRefused } from '../../permissions/gate'
+import { ActionButton } from '../../ui/actions'
 import { ConfirmDialog } from '../../ui/confirm'
 import { Panel } from '../../ui/page'
 import { Peek } from '../../ui/peek'
@@ -65,11 +65,17 @@ function Delete({ channel, onDeleted }: { channel: Channel; onDeleted: () => voi
   const [asking, ask] = useState(false)
   return (
     <Panel title="Delete" about="Its secrets and its list of senders go with it. Its conversations stay.">
-      <Gate on={channel} may="agent.edit">
-        <Button look="danger" icon={Trash2} onClick={() => ask(true)}>
-          Delete the channel
-        </Button>
-      </Gate>
+      <ActionButton
+        look="danger"
+        icon={Trash2}
+        action={{
+          id: 'channel.delete',
+          label: 'Delete the channel',
+          group: 'Channel',
+          refused: useRefused('agent.edit', channel),
+          run: () => ask(true),
+        }}
+      />
       <ConfirmDialog
         open={asking}
         onClose={() => ask(false)}

@@ -6,7 +6,8 @@ import { useFeed } from '../../api/use-feed'
 import { useLive } from '../../api/use-live'
 import { useFindAgents } from '../../app/assigned-agents'
 import { useOrg } from '../../app/organization'
-import { Gate } from '../../permissions/gate'
+import { useRefused } from '../../permissions/gate'
+import { ActionButton } from '../../ui/actions'
 import { Badge } from '../../ui/badge'
 import { Button } from '../../ui/button'
 import { Empty } from '../../ui/empty'
@@ -116,13 +117,16 @@ export function ChannelsPage() {
     pause: !search.agent,
   })
   const agentName = chosen?.agent?.name
-  const create = (
-    <Gate may="agent.edit">
-      <Button look="primary" icon={Plus} onClick={() => set({ open: 'new' })}>
-        New channel
-      </Button>
-    </Gate>
-  )
+  const make = {
+    id: 'channels.new',
+    label: 'New channel',
+    group: 'Channels',
+    keys: 'c',
+    also: 'create',
+    refused: useRefused('agent.edit'),
+    run: () => set({ open: 'new' }),
+  }
+  const create = <ActionButton action={make} look="primary" icon={Plus} />
   const narrowed = Boolean(search.q || search.agent)
   return (
     <>

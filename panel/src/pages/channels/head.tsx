@@ -3,9 +3,9 @@ import { Link } from '@tanstack/react-router'
 import { Power, PowerOff } from 'lucide-react'
 import { useAct } from '../../api/use-act'
 import { useOrg } from '../../app/organization'
-import { Gate } from '../../permissions/gate'
+import { useRefused } from '../../permissions/gate'
+import { ActionButton } from '../../ui/actions'
 import { Avatar } from '../../ui/avatar'
-import { Button } from '../../ui/button'
 import { Copy } from '../../ui/copy'
 import { Fact, Facts } from '../../ui/page'
 import { Notice } from '../../ui/problem'
@@ -96,11 +96,20 @@ function Toggle({ channel }: { channel: Channel }) {
       undo: () => update(put(isActive)),
     })
   return (
-    <Gate on={channel} may="agent.edit">
-      <Button size="sm" icon={isActive ? PowerOff : Power} busy={update.pending} onClick={toggle}>
-        {isActive ? 'Switch off' : 'Switch on'}
-      </Button>
-    </Gate>
+    <ActionButton
+      size="sm"
+      icon={isActive ? PowerOff : Power}
+      busy={update.pending}
+      action={{
+        id: 'channel.switch',
+        label: isActive ? 'Switch the channel off' : 'Switch the channel on',
+        group: 'Channel',
+        refused: useRefused('agent.edit', channel),
+        run: toggle,
+      }}
+    >
+      {isActive ? 'Switch off' : 'Switch on'}
+    </ActionButton>
   )
 }
 

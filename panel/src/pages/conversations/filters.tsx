@@ -71,7 +71,7 @@ export function ConversationFilters() {
   )
 }
 
-/** Names, subjects and what was said, as the service finds them. */
+/** Finds subjects, names of contacts and channels, and short codes; what was said is found in its conversation. */
 function Find({ value, onValue }: { value: string | undefined; onValue: (q: string | undefined) => void }) {
   const [text, setText] = useState(value ?? '')
   const [known, setKnown] = useState(value)

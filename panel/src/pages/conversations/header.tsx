@@ -18,6 +18,7 @@ import { graphql } from '../../api/graphql'
 import { useAct } from '../../api/use-act'
 import { useOrg } from '../../app/organization'
 import { useRefused } from '../../permissions/gate'
+import { useMenuActions } from '../../ui/actions'
 import { IconButton } from '../../ui/button'
 import { Field } from '../../ui/field'
 import { FormDialog } from '../../ui/form-dialog'
@@ -129,15 +130,16 @@ function Actions({ conversation, onRename }: { conversation: ConversationRecord;
     const change = (to: Settable) => ({ orgId: org.id, id, input: { status: to }, ifRevision: null })
     void act(change(next), { said: SAID[next], undo: () => act(change(before)) })
   }
+  // Its key, and so the palette, have it from the banner (thread/take-over).
+  const takeOver: MenuEntry = {
+    label: 'Take over',
+    about: 'You answer instead of the agent.',
+    icon: Hand,
+    keys: 't',
+    refused: mayWrite,
+    onSelect: taking.takeOver,
+  }
   const entries: (MenuEntry | false)[] = [
-    takenOverBy === null && {
-      label: 'Take over',
-      about: 'You answer instead of the agent.',
-      icon: Hand,
-      keys: 't',
-      refused: mayWrite,
-      onSelect: taking.takeOver,
-    },
     { label: 'Edit the subject', icon: Pencil, refused: mayEdit, onSelect: onRename },
     watching !== null && {
       label: watching ? 'Stop watching' : 'Watch',
@@ -171,10 +173,12 @@ function Actions({ conversation, onRename }: { conversation: ConversationRecord;
       onSelect: () => set('ARCHIVED'),
     },
   ]
+  const present = entries.filter((entry) => entry !== false)
+  useMenuActions('Conversation', present)
   return (
     <Menu
       trigger={<IconButton icon={MoreHorizontal} label="What can be done with it" />}
-      entries={entries.filter((entry) => entry !== false)}
+      entries={takenOverBy === null ? [takeOver, ...present] : present}
     />
   )
 }

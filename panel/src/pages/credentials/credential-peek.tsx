@@ -89,6 +89,7 @@ export function CredentialPeek({ id, onClose }: { id: number; onClose: () => voi
           />
           <Members credential={credential} />
           <ArchiveButton
+            what="credential"
             record={credential}
             may={{ archive: 'credential.delete', restore: 'credential.edit' }}
             onArchive={(options) => archive({ orgId, id }, options)}

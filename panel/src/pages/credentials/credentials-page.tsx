@@ -4,12 +4,13 @@ import { KeyRound, Plus } from 'lucide-react'
 import { graphql, type ResultOf } from '../../api/graphql'
 import { useLive } from '../../api/use-live'
 import { useOrg } from '../../app/organization'
-import { Gate } from '../../permissions/gate'
+import { useRefused } from '../../permissions/gate'
+import { ActionButton } from '../../ui/actions'
 import { Badge } from '../../ui/badge'
-import { Button } from '../../ui/button'
 import { Checkbox } from '../../ui/choices'
 import { Empty } from '../../ui/empty'
 import { PageHeader } from '../../ui/page'
+import { Pager } from '../../ui/pager'
 import { WithPeek } from '../../ui/peek'
 import { ProblemView } from '../../ui/problem'
 import { SearchInput } from '../../ui/search-input'
@@ -21,9 +22,11 @@ import { CreateCredential } from './create-credential'
 import { CredentialPeek } from './credential-peek'
 import { kindName } from './kinds'
 
+const PAGE = 200
+
 const CredentialsQuery = graphql(`
-  query Credentials($orgId: Id!, $search: String, $includeArchived: Boolean) {
-    credentials(orgId: $orgId, page: 1, limit: 200, search: $search, sort: NAME, includeArchived: $includeArchived) {
+  query Credentials($orgId: Id!, $page: Int!, $limit: Int!, $search: String, $includeArchived: Boolean) {
+    credentials(orgId: $orgId, page: $page, limit: $limit, search: $search, sort: NAME, includeArchived: $includeArchived) {
       total
       data { id name description kind updatedAt archivedAt assignmentCount }
     }
@@ -71,19 +74,30 @@ export function CredentialsPage() {
   const navigate = useNavigate({ from: '/o/$org/credentials' })
   const set = (change: Partial<typeof search>) =>
     void navigate({ search: (before) => ({ ...before, ...change }) })
+  const page = search.page ?? 1
+  const variables = {
+    orgId: org.id,
+    page,
+    limit: PAGE,
+    search: search.q ?? null,
+    includeArchived: search.archived ?? false,
+  }
   const { data, error, loading, refetch } = useLive({
     query: CredentialsQuery,
-    variables: { orgId: org.id, search: search.q ?? null, includeArchived: search.archived ?? false },
+    variables,
     on: ['CREDENTIAL'],
   })
-  const credentials = data?.credentials?.data
-  const create = (
-    <Gate may="credential.edit">
-      <Button look="primary" icon={Plus} onClick={() => set({ open: 'new' })}>
-        New credential
-      </Button>
-    </Gate>
-  )
+  const credentials = data?.credentials
+  const make = {
+    id: 'credentials.new',
+    label: 'New credential',
+    group: 'Credentials',
+    keys: 'c',
+    also: 'create',
+    refused: useRefused('credential.edit'),
+    run: () => set({ open: 'new' }),
+  }
+  const create = <ActionButton action={make} look="primary" icon={Plus} />
   return (
     <>
       <PageHeader
@@ -92,11 +106,15 @@ export function CredentialsPage() {
         actions={create}
       >
         <div className="flex flex-wrap items-center gap-4 pb-2.5">
-          <SearchInput label="Search credentials" value={search.q} onValue={(q) => set({ q })} />
+          <SearchInput
+            label="Search credentials"
+            value={search.q}
+            onValue={(q) => set({ q, page: undefined })}
+          />
           <Checkbox
             label="Show archived ones"
             checked={search.archived ?? false}
-            onChecked={(archived) => set({ archived: archived || undefined })}
+            onChecked={(archived) => set({ archived: archived || undefined, page: undefined })}
           />
         </div>
       </PageHeader>
@@ -107,31 +125,40 @@ export function CredentialsPage() {
       ) : (
         <WithPeek
           list={
-            <Table
-              label="Credentials"
-              items={credentials}
-              idOf={idOf}
-              nameOf={nameOf}
-              columns={COLUMNS}
-              openId={search.peek}
-              onOpen={({ id }) => set({ peek: id })}
-              onActive={({ id }) => search.peek && set({ peek: id })}
-              empty={
-                search.q ? (
-                  <Empty icon={KeyRound} title="No credential has this name" />
-                ) : (
-                  <Empty
-                    icon={KeyRound}
-                    title="No credentials yet"
-                    action={create}
-                    command={`curl -H "Authorization: Bearer $TOKEN" -H "Content-Type: application/json" \\\n  -d '{"name": "ticket system", "kind": "api-key", "fields": [{"label": "key", "value": "…"}]}' \\\n  ${location.origin}/v1/org/${org.id}/credential`}
-                  >
-                    A credential is a key, a password or a certificate that an agent needs for its work. It is
-                    stored sealed; servers add it to what their agents ask of the addresses it is for.
-                  </Empty>
-                )
-              }
-            />
+            <>
+              <Table
+                label="Credentials"
+                items={credentials.data}
+                idOf={idOf}
+                nameOf={nameOf}
+                columns={COLUMNS}
+                question={JSON.stringify(variables)}
+                openId={search.peek}
+                onOpen={({ id }) => set({ peek: id })}
+                onActive={({ id }) => search.peek && set({ peek: id })}
+                empty={
+                  search.q ? (
+                    <Empty icon={KeyRound} title="No credential has this name" />
+                  ) : (
+                    <Empty
+                      icon={KeyRound}
+                      title="No credentials yet"
+                      action={create}
+                      command={`curl -H "Authorization: Bearer $TOKEN" -H "Content-Type: application/json" \\\n  -d '{"name": "ticket system", "kind": "api-key", "fields": [{"label": "key", "value": "…"}]}' \\\n  ${location.origin}/v1/org/${org.id}/credential`}
+                    >
+                      A credential is a key, a password or a certificate that an agent needs for its work. It
+                      is stored sealed; servers add it to what their agents ask of the addresses it is for.
+                    </Empty>
+                  )
+                }
+              />
+              <Pager
+                page={page}
+                size={PAGE}
+                total={credentials.total}
+                onPage={(to) => set({ page: to > 1 ? to : undefined })}
+              />
+            </>
           }
           peek={
             search.peek && (

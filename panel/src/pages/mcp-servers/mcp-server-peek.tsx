@@ -78,6 +78,7 @@ export function McpServerPeek({ id, onClose }: { id: number; onClose: () => void
             onSet={(agentIds, options) => setAgents({ orgId, id, agentIds }, options)}
           />
           <ArchiveButton
+            what="MCP server"
             record={server}
             may={{ archive: 'mcp.delete', restore: 'mcp.edit' }}
             onArchive={(options) => archive({ orgId, id }, options)}

@@ -4,12 +4,13 @@ import { Plug, Plus } from 'lucide-react'
 import { graphql, type ResultOf } from '../../api/graphql'
 import { useLive } from '../../api/use-live'
 import { useOrg } from '../../app/organization'
-import { Gate } from '../../permissions/gate'
+import { useRefused } from '../../permissions/gate'
+import { ActionButton } from '../../ui/actions'
 import { Badge } from '../../ui/badge'
-import { Button } from '../../ui/button'
 import { Checkbox } from '../../ui/choices'
 import { Empty } from '../../ui/empty'
 import { PageHeader } from '../../ui/page'
+import { Pager } from '../../ui/pager'
 import { WithPeek } from '../../ui/peek'
 import { ProblemView } from '../../ui/problem'
 import { SearchInput } from '../../ui/search-input'
@@ -20,9 +21,11 @@ import { Visible } from '../../ui/visible'
 import { CreateMcpServer } from './create-mcp-server'
 import { McpServerPeek } from './mcp-server-peek'
 
+const PAGE = 200
+
 const McpServersQuery = graphql(`
-  query McpServers($orgId: Id!, $search: String, $includeArchived: Boolean) {
-    mcpServers(orgId: $orgId, page: 1, limit: 200, search: $search, sort: NAME, includeArchived: $includeArchived) {
+  query McpServers($orgId: Id!, $page: Int!, $limit: Int!, $search: String, $includeArchived: Boolean) {
+    mcpServers(orgId: $orgId, page: $page, limit: $limit, search: $search, sort: NAME, includeArchived: $includeArchived) {
       total
       data { id name description transport command url updatedAt archivedAt assignmentCount }
     }
@@ -80,28 +83,39 @@ export function McpServersPage() {
   const navigate = useNavigate({ from: '/o/$org/mcp-servers' })
   const set = (change: Partial<typeof search>) =>
     void navigate({ search: (before) => ({ ...before, ...change }) })
-  const { data, error, loading, refetch } = useLive({
-    query: McpServersQuery,
-    variables: { orgId: org.id, search: search.q ?? null, includeArchived: search.archived ?? false },
-    on: ['MCP_SERVER'],
-  })
-  const servers = data?.mcpServers?.data
-  const create = (
-    <Gate may="mcp.create">
-      <Button look="primary" icon={Plus} onClick={() => set({ open: 'new' })}>
-        New MCP server
-      </Button>
-    </Gate>
-  )
+  const page = search.page ?? 1
+  const variables = {
+    orgId: org.id,
+    page,
+    limit: PAGE,
+    search: search.q ?? null,
+    includeArchived: search.archived ?? false,
+  }
+  const { data, error, loading, refetch } = useLive({ query: McpServersQuery, variables, on: ['MCP_SERVER'] })
+  const servers = data?.mcpServers
+  const make = {
+    id: 'mcp-servers.new',
+    label: 'New MCP server',
+    group: 'MCP servers',
+    keys: 'c',
+    also: 'create',
+    refused: useRefused('mcp.create'),
+    run: () => set({ open: 'new' }),
+  }
+  const create = <ActionButton action={make} look="primary" icon={Plus} />
   return (
     <>
       <PageHeader title="MCP servers" about="Tools that agents may call." actions={create}>
         <div className="flex flex-wrap items-center gap-4 pb-2.5">
-          <SearchInput label="Search MCP servers" value={search.q} onValue={(q) => set({ q })} />
+          <SearchInput
+            label="Search MCP servers"
+            value={search.q}
+            onValue={(q) => set({ q, page: undefined })}
+          />
           <Checkbox
             label="Show archived ones"
             checked={search.archived ?? false}
-            onChecked={(archived) => set({ archived: archived || undefined })}
+            onChecked={(archived) => set({ archived: archived || undefined, page: undefined })}
           />
         </div>
       </PageHeader>
@@ -112,31 +126,40 @@ export function McpServersPage() {
       ) : (
         <WithPeek
           list={
-            <Table
-              label="MCP servers"
-              items={servers}
-              idOf={idOf}
-              nameOf={nameOf}
-              columns={COLUMNS}
-              openId={search.peek}
-              onOpen={({ id }) => set({ peek: id })}
-              onActive={({ id }) => search.peek && set({ peek: id })}
-              empty={
-                search.q ? (
-                  <Empty icon={Plug} title="No MCP server has this name" />
-                ) : (
-                  <Empty
-                    icon={Plug}
-                    title="No MCP servers yet"
-                    action={create}
-                    command={`curl -H "Authorization: Bearer $TOKEN" -H "Content-Type: application/json" \\\n  -d '{"name": "tickets", "transport": "HTTP", "url": "https://tickets.example.com/mcp"}' \\\n  ${location.origin}/v1/org/${org.id}/mcp-server`}
-                  >
-                    An MCP server gives agents tools: tickets, a database, a calendar. It is reached by its
-                    address, or runs as a command beside the agent.
-                  </Empty>
-                )
-              }
-            />
+            <>
+              <Table
+                label="MCP servers"
+                items={servers.data}
+                idOf={idOf}
+                nameOf={nameOf}
+                columns={COLUMNS}
+                question={JSON.stringify(variables)}
+                openId={search.peek}
+                onOpen={({ id }) => set({ peek: id })}
+                onActive={({ id }) => search.peek && set({ peek: id })}
+                empty={
+                  search.q ? (
+                    <Empty icon={Plug} title="No MCP server has this name" />
+                  ) : (
+                    <Empty
+                      icon={Plug}
+                      title="No MCP servers yet"
+                      action={create}
+                      command={`mutation {\n  createMcpServer(orgId: ${org.id}, input: {\n    name: "tickets", transport: HTTP, url: "https://tickets.example.com/mcp"\n  }) { id }\n}`}
+                    >
+                      An MCP server gives agents tools: tickets, a database, a calendar. It is reached by its
+                      address, or runs as a command beside the agent.
+                    </Empty>
+                  )
+                }
+              />
+              <Pager
+                page={page}
+                size={PAGE}
+                total={servers.total}
+                onPage={(to) => set({ page: to > 1 ? to : undefined })}
+              />
+            </>
           }
           peek={
             search.peek && (

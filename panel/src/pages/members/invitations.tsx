@@ -2,44 +2,40 @@
 import { MailPlus, RotateCw, X } from 'lucide-react'
 import { type ReactNode, useState } from 'react'
 import { graphql, type ResultOf } from '../../api/graphql'
-import { useAct } from '../../api/use-act'
 import { type Live, useLive } from '../../api/use-live'
 import { useOrg } from '../../app/organization'
 import { Gate } from '../../permissions/gate'
 import { Badge } from '../../ui/badge'
 import { Button, IconButton } from '../../ui/button'
 import { Empty } from '../../ui/empty'
+import { Pager } from '../../ui/pager'
 import { ProblemView } from '../../ui/problem'
 import { ListSkeleton } from '../../ui/skeleton'
 import { type Column, Table } from '../../ui/table'
 import { Time } from '../../ui/time'
 import { HandOver } from './hand-over'
+import { type Invitation, InvitationFields, useInvitationActs } from './invitation'
 import { ROLE_NAMES } from './roles'
 
-const InvitationsQuery = graphql(`
-  query Invitations($orgId: Id!) {
-    invitations(orgId: $orgId, page: 1, limit: 200) {
+const PAGE = 200
+
+const InvitationsQuery = graphql(
+  `
+  query Invitations($orgId: Id!, $page: Int!, $limit: Int!) {
+    invitations(orgId: $orgId, page: $page, limit: $limit) {
       total
-      data { id email role createdAt sentAt expiresAt inviter { name } }
+      data { ...InvitationFields }
     }
   }
-`)
-const Resend = graphql(`
-  mutation ResendInvitation($orgId: Id!, $id: Id!) {
-    resendInvitation(orgId: $orgId, id: $id) { id sentAt expiresAt }
-  }
-`)
-const Revoke = graphql(`
-  mutation RevokeInvitation($orgId: Id!, $id: Id!) {
-    revokeInvitation(orgId: $orgId, id: $id) { id revokedAt }
-  }
-`)
+`,
+  [InvitationFields],
+)
 
 type Answer = ResultOf<typeof InvitationsQuery>
-type Invitation = NonNullable<Answer['invitations']>['data'][number]
 
-export function useInvitations(): Live<Answer> {
-  return useLive({ query: InvitationsQuery, variables: { orgId: useOrg().id }, on: ['INVITATION'] })
+export function useInvitations(page: number): Live<Answer> {
+  const variables = { orgId: useOrg().id, page, limit: PAGE }
+  return useLive({ query: InvitationsQuery, variables, on: ['INVITATION'] })
 }
 
 const COLUMNS: Column<Invitation>[] = [
@@ -73,35 +69,46 @@ const COLUMNS: Column<Invitation>[] = [
   },
 ]
 
-export function Invitations({
-  live: { data, error, loading, refetch },
-  invite,
-}: {
+interface Props {
   live: Live<Answer>
+  page: number
+  onPage: (page: number) => void
+  peek: number | undefined
+  onPeek: (id: number) => void
   invite: ReactNode
-}) {
+}
+
+export function Invitations({ live, page, onPage, peek, onPeek, invite }: Props) {
+  const { data, error, loading, refetch } = live
   const { id: orgId } = useOrg()
   const invitations = data?.invitations
   if (error && !invitations) return <ProblemView error={error} retry={refetch} />
   if (loading || !invitations) return <ListSkeleton />
   return (
-    <Table
-      label="Invitations"
-      items={invitations.data}
-      idOf={idOf}
-      nameOf={nameOf}
-      columns={COLUMNS}
-      empty={
-        <Empty
-          icon={MailPlus}
-          title="Nobody is invited"
-          action={invite}
-          command={`muster member invite --org ${orgId} --role OPERATOR --link --email …`}
-        >
-          People who are invited get a link that works once, within a week.
-        </Empty>
-      }
-    />
+    <>
+      <Table
+        label="Invitations"
+        items={invitations.data}
+        idOf={idOf}
+        nameOf={nameOf}
+        columns={COLUMNS}
+        question={String(page)}
+        openId={peek}
+        onOpen={({ id }) => onPeek(id)}
+        onActive={({ id }) => peek && onPeek(id)}
+        empty={
+          <Empty
+            icon={MailPlus}
+            title="Nobody is invited"
+            action={invite}
+            command={`muster member invite --org ${orgId} --role OPERATOR --link --email …`}
+          >
+            People who are invited get a link that works once, within a week.
+          </Empty>
+        }
+      />
+      <Pager page={page} size={PAGE} total={invitations.total} onPage={onPage} />
+    </>
   )
 }
 
@@ -109,7 +116,7 @@ const idOf = ({ id }: Invitation) => id
 const nameOf = ({ email }: Invitation) => email
 
 /** As long as no mail has gone out, the way to do without. */
-function Mailed({ invitation }: { invitation: Invitation }) {
+export function Mailed({ invitation }: { invitation: Invitation }) {
   const { canMail } = useOrg()
   const [open, setOpen] = useState(false)
   if (invitation.sentAt) return <Time at={invitation.sentAt} />
@@ -123,25 +130,15 @@ function Mailed({ invitation }: { invitation: Invitation }) {
   )
 }
 
-function Acts({ invitation: { id, email } }: { invitation: Invitation }) {
-  const { id: orgId } = useOrg()
-  const [resend, revoke] = [useAct(Resend), useAct(Revoke)]
+function Acts({ invitation }: { invitation: Invitation }) {
+  const { resending, resend, revoke } = useInvitationActs(invitation)
+  const label = `Revoke the invitation of ${invitation.email}`
   return (
     <Gate may="member.edit">
-      <Button
-        size="sm"
-        icon={RotateCw}
-        busy={resend.pending}
-        onClick={() => void resend({ orgId, id }, { said: `Mailed ${email} again` })}
-      >
+      <Button size="sm" icon={RotateCw} busy={resending} onClick={resend}>
         Resend
       </Button>
-      <IconButton
-        icon={X}
-        size="sm"
-        label={`Revoke the invitation of ${email}`}
-        onClick={() => void revoke({ orgId, id }, { said: `${email} is no longer invited` })}
-      />
+      <IconButton icon={X} size="sm" label={label} onClick={revoke} />
     </Gate>
   )
 }

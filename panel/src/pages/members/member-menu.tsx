@@ -7,10 +7,11 @@ import { useAct } from '../../api/use-act'
 import { useOrg } from '../../app/organization'
 import { useViewer } from '../../app/viewer'
 import { useRefused } from '../../permissions/gate'
+import { useMenuActions } from '../../ui/actions'
 import { IconButton } from '../../ui/button'
 import { ConfirmDialog } from '../../ui/confirm'
 import { Menu, type MenuEntry } from '../../ui/menu'
-import type { Member } from './members-page'
+import type { Member } from './member'
 import { ROLE_MEANINGS, ROLE_NAMES, type Role, rolesUpTo } from './roles'
 
 const Update = graphql(`
@@ -29,7 +30,14 @@ const Leave = graphql(`
   }
 `)
 
-export function MemberMenu({ member }: { member: Member }) {
+interface Props {
+  member: Member
+  /** The palette offers the same: this member is open. */
+  offered?: boolean
+  onRemoved?: () => void
+}
+
+export function MemberMenu({ member, offered, onRemoved }: Props) {
   const org = useOrg()
   const { user } = useViewer()
   const navigate = useNavigate()
@@ -53,6 +61,7 @@ export function MemberMenu({ member }: { member: Member }) {
   const entries: MenuEntry[] = [
     ...given.map((role) => ({
       label: ROLE_NAMES[role],
+      inFull: `Give the role ${ROLE_NAMES[role]}`,
       about: ROLE_MEANINGS[role],
       checked: role === member.role,
       disabled: !given.includes(member.role),
@@ -62,8 +71,16 @@ export function MemberMenu({ member }: { member: Member }) {
     'line',
     isSelf
       ? { label: 'Leave the organization', icon: LogOut, look: 'danger', onSelect: () => ask('leave') }
-      : { label: 'Remove', icon: UserMinus, look: 'danger', refused, onSelect: () => ask('remove') },
+      : {
+          label: 'Remove',
+          inFull: 'Remove the member',
+          icon: UserMinus,
+          look: 'danger',
+          refused,
+          onSelect: () => ask('remove'),
+        },
   ]
+  useMenuActions('Member', offered ? entries : [])
   return (
     <>
       <Menu
@@ -78,8 +95,10 @@ export function MemberMenu({ member }: { member: Member }) {
         action="Remove"
         busy={remove.pending}
         onConfirm={async () => {
-          await remove({ orgId: org.id, userId: member.userId }, { said: `Removed ${member.name}` })
+          const variables = { orgId: org.id, userId: member.userId }
+          const { error } = await remove(variables, { said: `Removed ${member.name}` })
           ask(null)
+          if (!error) onRemoved?.()
         }}
       >
         {member.name} no longer gets into {org.name}. What they made stays. You can invite them again.

@@ -1,17 +1,18 @@
 // The people of the organization, their roles, and who is invited.
 import { useNavigate, useSearch } from '@tanstack/react-router'
 import { ShieldCheck, ShieldOff, UserPlus, Users } from 'lucide-react'
-import { graphql, type ResultOf } from '../../api/graphql'
+import { graphql } from '../../api/graphql'
 import { useLive } from '../../api/use-live'
 import { useOrg } from '../../app/organization'
 import { useViewer } from '../../app/viewer'
-import { Gate } from '../../permissions/gate'
+import { useRefused } from '../../permissions/gate'
+import { ActionButton } from '../../ui/actions'
 import { Avatar } from '../../ui/avatar'
 import { Badge } from '../../ui/badge'
-import { Button } from '../../ui/button'
 import { Empty } from '../../ui/empty'
 import { PageHeader } from '../../ui/page'
 import { Pager } from '../../ui/pager'
+import { WithPeek } from '../../ui/peek'
 import { ProblemView } from '../../ui/problem'
 import { SearchInput } from '../../ui/search-input'
 import { ListSkeleton } from '../../ui/skeleton'
@@ -19,23 +20,27 @@ import { type Column, Table } from '../../ui/table'
 import { Tabs } from '../../ui/tabs'
 import { Time } from '../../ui/time'
 import { Visible } from '../../ui/visible'
+import { InvitationPeek } from './invitation-peek'
 import { Invitations, useInvitations } from './invitations'
 import { InviteDialog } from './invite-dialog'
+import { type Member, MemberFields } from './member'
 import { MemberMenu } from './member-menu'
+import { MemberPeek } from './member-peek'
 import { ROLE_MEANINGS, ROLE_NAMES } from './roles'
 
 const PAGE = 200
 
-const MembersQuery = graphql(`
+const MembersQuery = graphql(
+  `
   query Members($orgId: Id!, $page: Int!, $limit: Int!, $search: String) {
     members(orgId: $orgId, page: $page, limit: $limit, search: $search, sort: NAME) {
       total
-      data { userId organizationId name email emailConfirmed avatarUrl role hasSecondFactor lastSeenAt createdAt }
+      data { ...MemberFields }
     }
   }
-`)
-
-export type Member = NonNullable<ResultOf<typeof MembersQuery>['members']>['data'][number]
+`,
+  [MemberFields],
+)
 
 const COLUMNS: Column<Member>[] = [
   { id: 'name', head: 'Name', width: '2fr', cell: (member) => <Person member={member} /> },
@@ -75,22 +80,32 @@ export function MembersPage() {
   const navigate = useNavigate({ from: '/o/$org/members' })
   const set = (change: Partial<typeof search>) =>
     void navigate({ search: (before) => ({ ...before, ...change }) })
-  const page = search.page ?? 1
-  const variables = { orgId: org.id, page, limit: PAGE, search: search.q ?? null }
-  const { data, error, loading, refetch } = useLive({
-    query: MembersQuery,
-    variables,
-    on: ['MEMBER'],
-  })
-  const invitations = useInvitations()
-  const members = data?.members
   const tab = search.tab === 'invitations' ? 'invitations' : 'members'
+  const { page = 1, peek } = search
+  const variables = {
+    orgId: org.id,
+    page: tab === 'members' ? page : 1,
+    limit: PAGE,
+    search: search.q ?? null,
+  }
+  const { data, error, loading, refetch } = useLive({ query: MembersQuery, variables, on: ['MEMBER'] })
+  const invitations = useInvitations(tab === 'invitations' ? page : 1)
+  const members = data?.members
+  const onPage = (to: number) => set({ page: to > 1 ? to : undefined })
+  const close = () => set({ peek: undefined })
+  const make = {
+    id: 'members.invite',
+    label: 'Invite somebody',
+    group: 'Members',
+    keys: 'c',
+    also: 'new member',
+    refused: useRefused('member.edit'),
+    run: () => set({ open: 'new' }),
+  }
   const invite = (
-    <Gate may="member.edit">
-      <Button look="primary" icon={UserPlus} onClick={() => set({ open: 'new' })}>
-        Invite
-      </Button>
-    </Gate>
+    <ActionButton action={make} look="primary" icon={UserPlus}>
+      Invite
+    </ActionButton>
   )
   return (
     <>
@@ -108,50 +123,74 @@ export function MembersPage() {
           label="Members and invitations"
           current={tab}
           tabs={[
-            { id: 'members', label: 'Members', count: members?.total },
-            { id: 'invitations', label: 'Invitations', count: invitations.data?.invitations?.total },
+            { id: 'members', label: 'Members', link: linkOf('members'), count: members?.total },
+            {
+              id: 'invitations',
+              label: 'Invitations',
+              link: linkOf('invitations'),
+              count: invitations.data?.invitations?.total,
+            },
           ]}
         />
       </PageHeader>
-      {tab === 'invitations' ? (
-        <Invitations live={invitations} invite={invite} />
-      ) : error && !members ? (
-        <ProblemView error={error} retry={refetch} />
-      ) : loading || !members ? (
-        <ListSkeleton />
-      ) : (
-        <>
-          <Table
-            label="Members"
-            items={members.data}
-            idOf={idOf}
-            nameOf={nameOf}
-            columns={COLUMNS}
-            question={JSON.stringify(variables)}
-            empty={
-              <Empty icon={Users} title="Nobody has this name">
-                Look for a part of the name or of the address.
-              </Empty>
-            }
-          />
-          <Pager
-            page={page}
-            size={PAGE}
-            total={members.total}
-            onPage={(to) => set({ page: to > 1 ? to : undefined })}
-          />
-        </>
-      )}
+      <WithPeek
+        list={
+          tab === 'invitations' ? (
+            <Invitations
+              live={invitations}
+              page={page}
+              onPage={onPage}
+              peek={peek}
+              onPeek={(id) => set({ peek: id })}
+              invite={invite}
+            />
+          ) : error && !members ? (
+            <ProblemView error={error} retry={refetch} />
+          ) : loading || !members ? (
+            <ListSkeleton />
+          ) : (
+            <>
+              <Table
+                label="Members"
+                items={members.data}
+                idOf={idOf}
+                nameOf={nameOf}
+                columns={COLUMNS}
+                question={JSON.stringify(variables)}
+                openId={peek}
+                onOpen={({ userId }) => set({ peek: userId })}
+                onActive={({ userId }) => peek && set({ peek: userId })}
+                empty={
+                  <Empty icon={Users} title="Nobody has this name">
+                    Look for a part of the name or of the address.
+                  </Empty>
+                }
+              />
+              <Pager page={page} size={PAGE} total={members.total} onPage={onPage} />
+            </>
+          )
+        }
+        peek={
+          peek &&
+          (tab === 'invitations' ? (
+            <InvitationPeek key={peek} id={peek} onClose={close} />
+          ) : (
+            <MemberPeek key={peek} userId={peek} onClose={close} />
+          ))
+        }
+      />
       {search.open === 'new' && (
         <InviteDialog
           onClose={() => set({ open: undefined })}
-          onInvited={() => set({ open: undefined, tab: 'invitations' })}
+          onInvited={() => set({ open: undefined, tab: 'invitations', page: undefined, peek: undefined })}
         />
       )}
     </>
   )
 }
 
+/** Each tab has pages and a peek of its own. */
+const linkOf = (tab: string) => ({ to: '.', search: { tab } }) as object
 const idOf = ({ userId }: Member) => userId
 const nameOf = ({ name, role }: Member) => `${name}, ${ROLE_NAMES[role]}`
 

@@ -6,8 +6,8 @@ import { wordsOf } from '../../api/errors'
 import { graphql } from '../../api/graphql'
 import { useAct } from '../../api/use-act'
 import { useOrg } from '../../app/organization'
-import { Gate } from '../../permissions/gate'
-import { Button } from '../../ui/button'
+import { useRefused } from '../../permissions/gate'
+import { ActionButton } from '../../ui/actions'
 import { ConfirmDialog } from '../../ui/confirm'
 import { Notice } from '../../ui/problem'
 import { type Fresh, Provisioned } from './provisioned'
@@ -34,6 +34,21 @@ export function ServerActions({ server }: { server: ServerRecord }) {
     ask(null)
     setProblem(null)
   }
+  const newToken = {
+    id: 'server.token',
+    label: 'New token for the server',
+    group: 'Server',
+    also: 'provisioning join',
+    refused: useRefused('server.edit', server),
+    run: () => ask('token'),
+  }
+  const deletion = {
+    id: 'server.delete',
+    label: 'Delete the server',
+    group: 'Server',
+    refused: useRefused('server.delete', server),
+    run: () => ask('delete'),
+  }
   const renewIt = async () => {
     const { data, error } = await renew({ orgId, id: server.id }, { quiet: true })
     const made = data?.regenerateProvisioningToken
@@ -48,16 +63,12 @@ export function ServerActions({ server }: { server: ServerRecord }) {
   }
   return (
     <>
-      <Gate on={server} may="server.edit">
-        <Button icon={KeyRound} onClick={() => ask('token')}>
-          New token
-        </Button>
-      </Gate>
-      <Gate on={server} may="server.delete">
-        <Button icon={Trash2} onClick={() => ask('delete')}>
-          Delete
-        </Button>
-      </Gate>
+      <ActionButton icon={KeyRound} action={newToken}>
+        New token
+      </ActionButton>
+      <ActionButton icon={Trash2} action={deletion}>
+        Delete
+      </ActionButton>
       {asking === 'token' && (
         <ConfirmDialog
           open

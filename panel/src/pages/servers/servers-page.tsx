@@ -5,9 +5,8 @@ import { useCallback, useState } from 'react'
 import { graphql, type ResultOf } from '../../api/graphql'
 import { useLive } from '../../api/use-live'
 import { useOrg } from '../../app/organization'
-import { useActions } from '../../keys/use-actions'
-import { Gate, useRefused } from '../../permissions/gate'
-import { Button } from '../../ui/button'
+import { useRefused } from '../../permissions/gate'
+import { ActionButton } from '../../ui/actions'
 import { Empty } from '../../ui/empty'
 import { PageHeader } from '../../ui/page'
 import { Pager } from '../../ui/pager'
@@ -113,30 +112,20 @@ export function ServersPage() {
     on: ['SERVER', 'AGENT'],
   })
   const servers = data?.servers
-  const refused = useRefused('server.create')
-  const open = () => set({ open: 'new' })
-  useActions([
-    {
-      id: 'servers.new',
-      label: 'New server',
-      group: 'Servers',
-      keys: 'c',
-      also: 'create connect',
-      run: open,
-      refused,
-    },
-  ])
+  const make = {
+    id: 'servers.new',
+    label: 'New server',
+    group: 'Servers',
+    keys: 'c',
+    also: 'create connect',
+    refused: useRefused('server.create'),
+    run: () => set({ open: 'new' }),
+  }
   const linkOf = useCallback(
     ({ id }: Row) => ({ to: '/o/$org/servers/$id', params: { org: org.id, id } }) as never,
     [org.id],
   )
-  const create = (
-    <Gate may="server.create">
-      <Button look="primary" icon={Plus} keys="c" onClick={open}>
-        New server
-      </Button>
-    </Gate>
-  )
+  const create = <ActionButton action={make} look="primary" icon={Plus} />
   return (
     <>
       <PageHeader title="Servers" about="The machines that your agents run on." actions={create}>

@@ -1,4 +1,4 @@
-// Who gets in, what mails may contain, what raises an alert, and the one stop.
+// Who gets in, what mails may contain, what chats may decide, and what raises an alert.
 import { Link } from '@tanstack/react-router'
 import { Switch } from '../../ui/choices'
 import { NumberInput } from '../../ui/inputs'

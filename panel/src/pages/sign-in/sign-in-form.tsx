@@ -170,7 +170,7 @@ function SecondFactor({
           value={code}
           onValue={(next) => {
             setCode(next)
-            // Nobody has to press a button after the sixth digit.
+            // The sixth digit sends it, typed or pasted; deleting down to six does not.
             if (/^[0-9]{6}$/.test(next) && next.length > code.length) void submit(next)
           }}
         />

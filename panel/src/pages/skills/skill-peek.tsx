@@ -85,6 +85,7 @@ export function SkillPeek({ id, onClose }: { id: number; onClose: () => void }) 
           />
           <Versions skill={skill} />
           <ArchiveButton
+            what="skill"
             record={skill}
             may={{ archive: 'skill.delete', restore: 'skill.edit' }}
             onArchive={(options) => archive({ orgId, id }, options)}

@@ -4,12 +4,13 @@ import { BookOpen, Plus } from 'lucide-react'
 import { graphql, type ResultOf } from '../../api/graphql'
 import { useLive } from '../../api/use-live'
 import { useOrg } from '../../app/organization'
-import { Gate } from '../../permissions/gate'
+import { useRefused } from '../../permissions/gate'
+import { ActionButton } from '../../ui/actions'
 import { Badge } from '../../ui/badge'
-import { Button } from '../../ui/button'
 import { Checkbox } from '../../ui/choices'
 import { Empty } from '../../ui/empty'
 import { PageHeader } from '../../ui/page'
+import { Pager } from '../../ui/pager'
 import { WithPeek } from '../../ui/peek'
 import { ProblemView } from '../../ui/problem'
 import { SearchInput } from '../../ui/search-input'
@@ -20,9 +21,11 @@ import { Visible } from '../../ui/visible'
 import { CreateSkill } from './create-skill'
 import { SkillPeek } from './skill-peek'
 
+const PAGE = 200
+
 const SkillsQuery = graphql(`
-  query Skills($orgId: Id!, $search: String, $includeArchived: Boolean) {
-    skills(orgId: $orgId, page: 1, limit: 200, search: $search, sort: NAME, includeArchived: $includeArchived) {
+  query Skills($orgId: Id!, $page: Int!, $limit: Int!, $search: String, $includeArchived: Boolean) {
+    skills(orgId: $orgId, page: $page, limit: $limit, search: $search, sort: NAME, includeArchived: $includeArchived) {
       total
       data { id name description version updatedAt archivedAt assignmentCount }
     }
@@ -70,28 +73,35 @@ export function SkillsPage() {
   const navigate = useNavigate({ from: '/o/$org/skills' })
   const set = (change: Partial<typeof search>) =>
     void navigate({ search: (before) => ({ ...before, ...change }) })
-  const { data, error, loading, refetch } = useLive({
-    query: SkillsQuery,
-    variables: { orgId: org.id, search: search.q ?? null, includeArchived: search.archived ?? false },
-    on: ['SKILL'],
-  })
-  const skills = data?.skills?.data
-  const create = (
-    <Gate may="skill.create">
-      <Button look="primary" icon={Plus} onClick={() => set({ open: 'new' })}>
-        New skill
-      </Button>
-    </Gate>
-  )
+  const page = search.page ?? 1
+  const variables = {
+    orgId: org.id,
+    page,
+    limit: PAGE,
+    search: search.q ?? null,
+    includeArchived: search.archived ?? false,
+  }
+  const { data, error, loading, refetch } = useLive({ query: SkillsQuery, variables, on: ['SKILL'] })
+  const skills = data?.skills
+  const make = {
+    id: 'skills.new',
+    label: 'New skill',
+    group: 'Skills',
+    keys: 'c',
+    also: 'create',
+    refused: useRefused('skill.create'),
+    run: () => set({ open: 'new' }),
+  }
+  const create = <ActionButton action={make} look="primary" icon={Plus} />
   return (
     <>
       <PageHeader title="Skills" about="Instructions that agents read when they need them." actions={create}>
         <div className="flex flex-wrap items-center gap-4 pb-2.5">
-          <SearchInput label="Search skills" value={search.q} onValue={(q) => set({ q })} />
+          <SearchInput label="Search skills" value={search.q} onValue={(q) => set({ q, page: undefined })} />
           <Checkbox
             label="Show archived ones"
             checked={search.archived ?? false}
-            onChecked={(archived) => set({ archived: archived || undefined })}
+            onChecked={(archived) => set({ archived: archived || undefined, page: undefined })}
           />
         </div>
       </PageHeader>
@@ -102,31 +112,40 @@ export function SkillsPage() {
       ) : (
         <WithPeek
           list={
-            <Table
-              label="Skills"
-              items={skills}
-              idOf={idOf}
-              nameOf={nameOf}
-              columns={COLUMNS}
-              openId={search.peek}
-              onOpen={({ id }) => set({ peek: id })}
-              onActive={({ id }) => search.peek && set({ peek: id })}
-              empty={
-                search.q ? (
-                  <Empty icon={BookOpen} title="No skill has this name" />
-                ) : (
-                  <Empty
-                    icon={BookOpen}
-                    title="No skills yet"
-                    action={create}
-                    command={`curl -H "Authorization: Bearer $TOKEN" -H "Content-Type: application/json" \\\n  -d '{"name": "tone-of-voice", "content": "Write short sentences."}' \\\n  ${location.origin}/v1/org/${org.id}/skill`}
-                  >
-                    A skill is a text, such as how you answer complaints. Write it once and give it to the
-                    agents that need it; they get each change without a restart.
-                  </Empty>
-                )
-              }
-            />
+            <>
+              <Table
+                label="Skills"
+                items={skills.data}
+                idOf={idOf}
+                nameOf={nameOf}
+                columns={COLUMNS}
+                question={JSON.stringify(variables)}
+                openId={search.peek}
+                onOpen={({ id }) => set({ peek: id })}
+                onActive={({ id }) => search.peek && set({ peek: id })}
+                empty={
+                  search.q ? (
+                    <Empty icon={BookOpen} title="No skill has this name" />
+                  ) : (
+                    <Empty
+                      icon={BookOpen}
+                      title="No skills yet"
+                      action={create}
+                      command={`mutation {\n  createSkill(orgId: ${org.id}, input: {\n    name: "tone-of-voice", content: "Write short sentences."\n  }) { id }\n}`}
+                    >
+                      A skill is a text, such as how you answer complaints. Write it once and give it to the
+                      agents that need it; they get each change without a restart.
+                    </Empty>
+                  )
+                }
+              />
+              <Pager
+                page={page}
+                size={PAGE}
+                total={skills.total}
+                onPage={(to) => set({ page: to > 1 ? to : undefined })}
+              />
+            </>
           }
           peek={
             search.peek && (

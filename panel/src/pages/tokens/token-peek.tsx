@@ -1,10 +1,12 @@
 // A service token beside the list: what it may do, since when and by whom; rename, rotate, revoke.
 import { Ban, RefreshCw } from 'lucide-react'
 import { useState } from 'react'
-import { graphql } from '../../api/graphql'
+import { graphql, type ResultOf } from '../../api/graphql'
 import { useAct } from '../../api/use-act'
+import { useLive } from '../../api/use-live'
 import { useOrg } from '../../app/organization'
-import { Gate } from '../../permissions/gate'
+import { Gate, useRefused } from '../../permissions/gate'
+import { ActionButton } from '../../ui/actions'
 import { Button } from '../../ui/button'
 import { ConfirmDialog } from '../../ui/confirm'
 import { Dialog } from '../../ui/dialog'
@@ -12,12 +14,23 @@ import { Field } from '../../ui/field'
 import { Select, TextInput } from '../../ui/inputs'
 import { Fact, Facts } from '../../ui/page'
 import { Peek } from '../../ui/peek'
+import { ProblemView } from '../../ui/problem'
 import { SectionField, SectionForm } from '../../ui/section-form'
+import { ListSkeleton } from '../../ui/skeleton'
 import { Time } from '../../ui/time'
 import { useSection } from '../../ui/use-section'
 import { PermissionPicker } from './permission-picker'
-import { type Token, TokenState } from './tokens-page'
+import { TokenState } from './token-state'
 
+const TokenQuery = graphql(`
+  query ServiceToken($orgId: Id!, $id: Id!) {
+    serviceToken(orgId: $orgId, id: $id) {
+      id name hint permissions createdAt expiresAt lastUsedAt revokedAt revision
+      previousHint previousExpiresAt previousLastUsedAt
+      creator { name }
+    }
+  }
+`)
 const Update = graphql(`
   mutation UpdateServiceToken($orgId: Id!, $id: Id!, $ifRevision: Int, $input: UpdateServiceTokenInput!) {
     updateServiceToken(orgId: $orgId, id: $id, ifRevision: $ifRevision, input: $input) { id name permissions revision }
@@ -40,65 +53,92 @@ const OVERLAPS = [
   { value: '604800', label: 'Works for another week' },
 ] as const
 
-interface Props {
-  token: Token
-  onIssued: (secret: string) => void
-  onClose: () => void
-}
+type Token = NonNullable<ResultOf<typeof TokenQuery>['serviceToken']>
+type Issued = (name: string, secret: string) => void
 
-export function TokenPeek({ token, onIssued, onClose }: Props) {
-  const org = useOrg()
-  const revoke = useAct(Revoke)
-  const [asking, ask] = useState<'rotate' | 'revoke' | null>(null)
+export function TokenPeek({ id, onIssued, onClose }: { id: number; onIssued: Issued; onClose: () => void }) {
+  const { id: orgId } = useOrg()
+  const { data, error, loading, refetch } = useLive({
+    query: TokenQuery,
+    variables: { orgId, id },
+    on: ({ kind, id: changed }) => kind === 'SERVICE_TOKEN' && changed === id,
+  })
+  const token = data?.serviceToken
   return (
-    <Peek title={token.name} onClose={onClose}>
-      <div className="space-y-6 p-4">
-        <Facts>
-          <Fact name="State">
-            <TokenState token={token} />
-          </Fact>
-          <Fact name="Secret">
-            <span className="font-mono text-sm">…{token.hint}</span>
-          </Fact>
-          {token.previousHint && (
-            <Fact name="Previous secret">
-              <span className="font-mono text-sm">…{token.previousHint}</span>, works until{' '}
-              <Time at={token.previousExpiresAt} />, last used <Time at={token.previousLastUsedAt} />
-            </Fact>
-          )}
-          <Fact name="Issued">
-            <Time at={token.createdAt} /> {token.creator && <>by {token.creator.name}</>}
-          </Fact>
-          <Fact name="Last used">
-            <Time at={token.lastUsedAt} />
-          </Fact>
-          <Fact name="Expires">
-            <Time at={token.expiresAt} />
-          </Fact>
-          {token.revokedAt && (
-            <Fact name="Revoked">
-              <Time at={token.revokedAt} />
-            </Fact>
-          )}
-        </Facts>
-        {!token.revokedAt && (
-          <>
+    <Peek title={token?.name ?? 'Service token'} onClose={onClose}>
+      {error && !token ? (
+        <ProblemView error={error} retry={refetch} />
+      ) : loading || !token ? (
+        <ListSkeleton />
+      ) : (
+        <div className="space-y-6 p-4">
+          <TokenFacts token={token} />
+          {!token.revokedAt && (
             <Gate may="token.edit">
               <Edit token={token} />
             </Gate>
-            <Gate may="token.edit">
-              <div className="flex flex-wrap gap-2">
-                <Button icon={RefreshCw} onClick={() => ask('rotate')}>
-                  New secret
-                </Button>
-                <Button icon={Ban} look="danger" onClick={() => ask('revoke')}>
-                  Revoke
-                </Button>
-              </div>
-            </Gate>
-          </>
-        )}
-      </div>
+          )}
+          <Acts token={token} onIssued={onIssued} />
+        </div>
+      )}
+    </Peek>
+  )
+}
+
+function TokenFacts({ token }: { token: Token }) {
+  return (
+    <Facts>
+      <Fact name="State">
+        <TokenState token={token} />
+      </Fact>
+      <Fact name="Secret">
+        <span className="font-mono text-sm">…{token.hint}</span>
+      </Fact>
+      {token.previousHint && (
+        <Fact name="Previous secret">
+          <span className="font-mono text-sm">…{token.previousHint}</span>, works until{' '}
+          <Time at={token.previousExpiresAt} />, last used <Time at={token.previousLastUsedAt} />
+        </Fact>
+      )}
+      <Fact name="Issued">
+        <Time at={token.createdAt} /> {token.creator && <>by {token.creator.name}</>}
+      </Fact>
+      <Fact name="Last used">
+        <Time at={token.lastUsedAt} />
+      </Fact>
+      <Fact name="Expires">
+        <Time at={token.expiresAt} />
+      </Fact>
+      {token.revokedAt && (
+        <Fact name="Revoked">
+          <Time at={token.revokedAt} />
+        </Fact>
+      )}
+    </Facts>
+  )
+}
+
+function Acts({ token, onIssued }: { token: Token; onIssued: Issued }) {
+  const org = useOrg()
+  const refused = useRefused('token.edit')
+  const revoke = useAct(Revoke)
+  const [asking, ask] = useState<'rotate' | 'revoke' | null>(null)
+  const of = { group: 'Service token', refused }
+  const label = 'New secret for the token'
+  const rotateIt = { id: 'token.rotate', label, also: 'rotate', ...of, run: () => ask('rotate') }
+  const revokeIt = { id: 'token.revoke', label: 'Revoke the token', ...of, run: () => ask('revoke') }
+  return (
+    <>
+      {!token.revokedAt && (
+        <div className="flex flex-wrap gap-2">
+          <ActionButton icon={RefreshCw} action={rotateIt}>
+            New secret
+          </ActionButton>
+          <ActionButton icon={Ban} look="danger" action={revokeIt}>
+            Revoke
+          </ActionButton>
+        </div>
+      )}
       {asking === 'rotate' && <RotateDialog token={token} onClose={() => ask(null)} onIssued={onIssued} />}
       <ConfirmDialog
         open={asking === 'revoke'}
@@ -113,7 +153,7 @@ export function TokenPeek({ token, onIssued, onClose }: Props) {
       >
         Programs that use it are refused from now on. This can’t be taken back; a new token can be issued.
       </ConfirmDialog>
-    </Peek>
+    </>
   )
 }
 
@@ -141,7 +181,7 @@ function Edit({ token }: { token: Token }) {
   )
 }
 
-function RotateDialog({ token, onClose, onIssued }: Props) {
+function RotateDialog({ token, onClose, onIssued }: { token: Token; onClose: () => void; onIssued: Issued }) {
   const org = useOrg()
   const rotate = useAct(Rotate)
   const [overlap, setOverlap] = useState<(typeof OVERLAPS)[number]['value']>('86400')
@@ -150,7 +190,7 @@ function RotateDialog({ token, onClose, onIssued }: Props) {
     const { data } = await rotate({ orgId: org.id, id: token.id, input })
     onClose()
     const secret = data?.rotateServiceToken?.token
-    if (secret) onIssued(secret)
+    if (secret) onIssued(token.name, secret)
   }
   return (
     <Dialog

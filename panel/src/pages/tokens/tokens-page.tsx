@@ -5,12 +5,12 @@ import { useState } from 'react'
 import { graphql, type ResultOf } from '../../api/graphql'
 import { useLive } from '../../api/use-live'
 import { useOrg } from '../../app/organization'
-import { Gate } from '../../permissions/gate'
-import { Badge } from '../../ui/badge'
-import { Button } from '../../ui/button'
+import { useRefused } from '../../permissions/gate'
+import { ActionButton } from '../../ui/actions'
 import { Checkbox } from '../../ui/choices'
 import { Empty } from '../../ui/empty'
 import { PageHeader } from '../../ui/page'
+import { Pager } from '../../ui/pager'
 import { WithPeek } from '../../ui/peek'
 import { ProblemView } from '../../ui/problem'
 import { SearchInput } from '../../ui/search-input'
@@ -21,21 +21,20 @@ import { Time } from '../../ui/time'
 import { Visible } from '../../ui/visible'
 import { CreateToken } from './create-token'
 import { TokenPeek } from './token-peek'
+import { TokenState } from './token-state'
+
+const PAGE = 200
 
 const TokensQuery = graphql(`
-  query ServiceTokens($orgId: Id!, $search: String, $includeRevoked: Boolean) {
-    serviceTokens(orgId: $orgId, page: 1, limit: 200, search: $search, sort: NAME, includeRevoked: $includeRevoked) {
+  query ServiceTokens($orgId: Id!, $page: Int!, $limit: Int!, $search: String, $includeRevoked: Boolean) {
+    serviceTokens(orgId: $orgId, page: $page, limit: $limit, search: $search, sort: NAME, includeRevoked: $includeRevoked) {
       total
-      data {
-        id name hint permissions createdAt expiresAt lastUsedAt rotatedAt revokedAt revision
-        previousHint previousExpiresAt previousLastUsedAt
-        creator { name }
-      }
+      data { id name hint permissions expiresAt lastUsedAt revokedAt previousExpiresAt }
     }
   }
 `)
 
-export type Token = NonNullable<ResultOf<typeof TokensQuery>['serviceTokens']>['data'][number]
+type Token = NonNullable<ResultOf<typeof TokensQuery>['serviceTokens']>['data'][number]
 
 const COLUMNS: Column<Token>[] = [
   {
@@ -82,29 +81,35 @@ export function TokensPage() {
   const set = (change: Partial<typeof search>) =>
     void navigate({ search: (before) => ({ ...before, ...change }) })
   const [issued, setIssued] = useState<{ name: string; secret: string } | null>(null)
-  const { data, error, loading, refetch } = useLive({
-    query: TokensQuery,
-    variables: { orgId: org.id, search: search.q ?? null, includeRevoked: search.archived ?? false },
-    on: ['SERVICE_TOKEN'],
-  })
-  const tokens = data?.serviceTokens?.data
-  const open = tokens?.find(({ id }) => id === search.peek)
-  const create = (
-    <Gate may="token.edit">
-      <Button look="primary" icon={Plus} onClick={() => set({ open: 'new' })}>
-        New token
-      </Button>
-    </Gate>
-  )
+  const page = search.page ?? 1
+  const variables = {
+    orgId: org.id,
+    page,
+    limit: PAGE,
+    search: search.q ?? null,
+    includeRevoked: search.archived ?? false,
+  }
+  const { data, error, loading, refetch } = useLive({ query: TokensQuery, variables, on: ['SERVICE_TOKEN'] })
+  const tokens = data?.serviceTokens
+  const make = {
+    id: 'tokens.new',
+    label: 'New token',
+    group: 'Service tokens',
+    keys: 'c',
+    also: 'create issue',
+    refused: useRefused('token.edit'),
+    run: () => set({ open: 'new' }),
+  }
+  const create = <ActionButton action={make} look="primary" icon={Plus} />
   return (
     <>
       <PageHeader title="Service tokens" about="What programs sign in with." actions={create}>
         <div className="flex flex-wrap items-center gap-4 pb-2.5">
-          <SearchInput label="Search tokens" value={search.q} onValue={(q) => set({ q })} />
+          <SearchInput label="Search tokens" value={search.q} onValue={(q) => set({ q, page: undefined })} />
           <Checkbox
             label="Show revoked ones"
             checked={search.archived ?? false}
-            onChecked={(archived) => set({ archived: archived || undefined })}
+            onChecked={(archived) => set({ archived: archived || undefined, page: undefined })}
           />
         </div>
       </PageHeader>
@@ -115,38 +120,47 @@ export function TokensPage() {
       ) : (
         <WithPeek
           list={
-            <Table
-              label="Service tokens"
-              items={tokens}
-              idOf={idOf}
-              nameOf={nameOf}
-              columns={COLUMNS}
-              openId={search.peek}
-              onOpen={({ id }) => set({ peek: id })}
-              onActive={({ id }) => search.peek && set({ peek: id })}
-              empty={
-                search.q ? (
-                  <Empty icon={KeySquare} title="No token has this name" />
-                ) : (
-                  <Empty
-                    icon={KeySquare}
-                    title="No service tokens yet"
-                    action={create}
-                    command={`muster token create --org ${org.id} --name "nightly report" --permission agent.view`}
-                  >
-                    A program that uses the API or MCP signs in with a token. Give it only what it needs; you
-                    can change that later, and revoke it at any time.
-                  </Empty>
-                )
-              }
-            />
+            <>
+              <Table
+                label="Service tokens"
+                items={tokens.data}
+                idOf={idOf}
+                nameOf={nameOf}
+                columns={COLUMNS}
+                question={JSON.stringify(variables)}
+                openId={search.peek}
+                onOpen={({ id }) => set({ peek: id })}
+                onActive={({ id }) => search.peek && set({ peek: id })}
+                empty={
+                  search.q ? (
+                    <Empty icon={KeySquare} title="No token has this name" />
+                  ) : (
+                    <Empty
+                      icon={KeySquare}
+                      title="No service tokens yet"
+                      action={create}
+                      command={`muster token create --org ${org.id} --name "nightly report" --permission agent.view`}
+                    >
+                      A program that uses the API or MCP signs in with a token. Give it only what it needs;
+                      you can change that later, and revoke it at any time.
+                    </Empty>
+                  )
+                }
+              />
+              <Pager
+                page={page}
+                size={PAGE}
+                total={tokens.total}
+                onPage={(to) => set({ page: to > 1 ? to : undefined })}
+              />
+            </>
           }
           peek={
-            open && (
+            search.peek && (
               <TokenPeek
-                key={open.id}
-                token={open}
-                onIssued={(secret) => setIssued({ name: open.name, secret })}
+                key={search.peek}
+                id={search.peek}
+                onIssued={(name, secret) => setIssued({ name, secret })}
                 onClose={() => set({ peek: undefined })}
               />
             )
@@ -174,16 +188,3 @@ export function TokensPage() {
 
 const idOf = ({ id }: Token) => id
 const nameOf = ({ name }: Token) => name
-
-export function TokenState({ token: { revokedAt, expiresAt, previousExpiresAt } }: { token: Token }) {
-  if (revokedAt) return <Badge>Revoked</Badge>
-  if (expiresAt && new Date(expiresAt) <= new Date()) return <Badge tone="danger">Expired</Badge>
-  if (previousExpiresAt && new Date(previousExpiresAt) > new Date()) {
-    return (
-      <Badge tone="info" tip="The previous secret still works.">
-        Two secrets
-      </Badge>
-    )
-  }
-  return <Badge tone="ok">Works</Badge>
-}

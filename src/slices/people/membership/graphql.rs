@@ -159,6 +159,17 @@ impl MembershipQuery {
         })
         .await
     }
+
+    /// One invitation, open or not.
+    #[graphql(directive = permit::apply(Permission::MemberView))]
+    async fn invitation(
+        &self,
+        ctx: &Context<'_>,
+        org_id: OrgId,
+        id: InvitationId,
+    ) -> Answer<One<Invitation>> {
+        answer(async { Ok(One::by_id(&ctx.enter(org_id).await?, id)) }).await
+    }
 }
 
 fn member(scope: &Scope, user: UserId) -> One<Member> {

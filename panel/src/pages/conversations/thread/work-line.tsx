@@ -4,8 +4,8 @@ import { Square } from 'lucide-react'
 import { graphql } from '../../../api/graphql'
 import { useAct } from '../../../api/use-act'
 import { useOrg } from '../../../app/organization'
-import { Gate } from '../../../permissions/gate'
-import { Button } from '../../../ui/button'
+import { useRefused } from '../../../permissions/gate'
+import { ActionButton } from '../../../ui/actions'
 import { Status } from '../../../ui/status'
 import { Duration } from '../../../ui/time'
 import type { ConversationRecord } from '../record'
@@ -36,8 +36,17 @@ export function WorkLine({ conversation }: { conversation: ConversationRecord })
   const org = useOrg()
   const act = useAct(CancelTurn)
   const { openTurns, agentDetails, pendingApprovals } = conversation
+  const refused = useRefused('agent.interact', conversation)
   const turn = openTurns.find(({ state }) => state !== 'QUEUED') ?? openTurns[0]
   if (!turn) return null
+  const stop = {
+    id: 'conversation.stop',
+    label: 'Tell the agent to stop',
+    group: 'Conversation',
+    also: 'cancel turn',
+    refused,
+    run: () => void act({ orgId: org.id, id: turn.id }, { said: 'Told the agent to stop' }),
+  }
   const queued = openTurns.filter(({ state }) => state === 'QUEUED').length
   const rest = org.stopped ? 'all agents are on hold' : agentDetails && restOf(agentDetails)
   return (
@@ -72,16 +81,9 @@ export function WorkLine({ conversation }: { conversation: ConversationRecord })
         )}
         {queued > 0 && turn.state !== 'QUEUED' && ' · what you wrote meanwhile comes next'}
       </span>
-      <Gate on={conversation} may="agent.interact">
-        <Button
-          size="sm"
-          icon={Square}
-          busy={act.pending}
-          onClick={() => void act({ orgId: org.id, id: turn.id }, { said: 'Told the agent to stop' })}
-        >
-          Stop
-        </Button>
-      </Gate>
+      <ActionButton size="sm" icon={Square} busy={act.pending} action={stop}>
+        Stop
+      </ActionButton>
     </div>
   )
 }

@@ -1,0 +1,136 @@
+// The palette has what can be done on the page, and with what is open on it; and opens every kind of record.
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { begins } from './acts.mjs'
+import { records } from './pages.mjs'
+import { api, browse, isAccessible, until, world } from './stage.mjs'
+
+const org = `/o/${world.org}`
+const palette = (page) => page.getByRole('dialog', { name: 'Find anything' })
+const options = (page) => palette(page).getByRole('option')
+
+const { members, invitations } = await api(
+  `query($org: Id!) {
+    members(orgId: $org, page: 1, limit: 10, search: "Otto") { data { userId } }
+    invitations(orgId: $org, page: 1, limit: 10) { data { id email } }
+  }`,
+)
+const otto = members.data[0].userId
+const guest = invitations.data.find(({ email }) => email === 'guest@example.org').id
+const conversation = await begins('How are the beans?')
+
+/** What each page offers; `refused` to a viewer. Who may not see a page at all is not offered anything. */
+const PAGES = [
+  { at: '/agents', refused: ['New agent'] },
+  { at: '/agents?tab=images', refused: ['New image'] },
+  { at: `/agents?tab=images&peek=${records.image}`, refused: ['New image', 'Archive the image'] },
+  { at: `/agents/${world.agent}`, refused: ['Pause the agent', 'Stop the agent', 'Talk to the agent', 'Change the picture', 'Delete the agent'] },
+  { at: '/servers', refused: ['New server'] },
+  { at: `/servers/${records.server}`, refused: ['New token for the server', 'Delete the server'] },
+  { at: `/channels?peek=${records.channel}`, refused: ['New channel', 'Delete the channel'] },
+  { at: `/credentials?peek=${records.credential}`, refused: ['New credential', 'Archive the credential'] },
+  { at: `/mcp-servers?peek=${records.mcpServer}`, refused: ['New MCP server', 'Archive the MCP server'] },
+  { at: `/skills?peek=${records.skill}`, refused: ['New skill', 'Archive the skill'] },
+  { at: `/members?peek=${otto}`, refused: ['Invite somebody', 'Remove the member'] },
+  { at: `/members?tab=invitations&peek=${guest}`, refused: ['Mail the invitation again', 'Revoke the invitation'] },
+  { at: `/tokens?peek=${records.token}`, unseen: true, refused: ['New secret for the token', 'Revoke the token'] },
+  { at: '/audit', unseen: true, refused: ['Export the audit log'] },
+  { at: `/conversations/${conversation}`, free: ['Watch'], refused: ['Edit the subject', 'Resolve', 'Archive', 'Take over from the agent'] },
+]
+
+/** Opens the palette, once these actions are in it; answers the lines that it shows. */
+async function opens(page, labels) {
+  await page.getByRole('heading').first().waitFor()
+  await page.keyboard.press('Control+k')
+  await palette(page).waitFor()
+  let lines
+  const hasAll = async () => {
+    lines = (await options(page).allInnerTexts()).map((text) => text.split('\n').map((part) => part.trim()))
+    return labels.every((label) => lines.some(([name]) => name === label))
+  }
+  await until(hasAll, `${labels.join(', ')} at ${page.url()}`).catch((error) => {
+    throw new Error(`${error.message}; there is ${lines.map(([name]) => name).join(', ')}`)
+  })
+  return (label) => lines.find(([name]) => name === label)
+}
+
+/** Types words into the palette, goes down to the line of this name, and presses Enter. */
+async function chooses(page, words, name) {
+  await page.keyboard.press('Control+k')
+  await palette(page).getByRole('combobox').fill(words)
+  const option = options(page).filter({ hasText: name }).first()
+  await option.waitFor()
+  for (let n = 0; n < 20 && (await option.getAttribute('aria-selected')) !== 'true'; n += 1) await page.keyboard.press('ArrowDown')
+  await page.keyboard.press('Enter')
+  await palette(page).waitFor({ state: 'detached' })
+}
+
+test('whoever may do everything is offered all that a page can do', async (t) => {
+  const page = await browse(t, { as: 'OWNER' })
+  for (const { at, free = [], refused } of PAGES) {
+    await page.goto(`${world.base}${org}${at}`)
+    const line = await opens(page, [...free, ...refused])
+    for (const label of refused) assert.ok(!line(label).includes('why not?'), `${label} at ${at}`)
+  }
+  await isAccessible(page, 'with the palette')
+})
+
+test('a viewer is offered the same, and told why not', async (t) => {
+  const page = await browse(t, { as: 'VIEWER' })
+  for (const { at, free = [], refused } of PAGES.filter(({ unseen }) => !unseen)) {
+    await page.goto(`${world.base}${org}${at}`)
+    const line = await opens(page, [...free, ...refused])
+    for (const label of free) assert.ok(!line(label).includes('why not?'), `${label} at ${at}`)
+    for (const label of refused) assert.ok(line(label).includes('why not?'), `${label} at ${at}`)
+  }
+  await page.goto(`${world.base}${org}/skills?peek=${records.skill}`)
+  await page.getByRole('complementary', { name: 'tone-of-voice' }).getByText('Versions').waitFor()
+  await chooses(page, 'archive skill', 'Archive the skill')
+  await page.getByRole('dialog', { name: 'You may not do this' }).getByText('skill.delete').first().waitFor()
+})
+
+test('what is chosen is done: a skill is archived and back, a conversation resolved, a dialog opened', async (t) => {
+  const page = await browse(t, { as: 'OWNER', at: `${org}/skills?peek=${records.skill}` })
+  await page.getByRole('complementary', { name: 'tone-of-voice' }).getByText('Versions').waitFor()
+  const archived = async () =>
+    (await api('query($org: Id!, $id: Id!) { skill(orgId: $org, id: $id) { archivedAt } }', { id: records.skill })).skill.archivedAt
+  await chooses(page, 'archive', 'Archive the skill')
+  await until(archived, 'the archive')
+  await chooses(page, 'bring back', 'Bring back the skill')
+  await until(async () => !(await archived()), 'the way back')
+
+  await page.goto(`${world.base}${org}/conversations/${conversation}`)
+  await page.getByRole('button', { name: 'What can be done with it' }).waitFor()
+  await chooses(page, 'resolve', 'Resolve')
+  const status = async () =>
+    (await api('query($org: Id!, $id: Id!) { conversation(orgId: $org, id: $id) { status } }', { id: conversation })).conversation.status
+  await until(async () => (await status()) === 'RESOLVED', 'it being resolved')
+
+  await page.goto(`${world.base}${org}/servers/${records.server}`)
+  await page.getByRole('button', { name: 'Delete', exact: true }).waitFor()
+  await chooses(page, 'delete', 'Delete the server')
+  await page.getByRole('alertdialog', { name: /^Delete/ }).waitFor()
+})
+
+test('an action is found by other words for it', async (t) => {
+  const page = await browse(t, { as: 'VIEWER', at: org })
+  await page.getByRole('heading', { name: 'Overview' }).waitFor()
+  await chooses(page, 'theme', 'Switch between light and dark')
+  await page.locator('html[data-theme="dark"]').waitFor()
+})
+
+for (const [words, name, title] of [
+  ['opencode', 'OpenCode', 'OpenCode'],
+  ['otto', 'Otto Operator', 'Otto Operator'],
+  ['guest@', 'guest@example.org', 'guest@example.org'],
+  ['nightly', 'nightly-report', 'nightly-report'],
+  ['tone', 'tone-of-voice', 'tone-of-voice'],
+]) {
+  test(`${name} is found, and open beside its list`, async (t) => {
+    const page = await browse(t, { as: 'OWNER', at: org })
+    await page.getByRole('heading', { name: 'Overview' }).waitFor()
+    await chooses(page, words, name)
+    await page.getByRole('complementary', { name: title }).waitFor()
+    await isAccessible(page, `with ${name} open`)
+  })
+}
