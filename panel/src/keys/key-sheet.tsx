@@ -29,7 +29,10 @@ export default function KeySheet({ onClose }: { onClose: () => void }) {
             <h3 className="mb-1 text-xs font-medium text-faint">{group}</h3>
             <dl>
               {inGroup.map((action) => (
-                <div key={action.id} className="flex items-center justify-between gap-4 border-b border-line py-1.5">
+                <div
+                  key={action.id}
+                  className="flex items-center justify-between gap-4 border-b border-line py-1.5"
+                >
                   <dt>{action.label}</dt>
                   <dd className="flex gap-2">
                     {keysOf(action).map((each) => (

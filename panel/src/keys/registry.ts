@@ -55,9 +55,9 @@ export function registerEscape(run: () => void): () => void {
 
 /**
  * Switches keys that are a character by themselves on or off: who speaks to the computer, or hits keys by mistake, would
- * set them off unawares (WCAG 2.1.4). One switch is enough of what it allows: whatever they do is also in the palette,
- * which has a modifier, and on the page. Keys of one's own would be a second table, to be kept free of the browser's
- * and the screen reader's.
+ * set them off unawares (WCAG 2.1.4). Of what it allows, one switch is the simplest: whatever they do is also in the
+ * palette, which has a modifier, or on the page. Keys of one's own would be a second table, to be kept free of the
+ * browser's and the screen reader's.
  */
 export function setSingleKeys(on: boolean): void {
   if (on === singleKeys) return
