@@ -1,8 +1,8 @@
 // The navigation: at the side, and on narrow screens a bar with a menu. Badges say what waits.
 import { Link, useLocation } from '@tanstack/react-router'
 import { Menu as MenuIcon, Search, X } from 'lucide-react'
-import { useEffect, useState, useSyncExternalStore } from 'react'
-import { actionsNow, onActions, runAction } from '../keys/registry'
+import { useEffect, useState } from 'react'
+import { runNamed } from '../keys/registry'
 import { useEscape } from '../keys/use-actions'
 import { Count } from '../ui/badge'
 import { IconButton } from '../ui/button'
@@ -145,12 +145,4 @@ function PaletteButton() {
   )
 }
 
-function openPalette(): void {
-  const action = actionsNow().find(({ id }) => id === 'panel.palette')
-  if (action) runAction(action)
-}
-
-/** All actions of the present page, for whoever lists them. */
-export function usePageActions() {
-  return useSyncExternalStore(onActions, actionsNow)
-}
+const openPalette = () => runNamed('panel.palette')

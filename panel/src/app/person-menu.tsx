@@ -1,7 +1,7 @@
 // Who is signed in, and what concerns them.
 import { useNavigate } from '@tanstack/react-router'
 import { Keyboard, LogOut, Monitor, Moon, Settings, Sun } from 'lucide-react'
-import { actionsNow, runAction } from '../keys/registry'
+import { runNamed } from '../keys/registry'
 import { Avatar } from '../ui/avatar'
 import { Menu } from '../ui/menu'
 import type { Theme } from '../ui/theme'
@@ -30,7 +30,7 @@ export function PersonMenu() {
           keys: 'g y',
           onSelect: () => void navigate({ to: '/account' }),
         },
-        { label: 'All keys', icon: Keyboard, keys: '?', onSelect: () => run('panel.keys') },
+        { label: 'All keys', icon: Keyboard, keys: '?', onSelect: () => runNamed('panel.keys') },
         'line',
         ...THEMES.map(({ theme: value, label, icon }) => ({
           label,
@@ -53,9 +53,4 @@ export function PersonMenu() {
       }
     />
   )
-}
-
-function run(id: string): void {
-  const action = actionsNow().find((each) => each.id === id)
-  if (action) runAction(action)
 }

@@ -2,6 +2,7 @@
 import { useCallback } from 'react'
 import { graphql, type Json } from '../api/graphql'
 import { useAct } from '../api/use-act'
+import { setSingleKeys } from '../keys/registry'
 import { setZone } from '../ui/clock'
 import { type Density, setDensity, setTheme, type Theme } from '../ui/theme'
 import type { Zone } from '../ui/time-format'
@@ -11,6 +12,8 @@ export interface Preferences {
   theme?: Theme
   density?: Density
   timeZone?: Zone
+  /** False: letters and signs by themselves are no shortcuts. */
+  singleKeys?: boolean
   /** Saved views by page: a name and the search of an address. */
   views?: { [page: string]: { name: string; search: string }[] }
 }
@@ -23,10 +26,11 @@ const SetPreferences = graphql(`
 
 /** Applies them in this browser. */
 export function applyPreferences(json: Json | null | undefined): void {
-  const { theme, density, timeZone } = read(json)
+  const { theme, density, timeZone, singleKeys = true } = read(json)
   if (theme) setTheme(theme)
   if (density) setDensity(density)
   if (timeZone) setZone({ zone: timeZone })
+  setSingleKeys(singleKeys)
 }
 
 /** What is set, and a function that changes a part of it: at once here, then with the account. */
@@ -47,11 +51,12 @@ export function usePreferences(): [Preferences, (change: Preferences) => Promise
 
 function read(json: Json | null | undefined): Preferences {
   if (typeof json !== 'object' || json === null || Array.isArray(json)) return {}
-  const { theme, density, timeZone, views } = json
+  const { theme, density, timeZone, singleKeys, views } = json
   return {
     ...(theme === 'light' || theme === 'dark' || theme === 'system' ? { theme } : {}),
     ...(density === 'compact' || density === 'comfortable' ? { density } : {}),
     ...(timeZone === 'utc' || timeZone === 'local' || timeZone === 'organization' ? { timeZone } : {}),
+    ...(typeof singleKeys === 'boolean' ? { singleKeys } : {}),
     ...(typeof views === 'object' && views !== null ? { views: views as Preferences['views'] } : {}),
   }
 }

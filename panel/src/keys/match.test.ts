@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { belongsToField, nameOf, progress } from './match'
+import { belongsToField, isSingle, nameOf, progress } from './match'
 
 const press = (key: string, held: Partial<Parameters<typeof nameOf>[0]> = {}) => ({
   key,
@@ -25,6 +25,12 @@ test('a sequence is known step by step', () => {
   expect(progress(['g'], 'g a')).toBe('part')
   expect(progress(['g', 'a'], 'g a')).toBe('full')
   expect(progress(['g', 'b'], 'g a')).toBe('no')
+})
+
+test('characters by themselves are letters, signs and sequences of them, with shift or without', () => {
+  expect(['j', '1', '/', '?', 'shift+g', 'g a'].filter((keys) => !isSingle(keys))).toEqual([])
+  const others = ['mod+k', 'mod+shift+a', 'alt+j', 'end', 'enter', 'shift+enter', 'arrowdown', 'escape']
+  expect(others.filter(isSingle)).toEqual([])
 })
 
 test('in a field only commands are ours, and none that edits text', () => {

@@ -19,6 +19,14 @@ export function nameOf({ key, ctrlKey, metaKey, shiftKey, altKey }: Pressed): st
   return [...parts, name].join('+')
 }
 
+/**
+ * Whether keys are characters by themselves: a letter or a sign, also with shift, or several one after the other. `shift`
+ * alone does not make a command of them.
+ */
+export function isSingle(keys: string): boolean {
+  return keys.split(' ').every((step) => step.replace(/^shift\+/, '').length === 1)
+}
+
 /** How far a sequence has got: `no`, `part` of one, or `full`. */
 export function progress(typed: string[], wanted: string): 'no' | 'part' | 'full' {
   const steps = wanted.toLowerCase().split(' ')

@@ -1,6 +1,6 @@
 // The one registry of what can be done here. It answers keys, fills the palette and the `?` sheet, and gives tooltips
 // their keys. No React here; components register with keys/use-actions.
-import { belongsToField, nameOf, progress } from './match'
+import { belongsToField, isSingle, nameOf, progress } from './match'
 
 export interface Action {
   /** Unique: `approvals.approve`. */
@@ -28,6 +28,8 @@ let typed: string[] = []
 let timer: ReturnType<typeof setTimeout> | undefined
 const escapes: (() => void)[] = []
 const listeners = new Set<() => void>()
+/** Off until it is known who is signed in, and what they want. */
+let singleKeys = false
 
 export const actionsNow = () => actions
 
@@ -51,8 +53,25 @@ export function registerEscape(run: () => void): () => void {
   }
 }
 
-export const keysOf = ({ keys }: Action): string[] =>
-  keys === undefined ? [] : Array.isArray(keys) ? keys : [keys]
+/**
+ * Switches keys that are a character by themselves on or off: who speaks to the computer, or hits keys by mistake, would
+ * set them off unawares (WCAG 2.1.4). Of what it allows, one switch is the simplest: whatever they do is also in the
+ * palette, which has a modifier, or on the page. Keys of one's own would be a second table, to be kept free of the
+ * browser's and the screen reader's.
+ */
+export function setSingleKeys(on: boolean): void {
+  if (on === singleKeys) return
+  singleKeys = on
+  set([...actions])
+}
+
+export const singleKeysNow = () => singleKeys
+
+/** Whether these keys do something for this person. */
+export const works = (keys: string): boolean => singleKeys || !isSingle(keys)
+
+/** The keys of an action that work. */
+export const keysOf = ({ keys = [] }: Pick<Action, 'keys'>): string[] => [keys].flat().filter(works)
 
 /** Listens for keys. The panel starts it once. */
 export function listen(): () => void {
@@ -104,6 +123,12 @@ function answer(event: KeyboardEvent): void {
 export function runAction({ run, refused }: Action): void {
   if (refused) refused()
   else run()
+}
+
+/** Does what is registered under this id, on whatever page that is. */
+export function runNamed(id: string): void {
+  const action = actions.find((each) => each.id === id)
+  if (action) runAction(action)
 }
 
 /** Esc in stages: leaves the field, then closes what was opened last. Dialogs close themselves. */

@@ -1,4 +1,6 @@
-// A key combination as it stands on the person's keyboard.
+// A key combination as it stands on the person's keyboard. Keys that are switched off are not shown.
+import { works } from '../keys/registry'
+
 const MAC = /Mac|iPhone|iPad/.test(navigator.userAgent)
 const NAMES: Record<string, string> = {
   mod: MAC ? '⌘' : 'Ctrl',
@@ -19,6 +21,7 @@ export function keyNames(keys: string): string[] {
 }
 
 export function Kbd({ keys }: { keys: string }) {
+  if (!works(keys)) return null
   return (
     <span className="inline-flex shrink-0 gap-0.5" role="img" aria-label={keyNames(keys).join(' ')}>
       {keyNames(keys).map((name) => (

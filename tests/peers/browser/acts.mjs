@@ -22,6 +22,31 @@ export async function says(conversation, text) {
   return postMessage
 }
 
+/** Until the agent has nothing to do in a conversation. */
+export async function rests(conversation) {
+  await until(async () => {
+    const { conversation: now } = await api(
+      'query($org: Id!, $id: Id!) { conversation(orgId: $org, id: $id) { lastSeq openTurns { id } } }',
+      { id: conversation },
+    )
+    return now.lastSeq > 0 && now.openTurns.length === 0
+  }, 'the agent to rest')
+}
+
+/** Notes what the page reads out from now on, and answers a function that tells it: each time that a live region changed. */
+export async function listens(page) {
+  await page.evaluate(() => {
+    window.heard = []
+    const regionOf = ({ target }) =>
+      (target instanceof Element ? target : target.parentElement)?.closest('[role=status], [aria-live=polite]')
+    new MutationObserver((changes) => {
+      const regions = new Set(changes.map(regionOf).filter(Boolean))
+      window.heard.push(...[...regions].map(({ textContent }) => textContent.trim()).filter(Boolean))
+    }).observe(document.body, { subtree: true, childList: true, characterData: true })
+  })
+  return () => page.evaluate(() => window.heard)
+}
+
 /** Has the agent ask something, in a conversation of its own. */
 export async function asks(word) {
   const conversation = await begins(word)

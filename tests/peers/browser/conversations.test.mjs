@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { asks, begins, row, says, thread } from './acts.mjs'
+import { asks, begins, listens, rests, row, says, thread } from './acts.mjs'
 import { api, browse, isAccessible, shows, until, world } from './stage.mjs'
 
 const list = `/o/${world.org}/conversations`
@@ -64,6 +64,26 @@ test('text shows while the agent writes it, and is replaced by the message', asy
   await page.getByRole('article').last().waitFor()
 })
 
+test('what is said at the end of a thread is read out, with who said it', async (t) => {
+  const conversation = await begins('hello')
+  await rests(conversation)
+  const page = await browse(t, { as: 'ADMIN', at: at(conversation) })
+  await page.getByRole('article').last().waitFor()
+  const heard = await listens(page)
+  const last = async () => (await thread(conversation)).filter(({ kind }) => kind === 'TEXT').at(-1)
+  await says(conversation, 'think of the moon\nThe tide turns at nine.')
+  await until(async () => (await heard()).some((text) => text.includes('The tide turns at nine.')), 'the message')
+  await until(async () => (await last()).role === 'ASSISTANT', 'the answer')
+  await rests(conversation)
+  const answer = (await last()).content.text
+  await until(async () => (await heard()).some((text) => text.endsWith(answer.replaceAll(/\s+/g, ' ').trim())), 'the answer')
+  assert.ok(!(await heard()).some((text) => /^(\d+ new messages\. )?\S[^:]*: of the moon/.test(text)), 'thoughts are not')
+  await write(page, 'One’s own words')
+  await said(page, 'One’s own words').waitFor()
+  await rests(conversation)
+  assert.ok(!(await heard()).some((text) => /You: /.test(text)), 'and neither is what one says oneself')
+})
+
 test('messages that arrive while somebody reads further up are counted, and nothing jumps', async (t) => {
   const conversation = await begins(Array.from({ length: 40 }, (_, n) => `think of number ${n}`).join('\n'))
   await until(async () => (await thread(conversation)).length > 38, 'the thoughts')
@@ -74,8 +94,11 @@ test('messages that arrive while somebody reads further up are counted, and noth
   await log.evaluate((element) => element.scrollTo(0, 200))
   await page.waitForTimeout(500)
   const before = await log.evaluate((element) => element.scrollTop)
+  const heard = await listens(page)
   await says(conversation, 'something new')
   await page.getByRole('button', { name: /\d+ new/ }).waitFor()
+  await until(async () => (await heard()).some((text) => /^\d+ new messages? below$/.test(text)), 'the number to be told')
+  assert.ok(!(await heard()).some((text) => text.includes('something new')), 'what is not in view is not read out')
   assert.equal(await log.evaluate((element) => element.scrollTop), before)
   await page.getByRole('button', { name: /\d+ new/ }).click()
   await said(page, 'something new').waitFor()

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { asks, row } from './acts.mjs'
+import { asks, listens, row } from './acts.mjs'
 import { api, browse, isAccessible, shows, until, world } from './stage.mjs'
 
 const inbox = `/o/${world.org}/approvals`
@@ -145,6 +145,72 @@ for (const role of ['OWNER', 'ADMIN', 'OPERATOR', 'VIEWER']) {
     }
   })
 }
+
+test('what is asked while one looks is read out: how many, in one sentence', async (t) => {
+  await asks('do execute Oil the winch {"command": "oil"}')
+  const page = await browse(t, { as: 'OPERATOR' })
+  let news = 0
+  page.on('websocket', (socket) =>
+    socket.on('framereceived', ({ payload }) => {
+      if (/"APPROVAL"/.test(payload) && /"CREATED"/.test(payload)) news += 1
+    }),
+  )
+  // While it is held, what is asked does not get into the list.
+  let held = null
+  await page.route('**/graphql', async (route) => {
+    if (route.request().postData()?.includes('ApprovalsInbox')) await held
+    await route.continue()
+  })
+  await page.goto(`${world.base}${inbox}?kind=ACTION&sort=CREATED`)
+  await row(page, 'Oil the winch').waitFor()
+  const heard = await listens(page)
+  const counts = async () => (await heard()).flatMap((text) => /^(\d+) new approvals?$/.exec(text)?.[1] ?? []).map(Number)
+  let release
+  held = new Promise((resolve) => {
+    release = resolve
+  })
+  await asks('ask Is the winch loud?')
+  for (const name of ['Fill the tank', 'Read the log']) await asks(`do execute ${name} {"command": "go"}`)
+  await until(() => news >= 3, 'the news of them')
+  release()
+  await until(async () => (await counts()).length > 0, 'the first sentence')
+  await asks('do execute Trim the lamp {"command": "go"}')
+  await until(async () => (await counts()).length > 1, 'the second one')
+  assert.deepEqual(await counts(), [2, 1], 'of those that the list shows')
+})
+
+test('J draws its row first and the approval after that, and no key decides what is not drawn yet', async (t) => {
+  const older = await asks('do execute Tar the hull {"command": "tar"}')
+  const newer = await asks('do execute Scrub the hull {"command": "scrub"}')
+  const page = await browse(t, { as: 'OPERATOR', at: `${inbox}?kind=ACTION&sort=CREATED` })
+  await row(page, 'Scrub the hull').click()
+  const peek = (name) => page.getByRole('complementary', { name })
+  await peek('Scrub the hull').getByText('scrub', { exact: true }).first().waitFor()
+  const seen = await page.evaluate(async () => {
+    const press = (key) =>
+      document.activeElement.dispatchEvent(new KeyboardEvent('keydown', { key, bubbles: true, cancelable: true }))
+    const painted = new Promise((resolve) => {
+      requestAnimationFrame(() => resolve({
+        row: document.querySelector('[role=row][aria-selected=true]').getAttribute('aria-label'),
+        beside: document.querySelector('aside').getAttribute('aria-label'),
+      }))
+    })
+    press('j')
+    // What a key changes at once is drawn before anything else happens.
+    await null
+    press('a')
+    return painted
+  })
+  assert.match(seen.row, /^Tar the hull/, 'the frame that the key is painted in has the row')
+  assert.equal(seen.beside, 'Scrub the hull', 'and not yet what is open')
+  await peek('Tar the hull').getByText('tar', { exact: true }).first().waitFor()
+  await page.waitForURL(new RegExp(`peek=${older.approval}`))
+  for (const name of ['Tar the hull', 'Scrub the hull'])
+    assert.equal(await row(page, name).getByRole('button', { name: 'Cancel' }).count(), 0, `${name} is not decided`)
+  await page.keyboard.press('a')
+  await row(page, 'Tar the hull').getByRole('button', { name: 'Cancel' }).click()
+  assert.equal((await stands(newer.approval)).status, 'PENDING')
+})
 
 test('what cannot be read says so, and can be tried again', async (t) => {
   const page = await browse(t, { as: 'ADMIN', fails: ['/graphql'] })

@@ -1,9 +1,9 @@
 // No test in this file uses the pointer.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { asks, begins, row, thread } from './acts.mjs'
+import { asks, begins, rests, row, thread } from './acts.mjs'
 import { BEFORE, PAGES, settled } from './pages.mjs'
-import { api, browse, until, world } from './stage.mjs'
+import { api, browse, isAccessible, until, world } from './stage.mjs'
 
 const org = `/o/${world.org}`
 const outcome = async (id) =>
@@ -148,10 +148,13 @@ test('a conversation is opened from the list and written in', async (t) => {
   assert.ok(await hasFocus(page.getByRole('textbox', { name: 'Message' })), 'one can go on writing')
 })
 
+const talk = async (id) =>
+  (await api('query($org: Id!, $id: Id!) { conversation(orgId: $org, id: $id) { takenOverBy openTurns { state } } }', { id })).conversation
+
 test('a person takes over and hands back', async (t) => {
   const conversation = await begins('hello')
-  const holder = async () =>
-    (await api('query($org: Id!, $id: Id!) { conversation(orgId: $org, id: $id) { takenOverBy } }', { id: conversation })).conversation.takenOverBy
+  await rests(conversation)
+  const holder = async () => (await talk(conversation)).takenOverBy
   const page = await browse(t, { as: 'OPERATOR', at: `${org}/conversations/${conversation}` })
   await page.getByRole('textbox', { name: 'Message' }).waitFor()
   await page.keyboard.press('t')
@@ -161,6 +164,86 @@ test('a person takes over and hands back', async (t) => {
   await tabTo(page, back)
   await page.keyboard.press('Enter')
   await until(async () => (await holder()) === null, 'the handing back')
+})
+
+test('what the agent is in the middle of is not cancelled by one key', async (t) => {
+  const conversation = await begins('hang')
+  const page = await browse(t, { as: 'OPERATOR', at: `${org}/conversations/${conversation}` })
+  await page.getByText('Working').waitFor()
+  await page.keyboard.press('t')
+  const asked = page.getByRole('alertdialog', { name: 'Take over now?' })
+  await asked.getByText(/cancels the turn/).waitFor()
+  await isAccessible(page, 'asked whether to take over')
+  await page.keyboard.press('Escape')
+  await asked.waitFor({ state: 'detached' })
+  const { takenOverBy, openTurns } = await talk(conversation)
+  assert.equal(takenOverBy, null)
+  assert.deepEqual(openTurns.map(({ state }) => state), ['RUNNING'])
+  await page.keyboard.press('t')
+  await tabTo(page, asked.getByRole('button', { name: 'Take over' }))
+  await page.keyboard.press('Enter')
+  await page.getByRole('button', { name: 'Hand back' }).waitFor()
+  await asked.waitFor({ state: 'detached' })
+  await until(async () => (await talk(conversation)).openTurns.length === 0, 'the turn to end')
+})
+
+test('keys that are one character can be switched off, and everything goes on without them', async (t) => {
+  const page = await browse(t, { as: 'ADMIN', at: '/account?tab=appearance' })
+  const single = page.getByRole('switch', { name: 'Single-key shortcuts' })
+  const sheet = page.getByRole('dialog', { name: 'Keys' })
+  const entry = (name) => sheet.getByRole('img', { name, exact: true })
+  const toggles = async () => {
+    await tabTo(page, single)
+    const kept = page.waitForResponse((answer) => answer.request().postData()?.includes('SetPreferences') ?? false)
+    await page.keyboard.press('Space')
+    await kept
+  }
+  await single.waitFor()
+  await page.keyboard.press('?')
+  await entry('G Y').waitFor()
+  await page.keyboard.press('Escape')
+  await sheet.waitFor({ state: 'detached' })
+  assert.ok(await single.isChecked(), 'they are on at first')
+  await toggles()
+  await until(async () => !(await single.isChecked()), 'the switch to be off')
+
+  // Loaded anew: it is the account that says so.
+  const asked = await asks('do execute Mend the net {"command": "mend"}')
+  await page.goto(`${world.base}${org}/approvals?kind=ACTION&sort=CREATED`)
+  await row(page, 'Mend the net').waitFor()
+  const before = page.url()
+  for (const key of ['?', 'j', 'a', 'g', 'y']) await page.keyboard.press(key)
+  // The keys are answered in their order, so those before have done what they do.
+  await page.keyboard.press('ArrowDown')
+  const line = row(page, 'Mend the net')
+  await until(() => hasFocus(line), 'the arrow to move')
+  assert.equal(page.url(), before)
+  assert.equal(await page.getByRole('dialog').count(), 0)
+  assert.equal(await line.getByRole('button', { name: 'Cancel' }).count(), 0, 'nothing is about to be sent')
+  await page.keyboard.press('Enter')
+  await page.getByRole('complementary', { name: 'Mend the net' }).getByRole('button', { name: 'Approve' }).waitFor()
+  await page.getByRole('button', { name: /^You:/ }).press('Enter')
+  const menu = page.getByRole('menu')
+  await menu.getByRole('menuitem', { name: 'All keys' }).waitFor()
+  assert.equal(await menu.locator('kbd').count(), 0, 'a menu names no key that is off')
+  await page.keyboard.press('Escape')
+  await menu.waitFor({ state: 'detached' })
+  assert.equal(await outcome(asked.approval), null)
+
+  await page.keyboard.press('Control+k')
+  await page.getByRole('dialog', { name: 'Find anything' }).waitFor()
+  await page.keyboard.type('show all keys')
+  await page.getByRole('option', { name: /Show all keys/, selected: true }).waitFor()
+  await page.keyboard.press('Enter')
+  await entry('Ctrl K').waitFor()
+  await entry('↓').waitFor()
+  assert.deepEqual([await entry('J').count(), await entry('G Y').count()], [0, 0], 'what is off is not shown')
+  await isAccessible(page, 'in the sheet of keys')
+  await tabTo(page, sheet.getByRole('link', { name: /Appearance/ }))
+  await page.keyboard.press('Enter')
+  await toggles()
+  await page.keyboard.press('?')
+  await entry('G Y').waitFor()
 })
 
 test('an agent is made, with its server chosen from a list', async (t) => {

@@ -29,6 +29,10 @@ const signsOut = async (page) => {
   await page.context().clearCookies()
   await page.getByRole('searchbox').first().fill('x')
 }
+const isInTurn = async (page) => {
+  const { conversation } = await asks('do execute Hold the line {"command": "hold"}')
+  await page.goto(`${world.base}/o/${world.org}/conversations/${conversation}`)
+}
 const isQuestion = async (page) => {
   const { approval } = await asks('ask Which berth? | North | South')
   await page.goto(`${world.base}/o/${world.org}/approvals/${approval}`)
@@ -61,6 +65,7 @@ export const OF_WORK = [
     of: 'pages/conversations/header.tsx', at: `/conversations/${world.conversation}`,
     through: [button('What can be done with it')], from: item(/Edit the subject/), shown: dialog('Subject of the conversation'),
   },
+  { of: 'pages/conversations/thread/take-over.tsx', at: '/', does: isInTurn, keys: 't', from: button('Details'), shown: dialog('Take over now?') },
   { of: 'pages/agents/create-agent.tsx', at: '/agents', from: button('New agent'), shown: dialog('New agent') },
   { of: 'pages/agents/create-image.tsx', at: '/agents?tab=images', from: button('New image'), shown: dialog('New image') },
   { of: 'pages/agents/image-peek.tsx', at: '/agents?tab=images', from: (page) => page.getByRole('row', { name: /^OpenCode/ }), shown: beside('OpenCode') },

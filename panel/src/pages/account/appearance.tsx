@@ -1,12 +1,13 @@
-// Theme, density and time zone: they follow the account to the next browser.
+// Theme, density, time zone and keys: they follow the account to the next browser.
 import { usePreferences } from '../../app/preferences'
-import { RadioGroup } from '../../ui/choices'
+import { RadioGroup, Switch } from '../../ui/choices'
 import { useNow } from '../../ui/clock'
 import { Panel } from '../../ui/page'
 import { absolute } from '../../ui/time-format'
 
 export function Appearance() {
-  const [{ theme = 'system', density = 'comfortable', timeZone = 'local' }, change] = usePreferences()
+  const [preferences, change] = usePreferences()
+  const { theme = 'system', density = 'comfortable', timeZone = 'local', singleKeys = true } = preferences
   const now = useNow(60_000)
   return (
     <>
@@ -53,6 +54,16 @@ export function Appearance() {
               { value: 'utc', label: 'UTC', hint: absolute(now, 'UTC') },
               { value: 'organization', label: 'The organization’s', hint: 'As set in its settings.' },
             ]}
+          />
+        </div>
+      </Panel>
+      <Panel title="Keys" about="What each page answers to is shown by All keys, in the menu with your name.">
+        <div className="rounded-card border border-line p-4">
+          <Switch
+            label="Single-key shortcuts"
+            hint="Letters and signs by themselves, such as J, A and ?. Switch them off if you speak to your computer or hit keys by mistake. Ctrl or ⌘ with a key, arrows, Enter and Esc always work."
+            checked={singleKeys}
+            onChecked={(on) => void change({ singleKeys: on })}
           />
         </div>
       </Panel>

@@ -1,7 +1,7 @@
 // The inbox: everything that waits for a person, over all agents, riskiest first. Decided without leaving the list.
 import { getRouteApi } from '@tanstack/react-router'
 import { ShieldCheck } from 'lucide-react'
-import { useRef, useState } from 'react'
+import { memo, useCallback, useRef, useState } from 'react'
 import { useClient } from 'urql'
 import { useLive } from '../../api/use-live'
 import { Decide, type DecideHandle } from '../../app/approvals/decide'
@@ -23,6 +23,8 @@ import { ProblemView } from '../../ui/problem'
 import { ListSkeleton, Skeleton } from '../../ui/skeleton'
 import { InboxFilters, useInboxSearch } from './filters'
 import { ApprovalRow } from './row'
+import { useAhead } from './use-ahead'
+import { useArrivals } from './use-arrivals'
 import { idOf, useInbox } from './use-inbox'
 import { WholeApproval } from './whole'
 
@@ -40,19 +42,32 @@ export function ApprovalsPage() {
   const handle = useRef<DecideHandle>(null)
   const { peek } = search
 
-  const show = (id: number | undefined, replace = true) =>
-    void navigate({ search: (before) => ({ ...before, peek: id }), replace })
-  const currentId = peek ?? activeId ?? inbox.items.find(isOpen)?.id ?? null
-  const current = inbox.items.find(({ id }) => id === currentId)
+  const go = (id: number | undefined, replace = true) =>
+    navigate({ search: (before) => ({ ...before, peek: id }), replace })
+  const ahead = useAhead(peek, go)
+  const show = (id: number | undefined, replace?: boolean) => {
+    ahead.stop()
+    void go(id, replace)
+  }
+  const currentId = ahead.id ?? peek ?? activeId ?? inbox.items.find(isOpen)?.id ?? null
+  // Nobody has read what is not drawn yet: until then the keys do nothing.
+  const current = ahead.id === null ? inbox.items.find(({ id }) => id === currentId) : undefined
   /** The next one that waits, below or else above. */
   const next = () => {
     const at = inbox.items.findIndex(({ id }) => id === currentId)
     const rest = [...inbox.items.slice(at + 1), ...inbox.items.slice(0, Math.max(0, at))]
     const found = rest.find(isOpen)
     setActiveId(found?.id ?? null)
-    if (peek !== undefined) show(found?.id)
+    if (peek === undefined) return
+    if (found) ahead.go(found.id)
+    else show(undefined)
   }
   useKeys({ current, peeked: peek !== undefined, handle, next, show })
+  const arrivals = useArrivals(inbox.items)
+  const latest = useRef({ show, next })
+  latest.current = { show, next }
+  const close = useCallback(() => latest.current.show(undefined), [])
+  const decided = useCallback(() => latest.current.next(), [])
 
   return (
     <>
@@ -86,10 +101,10 @@ export function ApprovalsPage() {
             row={(approval) => <ApprovalRow approval={approval} />}
             linkOf={({ id }) => ({ to: '/o/$org/approvals/$id', params: { org: org.id, id } }) as never}
             onOpen={({ id }) => show(id, peek !== undefined)}
-            openId={peek ?? activeId}
+            openId={ahead.id ?? peek ?? activeId}
             onActive={({ id }) => {
               setActiveId(id)
-              if (peek !== undefined) show(id)
+              if (peek !== undefined) ahead.go(id)
             }}
             question={inbox.question}
             hasMore={inbox.hasMore}
@@ -102,12 +117,13 @@ export function ApprovalsPage() {
             key="peek"
             id={peek}
             known={inbox.items.find(({ id }) => id === peek)}
-            onClose={() => show(undefined)}
-            onDecided={next}
+            onClose={close}
+            onDecided={decided}
             handle={handle}
           />
         )}
       </div>
+      {arrivals}
     </>
   )
 }
@@ -204,8 +220,8 @@ interface PeekProps {
   handle: React.RefObject<DecideHandle | null>
 }
 
-/** One approval beside the list, also one that the list does not show. */
-function ApprovalPeek({ id, known, onClose, onDecided, handle }: PeekProps) {
+/** One approval beside the list, also one that the list does not show. A key that moves in the list does not draw it again. */
+const ApprovalPeek = memo(function ApprovalPeek({ id, known, onClose, onDecided, handle }: PeekProps) {
   const org = useOrg()
   const { data, error, refetch } = useLive({
     query: ApprovalQuery,
@@ -233,7 +249,7 @@ function ApprovalPeek({ id, known, onClose, onDecided, handle }: PeekProps) {
       )}
     </Peek>
   )
-}
+})
 
 function Nothing({ search, clear }: { search: object; clear: (change: Record<string, undefined>) => void }) {
   const filters = Object.entries(search).filter(([name, value]) => name !== 'peek' && value !== undefined)

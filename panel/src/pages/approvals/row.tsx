@@ -1,5 +1,6 @@
 // One approval in the inbox: how risky, what, by whom, how long it waits.
 import { Clock } from 'lucide-react'
+import { memo } from 'react'
 import { useSending } from '../../app/approvals/decisions'
 import type { ApprovalRecord } from '../../app/approvals/fields'
 import { OnItsWay } from '../../app/approvals/outcome'
@@ -19,7 +20,8 @@ const EDGE = {
   LOW: 'border-l-transparent',
 }
 
-export function ApprovalRow({ approval }: { approval: ApprovalRecord }) {
+/** Drawn again only if its approval has changed: a key draws the whole list. */
+export const ApprovalRow = memo(function ApprovalRow({ approval }: { approval: ApprovalRecord }) {
   const sending = useSending(approval.id)
   const isOpen = approval.status === 'PENDING'
   const line = inputLine(approval)
@@ -91,7 +93,7 @@ export function ApprovalRow({ approval }: { approval: ApprovalRecord }) {
       </div>
     </div>
   )
-}
+})
 
 function Ended({ approval, late }: { approval: ApprovalRecord; late: boolean }) {
   const { user } = useViewer()

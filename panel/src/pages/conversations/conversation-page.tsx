@@ -16,7 +16,7 @@ import { ConversationHeader } from './header'
 import { ConversationQuery, type ConversationRecord } from './record'
 import { SidePanel } from './side-panel'
 import { Composer } from './thread/composer'
-import { addressee, TakeOverBanner } from './thread/take-over'
+import { addressee, TakeOver } from './thread/take-over'
 import { ThreadView } from './thread/thread'
 import { WorkLine } from './thread/work-line'
 
@@ -103,7 +103,7 @@ function Loaded({ conversation }: { conversation: ConversationRecord }) {
           onPanel={onPanel}
           onFind={() => find(true)}
         />
-        <TakeOverBanner conversation={conversation} />
+        <TakeOver conversation={conversation} />
         {finding && (
           <FindBar conversation={conversation} q={q ?? ''} at={seq} onQ={onQ} onClose={closeFind} />
         )}

@@ -17,6 +17,7 @@ import { conflictOf, wordsOf } from '../../api/errors'
 import { graphql } from '../../api/graphql'
 import { useAct } from '../../api/use-act'
 import { useOrg } from '../../app/organization'
+import { runNamed } from '../../keys/registry'
 import { useRefused } from '../../permissions/gate'
 import { useMenuActions } from '../../ui/actions'
 import { IconButton } from '../../ui/button'
@@ -28,7 +29,6 @@ import { PageHeader } from '../../ui/page'
 import { Status } from '../../ui/status'
 import { Visible } from '../../ui/visible'
 import { ConversationFields, type ConversationRecord, nameOf } from './record'
-import { useTakeOver } from './thread/take-over'
 
 const Update = graphql(
   `
@@ -122,7 +122,6 @@ function Actions({ conversation, onRename }: { conversation: ConversationRecord;
   const { id, status, watching, takenOverBy } = conversation
   const act = useAct(Update)
   const watch = useAct(Watch)
-  const taking = useTakeOver(conversation)
   const mayEdit = useRefused('conversation.edit', conversation)
   const mayWrite = useRefused('agent.interact', conversation)
   const set = (next: Settable) => {
@@ -137,7 +136,7 @@ function Actions({ conversation, onRename }: { conversation: ConversationRecord;
     icon: Hand,
     keys: 't',
     refused: mayWrite,
-    onSelect: taking.takeOver,
+    onSelect: () => runNamed('conversation.take-over'),
   }
   const entries: (MenuEntry | false)[] = [
     { label: 'Edit the subject', icon: Pencil, refused: mayEdit, onSelect: onRename },

@@ -12,13 +12,8 @@ import { Visible } from '../../../ui/visible'
 import { Attachments } from './attachments'
 import { Delivery } from './delivery'
 import { InlineApproval } from './inline-approval'
+import { authorOf, type Names } from './names'
 import { Fold, ToolCall } from './tool'
-
-export interface Names {
-  agent: string
-  agentAvatar: string | null
-  viewer: { id: number; name: string; avatarUrl: string | null }
-}
 
 interface Props {
   message: MessageRecord
@@ -164,10 +159,4 @@ function Quiet({ message }: { message: MessageRecord }) {
       </span>
     </p>
   )
-}
-
-function authorOf(message: MessageRecord, names: Names): string {
-  if (message.authorUserId === names.viewer.id) return 'You'
-  if (message.authorName) return message.authorName
-  return { ASSISTANT: names.agent, SYSTEM: 'Muster', TOOL: 'Tool', USER: 'Somebody' }[message.role]
 }

@@ -1,5 +1,6 @@
 // Who answers: the agent, or a person instead of it.
 import { Hand, Undo2 } from 'lucide-react'
+import { useEffect, useState } from 'react'
 import { graphql } from '../../../api/graphql'
 import { useAct } from '../../../api/use-act'
 import { useOrg } from '../../../app/organization'
@@ -7,10 +8,12 @@ import { useViewer } from '../../../app/viewer'
 import { useActions } from '../../../keys/use-actions'
 import { Gate, useRefused } from '../../../permissions/gate'
 import { Button } from '../../../ui/button'
+import { ConfirmDialog } from '../../../ui/confirm'
 import { Time } from '../../../ui/time'
+import { Visible } from '../../../ui/visible'
 import { ConversationFields, type ConversationRecord } from '../record'
 
-const TakeOver = graphql(
+const TakeOverConversation = graphql(
   `
     mutation TakeOver($orgId: Id!, $id: Id!) {
       takeOverConversation(orgId: $orgId, id: $id) { ...ConversationFields }
@@ -27,24 +30,33 @@ const HandBack = graphql(
   [ConversationFields],
 )
 
-export function useTakeOver({ id }: { id: number }) {
+function useTakeOver({ id }: { id: number }) {
   const org = useOrg()
-  const taking = useAct(TakeOver)
+  const taking = useAct(TakeOverConversation)
   const handing = useAct(HandBack)
   const variables = { orgId: org.id, id }
   return {
     pending: taking.pending || handing.pending,
-    takeOver: () => void taking(variables, { said: 'You answer now. The agent waits.' }),
+    takeOver: () => taking(variables, { said: 'You answer now. The agent waits.' }),
     handBack: () => void handing(variables, { said: 'The agent answers again.' }),
   }
 }
 
-export function TakeOverBanner({ conversation }: { conversation: ConversationRecord }) {
-  const { user } = useViewer()
-  const { takenOverBy, takenOverByName, takenOverAt, agent } = conversation
+/** Whether taking over cancels a turn. One that only waits is sent when it is handed back. */
+const wouldCancel = ({ takenOverBy, openTurns }: ConversationRecord) =>
+  takenOverBy === null && openTurns.some(({ state }) => state !== 'QUEUED')
+
+export function TakeOver({ conversation }: { conversation: ConversationRecord }) {
+  const { takenOverBy, agent } = conversation
   const { pending, takeOver, handBack } = useTakeOver(conversation)
   const refused = useRefused('agent.interact', conversation)
-  const isMine = takenOverBy === user.id
+  const [asking, ask] = useState(false)
+  const isMine = takenOverBy === useViewer().user.id
+  // Handing back takes it back, but for the turn that was cancelled: only about that one is asked.
+  const take = () => (wouldCancel(conversation) ? ask(true) : void takeOver())
+  useEffect(() => {
+    if (takenOverBy !== null) ask(false)
+  }, [takenOverBy])
   useActions([
     isMine
       ? {
@@ -61,10 +73,37 @@ export function TakeOverBanner({ conversation }: { conversation: ConversationRec
           group: 'Conversation',
           keys: 't',
           refused,
-          run: takeOver,
+          run: take,
         },
   ])
-  if (takenOverBy === null) return null
+  if (takenOverBy !== null)
+    return <Banner conversation={conversation} pending={pending} onTake={take} onHandBack={handBack} />
+  return (
+    <ConfirmDialog
+      open={asking}
+      onClose={() => ask(false)}
+      title="Take over now?"
+      action="Take over"
+      busy={pending}
+      onConfirm={takeOver}
+    >
+      <Visible text={agent?.name ?? 'The agent'} /> is in the middle of a turn. Taking over cancels the turn,
+      and handing back does not resume it.
+    </ConfirmDialog>
+  )
+}
+
+interface BannerProps {
+  conversation: ConversationRecord
+  pending: boolean
+  onTake: () => void
+  onHandBack: () => void
+}
+
+function Banner({ conversation, pending, onTake, onHandBack }: BannerProps) {
+  const { user } = useViewer()
+  const { takenOverBy, takenOverByName, takenOverAt, agent } = conversation
+  const isMine = takenOverBy === user.id
   return (
     <div
       role="status"
@@ -80,11 +119,11 @@ export function TakeOverBanner({ conversation }: { conversation: ConversationRec
       </p>
       <Gate on={conversation} may="agent.interact">
         {isMine ? (
-          <Button size="sm" icon={Undo2} busy={pending} onClick={handBack} keys="t">
+          <Button size="sm" icon={Undo2} busy={pending} onClick={onHandBack} keys="t">
             Hand back
           </Button>
         ) : (
-          <Button size="sm" icon={Hand} busy={pending} onClick={takeOver} keys="t">
+          <Button size="sm" icon={Hand} busy={pending} onClick={onTake} keys="t">
             Take over
           </Button>
         )}

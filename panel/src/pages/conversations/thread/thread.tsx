@@ -12,11 +12,13 @@ import { ProblemView } from '../../../ui/problem'
 import { Skeleton } from '../../../ui/skeleton'
 import type { ConversationRecord } from '../record'
 import { itemsOf } from './items'
-import { Message, type Names } from './message'
+import { Message } from './message'
+import type { Names } from './names'
 import { onSent, usePending } from './outbox'
 import { PendingMessages } from './pending'
 import { keepPlace, type Place, placeOf } from './places'
 import { Streaming } from './streaming'
+import { useArrivals } from './use-arrivals'
 import { useReading } from './use-reading'
 import { useScroll } from './use-scroll'
 import { useStreams } from './use-streams'
@@ -79,6 +81,7 @@ export function ThreadView({ conversation, onEdit }: Props) {
     }),
     [conversation.agent, user],
   )
+  const arrivals = useArrivals(thread, conversation.lastSeq, scroll.isAtEnd, names)
   if (scroll.isAtEnd && !shown.hasAfter) seen.current = Math.max(seen.current, lastSeq(shown))
   const unseen = Math.max(0, Math.max(newest, conversation.lastSeq) - seen.current)
   const toNewest = async () => {
@@ -159,8 +162,9 @@ export function ThreadView({ conversation, onEdit }: Props) {
         </div>
       )}
       <span role="status" className="sr-only">
-        {unseen > 0 && !scroll.isAtEnd ? `${unseen} new messages below` : ''}
+        {unseen > 0 && !scroll.isAtEnd && `${unseen} new ${unseen === 1 ? 'message' : 'messages'} below`}
       </span>
+      {arrivals}
     </div>
   )
 }

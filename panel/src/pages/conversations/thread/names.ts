@@ -1,0 +1,14 @@
+// Who is who in a thread. Pure.
+import type { MessageRecord } from '../../../app/thread/fields'
+
+export interface Names {
+  agent: string
+  agentAvatar: string | null
+  viewer: { id: number; name: string; avatarUrl: string | null }
+}
+
+export function authorOf(message: MessageRecord, names: Names): string {
+  if (message.authorUserId === names.viewer.id) return 'You'
+  if (message.authorName) return message.authorName
+  return { ASSISTANT: names.agent, SYSTEM: 'Muster', TOOL: 'Tool', USER: 'Somebody' }[message.role]
+}

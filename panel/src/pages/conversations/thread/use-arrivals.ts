@@ -1,0 +1,31 @@
+// Reads out what comes while one is at the end of the thread. The log itself is silent: it also changes while older messages
+// load and while the agent writes.
+import { type ReactNode, useEffect, useRef } from 'react'
+import type { MessageRecord } from '../../../app/thread/fields'
+import { useAnnounced } from '../../../ui/announce'
+import { arrivalWords, toRead } from './arrivals'
+import type { Names } from './names'
+import type { Thread } from './use-thread'
+import { lastSeq } from './window'
+
+/** `known`: the newest seq as the conversation's record has it. */
+export function useArrivals(
+  { window: shown, loading }: Thread,
+  known: number,
+  isAtEnd: boolean,
+  names: Names,
+): ReactNode {
+  const [region, announce] = useAnnounced<MessageRecord>((come) => arrivalWords(come, names))
+  const isOpen = useRef(false)
+  // What was there when the thread was opened has not come.
+  const reached = useRef(known)
+  const viewer = names.viewer.id
+  useEffect(() => {
+    if (loading || shown.hasAfter) return
+    const come = shown.messages.filter(({ seq }) => seq > reached.current)
+    reached.current = Math.max(reached.current, lastSeq(shown))
+    if (isOpen.current && isAtEnd) announce(toRead(come, viewer))
+    isOpen.current = true
+  }, [loading, shown, isAtEnd, viewer, announce])
+  return region
+}
