@@ -152,7 +152,7 @@ impl Entrance {
         let base = house.actor.base().to_owned();
         let (email, name) = person("OPERATOR");
         let (other, _) = person("VIEWER");
-        let provider = Provider::start(&json!({
+        let options = json!({
             "host": "localhost",
             "redirect": format!("{base}/auth/oidc/peer/callback"),
             "inIdToken": true,
@@ -160,8 +160,8 @@ impl Entrance {
                 "otto": { "email": email, "email_verified": true, "name": name },
                 "eve": { "email": other, "email_verified": false, "name": "Eve" },
             },
-        }));
-        let (provider, folder) = (provider.await, tempfile::tempdir().unwrap());
+        });
+        let (provider, folder) = (Provider::start(&options).await, tempfile::tempdir().unwrap());
         let file = folder.path().join("oidc.toml");
         fs::write(&file, provider.settings(false)).unwrap();
         let mail = format!("file://{}", folder.path().join("mail").display());

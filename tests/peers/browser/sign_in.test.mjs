@@ -101,6 +101,7 @@ test('a second factor is set up, asked for, replaced by a recovery code, and rem
   // The sixth digit sends it. A code works once, also if it is still shown.
   await code.fill(first)
   await page.getByText('The code is incorrect or was already used.').waitFor()
+  await code.fill('')
   await code.fill(codeOf(secret, 1))
   await isIn(page)
 
