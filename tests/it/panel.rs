@@ -17,7 +17,7 @@ use crate::{
     harness::{
         Address, Crew, Machine, Program, Serving,
         fakes::telegram::{self, Shared, TOKEN, refusal, said},
-        mails_in,
+        mailbox::mails_in,
     },
     oidc::Provider,
     running::House,

@@ -18,7 +18,7 @@ mod git;
 mod good_calls;
 mod host;
 mod machine;
-mod mailbox;
+pub mod mailbox;
 /// The model that agents talk to.
 #[path = "../../../crates/agent/tests/support/model.rs"]
 pub mod model;
@@ -41,7 +41,7 @@ pub use git::GitServer;
 pub use good_calls::{Spare, good_calls, picture_input};
 pub use host::Host;
 pub use machine::{Crew, Machine};
-pub use mailbox::{Mail, mails_in};
+pub use mailbox::Mail;
 pub use picture::{PNG, picture};
 pub use policies::{EDIT_POLICY, policy_folder};
 pub use populate::Population;
