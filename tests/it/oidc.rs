@@ -20,12 +20,42 @@ pub const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/peers/oidc"
 pub const EXCHANGE: &str = "mutation($c: SecretString!) { exchangeSignInCode(code: $c) { accessToken user { id email name emailConfirmed } challenge { token } } }";
 pub const EMAIL: &str = "ann@example.org";
 
+/// A provider, running.
+pub struct Provider {
+    pub issuer: String,
+    _process: Child,
+    /// It keeps writing, and would end if nobody read its output.
+    _said: Lines<BufReader<ChildStdout>>,
+}
+
+impl Provider {
+    /// `options` are those of `provider.mjs`.
+    pub async fn start(options: &Value) -> Self {
+        assert!(Path::new(FOLDER).join("node_modules").is_dir(), "npm ci --prefix tests/peers/oidc");
+        let mut command = Command::new("node");
+        command.current_dir(FOLDER).arg("provider.mjs").arg(options.to_string()).kill_on_drop(true);
+        let mut process =
+            command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().expect("node is installed");
+        let mut lines = BufReader::new(process.stdout.take().unwrap()).lines();
+        let line = timeout(PATIENCE, lines.next_line()).await.expect("in time").unwrap();
+        let issuer = line.expect("the provider runs").strip_prefix("issuer ").unwrap().to_owned();
+        Self { issuer, _process: process, _said: lines }
+    }
+
+    /// What the service's file says of it.
+    pub fn settings(&self, join: bool) -> String {
+        format!(
+            "[peer]\nissuer = \"{}\"\nclient_id = \"muster\"\nclient_secret = \"the client secret\"\n\
+             label = \"The peer\"\njoin_by_invitation = {join}\n",
+            self.issuer
+        )
+    }
+}
+
 /// The service and its provider. The service's public URL only resolves in the browser below.
 pub struct Setup {
     pub app: TestApp,
-    _provider: Child,
-    /// The provider keeps writing, and would end if nobody read its output.
-    _said: Lines<BufReader<ChildStdout>>,
+    _provider: Provider,
 }
 
 const PUBLIC: &str = "https://muster.test";
@@ -37,7 +67,6 @@ impl Setup {
     }
 
     async fn open_with(in_id_token: bool, join: bool, configure: impl FnOnce(&mut Config)) -> Self {
-        assert!(Path::new(FOLDER).join("node_modules").is_dir(), "npm ci --prefix tests/peers/oidc");
         let options = json!({
             "redirect": format!("{PUBLIC}/auth/oidc/peer/callback"),
             "inIdToken": in_id_token,
@@ -47,27 +76,18 @@ impl Setup {
                 "new": { "email": "new@example.org", "email_verified": true, "name": "New Elsewhere" },
             },
         });
-        let mut command = Command::new("node");
-        command.current_dir(FOLDER).arg("provider.mjs").arg(options.to_string()).kill_on_drop(true);
-        let mut process =
-            command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().expect("node is installed");
-        let mut lines = BufReader::new(process.stdout.take().unwrap()).lines();
-        let line = timeout(PATIENCE, lines.next_line()).await.expect("in time").unwrap();
-        let issuer = line.expect("the provider runs").strip_prefix("issuer ").unwrap().to_owned();
+        let provider = Provider::start(&options).await;
         let app = TestApp::with_mail_and(|config| {
             let file = config.data_dir.join("oidc.toml");
-            let text = format!(
-                "[peer]\nissuer = \"{issuer}\"\nclient_id = \"muster\"\nclient_secret = \"the client secret\"\n\
-                 label = \"The peer\"\njoin_by_invitation = {join}\n\
-                 [dead]\nissuer = \"http://127.0.0.1:1\"\nclient_id = \"muster\"\n"
-            );
+            let dead = "[dead]\nissuer = \"http://127.0.0.1:1\"\nclient_id = \"muster\"\n";
+            let text = provider.settings(join) + dead;
             std::fs::write(&file, text).unwrap();
             config.oidc_file = Some(file);
             config.public_url = Some(PUBLIC.to_owned());
             configure(config);
         })
         .await;
-        Self { app, _provider: process, _said: lines }
+        Self { app, _provider: provider }
     }
 
     pub async fn user(&self, confirmed: bool) -> i64 {

@@ -6,6 +6,7 @@
 use std::{env, fs, mem, path::Path, process::Stdio, time::Duration};
 
 use serde_json::{Value, json};
+use tempfile::TempDir;
 use tokio::{
     io::{AsyncBufReadExt, AsyncWriteExt, BufReader},
     process::Command,
@@ -14,9 +15,11 @@ use tokio::{
 
 use crate::{
     harness::{
-        Address, Crew, Program, Serving,
+        Address, Crew, Machine, Program, Serving,
         fakes::telegram::{self, Shared, TOKEN, refusal, said},
+        mailbox::mails_in,
     },
+    oidc::Provider,
     running::House,
 };
 
@@ -33,12 +36,16 @@ struct Stage {
     elsewhere: Address,
     replica: Option<Serving>,
     vendors: Option<Vendors>,
+    entrance: Option<Entrance>,
+    /// Those of people who try Muster.
+    machines: Vec<Machine>,
 }
 
 impl Stage {
     async fn set(name: &str) -> Self {
         let mut house = House::open().await;
         let vendors = if name == "channels" { Some(Vendors::meet(&mut house).await) } else { None };
+        let entrance = if name == "sign_in" { Some(Entrance::open(&mut house).await) } else { None };
         for role in ROLES {
             let (email, name) = person(role);
             let create =
@@ -52,7 +59,8 @@ impl Stage {
         let conversation = house.says(&crew, "How are the beans today?").await;
         house.hears(&crew, conversation, "beans").await;
         house.rests(conversation).await;
-        Self { house, crew, conversation, elsewhere: Address::free(), replica: None, vendors }
+        let (elsewhere, machines) = (Address::free(), Vec::new());
+        Self { house, crew, conversation, elsewhere, replica: None, vendors, entrance, machines }
     }
 
     fn world(&self) -> Value {
@@ -66,6 +74,7 @@ impl Stage {
         json!({
             "base": self.house.actor.base(), "org": self.house.tenant.org, "token": self.house.tenant.token,
             "agent": self.crew.agent, "conversation": self.conversation, "people": people, "bot": TOKEN,
+            "provider": self.entrance.as_ref().map(|entrance| &entrance.provider.issuer),
         })
     }
 
@@ -93,9 +102,87 @@ impl Stage {
                 return self.vendors.as_mut().expect("the script has vendors").does(what);
             }
             ["muster", arguments @ ..] => return self.house.program.json(arguments),
+            ["types", line @ ..] => {
+                let mut machine = Machine::new();
+                machine.types(&line.join(" "));
+                self.machines.push(machine);
+                return json!({ "machine": self.machines.len() - 1 });
+            }
+            ["said", machine] => return json!({ "said": self.machine(machine).said() }),
+            ["interrupt", machine] => self.machine(machine).interrupts(),
+            ["processes", machine] => return json!({ "count": self.machine(machine).processes().len() }),
+            ["mail"] => return self.entrance.as_ref().expect("the script has mail").taken(),
             _ => return json!({ "error": format!("nobody knows how to {what}") }),
         }
         json!({})
+    }
+
+    fn machine(&self, number: &str) -> &Machine {
+        &self.machines[number.parse::<usize>().unwrap()]
+    }
+}
+
+/// Starts the service of a house again, with more settings. Its program from before has the house's keys.
+fn resettle(house: &mut House, settings: &[(&str, &str)]) -> Program {
+    house.falls();
+    let base = house.actor.base().to_owned();
+    let kept = |name| (name, house.program.variable(name));
+    let kept = [
+        kept("MUSTER_DATA_DIR"),
+        kept("MUSTER_DATABASE_URL"),
+        ("MUSTER_LISTEN", base.trim_start_matches("http://")),
+    ];
+    let program = Program::new(&[&kept[..], settings].concat());
+    let before = mem::replace(&mut house.program, program);
+    house.rises();
+    before
+}
+
+/// The ways in besides a password: links in mails, and accounts at a provider.
+struct Entrance {
+    folder: TempDir,
+    provider: Provider,
+    /// Has the folder with the house's keys.
+    _before: Program,
+}
+
+impl Entrance {
+    /// The provider is on this machine as well, by a name that browsers take for another site's.
+    async fn open(house: &mut House) -> Self {
+        let base = house.actor.base().to_owned();
+        let (email, name) = person("OPERATOR");
+        let (other, _) = person("VIEWER");
+        let options = json!({
+            "host": "localhost",
+            "redirect": format!("{base}/auth/oidc/peer/callback"),
+            "inIdToken": true,
+            "accounts": {
+                "otto": { "email": email, "email_verified": true, "name": name },
+                "eve": { "email": other, "email_verified": false, "name": "Eve" },
+            },
+        });
+        let (provider, folder) = (Provider::start(&options).await, tempfile::tempdir().unwrap());
+        let file = folder.path().join("oidc.toml");
+        fs::write(&file, provider.settings(false)).unwrap();
+        let mail = format!("file://{}", folder.path().join("mail").display());
+        let before = resettle(
+            house,
+            &[
+                ("MUSTER_PUBLIC_URL", &base),
+                ("MUSTER_OIDC_FILE", file.to_str().unwrap()),
+                ("MUSTER_MAIL_URL", &mail),
+                ("MUSTER_MAIL_FROM", "Muster <muster@example.com>"),
+            ],
+        );
+        Self { folder, provider, _before: before }
+    }
+
+    /// The mails that were sent since the last time.
+    fn taken(&self) -> Value {
+        let mails = mails_in(&self.folder.path().join("mail")).into_iter();
+        let mails: Vec<_> =
+            mails.map(|mail| json!({ "to": mail.to, "subject": mail.subject, "text": mail.text })).collect();
+        json!({ "mails": mails })
     }
 }
 
@@ -112,18 +199,10 @@ impl Vendors {
     /// The service finds them from now on, and sends to this machine.
     async fn meet(house: &mut House) -> Self {
         let (address, telegram) = telegram::telegram().await;
-        house.falls();
-        let (telegram_url, base) = (format!("http://{address}/"), house.actor.base().to_owned());
-        let kept = |name| (name, house.program.variable(name));
-        let program = Program::new(&[
-            kept("MUSTER_DATA_DIR"),
-            kept("MUSTER_DATABASE_URL"),
-            ("MUSTER_LISTEN", base.trim_start_matches("http://")),
-            ("MUSTER_CHANNELS_TELEGRAM_URL", &telegram_url),
-            ("MUSTER_CHANNELS_NETWORKS", "127.0.0.0/8"),
-        ]);
-        let before = mem::replace(&mut house.program, program);
-        house.rises();
+        let url = format!("http://{address}/");
+        let settings =
+            [("MUSTER_CHANNELS_TELEGRAM_URL", url.as_str()), ("MUSTER_CHANNELS_NETWORKS", "127.0.0.0/8")];
+        let before = resettle(house, &settings);
         Self { telegram, updates: 0, _before: before }
     }
 
@@ -180,8 +259,7 @@ async fn play(name: &str) {
     let mut stage = Stage::set(name).await;
     let mut node = Command::new("node");
     node.args(["--test-reporter", "spec", &format!("{name}.test.mjs")]).current_dir(FOLDER);
-    node.env("MUSTER_WORLD", stage.world().to_string()).env("MUSTER_PROGRAM", env!("CARGO_BIN_EXE_muster"));
-    node.kill_on_drop(true);
+    node.env("MUSTER_WORLD", stage.world().to_string()).kill_on_drop(true);
     let mut node = node.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
     let (mut tells, hears) = (node.stdin.take().unwrap(), node.stdout.take().unwrap());
     let mut lines = BufReader::new(hears).lines();
@@ -242,6 +320,7 @@ plays![
     sqlite_phone,
     postgres_replicas,
     sqlite_records,
+    sqlite_roles,
     sqlite_servers,
     sqlite_sign_in,
     sqlite_spending,

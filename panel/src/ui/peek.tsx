@@ -5,6 +5,7 @@ import { type ReactNode, useRef } from 'react'
 import { useEscape } from '../keys/use-actions'
 import { buttonClass, IconButton } from './button'
 import { useAlone } from './use-alone'
+import { Visible } from './visible'
 
 interface Props {
   title: string
@@ -29,7 +30,9 @@ export function Peek({ title, onClose, link, actions, footer, children }: Props)
       className="slide-in fixed inset-0 z-30 flex flex-col border-line bg-canvas outline-none lg:static lg:z-auto lg:w-[min(46vw,44rem)] lg:shrink-0 lg:border-l"
     >
       <header className="flex min-h-12 shrink-0 items-center gap-2 border-b border-line py-1.5 pr-2 pl-4">
-        <h2 className="min-w-0 grow truncate font-semibold">{title}</h2>
+        <h2 className="min-w-0 grow truncate font-semibold">
+          <Visible text={title} />
+        </h2>
         {actions}
         {link && (
           <Link

@@ -1,7 +1,8 @@
 //! A machine on which agents run: `muster host` as a process of its own, in a folder of its own.
 
 use std::{
-    fs,
+    env, fs,
+    os::unix::process::CommandExt,
     path::Path,
     process::{Child, Command, Stdio},
 };
@@ -14,6 +15,7 @@ use super::{Actor, found};
 /// A host, and the folder that it keeps.
 pub struct Machine {
     folder: TempDir,
+    /// The host, or the shell of [`Self::types`].
     host: Option<Child>,
     /// Variables of the host's environment, besides the path.
     variables: Vec<(String, String)>,
@@ -59,7 +61,7 @@ impl Machine {
     pub fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_muster"));
         command.arg("host").args(arguments).arg("--dir").arg(self.folder()).env_clear();
-        command.envs(std::env::vars_os().filter(|(name, _)| name == "PATH"));
+        command.envs(env::vars_os().filter(|(name, _)| name == "PATH"));
         command.envs(self.variables.iter().map(|(name, value)| (name, value)));
         command
     }
@@ -74,10 +76,40 @@ impl Machine {
 
     /// Starts the host.
     pub fn run(&mut self) {
-        let log = fs::File::options().append(true).create(true).open(self.folder().join("log")).unwrap();
         let mut command = self.command(&["run"]);
-        command.args(&self.options);
-        self.host = Some(command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log).spawn().unwrap());
+        command.args(&self.options).stdin(Stdio::null()).stdout(Stdio::null()).stderr(self.appended("log"));
+        self.host = Some(command.spawn().unwrap());
+    }
+
+    fn appended(&self, name: &str) -> fs::File {
+        fs::File::options().append(true).create(true).open(self.folder().join(name)).unwrap()
+    }
+
+    /// Types a line into its shell, as somebody does who has copied it: `muster` is on the path, and this folder is the home
+    /// and where they are. What the line starts ends with the machine.
+    pub fn types(&mut self, line: &str) {
+        let program = Path::new(env!("CARGO_BIN_EXE_muster")).parent().unwrap().to_owned();
+        let path = env::var_os("PATH").unwrap_or_default();
+        let path = env::join_paths([program].into_iter().chain(env::split_paths(&path))).unwrap();
+        let mut shell = Command::new("sh");
+        shell.args(["-c", line]).current_dir(self.folder()).env_clear();
+        shell.env("HOME", self.folder()).env("PATH", path);
+        // As `Program` does.
+        shell.envs(env::vars_os().filter(|(name, _)| name == "MUSTER_PANEL_DIR"));
+        shell.stdin(Stdio::null()).stdout(self.appended("said")).stderr(self.appended("log"));
+        self.host = Some(shell.process_group(0).spawn().unwrap());
+    }
+
+    /// What the line has printed.
+    pub fn said(&self) -> String {
+        fs::read_to_string(self.folder().join("said")).unwrap_or_default()
+    }
+
+    /// Presses Ctrl-C, which reaches all that runs in the foreground.
+    pub fn interrupts(&self) {
+        let group = format!("-{}", self.host.as_ref().expect("something runs").id());
+        let sent = Command::new("kill").args(["-INT", "--", &group]).status().unwrap();
+        assert!(sent.success(), "kill -INT -- {group}");
     }
 
     /// Ends the host without warning. Its agents live on.

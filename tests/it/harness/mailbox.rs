@@ -1,6 +1,6 @@
 //! Sent mail: a service that puts mails in a folder, and a reader for them.
 
-use std::{os::unix::fs::PermissionsExt, path::PathBuf};
+use std::{fs, os::unix::fs::PermissionsExt, path::Path};
 
 use muster::{core::config::Config, slices::people};
 
@@ -36,17 +36,7 @@ impl TestApp {
     /// Sends what is due and removes the sent mails from the folder, oldest first.
     pub async fn mails(&self) -> Vec<Mail> {
         people::deliver_due(&self.core).await.unwrap();
-        let folder: PathBuf = self.folder().join("mail");
-        let mut found = Vec::new();
-        for entry in std::fs::read_dir(folder).unwrap() {
-            let entry = entry.unwrap();
-            let (path, mode) = (entry.path(), entry.metadata().unwrap().permissions().mode());
-            assert_eq!(mode & 0o077, 0, "links in mails open accounts: {mode:o}");
-            found.push(read(&std::fs::read_to_string(&path).unwrap()));
-            std::fs::remove_file(path).unwrap();
-        }
-        found.sort_by_key(|(id, _)| *id);
-        found.into_iter().map(|(_, mail)| mail).collect()
+        mails_in(&self.folder().join("mail"))
     }
 
     /// The one mail that was sent, or is about to be.
@@ -56,6 +46,24 @@ impl TestApp {
         assert_eq!(mails.len(), 1, "more than one mail: {mails:#?}");
         mails.remove(0)
     }
+}
+
+/// Takes the mails out of a folder, oldest first. One that is still being written stays there.
+pub fn mails_in(folder: &Path) -> Vec<Mail> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(folder).unwrap() {
+        let entry = entry.unwrap();
+        let (path, mode) = (entry.path(), entry.metadata().unwrap().permissions().mode());
+        assert_eq!(mode & 0o077, 0, "links in mails open accounts: {mode:o}");
+        let eml = fs::read_to_string(&path).unwrap();
+        // The end of its last part.
+        if eml.trim_end().ends_with("--") {
+            found.push(read(&eml));
+            fs::remove_file(path).unwrap();
+        }
+    }
+    found.sort_by_key(|(id, _)| *id);
+    found.into_iter().map(|(_, mail)| mail).collect()
 }
 
 fn read(eml: &str) -> (i64, Mail) {

@@ -26,7 +26,7 @@ mod git;
 mod good_calls;
 mod host;
 mod machine;
-mod mailbox;
+pub mod mailbox;
 /// The model that agents talk to.
 #[path = "../../../crates/agent/tests/support/model.rs"]
 pub mod model;

@@ -69,3 +69,18 @@ export async function thread(conversation) {
   )
   return messages.data
 }
+
+/** Calls the service from a page, with its cookie. Answers the data and the codes of what was refused. */
+export const call = (page, query, variables = {}) =>
+  page.evaluate(
+    async ([query, variables]) => {
+      const answer = await fetch('/graphql', {
+        method: 'POST',
+        headers: { 'content-type': 'application/json' },
+        body: JSON.stringify({ query, variables }),
+      })
+      const { data, errors = [] } = await answer.json()
+      return { data, codes: errors.map(({ extensions }) => extensions.code) }
+    },
+    [query, { o: world.org, ...variables }],
+  )

@@ -1,6 +1,8 @@
+// The first minutes: the demo, and a new organization from nothing to the first answer of an agent.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { api, browse, isAccessible, shows, stage, world } from './stage.mjs'
+import { row } from './acts.mjs'
+import { api, browse, isAccessible, keeps, reloads, shows, stage, until, world } from './stage.mjs'
 
 /** An organization with nothing in it, whose OWNER is the one of the world; and a token for it. */
 async function newOrganization(name) {
@@ -51,6 +53,29 @@ test('a newcomer gets to a line to run, from an empty overview, and the line is 
   assert.notEqual(again, line)
 })
 
+test('from nothing to the first answer on one page: a server, its machine, an agent, a question', async (t) => {
+  const fresh = await newOrganization('Starting')
+  const page = await browse(t, { as: 'OWNER', at: `/o/${fresh.org}/start` })
+  const loaded = reloads(page)
+  await page.getByLabel('Name of the server').fill('desk')
+  await page.getByRole('button', { name: 'Show the line to run' }).click()
+  const line = await page.getByLabel('the line to run', { exact: true }).textContent()
+  await page.getByText('Waiting for desk to join…').waitFor()
+  await stage(`types ${line}`)
+  await page.getByText('desk is connected.').waitFor()
+  await page.getByLabel('Name of the agent').fill('Marlow')
+  await page.getByRole('button', { name: 'Create and start it' }).click()
+  await page.getByText('Marlow is running.').waitFor()
+  await page.getByLabel('Write to Marlow').fill('Is anybody there?')
+  await page.getByRole('button', { name: 'Send', exact: true }).click()
+  await page.getByRole('list', { name: 'Conversation' }).getByText(/^You said: Is anybody there/).waitFor()
+  await page.getByText('It has answered.').waitFor()
+  await page.getByRole('heading', { name: 'That was it' }).waitFor()
+  assert.equal(loaded(), 0, 'each step is seen as it is made')
+  const { agentFeed } = await call(fresh, 'query($org: Id!) { agentFeed(orgId: $org) { data { name status server { name } } } }')
+  assert.deepEqual(agentFeed.data, [{ name: 'Marlow', status: 'RUNNING', server: { name: 'desk' } }])
+})
+
 test('the steps follow what is there: a stopped agent is started, asked, and answers; then it is over', async (t) => {
   const { agentFeed } = await api('query($org: Id!) { agentFeed(orgId: $org) { data { id status } } }')
   for (const { id, status } of agentFeed.data) {
@@ -93,4 +118,55 @@ test('people who may not set anything up are not shown how, and those who may no
   await page.getByRole('dialog', { name: 'You may not do this' }).getByText('server.create').first().waitFor()
   await isAccessible(page, 'on a phone, with the reason shown')
   assert.equal((await call(fresh, 'query($org: Id!) { servers(orgId: $org, page: 1, limit: 5) { total } }')).servers.total, 0)
+})
+
+test('the demo: signed in by its link, a newcomer talks to an agent, decides what it asks, and leaves', async (t) => {
+  const begun = Date.now()
+  const { machine } = await stage('types muster demo --json --listen 127.0.0.1:0')
+  const said = async () => (await stage(`said ${machine}`)).said.match(/^.+(?=\n)/)?.[0]
+  const { address, link } = JSON.parse(await until(said, 'the demo', 60))
+  const page = await browse(t, { base: address })
+  await page.goto(link)
+  assert.equal(new URL(page.url()).hash, '', 'the code leaves the address')
+  await page.getByRole('button', { name: 'Sign in', exact: true }).click()
+  await page.getByRole('heading', { name: 'Overview' }).waitFor()
+  await isAccessible(page, 'on the overview of the demo')
+
+  await page.getByRole('link', { name: 'Agents', exact: true }).click()
+  await page.getByRole('row', { name: 'Marlow', exact: true }).click()
+  await page.getByRole('button', { name: 'Talk to it' }).click()
+  const dialog = page.getByRole('dialog', { name: 'Talk to Marlow' })
+  await dialog.getByLabel('Message').fill('Good morning')
+  await dialog.getByRole('button', { name: 'Send' }).click()
+  const marlow = page.getByRole('article', { name: /^Marlow/ })
+  await marlow.getByText(/^You said: Good morning/).waitFor()
+  await page.getByLabel('Message', { exact: true }).fill('ask Tea or coffee? | tea | coffee')
+  await page.keyboard.press('Enter')
+  await page.getByRole('radio', { name: 'tea' }).check()
+  await page.getByRole('button', { name: 'Send answer' }).click()
+  await marlow.getByText(/^The answer is: .*tea/).waitFor()
+  const seconds = Math.round((Date.now() - begun) / 1000)
+
+  // What was there before anybody came.
+  await page.getByRole('link', { name: /^Approvals/ }).first().click()
+  const refund = row(page, 'Refund 89.00 EUR for ORD-48213')
+  await refund.click()
+  await page.getByRole('button', { name: 'Hold to approve' }).focus()
+  await page.keyboard.down('Enter')
+  await refund.getByText('Approved by you').waitFor()
+  await page.keyboard.up('Enter')
+
+  await page.getByRole('button', { name: /^You: / }).click()
+  await page.getByRole('menuitem', { name: 'Sign out' }).click()
+  await page.getByRole('heading', { name: 'Sign in', exact: true }).waitFor()
+  const again = await browse(t, { base: address })
+  await again.goto(link)
+  await again.getByRole('button', { name: 'Sign in', exact: true }).click()
+  await again.getByRole('alert').waitFor()
+
+  await stage(`interrupt ${machine}`)
+  await until(async () => (await stage(`processes ${machine}`)).count === 0, 'the end of all that the demo has started')
+  const figures = { 'seconds from the first line until an agent has answered and gone on': seconds }
+  keeps('demo.json', `${JSON.stringify(figures)}\n`)
+  t.diagnostic(JSON.stringify(figures))
 })

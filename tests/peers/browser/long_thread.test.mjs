@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { before, test } from 'node:test'
-import { api, browse, stage, until, world } from './stage.mjs'
+import { api, browse, keeps, stage, until, world } from './stage.mjs'
 
 const MESSAGES = 20_000
 let conversation
@@ -39,6 +39,46 @@ test('a long conversation opens at any message, with few of them in the page', a
   const place = await placeOf(page, middle)
   assert.ok(place >= 0 && place < 700, `it is in view, at ${place}`)
   assert.ok((await nodes(page)) < 400)
+})
+
+/** Goes to a message from within the page, and answers when it stands in the view. */
+const jump = (page, seq) =>
+  page.evaluate(
+    async ([wanted, address]) => {
+      const from = performance.now()
+      history.pushState({}, '', address)
+      const isInView = () => {
+        const found = document.querySelector(`[data-seq="${wanted}"], [data-through="${wanted}"]`)
+        if (!found) return false
+        const [row, box] = [found, found.closest('[role="log"]')].map((each) => each.getBoundingClientRect())
+        return row.bottom > box.top && row.top < box.bottom
+      }
+      // Patience alone: a minute of frames.
+      for (let frame = 0; frame < 3_600 && !isInView(); frame += 1) await new Promise(requestAnimationFrame)
+      return isInView() ? Math.round(performance.now() - from) : null
+    },
+    [seq, at(`?seq=${seq}`)],
+  )
+
+test('a jump to any message asks once, for what is around it, and shows it', async (t) => {
+  const page = await browse(t, { as: 'ADMIN', at: at('?seq=1') })
+  await until(async () => (await placeOf(page, 1)) !== null, 'the first message')
+  const asked = []
+  page.on('request', (request) => {
+    const { operationName, variables } = request.url().endsWith('/graphql') ? (request.postDataJSON() ?? {}) : {}
+    if (operationName === 'ThreadMessages' && variables.aroundSeq) asked.push(Number(variables.aroundSeq))
+  })
+  // There and back, so that none of them is in memory.
+  const far = [0.5, 0.02, 0.75, 0.25, 0.98, 0.1, 0.6, 0.35, 1].map((part) => Math.ceil(conversation.lastSeq * part))
+  const taken = []
+  for (const seq of far) {
+    taken.push((await jump(page, seq)) ?? assert.fail(`message ${seq} is not shown`))
+    assert.ok((await nodes(page)) < 400)
+  }
+  assert.deepEqual(asked, far, 'one question for each')
+  const figures = { messages: conversation.lastSeq, 'ms until a message that was jumped to is in view': taken }
+  keeps('jumps.json', `${JSON.stringify(figures)}\n`)
+  t.diagnostic(JSON.stringify(figures))
 })
 
 test('the position does not move while older ones load', async (t) => {

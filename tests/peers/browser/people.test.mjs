@@ -1,27 +1,12 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { call } from './acts.mjs'
 import { api, browse, isAccessible, shows, until, world } from './stage.mjs'
 
 const org = `/o/${world.org}`
 const fresh = (word) => `${word}${Math.random().toString(36).slice(2, 8)}`
 const dialog = (page) => page.getByRole('dialog').or(page.getByRole('alertdialog'))
 const row = (page, name) => page.getByRole('row', { name: new RegExp(name) })
-
-/** Calls the service from the page, with its cookie. Answers the data and the codes of what was refused. */
-async function call(page, query, variables = {}) {
-  return page.evaluate(
-    async ([query, variables]) => {
-      const answer = await fetch('/graphql', {
-        method: 'POST',
-        headers: { 'content-type': 'application/json' },
-        body: JSON.stringify({ query, variables }),
-      })
-      const { data, errors = [] } = await answer.json()
-      return { data, codes: errors.map(({ extensions }) => extensions.code) }
-    },
-    [query, { o: world.org, ...variables }],
-  )
-}
 
 /** The role of somebody, as the service says it. */
 async function roleOf(page, name) {
@@ -155,27 +140,24 @@ test('one’s own name is changed for everybody, and a session elsewhere is ende
   assert.ok((await call(page, '{ viewer { user { id } } }')).codes.length === 0, 'this one is not')
 })
 
-test('a viewer is told why people and tokens are not theirs to change, and the service refuses it too', async (t) => {
-  const page = await browse(t, { as: 'VIEWER', at: `${org}/members`, fails: ['/graphql'] })
-  await page.getByRole('button', { name: 'Invite' }).press('Enter')
-  await dialog(page).getByText('member.edit').first().waitFor()
-  await isAccessible(page, 'with the reason')
-  await page.keyboard.press('Escape')
-  await page.goto(`${world.base}${org}/tokens`)
-  await page.getByRole('heading', { name: 'You may not see this' }).waitFor()
-  await isAccessible(page, 'where one may not look')
-  await page.goto(`${world.base}${org}/settings`)
-  await page.getByText('You may see this, but not change it.').first().waitFor()
-  assert.ok(await page.getByLabel('Name', { exact: true }).isDisabled())
-  const { codes } = await call(
-    page,
-    `mutation($o: Id!) {
-      inviteMember(orgId: $o, input: { email: "x@example.org", role: VIEWER }) { id }
-      createServiceToken(orgId: $o, input: { name: "x", permissions: ["agent.view"] }) { id }
-      updateOrganization(orgId: $o, input: { name: "Mine" }) { id }
-    }`,
-  )
-  assert.deepEqual(codes, Array(3).fill('PERMISSION_DENIED'))
+test('what one is told by mail is chosen for each event, kept, and taken back', async (t) => {
   const { organization } = await api('query($org: Id!) { organization(orgId: $org) { name } }')
-  assert.notEqual(organization.name, 'Mine')
+  const page = await browse(t, { as: 'OPERATOR', at: '/account?tab=notifications' })
+  const choice = page.getByLabel(`An agent failed, ${organization.name}`)
+  const stored = async () => {
+    const { data } = await call(page, 'query($o: Id!) { notifications(orgId: $o) { approvalRaised approvalExpiring agentFailed } }')
+    return data.notifications
+  }
+  const before = await stored()
+  assert.notEqual(before.agentFailed, 'OFF')
+  await choice.selectOption('Never')
+  await until(async () => (await stored()).agentFailed === 'OFF', 'the choice')
+  assert.deepEqual(await stored(), { ...before, agentFailed: 'OFF' }, 'the others stay')
+  await page.getByRole('button', { name: 'Undo' }).click()
+  await until(async () => (await stored()).agentFailed === before.agentFailed, 'the undo')
+  await choice.selectOption('Collected')
+  await until(async () => (await stored()).agentFailed === 'DIGEST', 'the other choice')
+  await page.reload()
+  await until(async () => (await choice.inputValue()) === 'DIGEST', 'what was kept')
+  await isAccessible(page, 'at the notifications')
 })

@@ -1,10 +1,6 @@
 import assert from 'node:assert/strict'
-import { spawn } from 'node:child_process'
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import { test } from 'node:test'
-import { api, browse, isAccessible, shows, until, world } from './stage.mjs'
+import { api, browse, isAccessible, shows, stage, until, world } from './stage.mjs'
 
 const at = (path) => `/o/${world.org}${path}`
 const PROVISION = 'mst_prov_'
@@ -16,19 +12,6 @@ const create = async (name) => {
 const serverOf = async (name) => {
   const { servers } = await api('query($org: Id!, $name: String) { servers(orgId: $org, page: 1, limit: 50, search: $name) { data { id name status revision region } } }', { name })
   return servers.data.find((server) => server.name === name)
-}
-
-/** Greets the service as a host does before it connects: exchanges the provisioning token for one of its own. */
-function joins(t, line) {
-  if (!process.env.MUSTER_PROGRAM) return null
-  const folder = mkdtempSync(join(tmpdir(), 'mh-'))
-  const command = line.replaceAll(/~\/muster-host-\d+/g, folder).replaceAll(/(^|[|&] )muster /g, `$1${process.env.MUSTER_PROGRAM} `)
-  const shell = spawn('sh', ['-c', command], { stdio: 'ignore', detached: true })
-  t.after(() => {
-    process.kill(-shell.pid, 'SIGTERM')
-    rmSync(folder, { recursive: true, force: true })
-  })
-  return shell
 }
 
 test('a server is made, its line is shown once, and the panel sees it join', async (t) => {
@@ -51,8 +34,8 @@ test('a server is made, its line is shown once, and the panel sees it join', asy
   const done = dialog.getByRole('button', { name: 'Done' })
   assert.ok(await done.isDisabled())
   await dialog.getByText('Waiting for dock to join…').waitFor()
-  if (joins(t, line)) await dialog.getByText('dock has joined').waitFor()
-  else await dialog.getByLabel('I have stored it').check()
+  await stage(`types ${line}`)
+  await dialog.getByText('dock has joined').waitFor()
   await done.click()
   await page.getByRole('heading', { name: 'dock', exact: true }).waitFor()
   assert.ok(!(await page.content()).includes(PROVISION), 'the token is gone')

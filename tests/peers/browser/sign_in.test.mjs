@@ -1,30 +1,241 @@
+// Every way in: a password, a second factor, a provider of accounts, a link from a mail. Here the service has a public URL,
+// as everywhere but on somebody's own machine, so that the cookie is the one that browsers bind to a secure place.
 import assert from 'node:assert/strict'
+import { createHmac } from 'node:crypto'
 import { test } from 'node:test'
-import { browse, isAccessible, shows, world } from './stage.mjs'
+import { browse, isAccessible, shows, stage, until, world } from './stage.mjs'
+
+const org = `/o/${world.org}`
+const heading = (page, name) => page.getByRole('heading', { name, exact: true })
+const button = (within, name) => within.getByRole('button', { name, exact: true })
+const isIn = (page) => page.waitForURL(/\/o\/\d+/)
+
+async function types(page, { email, password }) {
+  await page.getByLabel('E-mail address').fill(email)
+  await page.getByLabel('Password', { exact: true }).fill(password)
+  await button(page, 'Sign in').click()
+}
+
+async function signsOut(page) {
+  await page.getByRole('button', { name: /^You: / }).click()
+  await page.getByRole('menuitem', { name: 'Sign out' }).click()
+  await heading(page, 'Sign in').waitFor()
+}
+
+const mails = []
+/** The address of the panel in the newest mail with this subject to somebody. */
+async function mailed(to, subject) {
+  const mail = await until(async () => {
+    mails.push(...(await stage('mail')).mails)
+    return mails.findLast((each) => each.to === to && each.subject === subject)
+  }, `the mail “${subject}”`)
+  const [, at] = mail.text.match(new RegExp(`${world.base}(/\\S+)`)) ?? assert.fail(mail.text)
+  return at
+}
+
+/** The code that an authenticator app shows so many steps of thirty seconds from now (RFC 6238). */
+function codeOf(secret, later = 0) {
+  const bits = [...secret].map((letter) => 'ABCDEFGHIJKLMNOPQRSTUVWXYZ234567'.indexOf(letter).toString(2).padStart(5, '0')).join('')
+  const key = Buffer.from(bits.match(/.{8}/g).map((byte) => Number.parseInt(byte, 2)))
+  const counter = Buffer.alloc(8)
+  counter.writeBigUInt64BE(BigInt(Math.floor(Date.now() / 30_000) + later))
+  const digest = createHmac('sha1', key).update(counter).digest()
+  const number = digest.readUInt32BE(digest.at(-1) & 15) & 0x7fffffff
+  return String(number % 1_000_000).padStart(6, '0')
+}
 
 test('a person signs in with address and password, and stays signed in after a reload', async (t) => {
   const page = await browse(t, { at: '/' })
-  await page.getByRole('heading', { name: /sign in/i }).waitFor()
+  await heading(page, 'Sign in').waitFor()
   await isAccessible(page, 'at sign-in')
   await shows(page, 'sign-in-light')
-  const { email, password } = world.people.OWNER
-  await page.getByLabel(/e-?mail/i).fill(email)
-  await page.getByLabel('Password', { exact: true }).fill(password)
-  await page.getByRole('button', { name: 'Sign in', exact: true }).click()
-  await page.waitForURL(/\/o\/\d+/)
+  await types(page, world.people.OWNER)
+  await isIn(page)
   await page.reload()
-  await page.waitForURL(/\/o\/\d+/)
+  await isIn(page)
   const stored = await page.evaluate(() => JSON.stringify({ ...localStorage, ...sessionStorage }))
   assert.ok(!stored.includes('mst_'), 'no secret is stored')
   const cookies = await page.context().cookies()
-  assert.deepEqual(cookies.map(({ httpOnly, sameSite }) => ({ httpOnly, sameSite })), [{ httpOnly: true, sameSite: 'Strict' }])
+  assert.deepEqual(
+    cookies.map(({ name, httpOnly, secure, sameSite }) => ({ name, httpOnly, secure, sameSite })),
+    [{ name: '__Host-muster-session', httpOnly: true, secure: true, sameSite: 'Strict' }],
+  )
 })
 
 test('a wrong password is refused in words, and what was typed stays', async (t) => {
   const page = await browse(t, { at: '/sign-in' })
-  await page.getByLabel(/e-?mail/i).fill(world.people.OWNER.email)
-  await page.getByLabel('Password', { exact: true }).fill('not the password')
-  await page.getByRole('button', { name: 'Sign in', exact: true }).click()
+  await types(page, { ...world.people.OWNER, password: 'not the password' })
   await page.getByRole('alert').first().waitFor()
-  assert.equal(await page.getByLabel(/e-?mail/i).inputValue(), world.people.OWNER.email)
+  assert.equal(await page.getByLabel('E-mail address').inputValue(), world.people.OWNER.email)
+})
+
+test('a second factor is set up, asked for, replaced by a recovery code, and removed', async (t) => {
+  const ada = world.people.ADMIN
+  const page = await browse(t, { at: '/sign-in?next=%2Faccount%3Ftab%3Dsecurity' })
+  const dialog = page.getByRole('dialog')
+  await types(page, ada)
+  await button(page, 'Set up').click()
+  await dialog.getByLabel('Your password').fill(ada.password)
+  await button(dialog, 'Continue').click()
+  await dialog.getByRole('img', { name: 'Code for the authenticator app' }).waitFor()
+  const secret = await dialog.getByText(/^[A-Z2-7]{32}$/).textContent()
+  await isAccessible(page, 'with the code to scan')
+  const first = codeOf(secret)
+  await dialog.getByLabel('Code', { exact: true }).fill(first)
+  await button(dialog, 'Continue').click()
+  const shown = await dialog.getByRole('group', { name: 'Recovery codes' }).textContent()
+  const recovery = shown.trim().split('\n')
+  assert.equal(new Set(recovery).size, 10)
+  await isAccessible(page, 'with the recovery codes')
+  await page.keyboard.press('Escape')
+  assert.ok(await dialog.isVisible(), 'Esc does not lose them')
+  await dialog.getByLabel('I have stored it').check()
+  await button(dialog, 'Done').click()
+  await button(page, 'New recovery codes').waitFor()
+
+  await signsOut(page)
+  await types(page, ada)
+  await heading(page, 'Second factor').waitFor()
+  await isAccessible(page, 'asked for a code')
+  const code = page.getByLabel('Code', { exact: true })
+  // The sixth digit sends it. A code works once, also if it is still shown.
+  await code.fill(first)
+  await page.getByText('The code is incorrect or was already used.').waitFor()
+  await code.fill('')
+  await code.fill(codeOf(secret, 1))
+  await isIn(page)
+
+  await signsOut(page)
+  await types(page, ada)
+  await code.fill(recovery[0].toUpperCase())
+  await button(page, 'Continue').click()
+  await isIn(page)
+  await signsOut(page)
+  await types(page, ada)
+  await code.fill(recovery[0])
+  await button(page, 'Continue').click()
+  await page.getByText('The code is incorrect or was already used.').waitFor()
+  await code.fill(recovery[1])
+  await button(page, 'Continue').click()
+  await isIn(page)
+
+  await page.goto(`${world.base}/account?tab=security`)
+  await button(page, 'Remove').click()
+  await dialog.getByLabel('Your password').fill(ada.password)
+  await dialog.getByLabel('Code', { exact: true }).fill(recovery[2])
+  await button(dialog, 'Remove').click()
+  await button(page, 'Set up').waitFor()
+  await signsOut(page)
+  await types(page, ada)
+  await isIn(page)
+})
+
+/** At the provider: its own forms. */
+async function agrees(page, login) {
+  await page.waitForURL(`${world.provider}/**`)
+  await page.locator('input[name=login]').fill(login)
+  await page.locator('input[name=password]').fill('whatever')
+  await button(page, 'Sign-in').click()
+  await button(page, 'Continue').click()
+  await page.waitForURL(`${world.base}/**`)
+}
+
+test('an account at a provider signs in, and leads to where one wanted to go', async (t) => {
+  const page = await browse(t, { at: `${org}/agents`, visits: world.provider })
+  await button(page, 'Sign in with The peer').click()
+  await agrees(page, 'otto')
+  await page.waitForURL(new RegExp(`${org}/agents$`))
+  await page.getByRole('button', { name: 'You: Otto Operator' }).waitFor()
+  const cookies = await page.context().cookies(world.base)
+  assert.deepEqual(cookies.map(({ name }) => name), ['__Host-muster-session'], 'what was kept for the way is gone')
+  await page.goto(`${world.base}/account?tab=security`)
+  const linked = page.getByRole('listitem').filter({ hasText: 'The peer' })
+  await linked.getByText(world.people.OPERATOR.email).waitFor()
+  await isAccessible(page, 'with a linked account')
+  await button(linked, 'Unlink').click()
+  await linked.waitFor({ state: 'detached' })
+})
+
+test('an address that the provider has not verified is nobody’s way in, and neither is an answer that was asked elsewhere', async (t) => {
+  const page = await browse(t, { at: '/sign-in', visits: world.provider })
+  await button(page, 'Sign in with The peer').click()
+  await agrees(page, 'eve')
+  await page.getByText('The provider has not verified your e-mail address.').waitFor()
+  assert.equal(new URL(page.url()).hash, '')
+  await isAccessible(page, 'refused after the way to a provider')
+  const other = await browse(t, { at: '/sign-in#code=mst_code_of-somebody-else&state=0123' })
+  await other.getByText('This sign-in was not started here. Start again.').waitFor()
+})
+
+test('a forgotten password is replaced by the link in a mail, which ends all sessions and works once', async (t) => {
+  const { email, password } = world.people.VIEWER
+  const other = await browse(t, { at: '/sign-in', fails: ['/graphql'] })
+  await types(other, { email, password })
+  await isIn(other)
+  const page = await browse(t, { at: '/sign-in' })
+  await page.getByLabel('E-mail address').fill(email)
+  await button(page, 'Forgotten?').click()
+  assert.equal(await page.getByLabel('E-mail address').inputValue(), email)
+  await isAccessible(page, 'with a forgotten password')
+  await button(page, 'Send the link').click()
+  await page.getByText('If there is an account for that address, a link is on its way.', { exact: false }).waitFor()
+  const at = await mailed(email, 'Set a new password')
+  await page.goto(world.base + at)
+  await heading(page, 'Set a new password').waitFor()
+  assert.equal(new URL(page.url()).hash, '', 'the token leaves the address')
+  const next = page.getByLabel('New password')
+  await next.fill('short')
+  await button(page, 'Set password').click()
+  await until(() => next.getAttribute('aria-invalid'), 'the refusal')
+  await isAccessible(page, 'with a password refused')
+  await next.fill('a new battery, correct')
+  await button(page, 'Set password').click()
+  await heading(page, 'Your new password is set').waitFor()
+  await page.getByRole('link', { name: 'Go on' }).click()
+  await types(page, { email, password })
+  await page.getByRole('alert').first().waitFor()
+  await types(page, { email, password: 'a new battery, correct' })
+  await isIn(page)
+  await other.reload()
+  await heading(other, 'Sign in').waitFor()
+
+  const late = await browse(t, { at })
+  await late.getByLabel('New password').fill('a third battery')
+  await button(late, 'Set password').click()
+  await late.getByRole('link', { name: 'Request a new link' }).click()
+  await heading(late, 'Forgotten your password?').waitFor()
+})
+
+test('an address is confirmed, and changed, by the link in a mail and a press', async (t) => {
+  const [email, next] = ['unsure@example.org', 'sure@example.org']
+  await stage(`muster org create --name Unsure --owner-email ${email} --plan ENTERPRISE`)
+  const { link } = await stage(`muster session create --link --email ${email}`)
+  const page = await browse(t)
+  await page.goto(link)
+  await button(page, 'Sign in').click()
+  await isIn(page)
+  await page.goto(`${world.base}/account`)
+  await page.getByText('Not confirmed').waitFor()
+  await isAccessible(page, 'with an address that is not confirmed')
+  await button(page, 'Send the link again').click()
+  await page.goto(world.base + (await mailed(email, 'Confirm your e-mail address')))
+  await button(page, 'Confirm').click()
+  await heading(page, 'Your address is confirmed').waitFor()
+  await page.goto(`${world.base}/account`)
+  await page.getByText('Confirmed', { exact: true }).waitFor()
+
+  await page.getByLabel('New address').fill(next)
+  await button(page, 'Change the address').click()
+  await page.getByText(`A link is on its way to ${next}.`, { exact: false }).waitFor()
+  // Whoever has the mailbox confirms, also where nobody is signed in; opening the link alone does nothing.
+  const at = await mailed(next, 'Confirm your e-mail address')
+  const mailbox = await browse(t, { at })
+  await heading(mailbox, 'Confirm your address').waitFor()
+  await page.reload()
+  await page.getByText(email, { exact: true }).waitFor()
+  await isAccessible(mailbox, 'before an address is confirmed')
+  await button(mailbox, 'Confirm').click()
+  await heading(mailbox, 'Your address is confirmed').waitFor()
+  await page.reload()
+  await page.getByText(next, { exact: true }).waitFor()
 })

@@ -7,7 +7,7 @@ import { after } from 'node:test'
 import { AxeBuilder } from '@axe-core/playwright'
 import { chromium } from 'playwright-core'
 
-/** `base`, `org`, `token`, `agent`, `server`, `conversation`, `people`: by role, `{ email, password, name }`. */
+/** `base`, `org`, `token`, `agent`, `conversation`, `people`: by role, `{ email, password, name }`; for sign_in, `provider`. */
 export const world = JSON.parse(process.env.MUSTER_WORLD)
 
 const KEPT = new URL('../../../target/panel/', import.meta.url).pathname
@@ -71,9 +71,10 @@ export async function until(look, what = 'it', seconds = 30) {
 
 /**
  * A page as somebody (a role of `world.people`, or nobody), with a browser's own storage.
- * `fails`: parts of the addresses of requests that fail on purpose.
+ * `fails`: parts of the addresses of requests that fail on purpose. `visits`: the origin of another site that the page goes to,
+ * and whose pages are not judged.
  */
-export async function browse(t, { as, theme = 'light', width = 1280, height = 800, at, base = world.base, fails = [], ...rest } = {}) {
+export async function browse(t, { as, theme = 'light', width = 1280, height = 800, at, base = world.base, fails = [], visits, ...rest } = {}) {
   const context = await (await browser()).newContext({
     colorScheme: theme,
     viewport: { width, height },
@@ -86,7 +87,7 @@ export async function browse(t, { as, theme = 'light', width = 1280, height = 80
   if (as) await signIn(context, world.people[as], base)
   const page = await context.newPage()
   page.setDefaultTimeout(30_000)
-  guard(t, page, base, fails)
+  guard(t, page, { base, fails, visits })
   if (at !== undefined) await page.goto(base + at)
   return page
 }
@@ -104,9 +105,10 @@ export async function signIn(context, { email, password }, base = world.base) {
   assert.ok(!errors, JSON.stringify(errors))
 }
 
-function guard(t, page, base, fails) {
+function guard(t, page, { base, fails, visits }) {
   const wrong = []
-  const expected = (address) => fails.some((part) => address.includes(part))
+  const isThere = (address) => visits !== undefined && address.startsWith(`${visits}/`)
+  const expected = (address) => isThere(address) || fails.some((part) => address.includes(part))
   page.on('pageerror', (error) => wrong.push(`not caught: ${error.stack ?? error}`))
   page.on('console', (message) => {
     // A lost socket is reported at the script that opened it, and names its address in the text.
@@ -116,7 +118,7 @@ function guard(t, page, base, fails) {
   page.on('request', (request) => {
     const address = request.url()
     const ours = [base, base.replace(/^http/, 'ws'), 'data:', 'blob:'].some((start) => address.startsWith(start))
-    if (!ours) wrong.push(`it asks ${address}`)
+    if (!ours && !isThere(address) && !isThere(request.frame().url())) wrong.push(`it asks ${address}`)
   })
   t.after(() => assert.deepEqual(wrong, [], 'the page does nothing wrong'))
 }

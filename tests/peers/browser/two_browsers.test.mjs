@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { asks, begins, row } from './acts.mjs'
-import { api, browse, until, world } from './stage.mjs'
+import { asks, begins, call, row, says, thread } from './acts.mjs'
+import { api, browse, isAccessible, shows, until, world } from './stage.mjs'
 
 const inbox = `/o/${world.org}/approvals`
 
@@ -62,4 +62,56 @@ test('everybody sees who has taken over, and only that person can write', async 
   await ada.getByText(/You answer; .* waits/).waitFor()
   await ada.getByRole('button', { name: 'Hand back' }).click()
   await otto.getByRole('textbox', { name: 'Message' }).waitFor()
+})
+
+const STOP = 'mutation($o: Id!) { stopOrganization(orgId: $o, reason: "mine") { id } }'
+const RELEASE = 'mutation($o: Id!) { releaseOrganization(orgId: $o) { id } }'
+
+test('one person stops the whole organization; all see why at once, nothing starts, and who may lets go', async (t) => {
+  const conversation = await begins('hello')
+  const answers = async () => (await thread(conversation)).filter(({ role }) => role === 'ASSISTANT').length
+  await until(answers, 'the first answer')
+  const olive = await browse(t, { as: 'OWNER', at: `/o/${world.org}` })
+  const otto = await browse(t, { as: 'OPERATOR', at: `/o/${world.org}/agents` })
+  const vera = await browse(t, { as: 'VIEWER', at: `/o/${world.org}` })
+  const why = (page) => page.getByRole('dialog', { name: 'You may not do this' })
+  const stop = vera.getByRole('button', { name: 'Stop all agents' })
+  await stop.waitFor()
+  assert.equal(await stop.getAttribute('aria-disabled'), 'true')
+  await stop.press('Enter')
+  await why(vera).getByText('organization.stop').first().waitFor()
+  await vera.keyboard.press('Escape')
+  assert.deepEqual((await call(vera, STOP)).codes, ['PERMISSION_DENIED'])
+
+  await olive.getByRole('button', { name: 'Stop all agents' }).click()
+  const dialog = olive.getByRole('dialog', { name: 'Stop all agents?' })
+  await dialog.getByRole('button', { name: 'Stop all agents' }).click()
+  await dialog.getByRole('alert').waitFor()
+  await dialog.getByLabel('Reason').fill('Fire in the engine room')
+  await dialog.getByRole('button', { name: 'Stop all agents' }).click()
+  const banner = (page) => page.getByRole('region', { name: 'The organization is stopped' })
+  for (const page of [olive, otto, vera]) await banner(page).getByText(/Olive Owner stopped .*Fire in the engine room/).waitFor()
+  assert.equal(await olive.getByRole('button', { name: 'Stop all agents' }).count(), 0)
+  await isAccessible(olive, 'while the organization is stopped')
+  await shows(olive, 'stopped-light')
+
+  // Whoever pulls it may not let go: that takes an ADMIN.
+  for (const page of [otto, vera]) {
+    await banner(page).getByRole('button', { name: 'Release' }).press('Enter')
+    await why(page).getByText('organization.release').first().waitFor()
+    await page.keyboard.press('Escape')
+    assert.deepEqual((await call(page, RELEASE)).codes, ['PERMISSION_DENIED'])
+  }
+  await says(conversation, 'still there?')
+  const { turns } = await api(
+    'query($org: Id!, $id: Id!) { turns(orgId: $org, conversationId: $id, page: 1, limit: 20) { data { state } } }',
+    { id: conversation },
+  )
+  assert.equal(turns.data.filter(({ state }) => state === 'QUEUED').length, 1, 'it waits')
+  assert.equal(await answers(), 1)
+
+  await banner(olive).getByRole('button', { name: 'Release' }).click()
+  for (const page of [olive, otto, vera]) await banner(page).waitFor({ state: 'detached' })
+  await until(async () => (await answers()) === 2, 'the answer to what has waited')
+  await olive.getByRole('button', { name: 'Stop all agents' }).waitFor()
 })

@@ -1,6 +1,7 @@
 // An OpenID provider for tests. The argument is JSON:
 //   redirect: the client's redirect URI;  accounts: { login: { email, email_verified, name } };
-//   inIdToken: whether the address stands in the ID token (otherwise only at the userinfo endpoint).
+//   inIdToken: whether the address stands in the ID token (otherwise only at the userinfo endpoint);
+//   host: the name of this machine in its addresses (127.0.0.1).
 // Prints `issuer URL`. Signing in is the provider's own development form: POST prompt, login, password.
 import { Provider } from 'oidc-provider'
 import { createServer } from 'node:http'
@@ -8,7 +9,7 @@ import { createServer } from 'node:http'
 const options = JSON.parse(process.argv[2])
 const server = createServer()
 server.listen(0, '127.0.0.1', () => {
-  const issuer = `http://127.0.0.1:${server.address().port}`
+  const issuer = `http://${options.host ?? '127.0.0.1'}:${server.address().port}`
   const provider = new Provider(issuer, {
     clients: [{
       client_id: 'muster',
@@ -24,6 +25,11 @@ server.listen(0, '127.0.0.1', () => {
       return account && { accountId: id, claims: async () => ({ sub: id, ...account }) }
     },
   })
-  server.on('request', provider.callback())
+  const answer = provider.callback()
+  server.on('request', (request, response) => {
+    // The form's style would fetch a font from elsewhere.
+    response.setHeader('content-security-policy', "style-src 'unsafe-inline'")
+    answer(request, response)
+  })
   console.log(`issuer ${issuer}`)
 })

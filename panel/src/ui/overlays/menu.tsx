@@ -40,7 +40,7 @@ function Entry({ entry, onLeave }: { entry: MenuEntry; onLeave: () => void }) {
   return (
     <Base.Item
       disabled={disabled}
-      aria-disabled={refused ? true : undefined}
+      aria-disabled={refused || disabled ? true : undefined}
       onClick={() => {
         onLeave()
         if (refused) refused()
