@@ -245,7 +245,7 @@ async fn turns_that_wait_for_people_keep_no_others_waiting() {
     // More than are looked for at a time.
     let mut answered = Vec::new();
     for n in 0..110 {
-        let agent: i64 = app.one(more, vec![first.into(), format!("agent {n}").into()]).await;
+        let agent: i64 = app.one(more, vec![first.into(), format!("one of many {n}").into()]).await;
         left(&app, agent, true).await;
         answered.push(agent);
     }
