@@ -80,7 +80,8 @@ function Connection({ server }: { server: ServerRecord }) {
   const { status, name, refusal } = server
   const refused = refusal && (
     <Notice tone="warn">
-      Its host was refused (<code>{refusal.code}</code>, <Time at={refusal.at} as="stamp" />). {refusal.reason}
+      Its host was refused (<code>{refusal.code}</code>, <Time at={refusal.at} as="stamp" />
+      ). {refusal.reason}
     </Notice>
   )
   if (refused && status !== 'ONLINE' && status !== 'DEGRADED') {

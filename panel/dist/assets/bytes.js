@@ -1,0 +1,1 @@
+function e(e){if(e<1e3)return`${e} byte${e===1?``:`s`}`;let t=[`KB`,`MB`,`GB`],n=e,r=-1;for(;n>=1e3&&r<t.length-1;)n/=1e3,r+=1;return`${n<10?n.toFixed(1):Math.round(n)} ${t[r]}`}export{e as t};
