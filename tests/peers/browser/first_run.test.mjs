@@ -127,7 +127,7 @@ test('the demo: signed in by its link, a newcomer talks to an agent, decides wha
   const { address, link } = JSON.parse(await until(said, 'the demo', 60))
   const page = await browse(t, { base: address })
   await page.goto(link)
-  assert.equal(new URL(page.url()).hash, '', 'the code leaves the address')
+  await until(() => new URL(page.url()).hash === '', 'the code to leave the address')
   await page.getByRole('button', { name: 'Sign in', exact: true }).click()
   await page.getByRole('heading', { name: 'Overview' }).waitFor()
   await isAccessible(page, 'on the overview of the demo')
