@@ -63,7 +63,7 @@ export async function spoil() {
       updateCredential(orgId: $org, id: $credential, input: { name: $name, description: $text, fields: [{ label: $name, value: "sesame" }] }) { id }
       updateMcpServer(orgId: $org, id: $mcpServer, input: { name: $name, description: $text }) { id }
       updateImage(orgId: $org, id: $image, input: { name: $name, description: $text, defaultModel: $name }) { id }
-      updateModelCredential(orgId: $org, id: $model, input: { name: $name, provider: $name }) { id }
+      updateModelCredential(orgId: $org, id: $model, input: { name: $name, provider: $name, secret: "sesame" }) { id }
       updateChannel(orgId: $org, id: $channel, input: { name: $name, instructions: $text, destination: $short }) { id }
       updateConversation(orgId: $org, id: $conversation, input: { title: $name }) { id }
       updateContact(orgId: $org, id: $contact, input: { name: $name, note: $text }) { id }
