@@ -95,9 +95,9 @@ test('a second factor is set up, asked for, replaced by a recovery code, and rem
 
   await signsOut(page)
   await types(page, ada)
-  await heading(page, 'Second factor').waitFor()
-  await isAccessible(page, 'asked for a code')
   const code = page.getByLabel('Code', { exact: true })
+  await code.waitFor()
+  await isAccessible(page, 'asked for a code')
   // The sixth digit sends it. A code works once, also if it is still shown.
   await code.fill(first)
   await page.getByText('The code is incorrect or was already used.').waitFor()
