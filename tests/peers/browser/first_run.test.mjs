@@ -163,6 +163,9 @@ test('the demo: signed in by its link, a newcomer talks to an agent, decides wha
   await again.goto(link)
   await again.getByRole('button', { name: 'Sign in', exact: true }).click()
   await again.getByRole('alert').waitFor()
+  // Nothing asks any more when it ends.
+  await again.close()
+  await page.close()
 
   await stage(`interrupt ${machine}`)
   await until(async () => (await stage(`processes ${machine}`)).count === 0, 'the end of all that the demo has started')
