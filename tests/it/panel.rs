@@ -301,6 +301,7 @@ plays![
     sqlite_first_run,
     sqlite_forced_colours,
     sqlite_hostile,
+    sqlite_hostile_everywhere,
     sqlite_inbox,
     sqlite_invited,
     sqlite_kept,

@@ -115,11 +115,14 @@ function Organization({ orgId, optional }: { orgId: number; optional: boolean })
   return (
     <OrganizationContext value={org}>
       <Columns>
-        {org.stopped && (
-          <Suspense>
-            <StopBanner />
-          </Suspense>
-        )}
+        {/* Always there: what covers the page shuts off what is here, also a banner that arrives later. */}
+        <div className="shrink-0">
+          {org.stopped && (
+            <Suspense>
+              <StopBanner />
+            </Suspense>
+          )}
+        </div>
         <StopAction />
         <Outlet />
       </Columns>

@@ -10,10 +10,11 @@ export function Visible({ text }: { text: string }) {
     <bdi>
       {parts.map(({ text: part, hidden }, index) =>
         hidden ? (
+          // Relative, so that what is for ears alone is cut off where the text is.
           <mark
             key={index}
             data-tip={hidden}
-            className="mx-px rounded bg-warn-soft px-1 font-mono text-2xs text-warn-text"
+            className="relative mx-px rounded bg-warn-soft px-1 font-mono text-2xs text-warn-text"
           >
             {hidden.split(' ')[0]}
             <span className="sr-only">{hidden.slice(hidden.indexOf(' '))}</span>

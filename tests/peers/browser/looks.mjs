@@ -29,7 +29,12 @@ function look() {
     return { left, right, top, bottom, width: right - left, height: bottom - top }
   }
 
-  if (document.documentElement.scrollWidth > innerWidth) found.add(`the page is ${document.documentElement.scrollWidth} pixels wide`)
+  if (document.documentElement.scrollWidth > innerWidth) {
+    // What is placed by itself escapes what hides the text around it.
+    const end = (each) => (styleOf(each).position === 'absolute' ? each.getBoundingClientRect() : clipped(each, each.getBoundingClientRect())).right
+    const last = [...document.querySelectorAll('body *')].findLast((each) => end(each) > innerWidth + 1)
+    found.add(`the page is ${document.documentElement.scrollWidth} pixels wide, for ${last ? nameOf(last) : 'no element'}`)
+  }
   for (const element of document.querySelectorAll('main, dialog, [role="dialog"]')) {
     if (element.scrollWidth > element.clientWidth + 1 && !scrolls(element, 'X')) say(element, `is ${element.scrollWidth - element.clientWidth} pixels too wide`)
   }

@@ -62,6 +62,17 @@ impl Drop for Registry {
     }
 }
 
+/// Builds an image from the lines of a Dockerfile.
+fn build(socket: &str, name: &str, lines: &str) {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("Dockerfile"), lines).unwrap();
+    let mut build = Command::new("docker");
+    build.env("DOCKER_BUILDKIT", "0").args(["--host", &format!("unix://{socket}")]);
+    build.args(["build", "--quiet", "--network", "none", "--tag", name]).arg(folder.path());
+    let built = build.output().unwrap();
+    assert!(built.status.success(), "{built:?}");
+}
+
 async fn refused(plane: &Plane, agent_id: i64) -> String {
     let ended = plane.wait("it is refused", |state| state.ended(agent_id, 1)).await;
     let Happening::Ended { reason, detail, .. } = ended else { panic!("{ended:?}") };
@@ -77,25 +88,32 @@ async fn an_image_is_pulled_when_it_is_missing_and_must_have_its_digest() {
     let host = Contained::start(&plane, &[]);
     let name = format!("{}/team/agent:1", registry.address);
     let repository = format!("{}/team/agent", registry.address);
-    says(&host.socket, &["tag", PROBE, &name]);
+    // An image of its own: to forget one that others use by its digest is to take it from them, with Podman.
+    build(&host.socket, &name, "FROM muster-test/probe\nLABEL test=pulled\n");
     says(&host.socket, &["push", &name]);
     let digest = &registry.digest("team/agent", "1");
-    // Not by force: the image has other names, which other tests use.
-    let forget = || {
-        for name in [&name, &format!("{repository}@{digest}")] {
-            docker(&host.socket, &["rmi", name]);
+    let forget = async || {
+        for _ in 0..100 {
+            let names = [name.clone(), format!("{repository}@{digest}")];
+            if !names.iter().any(|name| docker(&host.socket, &["image", "inspect", name]).status.success()) {
+                return;
+            }
+            for name in &names {
+                docker(&host.socket, &["rmi", name]);
+            }
+            tokio::time::sleep(Duration::from_millis(100)).await;
         }
+        panic!("the image is not forgotten");
     };
     // By its tag alone.
-    forget();
-    assert!(!docker(&host.socket, &["image", "inspect", &name]).status.success(), "it is gone");
+    forget().await;
     plane.begin(7, 1, &name);
     plane.wait("it runs", |state| state.started(7, 1).then_some(())).await;
     assert!(host.log().contains(&format!("{repository}@{digest}")), "what was used is told");
     plane.order(7, 1, muster_protocol::Command::Stop);
     plane.wait("it ends", |state| state.ended(7, 1)).await;
     // By its digest.
-    forget();
+    forget().await;
     plan(&plane, 8, |plan| plan.digest = Some(digest.clone()));
     plane.begin(8, 1, &name);
     plane.wait("it runs", |state| state.started(8, 1).then_some(())).await;
@@ -126,14 +144,9 @@ HEALTHCHECK --interval=1s --timeout=5s CMD ["/busybox", "sh", "-c", "/busybox id
 async fn what_an_image_brings_along_is_not_run_and_goes_with_its_container() {
     let plane = Plane::start().await;
     let host = Contained::start(&plane, &[]);
-    let (folder, name) = (tempfile::tempdir().unwrap(), "muster-test/checked");
+    let name = "muster-test/checked";
     let secret = host.path().join("identity.json").display().to_string();
-    fs::write(folder.path().join("Dockerfile"), CHECKED.replace("/SECRET", &secret)).unwrap();
-    let mut build = Command::new("docker");
-    build.env("DOCKER_BUILDKIT", "0").args(["--host", &format!("unix://{}", host.socket)]);
-    build.args(["build", "--quiet", "--network", "none", "--tag", name]).arg(folder.path());
-    let built = build.output().unwrap();
-    assert!(built.status.success(), "{built:?}");
+    build(&host.socket, name, &CHECKED.replace("/SECRET", &secret));
     plane.begin(7, 1, name);
     plane.wait("it runs", |state| state.started(7, 1).then_some(())).await;
     let container = host.name(7, 1);

@@ -51,7 +51,9 @@ export const ApprovalRow = memo(function ApprovalRow({ approval }: { approval: A
           <OnItsWay id={approval.id} sending={sending} />
         ) : isOpen ? (
           <div className="flex min-w-0 items-center gap-1.5 text-sm text-muted">
-            <span className="shrink-0">{approval.agent?.name ?? KINDS[approval.kind].name}</span>
+            <span className="max-w-2/3 shrink-0 truncate">
+              {approval.agent?.name ?? KINDS[approval.kind].name}
+            </span>
             {line && line !== approval.title && (
               <>
                 <span aria-hidden>·</span>
