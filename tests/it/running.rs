@@ -357,10 +357,11 @@ async fn sqlite_a_host_is_refused_by_a_restored_control_plane_until_somebody_doe
     crew.machine = Machine::new();
     crew.machine.join(house.actor.base(), token);
     crew.machine.run();
-    // The restored record says that the agent runs, whatever became of it.
     let is_online = async || Some(shown().await).filter(|server| server["status"] == "ONLINE");
     let Some(online) = found(is_online).await else { panic!("not online\n{}", crew.machine.log()) };
     assert_eq!(online["refusal"], Value::Null);
+    // The restored record says that the agent runs, until the host has said that it does not.
+    crew.until(&house.actor, house.tenant.org, "ERROR").await;
     crew.is_up_again(&house.actor, house.tenant.org).await;
     house.adds(kept, "Are you there?").await;
     house.hears(&crew, kept, "Are you there?").await;
