@@ -11,6 +11,7 @@
 //! - [`versions`]: what versions of records have in common · [`edits`]: who edited a record last, and whether an edit is late
 //! - [`limits`], [`ledger`]: how often a caller may ask, and how much they may hold at a time
 //! - [`request`]: who asks, from where, and how · [`outbound`]: HTTP calls to other services
+//! - [`tasks`]: background work that a shutdown waits for · [`tally`]: what a round over all organizations has done
 //!
 //! Nothing here knows a resource of the product, the schema or a transport.
 
@@ -30,6 +31,7 @@ pub mod replicas;
 pub mod request;
 pub mod sealing;
 pub mod store;
+pub mod tally;
 pub mod tasks;
 pub mod telemetry;
 pub mod versions;

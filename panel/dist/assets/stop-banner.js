@@ -1,4 +1,4 @@
-import{t as e}from"./octagon-x.js";import{A as t,Nt as n,R as r,T as i,X as a,v as o}from"./shared.js";import{N as s}from"./vendor.js";var c=s(),l=a(`
+import{t as e}from"./octagon-x.js";import{A as t,Pt as n,R as r,T as i,X as a,v as o}from"./shared.js";import{F as s}from"./vendor.js";var c=s(),l=a(`
   mutation ReleaseOrganization($orgId: Id!) {
     releaseOrganization(orgId: $orgId) { id stopped { at by reason userId } }
   }

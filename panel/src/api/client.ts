@@ -4,6 +4,7 @@ import { cacheExchange } from '@urql/exchange-graphcache'
 import { isSignedOut } from './errors'
 import { keys } from './keys'
 import { withSocket } from './lazy-socket'
+import { requestsExchange } from './requests'
 import { sessionEnded } from './session'
 
 /** Tells the panel when an answer says that nobody is signed in. The page keeps what it shows. */
@@ -39,7 +40,7 @@ const liveExchange: Exchange = subscriptionExchange({
 export function makeClient(): Client {
   return new Client({
     url: '/graphql',
-    exchanges: [cacheExchange({ keys }), sessionExchange, fetchExchange, liveExchange],
+    exchanges: [requestsExchange, cacheExchange({ keys }), sessionExchange, fetchExchange, liveExchange],
     preferGetMethod: false,
     // Shows what is cached at once, and reads it again in the background.
     requestPolicy: 'cache-and-network',

@@ -1,13 +1,14 @@
 // Filters as small buttons with a menu. What is chosen stands in the address; `Chip` alone is yes or no.
 import { ChevronDown } from 'lucide-react'
-import { useCallback } from 'react'
+import { useCallback, useState } from 'react'
 import { useClient } from 'urql'
 import { graphql } from '../api/graphql'
 import { useLive } from '../api/use-live'
 import { buttonClass } from '../ui/button'
 import { cx } from '../ui/cx'
 import { Menu } from '../ui/menu'
-import { type Choice, Picker } from '../ui/picker'
+import { type Choice, Picker, type PickerProps } from '../ui/picker'
+import { words } from '../ui/status'
 import { useOrg } from './organization'
 
 export function Chip({
@@ -112,33 +113,137 @@ export function useAgentSearch(): (text: string) => Promise<Choice[]> {
   )
 }
 
-/** Chooses an agent for a filter; the address has its id alone. */
-export function AgentFilter({
-  value,
-  onValue,
-}: {
+interface RecordProps {
   value: number | undefined
   onValue: (id: number | undefined) => void
-}) {
+}
+
+/** Chooses an agent for a filter. */
+export function AgentFilter({ value, onValue }: RecordProps) {
   const org = useOrg()
-  const search = useAgentSearch()
   const { data } = useLive({
     query: AgentNamed,
     variables: { orgId: org.id, id: value ?? 0 },
     on: ['AGENT'],
     pause: value === undefined,
   })
-  const name = data?.agent?.name ?? (value === undefined ? '' : `No. ${value}`)
+  const found = { search: useAgentSearch(), name: data?.agent?.name }
+  return <RecordFilter label="Agent" placeholder="Any agent" value={value} onValue={onValue} {...found} />
+}
+
+const Channels = graphql(`
+  query ChannelsToFilter($orgId: Id!) { channels(orgId: $orgId) { id name transport } }
+`)
+
+/** Chooses a channel for a filter. */
+export function ChannelFilter({ value, onValue }: RecordProps) {
+  const { data } = useLive({ query: Channels, variables: { orgId: useOrg().id }, on: ['CHANNEL'] })
+  const choices = (data?.channels ?? []).map(({ id, name, transport }) => ({
+    id,
+    name,
+    detail: words(transport),
+  }))
+  const found = { choices, name: choices.find(({ id }) => id === value)?.name }
+  return <RecordFilter label="Channel" placeholder="Any channel" value={value} onValue={onValue} {...found} />
+}
+
+const ContactsFound = graphql(`
+  query ContactsFound($orgId: Id!, $search: String) {
+    contacts(orgId: $orgId, search: $search, page: 1, limit: 20) {
+      data { id name identities { id originId } }
+    }
+  }
+`)
+const ContactNamed = graphql(`
+  query ContactNamed($orgId: Id!, $id: Id!) { contact(orgId: $orgId, id: $id) { id name } }
+`)
+
+/** Chooses a contact for a filter: somebody outside who writes to agents. */
+export function ContactFilter({ value, onValue }: RecordProps) {
+  const org = useOrg()
+  const client = useClient()
+  const search = useCallback(
+    async (text: string) => {
+      const { data } = await client.query(ContactsFound, { orgId: org.id, search: text || null }).toPromise()
+      return (data?.contacts?.data ?? []).map(({ id, name, identities }) => ({
+        id,
+        name,
+        detail: identities[0]?.originId,
+      }))
+    },
+    [client, org.id],
+  )
+  const { data } = useLive({
+    query: ContactNamed,
+    variables: { orgId: org.id, id: value ?? 0 },
+    on: ['CONTACT'],
+    pause: value === undefined,
+  })
+  const found = { search, name: data?.contact?.name }
+  return <RecordFilter label="Contact" placeholder="Anybody" value={value} onValue={onValue} {...found} />
+}
+
+interface RecordFilterProps extends RecordProps, Pick<PickerProps, 'search' | 'choices' | 'placeholder'> {
+  label: string
+  name: string | undefined
+}
+
+/** The address has the id alone. */
+function RecordFilter({ label, name, value, onValue, ...found }: RecordFilterProps) {
   return (
     <div className="w-44 [&_.control]:h-7 [&_.control]:rounded-full [&_.control]:py-0 [&_.control]:text-sm coarse:[&_.control]:h-10">
       <Picker
-        aria-label="Agent"
-        value={value === undefined ? null : { id: value, name }}
-        search={search}
+        aria-label={label}
+        value={value === undefined ? null : { id: value, name: name ?? `No. ${value}` }}
         clearable
-        placeholder="Any agent"
         onValue={(choice) => onValue(choice ? Number(choice.id) : undefined)}
+        {...found}
       />
     </div>
+  )
+}
+
+const SPANS = [
+  { value: 'ALL', label: 'At any time', hours: null },
+  { value: 'HOUR', label: 'In the last hour', hours: 1 },
+  { value: 'DAY', label: 'In the last 24 hours', hours: 24 },
+  { value: 'WEEK', label: 'In the last 7 days', hours: 168 },
+  { value: 'MONTH', label: 'In the last 30 days', hours: 720 },
+  { value: 'OWN', label: 'From the address', hours: null },
+] as const
+
+interface Span {
+  from?: string
+  to?: string
+}
+
+/** A span of time up to now. The address has its beginning, so that a link shows the same tomorrow. */
+export function useSpan({ from, to }: Span, onSpan: (span: Span) => void) {
+  const [chosen, setChosen] = useState<string | null>(null)
+  const value = !from && !to ? 'ALL' : (chosen ?? 'OWN')
+  const choose = (next: string) => {
+    setChosen(next)
+    const hours = SPANS.find((span) => span.value === next)?.hours
+    onSpan({
+      from: hours ? new Date(Date.now() - hours * 3_600_000).toISOString() : undefined,
+      to: undefined,
+    })
+  }
+  return { value, choose, options: SPANS.filter((span) => span.value !== 'OWN' || value === 'OWN') }
+}
+
+/** Chooses a span of time for a filter. */
+export function SpanFilter({ span, onSpan }: { span: Span; onSpan: (span: Span) => void }) {
+  const { value, choose, options } = useSpan(span, onSpan)
+  const chosen = value === 'ALL' ? undefined : [value]
+  const spans = options.filter((option) => option.value !== 'ALL')
+  return (
+    <FilterMenu
+      label="When"
+      single
+      options={spans}
+      value={chosen}
+      onValue={(next) => choose(next?.[0] ?? 'ALL')}
+    />
   )
 }

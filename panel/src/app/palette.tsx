@@ -9,6 +9,7 @@ import { Kbd } from '../ui/kbd'
 import { words } from '../ui/status'
 import { useHits } from './palette-hits'
 import { ranked } from './palette-rank'
+import { requestActions } from './request-actions'
 
 interface Line {
   id: string
@@ -27,6 +28,8 @@ export default function Palette({ onClose }: { onClose: () => void }) {
   const input = useRef<HTMLInputElement>(null)
   const navigate = useNavigate()
   const actions = useSyncExternalStore(onActions, actionsNow)
+  // As the page was when the palette was opened.
+  const [requests] = useState(requestActions)
   const { hits, searching } = useHits(text)
   const base = useId()
 
@@ -38,12 +41,9 @@ export default function Palette({ onClose }: { onClose: () => void }) {
       group: `${words(kind)}s`,
       run: () => void navigate(link as never),
     }))
-    const offered = ranked(
-      actions.filter(({ hidden }) => !hidden),
-      text,
-    ).map(toLine)
+    const offered = ranked([...actions.filter(({ hidden }) => !hidden), ...requests], text).map(toLine)
     return [...offered, ...found]
-  }, [actions, hits, navigate, text])
+  }, [actions, hits, navigate, requests, text])
   const current = Math.min(at, lines.length - 1)
 
   // biome-ignore lint/correctness/useExhaustiveDependencies: other words begin at the top

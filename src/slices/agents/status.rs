@@ -22,7 +22,7 @@ use crate::{
         problem::Result,
         time::Timestamp,
     },
-    core::{Core, access::Scope, audit, outbox, store::Tx},
+    core::{Core, access::Scope, audit, outbox, store::Tx, tally::Tally},
     slices::notifications,
 };
 
@@ -121,7 +121,7 @@ pub async fn end_late_starts(core: &Arc<Core>) -> Result<u64> {
          ORDER BY t.status_changed_at LIMIT {BATCH}"
     );
     let (limit, now) = (deadline(core), core.clock.now());
-    let mut ended = 0;
+    let mut ended = Tally::default();
     // Looking at them from half their time on sets a clock back rarely, and in time.
     for row in core.db.all(sql, vec![now.minus(limit / 2).into()]).await? {
         let (org, id): (OrgId, AgentId) = (row.try_get_by(0)?, row.try_get_by(1)?);
@@ -131,10 +131,10 @@ pub async fn end_late_starts(core: &Arc<Core>) -> Result<u64> {
                         WHERE organization_id = $2 AND id = $3 AND status = 'SPAWNING' AND status_changed_at = $4";
             core.db.execute(back, vec![now.into(), org.into(), id.into(), since.into()]).await?;
         } else if since <= now.minus(limit) {
-            ended += u64::from(end_late_start(&Scope::system(core, org), id).await?);
+            ended.add(org, end_late_start(&Scope::system(core, org), id).await);
         }
     }
-    Ok(ended)
+    ended.close()
 }
 
 fn deadline(core: &Core) -> Duration {

@@ -17,7 +17,7 @@ use crate::{
         problem::{Problem, Result, Violation},
         time::Timestamp,
     },
-    core::{Core, access::Scope, audit, events::Event, store::Tx},
+    core::{Core, access::Scope, audit, events::Event, store::Tx, tally::Tally},
     slices::{notifications, people},
 };
 
@@ -149,18 +149,20 @@ pub(super) fn reminder(now: Timestamp, expires_at: Option<Timestamp>) -> Option<
 /// The database is unreachable. Who was reminded by then stays reminded.
 pub async fn remind_due(core: &Arc<Core>) -> Result<u64> {
     let sql = "SELECT DISTINCT organization_id FROM approvals WHERE status = 'PENDING' AND remind_at <= $1";
-    let mut reminded = 0;
+    let mut reminded = Tally::default();
     for row in core.db.all(sql.to_owned(), vec![core.clock.now().into()]).await? {
-        let scope = Scope::system(core, OrgId(row.try_get_by(0)?));
+        let org = OrgId(row.try_get_by(0)?);
+        let scope = Scope::system(core, org);
         loop {
-            let now = remind(&scope).await?;
-            reminded += now;
-            if now < BATCH {
+            let now = remind(&scope).await;
+            let is_last = now.as_ref().map_or(true, |now| *now < BATCH);
+            reminded.add(org, now);
+            if is_last {
                 break;
             }
         }
     }
-    Ok(reminded)
+    reminded.close()
 }
 
 /// Reminds people of the first few approvals of an organization. The one who clears the time of a reminder writes it.

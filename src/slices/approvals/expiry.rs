@@ -18,7 +18,7 @@ use crate::{
         ids::OrgId,
         problem::Result,
     },
-    core::{Core, access::Scope},
+    core::{Core, access::Scope, tally::Tally},
     read::NOW,
     slices::agents,
 };
@@ -42,14 +42,19 @@ pub async fn expire_due(core: &Arc<Core>) -> Result<u64> {
     let sql = format!("SELECT DISTINCT organization_id FROM approvals WHERE {PENDING} AND expires_at <= $1");
     let now = [core.clock.now().0.into()];
     let due = Statement::from_sql_and_values(db.get_database_backend(), sql, now);
-    let mut ended = 0;
+    let mut ended = Tally::default();
     for row in db.query_all_raw(due).await? {
-        let scope = Scope::system(core, OrgId(row.try_get_by_index(0)?));
-        while let Some(now) = expire(&scope).await? {
-            ended += now;
+        let org = OrgId(row.try_get_by_index(0)?);
+        let scope = Scope::system(core, org);
+        while let Some(now) = expire(&scope).await.transpose() {
+            let is_last = now.is_err();
+            ended.add(org, now);
+            if is_last {
+                break;
+            }
         }
     }
-    Ok(ended)
+    ended.close()
 }
 
 /// Ends the first overdue approvals of one agent in the scope's organization, as the service, and returns how many. They ended

@@ -20,7 +20,7 @@ use crate::{
         problem::{Problem, Result},
         time::Timestamp,
     },
-    core::{Core, access::Scope, store::Tx},
+    core::{Core, access::Scope, store::Tx, tally::Tally},
     slices::{
         agents,
         orgs::{self, Limit},
@@ -49,19 +49,21 @@ const SCHEDULED: &str = "SELECT t.organization_id, t.id, t.backup_schedule, t.ba
 /// # Errors
 /// The database is unreachable. What has begun by then goes on.
 pub async fn schedule_due(core: &Arc<Core>) -> Result<u64> {
-    let mut done = give_up(core).await?;
+    let (given_up, mut done) = (give_up(core).await?, Tally::default());
     let now = core.clock.now();
     let idle = format!(
         "{SCHEDULED} AND NOT EXISTS (SELECT 1 FROM agent_backups b WHERE b.organization_id = t.organization_id \
          AND b.agent_id = t.id AND b.state = 'PENDING')"
     );
     for row in core.db.all(idle, vec![]).await? {
-        if is_due(&row, now)? {
-            let (org, id): (OrgId, AgentId) = (row.try_get_by(0)?, row.try_get_by(1)?);
-            done += u64::from(back_up(&Scope::system(core, org), id).await?);
+        let (org, id): (OrgId, AgentId) = (row.try_get_by(0)?, row.try_get_by(1)?);
+        match is_due(&row, now) {
+            Ok(false) => {}
+            Ok(true) => done.add(org, back_up(&Scope::system(core, org), id).await),
+            Err(problem) => done.add(org, Err::<u64, _>(problem)),
         }
     }
-    Ok(done)
+    Ok(given_up + done.close()?)
 }
 
 /// Begins a backup, unless another replica was faster or the plan wants more time between two.

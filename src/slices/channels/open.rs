@@ -195,7 +195,7 @@ fn email(channel: &Model, secrets: Opened) -> EmailConfig {
     let imap = server(host, channel.email_imap_port, 993, user, secrets.imap_pass);
     let imap = imap.map(|server| MailServer { tls: channel.email_imap_tls, ..server });
     let (host, user) = (&channel.email_smtp_host, &channel.email_smtp_user);
-    let smtp = server(host, channel.email_smtp_port, 465, user, secrets.smtp_pass);
+    let smtp = server(host, channel.email_smtp_port, 587, user, secrets.smtp_pass);
     EmailConfig {
         imap,
         smtp,

@@ -14,7 +14,7 @@ use crate::{
         ids::{ConversationId, OrgId},
         problem::Result,
     },
-    core::{Core, access::Scope, audit, store::Tx},
+    core::{Core, access::Scope, audit, store::Tx, tally::Tally},
     slices::agents,
 };
 
@@ -37,22 +37,24 @@ const OVER: &str = "SELECT c.organization_id, c.id FROM conversations c JOIN org
 /// The database is unreachable. What was removed by then stays so.
 pub async fn forget_old(core: &Arc<Core>) -> Result<u64> {
     let sql = format!("{OVER} LIMIT {CONVERSATIONS}");
-    let mut forgotten = 0;
+    let mut forgotten = Tally::default();
     for row in core.db.all(sql, vec![core.clock.now().into()]).await? {
         let (org, id): (OrgId, ConversationId) = (row.try_get_by(0)?, row.try_get_by(1)?);
-        let scope = Scope::system(core, org);
-        while !core.tasks.stopping.is_cancelled() {
-            match forget(&scope, id).await? {
-                Left::Some => {}
-                Left::None => {
-                    forgotten += 1;
-                    break;
-                }
-                Left::All => break,
-            }
+        forgotten.add(org, forget_whole(&Scope::system(core, org), id).await);
+    }
+    forgotten.close()
+}
+
+/// Removes a transcript, part by part. Returns whether it is gone.
+async fn forget_whole(scope: &Scope, id: ConversationId) -> Result<bool> {
+    while !scope.core.tasks.stopping.is_cancelled() {
+        match forget(scope, id).await? {
+            Left::Some => {}
+            Left::None => return Ok(true),
+            Left::All => break,
         }
     }
-    Ok(forgotten)
+    Ok(false)
 }
 
 /// What is left of a conversation.

@@ -26,7 +26,7 @@ use crate::{
         problem::{Code, Problem, Result},
         time::Timestamp,
     },
-    core::{Core, access::Scope, audit, store::Tx},
+    core::{Core, access::Scope, audit, store::Tx, tally::Tally},
     slices::{
         agents::{self, Standing},
         people, turns,
@@ -197,14 +197,16 @@ pub async fn end_abandoned(core: &Arc<Core>) -> Result<u64> {
         "SELECT {ROLE}, c.last_word_at, c.organization_id, c.id FROM conversations c \
          WHERE c.taken_over_by IS NOT NULL ORDER BY c.last_word_at"
     );
-    let mut ended = 0;
+    let mut ended = Tally::default();
     for row in core.db.all(sql, vec![]).await? {
         let (org, id): (OrgId, ConversationId) = (row.try_get_by(2)?, row.try_get_by(3)?);
-        if Over::of(core, org, &row)?.is_some() {
-            ended += u64::from(end_if_abandoned(&Scope::system(core, org), id).await?);
+        match Over::of(core, org, &row) {
+            Ok(None) => {}
+            Ok(Some(_)) => ended.add(org, end_if_abandoned(&Scope::system(core, org), id).await),
+            Err(problem) => ended.add(org, Err::<u64, _>(problem)),
         }
     }
-    Ok(ended)
+    ended.close()
 }
 
 async fn end_if_abandoned(scope: &Scope, id: ConversationId) -> Result<bool> {

@@ -3,7 +3,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use sea_orm::QueryResult;
+use sea_orm::{QueryResult, Value};
 
 use super::{Link, hello, write};
 use crate::{
@@ -11,7 +11,7 @@ use crate::{
         ids::{OrgId, ServerId},
         problem::Result,
     },
-    core::{Core, access::Scope},
+    core::{Core, access::Scope, tally::Tally},
     slices::orgs::MAY_GO,
 };
 
@@ -94,20 +94,25 @@ pub async fn mark_offline(core: &Arc<Core>) -> Result<u64> {
     let gone = core.db.all(sql, limits().into()).await?;
     let read =
         |row: &QueryResult| -> Result<(OrgId, ServerId)> { Ok((row.try_get_by(0)?, row.try_get_by(1)?)) };
-    let mut marked = 0;
+    let mut marked = Tally::default();
     for row in &gone {
         let (org, server) = read(row)?;
-        let tx = Scope::system(core, org).begin().await?;
-        let sql = format!(
-            "UPDATE servers SET status = 'OFFLINE', host_replica = NULL WHERE {GONE} AND organization_id = $3 AND id = $4"
-        );
-        let values = limits().into_iter().chain([org.into(), server.into()]).collect();
-        // It may be back.
-        if write(&tx, &sql, values).await? == 1 {
-            hello::announce(&tx, server);
-            marked += 1;
-        }
-        tx.commit().await?;
+        marked.add(org, mark(&Scope::system(core, org), server, limits()).await);
     }
-    Ok(marked)
+    marked.close()
+}
+
+async fn mark(scope: &Scope, server: ServerId, limits: [Value; 2]) -> Result<bool> {
+    let tx = scope.begin().await?;
+    let sql = format!(
+        "UPDATE servers SET status = 'OFFLINE', host_replica = NULL WHERE {GONE} AND organization_id = $3 AND id = $4"
+    );
+    let values = limits.into_iter().chain([scope.org.into(), server.into()]).collect();
+    // It may be back.
+    let is_gone = write(&tx, &sql, values).await? == 1;
+    if is_gone {
+        hello::announce(&tx, server);
+    }
+    tx.commit().await?;
+    Ok(is_gone)
 }

@@ -28,6 +28,7 @@ use crate::{
         access::{Caller, Scope},
         audit, outbox,
         store::Tx,
+        tally::Tally,
     },
     slices::{agents, turns},
 };
@@ -154,11 +155,12 @@ pub async fn require_going(tx: &Tx) -> Result<()> {
 pub async fn let_go(core: &Arc<Core>) -> Result<u64> {
     let due = "SELECT id FROM organizations WHERE letting_go_at <= $1";
     let due = core.db.all(due.to_owned(), vec![core.clock.now().minus(PAUSE).into()]).await?;
-    let mut sent = 0;
+    let mut sent = Tally::default();
     for row in due {
-        sent += let_some_go(&Scope::system(core, OrgId(row.try_get_by(0)?))).await?;
+        let org = OrgId(row.try_get_by(0)?);
+        sent.add(org, let_some_go(&Scope::system(core, org)).await);
     }
-    Ok(sent)
+    sent.close()
 }
 
 async fn let_some_go(scope: &Scope) -> Result<u64> {

@@ -23,7 +23,7 @@ use crate::{
         problem::{Code, Problem, Result},
         time::Timestamp,
     },
-    core::{Core, access::Scope, store::Tx},
+    core::{Core, access::Scope, store::Tx, tally::Tally},
     slices::{
         agents::{self, Standing, reporter::Reporter},
         orgs,
@@ -326,17 +326,21 @@ pub async fn expire_due(core: &Arc<Core>) -> Result<u64> {
         "SELECT organization_id, agent_id, id FROM leases WHERE closed_at IS NULL AND until_at <= $1 \
          ORDER BY until_at LIMIT {BATCH}"
     );
-    let mut ended = 0;
+    let mut ended = Tally::default();
     for row in core.db.all(sql, vec![core.clock.now().into()]).await? {
         let (org, agent, lease): (OrgId, AgentId, LeaseId) =
             (row.try_get_by(0)?, row.try_get_by(1)?, row.try_get_by(2)?);
-        let tx = Scope::system(core, org).begin().await?;
-        agents::standing(&tx, agent).await?;
-        close(&tx, agent, lease).await?;
-        tx.commit().await?;
-        ended += 1;
+        ended.add(org, expire(&Scope::system(core, org), agent, lease).await);
     }
-    Ok(ended)
+    ended.close()
+}
+
+async fn expire(scope: &Scope, agent: AgentId, lease: LeaseId) -> Result<u64> {
+    let tx = scope.begin().await?;
+    agents::standing(&tx, agent).await?;
+    close(&tx, agent, lease).await?;
+    tx.commit().await?;
+    Ok(1)
 }
 
 #[cfg(test)]

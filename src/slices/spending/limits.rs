@@ -12,7 +12,7 @@ use crate::{
         problem::Result,
         time::Timestamp,
     },
-    core::{Core, access::Scope, store::Tx},
+    core::{Core, access::Scope, store::Tx, tally::Tally},
     slices::{
         agents::{self, Standing},
         model_credentials, turns,
@@ -111,14 +111,19 @@ pub async fn release_due(core: &Arc<Core>) -> Result<u64> {
         "SELECT organization_id, agent_id FROM agent_limits WHERE until_at IS NOT NULL AND until_at <= $1 \
          ORDER BY until_at LIMIT {BATCH}"
     );
-    let mut released = 0;
+    let mut released = Tally::default();
     for row in core.db.all(sql, vec![core.clock.now().into()]).await? {
         let (org, agent): (OrgId, AgentId) = (row.try_get_by(0)?, row.try_get_by(1)?);
-        let tx = Scope::system(core, org).begin().await?;
-        released += u64::from(release(&tx, agent).await?);
-        tx.commit().await?;
+        released.add(org, release_one(&Scope::system(core, org), agent).await);
     }
-    Ok(released)
+    released.close()
+}
+
+async fn release_one(scope: &Scope, id: AgentId) -> Result<bool> {
+    let tx = scope.begin().await?;
+    let is_released = release(&tx, id).await?;
+    tx.commit().await?;
+    Ok(is_released)
 }
 
 /// Lets one agent go on, or one of its turns. Returns whether it did.

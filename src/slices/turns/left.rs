@@ -15,7 +15,7 @@ use crate::{
         ids::{AgentId, OrgId, TurnId},
         problem::Result,
     },
-    core::{Core, access::Scope, outbox, store::Tx},
+    core::{Core, access::Scope, outbox, store::Tx, tally::Tally},
     slices::agents::{self, Standing},
 };
 
@@ -49,8 +49,7 @@ pub async fn resent(tx: &Tx, agent: &Standing, id: TurnId) -> Result<()> {
 }
 
 /// Sends what waits for no good reason, in every organization: a host could not take it at the time, as while the
-/// organization was stopped, and nothing has happened since that would send it. Returns how many agents got something. What
-/// can't be sent is logged, and tried again in the next round.
+/// organization was stopped, and nothing has happened since that would send it. Returns how many agents got something.
 ///
 /// # Errors
 /// The database is unreachable. What was sent by then stays sent.
@@ -66,33 +65,27 @@ pub async fn send_left(core: &Arc<Core>) -> Result<u64> {
          AND (turns.organization_id, turns.agent_id) > ($2, $3) \
          ORDER BY turns.organization_id, turns.agent_id LIMIT {BATCH}"
     );
-    let (before, mut last, mut sent) = (core.clock.now().minus(LEFT), (OrgId(0), AgentId(0)), 0);
+    let (before, mut last, mut sent) =
+        (core.clock.now().minus(LEFT), (OrgId(0), AgentId(0)), Tally::default());
     loop {
         let found = core.db.all(sql.clone(), vec![before.into(), last.0.into(), last.1.into()]).await?;
         for row in &found {
             last = (row.try_get_by(0)?, row.try_get_by(1)?);
-            sent += u64::from(is_done(last, send_to(core, last).await));
+            sent.add(last.0, send_to(core, last).await);
         }
         if found.len() < BATCH {
-            return Ok(sent);
+            return sent.close();
         }
     }
 }
 
-async fn send_to(core: &Arc<Core>, (org, agent): (OrgId, AgentId)) -> Result<()> {
+async fn send_to(core: &Arc<Core>, (org, agent): (OrgId, AgentId)) -> Result<u64> {
     let tx = Scope::system(core, org).begin().await?;
     if let Some(agent) = agents::standing(&tx, agent).await? {
         send_due(&tx, &agent).await?;
     }
-    tx.commit().await
-}
-
-/// Whether it was done for this agent. What fails for one, or waits too long for a lock, keeps no other waiting.
-fn is_done((org, agent): (OrgId, AgentId), done: Result<()>) -> bool {
-    let Err(problem) = done else { return true };
-    let cause = problem.cause().map(|cause| format!("{cause:#}"));
-    tracing::error!(organization = org.0, agent = agent.0, %problem, cause, "turns.still_waiting");
-    false
+    tx.commit().await?;
+    Ok(1)
 }
 
 /// Makes turns wait again whose command was not sent within its lifetime, because their host was away, and drops these
@@ -101,20 +94,20 @@ fn is_done((org, agent): (OrgId, AgentId), done: Result<()>) -> bool {
 /// # Errors
 /// The database is unreachable. What was done by then stays done.
 pub async fn free_unsent(core: &Arc<Core>) -> Result<u64> {
-    let (mut last, mut freed) = (0, 0);
+    let (mut last, mut freed) = (0, Tally::default());
     loop {
         let found = outbox::unsent(core, OutboxKind::Turn, last, BATCH).await?;
         for (command, org, agent) in &found {
             last = *command;
-            freed += u64::from(is_done((*org, *agent), free(core, (*org, *agent), last).await));
+            freed.add(*org, free(core, (*org, *agent), last).await);
         }
         if found.len() < BATCH {
-            return Ok(freed);
+            return freed.close();
         }
     }
 }
 
-async fn free(core: &Arc<Core>, (org, agent): (OrgId, AgentId), command: i64) -> Result<()> {
+async fn free(core: &Arc<Core>, (org, agent): (OrgId, AgentId), command: i64) -> Result<u64> {
     let tx = Scope::system(core, org).begin().await?;
     let agent = agents::standing(&tx, agent).await?;
     // It may have been sent meanwhile.
@@ -125,5 +118,6 @@ async fn free(core: &Arc<Core>, (org, agent): (OrgId, AgentId), command: i64) ->
     {
         resent(&tx, &agent, TurnId(turn)).await?;
     }
-    tx.commit().await
+    tx.commit().await?;
+    Ok(1)
 }

@@ -21,7 +21,7 @@ use crate::{
         problem::Result,
     },
     core::{outbox, store::Tx},
-    slices::{agents::Standing, spending},
+    slices::{agents::Standing, orgs, spending},
 };
 
 /// SQL on a row of `turns`: no host has it, and it is sent again when the agent may call its model.
@@ -57,12 +57,13 @@ fn waiting(tx: &Tx, agent: AgentId) -> sea_orm::Select<turns::Entity> {
     waiting.filter(Expr::cust("state = 'WAITING_LIMIT'")).order_by_asc(turns::Column::Id)
 }
 
-/// Lets turns of the agent go on, the oldest first: at most this many. Returns how many.
+/// Lets turns of the agent go on, the oldest first: at most this many. Returns how many: none in a stopped organization, which
+/// sends them after its release ([`super::send_left`]).
 ///
 /// # Errors
 /// The database is unreachable.
 pub async fn go_on(tx: &Tx, agent: &Standing, most: Option<u64>) -> Result<u64> {
-    if !takes_turns(agent) {
+    if !takes_turns(agent) || orgs::is_stopped(tx).await? {
         return Ok(0);
     }
     let begun = waiting(tx, agent.id).limit(most).all(tx.connection()).await?;

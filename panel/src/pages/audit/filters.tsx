@@ -1,6 +1,6 @@
 // What the audit log is narrowed to. All of it stands in the address.
 import { X } from 'lucide-react'
-import { useState } from 'react'
+import { useSpan } from '../../app/filters'
 import { SavedViews } from '../../app/saved-views'
 import { Select } from '../../ui/inputs'
 import { SearchInput } from '../../ui/search-input'
@@ -52,15 +52,6 @@ const ACTORS = [
   { value: 'SYSTEM', label: 'The service' },
   { value: 'ANONYMOUS', label: 'Not signed in' },
 ] as const
-const SPANS = [
-  { value: 'ALL', label: 'At any time', hours: null },
-  { value: 'HOUR', label: 'In the last hour', hours: 1 },
-  { value: 'DAY', label: 'In the last 24 hours', hours: 24 },
-  { value: 'WEEK', label: 'In the last 7 days', hours: 168 },
-  { value: 'MONTH', label: 'In the last 30 days', hours: 720 },
-  { value: 'OWN', label: 'From the address', hours: null },
-] as const
-
 export function AuditFilters({ search, onChange }: { search: AuditSearch; onChange: Change }) {
   const chips = chipsOf(search)
   return (
@@ -111,22 +102,7 @@ function chipsOf(search: AuditSearch): { label: string; gone: Partial<AuditSearc
   ].filter((chip) => typeof chip === 'object')
 }
 
-/** A span of time up to now. The address has its beginning, so that a link shows the same tomorrow. */
-function Span({ search, onChange }: { search: AuditSearch; onChange: Change }) {
-  const [chosen, setChosen] = useState<string | null>(null)
-  const value = !search.from && !search.to ? 'ALL' : (chosen ?? 'OWN')
-  return (
-    <Select
-      aria-label="When"
-      className="w-auto"
-      value={value}
-      options={SPANS.filter((span) => span.value !== 'OWN' || value === 'OWN')}
-      onValue={(next) => {
-        setChosen(next)
-        const hours = SPANS.find((span) => span.value === next)?.hours
-        const from = hours ? new Date(Date.now() - hours * 3_600_000).toISOString() : undefined
-        onChange({ from, to: undefined })
-      }}
-    />
-  )
+function Span({ search: { from, to }, onChange }: { search: AuditSearch; onChange: Change }) {
+  const { value, choose, options } = useSpan({ from, to }, onChange)
+  return <Select aria-label="When" className="w-auto" value={value} options={options} onValue={choose} />
 }

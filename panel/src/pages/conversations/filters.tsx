@@ -1,7 +1,8 @@
 // Which conversations are shown. Everything of it stands in the address.
 import { getRouteApi } from '@tanstack/react-router'
 import { useEffect, useState } from 'react'
-import { AgentFilter, Chip, FilterMenu } from '../../app/filters'
+import { AgentFilter, ChannelFilter, Chip, ContactFilter, FilterMenu, SpanFilter } from '../../app/filters'
+import { useOrg } from '../../app/organization'
 import { SavedViews } from '../../app/saved-views'
 import { Button } from '../../ui/button'
 import { TextInput } from '../../ui/inputs'
@@ -28,6 +29,7 @@ export function useListSearch(): [ConversationsSearch, (change: Change) => void]
 }
 
 export function ConversationFilters() {
+  const org = useOrg()
   const [search, set] = useListSearch()
   const flip = (name: 'unread' | 'mine' | 'waiting' | 'takenOver') =>
     set({ [name]: search[name] ? undefined : true })
@@ -55,7 +57,12 @@ export function ConversationFilters() {
         value={search.status}
         onValue={(status) => set({ status })}
       />
+      <SpanFilter span={search} onSpan={set} />
       <AgentFilter value={search.agent} onValue={(agent) => set({ agent })} />
+      <ChannelFilter value={search.channel} onValue={(channel) => set({ channel })} />
+      {org.can('contact.view') && (
+        <ContactFilter value={search.contact} onValue={(contact) => set({ contact })} />
+      )}
       {any && (
         <Button
           size="sm"

@@ -1,0 +1,55 @@
+// What can be done with the requests of the present page: copy them, or open one in the explorer. The palette offers it.
+import { getOperationName, stringifyDocument } from '@urql/core'
+import { requestsNow } from '../api/requests'
+import type { Action } from '../keys/registry'
+import { copyText } from '../ui/copy'
+import { say, sayProblem } from '../ui/toast-store'
+import { asCurl, asGraphql, inExplorer, type Request } from './request-text'
+
+/** What the shell reads on every page, and the palette itself. */
+const OF_THE_SHELL = ['SignedIn', 'ShownOrganization', 'Badges', 'PreferencesNow', 'Search']
+
+export function requestActions(): Action[] {
+  const requests = requestsOfPage()
+  if (requests.length === 0) return []
+  const group = 'Requests of this page'
+  return [
+    {
+      id: 'requests.graphql',
+      label: 'Copy as GraphQL',
+      group,
+      also: 'api query',
+      run: () => void copy(asGraphql(requests)),
+    },
+    {
+      id: 'requests.curl',
+      label: 'Copy as curl',
+      group,
+      also: 'api command',
+      run: () => void copy(asCurl(requests, `${location.origin}/graphql`)),
+    },
+    ...requests.map((request) => ({
+      id: `requests.explorer.${request.name}`,
+      label: `Open ${request.name} in the explorer`,
+      group,
+      also: 'api graphql',
+      run: () => void window.open(inExplorer(request), '_blank', 'noopener'),
+    })),
+  ]
+}
+
+function requestsOfPage(): Request[] {
+  const all = requestsNow().map(({ query, variables }) => ({
+    name: getOperationName(query) ?? '',
+    query: stringifyDocument(query),
+    variables: variables as Record<string, unknown>,
+  }))
+  // Of a list that goes on, its first page.
+  const first = all.filter(({ name }, index) => all.findIndex((other) => other.name === name) === index)
+  return first.filter(({ name }) => name !== '' && !OF_THE_SHELL.includes(name))
+}
+
+async function copy(text: string): Promise<void> {
+  if (await copyText(text)) say('Copied')
+  else sayProblem('The browser did not allow copying.')
+}
