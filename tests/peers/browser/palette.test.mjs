@@ -1,5 +1,6 @@
 // The palette has what can be done on the page, and with what is open on it; and opens every kind of record.
 import assert from 'node:assert/strict'
+import { execFileSync } from 'node:child_process'
 import { test } from 'node:test'
 import { begins } from './acts.mjs'
 import { records } from './pages.mjs'
@@ -134,3 +135,24 @@ for (const [words, name, title] of [
     await isAccessible(page, `with ${name} open`)
   })
 }
+
+test('what a page reads is copied as a command that reads the same, and opens in the explorer', async (t) => {
+  const page = await browse(t, { as: 'OWNER', at: `${org}/agents` })
+  await page.context().grantPermissions(['clipboard-read', 'clipboard-write'])
+  const copied = () => page.evaluate(() => navigator.clipboard.readText())
+  await page.getByRole('grid').first().waitFor()
+  await chooses(page, 'graphql', 'Copy as GraphQL')
+  await until(async () => (await copied()).includes('query Agents('), 'the document')
+  await chooses(page, 'curl', 'Copy as curl')
+  await until(async () => (await copied()).includes('curl '), 'the command')
+  const said = execFileSync('sh', ['-c', await copied()], { encoding: 'utf8', env: { ...process.env, MUSTER_TOKEN: world.token } })
+  const { data, errors } = JSON.parse(said.trim().split('\n').at(-1))
+  assert.equal(errors, undefined)
+  assert.ok(data.agentFeed.data.some(({ id }) => id === world.agent), said)
+  const [explorer] = await Promise.all([
+    page.context().waitForEvent('page'),
+    chooses(page, 'explorer', 'Open Agents in the explorer'),
+  ])
+  await until(async () => (await explorer.locator('#query').inputValue()).startsWith('query Agents('), 'the query')
+  assert.equal(JSON.parse(await explorer.locator('#variables').inputValue()).orgId, world.org)
+})
