@@ -329,3 +329,24 @@ async fn what_a_real_agent_knew_comes_back_even_if_its_host_dies_meanwhile() {
     let gone = async || (std::fs::read_dir(&folder).unwrap().count() == 0).then_some(());
     assert!(found(gone).await.is_some(), "the file is still there: {}", crew.machine.log());
 }
+
+#[tokio::test]
+async fn sqlite_what_fails_for_one_agent_keeps_no_other_waiting() {
+    let app = TestApp::start().await;
+    // On both sides of the agent in question, whichever comes first.
+    let before = app.agent().await;
+    let host = app.running_agent().await;
+    let after = app.agent().await;
+    let due = "UPDATE agents SET backup_schedule = 'DAILY', launch_generation = 1";
+    app.execute(due, vec![]).await;
+    let broken = format!(
+        "CREATE TRIGGER broken BEFORE INSERT ON agent_backups WHEN NEW.agent_id IN ({before}, {after}) \
+         BEGIN SELECT RAISE(ABORT, 'broken'); END"
+    );
+    app.execute(&broken, vec![]).await;
+    app.clock.advance(25 * HOUR);
+    backups::schedule_due(&app.core).await.unwrap_err();
+    assert_eq!(host.states().await, ["PENDING"]);
+    let failed = "SELECT COUNT(*) FROM agent_backups WHERE agent_id <> $1";
+    assert_eq!(app.one::<i64>(failed, vec![host.agent.into()]).await, 0);
+}

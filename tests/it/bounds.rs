@@ -96,6 +96,13 @@ async fn pictures_and_skills_count_as_stored() {
     assert_eq!(stored(&app).await, (10, 10));
 }
 
+/// What the organization says of how much it uses.
+async fn used(app: &TestApp, field: &str) -> i64 {
+    let query = format!("query($o: Id!) {{ organization(orgId: $o) {{ used {{ {field} }} }} }}");
+    let answer = app.viewer.gql(&query, json!({ "o": app.org })).await;
+    answer.data()["organization"]["used"][field].as_i64().unwrap()
+}
+
 #[tokio::test]
 async fn everything_that_can_be_created_has_a_limit() {
     let app = TestApp::start().await;
@@ -104,35 +111,41 @@ async fn everything_that_can_be_created_has_a_limit() {
         (
             "max_credentials",
             "credentials",
+            "credentials",
             "mutation($o: Id!, $n: String!) { createCredential(orgId: $o, input: { name: $n, kind: \"api-key\", fields: [] }) { id } }",
         ),
         (
             "max_mcp_servers",
             "mcp_servers",
+            "mcpServers",
             "mutation($o: Id!, $n: String!) { createMcpServer(orgId: $o, input: { name: $n, transport: STDIO, command: \"c\" }) { id } }",
         ),
         (
             "max_skills",
+            "skills",
             "skills",
             "mutation($o: Id!, $n: String!) { createSkill(orgId: $o, input: { name: $n, content: \"c\" }) { id } }",
         ),
         (
             "max_images",
             "images",
+            "images",
             "mutation($o: Id!, $n: String!) { createImage(orgId: $o, input: { name: $n, reference: \"r\" }) { id } }",
         ),
         (
             "max_service_tokens",
             "service_tokens",
+            "serviceTokens",
             "mutation($o: Id!, $n: String!) { createServiceToken(orgId: $o, input: { name: $n, permissions: [\"agent.view\"] }) { __typename } }",
         ),
         (
             "max_open_invitations",
             "invitations",
+            "openInvitations",
             "mutation($o: Id!, $n: String!) { inviteMember(orgId: $o, input: { email: $n, role: VIEWER }) { id } }",
         ),
     ];
-    for (name, table, create) in cases {
+    for (name, table, field, create) in cases {
         let count = format!("SELECT COUNT(*) FROM {table} WHERE organization_id = {o}");
         let before: i64 = app.one(&count, vec![]).await;
         limit(&app, name, before + 3).await;
@@ -150,6 +163,7 @@ async fn everything_that_can_be_created_has_a_limit() {
             assert_eq!(details["used"], before + 3);
         }
         assert_eq!(app.one::<i64>(&count, vec![]).await, before + 3, "{name}");
+        assert_eq!(used(&app, field).await, before + 3, "{name}");
     }
     limit(&app, "max_members", 4).await;
     let user = app.user("fifth@example.com", true).await;
@@ -161,4 +175,5 @@ async fn everything_that_can_be_created_has_a_limit() {
     )
     .await;
     assert_eq!(refused.unwrap_err().code, muster::base::problem::Code::PlanLimitReached);
+    assert_eq!(used(&app, "members").await, 4);
 }

@@ -71,7 +71,7 @@ use crate::{
 pub async fn create(scope: &Scope, new: CreateAgentInput) -> Result<AgentId> {
     let tx = scope.begin().await?;
     let image_id = require_home(&tx, new.server_id, new.image_id).await?;
-    orgs::check_limit(&tx, Limit::Agents, living(scope)).await?;
+    orgs::check_limit(&tx, Limit::Agents).await?;
     let name = new.name.trim().to_owned();
     require_free_name(&tx, &name, None).await?;
     let agent = agents::ActiveModel {
@@ -244,7 +244,7 @@ pub async fn restore(scope: &Scope, id: AgentId) -> Result<()> {
         let detail = "The agent's server has been deleted. Create a new agent on another server.";
         return Err(Problem::new(Code::Archived, detail));
     }
-    orgs::check_limit(&tx, Limit::Agents, living(scope)).await?;
+    orgs::check_limit(&tx, Limit::Agents).await?;
     let agent = held(any()).one(tx.connection()).await?.ok_or_else(missing)?;
     if agent.archived_at.is_none() {
         return Ok(());

@@ -147,7 +147,7 @@ pub(super) async fn check_limit(
     if active_only {
         others = others.filter(Column::IsActive.eq(true));
     }
-    orgs::check_limit(tx, Limit::ChannelsPerAgent, others).await
+    orgs::check_count(tx, Limit::ChannelsPerAgent, others).await
 }
 
 /// The row with only the columns that differ from `before` set.

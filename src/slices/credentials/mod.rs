@@ -51,7 +51,7 @@ pub async fn create(scope: &Scope, new: CreateCredentialInput, agent_may_read: b
         require_person(scope)?;
     }
     let tx = scope.begin().await?;
-    orgs::check_limit(&tx, Limit::Credentials, scope.find::<credentials::Entity>()).await?;
+    orgs::check_limit(&tx, Limit::Credentials).await?;
     let name = new.name.trim().to_owned();
     assignments::require_free_name::<credentials::Entity>(&tx, &name, None).await?;
     let credential = credentials::ActiveModel {

@@ -43,7 +43,7 @@ pub async fn create(scope: &Scope, new: CreateMcpServerInput) -> Result<McpServe
     let auth = secret_names(&new.auth.unwrap_or_default())?;
     check_endpoint(new.transport, new.command.as_deref(), &args, new.url.as_deref())?;
     let tx = scope.begin().await?;
-    orgs::check_limit(&tx, Limit::McpServers, scope.find::<mcp_servers::Entity>()).await?;
+    orgs::check_limit(&tx, Limit::McpServers).await?;
     let name = new.name.trim().to_owned();
     require_other_than_own(&name)?;
     assignments::require_free_name::<mcp_servers::Entity>(&tx, &name, None).await?;

@@ -49,7 +49,7 @@ use crate::{
 pub async fn create(scope: &Scope, new: CreateModelCredentialInput) -> Result<ModelCredentialId> {
     Problem::refuse(new.base_url.iter().filter_map(|url| orgs::check_base_url("/base_url", url)).collect())?;
     let mut tx = scope.begin().await?;
-    orgs::check_limit(&tx, Limit::Credentials, scope.find::<model_credentials::Entity>()).await?;
+    orgs::check_count(&tx, Limit::Credentials, scope.find::<model_credentials::Entity>()).await?;
     let name = new.name.trim().to_owned();
     require_free_name(&tx, &name, None).await?;
     let provider = folded(&new.provider);

@@ -96,6 +96,7 @@ fn identity(spec: Spec) -> Spec {
         )
         .column::<Option<Plan>>("grace_from_plan", "The previous plan. Not applied yet.")
         .embedded::<Limits>("limits", "(1 = 1)", "The limits in force.")
+        .embedded::<Used>("used", "(1 = 1)", "How much of the limits is used.")
         .embedded::<Stop>(
             "stopped",
             "(t.stopped_at IS NOT NULL)",
@@ -194,6 +195,22 @@ impl Record for Limits {
                 .tenant("t.id"),
                 |spec, limit| spec.sql::<i64>(limit.name(), limit.sql(), limit.about()),
             )
+        });
+        &SPEC
+    }
+}
+
+/// How many records the organization has of each kind that its plan limits. What is stored is `storedBytes`.
+pub struct Used;
+
+impl Record for Used {
+    fn spec() -> &'static Spec {
+        static SPEC: LazyLock<Spec> = LazyLock::new(|| {
+            let spec = Spec::new("OrganizationUse", FROM, "How much of the limits is used.").tenant("t.id");
+            let counted = Limit::ALL.iter().filter_map(|limit| Some((limit, limit.used_sql()?)));
+            counted.fold(spec, |spec, (limit, used)| {
+                spec.sql::<i64>(limit.name().trim_start_matches("max_"), used, limit.about())
+            })
         });
         &SPEC
     }

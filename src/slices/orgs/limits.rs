@@ -140,6 +140,39 @@ impl Limit {
             Self::StoredMib => "p.max_stored_mib",
         }
     }
+
+    /// SQL for how many of them the organization has. `t` is the organization. None where the limit is on something else than
+    /// a number of its records.
+    #[must_use]
+    pub const fn used_sql(self) -> Option<&'static str> {
+        Some(match self {
+            Self::Agents => {
+                "(SELECT COUNT(*) FROM agents u WHERE u.organization_id = t.id AND u.archived_at IS NULL)"
+            }
+            Self::Servers => {
+                "(SELECT COUNT(*) FROM servers u WHERE u.organization_id = t.id AND u.archived_at IS NULL)"
+            }
+            Self::Members => "(SELECT COUNT(*) FROM members u WHERE u.organization_id = t.id)",
+            Self::OpenInvitations => {
+                "(SELECT COUNT(*) FROM invitations u WHERE u.organization_id = t.id AND u.accepted_at IS NULL \
+                 AND u.revoked_at IS NULL)"
+            }
+            Self::ServiceTokens => {
+                "(SELECT COUNT(*) FROM service_tokens u WHERE u.organization_id = t.id AND u.revoked_at IS NULL)"
+            }
+            Self::Images => "(SELECT COUNT(*) FROM images u WHERE u.organization_id = t.id)",
+            Self::Credentials => "(SELECT COUNT(*) FROM credentials u WHERE u.organization_id = t.id)",
+            Self::McpServers => "(SELECT COUNT(*) FROM mcp_servers u WHERE u.organization_id = t.id)",
+            Self::Skills => "(SELECT COUNT(*) FROM skills u WHERE u.organization_id = t.id)",
+            Self::ChannelsPerAgent
+            | Self::MinCronInterval
+            | Self::MinMailPoll
+            | Self::DoctorRuns
+            | Self::CronLlmRuns
+            | Self::FileVersions
+            | Self::StoredMib => return None,
+        })
+    }
 }
 
 /// Locks the organization until the transaction ends. Call this before counting what you are about to add or
@@ -158,12 +191,27 @@ pub async fn lock(tx: &Tx) -> Result<()> {
     Ok(())
 }
 
-/// Fails if `existing` has reached the limit. Runs in the transaction that adds one more. Locks the
+/// Fails if the organization has as many as the limit allows. Runs in the transaction that adds one more. Locks the
 /// organization before counting, so that two concurrent calls can't both take the last place.
 ///
 /// # Errors
 /// `PLAN_LIMIT_REACHED`, with the limit, its maximum, and the current use.
-pub async fn check_limit<E>(tx: &Tx, limit: Limit, existing: Select<E>) -> Result<()>
+pub async fn check_limit(tx: &Tx, limit: Limit) -> Result<()> {
+    let counted = limit.used_sql();
+    let counted =
+        counted.ok_or_else(|| Problem::internal(anyhow::anyhow!("{} counts nothing", limit.name())))?;
+    lock(tx).await?;
+    let sql = format!("SELECT {}, {counted} {OF_ORGANIZATION}", limit.sql());
+    let row = tx.rows(&sql, vec![tx.scope.org.into()]).await?.into_iter().next().ok_or_else(gone)?;
+    let (max, used): (i64, i64) = (row.try_get_by(0)?, row.try_get_by(1)?);
+    if used < max { Ok(()) } else { Err(reached(tx, limit, max, used)) }
+}
+
+/// [`check_limit`] for what counts apart: fails if `existing` has reached the limit.
+///
+/// # Errors
+/// As [`check_limit`].
+pub async fn check_count<E>(tx: &Tx, limit: Limit, existing: Select<E>) -> Result<()>
 where
     E: EntityTrait,
     E::Model: Sync,
@@ -228,13 +276,19 @@ pub async fn pace(scope: &Scope, limit: Limit) -> Result<i64> {
     read(scope.core.db.one(in_force(limit), vec![scope.org.into()]).await?)
 }
 
+/// SQL: the organization and its plan, as [`Limit::sql`] and [`Limit::used_sql`] name them.
+const OF_ORGANIZATION: &str = "FROM organizations t JOIN plans p ON p.plan = t.plan WHERE t.id = $1";
+
 fn in_force(limit: Limit) -> String {
-    format!("SELECT {} FROM organizations t JOIN plans p ON p.plan = t.plan WHERE t.id = $1", limit.sql())
+    format!("SELECT {} {OF_ORGANIZATION}", limit.sql())
 }
 
 fn read(row: Option<QueryResult>) -> Result<i64> {
-    let row = row.ok_or_else(|| Problem::new(Code::NotFound, "The organization no longer exists."))?;
-    Ok(row.try_get_by(0)?)
+    Ok(row.ok_or_else(gone)?.try_get_by(0)?)
+}
+
+fn gone() -> Problem {
+    Problem::new(Code::NotFound, "The organization no longer exists.")
 }
 
 /// Writes the plans' limits from the configuration to the database, where organization records join them.

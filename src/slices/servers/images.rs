@@ -39,7 +39,7 @@ pub async fn create_image(scope: &Scope, new: CreateImageInput) -> Result<ImageI
 /// # Errors
 /// `PLAN_LIMIT_REACHED`, `NAME_TAKEN`; `VALIDATION_FAILED` for a profile that doesn't exist.
 pub async fn add_image(tx: &Tx, new: CreateImageInput) -> Result<ImageId> {
-    orgs::check_limit(tx, Limit::Images, tx.scope.find::<images::Entity>()).await?;
+    orgs::check_limit(tx, Limit::Images).await?;
     let name = new.name.trim().to_owned();
     require_free_name(tx, &name, None).await?;
     require_profile(&tx.scope, new.profile.as_deref())?;

@@ -50,7 +50,7 @@ const PROVISIONING_TOKEN_TTL: std::time::Duration = std::time::Duration::from_ho
 /// `PLAN_LIMIT_REACHED`, `NAME_TAKEN`.
 pub async fn create(scope: &Scope, new: CreateServerInput) -> Result<(ServerId, SecretString)> {
     let tx = scope.begin().await?;
-    orgs::check_limit(&tx, Limit::Servers, living(scope)).await?;
+    orgs::check_limit(&tx, Limit::Servers).await?;
     let name = new.name.trim().to_owned();
     require_free_name(&tx, &name, None).await?;
     let (token, hash) = Token::generate(TokenKind::Provisioning);

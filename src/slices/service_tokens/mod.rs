@@ -84,8 +84,7 @@ pub async fn create(scope: &Scope, new: NewToken) -> Result<(TokenId, SecretStri
     };
     check_end(&tx, expires_at, &mut violations);
     Problem::refuse(violations)?;
-    let kept = scope.find::<service_tokens::Entity>().filter(service_tokens::Column::RevokedAt.is_null());
-    orgs::check_limit(&tx, Limit::ServiceTokens, kept).await?;
+    orgs::check_limit(&tx, Limit::ServiceTokens).await?;
     // As a set: without duplicates and in the policy's order.
     let permissions: PermissionSet = new.permissions.iter().copied().collect();
     let (token, hash) = Token::generate(TokenKind::Service);

@@ -48,7 +48,7 @@ const NAME_BYTES: usize = 240;
 pub async fn create(scope: &Scope, new: CreateSkillInput) -> Result<SkillId> {
     let name = folder_name(&new.name)?;
     let tx = scope.begin().await?;
-    orgs::check_limit(&tx, Limit::Skills, scope.find::<skills::Entity>()).await?;
+    orgs::check_limit(&tx, Limit::Skills).await?;
     assignments::require_free_name::<skills::Entity>(&tx, &name, None).await?;
     let skill = skills::ActiveModel {
         organization_id: Set(scope.org),

@@ -1,42 +1,79 @@
 // The plan, and how much of it is used.
+import { graphql } from '../../api/graphql'
+import { useLive } from '../../api/use-live'
+import { useOrg } from '../../app/organization'
 import { Meter } from '../../ui/meter'
 import { Fact, Facts, Panel } from '../../ui/page'
 import { words } from '../../ui/status'
 import type { Settings } from './settings-page'
 
+const Use = graphql(`
+  query OrganizationUse($orgId: Id!) {
+    organization(orgId: $orgId) {
+      id
+      used { agents servers images skills mcpServers credentials members openInvitations serviceTokens }
+    }
+  }
+`)
+
 const MIB = 1024 * 1024
 
 export function Limits({ settings: { plan, limits, storedBytes } }: { settings: Settings }) {
+  const { data } = useLive({
+    query: Use,
+    variables: { orgId: useOrg().id },
+    on: ['AGENT', 'SERVER', 'IMAGE', 'SKILL', 'MCP_SERVER', 'CREDENTIAL', 'MEMBER', 'INVITATION', 'SERVICE_TOKEN'],
+  })
+  const used = data?.organization?.used
   if (!limits) return null
   const stored = Number(storedBytes) / MIB
-  const text = `${size(stored)} of ${size(limits.maxStoredMib)}`
-  const rows: [string, number][] = [
-    ['Agents', limits.maxAgents],
-    ['Channels per agent', limits.channelsPerAgent],
-    ['Servers', limits.maxServers],
-    ['Images', limits.maxImages],
-    ['Skills', limits.maxSkills],
-    ['MCP servers', limits.maxMcpServers],
-    ['Credentials', limits.maxCredentials],
-    ['Members', limits.maxMembers],
-    ['Open invitations', limits.maxOpenInvitations],
-    ['Service tokens', limits.maxServiceTokens],
+  const rows: [name: string, used: number | undefined, most: number][] = [
+    ['Agents', used?.agents, limits.maxAgents],
+    ['Servers', used?.servers, limits.maxServers],
+    ['Images', used?.images, limits.maxImages],
+    ['Skills', used?.skills, limits.maxSkills],
+    ['MCP servers', used?.mcpServers, limits.maxMcpServers],
+    ['Credentials', used?.credentials, limits.maxCredentials],
+    ['Members', used?.members, limits.maxMembers],
+    ['Open invitations', used?.openInvitations, limits.maxOpenInvitations],
+    ['Service tokens', used?.serviceTokens, limits.maxServiceTokens],
   ]
   return (
     <>
       <Panel title={words(plan)} about="Your operator changes the plan.">
         <Facts>
-          {rows.map(([name, most]) => (
+          {rows.map(([name, count, most]) => (
             <Fact key={name} name={name}>
-              <span className="tabular-nums">at most {most.toLocaleString()}</span>
+              <Part name={name} used={count} most={most} />
             </Fact>
           ))}
+          <Fact name="Channels per agent">
+            <span className="tabular-nums">at most {limits.channelsPerAgent.toLocaleString()}</span>
+          </Fact>
         </Facts>
       </Panel>
       <Panel title="Storage" about="Attachments, pictures and skills.">
-        <p className="mb-1.5 text-sm tabular-nums">{text}</p>
-        <Meter label="Storage used" value={stored} most={limits.maxStoredMib} text={text} />
+        <Part name="Storage" used={stored} most={limits.maxStoredMib} text={size} />
       </Panel>
+    </>
+  )
+}
+
+interface PartProps {
+  name: string
+  /** Undefined while it is being counted. */
+  used: number | undefined
+  most: number
+  text?: (amount: number) => string
+}
+
+function Part({ name, used, most, text = (amount) => amount.toLocaleString() }: PartProps) {
+  if (used === undefined) return <span className="tabular-nums">at most {text(most)}</span>
+  const said = `${text(used)} of ${text(most)}`
+  return (
+    <>
+      <p className="mb-1 text-sm tabular-nums">{said}</p>
+      <Meter label={`${name} used`} value={used} most={most} text={said} />
     </>
   )
 }

@@ -137,8 +137,7 @@ async fn check_new(tx: &Tx, email: &str, delivery: Delivery) -> Result<()> {
             return Err(Problem::new(Code::NameTaken, detail).with("invitation_id", row.id.0));
         }
     }
-    let open = tx.scope.find::<invitations::Entity>().filter(is_open());
-    orgs::check_limit(tx, Limit::OpenInvitations, open).await
+    orgs::check_limit(tx, Limit::OpenInvitations).await
 }
 
 async fn open_ones(tx: &Tx) -> Result<Vec<invitations::Model>> {

@@ -97,7 +97,7 @@ pub async fn add_member(scope: &Scope, user: UserId, role: Role) -> Result<()> {
 /// As [`add_member`].
 pub async fn add_to(tx: &Tx, user: UserId, role: Role) -> Result<()> {
     require_reach(tx, role)?;
-    orgs::check_limit(tx, Limit::Members, tx.scope.find::<members::Entity>()).await?;
+    orgs::check_limit(tx, Limit::Members).await?;
     if find(tx, user).await?.is_some() {
         return Err(Problem::new(Code::NameTaken, "This user is already a member."));
     }
