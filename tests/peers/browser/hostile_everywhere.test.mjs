@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import { spoil, turned, unhurt } from './hostile.mjs'
 import { flaws } from './looks.mjs'
 import { opens, PAGES, records, settled } from './pages.mjs'
-import { api, browse, forEach, world } from './stage.mjs'
+import { api, browse, forEach, until, world } from './stage.mjs'
 
 // `browse` fails on any request to elsewhere and on any breach of the policy.
 
@@ -59,10 +59,11 @@ test('a whole organization of hostile names and texts is text on every page and 
     })
   }
   const page = await browse(t, { as: 'OWNER', width: 375, at: `/o/${world.org}/conversations/${made.used}` })
-  const folds = page.getByRole('log').locator('summary')
-  await folds.first().waitFor()
-  for (const fold of await folds.all()) await fold.click()
-  await page.getByRole('region', { name: 'Result' }).first().getByText('U+202E').first().waitFor()
+  // Some arrive while others are being opened.
+  await until(async () => {
+    for (const fold of await page.getByRole('log').locator('details:not([open]) > summary').all()) await fold.click()
+    return page.getByRole('region', { name: 'Result' }).first().getByText('U+202E').first().isVisible()
+  }, 'what the tools answered')
   await isWell(page, 'with the tools unfolded')
   await page.getByRole('button', { name: 'Find anything' }).click()
   await page.getByRole('combobox').first().fill('<img src')
