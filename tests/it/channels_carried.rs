@@ -11,7 +11,17 @@ use std::{
 
 use axum::{Router, body::Bytes, extract::State, routing::post};
 use http::{HeaderMap, StatusCode};
-use muster::{base::enums::MessageRole, core::ledger::What, slices::deliveries};
+use muster::{
+    base::{
+        enums::{MessageKind, MessageRole},
+        ids::ConversationId,
+    },
+    core::ledger::What,
+    slices::{
+        conversations::{self, NewMessage},
+        deliveries,
+    },
+};
 use muster_protocol::event::TurnOutcome;
 use serde_json::{Value, json};
 use standardwebhooks::Webhook;
@@ -328,8 +338,15 @@ async fn a_channel_whose_receiver_is_gone_says_so_and_its_queue_waits() {
 
 /// Says something whose last attempt fails.
 async fn gives_up(app: &TestApp, conversation: i64, text: &str) {
-    let message = say(app, conversation, MessageRole::Assistant, text).await;
-    app.execute("UPDATE deliveries SET attempts = 7 WHERE message_id = $1", vec![message.into()]).await;
+    let content = json!({ "text": text, "format": "markdown" });
+    let new =
+        NewMessage::new(ConversationId(conversation), MessageRole::Assistant, MessageKind::Text, content);
+    let mut tx = app.scope().begin().await.unwrap();
+    let message = conversations::append(&mut tx, new).await.unwrap().0;
+    // Before anybody can send it.
+    let attempted = "UPDATE deliveries SET attempts = 7 WHERE organization_id = $1 AND message_id = $2";
+    assert_eq!(tx.run(attempted, vec![app.org.into(), message.into()]).await.unwrap(), 1);
+    tx.commit().await.unwrap();
     assert_eq!(settled(app, message, "FAILED").await, json!({ "status": "FAILED", "attempts": 8 }));
 }
 

@@ -107,7 +107,7 @@ async fn each_tool_describes_its_input_and_output() {
     let app = TestApp::start().await;
     let answer = send(&app.owner, ask("tools/list", json!({}))).await;
     // Every client pays for additions to this.
-    assert!(answer.text.len() < 192_000, "{} bytes", answer.text.len());
+    assert!(answer.text.len() < 193_000, "{} bytes", answer.text.len());
     assert!(answer.body["result"]["nextCursor"].is_null());
     let listed = tools(&app.owner).await;
     for tool in &listed {

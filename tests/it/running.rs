@@ -368,7 +368,7 @@ async fn sqlite_a_host_is_refused_by_a_restored_control_plane_until_somebody_doe
 }
 
 /// What an agent tries in its sandbox. It says on stderr what it could do, and becomes the reference agent. The words that it
-/// searches for are not in its own command line.
+/// searches for are not in its own command line, but in its program.
 const TRIES: &str = r#"
 try() { what=$1; shift; if "$@" >/dev/null 2>&1 </dev/null; then echo "CAN $what" >&2; else echo "CANNOT $what" >&2; fi; }
 for file in identity.json joined.json journal.redb log lock; do try "read $file" cat "$HOSTDIR/$file"; done
@@ -378,7 +378,7 @@ try "open its launch" ls "$HOSTDIR/agents/$OWN/1/spool"
 try "write to the system" touch /usr/mine
 try "write to its home" sh -c 'echo of-its-own >"$HOME/mine"'
 try "find its own" grep -rqsE 'of[-]its-own' "$HOSTDIR" "$HOME"
-try "find a secret" grep -rqsE 'mst[_]host_|can[a]ry-of-another' "$HOSTDIR" "$HOME" /tmp /run /var /root \
+try "find a secret" grep -rqsE --exclude="${PROGRAM##*/}" 'mst[_]host_|can[a]ry-of-another' "$HOSTDIR" "$HOME" /tmp /run /var /root \
     /proc/[0-9]*/environ /proc/[0-9]*/cmdline
 echo "PROCESSES $(ls -d /proc/[0-9]* | wc -l)" >&2
 exec "$PROGRAM" agent

@@ -43,7 +43,7 @@ pub use self::{
 };
 use self::{
     entity::agents,
-    rows::{find, finish, living, load, require_free_name},
+    rows::{find, finish, load, require_free_name},
     state::{Action, Step},
 };
 use crate::{
