@@ -13,7 +13,7 @@ export const EMBEDDED = `
   CredentialPage InvitationPage IssuedServiceToken LastMessage LinkedChat McpServerPage MemberPage
   MessageDelivery MessageDelta MessageHit MessagePage MessageSearch ModelDay ModelDayPage ModelPrice
   Notifications NotifyConversation OfferedChoice OrganizationLimits OrganizationPolicy OrganizationSpending
-  OrganizationStop Overview PendingApprovals PermissionInfo PolicyCellChange PolicyExplanation PolicyFile
+  OrganizationStop OrganizationUse Overview PendingApprovals PermissionInfo PolicyCellChange PolicyExplanation PolicyFile
   PolicyFlip PolicyLine PolicyProblem PolicyProposal PolicyRemedy PolicySimulation PolicyVersionPage
   Profile ProvisionedServer RefusedDestination RefusedOrigin RolePermissions SearchHit ServerCounts
   ServerPage ServerRefusal ServiceTokenPage SeverityCount SignIn SignInChallenge SignInProvider

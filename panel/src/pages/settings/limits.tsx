@@ -22,7 +22,17 @@ export function Limits({ settings: { plan, limits, storedBytes } }: { settings: 
   const { data } = useLive({
     query: Use,
     variables: { orgId: useOrg().id },
-    on: ['AGENT', 'SERVER', 'IMAGE', 'SKILL', 'MCP_SERVER', 'CREDENTIAL', 'MEMBER', 'INVITATION', 'SERVICE_TOKEN'],
+    on: [
+      'AGENT',
+      'SERVER',
+      'IMAGE',
+      'SKILL',
+      'MCP_SERVER',
+      'CREDENTIAL',
+      'MEMBER',
+      'INVITATION',
+      'SERVICE_TOKEN',
+    ],
   })
   const used = data?.organization?.used
   if (!limits) return null
