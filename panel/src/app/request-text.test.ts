@@ -27,6 +27,10 @@ test('a shell hands curl exactly what the page asks', () => {
   const said = execFileSync('sh', ['-c', shell], { encoding: 'utf8' }).trim().split('\n')
   expect(said.slice(0, -1)).toEqual([
     '--fail-with-body',
+    '--silent',
+    '--show-error',
+    '--write-out',
+    String.raw`\n`,
     'https://muster.example/graphql',
     '--header',
     'authorization: Bearer secret',

@@ -22,7 +22,7 @@ export function asCurl(requests: Request[], address: string): string {
     const body = JSON.stringify({ query: query.trim(), variables })
     return [
       `# ${name}`,
-      `curl --fail-with-body ${address} \\`,
+      `curl --fail-with-body --silent --show-error --write-out '\\n' ${address} \\`,
       `  --header "authorization: Bearer $MUSTER_TOKEN" \\`,
       `  --header 'content-type: application/json' --data-binary @- <<'END'`,
       body,

@@ -76,7 +76,7 @@ export function MemberMenu({ member, offered, onRemoved }: Props) {
           inFull: 'Remove the member',
           icon: UserMinus,
           look: 'danger',
-          disabled: !given.includes(member.role),
+          disabled: !refused && !given.includes(member.role),
           refused,
           onSelect: () => ask('remove'),
         },
