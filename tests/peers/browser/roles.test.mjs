@@ -131,14 +131,11 @@ for (const role of ROLES) {
 test('an ADMIN gives no role above their own, and takes none', async (t) => {
   const page = await browse(t, { as: 'ADMIN', at: `${org}/members`, fails: ['/graphql'] })
   await row(page, 'Olive Owner').getByRole('button', { name: 'Role and more for Olive Owner' }).click()
-  for (const name of [/^Admin/, /^Operator/, /^Viewer/]) {
+  for (const name of [/^Admin/, /^Operator/, /^Viewer/, 'Remove']) {
     assert.equal(await page.getByRole('menuitem', { name }).getAttribute('aria-disabled'), 'true')
   }
   assert.equal(await page.getByRole('menuitem', { name: /^Owner/ }).count(), 0)
-  await page.getByRole('menuitem', { name: 'Remove' }).click()
-  const asked = page.getByRole('alertdialog', { name: 'Remove Olive Owner?' })
-  await asked.getByRole('button', { name: 'Remove' }).click()
-  await page.getByText('The role OWNER is higher than your own.').waitFor()
+  await page.keyboard.press('Escape')
   await page.getByRole('button', { name: 'Invite' }).click()
   await page.getByRole('radio', { name: /^Admin/ }).waitFor()
   assert.equal(await page.getByRole('radio', { name: /^Owner/ }).count(), 0)
