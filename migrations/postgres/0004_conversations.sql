@@ -179,8 +179,8 @@ CREATE INDEX messages_vendor ON messages (organization_id, via_channel_id, vendo
 CREATE INDEX messages_delivery ON messages (organization_id, id) WHERE delivery_status IN ('PENDING', 'SENDING');
 CREATE INDEX messages_undelivered ON messages (organization_id, created_at) WHERE delivery_status = 'FAILED';
 
--- The search index of messages. The tokens are the folded words and the conversation's token `#<conversation_id>`; no word
--- begins with `#`, so no text can imitate one. This is a separate table, because with a column of messages every change of a
+-- The search index of messages. The tokens are the folded words and those of its organization, agent and conversation
+-- (`#o<id>`, `#a<id>`, `#<id>`); no word begins with `#`, so no text can imitate one. This is a separate table, because with a column of messages every change of a
 -- delivery's state would index the words again.
 CREATE TABLE message_search (
     organization_id BIGINT NOT NULL,
@@ -192,17 +192,20 @@ CREATE TABLE message_search (
     CONSTRAINT message_search_message_fk FOREIGN KEY (organization_id, message_id) REFERENCES messages (organization_id, id) ON DELETE CASCADE
 );
 
--- The search terms of a message: its tokens, and its place in its conversation: `#<conversation>/<65,536 messages>` and
--- `#<conversation>//<2,048 messages>`. A search looks among the newest messages first, however long the conversation is.
-CREATE FUNCTION search_terms(tokens TSVECTOR, conversation BIGINT, seq BIGINT) RETURNS TSVECTOR
+-- The search terms of a message: its tokens, and its places: `#<conversation>/<65,536 messages>` and
+-- `#<conversation>//<2,048 messages>` by its seq, and the same with `#o<organization>` by its id. A search looks among the newest
+-- messages first, however many there are.
+CREATE FUNCTION search_terms(tokens TSVECTOR, organization BIGINT, message BIGINT, conversation BIGINT, seq BIGINT) RETURNS TSVECTOR
 LANGUAGE SQL IMMUTABLE PARALLEL SAFE AS $$
     SELECT tokens || array_to_tsvector(ARRAY[
         '#' || conversation::text || '/' || (seq >> 16)::text,
-        '#' || conversation::text || '//' || (seq >> 11)::text])
+        '#' || conversation::text || '//' || (seq >> 11)::text,
+        '#o' || organization::text || '/' || (message >> 16)::text,
+        '#o' || organization::text || '//' || (message >> 11)::text])
 $$;
 -- fastupdate is off, so that searches don't pay for a list of pending entries.
 CREATE INDEX message_search_terms ON message_search
-    USING gin (search_terms(tokens, conversation_id, seq)) WITH (fastupdate = off);
+    USING gin (search_terms(tokens, organization_id, message_id, conversation_id, seq)) WITH (fastupdate = off);
 -- For a common word the planner goes through the conversation from its end until it has enough hits, so that a million
 -- matches are neither read nor sorted.
 CREATE INDEX message_search_seq ON message_search (organization_id, conversation_id, seq);

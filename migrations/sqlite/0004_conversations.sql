@@ -178,10 +178,10 @@ CREATE INDEX messages_vendor ON messages (organization_id, via_channel_id, vendo
 CREATE INDEX messages_delivery ON messages (organization_id, id) WHERE delivery_status IN ('PENDING', 'SENDING');
 CREATE INDEX messages_undelivered ON messages (organization_id, created_at) WHERE delivery_status = 'FAILED';
 
--- The search index of messages. The row id is the message's. The tokens are the folded words, separated by one space, and
--- the conversation's token `#<conversation_id>`; no word begins with `#`, so no text can imitate one. Words are folded
--- beforehand and only spaces separate them, so that a quoted token never counts as a phrase, which detail=none does not
--- support. Only row ids are stored (content='').
+-- The search index of messages. The row id is the message's. The tokens, separated by one space, are the folded words and
+-- those of its organization, agent and conversation (`#o<id>`, `#a<id>`, `#<id>`); no word begins with `#`, so no text can
+-- imitate one. Words are folded beforehand and only spaces separate them, so that a quoted token never counts as a phrase,
+-- which detail=none does not support. Only row ids are stored (content='').
 CREATE VIRTUAL TABLE messages_fts USING fts5 (
     tokens, content='', contentless_delete=1, detail=none,
     tokenize="unicode61 remove_diacritics 0 categories 'L* M* N* P* S* Co Cf Cn Cs'"

@@ -12,10 +12,10 @@ use super::{
 use crate::{
     base::{
         folding,
-        ids::{ConversationId, OrgId},
+        ids::{AgentId, ConversationId, OrgId},
     },
     core::store::Db,
-    slices::conversations::{conversation_token, preview, text_of, tokens},
+    slices::conversations::{place_tokens, preview, text_of, tokens},
 };
 use muster_corpus::{Facts, Random};
 
@@ -279,7 +279,7 @@ impl Writer<'_> {
         for (draft, id) in drafts.into_iter().zip(ids) {
             let text = text_of(draft.kind, &draft.content);
             let thread = &self.threads[draft.conversation];
-            self.index(&mut index, postgres, thread.id, (id, draft.seq), &text);
+            self.index(&mut index, postgres, thread, (id, draft.seq), &text);
             let summary =
                 Summary { role: draft.role.as_str(), kind: draft.kind.as_str(), text, at: draft.at };
             last.insert(draft.conversation, (summary, draft.seq));
@@ -324,12 +324,16 @@ impl Writer<'_> {
         ]
     }
 
-    fn index(&self, sheet: &mut Sheet, postgres: bool, thread: i64, (id, seq): (i64, i64), text: &str) {
+    fn index(&self, sheet: &mut Sheet, postgres: bool, thread: &Thread, (id, seq): (i64, i64), text: &str) {
         let mut tokens = tokens(text);
-        tokens.push(conversation_token(ConversationId(thread)));
+        tokens.extend(place_tokens(
+            self.org,
+            AgentId(self.fleet.agents[thread.agent].id),
+            ConversationId(thread.id),
+        ));
         if postgres {
             // Tokens consist of letters, digits and `#`: nothing that a vector's text form would have to escape.
-            sheet.push([self.org.0.into(), id.into(), thread.into(), seq.into(), quoted(&tokens).into()]);
+            sheet.push([self.org.0.into(), id.into(), thread.id.into(), seq.into(), quoted(&tokens).into()]);
         } else {
             sheet.push([id.into(), tokens.join(" ").into()]);
         }

@@ -40,11 +40,19 @@ async fn the_agent_is_told_before_a_mail_that_its_sender_is_not_proven() {
     let now = u64::try_from(app.clock.now().plus(Duration::from_secs(1)).0).unwrap();
     dovecot.deliver_at("m1", mail, SystemTime::UNIX_EPOCH + Duration::from_millis(now));
     let mut told = Vec::new();
+    let mut shown = Vec::new();
     for host in agents {
         let turn = found(async || host.given().await.first().copied()).await.expect("the mail is a turn");
         told.push(host.takes(turn).await.prompt);
         host.turn_ended(turn, TurnOutcome::Done).await;
+        let sql = "SELECT id FROM conversations WHERE agent_id = $1";
+        let conversation: i64 = app.one(sql, vec![host.agent.into()]).await;
+        let messages =
+            "query($o: Id!, $c: Id!) { messages(orgId: $o, conversationId: $c) { data { isUnproven } } }";
+        let read = app.viewer.gql(messages, json!({ "o": app.org, "c": conversation })).await.data();
+        shown.push(read["messages"]["data"][0]["isUnproven"].clone());
     }
+    assert_eq!(shown, [true, false], "and so are people");
     let said = Part::Text { author: Some("Ada".to_owned()), text: "Where is my order?".to_owned() };
     assert!(
         matches!(&told[0][..], [Part::Note { text }, part] if text.contains("not proven") && *part == said),

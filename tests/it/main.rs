@@ -117,6 +117,7 @@ mod running;
 mod running_faults;
 mod sealing_keys;
 mod search;
+mod search_everywhere;
 mod second_factor;
 mod seed;
 mod servers;

@@ -40,7 +40,7 @@ pub struct Execution {
 }
 
 /// The root fields that search.
-const SEARCHES: [&str; 2] = ["search", "searchMessages"];
+const SEARCHES: [&str; 3] = ["findMessages", "search", "searchMessages"];
 
 fn is_search(root: &Positioned<Selection>) -> bool {
     matches!(&root.node, Selection::Field(field) if SEARCHES.contains(&field.node.name.node.as_str()))

@@ -14,7 +14,7 @@ use super::{
     entity::{conversations, messages},
     rows::load,
     state::Happening,
-    words::{conversation_token, text_of, tokens},
+    words::{place_tokens, text_of, tokens},
 };
 use crate::{
     base::{
@@ -165,7 +165,7 @@ pub(super) async fn add_all(
     let is_sent: Vec<_> = placed.iter().map(|message| message.is_sent.then_some(message.new.files)).collect();
     let words: Vec<String> = placed.iter_mut().map(|message| mem::take(&mut message.text)).collect();
     let added = insert(tx, conversation.id, placed).await?;
-    index(tx, conversation.id, &added, &words).await?;
+    index(tx, conversation, &added, &words).await?;
     if let Some(way) = way {
         let said = added.iter().zip(&words).zip(is_sent);
         let said = said.filter_map(|(((id, _), text), files)| {
@@ -321,7 +321,7 @@ fn row(tx: &Tx, conversation: ConversationId, message: Placed) -> messages::Acti
 /// Adds the messages' words to the search index (`migrations/README.md`). `texts` are theirs, in the same order.
 async fn index(
     tx: &Tx,
-    conversation: ConversationId,
+    conversation: &conversations::Model,
     added: &[(MessageId, i64)],
     texts: &[String],
 ) -> Result<()> {
@@ -330,10 +330,10 @@ async fn index(
     let mut rows = Vec::with_capacity(added.len());
     for ((id, seq), text) in added.iter().zip(texts) {
         let mut words = tokens(text);
-        words.push(conversation_token(conversation));
+        words.extend(place_tokens(tx.scope.org, conversation.agent_id, conversation.id));
         let at = values.len();
         if backend == DbBackend::Postgres {
-            values.extend([tx.scope.org.0, id.0, conversation.0, *seq].map(Value::from));
+            values.extend([tx.scope.org.0, id.0, conversation.id.0, *seq].map(Value::from));
             values.push(words.into());
             let [org, id, conversation, seq, words] = [1, 2, 3, 4, 5].map(|n| at + n);
             rows.push(format!("(${org}, ${id}, ${conversation}, ${seq}, array_to_tsvector(${words}))"));

@@ -33,7 +33,7 @@ mod takeover;
 mod watches;
 mod words;
 
-pub(crate) use self::{append::preview, rows::require, words::conversation_token};
+pub(crate) use self::{append::preview, rows::require, words::place_tokens};
 pub use self::{
     append::{Delivery, NewMessage, add, append, append_error},
     attachments::{File, Upload, Uploaded, content, file, of_message, upload},

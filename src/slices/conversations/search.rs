@@ -1,5 +1,5 @@
-//! Search in a conversation (specification, operation 10): from a query to messages, each with the text around
-//! the first match.
+//! Search in messages: from a query to messages, each with the text around the first match. In one conversation
+//! (specification, operation 10), or in all of them.
 
 use std::{
     collections::VecDeque,
@@ -10,10 +10,10 @@ use sea_orm::{ColumnTrait, DbBackend, DbErr, QueryFilter, QueryResult, QuerySele
 
 pub use super::words::{text_of, tokens};
 use super::{
-    entity::conversations,
-    graphql::MessageHit,
+    entity::{conversations, messages},
+    graphql::{FoundMessage, MessageHit, MessagesFound},
     places::Stages,
-    words::{conversation_token, indexed, words},
+    words::{agent_token, conversation_token, indexed, organization_token, words},
 };
 use crate::{
     base::{
@@ -40,36 +40,95 @@ const SNIPPET: usize = 240;
 /// How many of them precede the first match.
 const LEAD: usize = 60;
 
-/// Walks the index from the newest message on and reads messages only for hits. In FTS5, ordering by rowid is
+/// Walks SQLite's index from the newest message on and reads messages only for hits. In FTS5, ordering by rowid is
 /// free; `CROSS JOIN` keeps the planner from starting with the messages.
-const SQLITE: &str = "SELECT m.seq, m.id, m.role, m.kind, m.created_at, m.content \
-    FROM messages_fts CROSS JOIN messages m ON m.id = messages_fts.rowid \
-    WHERE messages_fts MATCH $3 AND m.organization_id = $1 AND m.conversation_id = $2 \
-    ORDER BY messages_fts.rowid DESC LIMIT $4";
+fn sqlite(Sought { columns, joins, order, .. }: &Sought) -> String {
+    let place = match order {
+        Order::Seq => "m.seq",
+        Order::Id => "messages_fts.rowid",
+    };
+    format!(
+        "SELECT {columns}, m.content FROM messages_fts CROSS JOIN messages m ON m.id = messages_fts.rowid {joins} \
+         WHERE messages_fts MATCH $2 AND m.organization_id = $1 AND {place} < $3 \
+         ORDER BY messages_fts.rowid DESC LIMIT $4"
+    )
+}
 
-/// Queries the index stage by stage, from the newest messages on, until there are enough hits (`places.rs`).
+/// Queries PostgreSQL's index stage by stage, from the newest messages on, until there are enough hits (`places.rs`).
 /// Messages are read only for hits.
 ///
 /// PostgreSQL's plan must not depend on its estimates for words: it knows how often each occurs but not which
 /// occur together, and bad estimates led it to read whole conversations. So the index on terms must be the only
 /// choice: `+ 0` rules out the others. Repeating a condition, which costs the index nothing, keeps the estimate
 /// low for any table size, and so avoids JIT compilation of the statement.
-const POSTGRES: &str = "WITH RECURSIVE walk (stage, below, found) AS ( \
-        SELECT 1, 9223372036854775807, ARRAY[]::bigint[] \
-        UNION ALL \
-        SELECT CASE WHEN cardinality(f.found) < ($6::bigint[])[w.stage] THEN cardinality($4::text[]) ELSE w.stage + 1 END, \
-            ($5::bigint[])[w.stage], f.found \
-        FROM walk w CROSS JOIN LATERAL (SELECT w.found || ARRAY( \
-            SELECT s.message_id FROM message_search s \
-            WHERE search_terms(s.tokens, s.conversation_id, s.seq) @@ (($4::text[])[w.stage]::tsquery && $3::text::tsquery) \
-            AND search_terms(s.tokens, s.conversation_id, s.seq) @@ ($4::text[])[w.stage]::tsquery \
-            AND s.organization_id + 0 = $1 AND s.conversation_id + 0 = $2 AND s.seq < w.below \
-            ORDER BY s.seq DESC LIMIT $7 - cardinality(w.found)) AS found OFFSET 0) f \
-        WHERE cardinality(w.found) < $7 AND w.stage <= cardinality($4::text[])) \
-    SELECT m.seq, m.id, m.role, m.kind, m.created_at, m.content::text \
-    FROM unnest((SELECT found FROM walk ORDER BY stage DESC LIMIT 1)) h (id) \
-    JOIN messages m ON m.organization_id = $1 AND m.id = h.id \
-    ORDER BY m.seq DESC";
+fn postgres(Sought { columns, joins, order, .. }: &Sought) -> String {
+    const TERMS: &str = "search_terms(s.tokens, s.organization_id, s.message_id, s.conversation_id, s.seq)";
+    let (place, by) = match order {
+        Order::Seq => ("seq", "seq"),
+        Order::Id => ("message_id", "id"),
+    };
+    format!(
+        "WITH RECURSIVE walk (stage, below, found) AS ( \
+            SELECT 1, $3::bigint, ARRAY[]::bigint[] \
+            UNION ALL \
+            SELECT CASE WHEN cardinality(f.found) < ($7::bigint[])[w.stage] THEN cardinality($5::text[]) ELSE w.stage + 1 END, \
+                ($6::bigint[])[w.stage], f.found \
+            FROM walk w CROSS JOIN LATERAL (SELECT w.found || ARRAY( \
+                SELECT s.message_id FROM message_search s \
+                WHERE {TERMS} @@ (($5::text[])[w.stage]::tsquery && $2::text::tsquery) \
+                AND {TERMS} @@ ($5::text[])[w.stage]::tsquery \
+                AND s.organization_id + 0 = $1 AND s.{place} < w.below \
+                ORDER BY s.{place} DESC LIMIT $4 - cardinality(w.found)) AS found OFFSET 0) f \
+            WHERE cardinality(w.found) < $4 AND w.stage <= cardinality($5::text[])) \
+        SELECT {columns}, m.content::text \
+        FROM unnest((SELECT found FROM walk ORDER BY stage DESC LIMIT 1)) h (id) \
+        JOIN messages m ON m.organization_id = $1 AND m.id = h.id {joins} \
+        ORDER BY m.{by} DESC"
+    )
+}
+
+/// The columns of a hit, as [`hit`] reads them. The text comes last.
+const HIT: &str = "m.seq, m.id, m.role, m.kind, m.created_at";
+
+/// What counts as newer: a greater seq, in one conversation, or a greater id.
+#[derive(Clone, Copy)]
+enum Order {
+    Seq,
+    Id,
+}
+
+/// Where a search looks, and what it reads of a hit.
+struct Sought<'a> {
+    /// The token that all messages have among which it looks.
+    whole: String,
+    /// A token that they must have besides.
+    part: Option<String>,
+    order: Order,
+    /// Only messages before this place.
+    below: i64,
+    columns: String,
+    joins: &'a str,
+}
+
+impl Sought<'_> {
+    /// The newest messages with every word, at most `limit`, newest first.
+    async fn rows(&self, scope: &Scope, question: &Question, limit: i64) -> Result<Vec<QueryResult>> {
+        let is_postgres = scope.core.db.backend() == DbBackend::Postgres;
+        let (quote, and) = if is_postgres { ('\'', " & ") } else { ('"', " AND ") };
+        // The stages name the whole.
+        let whole = Some(&self.whole).filter(|_| !is_postgres);
+        let places = whole.into_iter().chain(&self.part).map(|token| format!("{quote}{token}{quote}"));
+        let terms: Vec<String> = places.chain([question.terms(quote, and)]).collect();
+        let mut values: Vec<Value> =
+            vec![scope.org.0.into(), terms.join(and).into(), self.below.into(), limit.into()];
+        if is_postgres {
+            let Stages { places, floors, few } = Stages::of(&self.whole, self.below - 1);
+            values.extend([places.into(), floors.into(), few.into()]);
+        }
+        let sql = if is_postgres { postgres(self) } else { sqlite(self) };
+        Ok(scope.core.db.all(sql, values).await?)
+    }
+}
 
 /// The messages of the agent's conversation that contain every word of `q`, oldest first.
 ///
@@ -90,28 +149,89 @@ pub async fn find(
     if question.runs.is_empty() {
         return Ok(Vec::new());
     }
-    let mut values: Vec<Value> = vec![scope.org.0.into(), conversation.0.into()];
-    let sql = if scope.core.db.backend() == DbBackend::Postgres {
-        let stages = Stages::of(conversation, last);
-        values.extend([
-            question.terms('\'', " & ").into(),
-            stages.places.into(),
-            stages.floors.into(),
-            stages.few.into(),
-        ]);
-        POSTGRES
-    } else {
-        let place = format!("\"{}\" AND ", conversation_token(conversation));
-        values.push((place + question.terms('"', " AND ").as_str()).into());
-        SQLITE
+    let sought = Sought {
+        whole: conversation_token(conversation),
+        part: None,
+        order: Order::Seq,
+        below: last + 1,
+        columns: HIT.to_owned(),
+        joins: "",
     };
     let is_vague = question.is_vague();
-    values.push(if is_vague { HITS + SPARE } else { HITS }.into());
-    let rows = scope.core.db.all(sql.to_owned(), values).await?;
-    let hits = rows.iter().filter_map(|row| hit(row, &question, is_vague).transpose());
+    let rows = sought.rows(scope, &question, if is_vague { HITS + SPARE } else { HITS }).await?;
+    let hits = rows.iter().filter_map(|row| hit(row, 5, &question, is_vague).transpose());
     let mut hits = hits.take(HITS as usize).collect::<Result<Vec<_>, DbErr>>()?;
     hits.reverse();
     Ok(hits)
+}
+
+/// Messages of all conversations, or of one agent's, that contain every word of `q`, newest first: a page of `limit`, which
+/// holds fewer if what the index found doesn't contain the words side by side.
+///
+/// # Errors
+/// `VALIDATION_FAILED` for an `after` that no page gave.
+pub async fn find_everywhere(
+    scope: &Scope,
+    agent: Option<AgentId>,
+    q: &str,
+    after: Option<&str>,
+    limit: i64,
+) -> Result<MessagesFound> {
+    let question = Question::read(q);
+    let below = match after {
+        Some(cursor) => place_of(cursor)?,
+        None => newest(scope).await? + 1,
+    };
+    if question.runs.is_empty() || below <= 1 {
+        return Ok(MessagesFound { data: Vec::new(), next: None });
+    }
+    let sought = Sought {
+        whole: organization_token(scope.org),
+        part: agent.map(agent_token),
+        order: Order::Id,
+        below,
+        columns: format!("{HIT}, c.id, c.ref, c.title, c.agent_id, a.name"),
+        joins: "JOIN conversations c ON c.organization_id = $1 AND c.id = m.conversation_id \
+                LEFT JOIN agents a ON a.organization_id = $1 AND a.id = c.agent_id",
+    };
+    let mut rows = sought.rows(scope, &question, limit + 1).await?;
+    let is_more = rows.len() as i64 > limit;
+    rows.truncate(limit as usize);
+    let last: Option<i64> = rows.last().filter(|_| is_more).map(|row| row.try_get_by(1)).transpose()?;
+    let is_vague = question.is_vague();
+    let data = rows.iter().filter_map(|row| found(row, &question, is_vague).transpose());
+    let data = data.collect::<Result<Vec<_>, DbErr>>()?;
+    Ok(MessagesFound { data, next: last.map(|id| id.to_string()) })
+}
+
+/// The id of the organization's newest message; 0 if it has none.
+async fn newest(scope: &Scope) -> Result<i64> {
+    let found =
+        scope.find::<messages::Entity>().select_only().column_as(messages::Column::Id.max(), "newest");
+    let newest: Option<Option<i64>> = found.into_tuple().one(scope.core.db.read()).await?;
+    Ok(newest.flatten().unwrap_or_default())
+}
+
+/// The place that the cursor of a page names.
+fn place_of(cursor: &str) -> Result<i64> {
+    let place = cursor.parse().ok().filter(|place| *place > 0);
+    place.ok_or_else(|| {
+        let detail = "`after` is not a cursor of this list. Use `next` of the page before.";
+        Problem::invalid_parameter("after", "WRONG_TYPE", detail)
+    })
+}
+
+/// A message found in some conversation.
+fn found(row: &QueryResult, question: &Question, is_vague: bool) -> Result<Option<FoundMessage>, DbErr> {
+    let Some(hit) = hit(row, 10, question, is_vague)? else { return Ok(None) };
+    Ok(Some(FoundMessage {
+        hit,
+        conversation_id: row.try_get_by(5)?,
+        reference: row.try_get_by(6)?,
+        title: row.try_get_by(7)?,
+        agent_id: row.try_get_by(8)?,
+        agent_name: row.try_get_by(9)?,
+    }))
 }
 
 /// Merges the segments of SQLite's index once there are many: each message adds a segment, and a search looks
@@ -140,10 +260,16 @@ async fn pieces(core: &Core) -> Result<i64> {
     Ok(row.map_or(Ok(0), |row| row.try_get_by(0))?)
 }
 
-/// A message found by the index. None if `is_vague` and the text doesn't contain what was searched for.
-fn hit(row: &QueryResult, question: &Question, is_vague: bool) -> Result<Option<MessageHit>, DbErr> {
+/// A message found by the index, whose content is in the column `content`. None if `is_vague` and the text doesn't contain
+/// what was searched for.
+fn hit(
+    row: &QueryResult,
+    content: usize,
+    question: &Question,
+    is_vague: bool,
+) -> Result<Option<MessageHit>, DbErr> {
     let kind: MessageKind = row.try_get_by(3)?;
-    let content: String = row.try_get_by(5)?;
+    let content: String = row.try_get_by(content)?;
     // The database stores only valid JSON.
     let content = serde_json::from_str(&content).unwrap_or_default();
     let text = text_of(kind, &content);

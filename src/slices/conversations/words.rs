@@ -18,7 +18,7 @@ use unicode_segmentation::UnicodeSegmentation;
 use crate::base::{
     enums::MessageKind,
     folding::{Folded, fold},
-    ids::ConversationId,
+    ids::{AgentId, ConversationId, OrgId},
 };
 
 /// The most characters of a word that the index stores. Longer words are told apart when a hit is highlighted.
@@ -31,9 +31,24 @@ const TEXT_BYTES: usize = 512 * 1024;
 /// place.
 const TOKEN_BYTES: usize = 1_000_000;
 
-/// The token that starts every search within one conversation.
-pub(crate) fn conversation_token(id: ConversationId) -> String {
+/// The token of every message of a conversation.
+pub(super) fn conversation_token(id: ConversationId) -> String {
     format!("#{id}")
+}
+
+/// The token of every message of an organization.
+pub(super) fn organization_token(id: OrgId) -> String {
+    format!("#o{id}")
+}
+
+/// The token of every message of an agent's conversations.
+pub(super) fn agent_token(id: AgentId) -> String {
+    format!("#a{id}")
+}
+
+/// The tokens that a message has besides its words: where it can be looked for.
+pub(crate) fn place_tokens(org: OrgId, agent: AgentId, conversation: ConversationId) -> [String; 3] {
+    [organization_token(org), agent_token(agent), conversation_token(conversation)]
 }
 
 /// The distinct words of a text, folded (without case and accents) and in order of first appearance, followed

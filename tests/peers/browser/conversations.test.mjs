@@ -167,6 +167,23 @@ test('words are found in the conversation, and lead to their message', async (t)
   await page.waitForURL(/seq=\d+/)
 })
 
+test('what was said is found in all conversations, and leads to its message', async (t) => {
+  const word = `halyard${Date.now()}`
+  for (const text of ['is frayed', 'is new']) await begins(`the ${word} ${text}`)
+  const page = await browse(t, { as: 'VIEWER', at: list })
+  await page.getByRole('searchbox', { name: 'Search conversations' }).fill(word)
+  await page.getByRole('link', { name: 'What was said' }).click()
+  const row = page.getByRole('row').filter({ hasText: 'is frayed' })
+  await row.first().waitFor()
+  await isAccessible(page, 'with what was said')
+  await row.last().click()
+  await page.waitForURL(/conversations\/\d+\?.*seq=1/)
+  await page.getByRole('article').filter({ hasText: 'is frayed' }).first().waitFor()
+  await page.goBack()
+  await page.getByRole('searchbox', { name: 'Search conversations' }).fill(`${word}s`)
+  await page.getByRole('heading', { name: 'Nothing matches' }).waitFor()
+})
+
 test('the agent is stopped while it works', async (t) => {
   const page = await browse(t, { as: 'OPERATOR', at: at(await begins('hello')) })
   await page.getByRole('textbox', { name: 'Message' }).waitFor()

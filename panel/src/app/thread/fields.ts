@@ -11,6 +11,7 @@ export const MessageFields = graphql(`
     status
     authorName
     authorUserId
+    isUnproven
     createdAt
     turnId
     hostKey

@@ -1,5 +1,6 @@
 // All conversations of all agents that one may read, the liveliest first.
 import { MessageSquare, Plus } from 'lucide-react'
+import { type ReactNode, useEffect, useState } from 'react'
 import { graphql, type ResultOf } from '../../api/graphql'
 import { useFeed } from '../../api/use-feed'
 import { useOrg } from '../../app/organization'
@@ -11,10 +12,12 @@ import { List } from '../../ui/list'
 import { PageHeader } from '../../ui/page'
 import { ProblemView } from '../../ui/problem'
 import { ListSkeleton } from '../../ui/skeleton'
-import { ConversationFilters, useListSearch } from './filters'
+import { Tabs } from '../../ui/tabs'
+import { ConversationFilters, isOfMessages, useListSearch } from './filters'
 import { NewConversation } from './new-dialog'
 import { ConversationRow, type ConversationRowRecord, nameOf } from './record'
 import { ConversationRowView } from './row'
+import { WhatWasSaid } from './said'
 import type { ConversationsSearch } from './search'
 
 const Feed = graphql(
@@ -60,6 +63,11 @@ const Feed = graphql(
   [ConversationRow],
 )
 
+const TABS = [
+  { id: 'names', label: 'Names and subjects' },
+  { id: 'said', label: 'What was said' },
+]
+
 const idOf = ({ id }: ConversationRowRecord) => id
 const pageOf = (data: ResultOf<typeof Feed>) => data.conversationFeed
 const readOut = (conversation: ConversationRowRecord) =>
@@ -90,15 +98,8 @@ function filtersOf(search: ConversationsSearch, orgId: number) {
 }
 
 export function ConversationsPage() {
-  const org = useOrg()
   const [search, set] = useListSearch()
-  const feed = useFeed({
-    query: Feed,
-    variables: filtersOf(search, org.id),
-    pageOf,
-    idOf,
-    on: ['CONVERSATION', 'APPROVAL', 'TURN'],
-  })
+  const [total, setTotal] = useState<number>()
   const refused = useRefused('agent.interact')
   const begin = () => set({ open: 'new' })
   useActions([
@@ -115,7 +116,7 @@ export function ConversationsPage() {
     <>
       <PageHeader
         title="Conversations"
-        about={about(feed.total)}
+        about={about(isOfMessages(search) ? undefined : total)}
         actions={
           <Gate may="agent.interact">
             <Button look="primary" icon={Plus} keys="n" tip="New conversation" onClick={begin}>
@@ -125,28 +126,56 @@ export function ConversationsPage() {
         }
       >
         <ConversationFilters />
+        {search.q !== undefined && (
+          <Tabs label="Where to search" tabs={TABS} current={isOfMessages(search) ? 'said' : 'names'} />
+        )}
       </PageHeader>
-      {feed.error && feed.items.length === 0 ? (
-        <ProblemView error={feed.error} retry={feed.refetch} />
-      ) : feed.loading ? (
-        <ListSkeleton />
+      {search.q !== undefined && isOfMessages(search) ? (
+        <WhatWasSaid q={search.q} agent={search.agent} />
       ) : (
-        <List
-          label="Conversations"
-          items={feed.items}
-          idOf={idOf}
-          nameOf={readOut}
-          rowHeight={65}
-          row={(conversation) => <ConversationRowView conversation={conversation} />}
-          linkOf={({ id }) => ({ to: '/o/$org/conversations/$id', params: { org: org.id, id } }) as never}
-          question={feed.question}
-          hasMore={feed.hasMore}
-          onEnd={feed.loadMore}
+        <Conversations
+          search={search}
+          onTotal={setTotal}
           empty={<Nothing search={search} clear={set} begin={begin} />}
         />
       )}
       {search.open === 'new' && <NewConversation agent={null} onClose={() => set({ open: undefined })} />}
     </>
+  )
+}
+
+interface ConversationsProps {
+  search: ConversationsSearch
+  onTotal: (total: number | undefined) => void
+  empty: ReactNode
+}
+
+function Conversations({ search, onTotal, empty }: ConversationsProps) {
+  const org = useOrg()
+  const feed = useFeed({
+    query: Feed,
+    variables: filtersOf(search, org.id),
+    pageOf,
+    idOf,
+    on: ['CONVERSATION', 'APPROVAL', 'TURN'],
+  })
+  useEffect(() => onTotal(feed.total), [feed.total, onTotal])
+  if (feed.error && feed.items.length === 0) return <ProblemView error={feed.error} retry={feed.refetch} />
+  if (feed.loading) return <ListSkeleton />
+  return (
+    <List
+      label="Conversations"
+      items={feed.items}
+      idOf={idOf}
+      nameOf={readOut}
+      rowHeight={65}
+      row={(conversation) => <ConversationRowView conversation={conversation} />}
+      linkOf={({ id }) => ({ to: '/o/$org/conversations/$id', params: { org: org.id, id } }) as never}
+      question={feed.question}
+      hasMore={feed.hasMore}
+      onEnd={feed.loadMore}
+      empty={empty}
+    />
   )
 }
 
@@ -162,7 +191,9 @@ interface NothingProps {
 }
 
 function Nothing({ search, clear, begin }: NothingProps) {
-  const filters = Object.entries(search).filter(([name, value]) => name !== 'open' && value !== undefined)
+  const filters = Object.entries(search).filter(
+    ([name, value]) => name !== 'open' && name !== 'tab' && value !== undefined,
+  )
   if (filters.length > 0) {
     return (
       <Empty

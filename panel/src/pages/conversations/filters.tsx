@@ -33,8 +33,20 @@ export function ConversationFilters() {
   const [search, set] = useListSearch()
   const flip = (name: 'unread' | 'mine' | 'waiting' | 'takenOver') =>
     set({ [name]: search[name] ? undefined : true })
-  const { open: _, peek: __, ...filters } = search
+  const { open: _, peek: __, tab: ___, ...filters } = search
   const any = Object.values(filters).some((value) => value !== undefined)
+  const clear = () => set(Object.fromEntries(Object.keys(filters).map((name) => [name, undefined])) as Change)
+  if (isOfMessages(search)) {
+    return (
+      <div className="flex items-center gap-2 pb-2">
+        <Find value={search.q} onValue={(q) => set({ q })} />
+        <AgentFilter value={search.agent} onValue={(agent) => set({ agent })} />
+        <Button size="sm" look="quiet" onClick={clear}>
+          Clear
+        </Button>
+      </div>
+    )
+  }
   return (
     <div className="flex items-center gap-2 overflow-x-auto pb-2 max-sm:-mx-4 max-sm:px-4 sm:flex-wrap sm:overflow-visible">
       <Find value={search.q} onValue={(q) => set({ q })} />
@@ -64,13 +76,7 @@ export function ConversationFilters() {
         <ContactFilter value={search.contact} onValue={(contact) => set({ contact })} />
       )}
       {any && (
-        <Button
-          size="sm"
-          look="quiet"
-          onClick={() =>
-            set(Object.fromEntries(Object.keys(filters).map((name) => [name, undefined])) as Change)
-          }
-        >
+        <Button size="sm" look="quiet" onClick={clear}>
           Clear
         </Button>
       )}
@@ -78,7 +84,10 @@ export function ConversationFilters() {
   )
 }
 
-/** Finds subjects, names of contacts and channels, and short codes; what was said is found in its conversation. */
+/** Whether messages are looked for, instead of conversations. */
+export const isOfMessages = ({ q, tab }: ConversationsSearch) => tab === 'said' && q !== undefined
+
+/** Finds subjects, names of contacts and channels, and short codes; in the other tab, what was said. */
 function Find({ value, onValue }: { value: string | undefined; onValue: (q: string | undefined) => void }) {
   const [text, setText] = useState(value ?? '')
   const [known, setKnown] = useState(value)

@@ -10,8 +10,7 @@ import { useEscape } from '../../keys/use-actions'
 import { IconButton } from '../../ui/button'
 import { TextInput } from '../../ui/inputs'
 import { Time } from '../../ui/time'
-import { Visible } from '../../ui/visible'
-import { rangesOf } from './ranges'
+import { Snippet } from './snippet'
 
 const Find = graphql(`
   query FindInConversation($orgId: Id!, $agentId: Id!, $conversationId: Id!, $q: String!) {
@@ -97,17 +96,5 @@ export function FindBar({ conversation, q, at, onQ, onClose }: Props) {
         </ol>
       )}
     </search>
-  )
-}
-
-function Snippet({ text, ranges }: { text: string; ranges: readonly (readonly number[])[] }) {
-  return rangesOf(text, ranges).map(({ text: part, isHit, from }) =>
-    isHit ? (
-      <mark key={from} className="rounded bg-warn-soft font-medium text-warn-text">
-        <Visible text={part} />
-      </mark>
-    ) : (
-      <Visible key={from} text={part} />
-    ),
   )
 }

@@ -15,6 +15,7 @@ export const conversationsSearch = searchOf({
   to: text,
   peek: id,
   open: one('new'),
+  tab: one('names', 'said'),
 })
 
 /** `seq`: the message to open at. `q`: what to find in it. */

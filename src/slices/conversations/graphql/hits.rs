@@ -13,7 +13,7 @@ use async_graphql::{
 use crate::{
     base::{
         enums::{MessageKind, MessageRole},
-        ids::MessageId,
+        ids::{AgentId, ConversationId, MessageId},
         time::Timestamp,
     },
     read::merged,
@@ -45,6 +45,33 @@ pub struct MessageHit {
     pub snippet: String,
     /// The positions of matches in the snippet, in characters: pairs of start and end, where end is exclusive.
     pub ranges: Vec<Vec<i64>>,
+}
+
+/// A page of messages found in all conversations.
+#[derive(SimpleObject)]
+pub struct MessagesFound {
+    /// The messages, newest first. A page may hold fewer than `limit` while there are more.
+    pub data: Vec<FoundMessage>,
+    /// Where the next page begins. Null: there is none.
+    pub next: Option<String>,
+}
+
+/// A message found in some conversation.
+#[derive(SimpleObject)]
+pub struct FoundMessage {
+    /// The message.
+    pub hit: MessageHit,
+    /// Its conversation.
+    pub conversation_id: ConversationId,
+    /// The conversation's short code.
+    #[graphql(name = "ref")]
+    pub reference: String,
+    /// The conversation's title.
+    pub title: Option<String>,
+    /// The conversation's agent.
+    pub agent_id: AgentId,
+    /// The agent's name. Null once the agent is deleted.
+    pub agent_name: Option<String>,
 }
 
 impl MessageHit {

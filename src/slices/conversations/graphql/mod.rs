@@ -11,7 +11,7 @@ pub use self::{
         ConversationMutation, ConversationSubscription, PostMessageInput, StartConversationInput,
         UpdateConversationInput, UploadAttachmentInput,
     },
-    hits::{Hits, MessageHit, MessageSearch},
+    hits::{FoundMessage, Hits, MessageHit, MessageSearch, MessagesFound},
     query::ConversationQuery,
     records::{Attachment, Conversation, LastMessage, Message, MessageDelivery},
 };

@@ -2,7 +2,7 @@
 
 use async_graphql::{Context, Object};
 
-use super::{Attachment, Conversation, Hits, Message, MessageSearch};
+use super::{Attachment, Conversation, Hits, Message, MessageSearch, MessagesFound};
 use crate::{
     base::{
         enums::{ConversationSort, ConversationStatus, SortOrder},
@@ -235,6 +235,30 @@ impl ConversationQuery {
             let data =
                 search::find(&scope, agent_id, conversation_id, q.as_deref().unwrap_or_default()).await?;
             Ok(MessageSearch { total: data.len().cast_signed() as i64, data: Hits(data) })
+        })
+        .await
+    }
+
+    /// The messages of all conversations that contain every word of `q`, ignoring case and accents, newest first.
+    #[graphql(directive = permit::apply(Permission::AgentOutputView))]
+    async fn find_messages(
+        &self,
+        ctx: &Context<'_>,
+        org_id: OrgId,
+        #[graphql(
+            desc = "The words to find. There is no query syntax. Text without any word finds nothing.",
+            directive = bounds::apply(length(0, 500))
+        )]
+        q: String,
+        #[graphql(desc = "Only messages of this agent's conversations.")] agent_id: Option<AgentId>,
+        #[graphql(desc = "Where the page begins: `next` of the page before.", directive = bounds::apply(length(1, 40)))]
+        after: Option<String>,
+        #[graphql(desc = "The maximum number to return.", default_with = "Some(PAGE)", directive = bounds::apply(range(1, 100)))]
+        limit: Option<i64>,
+    ) -> Answer<MessagesFound> {
+        answer(async {
+            let scope = ctx.enter(org_id).await?;
+            search::find_everywhere(&scope, agent_id, &q, after.as_deref(), limit.unwrap_or(PAGE)).await
         })
         .await
     }

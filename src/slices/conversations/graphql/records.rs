@@ -164,6 +164,11 @@ impl Record for Message {
                 .column::<Option<IdentityId>>("via_identity_id", "The address on that channel.")
                 .column::<Option<UserId>>("author_user_id", "The member who wrote it.")
                 .column::<Option<String>>("author_name", "The author's display name.")
+                .sql::<bool>(
+                    "is_unproven",
+                    "t.unproven",
+                    "Whether it came in and nobody vouches for who wrote it: a mail whose sender the receiving server did not prove.",
+                )
                 .column::<MessageStatus>("status", "Whether it has reached the agent or the conversation.")
                 .embedded::<MessageDelivery>(
                     "delivery",

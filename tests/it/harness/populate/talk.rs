@@ -231,7 +231,12 @@ impl Filler<'_> {
 
     /// Adds a message to the search index (`migrations/README.md`).
     pub(super) async fn index(&self, message: i64, conversation: i64, seq: i64) {
-        let tokens = vec!["message".to_owned(), format!("#{conversation}")];
+        let sql = "SELECT agent_id FROM conversations WHERE id = $1";
+        let agent: i64 = self.app.one(sql, vec![conversation.into()]).await;
+        let places = [format!("#o{}", self.org), format!("#a{agent}"), format!("#{conversation}")];
+        // The words that laws search for: among messages, and among everything.
+        let words = ["message".to_owned(), "agent".to_owned()];
+        let tokens: Vec<String> = words.into_iter().chain(places).collect();
         if is_postgres() {
             let sql = "INSERT INTO message_search (organization_id, message_id, conversation_id, seq, tokens) \
                        VALUES ($1, $2, $3, $4, array_to_tsvector($5))";

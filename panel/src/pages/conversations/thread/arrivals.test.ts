@@ -10,6 +10,7 @@ const message = (part: Partial<MessageRecord>) =>
     content: { text: 'All is well.' },
     authorName: null,
     authorUserId: null,
+    isUnproven: false,
     ...part,
   }) as MessageRecord
 

@@ -14,6 +14,7 @@ function message(part: Partial<MessageRecord>): MessageRecord {
     createdAt: '2026-03-02T10:00:00Z',
     authorName: null,
     authorUserId: null,
+    isUnproven: false,
     turnId: 1,
     ...part,
   } as MessageRecord
@@ -47,6 +48,17 @@ test('days are separated, and messages close to each other are grouped', () => {
     message({ createdAt: '2026-03-03T09:00:00Z' }),
   ]
   expect(shape(messages)).toEqual(['day', 'TEXT', 'TEXT↑', 'TEXT', 'day', 'TEXT'])
+})
+
+test('a sender who is not proven is told apart from one who is', () => {
+  const said = (isUnproven: boolean) => message({ role: 'USER', authorName: 'Ada', isUnproven })
+  expect(shape([said(false), said(true), said(true), said(false)])).toEqual([
+    'day',
+    'TEXT',
+    'TEXT',
+    'TEXT↑',
+    'TEXT',
+  ])
 })
 
 test('new messages begin at one place', () => {

@@ -74,6 +74,7 @@ function belongTogether(a: MessageRecord, b: MessageRecord): boolean {
     a.role === b.role &&
     a.authorUserId === b.authorUserId &&
     a.authorName === b.authorName &&
+    a.isUnproven === b.isUnproven &&
     new Date(b.createdAt).getTime() - new Date(a.createdAt).getTime() < TOGETHER_MS
   )
 }

@@ -1,9 +1,10 @@
 // One message of a thread.
-import { AlertTriangle, Info, Mic } from 'lucide-react'
+import { AlertTriangle, Info, Mic, ShieldAlert } from 'lucide-react'
 import { memo } from 'react'
 import { contentOf } from '../../../app/thread/content'
 import type { MessageRecord } from '../../../app/thread/fields'
 import { Avatar } from '../../../ui/avatar'
+import { Badge } from '../../../ui/badge'
 import { cx } from '../../../ui/cx'
 import { Markdown } from '../../../ui/markdown'
 import { words } from '../../../ui/status'
@@ -97,6 +98,15 @@ function Said({ message, follows, names }: { message: MessageRecord; follows: bo
             <span className="min-w-0 truncate font-medium">
               <Visible text={authorOf(message, names)} />
             </span>
+            {message.isUnproven && (
+              <Badge
+                tone="warn"
+                icon={ShieldAlert}
+                tip="The mail server did not prove that the mail is from this address. The agent is told so, too."
+              >
+                Sender not proven
+              </Badge>
+            )}
             <span className="shrink-0 text-xs text-faint">
               <Time at={message.createdAt} as="stamp" />
             </span>
