@@ -107,6 +107,9 @@ struct Law<'a> {
     theirs: &'a Population,
 }
 
+/// Where lists have their records.
+const RECORDS: [&str; 2] = ["data", "edges"];
+
 /// Ids assigned by others, which name nothing of ours.
 const OF_OTHERS: [&str; 1] = ["installationId"];
 
@@ -214,18 +217,34 @@ impl Law<'_> {
         }
     }
 
+    /// Where the records are in what the field returns, if it is a list that doesn't say how many there are.
+    fn uncounted(&self) -> Option<&'static str> {
+        let Some(MetaType::Object { fields, .. }) = self.registry.types.get(named(&self.field.ty)) else {
+            return None;
+        };
+        let is_list = |field: &MetaField| {
+            let of = self.registry.types.get(named(&field.ty));
+            field.ty.starts_with('[') && of.is_some_and(MetaType::is_composite)
+        };
+        if fields.contains_key("total") {
+            return None;
+        }
+        RECORDS.into_iter().find(|name| fields.get(*name).is_some_and(is_list))
+    }
+
     fn document(&self, arguments: &Value) -> String {
         let given = |name: &&String| arguments.get(name.as_str()).is_some();
         let names: Vec<_> = self.field.args.keys().filter(given).collect();
         let declared: Vec<_> =
             names.iter().map(|name| format!("${name}: {}", self.field.args[*name].ty)).collect();
         let passed: Vec<_> = names.iter().map(|name| format!("{name}: ${name}")).collect();
-        let selection = match self.registry.types.get(named(&self.field.ty)) {
-            Some(MetaType::Object { fields, .. }) if fields.contains_key("total") => "{ total }",
-            Some(MetaType::Object { .. } | MetaType::Union { .. } | MetaType::Interface { .. }) => {
-                "{ __typename }"
+        let selection = match (self.uncounted(), self.registry.types.get(named(&self.field.ty))) {
+            (Some(records), _) => format!("{{ {records} {{ __typename }} }}"),
+            (None, Some(MetaType::Object { fields, .. })) if fields.contains_key("total") => {
+                "{ total }".to_owned()
             }
-            _ => "",
+            (None, Some(returned)) if returned.is_composite() => "{ __typename }".to_owned(),
+            _ => String::new(),
         };
         let (kind, field) = (self.root.to_lowercase(), &self.field.name);
         format!("{kind}({}) {{ {field}({}) {selection} }}", declared.join(", "), passed.join(", "))
@@ -243,7 +262,8 @@ impl Law<'_> {
             // A filter may simply find nothing.
             None if self.root == "Query" && !place.required => {
                 let found = &answer.body["data"][&self.field.name];
-                found["total"] == 0 || found.as_array().is_some_and(Vec::is_empty)
+                let records = self.uncounted().map_or(found, |records| &found[records]);
+                found["total"] == 0 || records.as_array().is_some_and(Vec::is_empty)
             }
             _ => false,
         };

@@ -131,19 +131,35 @@ export function AgentFilter({ value, onValue }: RecordProps) {
   return <RecordFilter label="Agent" placeholder="Any agent" value={value} onValue={onValue} {...found} />
 }
 
-const Channels = graphql(`
-  query ChannelsToFilter($orgId: Id!) { channels(orgId: $orgId) { id name transport } }
+const ChannelsFound = graphql(`
+  query ChannelsFound($orgId: Id!) { channels(orgId: $orgId) { id name transport } }
+`)
+const ChannelNamed = graphql(`
+  query ChannelNamed($orgId: Id!, $id: Id!) { channel(orgId: $orgId, id: $id) { id name } }
 `)
 
 /** Chooses a channel for a filter. */
 export function ChannelFilter({ value, onValue }: RecordProps) {
-  const { data } = useLive({ query: Channels, variables: { orgId: useOrg().id }, on: ['CHANNEL'] })
-  const choices = (data?.channels ?? []).map(({ id, name, transport }) => ({
-    id,
-    name,
-    detail: words(transport),
-  }))
-  const found = { choices, name: choices.find(({ id }) => id === value)?.name }
+  const org = useOrg()
+  const client = useClient()
+  const search = useCallback(
+    async (text: string) => {
+      const { data } = await client.query(ChannelsFound, { orgId: org.id }).toPromise()
+      // The service finds channels by their agent alone.
+      const wanted = text.trim().toLocaleLowerCase()
+      return (data?.channels ?? [])
+        .map(({ id, name, transport }) => ({ id, name, detail: words(transport) }))
+        .filter(({ name, detail }) => `${name} ${detail}`.toLocaleLowerCase().includes(wanted))
+    },
+    [client, org.id],
+  )
+  const { data } = useLive({
+    query: ChannelNamed,
+    variables: { orgId: org.id, id: value ?? 0 },
+    on: ['CHANNEL'],
+    pause: value === undefined,
+  })
+  const found = { search, name: data?.channel?.name }
   return <RecordFilter label="Channel" placeholder="Any channel" value={value} onValue={onValue} {...found} />
 }
 
@@ -183,7 +199,7 @@ export function ContactFilter({ value, onValue }: RecordProps) {
   return <RecordFilter label="Contact" placeholder="Anybody" value={value} onValue={onValue} {...found} />
 }
 
-interface RecordFilterProps extends RecordProps, Pick<PickerProps, 'search' | 'choices' | 'placeholder'> {
+interface RecordFilterProps extends RecordProps, Pick<PickerProps, 'search' | 'placeholder'> {
   label: string
   name: string | undefined
 }

@@ -4,7 +4,7 @@ import { graphql, type ResultOf } from '../api/graphql'
 import type { Permission } from '../permissions/names'
 
 export const OrganizationQuery = graphql(`
-  query ShownOrganization($orgId: Id!) {
+  query ShellOrganization($orgId: Id!) {
     organization(orgId: $orgId) {
       id
       name

@@ -6,7 +6,7 @@ import { graphql, type ResultOf } from '../api/graphql'
 import { lastOrganization } from './last-organization'
 
 const Search = graphql(`
-  query Search($orgId: Id!, $q: String!) {
+  query ShellSearch($orgId: Id!, $q: String!) {
     search(orgId: $orgId, q: $q, limit: 20) { kind id name detail ref agentId }
   }
 `)

@@ -6,8 +6,8 @@ import { copyText } from '../ui/copy'
 import { say, sayProblem } from '../ui/toast-store'
 import { asCurl, asGraphql, inExplorer, type Request } from './request-text'
 
-/** What the shell reads on every page, and the palette itself. */
-const OF_THE_SHELL = ['SignedIn', 'ShownOrganization', 'Badges', 'PreferencesNow', 'Search']
+/** How the names begin of what the shell reads on every page, and the palette itself. */
+const OF_THE_SHELL = 'Shell'
 
 export function requestActions(): Action[] {
   const requests = requestsOfPage()
@@ -46,7 +46,7 @@ function requestsOfPage(): Request[] {
   }))
   // Of a list that goes on, its first page.
   const first = all.filter(({ name }, index) => all.findIndex((other) => other.name === name) === index)
-  return first.filter(({ name }) => name !== '' && !OF_THE_SHELL.includes(name))
+  return first.filter(({ name }) => name !== '' && !name.startsWith(OF_THE_SHELL))
 }
 
 async function copy(text: string): Promise<void> {

@@ -15,7 +15,7 @@ import { readViews, searchOfView, type View, viewOf, withoutView, withView } fro
 import { NameView } from './saved-views-name'
 
 const PreferencesNow = graphql(`
-  query PreferencesNow { viewer { preferences } }
+  query ShellPreferences { viewer { preferences } }
 `)
 
 /** `page`: the list that they are of, such as `approvals`. Stands beside its filters: chips, or `tall` ones. */

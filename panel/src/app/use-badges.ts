@@ -6,7 +6,7 @@ import { useOrgIfAny } from './organization'
 import { setTitleFrame } from './title'
 
 const Badges = graphql(`
-  query Badges($orgId: Id!) {
+  query ShellBadges($orgId: Id!) {
     overview(orgId: $orgId) {
       pendingApprovals { total }
       unreadConversations

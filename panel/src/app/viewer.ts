@@ -3,7 +3,7 @@ import { createContext, useContext } from 'react'
 import { graphql, type ResultOf } from '../api/graphql'
 
 export const ViewerQuery = graphql(`
-  query SignedIn {
+  query ShellViewer {
     viewer {
       preferences
       user { id name email emailConfirmed hasSecondFactor avatarUrl }

@@ -15,7 +15,7 @@ export interface PickerProps
   value: Choice | null
   onValue: (choice: Choice | null) => void
   choices?: Choice[]
-  /** Stable between renders (useCallback), or it is asked again each time. */
+  /** Asked while the list is open. Stable between renders (useCallback), or it is asked again each time. */
   search?: (text: string) => Promise<Choice[]>
   placeholder?: string
   /** What to say if nothing is found. */

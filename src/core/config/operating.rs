@@ -1,8 +1,28 @@
-//! Settings for monitoring and protection: metrics, traces, rate limits.
+//! Settings for monitoring and protection: logs, metrics, traces, rate limits.
 
 use std::net::SocketAddr;
 
 use serde::Deserialize;
+
+/// What is logged, and in which format.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Log {
+    /// A level, or `target=level` pairs. `MUSTER_LOG`, `info,sqlx=warn`.
+    pub filter: String,
+    /// The format. `MUSTER_LOG_FORMAT`, text.
+    pub format: LogFormat,
+}
+
+/// The format of the log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum LogFormat {
+    /// Lines for people.
+    Text,
+    /// One JSON object per line.
+    Json,
+}
 
 /// Where metrics are served.
 #[derive(Clone, Debug, Deserialize)]

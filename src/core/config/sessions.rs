@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde::Deserialize;
 
-use super::days;
+use super::tokens::days;
 use crate::base::time::Timestamp;
 
 /// How long people stay signed in.

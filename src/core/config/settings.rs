@@ -2,6 +2,7 @@
 
 use std::{collections::BTreeMap, path::Path};
 
+use serde::{Deserialize, Deserializer, de::Error};
 use toml::{Table, Value};
 use zeroize::Zeroizing;
 
@@ -192,8 +193,14 @@ impl Kind {
     }
 }
 
+/// Deserializes networks separated by commas.
+pub(super) fn networks<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<ipnet::IpNet>, D::Error> {
+    let text = String::deserialize(deserializer)?;
+    parse_networks(&text).ok_or_else(|| D::Error::custom("not a list of networks"))
+}
+
 /// Networks separated by commas; a single address is a network of one.
-pub(super) fn parse_networks(text: &str) -> Option<Vec<ipnet::IpNet>> {
+fn parse_networks(text: &str) -> Option<Vec<ipnet::IpNet>> {
     let parts = text.split(',').map(str::trim).filter(|part| !part.is_empty());
     parts
         .map(|part| {

@@ -1,5 +1,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
+use figment::{Figment, providers::Serialized};
+use secrecy::ExposeSecret;
+
 use super::*;
 use crate::base::enums::Plan;
 

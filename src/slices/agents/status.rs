@@ -6,7 +6,7 @@
 use std::{sync::Arc, time::Duration};
 
 use muster_protocol::Command;
-use sea_orm::{ActiveModelTrait, IntoActiveModel, Set};
+use sea_orm::{ActiveModelTrait, IntoActiveModel, QueryResult, Set};
 use serde_json::json;
 
 use super::{
@@ -120,21 +120,27 @@ pub async fn end_late_starts(core: &Arc<Core>) -> Result<u64> {
          FROM agents t WHERE t.status = 'SPAWNING' AND t.status_changed_at <= $1 AND t.archived_at IS NULL \
          ORDER BY t.status_changed_at LIMIT {BATCH}"
     );
-    let (limit, now) = (deadline(core), core.clock.now());
     let mut ended = Tally::default();
     // Looking at them from half their time on sets a clock back rarely, and in time.
-    for row in core.db.all(sql, vec![now.minus(limit / 2).into()]).await? {
+    let half = core.clock.now().minus(deadline(core) / 2);
+    for row in core.db.all(sql, vec![half.into()]).await? {
         let (org, id): (OrgId, AgentId) = (row.try_get_by(0)?, row.try_get_by(1)?);
-        let since: Timestamp = row.try_get_by(2)?;
-        if row.try_get_by::<i32, _>(3)? == 1 {
-            let back = "UPDATE agents SET status_changed_at = $1 \
-                        WHERE organization_id = $2 AND id = $3 AND status = 'SPAWNING' AND status_changed_at = $4";
-            core.db.execute(back, vec![now.into(), org.into(), id.into(), since.into()]).await?;
-        } else if since <= now.minus(limit) {
-            ended.add(org, end_late_start(&Scope::system(core, org), id).await);
-        }
+        ended.add(org, end_if_late(&Scope::system(core, org), id, &row).await);
     }
     ended.close()
+}
+
+/// Ends a start if it takes too long, or sets its clock back if nobody could launch the agent. Returns whether it ended.
+async fn end_if_late(scope: &Scope, id: AgentId, row: &QueryResult) -> Result<bool> {
+    let (now, since): (Timestamp, Timestamp) = (scope.core.clock.now(), row.try_get_by(2)?);
+    if row.try_get_by::<i32, _>(3)? == 1 {
+        let back = "UPDATE agents SET status_changed_at = $1 \
+                    WHERE organization_id = $2 AND id = $3 AND status = 'SPAWNING' AND status_changed_at = $4";
+        let values = vec![now.into(), scope.org.into(), id.into(), since.into()];
+        scope.core.db.execute(back, values).await?;
+        return Ok(false);
+    }
+    Ok(since <= now.minus(deadline(&scope.core)) && end_late_start(scope, id).await?)
 }
 
 fn deadline(core: &Core) -> Duration {

@@ -152,17 +152,21 @@ pub async fn remind_due(core: &Arc<Core>) -> Result<u64> {
     let mut reminded = Tally::default();
     for row in core.db.all(sql.to_owned(), vec![core.clock.now().into()]).await? {
         let org = OrgId(row.try_get_by(0)?);
-        let scope = Scope::system(core, org);
-        loop {
-            let now = remind(&scope).await;
-            let is_last = now.as_ref().map_or(true, |now| *now < BATCH);
-            reminded.add(org, now);
-            if is_last {
-                break;
-            }
-        }
+        reminded.add(org, remind_whole(&Scope::system(core, org)).await);
     }
     reminded.close()
+}
+
+/// Reminds people of all of an organization's approvals that are about to expire, a few at a time. Returns how many.
+async fn remind_whole(scope: &Scope) -> Result<u64> {
+    let mut reminded = 0;
+    loop {
+        let now = remind(scope).await?;
+        reminded += now;
+        if now < BATCH {
+            return Ok(reminded);
+        }
+    }
 }
 
 /// Reminds people of the first few approvals of an organization. The one who clears the time of a reminder writes it.

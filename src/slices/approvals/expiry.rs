@@ -45,16 +45,18 @@ pub async fn expire_due(core: &Arc<Core>) -> Result<u64> {
     let mut ended = Tally::default();
     for row in db.query_all_raw(due).await? {
         let org = OrgId(row.try_get_by_index(0)?);
-        let scope = Scope::system(core, org);
-        while let Some(now) = expire(&scope).await.transpose() {
-            let is_last = now.is_err();
-            ended.add(org, now);
-            if is_last {
-                break;
-            }
-        }
+        ended.add(org, expire_whole(&Scope::system(core, org)).await);
     }
     ended.close()
+}
+
+/// Ends what is overdue in one organization. Returns how many ended.
+async fn expire_whole(scope: &Scope) -> Result<u64> {
+    let mut ended = 0;
+    while let Some(now) = expire(scope).await? {
+        ended += now;
+    }
+    Ok(ended)
 }
 
 /// Ends the first overdue approvals of one agent in the scope's organization, as the service, and returns how many. They ended

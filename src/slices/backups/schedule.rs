@@ -50,20 +50,20 @@ const SCHEDULED: &str = "SELECT t.organization_id, t.id, t.backup_schedule, t.ba
 /// The database is unreachable. What has begun by then goes on.
 pub async fn schedule_due(core: &Arc<Core>) -> Result<u64> {
     let (given_up, mut done) = (give_up(core).await?, Tally::default());
-    let now = core.clock.now();
     let idle = format!(
         "{SCHEDULED} AND NOT EXISTS (SELECT 1 FROM agent_backups b WHERE b.organization_id = t.organization_id \
          AND b.agent_id = t.id AND b.state = 'PENDING')"
     );
     for row in core.db.all(idle, vec![]).await? {
         let (org, id): (OrgId, AgentId) = (row.try_get_by(0)?, row.try_get_by(1)?);
-        match is_due(&row, now) {
-            Ok(false) => {}
-            Ok(true) => done.add(org, back_up(&Scope::system(core, org), id).await),
-            Err(problem) => done.add(org, Err::<u64, _>(problem)),
-        }
+        done.add(org, back_up_if_due(&Scope::system(core, org), id, &row).await);
     }
     Ok(given_up + done.close()?)
+}
+
+/// Begins the backup of an agent with a schedule, if it is due. Returns whether it began.
+async fn back_up_if_due(scope: &Scope, id: AgentId, row: &QueryResult) -> Result<bool> {
+    Ok(is_due(row, scope.core.clock.now())? && back_up(scope, id).await?)
 }
 
 /// Begins a backup, unless another replica was faster or the plan wants more time between two.

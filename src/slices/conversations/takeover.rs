@@ -200,16 +200,16 @@ pub async fn end_abandoned(core: &Arc<Core>) -> Result<u64> {
     let mut ended = Tally::default();
     for row in core.db.all(sql, vec![]).await? {
         let (org, id): (OrgId, ConversationId) = (row.try_get_by(2)?, row.try_get_by(3)?);
-        match Over::of(core, org, &row) {
-            Ok(None) => {}
-            Ok(Some(_)) => ended.add(org, end_if_abandoned(&Scope::system(core, org), id).await),
-            Err(problem) => ended.add(org, Err::<u64, _>(problem)),
-        }
+        ended.add(org, end_if_abandoned(&Scope::system(core, org), id, &row).await);
     }
     ended.close()
 }
 
-async fn end_if_abandoned(scope: &Scope, id: ConversationId) -> Result<bool> {
+/// Ends a take-over if it is over by this row, and still is once the agent is held. Returns whether it ended.
+async fn end_if_abandoned(scope: &Scope, id: ConversationId, seen: &QueryResult) -> Result<bool> {
+    if Over::of(&scope.core, scope.org, seen)?.is_none() {
+        return Ok(false);
+    }
     let (mut tx, agent, conversation) = open(scope, id).await?;
     let Some(holder) = conversation.taken_over_by else { return Ok(false) };
     let sql = format!(

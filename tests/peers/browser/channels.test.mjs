@@ -26,8 +26,13 @@ const server = createServer(async (request, response) => {
   response.writeHead(receiver.answers, { 'content-type': 'application/json' })
   response.end('{}')
 }).listen(0, '127.0.0.1')
+// Node ends a connection after five idle seconds, perhaps just when the next delivery is sent over it, which then fails once.
+server.keepAliveTimeout = 600_000
 await once(server, 'listening')
-after(() => server.close())
+after(() => {
+  server.close()
+  server.closeAllConnections()
+})
 
 const { hook, chat, calendar } = await api(
   `mutation($org: Id!, $agent: Id!, $url: String!, $secret: SecretString!, $bot: SecretString!) {

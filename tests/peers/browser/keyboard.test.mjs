@@ -10,9 +10,21 @@ const outcome = async (id) =>
   (await api('query($org: Id!, $id: Id!) { approval(orgId: $org, id: $id) { outcome } }', { id })).approval.outcome
 const hasFocus = (locator) => locator.evaluate((element) => element === document.activeElement)
 
+/** Until the dialog that something stands in has the focus, which it takes a moment after it is there. */
+const hasEntered = (locator) =>
+  until(
+    () =>
+      locator.evaluate((element) => {
+        const dialog = element.closest('[role="dialog"], [role="alertdialog"]')
+        return !dialog || dialog.contains(document.activeElement)
+      }),
+    'the focus to be in the dialog',
+  )
+
 /** Presses Tab until the focus is there. */
 async function tabTo(page, locator, key = 'Tab') {
   await locator.waitFor()
+  await hasEntered(locator)
   for (let n = 0; n < 150; n += 1) {
     if (await hasFocus(locator)) return
     await page.keyboard.press(key)
@@ -269,6 +281,7 @@ test('Tab stays in a dialog, and Esc leaves it', async (t) => {
   const page = await browse(t, { as: 'OWNER', at: `${org}/skills?open=new` })
   const dialog = page.getByRole('dialog', { name: 'New skill' })
   await dialog.waitFor()
+  await hasEntered(dialog)
   for (let n = 0; n < 15; n += 1) {
     await page.keyboard.press(n < 8 ? 'Tab' : 'Shift+Tab')
     const inside = await page.evaluate(() => document.activeElement === document.body || Boolean(document.activeElement.closest('[role="dialog"], [data-base-ui-focus-guard]')))

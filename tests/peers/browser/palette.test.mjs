@@ -136,6 +136,12 @@ for (const [words, name, title] of [
   })
 }
 
+test('what the frame around a page reads is not offered as a request of the page', async (t) => {
+  const page = await browse(t, { as: 'OWNER', at: `${org}/nowhere` })
+  await opens(page, ['Switch between light and dark'])
+  assert.deepEqual((await options(page).allInnerTexts()).filter((text) => /in the explorer|^Copy as/.test(text)), [])
+})
+
 test('what a page reads is copied as a command that reads the same, and opens in the explorer', async (t) => {
   const page = await browse(t, { as: 'OWNER', at: `${org}/agents` })
   await page.context().grantPermissions(['clipboard-read', 'clipboard-write'])

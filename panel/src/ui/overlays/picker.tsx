@@ -6,6 +6,7 @@ import { type KeyboardEvent, useEffect, useState } from 'react'
 import type { Choice, PickerProps } from '../picker'
 
 const same = (a: Choice, b: Choice) => a.id === b.id
+const NONE: Choice[] = []
 
 export function Picker({
   value,
@@ -20,11 +21,12 @@ export function Picker({
   ...aria
 }: PickerProps) {
   const [text, setText] = useState('')
-  const found = useChoices(choices, search, text)
+  const [isOpen, setOpen] = useState(false)
+  const found = useChoices(choices, search, text, isOpen)
   return (
     <CSPProvider disableStyleElements>
       <Base.Root<Choice>
-        items={found}
+        items={found ?? NONE}
         filter={null}
         value={value}
         disabled={disabled}
@@ -35,6 +37,7 @@ export function Picker({
         onValueChange={(next) => onValue(next)}
         onInputValueChange={(next, { reason }) => setText(reason === 'item-press' ? '' : next)}
         onOpenChange={(open) => {
+          setOpen(open)
           if (open) setText('')
         }}
       >
@@ -61,7 +64,7 @@ export function Picker({
           <Base.Positioner sideOffset={4} className="z-[60] outline-none">
             <Base.Popup className="arrive max-h-72 w-(--anchor-width) min-w-56 overflow-y-auto rounded-control border border-line bg-raised p-1 shadow-raised">
               <Base.Empty className="px-2 py-1.5 text-muted empty:hidden">
-                {empty ?? 'Nothing found.'}
+                {found && (empty ?? 'Nothing found.')}
               </Base.Empty>
               <Base.List>
                 {(choice: Choice) => (
@@ -89,11 +92,19 @@ function stayInForm(event: KeyboardEvent<HTMLInputElement>): void {
   if (event.key === 'Enter' && event.currentTarget.ariaExpanded === 'true') event.preventDefault()
 }
 
-/** What to offer: the given choices that match, or what the service finds. Old answers never replace newer ones. */
-function useChoices(choices: Choice[] | undefined, search: PickerProps['search'], text: string): Choice[] {
-  const [found, setFound] = useState<Choice[]>([])
+/**
+ * What to offer: the given choices that match, or what the service finds, which is asked while the list is open. Old answers
+ * never replace newer ones. Undefined before the first.
+ */
+function useChoices(
+  choices: Choice[] | undefined,
+  search: PickerProps['search'],
+  text: string,
+  isOpen: boolean,
+): Choice[] | undefined {
+  const [found, setFound] = useState<Choice[]>()
   useEffect(() => {
-    if (!search) return
+    if (!search || !isOpen) return
     let current = true
     const timer = setTimeout(
       () => void search(text).then((next) => current && setFound(next)),
@@ -103,7 +114,7 @@ function useChoices(choices: Choice[] | undefined, search: PickerProps['search']
       current = false
       clearTimeout(timer)
     }
-  }, [search, text])
+  }, [search, text, isOpen])
   if (!choices) return found
   const wanted = text.trim().toLocaleLowerCase()
   return choices.filter(({ name, detail }) => `${name} ${detail ?? ''}`.toLocaleLowerCase().includes(wanted))

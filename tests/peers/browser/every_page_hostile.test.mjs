@@ -46,6 +46,21 @@ async function isWell(page, when) {
   await unhurt(page)
 }
 
+/** The tools that the agent has called, each of which is folded in the conversation. */
+const CALLED = ['ask_person', 'send_file']
+
+/** Unfolds so many, one after another, until none is folded. */
+async function unfolds(page, count) {
+  // Those of tools have a sign; the fields of what they were given are open by themselves.
+  const folds = page.getByRole('log').locator('details:has(> summary svg)')
+  const folded = folds.and(page.locator('details:not([open])'))
+  await until(async () => (await folds.count()) === count, `${count} calls of tools`)
+  for (let left = count - 1; left >= 0; left -= 1) {
+    await folded.first().locator('> summary').click()
+    await until(async () => (await folded.count()) === left, `all but ${left} to be open`)
+  }
+}
+
 test('a whole organization of hostile names and texts is text on every page and beside every list', async (t) => {
   const made = await spoil()
   const beside = await peeks(made)
@@ -59,11 +74,8 @@ test('a whole organization of hostile names and texts is text on every page and 
     })
   }
   const page = await browse(t, { as: 'OWNER', width: 375, at: `/o/${world.org}/conversations/${made.used}` })
-  // Some arrive while others are being opened.
-  await until(async () => {
-    for (const fold of await page.getByRole('log').locator('details:not([open]) > summary').all()) await fold.click()
-    return page.getByRole('region', { name: 'Result' }).first().getByText('U+202E').first().isVisible()
-  }, 'what the tools answered')
+  await unfolds(page, CALLED.length)
+  await page.getByRole('region', { name: 'Result' }).first().getByText('U+202E').first().waitFor()
   await isWell(page, 'with the tools unfolded')
   await page.getByRole('button', { name: 'Find anything' }).click()
   await page.getByRole('combobox').first().fill('<img src')

@@ -1,0 +1,54 @@
+//! What Muster works with: agents, channels, mail, and who uses MCP.
+
+use std::path::PathBuf;
+
+use secrecy::SecretString;
+use serde::Deserialize;
+
+/// How agents are run.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Agents {
+    /// How long the start of an agent may take while its host is connected. `MUSTER_AGENTS_START_DEADLINE_SECONDS`, 300.
+    pub start_deadline_seconds: u64,
+}
+
+/// What channels may reach.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Channels {
+    /// Networks that are not public, and that channels' addresses may nevertheless name. `MUSTER_CHANNELS_NETWORKS`, none.
+    #[serde(deserialize_with = "super::settings::networks")]
+    pub networks: Vec<ipnet::IpNet>,
+    /// Where Slack's Web API is. `MUSTER_CHANNELS_SLACK_URL`, <https://slack.com/api/>.
+    pub slack_url: url::Url,
+    /// Where Slack's files are. `MUSTER_CHANNELS_SLACK_FILES_URL`, <https://files.slack.com/>.
+    pub slack_files_url: url::Url,
+    /// Where Telegram's Bot API is. `MUSTER_CHANNELS_TELEGRAM_URL`, <https://api.telegram.org/>.
+    pub telegram_url: url::Url,
+    /// Whether Telegram sends messages to `public_url`, instead of being asked. `MUSTER_CHANNELS_TELEGRAM_WEBHOOKS`, false.
+    pub telegram_webhooks: bool,
+}
+
+/// How mail is sent.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Mail {
+    /// `smtps://…`, `smtp://…` or `file:///…`. `MUSTER_MAIL_URL`, none: mail is not sent.
+    pub url: Option<SecretString>,
+    /// The sender. `MUSTER_MAIL_FROM`, none.
+    pub from: Option<String>,
+    /// More CA certificates to trust. `MUSTER_MAIL_CA_FILE`, none.
+    pub ca_file: Option<PathBuf>,
+}
+
+/// Who may use MCP: `/mcp` answers only under these host names, so that a page in someone's browser can't reach it by
+/// pointing its own name at this machine.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Mcp {
+    /// More host names for `/mcp`, separated by commas. `MUSTER_MCP_HOSTS`, none.
+    pub hosts: String,
+    /// Origins of pages that may use it, separated by commas. `MUSTER_MCP_ORIGINS`, none.
+    pub origins: String,
+}
