@@ -34,6 +34,7 @@ const NOT_FOUND_AT_HOME: &[(&str, &str, &str)] =
 fn by_name(name: &str) -> Option<Value> {
     Some(match name {
         "email" => json!("somebody@example.com"),
+        "q" => json!("message"),
         "url" => json!("https://example.com"),
         "timezone" => json!("Europe/Vienna"),
         "limit" => json!(10),
