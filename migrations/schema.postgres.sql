@@ -136,6 +136,7 @@ CREATE TABLE agents (
     auth_failed_at bigint,
     credential_choice text NOT NULL DEFAULT 'INHERIT'::text,
     model_override text,
+    mode_override text,
     resolved_model text,
     running_model text,
     context_floor_tokens bigint,

@@ -105,6 +105,7 @@ CREATE TABLE agents (
     auth_failed_at BIGINT,
     credential_choice TEXT NOT NULL DEFAULT 'INHERIT' CHECK (credential_choice IN ('INHERIT', 'OWN', 'NONE')),
     model_override TEXT,
+    mode_override TEXT,
     resolved_model TEXT,
     running_model TEXT,
     context_floor_tokens BIGINT,

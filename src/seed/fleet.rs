@@ -262,6 +262,7 @@ const AGENT: &[&str] = &[
     "model_credential_type",
     "model_credential_provider",
     "model_override",
+    "mode_override",
     "running_model",
     "context_floor_tokens",
     "context_floor_memory_tokens",
@@ -324,7 +325,7 @@ fn agent_row(
     agent: &Agent,
     (name, image): (String, i64),
     random: &mut Random,
-) -> [Cell; 52] {
+) -> [Cell; 53] {
     let now = volume.until.0;
     let status = match random.weighted(&[(12, "RUNNING"), (5, "STOPPED"), (2, "PAUSED"), (1, "ERROR")]) {
         "RUNNING" | "PAUSED" if volume.at_rest => "STOPPED",
@@ -364,6 +365,7 @@ fn agent_row(
         own.then_some("API_KEY").into(),
         own.then_some("openai-compatible").into(),
         random.chance(25).then_some(agent.model).into(),
+        (agent.id % 9 == 0).then_some("plan").into(),
         up.then_some(agent.model).into(),
         floor.into(),
         (floor / 3).into(),

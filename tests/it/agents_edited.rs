@@ -2,7 +2,10 @@
 
 use serde_json::{Value, json};
 
-use crate::harness::{Answer, TestApp};
+use crate::{
+    harness::{Answer, TestApp},
+    revisions::history,
+};
 
 const UPDATE: &str = "mutation($o: Id!, $id: Id!, $i: UpdateAgentInput!) { updateAgent(orgId: $o, id: $id, input: $i) { \
     serverId syncPending resolvedModel modelCredentialType } }";
@@ -92,6 +95,26 @@ async fn the_resolved_model_follows_the_image() {
     edit(&app, agent, json!({ "modelOverride": null })).await.data();
     app.admin.gql(update, json!({ "o": app.org, "id": image, "m": null })).await.data();
     assert_eq!(resolved().await, Value::Null);
+}
+
+#[tokio::test]
+async fn a_mode_is_set_with_a_new_agent_or_later_and_revisions_have_it() {
+    let app = TestApp::start().await;
+    let create = "mutation($o: Id!, $i: CreateAgentInput!, $m: String) { \
+                  createAgent(orgId: $o, input: $i, modeOverride: $m) { id modeOverride } }";
+    let new = json!({ "name": "Ada", "serverId": app.server().await, "imageId": app.image().await });
+    let made = app.owner.gql(create, json!({ "o": app.org, "i": new, "m": "act" })).await.data();
+    assert_eq!(made["createAgent"]["modeOverride"], "act");
+    let agent = made["createAgent"]["id"].as_i64().unwrap();
+    edit(&app, agent, json!({ "modeOverride": "plan" })).await.data();
+    let newest = history(&app, agent).await.remove(0);
+    assert_eq!(newest["content"]["modeOverride"], "plan");
+    assert_eq!(newest["changes"], json!({ "modeOverride": ["act", "plan"] }));
+    let long = "x".repeat(201);
+    for (mode, code) in [(" ", "TOO_SHORT"), (long.as_str(), "TOO_LONG"), ("a\nb", "NOT_ALLOWED")] {
+        let refused = edit(&app, agent, json!({ "modeOverride": mode })).await;
+        assert_eq!(refused.wrong_inputs(), [("/input/modeOverride", code)]);
+    }
 }
 
 #[tokio::test]

@@ -283,6 +283,46 @@ async fn what_an_agent_offers_is_shown_until_it_gets_another_image() {
 }
 
 #[tokio::test]
+async fn a_mode_is_in_the_plan_and_its_agent_says_why_it_is_not_in_force() {
+    let app = TestApp::start().await;
+    let host = app.running_agent().await;
+    let shown = async || {
+        let query = "query($o: Id!, $i: Id!) { agent(orgId: $o, id: $i) { modeOverride modeProblem syncPending } }";
+        app.viewer.gql(query, json!({ "o": app.org, "i": host.agent })).await.data()["agent"].clone()
+    };
+    let problem = async || shown().await["modeProblem"].clone();
+    let tell = async |modes: &[(&str, bool)]| {
+        let modes = modes.iter().map(|(id, current)| Offer {
+            id: (*id).to_owned(),
+            name: (*id).to_owned(),
+            description: None,
+            current: *current,
+        });
+        let modes: Vec<Offer> = modes.collect();
+        host.tell(async |tx, from| agents::reports::offered(tx, from, vec![], modes).await).await.unwrap();
+    };
+    assert_eq!(host.launch_plan().await.unwrap().mode, None);
+    edit(&app, host.agent, json!({ "modeOverride": "plan" })).await;
+    let set = shown().await;
+    assert_eq!((&set["modeOverride"], &set["syncPending"]), (&json!("plan"), &json!(true)));
+    assert_eq!(set["modeProblem"], Value::Null, "nobody knows what it offers");
+    assert_eq!(host.launch_plan().await.unwrap().mode.as_deref(), Some("plan"));
+    tell(&[]).await;
+    assert_eq!(problem().await, "It offers no modes to choose from.");
+    tell(&[("ask", true), ("code", false)]).await;
+    assert_eq!(problem().await, "Its sessions do not offer this mode.");
+    tell(&[("ask", true), ("plan", false)]).await;
+    assert!(problem().await.as_str().unwrap().starts_with("Its last turn was in another mode"));
+    tell(&[("ask", false), ("plan", true)]).await;
+    assert_eq!(problem().await, Value::Null);
+    let restart = "SELECT COUNT(*) FROM agents WHERE restart_reason IS NOT NULL";
+    assert_eq!(app.one::<i64>(restart, vec![]).await, 0, "its sessions get it");
+    edit(&app, host.agent, json!({ "modeOverride": null })).await;
+    assert_eq!(shown().await["modeOverride"], Value::Null);
+    assert_eq!(host.launch_plan().await.unwrap().mode, None);
+}
+
+#[tokio::test]
 async fn a_change_that_does_not_fit_is_told_to_people_until_it_fits() {
     let app = TestApp::start().await;
     let host = app.running_agent().await;

@@ -272,6 +272,40 @@ async fn a_denied_action_is_not_done_and_an_approved_one_is() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_mode_that_is_chosen_holds_from_the_next_turn_on() {
+    let house = House::open().await;
+    let crew = house.crew("planning").await;
+    house.starts(&crew).await;
+    let conversation = house.says(&crew, "Good morning").await;
+    assert_eq!(house.rests(conversation).await, ["DONE"]);
+    let shown = async || {
+        let query = "query($o: Id!, $a: Id!) { agent(orgId: $o, id: $a) { \
+                     syncPending restartPending modeProblem offeredModes { id current } } }";
+        house.gql(query, json!({ "a": crew.agent })).await["agent"].clone()
+    };
+    let choose = async |mode: Value| {
+        let edit = "mutation($o: Id!, $a: Id!, $m: String) { \
+                    updateAgent(orgId: $o, id: $a, input: { modeOverride: $m }) { id } }";
+        house.gql(edit, json!({ "a": crew.agent, "m": mode })).await;
+        let is_known = async || (shown().await["syncPending"] == false).then_some(());
+        found(is_known).await.expect("its host knows of the change");
+    };
+    choose(json!("plan")).await;
+    let problem = shown().await["modeProblem"].clone();
+    assert!(problem.as_str().unwrap().contains("another mode"), "{problem}");
+    house.adds(conversation, "do delete Remove it").await;
+    house.hears(&crew, conversation, "I would do this: Remove it").await;
+    assert_eq!(house.rests(conversation).await, ["DONE", "DONE"]);
+    let modes = json!([{ "id": "act", "current": false }, { "id": "plan", "current": true }]);
+    let now = json!({ "syncPending": false, "restartPending": false, "modeProblem": null, "offeredModes": modes });
+    assert_eq!(shown().await, now);
+    choose(json!("fly")).await;
+    assert_eq!(shown().await["modeProblem"], "Its sessions do not offer this mode.");
+    house.adds(conversation, "Still there?").await;
+    house.hears(&crew, conversation, "Still there?").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_host_that_dies_in_the_middle_of_a_turn_goes_on_with_it() {
     let house = House::open().await;
     let mut crew = house.crew("falling").await;

@@ -13,6 +13,7 @@ use tokio::{fs, io::AsyncWriteExt, time::sleep};
 use crate::{
     history::{Entry, Outcome, Said},
     mcp::Tool,
+    options::Mode,
     skills,
     turn::{Answered, Spent, Stop, Turn},
     words::{self, Word},
@@ -25,8 +26,12 @@ const MIB: usize = 1024 * 1024;
 /// Answers a prompt.
 pub async fn answer(turn: &mut Turn, prompt: &str) -> Result<(), Stop> {
     let mut result = Ok(());
+    let mode = turn.session.mode();
     for word in words::parse(prompt) {
-        result = perform(turn, word).await;
+        result = match planned(&word).filter(|_| mode == Mode::Plan) {
+            Some(plan) => turn.say(plan).await,
+            None => perform(turn, word).await,
+        };
         if result.is_err() {
             break;
         }
@@ -40,6 +45,17 @@ pub async fn answer(turn: &mut Turn, prompt: &str) -> Result<(), Stop> {
 /// How many tokens a text of so many bytes is.
 fn tokens(bytes: usize) -> u64 {
     bytes.div_ceil(4) as u64
+}
+
+/// What the agent would do, if it is more than saying something.
+fn planned(word: &Word) -> Option<String> {
+    Some(match word {
+        Word::Do { title, .. } => format!("I would do this: {title}"),
+        Word::Call { tool, .. } => format!("I would call {tool}."),
+        Word::File { name, .. } => format!("I would send the file {name}."),
+        Word::Fill(mib) => format!("I would write {mib} MiB into the file fill."),
+        _ => return None,
+    })
 }
 
 async fn perform(turn: &mut Turn, word: Word) -> Result<(), Stop> {

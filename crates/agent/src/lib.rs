@@ -8,6 +8,7 @@
 //! | Module | What it is for |
 //! |---|---|
 //! | `protocol` | the methods of the protocol |
+//! | `options` | what can be chosen in a session: model and mode |
 //! | `wire` | lines in and out, bounded |
 //! | `session`, `history` | what a session is, and what of it is kept in a file |
 //! | `turn` | what the agent can do while it answers: say, call, ask |
@@ -21,6 +22,7 @@ mod deterministic;
 mod history;
 mod mcp;
 mod model;
+mod options;
 mod outbound;
 mod protocol;
 mod session;

@@ -22,10 +22,9 @@ use agent_client_protocol::{
             InitializeResponse, ListSessionsRequest, ListSessionsResponse, LoadSessionRequest,
             LoadSessionResponse, McpCapabilities, McpServer, NewSessionRequest, NewSessionResponse,
             PromptCapabilities, PromptRequest, PromptResponse, ResumeSessionRequest, ResumeSessionResponse,
-            Role, SessionCapabilities, SessionCloseCapabilities, SessionConfigKind, SessionConfigOption,
-            SessionConfigOptionCategory, SessionConfigOptionValue, SessionConfigSelectOption, SessionId,
-            SessionInfo, SessionListCapabilities, SessionNotification, SessionResumeCapabilities,
-            SessionUpdate, SetSessionConfigOptionRequest, SetSessionConfigOptionResponse,
+            Role, SessionCapabilities, SessionCloseCapabilities, SessionId, SessionInfo,
+            SessionListCapabilities, SessionNotification, SessionResumeCapabilities, SessionUpdate,
+            SetSessionConfigOptionRequest,
         },
     },
 };
@@ -47,8 +46,6 @@ use crate::{
 
 /// How long a stopping agent waits until what it has said is read, and its servers have ended.
 const FAREWELL: Duration = Duration::from_secs(3);
-/// What it calls working without a model.
-const WORDS: &str = "words";
 
 /// Why the agent ended.
 #[derive(Debug, thiserror::Error)]
@@ -215,7 +212,7 @@ impl Agent {
             session.close();
             return Err(internal(format!("the session can't be stored: {error}")));
         }
-        Ok(NewSessionResponse::new(session.id.clone()).config_options(self.options()))
+        Ok(NewSessionResponse::new(session.id.clone()).config_options(self.options(&session)))
     }
 
     async fn load(&self, request: LoadSessionRequest) -> Result<LoadSessionResponse, Error> {
@@ -223,42 +220,12 @@ impl Agent {
         for entry in session.with(|record| record.entries.clone()) {
             self.update(&session, replayed(entry)).await.map_err(Error::into_internal_error)?;
         }
-        Ok(LoadSessionResponse::new().config_options(self.options()))
+        Ok(LoadSessionResponse::new().config_options(self.options(&session)))
     }
 
     async fn resume(&self, request: ResumeSessionRequest) -> Result<ResumeSessionResponse, Error> {
-        self.reopen(&request.session_id, request.cwd, request.mcp_servers).await?;
-        Ok(ResumeSessionResponse::new().config_options(self.options()))
-    }
-
-    /// What can be chosen: the model, of which it has one.
-    fn options(&self) -> Vec<SessionConfigOption> {
-        let (id, name, about) = match &self.settings.model {
-            Some(access) => {
-                (access.model.as_str(), access.model.as_str(), "The model that it was started with.")
-            }
-            None => (WORDS, "Documented words", "No model: it does what the words of a message say."),
-        };
-        let only = SessionConfigSelectOption::new(id.to_owned(), name).description(about.to_owned());
-        let option = SessionConfigOption::select("model", "Model", id.to_owned(), vec![only]);
-        vec![option.category(SessionConfigOptionCategory::Model)]
-    }
-
-    fn choose(
-        &self,
-        request: &SetSessionConfigOptionRequest,
-    ) -> Result<SetSessionConfigOptionResponse, Error> {
-        self.session(&request.session_id)?;
-        let options = self.options();
-        let has = |option: &SessionConfigOption| {
-            let SessionConfigKind::Select(select) = &option.kind else { return false };
-            option.id == request.config_id
-                && request.value == SessionConfigOptionValue::value_id(select.current_value.clone())
-        };
-        if options.iter().any(has) {
-            return Ok(SetSessionConfigOptionResponse::new(options));
-        }
-        Err(Error::invalid_params().data("there is nothing else to choose from"))
+        let session = self.reopen(&request.session_id, request.cwd, request.mcp_servers).await?;
+        Ok(ResumeSessionResponse::new().config_options(self.options(&session)))
     }
 
     async fn close(&self, request: CloseSessionRequest) -> Result<CloseSessionResponse, Error> {
@@ -316,7 +283,8 @@ impl Agent {
         self.open(Record { cwd, ..record }, servers)
     }
 
-    fn session(&self, id: &SessionId) -> Result<Arc<Session>, Error> {
+    /// An open session.
+    pub fn session(&self, id: &SessionId) -> Result<Arc<Session>, Error> {
         locked(&self.sessions).get(id).cloned().ok_or_else(|| not_found(id))
     }
 

@@ -13,6 +13,7 @@ use tokio_util::sync::CancellationToken;
 use crate::{
     history::{Folder, Record},
     mcp::Servers,
+    options::Mode,
 };
 
 /// A session that is open.
@@ -23,6 +24,8 @@ pub struct Session {
     pub servers: Servers,
     folder: Folder,
     record: Mutex<Record>,
+    /// As long as it is open; then it begins anew.
+    mode: Mutex<Mode>,
     /// What a person has allowed until the session is closed.
     allowed: Mutex<HashSet<String>>,
     /// Cancels the running turn.
@@ -39,8 +42,9 @@ impl Session {
     /// Opens a session.
     pub fn new(record: Record, folder: Folder, servers: Servers) -> Arc<Self> {
         let id = SessionId::new(record.id.as_str());
-        let (allowed, running, ended) = (Mutex::default(), Mutex::default(), Notify::new());
-        Arc::new(Self { id, servers, folder, record: Mutex::new(record), allowed, running, ended })
+        let (mode, allowed, running) = (Mutex::default(), Mutex::default(), Mutex::default());
+        let (record, ended) = (Mutex::new(record), Notify::new());
+        Arc::new(Self { id, servers, folder, record, mode, allowed, running, ended })
     }
 
     /// Begins a turn. None if one is running.
@@ -85,6 +89,16 @@ impl Session {
     pub fn close(&self) {
         self.cancel();
         self.servers.close();
+    }
+
+    /// The mode that it is in.
+    pub fn mode(&self) -> Mode {
+        *locked(&self.mode)
+    }
+
+    /// Changes to another mode.
+    pub fn change_to(&self, mode: Mode) {
+        *locked(&self.mode) = mode;
     }
 
     /// Whether a person has allowed this until the session is closed.

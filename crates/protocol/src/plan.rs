@@ -104,6 +104,8 @@ pub struct LaunchPlan {
     pub instructions: String,
     /// The model to use, if one is chosen.
     pub model: Option<String>,
+    /// The mode that its sessions are to be in, if one is chosen.
+    pub mode: Option<String>,
     /// Access to the model, if the agent has its own.
     pub model_access: Option<ModelAccess>,
     /// The environment, from the assigned credentials.

@@ -150,7 +150,7 @@ fn apply(tx: &Tx, agent: &mut agents::ActiveModel, edit: UpdateAgentInput, id: A
             response_style, response_format, single_message, no_emoji, hub_available,
             voice_enabled, network_privileged, backup_schedule, backup_freeze, cost_guard_mode,
             budget_action, session_reset_mode;
-        optional description, role, model_override, model_credential_type,
+        optional description, role, model_override, mode_override, model_credential_type,
             model_credential_provider, model_credential_base_url, effort_override, language,
             approval_ask_threshold, approval_block_threshold, approval_timeout_minutes,
             memory_mb_override, cpu_override, voice_id, timezone, backup_cron, backup_retention,

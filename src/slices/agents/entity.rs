@@ -52,6 +52,7 @@ pub mod agents {
         pub auth_failed_at: Option<Timestamp>,
         pub credential_choice: CredentialChoice,
         pub model_override: Option<String>,
+        pub mode_override: Option<String>,
         /// No longer read or written: the record computes it. The next migration that drops columns removes it.
         pub resolved_model: Option<String>,
         pub running_model: Option<String>,

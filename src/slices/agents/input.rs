@@ -64,6 +64,9 @@ pub struct UpdateAgentInput {
     /// The model to use instead of the image's default.
     #[graphql(directive = bounds::apply(name(120)))]
     pub model_override: MaybeUndefined<String>,
+    /// The mode for its sessions, by its id in `offeredModes`. Null: as the agent begins.
+    #[graphql(directive = bounds::apply(name(200)))]
+    pub mode_override: MaybeUndefined<String>,
     /// The type of its model credential. Not applied yet.
     pub model_credential_type: MaybeUndefined<ModelCredentialType>,
     /// The model's provider.

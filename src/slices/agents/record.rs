@@ -110,6 +110,16 @@ fn settings(spec: Spec) -> Spec {
             "Which model credential it uses: its own, an inherited one, or none.",
         )
         .column::<Option<String>>("model_override", "The model to use instead of the image's default.")
+        .column::<Option<String>>(
+            "mode_override",
+            "The mode for its sessions, by its id in `offeredModes`. Null: as the agent begins.",
+        )
+        .sql_by_backend::<Option<String>>(
+            "mode_problem",
+            mode_problem("json_each(t.offered_modes) m", "m.value ->> 'current' = 1"),
+            mode_problem("json_array_elements(t.offered_modes) m(value)", "m.value ->> 'current' = 'true'"),
+            "Why that mode is not in force. Null: it is, none is set, or nobody knows yet what it offers.",
+        )
         .sql::<Option<String>>("resolved_model", RESOLVED_MODEL, "The model it will use on the next launch.")
         .column::<Option<String>>("running_model", "The model it is running.")
         .parts::<Option<Vec<OfferedChoice>>>(
@@ -179,6 +189,19 @@ fn settings(spec: Spec) -> Spec {
         .column::<CostGuardAction>("budget_action", "What happens when that budget is spent.")
         .column::<OverrideMode>("session_reset_mode", "Whether it has a session limit of its own.")
         .column::<Option<i64>>("session_reset_tokens", "Tokens at which a session starts over.")
+}
+
+/// SQL for why the mode that the agent `t` is set to is not in force. `modes` are those that it offers, as `m.value`.
+fn mode_problem(modes: &str, is_current: &str) -> String {
+    format!(
+        "CASE WHEN t.mode_override IS NULL OR t.offered_modes IS NULL THEN NULL \
+         WHEN json_array_length(t.offered_modes) = 0 THEN 'It offers no modes to choose from.' \
+         WHEN NOT EXISTS (SELECT 1 FROM {modes} WHERE m.value ->> 'id' = t.mode_override) \
+         THEN 'Its sessions do not offer this mode.' \
+         WHEN t.status IN ('RUNNING', 'PAUSED') \
+         AND NOT EXISTS (SELECT 1 FROM {modes} WHERE m.value ->> 'id' = t.mode_override AND {is_current}) \
+         THEN 'Its last turn was in another mode: the change came later, or the agent did not follow it.' END"
+    )
 }
 
 fn usage(spec: Spec) -> Spec {

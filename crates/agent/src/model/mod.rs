@@ -16,6 +16,7 @@ use tokio::{fs, io::AsyncReadExt};
 use crate::{
     history::{Entry, Outcome, Said},
     mcp::Tool,
+    options::Mode,
     settings::Access,
     skills::{self, Skill},
     turn::{Spent, Stop, Turn},
@@ -33,6 +34,9 @@ const READ_FILE: &str = "read_file";
 const READABLE: [&str; 2] = ["skills", "inbox"];
 /// How much of a file is read, in bytes.
 const LARGEST_FILE: u64 = 128 * 1024;
+/// What the model is told where it is to plan.
+const PLANNING: &str = "\n\nYou are in plan mode: say what you would do, step by step, and do none of it. You \
+    can read your skills and the files that you were sent; your other tools are switched off.";
 /// What Muster's own server offers asks a person by itself.
 const OWN_SERVER: &str = "muster";
 
@@ -84,9 +88,16 @@ enum Piece {
 /// Answers what the session's last entry says.
 pub async fn answer(turn: &mut Turn, access: &Access) -> Result<(), Stop> {
     let skills = skills::read(&turn.agent.settings.home).await;
-    let (tools, problems) = turn.unless_cancelled(turn.session.servers.tools()).await?;
+    let mode = turn.session.mode();
+    let (tools, problems) = match mode {
+        Mode::Act => turn.unless_cancelled(turn.session.servers.tools()).await?,
+        Mode::Plan => (Vec::new(), Vec::new()),
+    };
     let offers = offers(tools);
-    let system = system(&skills, &problems);
+    let mut system = system(&skills, &problems);
+    if mode == Mode::Plan {
+        system.push_str(PLANNING);
+    }
     for _ in 0..MOST_ROUNDS {
         let entries = turn.session.with(|record| record.entries.iter().cloned().collect());
         let question = Question { model: &access.model, system: system.clone(), entries, tools: &offers };

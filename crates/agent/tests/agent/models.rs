@@ -102,6 +102,21 @@ async fn tools_are_called_after_permission_and_the_model_hears_what_they_say() {
 }
 
 #[tokio::test]
+async fn in_plan_mode_the_model_is_told_to_plan_and_offered_no_tools_of_servers() {
+    for provider in PROVIDERS {
+        let model = Model::start().await;
+        let mut agent = agent_with(&model, provider).await;
+        let session = agent.session_with(server()).await;
+        let choice = json!({ "sessionId": session, "configId": "mode", "value": "plan" });
+        agent.call("session/set_config_option", choice).await;
+        let turn = agent.prompt(&session, "USE echo {\"message\": \"a\"}").await;
+        assert!(turn.said().contains("Unknown tool: echo."), "{provider}: {}", turn.said());
+        let asked = model.asked()[0].body.to_string();
+        assert!(asked.contains("You are in plan mode") && asked.contains("read_file"), "{asked}");
+    }
+}
+
+#[tokio::test]
 async fn skills_and_files_from_people_are_read_without_asking_and_nothing_else() {
     let model = Model::start().await;
     let mut agent = agent_with(&model, "anthropic").await;

@@ -147,3 +147,28 @@ async fn a_variable_is_never_shown() {
     assert_eq!(agent.prompt(&session, "env PASSWORD").await.said(), "PASSWORD is set: 9 bytes.");
     assert_eq!(agent.prompt(&session, "env NO_SUCH").await.said(), "NO_SUCH is not set.");
 }
+
+#[tokio::test]
+async fn in_plan_mode_it_says_what_it_would_do_until_its_mode_is_changed_back() {
+    let mut agent = Agent::start().await;
+    let new = agent.call("session/new", json!({ "cwd": "/", "mcpServers": [] })).await;
+    let session = new["sessionId"].as_str().unwrap().to_owned();
+    let mode = &new["configOptions"][1];
+    assert_eq!((&mode["category"], &mode["currentValue"]), (&json!("mode"), &json!("act")));
+    let choice = |value: &str| json!({ "sessionId": session, "configId": "mode", "value": value });
+    let chosen = agent.call("session/set_config_option", choice("plan")).await;
+    assert_eq!(chosen["configOptions"][1]["currentValue"], "plan");
+    let words = "do delete Remove it\ncall echo {}\nfile a.txt A\nfill 1\nremember the milk";
+    let turn = agent.prompt(&session, words).await;
+    let said = [
+        "I would do this: Remove it",
+        "I would call echo.",
+        "I would send the file a.txt.",
+        "I would write 1 MiB into the file fill.",
+        "I remember 1.",
+    ];
+    assert_eq!((turn.messages(), turn.calls().len()), (said.map(str::to_owned).to_vec(), 0));
+    assert_eq!(agent.refused("session/set_config_option", choice("fly")).await.0, -32602);
+    agent.call("session/set_config_option", choice("act")).await;
+    assert_eq!(agent.prompt(&session, "call echo {}").await.said(), "Unknown tool: echo.");
+}

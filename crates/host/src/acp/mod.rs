@@ -11,12 +11,13 @@
 //! - `rpc.rs`: lines.
 //! - `turns.rs`: turns begin, are cancelled, and end.
 //! - `sessions.rs`: the handshake, and sessions of conversations.
-//! - `offers.rs`: the models and modes that sessions offer.
+//! - `offers.rs`: the models and modes that sessions offer; `choices.rs`: those that they are asked to choose.
 //! - `updates.rs`: what the agent says, as messages.
 //! - `requests.rs`: what the agent asks; `forms.rs`: questions as forms.
 //! - `prompts.rs`: what people say.
 //! - `usage.rs`: what a turn has spent.
 
+mod choices;
 mod forms;
 mod offers;
 mod prompts;
@@ -39,6 +40,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use self::{
+    choices::{Choice, Choices},
     offers::Offered,
     rpc::Incoming,
     turns::Active,
@@ -67,6 +69,9 @@ pub struct Settings {
     pub home: PathBuf,
     /// The model to use, if one is chosen.
     pub model: Option<String>,
+    /// The mode to be in, if one is chosen.
+    #[serde(default)]
+    pub mode: Option<String>,
     /// What each new session is told first.
     pub instructions: String,
     /// Names of MCP servers, and kinds of tools, that it may not use.
@@ -103,6 +108,12 @@ enum Pending {
     },
     Model {
         conversation_id: i64,
+        /// What it has told about its modes: the mode is next.
+        mode: Option<Choice>,
+    },
+    Mode {
+        conversation_id: i64,
+        mode: String,
     },
     Close {
         conversation_id: i64,
@@ -225,6 +236,9 @@ pub struct Machine {
     open: BTreeMap<String, Open>,
     /// What sessions offer, once one has told.
     offered: Option<Offered>,
+    /// What they let the host choose.
+    #[serde(default)]
+    choices: Choices,
     own: u64,
     /// The line that the last key names, and how many keys name it.
     key: (u64, u32),
@@ -264,10 +278,13 @@ impl Machine {
         match self.pending.remove(id) {
             Some(Pending::Initialize) => self.greeted(answer, fx),
             Some(Pending::Open { conversation_id, opening }) => {
-                self.opened(id, conversation_id, &opening, answer, fx);
+                self.opened(conversation_id, &opening, answer, fx);
             }
-            Some(Pending::Model { conversation_id }) => {
-                self.model_chosen(conversation_id, answer, fx);
+            Some(Pending::Model { conversation_id, mode }) => {
+                self.model_chosen(conversation_id, mode, answer, fx);
+            }
+            Some(Pending::Mode { conversation_id, mode }) => {
+                self.mode_chosen(conversation_id, &mode, answer, fx);
             }
             // Closed or unknown: in both cases it can be opened.
             Some(Pending::Close { conversation_id, reopening }) => {

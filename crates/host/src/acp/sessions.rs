@@ -6,8 +6,6 @@ use agent_client_protocol_schema::{
         ClientCapabilities, CloseSessionRequest, ElicitationCapabilities, ElicitationFormCapabilities,
         HttpHeader, Implementation, InitializeRequest, InitializeResponse, LoadSessionRequest, McpServer,
         McpServerHttp, McpServerSse, McpServerStdio, NewSessionRequest, ResumeSessionRequest,
-        SessionConfigKind, SessionConfigOption, SessionConfigOptionCategory, SessionConfigOptionValue,
-        SessionConfigSelectOptions, SetSessionConfigOptionRequest,
     },
 };
 use muster_protocol::{
@@ -123,7 +121,6 @@ impl Machine {
 
     pub(super) fn opened(
         &mut self,
-        name: &str,
         id: i64,
         opening: &Opening,
         answer: Result<&str, rpc::Failure>,
@@ -165,42 +162,7 @@ impl Machine {
         if self.is_cancelled(id) {
             return self.end_turn(id, TurnOutcome::Cancelled, None, Usage::default(), fx);
         }
-        match self.choice_of_model(id, &answer) {
-            Some(request) => {
-                let name = format!("{}.model", name.rsplit_once('.').map_or(name, |(command, _)| command));
-                self.pending.insert(name.clone(), Pending::Model { conversation_id: id });
-                self.say(rpc::request(&name, "session/set_config_option", &request));
-            }
-            None => self.prompt(id, fx),
-        }
-    }
-
-    /// The request that chooses the plan's model, unless the session has it or doesn't offer it.
-    fn choice_of_model(&mut self, id: i64, answer: &Value) -> Option<SetSessionConfigOptionRequest> {
-        let conversation = self.conversations.get_mut(&id)?;
-        let older = answer.pointer("/models/currentModelId").and_then(Value::as_str);
-        conversation.model = older.map(|model| super::short(model, 200)).or(conversation.model.take());
-        let options = answer.get("configOptions").cloned().unwrap_or_default();
-        let options: Vec<Value> = serde_json::from_value(options).unwrap_or_default();
-        let mut options = options.into_iter().filter_map(|option| serde_json::from_value(option).ok());
-        let (option, current, offered) = options.find_map(|option| model_option(&option))?;
-        conversation.model = Some(super::short(&current, 200));
-        let wanted = self.settings.model.as_deref().filter(|wanted| *wanted != current)?;
-        let value = offered.into_iter().find(|value| value == wanted)?;
-        let session = conversation.session.clone()?;
-        let value = SessionConfigOptionValue::value_id(value);
-        Some(SetSessionConfigOptionRequest::new(session, option, value))
-    }
-
-    pub(super) fn model_chosen(&mut self, id: i64, answer: Result<&str, rpc::Failure>, fx: &mut Effects) {
-        if let (Ok(answer), Some(conversation)) = (answer, self.conversations.get_mut(&id)) {
-            conversation.model.clone_from(&self.settings.model);
-            self.offers(Found::in_answer(&serde_json::from_str(answer).unwrap_or_default()), fx);
-        }
-        if self.is_cancelled(id) {
-            return self.end_turn(id, TurnOutcome::Cancelled, None, Usage::default(), fx);
-        }
-        self.prompt(id, fx);
+        self.choose(id, &answer, fx);
     }
 
     /// Whether a session can be closed and opened again.
@@ -244,7 +206,8 @@ impl Machine {
         self.pending.retain(|_, pending| match pending {
             Pending::Initialize | Pending::Rest { .. } | Pending::Drop => true,
             Pending::Open { conversation_id, .. }
-            | Pending::Model { conversation_id }
+            | Pending::Model { conversation_id, .. }
+            | Pending::Mode { conversation_id, .. }
             | Pending::Close { conversation_id, .. }
             | Pending::Prompt { conversation_id, .. } => *conversation_id != id,
         });
@@ -271,25 +234,6 @@ impl Machine {
             conversation.is_stale = true;
         }
     }
-}
-
-/// The option that chooses the model: its name, the value it has, and the values it may have.
-pub(super) fn model_option(option: &SessionConfigOption) -> Option<(String, String, Vec<String>)> {
-    if option.category != Some(SessionConfigOptionCategory::Model) {
-        return None;
-    }
-    let SessionConfigKind::Select(select) = &option.kind else { return None };
-    let offered = match &select.options {
-        SessionConfigSelectOptions::Ungrouped(options) => {
-            options.iter().map(|option| option.value.to_string()).collect()
-        }
-        SessionConfigSelectOptions::Grouped(groups) => {
-            let options = groups.iter().flat_map(|group| &group.options);
-            options.map(|option| option.value.to_string()).collect()
-        }
-        _ => Vec::new(),
-    };
-    Some((option.id.to_string(), select.current_value.to_string(), offered))
 }
 
 /// The line that opens a session, with the plan's MCP servers and Muster's own. Those that are reached over HTTP, and those that

@@ -9,6 +9,7 @@ use serde_json::json;
 
 use super::*;
 
+mod choices;
 mod sessions;
 
 /// An agent as a script: lines in, happenings and lines out.

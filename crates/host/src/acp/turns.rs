@@ -8,6 +8,7 @@ use muster_protocol::{
     event::{Content, Message, TurnEnd, TurnOutcome, Usage},
 };
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use sha2::{Digest, Sha256};
 
 use super::{Effects, MOST_COSTS, Machine, Opening, Pending, prompts::note, rpc, usage};
@@ -61,6 +62,8 @@ impl Machine {
         match conversation.session.clone() {
             Some(session) => match self.reopening(&session).filter(|_| is_stale) {
                 Some(opening) => self.reopen(id, &session, opening),
+                // It can't be opened again, but it may be able to choose.
+                None if is_stale => self.choose(id, &Value::Null, fx),
                 None => self.prompt(id, fx),
             },
             None => {

@@ -8,10 +8,7 @@ use muster_protocol::event::Content;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::{
-    Effects, LONGEST_TEXT, Machine, Piece, fit, floor_boundary, is_too_long, offers::Found,
-    sessions::model_option, short, usage,
-};
+use super::{Effects, LONGEST_TEXT, Machine, Piece, fit, floor_boundary, is_too_long, short, usage};
 
 /// How many tool calls of one turn are told apart.
 const MOST_TOOLS: usize = 1000;
@@ -91,13 +88,7 @@ impl Machine {
                 self.mode_changed(&update.current_mode_id.to_string(), fx);
             }
             SessionUpdate::ConfigOptionUpdate(update) => {
-                self.offers(Found::in_options(&update.config_options), fx);
-                let current = update.config_options.iter().find_map(model_option);
-                if let (Some((_, current, _)), Some(conversation)) =
-                    (current, self.conversations.get_mut(&id))
-                {
-                    conversation.model = Some(short(&current, 200));
-                }
+                self.options_changed(id, &update.config_options, fx);
             }
             SessionUpdate::Notice(notice) if notice.severity == NoticeSeverity::Error => {
                 self.finish_messages(id, fx);

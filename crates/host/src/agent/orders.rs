@@ -232,6 +232,7 @@ impl Agent {
         Settings {
             home,
             model: plan.model.clone(),
+            mode: plan.mode.clone(),
             instructions: plan.instructions.clone(),
             disabled: plan.disabled_tool_groups.clone(),
         }

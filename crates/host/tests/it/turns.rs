@@ -40,7 +40,7 @@ async fn what_the_agent_offers_is_reported_once() {
     });
     let offers: Vec<_> = offers.collect();
     let [(models, modes)] = &offers[..] else { panic!("{offers:?}") };
-    assert_eq!((models[0].id.as_str(), models[0].current, models.len(), modes.len()), ("words", true, 1, 0));
+    assert_eq!((models[0].id.as_str(), models[0].current, models.len(), modes.len()), ("words", true, 1, 2));
 }
 
 /// The relays to Muster's MCP server that this host's agents have: one for each open session.

@@ -33,7 +33,7 @@ const AgentQuery = graphql(`
       pendingApprovals openConversations lastActivityAt
       server { id name status lastSeenAt }
       image { id name reference }
-      runningModel resolvedModel modelOverride
+      runningModel resolvedModel modelOverride modeOverride modeProblem
       offeredModels { id name description current }
       offeredModes { id name description current }
       channels { id name transport }

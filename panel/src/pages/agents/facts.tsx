@@ -46,6 +46,11 @@ export function AgentFacts({ agent }: { agent: AgentRecord }) {
         <Fact name="Model">
           <Model agent={agent} />
         </Fact>
+        {agent.modeOverride && (
+          <Fact name="Mode">
+            <Mode agent={agent} mode={agent.modeOverride} />
+          </Fact>
+        )}
         {agent.offeredModes && agent.offeredModes.length > 0 && (
           <Fact name="Modes">
             <span className="flex flex-wrap gap-1">
@@ -102,6 +107,16 @@ function Model({ agent: { runningModel, resolvedModel, modelOverride } }: { agen
         </span>
       )}
       {!modelOverride && <span className="block text-sm text-muted">as its image says</span>}
+    </span>
+  )
+}
+
+function Mode({ agent: { offeredModes, modeProblem }, mode }: { agent: AgentRecord; mode: string }) {
+  const offered = offeredModes?.find(({ id }) => id === mode)
+  return (
+    <span className="break-words">
+      <Visible text={offered?.name ?? mode} />
+      {modeProblem && <span className="block text-sm text-warn-text">{modeProblem}</span>}
     </span>
   )
 }

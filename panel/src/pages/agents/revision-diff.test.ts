@@ -16,4 +16,5 @@ test('values and fields read as words', () => {
   expect(valueText([])).toBeNull()
   expect(labelOf('mcp_http_bridge')).toBe('MCP http bridge')
   expect(labelOf('modelOverride')).toBe('Model override')
+  expect(labelOf('modeOverride')).toBe('Mode override')
 })

@@ -1,4 +1,4 @@
-// Which model an agent uses, and whose credential. The credential is write-only.
+// Which model and mode an agent uses, and whose credential. The credential is write-only.
 import { useState } from 'react'
 import { fieldErrors, wordsOf } from '../../api/errors'
 import { useOrg } from '../../app/organization'
@@ -25,7 +25,7 @@ const HINTS = {
 }
 
 export function Model({ agent }: { agent: AgentSettings }) {
-  const model = useAgentSection(agent, ['modelOverride'])
+  const model = useAgentSection(agent, ['modelOverride', 'modeOverride'])
   const access = useAgentSection(agent, [
     'credentialChoice',
     'modelCredentialProvider',
@@ -47,12 +47,33 @@ export function Model({ agent }: { agent: AgentSettings }) {
           optional
           asText={(value) => (value ? String(value) : 'as its image says')}
         >
-          <ModelInput
+          <OfferedInput
             offered={agent.offeredModels}
+            placeholder="As its image says"
             value={model.values.modelOverride}
             onValue={(value) => model.set('modelOverride', value)}
           />
         </SectionField>
+        <SectionField
+          form={model}
+          name="modeOverride"
+          label="Mode"
+          hint={
+            agent.offeredModes
+              ? 'Those that it offers. Each conversation gets it with its next turn. Empty: as the agent begins.'
+              : 'As its program calls it. What it offers is known once it has run. Empty: as the agent begins.'
+          }
+          optional
+          asText={(value) => (value ? String(value) : 'as the agent begins')}
+        >
+          <OfferedInput
+            offered={agent.offeredModes}
+            placeholder="As the agent begins"
+            value={model.values.modeOverride}
+            onValue={(value) => model.set('modeOverride', value)}
+          />
+        </SectionField>
+        {agent.modeProblem && <Notice tone="warn">{agent.modeProblem}</Notice>}
       </SectionForm>
       <SectionForm
         title="Model credential"
@@ -108,12 +129,13 @@ interface InputProps {
   'aria-describedby'?: string
   'aria-invalid'?: boolean
   offered: AgentSettings['offeredModels']
+  placeholder: string
   value: string | null
   onValue: (value: string | null) => void
 }
 
 /** What it offers as a list; what it does not name can't be chosen there, so free text where nothing is known. */
-function ModelInput({ offered, value, onValue, ...field }: InputProps) {
+function OfferedInput({ offered, placeholder, value, onValue, ...field }: InputProps) {
   if (!offered || offered.length === 0) {
     return (
       <TextInput
@@ -138,7 +160,7 @@ function ModelInput({ offered, value, onValue, ...field }: InputProps) {
       value={chosen}
       choices={choices}
       clearable
-      placeholder="As its image says"
+      placeholder={placeholder}
       onValue={(choice) => onValue(choice ? String(choice.id) : null)}
     />
   )

@@ -22,7 +22,9 @@ const SettingsQuery = graphql(`
       id name role description serverId imageId revision viewerCan
       language responseFormat responseStyle noEmoji singleMessage
       modelOverride resolvedModel credentialChoice hasModelCredential modelCredentialProvider modelCredentialBaseUrl
+      modeOverride modeProblem
       offeredModels { id name description current }
+      offeredModes { id name description current }
       approvalAskThreshold approvalBlockThreshold approvalCategories approvalTimeoutMinutes notEnforced
       cpuOverride memoryMbOverride sessionResetMode sessionResetTokens
       monthlyBudgetMicro budgetAction costGuardMode costGuardAction costGuardTokensPerHour

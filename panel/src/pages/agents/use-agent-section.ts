@@ -14,6 +14,7 @@ const Update = graphql(`
       image { id name reference }
       language responseFormat responseStyle noEmoji singleMessage
       modelOverride resolvedModel credentialChoice hasModelCredential modelCredentialProvider modelCredentialBaseUrl
+      modeOverride modeProblem
       approvalAskThreshold approvalBlockThreshold approvalCategories approvalTimeoutMinutes notEnforced
       cpuOverride memoryMbOverride sessionResetMode sessionResetTokens
       monthlyBudgetMicro budgetAction costGuardMode costGuardAction costGuardTokensPerHour

@@ -59,6 +59,7 @@ pub async fn launch(scope: &Scope, agent: AgentId, generation: i64) -> Result<La
             &not_enforced(&texts(&agent.approval_categories), &enforced),
         ),
         model: agent.model_override.clone().or(image.default_model),
+        mode: agent.mode_override.clone(),
         model_access: model::access(&tx, &agent).await?,
         environment: access::environment(opened.iter().filter(|credential| credential.agent_may_read)),
         files: access::files(opened.iter().filter(|credential| credential.agent_may_read)),

@@ -53,6 +53,11 @@ impl Filler<'_> {
             ("launched_revision", (i % 3 == 1).then_some(1_i64).into()),
             ("started_at", self.maybe_at(0, i % 3 == 1)),
             ("model_override", some.then(|| "model-2".to_owned()).into()),
+            ("mode_override", some.then(|| "plan".to_owned()).into()),
+            (
+                "offered_modes",
+                json!([{ "id": "act", "name": "Act", "description": null, "current": true }]).into(),
+            ),
             ("effort_override", some.then(|| "HIGH".to_owned()).into()),
             ("thinking_enabled", some.into()),
             ("approval_categories", json!(["money", "\"quoted\""][..=i % 3 % 2]).into()),

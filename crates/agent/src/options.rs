@@ -1,0 +1,114 @@
+//! What can be chosen in a session: its model, of which there is one, and its mode.
+
+use agent_client_protocol::{
+    Error,
+    v1::schema::{
+        SessionConfigId, SessionConfigKind, SessionConfigOption, SessionConfigOptionCategory,
+        SessionConfigOptionValue, SessionConfigSelectOption, SetSessionConfigOptionRequest,
+        SetSessionConfigOptionResponse,
+    },
+};
+
+use crate::{protocol::Agent, session::Session, settings::Access};
+
+/// What it calls working without a model.
+const WORDS: &str = "words";
+/// The option that is the mode.
+const MODE: &str = "mode";
+/// The modes: each with its id, its name, and what it is.
+const MODES: [(Mode, &str, &str, &str); 2] = [
+    (Mode::Act, "act", "Act", "It does what it is told to, after asking for permission."),
+    (Mode::Plan, "plan", "Plan", "It says what it would do, and changes nothing."),
+];
+
+/// What a session does with what it is told to do.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Mode {
+    /// It does it.
+    #[default]
+    Act,
+    /// It says what it would do, and calls no tools.
+    Plan,
+}
+
+impl Agent {
+    /// What can be chosen in a session, and what is.
+    pub fn options(&self, session: &Session) -> Vec<SessionConfigOption> {
+        options(self.settings.model.as_ref(), session.mode())
+    }
+
+    /// Chooses. The turn that runs goes on as it began.
+    pub fn choose(
+        &self,
+        request: &SetSessionConfigOptionRequest,
+    ) -> Result<SetSessionConfigOptionResponse, Error> {
+        let session = self.session(&request.session_id)?;
+        match mode_of(request) {
+            Some(mode) => session.change_to(mode),
+            None if self.options(&session).iter().any(|option| is_chosen(option, request)) => {}
+            None => return Err(Error::invalid_params().data("there is nothing else to choose from")),
+        }
+        Ok(SetSessionConfigOptionResponse::new(self.options(&session)))
+    }
+}
+
+fn options(model: Option<&Access>, mode: Mode) -> Vec<SessionConfigOption> {
+    let (id, name, about) = match model {
+        Some(access) => {
+            (access.model.as_str(), access.model.as_str(), "The model that it was started with.")
+        }
+        None => (WORDS, "Documented words", "No model: it does what the words of a message say."),
+    };
+    let only = SessionConfigSelectOption::new(id.to_owned(), name).description(about.to_owned());
+    let model = SessionConfigOption::select("model", "Model", id.to_owned(), vec![only]);
+    let modes = MODES.map(|(_, id, name, about)| {
+        SessionConfigSelectOption::new(id, name).description(about.to_owned())
+    });
+    let now = MODES.into_iter().find(|(known, ..)| *known == mode).map_or("", |(_, id, ..)| id);
+    let modes = SessionConfigOption::select(MODE, "Mode", now, modes.to_vec());
+    let model = model.category(SessionConfigOptionCategory::Model);
+    vec![model, modes.category(SessionConfigOptionCategory::Mode)]
+}
+
+/// The mode that is chosen.
+fn mode_of(request: &SetSessionConfigOptionRequest) -> Option<Mode> {
+    if request.config_id != SessionConfigId::new(MODE) {
+        return None;
+    }
+    let mut modes = MODES.into_iter();
+    let found = modes.find(|(_, id, ..)| request.value == SessionConfigOptionValue::value_id(*id));
+    found.map(|(mode, ..)| mode)
+}
+
+/// Whether the option has this value already.
+fn is_chosen(option: &SessionConfigOption, request: &SetSessionConfigOptionRequest) -> bool {
+    let SessionConfigKind::Select(select) = &option.kind else { return false };
+    option.id == request.config_id
+        && request.value == SessionConfigOptionValue::value_id(select.current_value.clone())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_mode_is_chosen_by_its_id_among_those_that_are_offered() {
+        let chosen = |option: &'static str, value: &'static str| {
+            let value = SessionConfigOptionValue::value_id(value);
+            mode_of(&SetSessionConfigOptionRequest::new("s", option, value))
+        };
+        assert_eq!(chosen("mode", "plan"), Some(Mode::Plan));
+        assert_eq!(chosen("mode", "act"), Some(Mode::Act));
+        assert_eq!((chosen("mode", "Plan"), chosen("model", "plan")), (None, None));
+    }
+
+    #[test]
+    fn the_mode_that_a_session_is_in_is_told() {
+        let current = |mode: Mode| {
+            let options = serde_json::to_value(options(None, mode)).unwrap();
+            (options[0]["currentValue"].clone(), options[1]["currentValue"].clone())
+        };
+        assert_eq!(current(Mode::default()), ("words".into(), "act".into()));
+        assert_eq!(current(Mode::Plan), ("words".into(), "plan".into()));
+    }
+}

@@ -1,0 +1,220 @@
+//! What a session is asked to choose before its turn begins: the plan's model, then the plan's mode. It is asked only for what
+//! it offers and doesn't have yet, and the turn begins whatever the agent answers.
+
+use agent_client_protocol_schema::v1::{
+    SessionConfigKind, SessionConfigOption, SessionConfigOptionCategory, SessionConfigOptionValue,
+    SessionConfigSelectOptions, SetSessionConfigOptionRequest, SetSessionModeRequest,
+};
+use muster_protocol::event::{TurnOutcome, Usage};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::{Effects, Machine, Pending, offers::Found, rpc, short};
+
+/// How many values of a choice are remembered.
+const MOST: usize = 100;
+
+/// Something that a session lets the host choose.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Choice {
+    /// The option of the session. None: the mode, as older agents have it.
+    option: Option<String>,
+    /// The value that it has, if that is known.
+    current: Option<String>,
+    /// The values that it may have.
+    offered: Vec<String>,
+}
+
+/// What a session lets the host choose.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Choices {
+    model: Option<Choice>,
+    mode: Option<Choice>,
+}
+
+impl Choice {
+    /// The option of this category.
+    fn of(option: &SessionConfigOption, category: &SessionConfigOptionCategory) -> Option<Self> {
+        if option.category.as_ref() != Some(category) {
+            return None;
+        }
+        let SessionConfigKind::Select(select) = &option.kind else { return None };
+        let offered = match &select.options {
+            SessionConfigSelectOptions::Ungrouped(options) => {
+                options.iter().map(|option| option.value.to_string()).collect()
+            }
+            SessionConfigSelectOptions::Grouped(groups) => {
+                let options = groups.iter().flat_map(|group| &group.options);
+                options.map(|option| option.value.to_string()).collect()
+            }
+            _ => Vec::new(),
+        };
+        let (option, current) = (option.id.to_string(), select.current_value.to_string());
+        Some(Self { option: Some(option), current: Some(current), offered })
+    }
+
+    /// `{ "currentModeId": …, "availableModes": [{ "id": … }] }`.
+    fn older_mode(answer: &Value) -> Option<Self> {
+        let told = answer.get("modes")?;
+        let modes = told.get("availableModes")?.as_array()?.iter();
+        let offered = modes.filter_map(|mode| mode.get("id")?.as_str().map(str::to_owned)).collect();
+        let current = told.get("currentModeId").and_then(Value::as_str).map(str::to_owned);
+        Some(Self { option: None, current, offered })
+    }
+
+    /// What is remembered of it for sessions that don't tell. What they have is not known.
+    fn remembered(&self) -> Self {
+        let offered = self.offered.iter().take(MOST).cloned().collect();
+        Self { option: self.option.clone(), current: None, offered }
+    }
+
+    /// Whether the session can have this value and doesn't.
+    fn needs(&self, wanted: &str) -> bool {
+        self.current.as_deref() != Some(wanted) && self.offered.iter().any(|value| value == wanted)
+    }
+
+    /// The line that asks the session to have this value.
+    fn line(&self, name: &str, session: &str, value: &str) -> String {
+        let (session, value) = (session.to_owned(), value.to_owned());
+        match &self.option {
+            Some(option) => {
+                let value = SessionConfigOptionValue::value_id(value);
+                let request = SetSessionConfigOptionRequest::new(session, option.clone(), value);
+                rpc::request(name, "session/set_config_option", &request)
+            }
+            None => rpc::request(name, "session/set_mode", &SetSessionModeRequest::new(session, value)),
+        }
+    }
+}
+
+impl Choices {
+    /// In the answer to a request that opens a session or changes its options.
+    fn in_answer(answer: &Value) -> Self {
+        let list = answer.get("configOptions").and_then(Value::as_array);
+        let list = list.into_iter().flatten();
+        let options: Vec<SessionConfigOption> =
+            list.filter_map(|option| serde_json::from_value(option.clone()).ok()).collect();
+        let Self { model, mode } = Self::in_options(&options);
+        Self { model, mode: mode.or_else(|| Choice::older_mode(answer)) }
+    }
+
+    /// In the options of a session.
+    fn in_options(options: &[SessionConfigOption]) -> Self {
+        let of = |category| options.iter().find_map(|option| Choice::of(option, &category));
+        Self { model: of(SessionConfigOptionCategory::Model), mode: of(SessionConfigOptionCategory::Mode) }
+    }
+
+    /// The model that the session has.
+    fn current_model(&self) -> Option<&str> {
+        self.model.as_ref()?.current.as_deref()
+    }
+}
+
+impl Machine {
+    /// Makes a conversation's open session choose, by what the agent answered when it was opened, and then prompts it.
+    pub(super) fn choose(&mut self, id: i64, answer: &Value, fx: &mut Effects) {
+        let told = Choices::in_answer(answer);
+        let is_silent = told == Choices::default();
+        self.remember(&told);
+        let older = answer.pointer("/models/currentModelId").and_then(Value::as_str);
+        if let (Some(model), Some(conversation)) =
+            (told.current_model().or(older), self.conversations.get_mut(&id))
+        {
+            conversation.model = Some(short(model, 200));
+        }
+        // Many agents say it for new sessions alone. Then it is as other sessions have said.
+        let Choices { model, mode } = if is_silent { self.choices.clone() } else { told };
+        if let (Some(choice), Some(wanted)) = (model, self.settings.model.clone()) {
+            let pending = Pending::Model { conversation_id: id, mode: mode.clone() };
+            if self.ask_for(id, &choice, &wanted, "model", pending) {
+                return;
+            }
+        }
+        self.choose_mode(id, mode, fx);
+    }
+
+    fn choose_mode(&mut self, id: i64, choice: Option<Choice>, fx: &mut Effects) {
+        if let (Some(choice), Some(wanted)) = (choice, self.settings.mode.clone()) {
+            let pending = Pending::Mode { conversation_id: id, mode: wanted.clone() };
+            if self.ask_for(id, &choice, &wanted, "mode", pending) {
+                return;
+            }
+        }
+        self.prompt(id, fx);
+    }
+
+    /// Asks a session to have this value, if that is needed. Returns whether it is.
+    fn ask_for(&mut self, id: i64, choice: &Choice, wanted: &str, what: &str, pending: Pending) -> bool {
+        let found = self.conversations.get(&id).filter(|_| choice.needs(wanted));
+        let Some(found) = found else { return false };
+        let (Some(session), Some(active)) = (&found.session, &found.turn) else { return false };
+        let name = format!("{}.{}.{what}", self.generation, active.turn.command_id);
+        let line = choice.line(&name, session, wanted);
+        self.pending.insert(name, pending);
+        self.say(line);
+        true
+    }
+
+    /// The agent has answered which model the session has. Its mode, of which it told before, is next.
+    pub(super) fn model_chosen(
+        &mut self,
+        id: i64,
+        mut mode: Option<Choice>,
+        answer: Result<&str, rpc::Failure>,
+        fx: &mut Effects,
+    ) {
+        if let (Ok(answer), Some(conversation)) = (answer, self.conversations.get_mut(&id)) {
+            conversation.model.clone_from(&self.settings.model);
+            let answer: Value = serde_json::from_str(answer).unwrap_or_default();
+            self.offers(Found::in_answer(&answer), fx);
+            let told = Choices::in_answer(&answer);
+            self.remember(&told);
+            // Another model may come with other modes.
+            mode = told.mode.or(mode);
+        }
+        if self.is_cancelled(id) {
+            return self.end_turn(id, TurnOutcome::Cancelled, None, Usage::default(), fx);
+        }
+        self.choose_mode(id, mode, fx);
+    }
+
+    /// The agent has answered whether the session is in this mode.
+    pub(super) fn mode_chosen(
+        &mut self,
+        id: i64,
+        mode: &str,
+        answer: Result<&str, rpc::Failure>,
+        fx: &mut Effects,
+    ) {
+        if let Ok(answer) = answer {
+            let answer: Value = serde_json::from_str(answer).unwrap_or_default();
+            self.remember(&Choices::in_answer(&answer));
+            let found = Found::in_answer(&answer);
+            if found == Found::default() {
+                self.mode_changed(mode, fx);
+            } else {
+                self.offers(found, fx);
+            }
+        }
+        if self.is_cancelled(id) {
+            return self.end_turn(id, TurnOutcome::Cancelled, None, Usage::default(), fx);
+        }
+        self.prompt(id, fx);
+    }
+
+    /// The agent has changed a session's options by itself.
+    pub(super) fn options_changed(&mut self, id: i64, options: &[SessionConfigOption], fx: &mut Effects) {
+        self.offers(Found::in_options(options), fx);
+        let told = Choices::in_options(options);
+        if let (Some(model), Some(conversation)) = (told.current_model(), self.conversations.get_mut(&id)) {
+            conversation.model = Some(short(model, 200));
+        }
+        self.remember(&told);
+    }
+
+    fn remember(&mut self, told: &Choices) {
+        let known = &mut self.choices;
+        known.model = told.model.as_ref().map(Choice::remembered).or(known.model.take());
+        known.mode = told.mode.as_ref().map(Choice::remembered).or(known.mode.take());
+    }
+}

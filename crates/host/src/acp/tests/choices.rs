@@ -1,0 +1,126 @@
+//! The models and modes that sessions are asked to choose.
+
+use super::*;
+
+/// The options of a session: its model and its mode, with what it has of each.
+fn options(model: &str, mode: &str) -> Value {
+    let values = |values: [&str; 2]| values.map(|value| json!({ "value": value, "name": value }));
+    json!([
+        { "id": "model", "name": "Model", "category": "model", "type": "select", "currentValue": model,
+            "options": values(["small", "large"]) },
+        { "id": "how", "name": "Mode", "category": "mode", "type": "select", "currentValue": mode,
+            "options": values(["act", "plan"]) },
+    ])
+}
+
+/// The modes of a session as older agents tell them.
+fn older(mode: &str) -> Value {
+    json!({ "currentModeId": mode, "availableModes": [{ "id": "act", "name": "Act" }, { "id": "plan", "name": "Plan" }] })
+}
+
+impl Script {
+    fn wants(&mut self, model: Option<&str>, mode: Option<&str>) {
+        let settings = &mut self.machine.settings;
+        (settings.model, settings.mode) = (model.map(str::to_owned), mode.map(str::to_owned));
+    }
+
+    /// A new session opens, with this in the answer.
+    fn opens(&mut self, mut answer: Value) -> Vec<Value> {
+        self.turn(5, None);
+        self.written();
+        answer["sessionId"] = "s".into();
+        self.says(&json!({ "id": "3.50.new", "result": answer }));
+        self.written()
+    }
+
+    /// The mode that the agent was last said to be in.
+    fn mode(&self) -> Option<&str> {
+        let mut offers = self.fx.events.iter().filter_map(|event| match event {
+            Happening::Offered { modes, .. } => Some(modes),
+            _ => None,
+        });
+        let current = offers.next_back()?.iter().find(|mode| mode.current)?;
+        Some(&current.id)
+    }
+}
+
+#[test]
+fn the_chosen_mode_is_set_after_the_model_and_before_the_prompt() {
+    let mut script = Script::plain();
+    script.wants(Some("large"), Some("plan"));
+    let model = script.opens(json!({ "configOptions": options("small", "act") })).remove(0);
+    assert_eq!((&model["id"], &model["params"]["configId"]), (&json!("3.50.model"), &json!("model")));
+    script.says(&json!({ "id": "3.50.model", "result": { "configOptions": options("large", "act") } }));
+    let mode = script.written().remove(0);
+    assert_eq!((&mode["id"], &mode["method"]), (&json!("3.50.mode"), &json!("session/set_config_option")));
+    assert_eq!(mode["params"], json!({ "sessionId": "s", "configId": "how", "value": "plan" }));
+    script.says(&json!({ "id": "3.50.mode", "result": { "configOptions": options("large", "plan") } }));
+    assert_eq!(script.written()[0]["method"], "session/prompt");
+    assert_eq!(script.mode(), Some("plan"));
+}
+
+#[test]
+fn a_mode_is_not_set_that_the_session_has_or_does_not_offer() {
+    for wanted in [Some("act"), Some("fly"), None] {
+        let mut script = Script::plain();
+        script.wants(None, wanted);
+        let prompt = script.opens(json!({ "configOptions": options("small", "act") })).remove(0);
+        assert_eq!(prompt["method"], "session/prompt", "{wanted:?}");
+        assert_eq!(script.mode(), Some("act"));
+    }
+}
+
+#[test]
+fn older_agents_are_told_the_mode_in_their_own_words() {
+    let mut script = Script::plain();
+    script.wants(None, Some("plan"));
+    let mode = script.opens(json!({ "modes": older("act") })).remove(0);
+    assert_eq!((&mode["id"], &mode["method"]), (&json!("3.50.mode"), &json!("session/set_mode")));
+    assert_eq!(mode["params"], json!({ "sessionId": "s", "modeId": "plan" }));
+    script.says(&json!({ "id": "3.50.mode", "result": {} }));
+    assert_eq!(script.written()[0]["method"], "session/prompt");
+    assert_eq!(script.mode(), Some("plan"));
+
+    let mut script = Script::plain();
+    script.wants(None, Some("plan"));
+    assert_eq!(script.opens(json!({ "modes": older("plan") }))[0]["method"], "session/prompt");
+}
+
+#[test]
+fn a_turn_runs_though_its_mode_was_refused_and_not_once_it_is_cancelled() {
+    let mut script = Script::plain();
+    script.wants(None, Some("plan"));
+    script.opens(json!({ "modes": older("act") }));
+    script.says(&json!({ "id": "3.50.mode", "error": { "code": -32602, "message": "not now" } }));
+    assert_eq!(script.written()[0]["method"], "session/prompt");
+    assert_eq!(script.mode(), Some("act"), "it is in the mode that it was in");
+
+    let mut script = Script::plain();
+    script.wants(None, Some("plan"));
+    script.opens(json!({ "modes": older("act") }));
+    script.machine.cancel(5, &mut script.fx);
+    script.says(&json!({ "id": "3.50.mode", "result": {} }));
+    assert!(script.written().is_empty());
+    assert_eq!(script.end().outcome, TurnOutcome::Cancelled);
+}
+
+#[test]
+fn a_changed_mode_is_set_with_the_next_turn_of_a_session_that_tells_nothing() {
+    for able in [json!({ "sessionCapabilities": { "resume": {} } }), json!({})] {
+        let mut script = Script::new(&able);
+        script.opens(json!({ "configOptions": options("small", "act") }));
+        script.says(&json!({ "id": "3.50", "result": { "stopReason": "end_turn" } }));
+        let settings = Settings { mode: Some("plan".to_owned()), ..Settings::default() };
+        script.machine.assignments_changed(settings);
+        script.turn(6, Some("s"));
+        if script.machine.capabilities.resume {
+            assert_eq!(script.written()[0]["opening"], json!({ "Resume": { "session": "s" } }));
+            script.says(&json!({ "id": "3.60.again", "result": {} }));
+        }
+        let mode = script.written().remove(0);
+        assert_eq!((&mode["id"], &mode["params"]["value"]), (&json!("3.60.mode"), &json!("plan")), "{able}");
+        script.says(&json!({ "id": "3.60.mode", "result": { "configOptions": options("small", "plan") } }));
+        assert_eq!(script.written()[0]["id"], "3.60");
+        assert_eq!(script.mode(), Some("plan"));
+    }
+}
