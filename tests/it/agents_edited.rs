@@ -98,14 +98,10 @@ async fn the_resolved_model_follows_the_image() {
 }
 
 #[tokio::test]
-async fn a_mode_is_set_with_a_new_agent_or_later_and_revisions_have_it() {
+async fn revisions_have_the_mode_that_was_set() {
     let app = TestApp::start().await;
-    let create = "mutation($o: Id!, $i: CreateAgentInput!, $m: String) { \
-                  createAgent(orgId: $o, input: $i, modeOverride: $m) { id modeOverride } }";
-    let new = json!({ "name": "Ada", "serverId": app.server().await, "imageId": app.image().await });
-    let made = app.owner.gql(create, json!({ "o": app.org, "i": new, "m": "act" })).await.data();
-    assert_eq!(made["createAgent"]["modeOverride"], "act");
-    let agent = made["createAgent"]["id"].as_i64().unwrap();
+    let agent = app.agent().await;
+    edit(&app, agent, json!({ "modeOverride": "act" })).await.data();
     edit(&app, agent, json!({ "modeOverride": "plan" })).await.data();
     let newest = history(&app, agent).await.remove(0);
     assert_eq!(newest["content"]["modeOverride"], "plan");

@@ -287,7 +287,8 @@ async fn a_mode_is_in_the_plan_and_its_agent_says_why_it_is_not_in_force() {
     let app = TestApp::start().await;
     let host = app.running_agent().await;
     let shown = async || {
-        let query = "query($o: Id!, $i: Id!) { agent(orgId: $o, id: $i) { modeOverride modeProblem syncPending } }";
+        let query =
+            "query($o: Id!, $i: Id!) { agent(orgId: $o, id: $i) { modeOverride modeProblem syncPending } }";
         app.viewer.gql(query, json!({ "o": app.org, "i": host.agent })).await.data()["agent"].clone()
     };
     let problem = async || shown().await["modeProblem"].clone();

@@ -297,7 +297,8 @@ async fn a_mode_that_is_chosen_holds_from_the_next_turn_on() {
     house.hears(&crew, conversation, "I would do this: Remove it").await;
     assert_eq!(house.rests(conversation).await, ["DONE", "DONE"]);
     let modes = json!([{ "id": "act", "current": false }, { "id": "plan", "current": true }]);
-    let now = json!({ "syncPending": false, "restartPending": false, "modeProblem": null, "offeredModes": modes });
+    let now =
+        json!({ "syncPending": false, "restartPending": false, "modeProblem": null, "offeredModes": modes });
     assert_eq!(shown().await, now);
     choose(json!("fly")).await;
     assert_eq!(shown().await["modeProblem"], "Its sessions do not offer this mode.");

@@ -54,16 +54,13 @@ impl Agent {
 
 fn options(model: Option<&Access>, mode: Mode) -> Vec<SessionConfigOption> {
     let (id, name, about) = match model {
-        Some(access) => {
-            (access.model.as_str(), access.model.as_str(), "The model that it was started with.")
-        }
+        Some(access) => (access.model.as_str(), access.model.as_str(), "The model that it was started with."),
         None => (WORDS, "Documented words", "No model: it does what the words of a message say."),
     };
     let only = SessionConfigSelectOption::new(id.to_owned(), name).description(about.to_owned());
     let model = SessionConfigOption::select("model", "Model", id.to_owned(), vec![only]);
-    let modes = MODES.map(|(_, id, name, about)| {
-        SessionConfigSelectOption::new(id, name).description(about.to_owned())
-    });
+    let modes = MODES
+        .map(|(_, id, name, about)| SessionConfigSelectOption::new(id, name).description(about.to_owned()));
     let now = MODES.into_iter().find(|(known, ..)| *known == mode).map_or("", |(_, id, ..)| id);
     let modes = SessionConfigOption::select(MODE, "Mode", now, modes.to_vec());
     let model = model.category(SessionConfigOptionCategory::Model);

@@ -78,7 +78,7 @@ async fn agent(
         image_id: None,
         model_override: Some("large-2".to_owned()),
     };
-    agents::create(scope, new, None).await
+    agents::create(scope, new).await
 }
 
 async fn tools(scope: &Scope, agents: &[AgentId]) -> Result<()> {

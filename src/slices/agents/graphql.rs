@@ -165,15 +165,10 @@ impl AgentMutation {
         ctx: &Context<'_>,
         org_id: OrgId,
         input: CreateAgentInput,
-        #[graphql(
-            desc = "The mode for its sessions. Null: as the agent begins.",
-            directive = bounds::apply(name(200))
-        )]
-        mode_override: Option<String>,
     ) -> Answer<One<Agent>> {
         answer(async {
             let scope = ctx.enter(org_id).await?;
-            let id = super::create(&scope, input, mode_override).await?;
+            let id = super::create(&scope, input).await?;
             Ok(One::by_id(&scope, id))
         })
         .await

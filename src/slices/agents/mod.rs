@@ -64,11 +64,11 @@ use crate::{
     },
 };
 
-/// Creates a stopped agent (specification, operation 13), with a mode for its sessions.
+/// Creates a stopped agent (specification, operation 13).
 ///
 /// # Errors
 /// `VALIDATION_FAILED` for a server or image that isn't the organization's, `PLAN_LIMIT_REACHED`, `NAME_TAKEN`.
-pub async fn create(scope: &Scope, new: CreateAgentInput, mode: Option<String>) -> Result<AgentId> {
+pub async fn create(scope: &Scope, new: CreateAgentInput) -> Result<AgentId> {
     let tx = scope.begin().await?;
     let image_id = require_home(&tx, new.server_id, new.image_id).await?;
     orgs::check_limit(&tx, Limit::Agents).await?;
@@ -85,7 +85,6 @@ pub async fn create(scope: &Scope, new: CreateAgentInput, mode: Option<String>) 
         status: Set(AgentStatus::Stopped),
         status_changed_at: Set(Some(tx.now)),
         model_override: Set(new.model_override),
-        mode_override: Set(mode),
         created_by: Set(scope.request.caller.user()),
         created_at: Set(tx.now),
         updated_at: Set(tx.now),

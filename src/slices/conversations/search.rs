@@ -195,7 +195,7 @@ pub async fn find_everywhere(
                 LEFT JOIN agents a ON a.organization_id = $1 AND a.id = c.agent_id",
     };
     let mut rows = sought.rows(scope, &question, limit + 1).await?;
-    let is_more = rows.len() as i64 > limit;
+    let is_more = rows.len() > limit as usize;
     rows.truncate(limit as usize);
     let last: Option<i64> = rows.last().filter(|_| is_more).map(|row| row.try_get_by(1)).transpose()?;
     let is_vague = question.is_vague();

@@ -211,7 +211,7 @@ impl TestApp {
             image_id: Some(image(scope, self.name("image")).await),
             model_override: None,
         };
-        agents::create(scope, new, None).await.unwrap().0
+        agents::create(scope, new).await.unwrap().0
     }
 
     /// A contact without an identity.

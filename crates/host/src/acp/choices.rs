@@ -178,15 +178,9 @@ impl Machine {
         self.choose_mode(id, mode, fx);
     }
 
-    /// The agent has answered whether the session is in this mode.
-    pub(super) fn mode_chosen(
-        &mut self,
-        id: i64,
-        mode: &str,
-        answer: Result<&str, rpc::Failure>,
-        fx: &mut Effects,
-    ) {
-        if let Ok(answer) = answer {
+    /// The agent has answered that the session is in this mode. None: it has refused.
+    pub(super) fn mode_chosen(&mut self, id: i64, mode: &str, answer: Option<&str>, fx: &mut Effects) {
+        if let Some(answer) = answer {
             let answer: Value = serde_json::from_str(answer).unwrap_or_default();
             self.remember(&Choices::in_answer(&answer));
             let found = Found::in_answer(&answer);

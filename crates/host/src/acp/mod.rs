@@ -70,7 +70,6 @@ pub struct Settings {
     /// The model to use, if one is chosen.
     pub model: Option<String>,
     /// The mode to be in, if one is chosen.
-    #[serde(default)]
     pub mode: Option<String>,
     /// What each new session is told first.
     pub instructions: String,
@@ -237,7 +236,6 @@ pub struct Machine {
     /// What sessions offer, once one has told.
     offered: Option<Offered>,
     /// What they let the host choose.
-    #[serde(default)]
     choices: Choices,
     own: u64,
     /// The line that the last key names, and how many keys name it.
@@ -284,7 +282,7 @@ impl Machine {
                 self.model_chosen(conversation_id, mode, answer, fx);
             }
             Some(Pending::Mode { conversation_id, mode }) => {
-                self.mode_chosen(conversation_id, &mode, answer, fx);
+                self.mode_chosen(conversation_id, &mode, answer.ok(), fx);
             }
             // Closed or unknown: in both cases it can be opened.
             Some(Pending::Close { conversation_id, reopening }) => {

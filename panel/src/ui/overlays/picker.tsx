@@ -36,9 +36,9 @@ export function Picker({
         isItemEqualToValue={same}
         onValueChange={(next) => onValue(next)}
         onInputValueChange={(next, { reason }) => setText(reason === 'item-press' ? '' : next)}
-        onOpenChange={(open) => {
+        onOpenChange={(open, { reason }) => {
           setOpen(open)
-          if (open) setText('')
+          if (open && reason !== 'input-change') setText('')
         }}
       >
         <Base.InputGroup className="relative">
