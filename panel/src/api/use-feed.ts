@@ -92,11 +92,16 @@ export function useFeed<Data, Variables extends AnyVariables, Item>(
         if (!page) {
           isOld = true
           isReading = false
-          setState((before) => ({ ...before, key, error: result.error }))
+          setState((before) => ({
+            key,
+            pages: before.key === key ? before.pages : [],
+            error: result.error,
+          }))
           return !isUnanswered(result.error)
         }
         found.push({ after, limit, page })
-        missing -= limit
+        // An empty page is no end: a search may skip what does not match.
+        if (page.data.length > 0) missing -= limit
         after = page.next
       }
       if (!alive) return true

@@ -76,12 +76,15 @@ pub(super) async fn values(
     }
     if let MaybeUndefined::Value(url) = &edit.model_credential_base_url {
         violations.extend(orgs::check_base_url("/model_credential_base_url", url));
-        // Otherwise an editor could learn the credential by having it sent to a host of their own.
-        let moved = agent.model_credential_base_url.as_ref() != Some(url);
-        if moved && agent.model_credential_sealed.is_some() && edit.model_credential.is_undefined() {
-            let detail = "`model_credential` is required when the base URL changes: a stored credential is only used with the URL it was set for.";
-            violations.push(Violation::at("/model_credential", "REQUIRED", detail));
-        }
+    }
+    // Otherwise an editor could have the credential sent to somebody else.
+    let url = edit.model_credential_base_url.as_opt_ref();
+    let provider = edit.model_credential_provider.as_opt_ref();
+    let moved = url.is_some_and(|url| url != agent.model_credential_base_url.as_ref())
+        || provider.is_some_and(|provider| provider != agent.model_credential_provider.as_ref());
+    if moved && agent.model_credential_sealed.is_some() && edit.model_credential.is_undefined() {
+        let detail = "`model_credential` is required when the provider or the base URL changes: a stored credential is only used with those it was set for.";
+        violations.push(Violation::at("/model_credential", "REQUIRED", detail));
     }
     Ok(violations)
 }

@@ -64,7 +64,7 @@ pub struct UpdateAgentInput {
     /// The model to use instead of the image's default.
     #[graphql(directive = bounds::apply(name(120)))]
     pub model_override: MaybeUndefined<String>,
-    /// The mode for its sessions, by its id in `offeredModes`. Null: as the agent begins.
+    /// The mode for its sessions, by its id in `offeredModes`. Null: the one that the agent chooses; open conversations may keep theirs.
     #[graphql(directive = bounds::apply(name(200)))]
     pub mode_override: MaybeUndefined<String>,
     /// The type of its model credential. Not applied yet.

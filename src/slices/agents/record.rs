@@ -112,7 +112,7 @@ fn settings(spec: Spec) -> Spec {
         .column::<Option<String>>("model_override", "The model to use instead of the image's default.")
         .column::<Option<String>>(
             "mode_override",
-            "The mode for its sessions, by its id in `offeredModes`. Null: as the agent begins.",
+            "The mode for its sessions, by its id in `offeredModes`. Null: the one that the agent chooses.",
         )
         .sql_by_backend::<Option<String>>(
             "mode_problem",
@@ -200,7 +200,7 @@ fn mode_problem(modes: &str, is_current: &str) -> String {
          THEN 'Its sessions do not offer this mode.' \
          WHEN t.status IN ('RUNNING', 'PAUSED') \
          AND NOT EXISTS (SELECT 1 FROM {modes} WHERE m.value ->> 'id' = t.mode_override AND {is_current}) \
-         THEN 'Its last turn was in another mode: the change came later, or the agent did not follow it.' END"
+         THEN 'The session that reported last is in another mode: a change reaches each conversation with its next turn.' END"
     )
 }
 

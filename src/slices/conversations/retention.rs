@@ -27,7 +27,7 @@ const OVER: &str = "SELECT c.organization_id, c.id FROM conversations c JOIN org
      WHERE o.transcript_retention_days IS NOT NULL AND c.message_count > 0 \
      AND c.last_activity_at <= $1 - o.transcript_retention_days * 86400000 \
      AND NOT EXISTS (SELECT 1 FROM turns t WHERE t.organization_id = c.organization_id AND t.conversation_id = c.id \
-     AND t.ended_at IS NULL) \
+     AND t.ended_at IS NULL AND NOT t.held) \
      AND NOT EXISTS (SELECT 1 FROM approvals p WHERE p.organization_id = c.organization_id AND p.conversation_id = c.id \
      AND p.status = 'PENDING')";
 

@@ -99,7 +99,7 @@ enum Order {
 
 /// Where a search looks, and what it reads of a hit.
 struct Sought<'a> {
-    /// The token that all messages have among which it looks.
+    /// The token of every message that it searches.
     whole: String,
     /// A token that they must have besides.
     part: Option<String>,
@@ -166,7 +166,7 @@ pub async fn find(
 }
 
 /// Messages of all conversations, or of one agent's, that contain every word of `q`, newest first: a page of `limit`, which
-/// holds fewer if what the index found doesn't contain the words side by side.
+/// holds fewer if the index found too much that doesn't contain the words side by side.
 ///
 /// # Errors
 /// `VALIDATION_FAILED` for an `after` that no page gave.
@@ -192,15 +192,20 @@ pub async fn find_everywhere(
         below,
         columns: format!("{HIT}, c.id, c.ref, c.title, c.agent_id, a.name"),
         joins: "JOIN conversations c ON c.organization_id = $1 AND c.id = m.conversation_id \
-                LEFT JOIN agents a ON a.organization_id = $1 AND a.id = c.agent_id",
+                JOIN agents a ON a.organization_id = $1 AND a.id = c.agent_id",
     };
-    let mut rows = sought.rows(scope, &question, limit + 1).await?;
-    let is_more = rows.len() > limit as usize;
-    rows.truncate(limit as usize);
-    let last: Option<i64> = rows.last().filter(|_| is_more).map(|row| row.try_get_by(1)).transpose()?;
     let is_vague = question.is_vague();
+    let most = limit + 1 + if is_vague { SPARE } else { 0 };
+    let rows = sought.rows(scope, &question, most).await?;
     let data = rows.iter().filter_map(|row| found(row, &question, is_vague).transpose());
-    let data = data.collect::<Result<Vec<_>, DbErr>>()?;
+    let mut data = data.collect::<Result<Vec<_>, DbErr>>()?;
+    let last = if data.len() > limit as usize {
+        data.truncate(limit as usize);
+        data.last().map(|found| found.hit.id.0)
+    } else {
+        // All that was read is shown or no match. There may be more.
+        rows.last().filter(|_| rows.len() == most as usize).map(|row| row.try_get_by(1)).transpose()?
+    };
     Ok(MessagesFound { data, next: last.map(|id| id.to_string()) })
 }
 

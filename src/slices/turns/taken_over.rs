@@ -28,12 +28,11 @@ pub async fn yield_to_person(tx: &Tx, agent: &Standing, conversation: Conversati
     let of_it = || turns::Column::ConversationId.eq(conversation);
     let open = tx.scope.find::<turns::Entity>().filter(of_it());
     let open = open.filter(Expr::cust("state IN ('RUNNING', 'WAITING_APPROVAL', 'WAITING_LIMIT')"));
-    for turn in open.all(tx.connection()).await? {
+    // What somebody has cancelled already is not asked for again.
+    for turn in open.all(tx.connection()).await?.iter().filter(|turn| turn.cancel_requested_at.is_none()) {
         let yielded = tx.scope.update::<turns::Entity>().filter(turns::Column::Id.eq(turn.id));
         yielded.col_expr(turns::Column::Yielded, Expr::value(true)).exec(tx.connection()).await?;
-        if turn.cancel_requested_at.is_none() {
-            request_cancel(tx, agent, &turn).await?;
-        }
+        request_cancel(tx, agent, turn).await?;
     }
     // If its host asks what to say, it is refused; it is sent again when the conversation is handed back.
     let unsent = tx.scope.update::<turns::Entity>().filter(of_it()).filter(Expr::cust("state = 'QUEUED'"));

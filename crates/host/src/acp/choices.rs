@@ -173,9 +173,17 @@ impl Machine {
             mode = told.mode.or(mode);
         }
         if self.is_cancelled(id) {
-            return self.end_turn(id, TurnOutcome::Cancelled, None, Usage::default(), fx);
+            return self.end_unprompted(id, fx);
         }
         self.choose_mode(id, mode, fx);
+    }
+
+    /// Ends a turn that was cancelled while its session was opened. The next one asks it to choose.
+    pub(super) fn end_unprompted(&mut self, id: i64, fx: &mut Effects) {
+        if let Some(conversation) = self.conversations.get_mut(&id) {
+            conversation.is_stale = true;
+        }
+        self.end_turn(id, TurnOutcome::Cancelled, None, Usage::default(), fx);
     }
 
     /// The agent has answered that the session is in this mode. None: it has refused.

@@ -160,7 +160,7 @@ impl Machine {
             self.offers(found, fx);
         }
         if self.is_cancelled(id) {
-            return self.end_turn(id, TurnOutcome::Cancelled, None, Usage::default(), fx);
+            return self.end_unprompted(id, fx);
         }
         self.choose(id, &answer, fx);
     }
@@ -228,9 +228,8 @@ impl Machine {
     /// The assignments have changed: each session is opened again with its next turn.
     pub fn assignments_changed(&mut self, settings: Settings) {
         self.settings = settings;
-        for conversation in
-            self.conversations.values_mut().filter(|conversation| conversation.session.is_some())
-        {
+        // One that is just being opened as well: it has been told of the assignments before.
+        for conversation in self.conversations.values_mut() {
             conversation.is_stale = true;
         }
     }

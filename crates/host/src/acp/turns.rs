@@ -53,6 +53,14 @@ impl Machine {
         }
     }
 
+    /// Whether this turn runs or waits.
+    pub fn has(&self, turn_id: i64) -> bool {
+        self.conversations.values().any(|conversation| {
+            conversation.turn.as_ref().is_some_and(|active| active.turn.turn_id == turn_id)
+                || conversation.waiting.iter().any(|turn| turn.turn_id == turn_id)
+        })
+    }
+
     fn start(&mut self, turn: Turn, fx: &mut Effects) {
         let id = turn.conversation_id;
         let resumed = turn.session.clone();

@@ -85,7 +85,14 @@ impl Machine {
                 }
             }
             SessionUpdate::CurrentModeUpdate(update) => {
-                self.mode_changed(&update.current_mode_id.to_string(), fx);
+                let mode = update.current_mode_id.to_string();
+                if let Some(conversation) = self.conversations.get_mut(&id)
+                    && self.settings.mode.as_ref().is_some_and(|wanted| *wanted != mode)
+                {
+                    // The next turn is in the mode that was chosen again.
+                    conversation.is_stale = true;
+                }
+                self.mode_changed(&mode, fx);
             }
             SessionUpdate::ConfigOptionUpdate(update) => {
                 self.options_changed(id, &update.config_options, fx);

@@ -253,9 +253,14 @@ impl Agent {
 
     fn turn(&mut self, order: &Order, turn_id: i64, plan: TurnPlan) {
         self.done.push(order.seq);
-        if self.planned.remove(&turn_id) == Some(true) {
-            let why = Some("It was cancelled before it began.");
-            return self.effects.events.push(turn_ended(turn_id, TurnOutcome::Cancelled, why));
+        match self.planned.remove(&turn_id) {
+            Some(true) => {
+                let why = Some("It was cancelled before it began.");
+                return self.effects.events.push(turn_ended(turn_id, TurnOutcome::Cancelled, why));
+            }
+            Some(false) if !self.record.machine.has(turn_id) => {}
+            // It was sent twice, as after a take-over while the host was away, and is here already.
+            _ => return,
         }
         if self.record.phase != Phase::Running {
             return self.refuse(order, RefusedReason::NotRunning);

@@ -59,16 +59,16 @@ export function Model({ agent }: { agent: AgentSettings }) {
           name="modeOverride"
           label="Mode"
           hint={
-            agent.offeredModes
-              ? 'Those that it offers. Each conversation gets it with its next turn. Empty: as the agent begins.'
-              : 'As its program calls it. What it offers is known once it has run. Empty: as the agent begins.'
+            agent.offeredModes?.length
+              ? 'Those that it offers. Each conversation gets it with its next turn. Empty: the one that the agent chooses.'
+              : 'Its id, as the program names it. What it offers is known once it has run. Empty: the one that the agent chooses.'
           }
           optional
-          asText={(value) => (value ? String(value) : 'as the agent begins')}
+          asText={(value) => (value ? String(value) : 'as the agent chooses')}
         >
           <OfferedInput
             offered={agent.offeredModes}
-            placeholder="As the agent begins"
+            placeholder="As the agent chooses"
             value={model.values.modeOverride}
             onValue={(value) => model.set('modeOverride', value)}
           />

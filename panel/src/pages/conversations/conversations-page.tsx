@@ -13,7 +13,7 @@ import { PageHeader } from '../../ui/page'
 import { ProblemView } from '../../ui/problem'
 import { ListSkeleton } from '../../ui/skeleton'
 import { Tabs } from '../../ui/tabs'
-import { ConversationFilters, isOfMessages, useListSearch } from './filters'
+import { ConversationFilters, saidOf, useListSearch } from './filters'
 import { NewConversation } from './new-dialog'
 import { ConversationRow, type ConversationRowRecord, nameOf } from './record'
 import { ConversationRowView } from './row'
@@ -100,6 +100,7 @@ function filtersOf(search: ConversationsSearch, orgId: number) {
 export function ConversationsPage() {
   const [search, set] = useListSearch()
   const [total, setTotal] = useState<number>()
+  const said = saidOf(search)
   const refused = useRefused('agent.interact')
   const begin = () => set({ open: 'new' })
   useActions([
@@ -116,7 +117,7 @@ export function ConversationsPage() {
     <>
       <PageHeader
         title="Conversations"
-        about={about(isOfMessages(search) ? undefined : total)}
+        about={about(said === undefined ? total : undefined)}
         actions={
           <Gate may="agent.interact">
             <Button look="primary" icon={Plus} keys="n" tip="New conversation" onClick={begin}>
@@ -127,11 +128,11 @@ export function ConversationsPage() {
       >
         <ConversationFilters />
         {search.q !== undefined && (
-          <Tabs label="Where to search" tabs={TABS} current={isOfMessages(search) ? 'said' : 'names'} />
+          <Tabs label="Where to search" tabs={TABS} current={said === undefined ? 'names' : 'said'} />
         )}
       </PageHeader>
-      {search.q !== undefined && isOfMessages(search) ? (
-        <WhatWasSaid q={search.q} agent={search.agent} />
+      {said !== undefined ? (
+        <WhatWasSaid q={said} agent={search.agent} />
       ) : (
         <Conversations
           search={search}

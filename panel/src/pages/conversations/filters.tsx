@@ -36,7 +36,7 @@ export function ConversationFilters() {
   const { open: _, peek: __, tab: ___, ...filters } = search
   const any = Object.values(filters).some((value) => value !== undefined)
   const clear = () => set(Object.fromEntries(Object.keys(filters).map((name) => [name, undefined])) as Change)
-  if (isOfMessages(search)) {
+  if (saidOf(search) !== undefined) {
     return (
       <div className="flex items-center gap-2 pb-2">
         <Find value={search.q} onValue={(q) => set({ q })} />
@@ -84,8 +84,8 @@ export function ConversationFilters() {
   )
 }
 
-/** Whether messages are looked for, instead of conversations. */
-export const isOfMessages = ({ q, tab }: ConversationsSearch) => tab === 'said' && q !== undefined
+/** The words that are looked for in messages, instead of in names. */
+export const saidOf = ({ q, tab }: ConversationsSearch) => (tab === 'said' ? q : undefined)
 
 /** Finds subjects, names of contacts and channels, and short codes; in the other tab, what was said. */
 function Find({ value, onValue }: { value: string | undefined; onValue: (q: string | undefined) => void }) {
@@ -93,7 +93,8 @@ function Find({ value, onValue }: { value: string | undefined; onValue: (q: stri
   const [known, setKnown] = useState(value)
   if (known !== value) {
     setKnown(value)
-    setText(value ?? '')
+    // What was typed has come back from the address without its spaces.
+    if ((text.trim() || undefined) !== value) setText(value ?? '')
   }
   useEffect(() => {
     const timer = setTimeout(() => {

@@ -36,7 +36,7 @@ export function WhatWasSaid({ q, agent }: { q: string; agent: number | undefined
     variables: { orgId: org.id, q, agentId: agent ?? null },
     pageOf,
     idOf,
-    // What is found stays as it is while somebody reads it.
+    // What is found stays as it is while somebody reads it; after a lost connection it is read again.
     on: [],
   })
   if (feed.error && feed.items.length === 0) return <ProblemView error={feed.error} retry={feed.refetch} />
@@ -77,11 +77,9 @@ function Row({ found }: { found: Found }) {
           <span className="min-w-0 truncate font-medium">
             <Visible text={titleOf(found)} />
           </span>
-          {agentName && (
-            <span className="hidden min-w-0 shrink-[2] truncate text-xs text-muted sm:inline">
-              <Visible text={agentName} />
-            </span>
-          )}
+          <span className="hidden min-w-0 shrink-[2] truncate text-xs text-muted sm:inline">
+            <Visible text={agentName} />
+          </span>
         </div>
         <p className="truncate text-sm text-muted">
           <Snippet text={hit.snippet} ranges={hit.ranges} />

@@ -106,6 +106,8 @@ function useChoices(
   useEffect(() => {
     if (!search || !isOpen) return
     let current = true
+    // Enter must not choose an answer to another text.
+    setFound(undefined)
     const timer = setTimeout(
       () => void search(text).then((next) => current && setFound(next)),
       text ? 120 : 0,

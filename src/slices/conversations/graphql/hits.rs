@@ -70,8 +70,8 @@ pub struct FoundMessage {
     pub title: Option<String>,
     /// The conversation's agent.
     pub agent_id: AgentId,
-    /// The agent's name. Null once the agent is deleted.
-    pub agent_name: Option<String>,
+    /// The agent's name.
+    pub agent_name: String,
 }
 
 impl MessageHit {

@@ -253,7 +253,7 @@ impl ConversationQuery {
         #[graphql(desc = "Only messages of this agent's conversations.")] agent_id: Option<AgentId>,
         #[graphql(desc = "Where the page begins: `next` of the page before.", directive = bounds::apply(length(1, 40)))]
         after: Option<String>,
-        #[graphql(desc = "The maximum number to return.", default_with = "Some(PAGE)", directive = bounds::apply(range(1, 100)))]
+        #[graphql(desc = "The maximum number to return.", default_with = "Some(PAGE)", directive = bounds::apply(range(1, 200)))]
         limit: Option<i64>,
     ) -> Answer<MessagesFound> {
         answer(async {

@@ -35,11 +35,14 @@ const Post = graphql(
 )
 
 let pending: Pending[] = []
+/** The keys of all that this tab has ever had. */
+const known = new Set<string>()
 const listeners = new Set<() => void>()
 const sent = new Set<(message: MessageRecord, conversationId: number) => void>()
 
 function set(next: Pending[]): void {
   pending = next
+  for (const { key } of next) known.add(key)
   for (const listener of listeners) listener()
 }
 function change(key: string, part: Partial<Pending>): void {
@@ -57,7 +60,9 @@ const isOf = (orgId: number, conversationId: number) => (each: Pending) =>
 /** What was not accepted outlasts the page; with `all`, also what nobody has answered yet. */
 function keepUnsent({ orgId, conversationId }: Pending, all = false): void {
   const mine = pending.filter(isOf(orgId, conversationId))
-  keep(orgId, unsentPlace(conversationId), write(mine.filter(({ state }) => all || state === 'failed')))
+  const place = unsentPlace(conversationId)
+  const others = read(keptOf(orgId, place)).filter(({ key }) => !known.has(key))
+  keep(orgId, place, write([...others, ...mine.filter(({ state }) => all || state === 'failed')]))
 }
 
 const takenUp = new Set<string>()

@@ -29,8 +29,14 @@ export function useReading(
     timer.current = setTimeout(() => {
       const seq = lastInView()
       if (document.visibilityState !== 'visible' || seq <= known.current) return
+      const before = known.current
       known.current = seq
-      void client.mutation(MarkRead, { orgId, conversationId, seq }).toPromise()
+      void client
+        .mutation(MarkRead, { orgId, conversationId, seq })
+        .toPromise()
+        .then(({ error }) => {
+          if (error && known.current === seq) known.current = before
+        })
     }, PAUSE_MS)
   }, [client, orgId, conversationId, counts, lastInView])
   useEffect(() => {
