@@ -35,6 +35,7 @@ mod channels_mail;
 mod channels_paced;
 mod channels_probed;
 mod channels_told;
+mod channels_walk;
 mod channels_writing;
 mod cli_audit;
 mod cli_keys;

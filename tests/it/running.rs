@@ -20,10 +20,16 @@ pub struct House {
 
 impl House {
     pub async fn open() -> Self {
+        Self::open_with(&[]).await
+    }
+
+    /// The same, with more of the service's variables.
+    pub async fn open_with(variables: &[(&str, &str)]) -> Self {
         let address = Address::free();
         let folder = tempfile::tempdir().unwrap();
         let url = empty_database(folder.path()).await;
-        let program = Program::new(&[("MUSTER_LISTEN", address.as_str()), ("MUSTER_DATABASE_URL", &url)]);
+        let own = [("MUSTER_LISTEN", address.as_str()), ("MUSTER_DATABASE_URL", url.as_str())];
+        let program = Program::new(&[&own[..], variables].concat());
         let tenant = program.tenant();
         let serving = program.serve();
         let actor = serving.actor(&tenant);

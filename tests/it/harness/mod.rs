@@ -3,11 +3,14 @@
 pub mod account;
 mod actor;
 mod address;
+/// A real mail server that takes mails.
+#[path = "../../../crates/channels/tests/vendors/aiosmtpd.rs"]
+mod aiosmtpd;
 mod app;
 mod browser;
 mod database;
 mod documented;
-/// A real mail server.
+/// A real mail server that keeps a mailbox.
 #[path = "../../../crates/channels/tests/vendors/dovecot.rs"]
 #[expect(
     dead_code,
@@ -30,6 +33,10 @@ pub mod mailbox;
 /// The model that agents talk to.
 #[path = "../../../crates/agent/tests/support/model.rs"]
 pub mod model;
+/// Programs that others wrote.
+#[path = "../../../crates/channels/tests/vendors/peers.rs"]
+#[expect(dead_code, reason = "tests of the transport use more of it")]
+mod peers;
 mod picture;
 mod policies;
 mod populate;
@@ -40,6 +47,7 @@ mod wait;
 
 pub use actor::{Actor, Answer};
 pub use address::Address;
+pub use aiosmtpd::Smtp;
 pub use app::TestApp;
 pub use browser::{Browser, OWN_PAGE};
 pub use database::{config, connect, empty as empty_database, is_postgres};

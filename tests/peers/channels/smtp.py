@@ -1,8 +1,11 @@
-"""smtp.py HOST PORT CERTIFICATE KEY starttls|tls: a mail server (aiosmtpd) that takes mail over TLS alone, from the user agent,
-whose password is "secret" and whose access token is "right". It prints `listening PORT`, and a line of JSON for each mail."""
+"""smtp.py HOST PORT CERTIFICATE KEY starttls|tls|open: a mail server (aiosmtpd) that takes mail over TLS alone, from the user
+agent, whose password is "secret" and whose access token is "right"; or `open`: without TLS, from everybody. It prints
+`listening PORT`, and a line of JSON for each mail: its envelope, and what Python's own parser reads in it."""
 
 import asyncio
 import base64
+import email
+import email.policy
 import json
 import ssl
 import sys
@@ -16,6 +19,11 @@ def show(**facts):
     print(json.dumps(facts), flush=True)
 
 
+def text(mail, kind):
+    body = mail.get_body((kind,))
+    return None if body is None else body.get_content()
+
+
 class Handler:
     async def auth_XOAUTH2(self, server, arguments):
         user, token = base64.b64decode(arguments[1]).decode().split("\x01")[:2]
@@ -26,8 +34,17 @@ class Handler:
         return NO
 
     async def handle_DATA(self, server, session, envelope):
-        tls = server.transport.get_extra_info("ssl_object").version()
-        show(sender=envelope.mail_from, to=envelope.rcpt_tos, by=session.auth_data, tls=tls, mail=envelope.content.decode())
+        tls = server.transport.get_extra_info("ssl_object")
+        mail = email.message_from_bytes(envelope.content, policy=email.policy.default)
+        show(
+            sender=envelope.mail_from,
+            to=envelope.rcpt_tos,
+            by=session.auth_data,
+            tls=None if tls is None else tls.version(),
+            headers={name.lower(): str(value) for name, value in mail.items()},
+            plain=text(mail, "plain"),
+            html=text(mail, "html"),
+        )
         return "250 taken"
 
 
@@ -38,10 +55,13 @@ def check(server, session, envelope, mechanism, login):
 
 async def main(host, port, certificate, key, mode):
     tls = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
-    tls.load_cert_chain(certificate, key)
+    if mode != "open":
+        tls.load_cert_chain(certificate, key)
     begins = mode == "tls"
 
     def server():
+        if mode == "open":
+            return SMTP(Handler(), hostname=host)
         options = {} if begins else {"tls_context": tls, "require_starttls": True}
         return SMTP(Handler(), hostname=host, authenticator=check, auth_required=True, auth_require_tls=not begins, **options)
 

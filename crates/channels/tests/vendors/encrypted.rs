@@ -3,7 +3,6 @@
 use std::{
     net::{IpAddr, SocketAddr},
     path::Path,
-    process::Stdio,
     sync::Arc,
 };
 
@@ -13,19 +12,18 @@ use rustls::{
     ServerConfig,
     pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject},
 };
-use serde_json::{Value, json};
+use serde_json::json;
 use tempfile::TempDir;
 use tokio::{
-    io::{AsyncBufReadExt, BufReader, Lines, copy_bidirectional},
+    io::copy_bidirectional,
     net::{TcpListener, TcpStream},
-    process::{Child, ChildStdout},
 };
 use tokio_rustls::TlsAcceptor;
 
 use crate::{
+    aiosmtpd::Smtp,
     dovecot::{Dovecot, certify},
     email::{channel, during, mail, next, server, smtp, texts},
-    peers::peer,
     support::{Hand, Names, open_world, part, serve, text, world as closed_world, world_with},
 };
 
@@ -33,31 +31,6 @@ use crate::{
 fn apart() -> String {
     let [.., high, low] = std::process::id().to_be_bytes();
     format!("127.71.{high}.{low}")
-}
-
-/// A mail server in Python.
-struct Smtp {
-    port: u16,
-    lines: Lines<BufReader<ChildStdout>>,
-    _process: Child,
-}
-
-impl Smtp {
-    /// Starts one with the certificate in this folder. `mode`: `tls` or `starttls`.
-    async fn start(host: &str, port: u16, mode: &str, folder: &Path) -> Self {
-        let mut command = peer("smtp.py");
-        command.args([host, &port.to_string()]).args([folder.join("cert.pem"), folder.join("key.pem")]);
-        let mut process = command.arg(mode).stderr(Stdio::null()).spawn().unwrap();
-        let mut lines = BufReader::new(process.stdout.take().unwrap()).lines();
-        let first = lines.next_line().await.unwrap().expect("it starts");
-        let port = first.strip_prefix("listening ").unwrap().parse().unwrap();
-        Self { port, lines, _process: process }
-    }
-
-    /// The next mail that it takes.
-    async fn mail(&mut self) -> Value {
-        serde_json::from_str(&self.lines.next_line().await.unwrap().unwrap()).unwrap()
-    }
 }
 
 fn at(host: &str, port: u16, secret: &str) -> MailServer {

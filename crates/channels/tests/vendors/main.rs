@@ -7,6 +7,7 @@
     reason = "in tests a panic is a failure, and what is spawned ends with the test"
 )]
 
+mod aiosmtpd;
 mod clients;
 mod code_host;
 mod dovecot;

@@ -9,11 +9,11 @@ use std::{
 use serde_json::Value;
 use tokio::{io::AsyncWriteExt, process::Command, time::timeout};
 
-const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
-
 /// A file of the repository.
 pub fn file(path: &str) -> PathBuf {
-    Path::new(ROOT).join(path)
+    // Tests of more than one package use this; the lock file is in the folder above them all.
+    let mut folders = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors();
+    folders.find(|folder| folder.join("Cargo.lock").exists()).unwrap().join(path)
 }
 
 /// Python with the libraries.

@@ -1,0 +1,36 @@
+//! A real aiosmtpd (`tests/peers/channels/smtp.py`), on a port of its own.
+
+use std::{path::Path, process::Stdio};
+
+use serde_json::Value;
+use tokio::{
+    io::{AsyncBufReadExt, BufReader, Lines},
+    process::{Child, ChildStdout},
+};
+
+use super::peers::peer;
+
+/// A server that takes mails.
+pub struct Smtp {
+    pub port: u16,
+    lines: Lines<BufReader<ChildStdout>>,
+    _process: Child,
+}
+
+impl Smtp {
+    /// Starts one with the certificate in this folder. `mode`: `tls`, `starttls`, or `open`, which needs no certificate.
+    pub async fn start(host: &str, port: u16, mode: &str, folder: &Path) -> Self {
+        let mut command = peer("smtp.py");
+        command.args([host, &port.to_string()]).args([folder.join("cert.pem"), folder.join("key.pem")]);
+        let mut process = command.arg(mode).stderr(Stdio::null()).spawn().unwrap();
+        let mut lines = BufReader::new(process.stdout.take().unwrap()).lines();
+        let first = lines.next_line().await.unwrap().expect("it starts");
+        let port = first.strip_prefix("listening ").unwrap().parse().unwrap();
+        Self { port, lines, _process: process }
+    }
+
+    /// The next mail that it takes.
+    pub async fn mail(&mut self) -> Value {
+        serde_json::from_str(&self.lines.next_line().await.unwrap().unwrap()).unwrap()
+    }
+}
