@@ -16,7 +16,8 @@ use serde_json::json;
 use tokio::net::TcpStream;
 
 use crate::{
-    support::{Server, World, body, plainly},
+    servers::{Server, body, plainly},
+    support::World,
     tools::shim,
 };
 

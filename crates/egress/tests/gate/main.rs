@@ -14,5 +14,7 @@ mod figures;
 mod mcp;
 mod model;
 mod network;
+mod servers;
+mod sources;
 mod support;
 mod tools;

@@ -6,7 +6,10 @@ use muster_egress::{CONVERSATION, Verdict};
 use muster_protocol::plan::{McpServer, McpTransport, Variable};
 use serde_json::{Value, json};
 
-use crate::support::{Server, World, body, plainly, send};
+use crate::{
+    servers::{Server, body, plainly},
+    support::{World, send},
+};
 
 fn server(name: &str, transport: McpTransport) -> McpServer {
     McpServer { name: name.to_owned(), transport }

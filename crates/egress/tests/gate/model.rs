@@ -22,7 +22,10 @@ use muster_protocol::{
 use serde_json::{Value, json};
 use tokio::sync::Notify;
 
-use crate::support::{Handler, Server, World, body, plainly, send};
+use crate::{
+    servers::{Handler, Server, body, plainly},
+    support::{World, send},
+};
 
 fn answered() -> Handler {
     plainly(|request| {

@@ -14,9 +14,12 @@ use rustls::{
 };
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
-use crate::support::{Server, World, authority, body, plainly, send};
+use crate::{
+    servers::{Handler, Server, authority, body, plainly},
+    support::{World, send},
+};
 
-fn hello() -> crate::support::Handler {
+fn hello() -> Handler {
     plainly(|_| Response::new(body("hello")))
 }
 

@@ -1,14 +1,12 @@
-//! A gate, what stands outside of it, and servers.
+//! A gate, and what stands outside of it.
 
 use std::{
     collections::{BTreeMap, VecDeque},
-    convert::Infallible,
     io,
     net::IpAddr,
     path::{Path, PathBuf},
-    process::Command,
     sync::{
-        Arc, Mutex, OnceLock,
+        Arc, Mutex,
         atomic::{AtomicUsize, Ordering},
     },
 };
@@ -16,8 +14,8 @@ use std::{
 use bytes::Bytes;
 use futures::future::BoxFuture;
 use http::{Request, Response, StatusCode};
-use http_body_util::{BodyExt, Full, combinators::UnsyncBoxBody};
-use hyper::{body::Incoming, server::conn::http1, service::service_fn};
+use http_body_util::{BodyExt, Full};
+use hyper::body::Incoming;
 use hyper_util::rt::TokioIo;
 use muster_addresses::Resolve;
 use muster_egress::{Asking, Gate, Leased, Outside, Reach, Rules, Verdict};
@@ -27,25 +25,13 @@ use muster_protocol::{
     spending::ModelCall,
 };
 use rustls::{
-    RootCertStore, ServerConfig,
-    pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject},
+    RootCertStore,
+    pki_types::{CertificateDer, pem::PemObject},
 };
 use tempfile::TempDir;
-use tokio::net::{TcpListener, UnixListener, UnixStream};
-use tokio_rustls::TlsAcceptor;
+use tokio::net::{UnixListener, UnixStream};
 
-pub type Body = UnsyncBoxBody<Bytes, Infallible>;
-pub type Handler = Arc<dyn Fn(Request<Bytes>) -> BoxFuture<'static, Response<Body>> + Send + Sync>;
-
-/// A body.
-pub fn body(bytes: impl Into<Bytes>) -> Body {
-    Full::new(bytes.into()).boxed_unsync()
-}
-
-/// A handler without waiting.
-pub fn plainly(handle: impl Fn(Request<Bytes>) -> Response<Body> + Send + Sync + 'static) -> Handler {
-    Arc::new(move |request| Box::pin(std::future::ready(handle(request))))
-}
+use crate::servers::authority;
 
 /// Names for tests. A name with several answers gives one after the other.
 #[derive(Debug, Default)]
@@ -217,103 +203,4 @@ pub async fn send(socket: &Path, request: Request<Full<Bytes>>) -> Response<Inco
     let (mut sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(stream)).await.unwrap();
     tokio::spawn(async move { _ = connection.with_upgrades().await });
     sender.send_request(request).await.unwrap()
-}
-
-/// A server on this machine, and what it has been asked.
-pub struct Server {
-    pub port: u16,
-    pub seen: Arc<Mutex<Vec<Request<Bytes>>>>,
-    pub connections: Arc<AtomicUsize>,
-}
-
-impl Server {
-    pub async fn start(handler: Handler) -> Self {
-        Self::begin(handler, false).await
-    }
-
-    /// With a certificate for all of `*.test`.
-    pub async fn secure(handler: Handler) -> Self {
-        Self::begin(handler, true).await
-    }
-
-    async fn begin(handler: Handler, is_secure: bool) -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let port = listener.local_addr().unwrap().port();
-        let (seen, connections) = (Arc::<Mutex<Vec<_>>>::default(), Arc::<AtomicUsize>::default());
-        let server = Self { port, seen: Arc::clone(&seen), connections: Arc::clone(&connections) };
-        let tls = is_secure.then(acceptor);
-        tokio::spawn(async move {
-            loop {
-                let (stream, _) = listener.accept().await.unwrap();
-                stream.set_nodelay(true).unwrap();
-                connections.fetch_add(1, Ordering::Relaxed);
-                let (handler, seen, tls) = (Arc::clone(&handler), Arc::clone(&seen), tls.clone());
-                tokio::spawn(async move {
-                    match tls {
-                        Some(tls) => {
-                            if let Ok(stream) = tls.accept(stream).await {
-                                serve(stream, handler, seen).await;
-                            }
-                        }
-                        None => serve(stream, handler, seen).await,
-                    }
-                });
-            }
-        });
-        server
-    }
-
-    pub fn seen(&self) -> Vec<Request<Bytes>> {
-        self.seen.lock().unwrap().clone()
-    }
-
-    pub fn connections(&self) -> usize {
-        self.connections.load(Ordering::Relaxed)
-    }
-}
-
-async fn serve(
-    stream: impl tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin + Send + 'static,
-    handler: Handler,
-    seen: Arc<Mutex<Vec<Request<Bytes>>>>,
-) {
-    let service = service_fn(move |request: Request<Incoming>| {
-        let (handler, seen) = (Arc::clone(&handler), Arc::clone(&seen));
-        async move {
-            let (head, body) = request.into_parts();
-            let bytes = body.collect().await.map(http_body_util::Collected::to_bytes).unwrap_or_default();
-            let request = Request::from_parts(head, bytes);
-            seen.lock().unwrap().push(request.clone());
-            Ok::<_, Infallible>(handler(request).await)
-        }
-    });
-    let _ = http1::Builder::new().serve_connection(TokioIo::new(stream), service).await;
-}
-
-fn acceptor() -> TlsAcceptor {
-    let dir = authority();
-    let chain = vec![CertificateDer::from_pem_file(dir.join("test.pem")).unwrap()];
-    let key = PrivateKeyDer::from_pem_file(dir.join("test.key")).unwrap();
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let config = ServerConfig::builder_with_provider(provider).with_safe_default_protocol_versions().unwrap();
-    Arc::new(config.with_no_client_auth().with_single_cert(chain, key).unwrap()).into()
-}
-
-/// An authority of the tests' own, and a certificate for `*.test` names.
-pub fn authority() -> &'static Path {
-    static MADE: OnceLock<TempDir> = OnceLock::new();
-    let dir = MADE.get_or_init(|| {
-        let dir = TempDir::new().unwrap();
-        let script = "set -e; \
-            openssl req -x509 -newkey rsa:2048 -nodes -keyout ca.key -out ca.pem -days 2 -subj /CN=tests \
-              -addext basicConstraints=critical,CA:TRUE -addext keyUsage=critical,keyCertSign; \
-            openssl req -newkey rsa:2048 -nodes -keyout test.key -out test.csr -subj /CN=tests; \
-            printf 'subjectAltName=DNS:files.test,DNS:git.test,DNS:npm.test,DNS:pypi.test,DNS:other.test\\n\
-            extendedKeyUsage=serverAuth\\n' > names; \
-            openssl x509 -req -in test.csr -CA ca.pem -CAkey ca.key -CAcreateserial -days 2 -extfile names -out test.pem";
-        let made = Command::new("sh").args(["-c", script]).current_dir(dir.path()).output().unwrap();
-        assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
-        dir
-    });
-    dir.path()
 }

@@ -2,7 +2,7 @@
 
 use std::{
     fs,
-    path::{Path, PathBuf},
+    path::PathBuf,
     process::{Command, Output},
 };
 
@@ -14,7 +14,11 @@ use muster_shim::{
     isolate::{Bubblewrap, Sandbox, isolation},
 };
 
-use crate::support::{Body, Handler, Server, World, authority, body, plainly};
+use crate::{
+    servers::{Server, authority, body, plainly},
+    sources::{self, file, files},
+    support::World,
+};
 
 /// The shim: an example of this package, which `cargo nextest run -p muster-egress` builds.
 pub fn shim() -> PathBuf {
@@ -71,21 +75,6 @@ fn text(output: &Output) -> String {
     String::from_utf8_lossy(&[&output.stdout[..], &output.stderr].concat()).into_owned()
 }
 
-/// Serves the files of a folder.
-fn files(folder: &Path) -> Handler {
-    let folder = folder.to_owned();
-    plainly(move |request| file(&folder, &request))
-}
-
-fn file(folder: &Path, request: &Request<Bytes>) -> Response<Body> {
-    let path = folder.join(request.uri().path().trim_matches('/'));
-    let path = if path.is_dir() { path.join("index") } else { path };
-    match fs::read(path) {
-        Ok(bytes) => Response::new(body(bytes)),
-        Err(_) => Response::builder().status(404).body(body("")).unwrap(),
-    }
-}
-
 #[tokio::test]
 async fn the_sandbox_has_no_way_out_but_the_gate() {
     let server = Server::secure(plainly(|_| Response::new(body("reached")))).await;
@@ -139,17 +128,7 @@ async fn the_sandbox_has_no_way_out_but_the_gate() {
 #[tokio::test]
 async fn git_clones_from_a_listed_host_and_with_a_credential_that_it_never_sees() {
     let dir = tempfile::tempdir().unwrap();
-    let made = Command::new("sh")
-        .args([
-            "-c",
-            "set -e; export GIT_CONFIG_GLOBAL=/dev/null; git init -q work; cd work; echo hello > file; git add file; \
-             git -c user.name=t -c user.email=t@example.org commit -qm one; cd ..; git clone -q --bare work repo.git; \
-             cd repo.git; git update-server-info",
-        ])
-        .current_dir(dir.path())
-        .output()
-        .unwrap();
-    assert!(made.status.success(), "{}", text(&made));
+    sources::repository(dir.path());
     let folder = dir.path().to_owned();
     let server = Server::secure(plainly(move |request| {
         let is_open = request.uri().path().starts_with("/repo.git");
@@ -193,39 +172,9 @@ async fn git_clones_from_a_listed_host_and_with_a_credential_that_it_never_sees(
 #[tokio::test]
 async fn npm_and_pip_install_from_listed_hosts() {
     let dir = tempfile::tempdir().unwrap();
-    let (npm, pypi) = (dir.path().join("npm"), dir.path().join("pypi"));
-    let made = Command::new("sh")
-        .args([
-            "-c",
-            "set -e; mkdir -p npm/demo package pypi/simple/demo demo demo-1.0.dist-info; \
-             echo '{\"name\":\"demo\",\"version\":\"1.0.0\"}' > package/package.json; tar czf npm/demo.tgz package; \
-             echo 'x = 1' > demo/__init__.py; \
-             printf 'Metadata-Version: 2.1\\nName: demo\\nVersion: 1.0\\n' > demo-1.0.dist-info/METADATA; \
-             printf 'Wheel-Version: 1.0\\nGenerator: t\\nRoot-Is-Purelib: true\\nTag: py3-none-any\\n' > demo-1.0.dist-info/WHEEL; \
-             printf 'demo/__init__.py,,\\n' > demo-1.0.dist-info/RECORD; \
-             python3 -c 'import zipfile,glob; z=zipfile.ZipFile(\"pypi/demo-1.0-py3-none-any.whl\",\"w\"); [z.write(f) for f in glob.glob(\"demo*/*\")]'; \
-             echo '<a href=\"/demo-1.0-py3-none-any.whl\">demo-1.0-py3-none-any.whl</a>' > pypi/simple/demo/index",
-        ])
-        .current_dir(dir.path())
-        .output()
-        .unwrap();
-    assert!(made.status.success(), "{}", text(&made));
-    let npm_server = Server::secure(files(&npm)).await;
-    let tarball = format!("https://npm.test:{}/demo.tgz", npm_server.port);
-    let listing = serde_json::json!({
-        "name": "demo", "dist-tags": { "latest": "1.0.0" },
-        "versions": { "1.0.0": { "name": "demo", "version": "1.0.0", "dist": { "tarball": tarball } } },
-    });
-    fs::write(npm.join("demo/index"), listing.to_string()).unwrap();
-    let folder = pypi.clone();
-    let pypi_server = Server::secure(plainly(move |request| {
-        let mut answer = file(&folder, &request);
-        let kind =
-            if request.uri().path().contains(".whl") { "application/octet-stream" } else { "text/html" };
-        answer.headers_mut().insert("content-type", kind.parse().unwrap());
-        answer
-    }))
-    .await;
+    let npm_server = Server::secure(files(&dir.path().join("npm"))).await;
+    let pypi_server = Server::secure(files(&dir.path().join("pypi"))).await;
+    sources::packages(dir.path(), &format!("https://npm.test:{}", npm_server.port));
     let mut world = World::new();
     world.allow("npm.test", npm_server.port).allow("pypi.test", pypi_server.port).apply();
     let install = |registry: &str| {

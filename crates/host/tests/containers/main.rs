@@ -4,7 +4,8 @@
 #![expect(
     clippy::unwrap_used,
     clippy::cast_possible_wrap,
-    reason = "in tests, a panic is a failure, and counts are small"
+    clippy::disallowed_methods,
+    reason = "in tests, a panic is a failure, counts are small, and what is spawned ends with the test"
 )]
 #![allow(
     dead_code,
@@ -20,5 +21,10 @@ mod faults;
 mod figures;
 mod images;
 mod sandbox;
+#[path = "../../../egress/tests/gate/servers.rs"]
+mod servers;
+#[path = "../../../egress/tests/gate/sources.rs"]
+mod sources;
 #[path = "../it/support/mod.rs"]
 mod support;
+mod tools;

@@ -18,6 +18,8 @@ pub struct Host {
     dir: TempDir,
     child: Option<Child>,
     options: Vec<String>,
+    /// A program, and its arguments, that becomes the host: none, if this is empty.
+    pub within: Vec<String>,
 }
 
 /// The program with the host, the shim and the reference agent. It is an example of this package, which
@@ -45,7 +47,7 @@ fn newest(folder: &Path) -> SystemTime {
 impl Host {
     /// A folder without a host.
     pub fn empty() -> Self {
-        Self { dir: TempDir::new().unwrap(), child: None, options: Vec::new() }
+        Self { dir: TempDir::new().unwrap(), child: None, options: Vec::new(), within: Vec::new() }
     }
 
     /// A host that has joined, and runs with these options.
@@ -84,6 +86,11 @@ impl Host {
     pub fn run(&mut self) {
         let log = File::options().create(true).append(true).open(self.dir.path().join("log")).unwrap();
         let mut command = self.command("run");
+        if let Some((outer, args)) = self.within.split_first() {
+            let mut whole = Command::new(outer);
+            whole.args(args).arg(command.get_program()).args(command.get_args());
+            command = whole;
+        }
         command.args(&self.options).env("RUST_LOG", "debug,hyper=info").stdin(Stdio::null()).stderr(log);
         command.env("CANARY", "not for agents");
         self.child = Some(command.spawn().unwrap());
