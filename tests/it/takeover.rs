@@ -433,6 +433,30 @@ async fn what_the_holder_says_goes_out_through_the_channel_and_subscribers_see_a
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_turn_that_is_sent_again_while_its_host_is_away_is_answered_once() {
+    let house = House::open().await;
+    let mut crew = house.crew("away").await;
+    house.starts(&crew).await;
+    let conversation = house.says(&crew, "Good morning").await;
+    assert_eq!(house.rests(conversation).await, ["DONE"]);
+    crew.machine.kill();
+    house.adds(conversation, "Where is my order?").await;
+    let owner = house.owner();
+    for verb in ["takeOver", "handBack"] {
+        let query =
+            format!("mutation($o: Id!, $c: Id!) {{ {verb}Conversation(orgId: $o, id: $c) {{ id }} }}");
+        owner.gql(&query, json!({ "o": house.tenant.org, "c": conversation })).await.data();
+    }
+    crew.machine.run();
+    house.hears(&crew, conversation, "Where is my order?").await;
+    house.adds(conversation, "Thank you.").await;
+    let thread = house.hears(&crew, conversation, "Thank you.").await;
+    assert_eq!(house.rests(conversation).await, ["DONE", "DONE", "DONE"]);
+    let answers = thread.iter().filter(|(role, _, text)| role == "ASSISTANT" && text.contains("order"));
+    assert_eq!(answers.count(), 1, "{thread:#?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_real_agent_is_quiet_while_a_person_answers_and_is_told_of_it() {
     let house = House::open().await;
     let crew = house.crew("quiet").await;

@@ -74,3 +74,23 @@ async fn what_waits_for_somebody_is_kept() {
     assert_eq!(app.forgets().await, 1);
     assert_eq!(app.count("messages").await, 0);
 }
+
+#[tokio::test]
+async fn what_a_person_has_answered_goes_as_well() {
+    let app = TestApp::start().await;
+    app.keeps_for(json!(1)).await;
+    let conversation = app.conversation(app.agent().await).await;
+    for change in [
+        "takeOverConversation(orgId: $o, id: $c) { id }",
+        "postMessage(orgId: $o, conversationId: $c, input: { text: \"It is in Graz.\" }) { id }",
+        "handBackConversation(orgId: $o, id: $c) { id }",
+    ] {
+        let change = format!("mutation($o: Id!, $c: Id!) {{ {change} }}");
+        app.operator.gql(&change, json!({ "o": app.org, "c": conversation })).await.data();
+    }
+    let held = "SELECT COUNT(*) FROM turns WHERE held AND ended_at IS NULL";
+    assert_eq!(app.one::<i64>(held, vec![]).await, 1, "the agent is told with the next message");
+    app.clock.advance(9 * DAY);
+    assert_eq!(app.forgets().await, 1);
+    assert_eq!(app.count("messages").await, 0);
+}

@@ -62,13 +62,16 @@ export function useSection<V extends Values>({
   const fields = Object.keys(stored).join(' ')
   const { errors: told, problem } = useMemo(() => placed(error, fields.split(' ')), [error, fields])
 
-  const discard = useCallback(() => {
-    setMine({})
+  /** Begins anew, without what was `saved`: what was typed while it was being saved stays. */
+  const beginAnew = useCallback((saved?: Partial<V>) => {
+    setMine((before) => (saved ? withoutSaved(before, saved) : {}))
     setError(undefined)
     setConflict(null)
     begin(null)
     setAsked(false)
   }, [])
+
+  const discard = useCallback(() => beginAnew(), [beginAnew])
 
   /** Puts `next` in the place of `before`: also if somebody has changed another part of the record meanwhile. */
   const put = async (next: Partial<V>, before: Partial<V> | undefined, ifRevision: number | undefined) => {
@@ -102,7 +105,7 @@ export function useSection<V extends Values>({
     setError(stale ? undefined : refusedBy)
     if (stale) setConflict(stale)
     if (refusedBy) return false
-    discard()
+    beginAnew(changes)
     const isRename = Object.keys(changes).join() === 'name' && ofCurrent && sent !== undefined
     const undo = () => takeBack(nameOnly<V>(changes.name), nameOnly<V>(base.name), sent ?? 0)
     say(said, isRename ? { undo } : {})
@@ -164,6 +167,12 @@ function refusals<V extends Values>(
 /** What was typed and is not what is stored. */
 export function differing<V extends Values>(mine: Partial<V>, stored: V): Partial<V> {
   const entries = Object.entries(mine).filter(([name, value]) => !same(value, stored[name]))
+  return Object.fromEntries(entries) as Partial<V>
+}
+
+/** What was typed and is not what was saved. */
+export function withoutSaved<V extends Values>(mine: Partial<V>, saved: Partial<V>): Partial<V> {
+  const entries = Object.entries(mine).filter(([name, value]) => !(name in saved) || !same(value, saved[name]))
   return Object.fromEntries(entries) as Partial<V>
 }
 

@@ -124,3 +124,18 @@ fn a_changed_mode_is_set_with_the_next_turn_of_a_session_that_tells_nothing() {
         assert_eq!(script.mode(), Some("plan"));
     }
 }
+
+#[test]
+fn a_turn_that_was_cancelled_while_its_session_opened_leaves_the_choice_to_the_next() {
+    let mut script = Script::plain();
+    script.wants(None, Some("plan"));
+    script.turn(5, None);
+    script.written();
+    script.machine.cancel(5, &mut script.fx);
+    script.says(&json!({ "id": "3.50.new", "result": { "sessionId": "s", "configOptions": options("small", "act") } }));
+    assert_eq!(script.end().outcome, TurnOutcome::Cancelled);
+    script.written();
+    script.turn(6, Some("s"));
+    let next = script.written().remove(0);
+    assert_ne!(next["method"], "session/prompt", "the mode comes first");
+}

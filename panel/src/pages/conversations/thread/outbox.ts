@@ -8,7 +8,7 @@ import { graphql } from '../../../api/graphql'
 import { once, randomKey } from '../../../api/use-act'
 import { keep, keptFor, keptOf } from '../../../app/kept'
 import { MessageFields, type MessageRecord } from '../../../app/thread/fields'
-import { lost, read, write } from './unsent'
+import { keptAs, lost, read, write } from './unsent'
 import { type Upload, upload } from './uploads'
 
 export interface Pending {
@@ -35,14 +35,14 @@ const Post = graphql(
 )
 
 let pending: Pending[] = []
-/** The keys of all that this tab has ever had. */
+/** The keys of all that this tab has ever had: what else is written down is of other tabs. */
 const known = new Set<string>()
 const listeners = new Set<() => void>()
 const sent = new Set<(message: MessageRecord, conversationId: number) => void>()
 
 function set(next: Pending[]): void {
   pending = next
-  for (const { key } of next) known.add(key)
+  for (const each of next) known.add(keptAs(each))
   for (const listener of listeners) listener()
 }
 function change(key: string, part: Partial<Pending>): void {

@@ -8,12 +8,15 @@ export interface Unsent {
   createdAt: string
 }
 
+/** The key that it is written down with. Without its files it is another request. */
+export const keptAs = ({ key, files }: Pick<Unsent, 'key' | 'files'>) =>
+  files.length > 0 ? `${key.slice(1)}f` : key
+
 export function write(messages: readonly Unsent[]): string {
   if (messages.length === 0) return ''
   return JSON.stringify(
     messages.map(({ key, text, files, createdAt }) => ({
-      // Without its files it is another request.
-      key: files.length > 0 ? `${key.slice(1)}f` : key,
+      key: keptAs({ key, files }),
       text,
       files: files.map(({ name }) => ({ name })),
       createdAt,
