@@ -128,6 +128,7 @@ mod settings_law;
 mod signing_keys;
 mod skills;
 mod spending;
+mod spending_hosts;
 mod status;
 mod stop;
 mod subscriptions;
