@@ -172,7 +172,9 @@ export function differing<V extends Values>(mine: Partial<V>, stored: V): Partia
 
 /** What was typed and is not what was saved. */
 export function withoutSaved<V extends Values>(mine: Partial<V>, saved: Partial<V>): Partial<V> {
-  const entries = Object.entries(mine).filter(([name, value]) => !(name in saved) || !same(value, saved[name]))
+  const entries = Object.entries(mine).filter(
+    ([name, value]) => !(name in saved) || !same(value, saved[name]),
+  )
   return Object.fromEntries(entries) as Partial<V>
 }
 
