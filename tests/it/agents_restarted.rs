@@ -192,6 +192,6 @@ async fn a_model_credential_is_used_once_it_is_given() {
         async |input: Value| edit(&app.operator, &app, agent, input).await["credentialChoice"].clone();
     assert_eq!(choice(json!({ "modelCredential": "sk-1" })).await, "OWN");
     assert_eq!(choice(json!({ "modelCredential": "sk-2", "credentialChoice": "NONE" })).await, "NONE");
-    assert_eq!(choice(json!({ "modelCredentialProvider": "openai" })).await, "NONE");
     assert_eq!(choice(json!({ "modelCredential": null })).await, "NONE");
+    assert_eq!(choice(json!({ "modelCredentialProvider": "openai" })).await, "NONE");
 }

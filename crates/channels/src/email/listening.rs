@@ -9,7 +9,7 @@ use std::{collections::BTreeMap, convert::Infallible, time::Duration};
 
 use async_imap::{
     extensions::idle::IdleResponse,
-    types::{Fetch, Flag},
+    types::{Fetch, Flag, UnsolicitedResponse},
 };
 use futures::TryStreamExt;
 use jiff::{SignedDuration, Timestamp, tz::TimeZone};
@@ -114,6 +114,8 @@ impl Reader<'_> {
             self.kept(Vec::new(), Place { mailbox: mailbox_name, validity, uid: last }).await?;
         }
         loop {
+            // What was told so far is read now.
+            while mailbox.unsolicited_responses.try_recv().is_ok() {}
             self.read_new(&mut mailbox).await?;
             mailbox = self.wait(mailbox, can_idle).await?;
         }
@@ -205,8 +207,17 @@ impl Reader<'_> {
             within(mailbox.noop()).await?;
             return Ok(mailbox);
         }
+        let told = mailbox.unsolicited_responses.clone();
         let mut idle = mailbox.idle();
         within(idle.init()).await?;
+        // A mail of which the server told while we were reading is not told again.
+        let mut is_more = false;
+        while let Ok(response) = told.try_recv() {
+            is_more |= matches!(response, UnsolicitedResponse::Exists(_));
+        }
+        if is_more {
+            return Ok(within(idle.done()).await?);
+        }
         let longest = self.config.poll.min(LONGEST_IDLE);
         let (woken, stop) = idle.wait_with_timeout(longest);
         // The inner limit begins anew whenever the server says that it is still there.
