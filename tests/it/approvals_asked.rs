@@ -12,7 +12,7 @@ use muster_protocol::{
 };
 use serde_json::{Value, json};
 
-use crate::harness::{Host, TestApp};
+use crate::harness::{Host, TestApp, is_postgres};
 
 /// An agent that works on a turn.
 struct Working<'a> {
@@ -596,4 +596,25 @@ async fn an_approval_that_would_have_expired_or_of_an_earlier_launch_allows_noth
             "{stands:?}, {minutes}, {is_earlier}"
         );
     }
+}
+
+#[tokio::test]
+async fn an_agent_can_not_flood_people_with_requests() {
+    let app = TestApp::start().await;
+    let working = working(&app).await;
+    for n in 0..49 {
+        working.asks(&format!("r{n}"), run(&format!("rm {n}"))).await;
+    }
+    working.asks("last", question()).await;
+    let waiting = "SELECT COUNT(*) FROM approvals WHERE status = 'PENDING'";
+    assert_eq!(app.one::<i64>(waiting, vec![]).await, 50);
+    working.asks("more", run("rm everything")).await;
+    working.asks("why", question()).await;
+    assert_eq!(app.one::<i64>(waiting, vec![]).await, 50);
+    let verdicts = working.verdicts().await;
+    assert_eq!(verdicts.len(), 2, "{verdicts:?}");
+    assert!(verdicts.iter().all(|verdict| verdict["allowed"] == false), "{verdicts:?}");
+    let told = "SELECT COUNT(*) FROM messages WHERE kind = 'ERROR' AND content LIKE '%TOO_MANY_REQUESTS%'";
+    let told = if is_postgres() { told.replace("content LIKE", "content::text LIKE") } else { told.into() };
+    assert_eq!(app.one::<i64>(&told, vec![]).await, 2);
 }

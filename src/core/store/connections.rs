@@ -23,7 +23,7 @@ use deadpool::{
         TimeoutType,
     },
 };
-use futures::{FutureExt, TryFutureExt, future::BoxFuture};
+use futures::{FutureExt, TryFutureExt, TryStreamExt, future::BoxFuture};
 use sea_orm::{
     ConnAcquireErr, ConnectionTrait, DbBackend, DbErr, ExecResult, QueryResult, RuntimeErr, Statement,
     Values, prelude::async_trait::async_trait,
@@ -33,7 +33,7 @@ use sqlx::{
     AssertSqlSafe, Connection, PgConnection, SqliteConnection, postgres::PgConnectOptions,
     sqlite::SqliteConnectOptions,
 };
-use tokio::runtime::Handle;
+use tokio::{runtime::Handle, task::yield_now};
 use tokio_util::task::TaskTracker;
 
 use super::transaction::Transaction;
@@ -165,6 +165,25 @@ impl Connections {
         }
     }
 
+    /// What `read` makes of each row of a statement that reads, one after another: at no time are all rows in memory.
+    ///
+    /// # Errors
+    /// Those of [`Self::rows`].
+    pub(super) async fn each<T>(
+        &self,
+        sql: String,
+        values: Values,
+        mut read: impl FnMut(QueryResult) -> T,
+    ) -> Result<Vec<T>, DbErr> {
+        self.statements.fetch_add(1, Ordering::Relaxed);
+        let sql: Arc<str> = sql.into();
+        let done = self.lend().await?.each(&sql, values.clone(), &mut read).await;
+        match done {
+            Err(DbErr::Conn(_)) => self.lend().await?.each(&sql, values, read).await,
+            done => done,
+        }
+    }
+
     /// Begins a transaction: one that writes on write connections, a snapshot on read connections.
     ///
     /// # Errors
@@ -284,6 +303,31 @@ impl Lent {
             rows.map(|rows| rows.into_iter().map(QueryResult::from).collect())
         });
         self.ended(sql, began, rows, DbErr::Query)
+    }
+
+    /// What `read` makes of each row of a statement. Others have their turn between two rows.
+    pub async fn each<T>(
+        &mut self,
+        sql: &Arc<str>,
+        values: Values,
+        mut read: impl FnMut(QueryResult) -> T,
+    ) -> Result<Vec<T>, DbErr> {
+        let opened = self.opened()?;
+        let began = opened.amid();
+        let query = AssertSqlSafe(Arc::clone(sql));
+        let made = with!(&mut opened.driver, connection => {
+            let mut rows = sqlx::query_with(query, SqlxValues(values)).fetch(connection);
+            let mut made = Vec::new();
+            loop {
+                match rows.try_next().await {
+                    Ok(Some(row)) => made.push(read(QueryResult::from(row))),
+                    Ok(None) => break Ok(made),
+                    Err(error) => break Err(error),
+                }
+                yield_now().await;
+            }
+        });
+        self.ended(sql, began, made, DbErr::Query)
     }
 
     /// The result of a statement.

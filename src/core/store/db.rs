@@ -64,6 +64,19 @@ impl Db {
         self.read.rows(sql, Values(values)).await
     }
 
+    /// What `read` makes of each row of such a statement, for rows that are large: at no time are all in memory.
+    ///
+    /// # Errors
+    /// Those of [`Self::all`].
+    pub async fn each<T>(
+        &self,
+        sql: String,
+        values: Vec<Value>,
+        read: impl FnMut(QueryResult) -> T,
+    ) -> Result<Vec<T>, DbErr> {
+        self.read.each(sql, Values(values), read).await
+    }
+
     /// The first row of such a statement, if any.
     ///
     /// # Errors

@@ -45,6 +45,8 @@ const QUESTION_BYTES: usize = 64 * 1024;
 const OPTION_BYTES: usize = 500;
 /// The most options.
 const OPTIONS: usize = 100;
+/// How many requests of one agent may wait. More would hide the one that matters.
+const MOST_WAITING: u64 = 50;
 /// The longest name of a request, in bytes.
 const REQUEST_BYTES: usize = 200;
 
@@ -131,6 +133,16 @@ fn of_request(tx: &Tx, agent: &Standing, request: &str) -> sea_orm::Select<appro
         .filter(approvals::Column::RequestKey.eq(request))
 }
 
+/// Whether people have enough to decide of this agent.
+async fn is_flooding(tx: &Tx, agent: &Standing) -> Result<bool> {
+    let waiting = tx
+        .scope
+        .find::<approvals::Entity>()
+        .filter(approvals::Column::AgentId.eq(agent.id))
+        .filter(approvals::Column::Status.eq(ApprovalStatus::Pending));
+    Ok(waiting.count(tx.connection()).await? >= MOST_WAITING)
+}
+
 /// When the request fails closed.
 fn expiry(now: Timestamp, limits: &Limits) -> Timestamp {
     let minutes = limits.timeout_minutes.unwrap_or(TIMEOUT_MINUTES).max(1);
@@ -150,6 +162,10 @@ async fn ask(
         return refuse(tx, agent, place, "QUESTION_UNCLEAR", format!("The question was not asked: {why}"))
             .await;
     }
+    if is_flooding(tx, agent).await? {
+        let text = format!("The question was not asked: {MOST_WAITING} requests of this agent wait already.");
+        return refuse(tx, agent, place, "TOO_MANY_REQUESTS", text).await;
+    }
     let title = one_line(question.text.trim().lines().next().unwrap_or_default(), TITLE_BYTES);
     let title = if title.is_empty() { "A question".to_owned() } else { title };
     let new = NewApproval { question: Some(question), ..NewApproval::new(ApprovalKind::Question, title) };
@@ -166,6 +182,11 @@ async fn confirm(
     (title, request, judged): (String, ToolRequest, Judged),
 ) -> Result<()> {
     let title = if title.is_empty() { request.tool.clone() } else { title };
+    if is_flooding(tx, agent).await? {
+        let why = format!("{MOST_WAITING} requests of this agent wait already");
+        let text = format!("The action was not allowed, because {why}: {title}");
+        return refuse(tx, agent, place, "TOO_MANY_REQUESTS", text).await;
+    }
     let new = NewApproval {
         severity: severity(judged.risk),
         risk: Some(judged.risk),

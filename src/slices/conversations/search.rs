@@ -111,8 +111,15 @@ struct Sought<'a> {
 }
 
 impl Sought<'_> {
-    /// The newest messages with every word, at most `limit`, newest first.
-    async fn rows(&self, scope: &Scope, question: &Question, limit: i64) -> Result<Vec<QueryResult>> {
+    /// What `read` makes of the newest messages with every word, at most `limit`, newest first. Messages can be large, so none
+    /// is kept.
+    async fn each<T>(
+        &self,
+        scope: &Scope,
+        question: &Question,
+        limit: i64,
+        read: impl FnMut(QueryResult) -> Result<T, DbErr>,
+    ) -> Result<Vec<T>> {
         let is_postgres = scope.core.db.backend() == DbBackend::Postgres;
         let (quote, and) = if is_postgres { ('\'', " & ") } else { ('"', " AND ") };
         // The stages name the whole.
@@ -126,7 +133,8 @@ impl Sought<'_> {
             values.extend([places.into(), floors.into(), few.into()]);
         }
         let sql = if is_postgres { postgres(self) } else { sqlite(self) };
-        Ok(scope.core.db.all(sql, values).await?)
+        let made = scope.core.db.each(sql, values, read).await?;
+        Ok(made.into_iter().collect::<Result<_, DbErr>>()?)
     }
 }
 
@@ -158,9 +166,9 @@ pub async fn find(
         joins: "",
     };
     let is_vague = question.is_vague();
-    let rows = sought.rows(scope, &question, if is_vague { HITS + SPARE } else { HITS }).await?;
-    let hits = rows.iter().filter_map(|row| hit(row, 5, &question, is_vague).transpose());
-    let mut hits = hits.take(HITS as usize).collect::<Result<Vec<_>, DbErr>>()?;
+    let most = if is_vague { HITS + SPARE } else { HITS };
+    let hits = sought.each(scope, &question, most, |row| hit(&row, 5, &question, is_vague)).await?;
+    let mut hits: Vec<_> = hits.into_iter().flatten().take(HITS as usize).collect();
     hits.reverse();
     Ok(hits)
 }
@@ -196,15 +204,16 @@ pub async fn find_everywhere(
     };
     let is_vague = question.is_vague();
     let most = limit + 1 + if is_vague { SPARE } else { 0 };
-    let rows = sought.rows(scope, &question, most).await?;
-    let data = rows.iter().filter_map(|row| found(row, &question, is_vague).transpose());
-    let mut data = data.collect::<Result<Vec<_>, DbErr>>()?;
+    let read = |row: QueryResult| Ok((row.try_get_by(1)?, found(&row, &question, is_vague)?));
+    let rows: Vec<(i64, Option<FoundMessage>)> = sought.each(scope, &question, most, read).await?;
+    let oldest = rows.last().filter(|_| rows.len() == most as usize).map(|(id, _)| *id);
+    let mut data: Vec<_> = rows.into_iter().filter_map(|(_, found)| found).collect();
     let last = if data.len() > limit as usize {
         data.truncate(limit as usize);
         data.last().map(|found| found.hit.id.0)
     } else {
         // All that was read is shown or no match. There may be more.
-        rows.last().filter(|_| rows.len() == most as usize).map(|row| row.try_get_by(1)).transpose()?
+        oldest
     };
     Ok(MessagesFound { data, next: last.map(|id| id.to_string()) })
 }
