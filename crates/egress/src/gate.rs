@@ -79,6 +79,11 @@ impl Gate {
     pub fn set_rules(&self, rules: Rules) {
         self.rules.send_replace(Some(Arc::new(rules)));
     }
+
+    /// Forgets that nothing was left to spend: a turn begins, perhaps because more was allowed.
+    pub fn ask_again(&self) {
+        self.purse.ask_again();
+    }
 }
 
 impl Drop for Gate {

@@ -187,6 +187,11 @@ impl Purse {
         }
     }
 
+    /// More may have been allowed: the next call asks again.
+    pub fn ask_again(&self) {
+        self.state().refused = None;
+    }
+
     /// The launch is over: everything is given back as soon as no call is open.
     pub fn close(&self) {
         self.state().is_closed = true;

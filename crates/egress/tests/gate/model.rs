@@ -172,6 +172,23 @@ async fn of_twenty_calls_at_once_a_lease_for_three_lets_three_pass() {
 }
 
 #[tokio::test]
+async fn a_turn_that_begins_after_more_was_allowed_is_not_refused_from_memory() {
+    let server = Server::start(Arc::new(|request| answered()(request))).await;
+    let mut world = World::new();
+    world.model("openai", server.port, "canary");
+    (world.plan.metered, world.plan.prices) = (true, vec![price("*")]);
+    world.apply();
+    let question =
+        json!({ "model": "m", "max_tokens": 1000, "messages": [{ "role": "user", "content": "x" }] });
+    let ask = || world.post("/model/chat/completions", &question);
+    assert_eq!(ask().await.0, StatusCode::PAYMENT_REQUIRED);
+    world.host.leases.lock().unwrap().push_back(lease(9, None, Some(1_000_000)));
+    world.gate.ask_again();
+    assert_eq!(ask().await.0, StatusCode::OK);
+    assert_eq!(world.host.asked_for_leases.load(Ordering::Relaxed), 2);
+}
+
+#[tokio::test]
 async fn what_was_not_used_can_be_used_again_and_is_given_back_at_the_end() {
     let server = Server::start(answered()).await;
     let mut world = World::new();

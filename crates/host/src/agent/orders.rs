@@ -281,6 +281,9 @@ impl Agent {
             instructions: plan.instructions,
             prompt,
         };
+        if let Some(gate) = &self.gate {
+            gate.ask_again();
+        }
         self.record.machine.begin(turn, &mut self.effects);
     }
 
