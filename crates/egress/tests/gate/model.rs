@@ -173,7 +173,7 @@ async fn of_twenty_calls_at_once_a_lease_for_three_lets_three_pass() {
 
 #[tokio::test]
 async fn a_turn_that_begins_after_more_was_allowed_is_not_refused_from_memory() {
-    let server = Server::start(Arc::new(|request| answered()(request))).await;
+    let server = Server::start(answered()).await;
     let mut world = World::new();
     world.model("openai", server.port, "canary");
     (world.plan.metered, world.plan.prices) = (true, vec![price("*")]);
