@@ -104,27 +104,24 @@ function Organization({ orgId, optional }: { orgId: number; optional: boolean })
     return { ...record, can: (permission) => may.has(permission) }
   }, [record])
 
-  if (!org) {
-    if (optional && error) return <Columns>{<Outlet />}</Columns>
-    return (
-      <Columns>
-        <Suspense>{error ? <OrganizationProblem error={error} retry={refetch} /> : null}</Suspense>
-      </Columns>
-    )
-  }
+  // The same frame before and after it is known: a menu that was opened early stays.
   return (
     <OrganizationContext value={org}>
       <Columns>
         {/* Always there: what covers the page shuts off what is here, also a banner that arrives later. */}
         <div className="shrink-0">
-          {org.stopped && (
+          {org?.stopped && (
             <Suspense>
               <StopBanner />
             </Suspense>
           )}
         </div>
-        <StopAction />
-        <Outlet />
+        {org && <StopAction />}
+        {org || (optional && error) ? (
+          <Outlet />
+        ) : (
+          <Suspense>{error ? <OrganizationProblem error={error} retry={refetch} /> : null}</Suspense>
+        )}
       </Columns>
     </OrganizationContext>
   )
