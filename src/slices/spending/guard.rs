@@ -12,7 +12,7 @@ use super::{
 };
 use crate::{
     base::{
-        enums::{CostGuardAction, LimitKind},
+        enums::{CostGuardAction, LimitKind, StatusReason},
         problem::Result,
     },
     core::store::Tx,
@@ -36,7 +36,7 @@ pub(super) async fn act(tx: &mut Tx, agent: &Standing, terms: &Terms, spent: &Sp
     turns::limit(tx, agent.id).await?;
     tell(tx, agent, terms, spent).await?;
     if spent.action == CostGuardAction::Stop {
-        agents::stop_in(tx, agent.id, "costGuard").await?;
+        agents::stop_in(tx, agent.id, "costGuard", (StatusReason::LimitReached, &reason)).await?;
     }
     let reason = match spent.action {
         CostGuardAction::Stop => format!("{reason} You are stopped."),
