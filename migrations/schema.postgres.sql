@@ -208,7 +208,7 @@ CREATE TABLE agents (
     CONSTRAINT agents_response_style_check CHECK ((response_style = ANY (ARRAY['DEFAULT'::text, 'CONCISE'::text, 'DETAILED'::text, 'FORMAL'::text, 'FRIENDLY'::text]))),
     CONSTRAINT agents_session_reset_mode_check CHECK ((session_reset_mode = ANY (ARRAY['INHERIT'::text, 'OFF'::text, 'CUSTOM'::text]))),
     CONSTRAINT agents_status_check CHECK ((status = ANY (ARRAY['STOPPED'::text, 'SPAWNING'::text, 'RUNNING'::text, 'PAUSED'::text, 'STOPPING'::text, 'ERROR'::text]))),
-    CONSTRAINT agents_status_reason_check CHECK ((status_reason = ANY (ARRAY['HOST_AWAY'::text, 'WAITING_FOR_HOST'::text, 'IMAGE_NOT_FOUND'::text, 'OUT_OF_MEMORY'::text, 'SHIM_LOST'::text, 'EXITED'::text, 'KILLED'::text, 'SPAWN_FAILED'::text, 'NO_PROTOCOL'::text, 'LINE_TOO_LONG'::text, 'DISK_FULL'::text, 'START_TIMEOUT'::text, 'AUTH_REQUIRED'::text, 'SYNC_FAILED'::text, 'BACKUP_FAILED'::text, 'ORGANIZATION_STOPPED'::text]))),
+    CONSTRAINT agents_status_reason_check CHECK ((status_reason = ANY (ARRAY['HOST_AWAY'::text, 'WAITING_FOR_HOST'::text, 'IMAGE_NOT_FOUND'::text, 'OUT_OF_MEMORY'::text, 'SHIM_LOST'::text, 'EXITED'::text, 'KILLED'::text, 'SPAWN_FAILED'::text, 'NO_PROTOCOL'::text, 'LINE_TOO_LONG'::text, 'DISK_FULL'::text, 'START_TIMEOUT'::text, 'AUTH_REQUIRED'::text, 'SYNC_FAILED'::text, 'BACKUP_FAILED'::text, 'LIMIT_REACHED'::text, 'ORGANIZATION_STOPPED'::text]))),
     CONSTRAINT agents_usage_overage_status_check CHECK ((usage_overage_status = ANY (ARRAY['ALLOWED'::text, 'ALLOWED_WARNING'::text, 'REJECTED'::text]))),
     CONSTRAINT agents_usage_status_check CHECK ((usage_status = ANY (ARRAY['ALLOWED'::text, 'ALLOWED_WARNING'::text, 'REJECTED'::text]))),
     CONSTRAINT agents_created_by_fk FOREIGN KEY (created_by) REFERENCES users(id),

@@ -14,9 +14,11 @@ use muster_protocol::{
     plan::{Given, Part},
     spending::{Lease, ModelCall},
 };
+use sea_orm::{ConnectionTrait, TransactionTrait};
+use secrecy::ExposeSecret;
 use serde_json::{Value, json};
 
-use crate::harness::{Host, TestApp};
+use crate::harness::{Host, TestApp, connect, until};
 
 const MODEL: &str = "claude-sonnet-4-5";
 /// What a call of this model needs at least: 32,000 tokens in and 8,000 out.
@@ -102,8 +104,28 @@ impl TestApp {
         self.one("SELECT state FROM turns WHERE id = $1", vec![turn.into()]).await
     }
 
+    /// Allowing this is refused with this code.
+    async fn may_not_allow(&self, input: Value, code: &str) {
+        let query =
+            "mutation($o: Id!, $i: AllowSpendingInput!) { allowSpending(orgId: $o, input: $i) { id } }";
+        let refused = self.admin.gql(query, json!({ "o": self.org, "i": input })).await;
+        assert_eq!(refused.code(), code, "{input}");
+    }
+
     async fn guards(&self) -> Vec<i64> {
         self.column("SELECT id FROM approvals WHERE kind = 'COST_GUARD' ORDER BY id").await
+    }
+
+    /// The states of the same.
+    async fn guards_are(&self) -> Vec<String> {
+        self.column("SELECT status FROM approvals WHERE kind = 'COST_GUARD' ORDER BY id").await
+    }
+
+    /// Something waits for another transaction.
+    async fn waits_for_a_lock(&self) {
+        let waiting = "SELECT COUNT(*) FROM pg_stat_activity \
+                       WHERE datname = current_database() AND wait_event_type = 'Lock'";
+        until("it waits", async || self.one::<i64>(waiting, vec![]).await > 0).await;
     }
 }
 
@@ -348,6 +370,176 @@ async fn stop_cancels_turns_and_stops_the_agent() {
         host.commands().await.into_iter().map(|command| command["kind"].clone()).collect();
     assert_eq!(kinds[kinds.len() - 2..], [json!("CANCEL"), json!("STOP")]);
     assert_eq!(app.guards().await.len(), 1);
+    // It says why until it is started again.
+    host.ended(muster_protocol::event::EndReason::Stopped).await;
+    let shown = host.agent_shows("status statusReason statusDetail").await;
+    assert_eq!((&shown["status"], &shown["statusReason"]), (&json!("STOPPED"), &json!("LIMIT_REACHED")));
+    let detail = "The agent's budget of 0.2160 USD for this month is used up: 0.30 USD used.";
+    assert_eq!(shown["statusDetail"], detail);
+    host.launched().await;
+    let reason = "SELECT status_reason FROM agents WHERE id = $1";
+    let reason: Option<String> = app.one(reason, vec![host.agent.into()]).await;
+    assert_eq!(reason, None);
+}
+
+#[tokio::test]
+async fn a_guard_ends_with_its_month_and_the_next_one_has_its_own() {
+    let app = TestApp::start().await;
+    app.sets(json!({ "monthlyBudgetMicro": CALL, "timezone": "UTC" })).await;
+    let host = app.running_agent().await;
+    host.calls(host.call(None, 100_000, 0)).await;
+    assert!(host.leases().await.is_none());
+    let [guard] = app.guards().await[..] else { panic!() };
+    let reminder: Option<i64> = app.one("SELECT remind_at FROM approvals", vec![]).await;
+    assert_eq!(reminder, None, "nothing is lost with it");
+    app.clock.advance(Duration::from_hours(29 * 24 + 13));
+    let query = "query($o: Id!, $i: Id!) { approval(orgId: $o, id: $i) { status expiresAt } }";
+    let shown = app.viewer.gql(query, json!({ "o": app.org, "i": guard })).await.data();
+    assert_eq!(shown["approval"], json!({ "status": "EXPIRED", "expiresAt": "2026-07-01T00:00:00.000Z" }));
+    app.may_not_allow(json!({ "costMicro": CALL, "approvalId": guard }), "APPROVAL_NOT_PENDING").await;
+    assert!(host.leases().await.is_some());
+    // Before the round has ended the first one.
+    host.calls(host.call(None, 100_000, 0)).await;
+    assert!(host.leases().await.is_none());
+    assert_eq!(app.guards().await.len(), 2);
+}
+
+#[tokio::test]
+async fn a_guard_of_tokens_and_one_of_money_end_each_by_itself() {
+    let app = TestApp::start().await;
+    let host = app.running_agent().await;
+    let limits = json!({
+        "monthlyBudgetMicro": CALL, "costGuardMode": "CUSTOM", "costGuardTokensPerHour": 50_000,
+        "costGuardAction": "PAUSE",
+    });
+    app.sets_agent(host.agent, limits).await;
+    host.calls(host.call(None, 100_000, 0)).await;
+    assert!(host.leases().await.is_none(), "of tokens");
+    let more = json!({ "agentId": host.agent, "tokens": 200_000 });
+    app.allows(more.clone()).await;
+    assert!(host.leases().await.is_none(), "of money");
+    let [_, money] = app.guards().await[..] else { panic!() };
+    let tokens = json!({ "agentId": host.agent, "tokens": 1, "approvalId": money });
+    app.may_not_allow(tokens, "VALIDATION_FAILED").await;
+    app.allows(more).await;
+    assert_eq!(app.guards_are().await, ["DISMISSED", "PENDING"]);
+    app.allows(json!({ "agentId": host.agent, "costMicro": 300_000, "approvalId": money })).await;
+    assert_eq!(app.guards_are().await, ["DISMISSED", "RESOLVED"]);
+    assert!(host.leases().await.is_some());
+}
+
+#[tokio::test]
+async fn a_guard_is_withdrawn_when_its_limit_changes_and_raised_anew_if_nothing_is_left() {
+    let app = TestApp::start().await;
+    app.sets(json!({ "monthlyBudgetMicro": CALL, "budgetAction": "NOTIFY" })).await;
+    let host = app.running_agent().await;
+    host.calls(host.call(None, 100_000, 0)).await;
+    host.leases().await.unwrap();
+    assert_eq!(app.guards_are().await, ["PENDING"]);
+    app.sets(json!({ "budgetAction": "PAUSE" })).await;
+    assert_eq!(app.guards_are().await, ["DISMISSED"]);
+    assert!(host.leases().await.is_none());
+    assert_eq!(app.guards_are().await, ["DISMISSED", "PENDING"]);
+    app.sets(json!({ "monthlyBudgetMicro": 10 * CALL })).await;
+    assert_eq!(app.guards_are().await, ["DISMISSED", "DISMISSED"]);
+    // An agent's own.
+    app.sets_agent(host.agent, json!({ "monthlyBudgetMicro": CALL })).await;
+    assert!(host.leases().await.is_none());
+    assert_eq!(app.guards_are().await, ["DISMISSED", "DISMISSED", "PENDING"]);
+    app.sets_agent(host.agent, json!({ "monthlyBudgetMicro": null })).await;
+    assert_eq!(app.guards_are().await, ["DISMISSED"; 3]);
+    assert!(host.leases().await.is_some());
+}
+
+#[tokio::test]
+async fn what_was_allowed_can_be_taken_back() {
+    let app = TestApp::start().await;
+    app.sets(json!({ "monthlyBudgetMicro": CALL })).await;
+    let host = app.running_agent().await;
+    let allowed = async |micro: i64| {
+        let shown = app.allows(json!({ "costMicro": micro })).await;
+        shown["allowSpending"]["spending"]["allowedMicro"].as_str().unwrap().parse::<i64>().unwrap()
+    };
+    assert_eq!(allowed(10 * CALL).await, 10 * CALL);
+    host.calls(host.call(None, 100_000, 0)).await;
+    assert_eq!(allowed(-9 * CALL).await, CALL);
+    assert_eq!(host.leases().await.unwrap().cost_micro, Some(2 * CALL - 300_000));
+    assert_eq!(allowed(-9 * CALL).await, 0, "at most all of it");
+    assert!(host.leases().await.is_none());
+    let [guard] = app.guards().await[..] else { panic!() };
+    allowed(-1).await;
+    assert_eq!(app.guards_are().await, ["PENDING"]);
+    for wrong in [json!({ "costMicro": 0 }), json!({ "costMicro": -1, "approvalId": guard })] {
+        app.may_not_allow(wrong, "VALIDATION_FAILED").await;
+    }
+}
+
+#[tokio::test]
+async fn a_month_keeps_what_is_in_it_when_the_time_zone_changes() {
+    let app = TestApp::start().await;
+    app.sets(json!({ "monthlyBudgetMicro": 2 * CALL })).await;
+    let host = app.running_agent().await;
+    let lease = host.leases().await.unwrap();
+    assert_eq!(lease.cost_micro, Some(CALL));
+    host.calls(host.call(None, 10_000, 0)).await;
+    app.allows(json!({ "costMicro": 7 })).await;
+    let query =
+        "query($o: Id!) { organization(orgId: $o) { spending { costMicro leasedMicro allowedMicro } } }";
+    for zone in ["America/Lima", "Asia/Tokyo", "UTC"] {
+        app.sets(json!({ "timezone": zone })).await;
+        let spent = json!({ "costMicro": "30000", "leasedMicro": CALL.to_string() });
+        assert_eq!(host.agent_shows("spending { costMicro leasedMicro }").await["spending"], spent, "{zone}");
+        let shown = app.viewer.gql(query, json!({ "o": app.org })).await.data();
+        let spent = json!({ "costMicro": "30000", "leasedMicro": CALL.to_string(), "allowedMicro": "7" });
+        assert_eq!(shown["organization"]["spending"], spent, "{zone}");
+    }
+    let lease = muster::base::ids::LeaseId(lease.id);
+    host.tell(async move |tx, from| spending::returned(tx, from, lease).await).await.unwrap();
+    let leased: Vec<i64> = app.column("SELECT leased_micro FROM organization_months").await;
+    assert_eq!(leased, [0], "it went back to the month that it was from");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn postgres_who_is_allowed_more_at_this_moment_is_not_refused() {
+    let app = TestApp::start().await;
+    app.sets(json!({ "monthlyBudgetMicro": CALL })).await;
+    let host = app.running_agent().await;
+    host.calls(host.call(None, 100_000, 0)).await;
+    let allowing = connect(app.core.config.database.url.expose_secret()).await;
+    let allowing = allowing.begin().await.unwrap();
+    allowing.execute_unprepared("UPDATE organization_months SET allowed_micro = 1000000").await.unwrap();
+    let allow = async {
+        app.waits_for_a_lock().await;
+        allowing.commit().await.unwrap();
+    };
+    let (lease, ()) = tokio::join!(host.leases(), allow);
+    assert!(lease.is_some());
+    assert!(app.guards().await.is_empty());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn postgres_who_is_refused_while_more_is_allowed_looks_again() {
+    let app = TestApp::start().await;
+    app.sets(json!({ "monthlyBudgetMicro": CALL })).await;
+    let host = app.running_agent().await;
+    host.calls(host.call(None, 100_000, 0)).await;
+    let refusing = connect(app.core.config.database.url.expose_secret()).await;
+    let refusing = refusing.begin().await.unwrap();
+    refusing.execute_unprepared("UPDATE organization_months SET tokens = tokens").await.unwrap();
+    let limit = format!(
+        "INSERT INTO agent_limits (organization_id, agent_id, kind, reason, until_at, since) \
+         VALUES ({}, {}, 'MONEY', 'so', {}, 0)",
+        app.org,
+        host.agent,
+        i64::MAX
+    );
+    refusing.execute_unprepared(&limit).await.unwrap();
+    let refuse = async {
+        app.waits_for_a_lock().await;
+        refusing.commit().await.unwrap();
+    };
+    tokio::join!(app.allows(json!({ "costMicro": 10 * CALL })), refuse);
+    assert_eq!(spending::release_due(&app.core).await.unwrap(), 1);
 }
 
 #[tokio::test]

@@ -8,6 +8,7 @@ export type Reason =
   | 'HOST_AWAY'
   | 'IMAGE_NOT_FOUND'
   | 'KILLED'
+  | 'LIMIT_REACHED'
   | 'LINE_TOO_LONG'
   | 'NO_PROTOCOL'
   | 'ORGANIZATION_STOPPED'
@@ -46,6 +47,10 @@ const REASONS: Record<Reason, { what: string; todo: string }> = {
   KILLED: {
     what: 'Something on its server ended it.',
     todo: 'Ask whoever runs the server, then start it again.',
+  },
+  LIMIT_REACHED: {
+    what: 'It was stopped because what it may spend is used up.',
+    todo: 'Look at what it did. Allow more, or raise the limit, then start it again.',
   },
   LINE_TOO_LONG: {
     what: 'It wrote a line that is too long.',

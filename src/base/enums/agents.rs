@@ -61,6 +61,7 @@ text_enum! {
         AuthRequired = "AUTH_REQUIRED": "Its model refuses its credential.",
         SyncFailed = "SYNC_FAILED": "A change can't reach it. It goes on without the change.",
         BackupFailed = "BACKUP_FAILED": "Its home could not be backed up.",
+        LimitReached = "LIMIT_REACHED": "It was stopped because what it may spend is used up.",
         OrganizationStopped = "ORGANIZATION_STOPPED": "The organization is stopped.",
     }
 }

@@ -39,7 +39,7 @@ pub async fn update(
 ) -> Result<()> {
     let mut tx = scope.begin().await?;
     let agent = load(&tx, id).await?;
-    let Some(mut edited) = write(&tx, agent, edit).await? else { return Ok(()) };
+    let Some(mut edited) = write(&mut tx, agent, edit).await? else { return Ok(()) };
     tx.reason = reason;
     if edited.is_for_host {
         mark_for_sync(&mut tx, &[id]).await?;
@@ -65,7 +65,11 @@ pub(super) struct Edited {
 ///
 /// # Errors
 /// As [`update`].
-pub(super) async fn write(tx: &Tx, agent: agents::Model, edit: UpdateAgentInput) -> Result<Option<Edited>> {
+pub(super) async fn write(
+    tx: &mut Tx,
+    agent: agents::Model,
+    edit: UpdateAgentInput,
+) -> Result<Option<Edited>> {
     let id = agent.id;
     check::at_rest(&agent, &edit)?;
     Problem::refuse(check::values(tx, &agent, &edit).await?)?;
@@ -94,16 +98,17 @@ pub(super) async fn write(tx: &Tx, agent: agents::Model, edit: UpdateAgentInput)
         agent.offered_models = Set(None);
         agent.offered_modes = Set(None);
     }
-    let is_eased = agent.monthly_budget_micro.is_set()
+    let is_about_money = agent.monthly_budget_micro.is_set()
         || agent.budget_action.is_set()
         || agent.cost_guard_mode.is_set()
         || agent.cost_guard_tokens_per_hour.is_set()
-        || agent.cost_guard_action.is_set()
-        || agent.model_credential_sealed.is_set()
-        || agent.credential_choice.is_set();
+        || agent.cost_guard_action.is_set();
+    let has_other_access = agent.model_credential_sealed.is_set() || agent.credential_choice.is_set();
     let agent = agent.update(tx.connection()).await?;
-    if is_eased {
-        // If it is not, the next call says so.
+    // It goes on. If there is nothing for it, the next call says so.
+    if is_about_money {
+        spending::changed(tx, &Standing::of(&agent)).await?;
+    } else if has_other_access {
         spending::eased(tx, &Standing::of(&agent)).await?;
     }
     Ok(Some(Edited { agent, changes, is_for_host }))

@@ -48,7 +48,7 @@ use self::{
 };
 use crate::{
     base::{
-        enums::{AgentStatus, ChangeOp, OutboxKind, RecordKind},
+        enums::{AgentStatus, ChangeOp, OutboxKind, RecordKind, StatusReason},
         ids::{AgentId, ImageId, ServerId},
         problem::{Code, Problem, Result, Violation},
     },
@@ -130,12 +130,17 @@ pub async fn resume(scope: &Scope, id: AgentId) -> Result<()> {
     act(scope, id, Action::Resume, "resumeAgent").await
 }
 
-/// Stops an agent by the service itself, in the caller's transaction: its turns are cancelled first. Does nothing to one that
-/// is at rest.
+/// Stops an agent by the service itself, in the caller's transaction, and says why until it is started again: its turns are
+/// cancelled first. Does nothing to one that is at rest.
 ///
 /// # Errors
 /// The database is unreachable.
-pub async fn stop_in(tx: &mut Tx, id: AgentId, operation: &'static str) -> Result<()> {
+pub async fn stop_in(
+    tx: &mut Tx,
+    id: AgentId,
+    operation: &'static str,
+    (reason, detail): (StatusReason, &str),
+) -> Result<()> {
     let Some(agent) = find(tx, id).await? else { return Ok(()) };
     let Ok(Step::Move(status, command)) = Action::Stop.apply(agent.status) else { return Ok(()) };
     let was = agent.status;
@@ -144,6 +149,8 @@ pub async fn stop_in(tx: &mut Tx, id: AgentId, operation: &'static str) -> Resul
     let mut agent = agent.into_active_model();
     agent.status = Set(status);
     agent.status_changed_at = Set(Some(tx.now));
+    agent.status_reason = Set(Some(reason));
+    agent.status_detail = Set(Some(detail.to_owned()));
     agent.last_action = Set(Some(OutboxKind::from(&command).as_str().to_owned()));
     agent.last_action_at = Set(Some(tx.now));
     agent.updated_at = Set(tx.now);

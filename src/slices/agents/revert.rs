@@ -37,7 +37,7 @@ pub async fn revert(scope: &Scope, id: AgentId, to: i64, reason: String) -> Resu
     // What is assigned is locked before the agent, as when it is assigned.
     let mut changes = equip(&mut tx, id, &content).await?;
     let agent = load(&tx, id).await?;
-    let agent = match edit::write(&tx, agent.clone(), edit).await? {
+    let agent = match edit::write(&mut tx, agent.clone(), edit).await? {
         None if changes.is_empty() => return Ok(()),
         None => agent,
         Some(edited) => {

@@ -16,7 +16,7 @@ use super::{
 };
 use crate::{
     base::{
-        enums::{ApprovalKind, ApprovalStatus, Severity},
+        enums::{ApprovalKind, ApprovalOutcome, ApprovalStatus, LimitKind, Severity},
         ids::{AgentId, ApprovalId, ChannelId, ModelCredentialId},
         problem::{Problem, Result},
         time::Timestamp,
@@ -57,49 +57,55 @@ pub async fn approve_connection(
     let accepted = asked(&approval)?.accept(&approve)?;
     let Step::Verdict = step else { return Err(other("The approval does not ask for an action.")) };
     let end = End::new(ApprovalStatus::Resolved, accepted.verdict()?);
-    finish(tx, &approval, "allowHost", End { answer: Some(accepted), ..end }).await
+    let agent = match approval.agent_id {
+        Some(agent) => agents::standing(tx, agent).await?,
+        None => None,
+    };
+    end_pending(tx, (&approval, agent), "allowHost", End { answer: Some(accepted), ..end }).await
 }
 
-/// Resolves a COST_GUARD of this agent, or of the organization.
+/// Resolves a COST_GUARD of this limit.
 ///
 /// # Errors
 /// `NOT_FOUND`, `APPROVAL_NOT_PENDING`; `VALIDATION_FAILED` for one that is about something else.
-pub async fn resolve_spending(tx: &mut Tx, id: ApprovalId, agent: Option<AgentId>) -> Result<()> {
+pub async fn resolve_spending(tx: &mut Tx, id: ApprovalId, of: Guarded) -> Result<()> {
     let approval = load(tx, id).await?;
-    let of = approval.spending.as_ref().map(|spending| spending["agent_id"].as_i64());
-    if of != Some(agent.map(|agent| agent.0)) {
+    if guarded(&approval) != Some(of) {
         return Err(other("The approval is not about this limit."));
     }
     let step = Action::Resolve.apply(approval.kind, approval.status)?;
     let Step::Close(status, outcome) = step else { return Err(other("The approval asks a question.")) };
-    finish(tx, &approval, "allowSpending", End::new(status, outcome)).await
+    // No agent waits for its answer, so none has to be held.
+    end_pending(tx, (&approval, None), "allowSpending", End::new(status, outcome)).await
 }
 
 fn other(detail: &str) -> Problem {
     Problem::invalid_at("/approval_id", "NOT_ALLOWED", detail)
 }
 
-async fn finish(tx: &mut Tx, approval: &approvals::Model, operation: &'static str, end: End) -> Result<()> {
-    let agent = match approval.agent_id {
-        Some(agent) => agents::standing(tx, agent).await?,
-        None => None,
-    };
-    end_pending(tx, (approval, agent), operation, end).await
+/// The limit that a COST_GUARD is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Guarded {
+    /// The agent whose limit it is. None: the organization's.
+    pub agent: Option<AgentId>,
+    /// Money, or the tokens of an hour.
+    pub kind: LimitKind,
 }
 
 /// What a COST_GUARD proposes to allow on top.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Proposal {
-    /// The agent whose limit is reached. None: the organization's.
-    pub agent: Option<AgentId>,
-    /// Money, in millionths.
-    pub cost_micro: Option<i64>,
-    /// Tokens for the next 60 minutes.
-    pub tokens: Option<i64>,
+    /// The limit that is reached.
+    pub of: Guarded,
+    /// How much: millionths, or tokens for the next 60 minutes.
+    pub amount: i64,
+    /// When it is over, because there is something to spend again.
+    pub until: Timestamp,
 }
 
 /// Tells people that nothing is left to spend. Not while they are asked already, nor if they have dismissed it `since` then; if
-/// `is_notice`, not if they were told `since` then at all. `cause` is the agent that could not go on.
+/// `is_notice`, not if they were told `since` then at all. What was withdrawn was about other limits. `cause` is the agent that
+/// could not go on.
 ///
 /// # Errors
 /// The database is unreachable.
@@ -110,44 +116,60 @@ pub async fn guard_cost(
     (title, body): (&str, String),
     (since, is_notice): (Timestamp, bool),
 ) -> Result<()> {
-    let is_told = |guard: &approvals::Model| {
-        guard.created_at >= since && (is_notice || guard.status == ApprovalStatus::Dismissed)
+    let is_told = |guard: &approvals::Model| match guard.outcome {
+        None => is_open(guard, tx.now),
+        Some(ApprovalOutcome::Withdrawn) => false,
+        Some(outcome) => guard.created_at >= since && (is_notice || outcome == ApprovalOutcome::Dismissed),
     };
-    let known = guards(tx, proposal.agent, since).await?;
-    if known.iter().any(|guard| guard.status == ApprovalStatus::Pending || is_told(guard)) {
+    let Proposal { of, amount, until } = proposal;
+    let known = guards(tx, since).await?;
+    if known.iter().any(|guard| guarded(guard) == Some(of) && is_told(guard)) {
         return Ok(());
     }
     // Amounts are decimals in strings, as in the schema.
-    let spending = json!({
-        "agent_id": proposal.agent, "tokens": proposal.tokens,
-        "cost_micro": proposal.cost_micro.map(|micro| micro.to_string()),
-    });
+    let (cost_micro, tokens) = match of.kind {
+        LimitKind::Tokens => (None, Some(amount)),
+        LimitKind::Money | LimitKind::Usage => (Some(amount.to_string()), None),
+    };
     let new = NewApproval {
         body: Some(body),
         severity: Severity::High,
-        agent_id: Some(proposal.agent.unwrap_or(cause)),
-        spending: Some(spending),
+        agent_id: Some(of.agent.unwrap_or(cause)),
+        spending: Some(json!({ "agent_id": of.agent, "tokens": tokens, "cost_micro": cost_micro })),
+        expires_at: Some(until),
         ..NewApproval::new(ApprovalKind::CostGuard, title)
     };
     raise(tx, new).await?;
     Ok(())
 }
 
-/// Withdraws what [`guard_cost`] raised: there is something to spend again.
+/// Withdraws what [`guard_cost`] raised about limits that are others now.
 ///
 /// # Errors
 /// The database is unreachable.
-pub async fn withdraw_guards(tx: &mut Tx, agent: Option<AgentId>) -> Result<()> {
-    for approval in guards(tx, agent, tx.now).await? {
-        if approval.status == ApprovalStatus::Pending {
+pub async fn withdraw_guards(tx: &mut Tx, is_other: impl Fn(Guarded) -> bool) -> Result<()> {
+    for approval in guards(tx, tx.now).await? {
+        if is_open(&approval, tx.now) && guarded(&approval).is_some_and(&is_other) {
             answers::withdraw(tx, &approval).await?;
         }
     }
     Ok(())
 }
 
-/// The guards of an agent's own limits, or of the organization's, that are open or were raised since then.
-async fn guards(tx: &Tx, agent: Option<AgentId>, since: Timestamp) -> Result<Vec<approvals::Model>> {
+/// The limit that an approval is about.
+fn guarded(approval: &approvals::Model) -> Option<Guarded> {
+    let spending = approval.spending.as_ref()?;
+    let kind = if spending["tokens"].is_null() { LimitKind::Money } else { LimitKind::Tokens };
+    Some(Guarded { agent: spending["agent_id"].as_i64().map(AgentId), kind })
+}
+
+/// Whether it waits for people. One past its end does not, even if the round hasn't ended it yet.
+fn is_open(guard: &approvals::Model, now: Timestamp) -> bool {
+    guard.status == ApprovalStatus::Pending && guard.expires_at.is_none_or(|at| at > now)
+}
+
+/// The guards that are open or were raised since then.
+async fn guards(tx: &Tx, since: Timestamp) -> Result<Vec<approvals::Model>> {
     let wanted =
         Condition::any().add(Expr::cust("status = 'PENDING'")).add(approvals::Column::CreatedAt.gte(since));
     let open = tx
@@ -156,11 +178,7 @@ async fn guards(tx: &Tx, agent: Option<AgentId>, since: Timestamp) -> Result<Vec
         .filter(approvals::Column::Kind.eq(ApprovalKind::CostGuard))
         .filter(wanted)
         .order_by_asc(approvals::Column::Id);
-    let open = open.all(tx.connection()).await?;
-    let of = |approval: &approvals::Model| {
-        approval.spending.as_ref().map(|spending| spending["agent_id"].as_i64())
-    };
-    Ok(open.into_iter().filter(|approval| of(approval) == Some(agent.map(|agent| agent.0))).collect())
+    Ok(open.all(tx.connection()).await?)
 }
 
 /// Asks people, once, for a model credential that the provider accepts.

@@ -33,7 +33,7 @@ pub use self::{
     decide::{answer, answer_shown, dismiss, resolve},
     expiry::expire_due,
     fixed::{
-        NETWORK, Proposal, approve_connection, credential_accepted, guard_cost, require_credential,
+        Guarded, NETWORK, Proposal, approve_connection, credential_accepted, guard_cost, require_credential,
         resolve_spending, withdraw_channel_errors, withdraw_guards,
     },
     judge::{authorized, require_access, store_categories},

@@ -117,6 +117,8 @@ pub async fn raise(tx: &mut Tx, new: NewApproval) -> Result<ApprovalId> {
     };
     question.as_ref().map_or(Ok(()), Question::check)?;
     let question = question.map(serde_json::to_value).transpose().map_err(Problem::internal)?;
+    // Nothing is lost when a limit is over before anybody has decided.
+    let fails_closed_at = new.expires_at.filter(|_| new.kind != ApprovalKind::CostGuard);
     let (generation, request_key) = match new.waiting {
         Some(Waiting { generation, request }) => (Some(generation), Some(request)),
         None => (None, None),
@@ -144,7 +146,7 @@ pub async fn raise(tx: &mut Tx, new: NewApproval) -> Result<ApprovalId> {
         generation: Set(generation),
         request_key: Set(request_key),
         expires_at: Set(new.expires_at),
-        remind_at: Set(reminder(tx.now, new.expires_at)),
+        remind_at: Set(reminder(tx.now, fails_closed_at)),
         created_at: Set(tx.now),
         updated_at: Set(tx.now),
         ..Default::default()

@@ -49,11 +49,11 @@ pub async fn update(scope: &Scope, edit: UpdateOrganizationInput) -> Result<()> 
     organization.updated_at = Set(tx.now);
     let changes = audit::changed(&before, &organization);
     let is_about_money = is_about_money(&organization);
-    organization.update(tx.connection()).await?;
+    let after = organization.update(tx.connection()).await?;
     if is_about_money {
-        // Agents that wait look again, and hosts learn whether calls need a lease.
-        spending::recheck(&tx).await?;
+        // Hosts learn whether calls need a lease. That holds their agents, before anything else is written.
         agents::mark_all(&mut tx).await?;
+        spending::changed_for_all(&mut tx, (&before.timezone, &after.timezone)).await?;
     }
     edits::raise(&tx, RecordKind::Organization, scope.org).await?;
     let entry = audit::Entry {

@@ -18,17 +18,21 @@ use crate::{
         problem::{Problem, Result},
     },
     core::{access::Scope, audit, store::Tx},
-    slices::{agents, approvals, orgs},
+    slices::{
+        agents::{self, Standing},
+        approvals, orgs,
+    },
 };
 
 /// How long tokens that were allowed count.
 const HOUR: Duration = Duration::from_hours(1);
 
-/// Allows an agent, or the organization, to spend more, resolves the approval that asks for it, and lets turns go on.
+/// Allows an agent, or the organization, to spend more, resolves the approval that asks for it, and lets turns go on. Less than
+/// nothing takes back what was allowed.
 ///
 /// # Errors
 /// `NOT_FOUND` for the agent or the approval; `VALIDATION_FAILED` unless there is either money or tokens, for tokens without an
-/// agent, and for an approval of something else; `APPROVAL_NOT_PENDING`; `PERMISSION_DENIED` for the approval.
+/// agent, and for an approval of something else, or with less; `APPROVAL_NOT_PENDING`; `PERMISSION_DENIED` for the approval.
 pub async fn allow(scope: &Scope, input: AllowSpendingInput) -> Result<()> {
     check(&input)?;
     if input.approval_id.is_some() {
@@ -36,12 +40,9 @@ pub async fn allow(scope: &Scope, input: AllowSpendingInput) -> Result<()> {
     }
     let mut tx = scope.begin().await?;
     orgs::lock(&tx).await?;
-    let of = match input.agent_id {
-        Some(agent) => Of::Agent(
-            agents::standing(&tx, agent).await?.ok_or_else(|| Problem::not_found("agent", agent))?.id,
-        ),
-        None => Of::Organization,
-    };
+    let kind = if input.tokens.is_some() { LimitKind::Tokens } else { LimitKind::Money };
+    let of = input.agent_id.map_or(Of::Organization, Of::Agent);
+    let waiting = hold(&tx, of, kind).await?;
     if let Some(micro) = input.cost_micro {
         money(&tx, of, micro).await?;
     }
@@ -49,18 +50,50 @@ pub async fn allow(scope: &Scope, input: AllowSpendingInput) -> Result<()> {
         add_tokens(&tx, agent, tokens).await?;
     }
     record(&tx, of, &input);
-    match input.approval_id {
-        Some(approval) => approvals::resolve_spending(&mut tx, approval, input.agent_id).await?,
-        None => approvals::withdraw_guards(&mut tx, input.agent_id).await?,
+    if !takes_back(&input) {
+        let limit = of.limit(kind);
+        match input.approval_id {
+            Some(approval) => approvals::resolve_spending(&mut tx, approval, limit).await?,
+            None => approvals::withdraw_guards(&mut tx, |guarded| guarded == limit).await?,
+        }
+        go_on(&tx, of, kind, &waiting).await?;
     }
-    go_on(&tx, of, &input).await?;
     tx.commit().await
+}
+
+/// Holds those who wait for it, before the months are written: the agent itself, or all that wait for the organization.
+async fn hold(tx: &Tx, of: Of, kind: LimitKind) -> Result<Vec<Standing>> {
+    let ids = match of {
+        Of::Agent(agent) => vec![agent],
+        Of::Organization => limits::waiting(tx, kind).await?,
+    };
+    let mut held = Vec::with_capacity(ids.len());
+    for agent in ids {
+        match (agents::standing(tx, agent).await?, of) {
+            (Some(standing), _) => held.push(standing),
+            (None, Of::Agent(_)) => return Err(Problem::not_found("agent", agent)),
+            (None, Of::Organization) => {}
+        }
+    }
+    Ok(held)
+}
+
+fn takes_back(input: &AllowSpendingInput) -> bool {
+    input.cost_micro.is_some_and(|micro| micro < 0)
 }
 
 fn check(input: &AllowSpendingInput) -> Result<()> {
     if input.cost_micro.is_some() == input.tokens.is_some() {
         let detail = "Give either `costMicro` or `tokens`.";
         return Err(Problem::invalid_at("/cost_micro", "REQUIRED", detail));
+    }
+    if input.cost_micro == Some(0) {
+        let detail = "`costMicro` must not be 0.";
+        return Err(Problem::invalid_at("/cost_micro", "NOT_ALLOWED", detail));
+    }
+    if takes_back(input) && input.approval_id.is_some() {
+        let detail = "The approval asks for more. Leave `approvalId` out to take back what was allowed.";
+        return Err(Problem::invalid_at("/cost_micro", "TOO_SMALL", detail));
     }
     if input.tokens.is_some() && input.agent_id.is_none() {
         let detail = "`agentId` is required with `tokens`: the tokens of an hour are each agent's.";
@@ -91,18 +124,15 @@ async fn add_tokens(tx: &Tx, agent: AgentId, tokens: i64) -> Result<()> {
 }
 
 /// Lets those go on that waited for it.
-async fn go_on(tx: &Tx, of: Of, input: &AllowSpendingInput) -> Result<()> {
-    let kind = if input.tokens.is_some() { LimitKind::Tokens } else { LimitKind::Money };
-    let waiting = match of {
-        Of::Agent(agent) => vec![agent],
-        Of::Organization => limits::waiting(tx, kind).await?,
-    };
+async fn go_on(tx: &Tx, of: Of, kind: LimitKind, waiting: &[Standing]) -> Result<()> {
     for agent in waiting {
-        if let Some(agent) = agents::standing(tx, agent).await? {
-            limits::eased_of(tx, &agent, &[kind]).await?;
-        }
+        limits::eased_of(tx, agent, &[kind]).await?;
     }
-    Ok(())
+    match of {
+        Of::Agent(_) => Ok(()),
+        // Those that were refused since they were looked for look again by themselves.
+        Of::Organization => limits::recheck(tx).await,
+    }
 }
 
 fn record(tx: &Tx, of: Of, input: &AllowSpendingInput) {

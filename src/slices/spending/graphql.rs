@@ -226,8 +226,9 @@ impl SpendingQuery {
 pub struct AllowSpendingInput {
     /// The agent whose limit is raised. Left out: the organization's budget is.
     pub agent_id: Option<AgentId>,
-    /// Money on top of this month's budget, in millionths of the organization's currency.
-    #[graphql(directive = bounds::apply(range(1, 1_000_000_000_000_000)))]
+    /// Money on top of this month's budget, in millionths of the organization's currency. A negative amount takes back what was
+    /// allowed this month, at most all of it.
+    #[graphql(directive = bounds::apply(range(-1_000_000_000_000_000, 1_000_000_000_000_000)))]
     pub cost_micro: Option<i64>,
     /// Tokens on top of those of an hour, for the next 60 minutes. For an agent only.
     #[graphql(directive = bounds::apply(range(1, 2_000_000_000)))]

@@ -12,7 +12,7 @@ use super::{
 };
 use crate::{
     base::{
-        enums::{CostGuardAction, LimitKind},
+        enums::{CostGuardAction, LimitKind, StatusReason},
         problem::Result,
     },
     core::store::Tx,
@@ -25,8 +25,9 @@ use crate::{
 
 /// What is proposed to be allowed on top: this part of the limit, or what the next call takes if that is more.
 const PART: i64 = 5;
-/// How long people are left alone after they have dismissed it.
-const QUIET: Duration = Duration::from_hours(1);
+/// How long people are left alone after they have dismissed it, and how long they are asked for tokens: by then those that
+/// counted do so no more.
+const HOUR: Duration = Duration::from_hours(1);
 
 /// Keeps the agent from spending more. Its turns wait, or it is stopped.
 pub(super) async fn act(tx: &mut Tx, agent: &Standing, terms: &Terms, spent: &Spent) -> Result<Given> {
@@ -36,7 +37,7 @@ pub(super) async fn act(tx: &mut Tx, agent: &Standing, terms: &Terms, spent: &Sp
     turns::limit(tx, agent.id).await?;
     tell(tx, agent, terms, spent).await?;
     if spent.action == CostGuardAction::Stop {
-        agents::stop_in(tx, agent.id, "costGuard").await?;
+        agents::stop_in(tx, agent.id, "costGuard", (StatusReason::LimitReached, &reason)).await?;
     }
     let reason = match spent.action {
         CostGuardAction::Stop => format!("{reason} You are stopped."),
@@ -47,31 +48,24 @@ pub(super) async fn act(tx: &mut Tx, agent: &Standing, terms: &Terms, spent: &Sp
 
 /// Tells people that nothing is left: of NOTIFY once for each month or hour, else once while they have not decided.
 pub(super) async fn tell(tx: &mut Tx, agent: &Standing, terms: &Terms, spent: &Spent) -> Result<()> {
-    let amount = (spent.limit / PART).max(spent.short).max(1);
-    let own = match spent.of {
-        Of::Agent(agent) => Some(agent),
-        Of::Organization => None,
-    };
-    let (cost_micro, tokens) = match spent.kind {
-        LimitKind::Tokens => (None, Some(amount)),
-        LimitKind::Money | LimitKind::Usage => (Some(amount), None),
-    };
-    let title = match (spent.kind, own) {
+    let of = spent.of.limit(spent.kind);
+    let title = match (of.kind, of.agent) {
         (LimitKind::Tokens, _) => "The agent has used up its tokens of an hour",
         (_, Some(_)) => "The agent's budget of the month is used up",
         (_, None) => "The organization's budget of the month is used up",
     };
     if spent.of == Of::Organization {
         // Holds the month's row, so that of two agents that find nothing left only one tells people.
-        months::spend(tx, spent.of, super::terms::month(&terms.zone, tx.now).0, (0, 0, 0)).await?;
+        months::hold(tx, terms).await?;
     }
     let is_notice = spent.action == CostGuardAction::Notify;
-    let since = match spent.kind {
-        LimitKind::Tokens => tx.now.minus(QUIET),
-        _ if is_notice => super::terms::month(&terms.zone, tx.now).0,
-        _ => tx.now.minus(QUIET),
+    let (since, until) = match spent.kind {
+        LimitKind::Tokens => (tx.now.minus(HOUR), tx.now.plus(HOUR)),
+        _ if is_notice => (super::terms::month(&terms.zone, tx.now).0, spent.until),
+        _ => (tx.now.minus(HOUR), spent.until),
     };
-    let proposal = Proposal { agent: own, cost_micro, tokens };
+    let amount = (spent.limit / PART).max(spent.short).max(1);
+    let proposal = Proposal { of, amount, until };
     let body = match spent.action {
         CostGuardAction::Notify => format!("{} It goes on.", words(terms, spent)),
         CostGuardAction::Pause => format!("{} Its turns wait.", words(terms, spent)),

@@ -90,7 +90,13 @@ pub async fn lease(scope: &Scope, agent: AgentId, generation: i64, model: &str) 
     if let Some((reason, until)) = limits::waits_for_provider(&tx, agent.id).await? {
         return Ok(Given::Spent { reason, until: Some(until.0) });
     }
-    let given = match slice(&mut tx, &agent, &terms, price).await? {
+    let mut sliced = slice(&mut tx, &agent, &terms, price).await?;
+    if sliced.as_ref().is_err_and(|spent| spent.of == Of::Organization) {
+        // Somebody may be allowing more: either that is seen now, or this agent's wait is seen there.
+        months::hold(&tx, &terms).await?;
+        sliced = slice(&mut tx, &agent, &terms, price).await?;
+    }
+    let given = match sliced {
         Ok((from, slice)) => {
             limits::eased_of(&tx, &agent, &[LimitKind::Money, LimitKind::Tokens]).await?;
             Given::Lease(write(&tx, agent.id, from, slice).await?)

@@ -5,6 +5,7 @@ use std::{sync::Arc, time::Duration};
 
 use sea_orm::QueryResult;
 
+use super::{months, terms::zone_of};
 use crate::{
     base::{
         enums::LimitKind,
@@ -15,7 +16,7 @@ use crate::{
     core::{Core, access::Scope, store::Tx, tally::Tally},
     slices::{
         agents::{self, Standing},
-        model_credentials, turns,
+        approvals, model_credentials, turns,
     },
 };
 
@@ -92,11 +93,33 @@ pub(super) async fn eased_of(tx: &Tx, agent: &Standing, kinds: &[LimitKind]) -> 
     Ok(is)
 }
 
-/// What may be spent has changed: agents that wait for it look again with the next round.
+/// What an agent may spend has changed: people are asked anew if nothing is left. The caller holds it.
 ///
 /// # Errors
 /// The database is unreachable.
-pub async fn recheck(tx: &Tx) -> Result<()> {
+pub async fn changed(tx: &mut Tx, agent: &Standing) -> Result<()> {
+    approvals::withdraw_guards(tx, |of| of.agent == Some(agent.id)).await?;
+    eased(tx, agent).await
+}
+
+/// The same of the organization, whose time zone was and is the one of these names: agents that wait look again with the next
+/// round. The caller holds all that run, so that none is refused by what was true before.
+///
+/// # Errors
+/// The database is unreachable.
+pub async fn changed_for_all(tx: &mut Tx, (was, is): (&str, &str)) -> Result<()> {
+    if was != is {
+        months::rezone(tx, &zone_of(was), &zone_of(is)).await?;
+    }
+    approvals::withdraw_guards(tx, |_| true).await?;
+    recheck(tx).await
+}
+
+/// There may be something to spend again: agents that wait for it look again with the next round.
+///
+/// # Errors
+/// The database is unreachable.
+pub(super) async fn recheck(tx: &Tx) -> Result<()> {
     let sql = "UPDATE agent_limits SET until_at = $2 WHERE organization_id = $1 AND kind <> 'USAGE'";
     tx.run(sql, vec![tx.scope.org.into(), tx.now.into()]).await?;
     Ok(())

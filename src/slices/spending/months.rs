@@ -1,12 +1,14 @@
 //! What was spent in a month, and what open leases may still spend: a row of the organization, and one of the agent. The
 //! organization's row is always written last, after the agent's, so that no two transactions wait for each other.
 
+use jiff::tz::TimeZone;
 use sea_orm::Value;
 
-use super::terms::{Terms, month};
+use super::terms::{Terms, month, moved};
 use crate::{
-    base::{ids::AgentId, problem::Result, time::Timestamp},
+    base::{enums::LimitKind, ids::AgentId, problem::Result, time::Timestamp},
     core::store::Tx,
+    slices::approvals::Guarded,
 };
 
 /// Whose month it is.
@@ -19,6 +21,15 @@ pub enum Of {
 }
 
 impl Of {
+    /// Its limit of this kind, as people are asked about it.
+    pub const fn limit(self, kind: LimitKind) -> Guarded {
+        let agent = match self {
+            Self::Agent(agent) => Some(agent),
+            Self::Organization => None,
+        };
+        Guarded { agent, kind }
+    }
+
     const fn table(self) -> &'static str {
         match self {
             Self::Agent(_) => "agent_months",
@@ -109,10 +120,39 @@ pub async fn spend(
     Ok(())
 }
 
-/// Allows this much on top of the budget.
+/// Holds the organization's month until the transaction ends.
+pub async fn hold(tx: &Tx, terms: &Terms) -> Result<()> {
+    spend(tx, Of::Organization, month(&terms.zone, tx.now).0, (0, 0, 0)).await
+}
+
+/// Allows this much on top of the budget. A negative amount takes back what was allowed, at most all of it.
 pub async fn allow(tx: &Tx, of: Of, from: Timestamp, micro: i64) -> Result<()> {
     let (key, values) = of.key(tx, from);
-    let sql = format!("UPDATE {} SET allowed_micro = allowed_micro + {micro} WHERE {key}", of.table());
+    let sql = format!(
+        "UPDATE {} SET allowed_micro = CASE WHEN allowed_micro + {micro} > 0 THEN allowed_micro + {micro} ELSE 0 END \
+         WHERE {key}",
+        of.table()
+    );
     tx.run(&sql, values).await?;
+    Ok(())
+}
+
+/// The organization's months begin and end at other instants now. What was spent, leased and allowed in one stays in it.
+pub async fn rezone(tx: &Tx, from: &TimeZone, to: &TimeZone) -> Result<()> {
+    let sql = "SELECT from_at FROM agent_months WHERE organization_id = $1 \
+               UNION SELECT from_at FROM organization_months WHERE organization_id = $1";
+    for row in tx.rows(sql, vec![tx.scope.org.into()]).await? {
+        let was: Timestamp = row.try_get_by(0)?;
+        let (begins, ends) = moved(from, to, was);
+        let values = vec![tx.scope.org.into(), was.into(), begins.into(), ends.into()];
+        for table in ["agent_months", "organization_months"] {
+            let sql = format!(
+                "UPDATE {table} SET from_at = $3, until_at = $4 WHERE organization_id = $1 AND from_at = $2"
+            );
+            tx.run(&sql, values.clone()).await?;
+        }
+        let sql = "UPDATE leases SET month_at = $3 WHERE organization_id = $1 AND month_at = $2";
+        tx.run(sql, values[..3].to_vec()).await?;
+    }
     Ok(())
 }

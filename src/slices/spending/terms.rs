@@ -1,5 +1,7 @@
 //! What an agent may spend: the budgets and the cost guard that apply to it, and the prices.
 
+use std::time::Duration;
+
 use jiff::{Timestamp as Instant, civil::Date, tz::TimeZone};
 use muster_protocol::spending::Price;
 
@@ -12,6 +14,9 @@ use crate::{
     },
     core::store::Tx,
 };
+
+/// Half of a month.
+const HALF: Duration = Duration::from_hours(14 * 24);
 
 /// A budget of a month.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -121,7 +126,17 @@ pub(super) fn day(zone: &TimeZone, at: Timestamp) -> Date {
 
 /// The first instant of the month, and of the next one.
 pub(super) fn month(zone: &TimeZone, at: Timestamp) -> (Timestamp, Timestamp) {
-    let first = day(zone, at).first_of_month();
+    span(zone, day(zone, at).first_of_month(), at)
+}
+
+/// The same of the month that begins at this instant in another time zone.
+pub(super) fn moved(from: &TimeZone, to: &TimeZone, begins: Timestamp) -> (Timestamp, Timestamp) {
+    // Its middle is in it, even if the rules of the time zone have changed since.
+    span(to, day(from, begins.plus(HALF)).first_of_month(), begins)
+}
+
+/// When this month and the next one begin; `at` where nobody can say.
+fn span(zone: &TimeZone, first: Date, at: Timestamp) -> (Timestamp, Timestamp) {
     let begins = |first: Date| {
         let begins = first.to_zoned(zone.clone());
         begins.map_or(at, |begins| Timestamp(begins.timestamp().as_millisecond()))
@@ -165,5 +180,16 @@ mod tests {
         let berlin = ("2026-09-30T22:00:00.000Z".to_owned(), "2026-10-31T23:00:00.000Z".to_owned());
         assert_eq!(month("2026-10-10T00:00:00.000Z", "Europe/Berlin"), berlin);
         assert_eq!(month("2026-12-31T23:00:00.000Z", "Nowhere").1, "2027-01-01T00:00:00.000Z");
+    }
+
+    #[test]
+    fn a_month_that_moves_to_another_time_zone_is_the_same_month() {
+        let (utc, tokyo, lima) = (zone_of("UTC"), zone_of("Asia/Tokyo"), zone_of("America/Lima"));
+        let june = month(&utc, "2026-06-01T00:00:00.000Z".parse().unwrap());
+        let there = moved(&utc, &tokyo, june.0);
+        assert_eq!(there.0.to_string(), "2026-05-31T15:00:00.000Z");
+        assert_eq!(there.1.to_string(), "2026-06-30T15:00:00.000Z");
+        assert_eq!(moved(&tokyo, &lima, there.0), moved(&utc, &lima, june.0));
+        assert_eq!(moved(&lima, &utc, moved(&tokyo, &lima, there.0).0), june);
     }
 }

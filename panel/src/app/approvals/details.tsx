@@ -195,7 +195,10 @@ export function WhatAnswersMean({ approval }: { approval: ApprovalRecord }) {
         <Ban size={13} aria-hidden /> Final: a decision can’t be taken back
       </h4>
       {KINDS[approval.kind].meaning}
-      {approval.expiresAt && ' Without a decision it expires, and the agent is told that nobody decided.'}
+      {approval.expiresAt &&
+        (approval.kind === 'COST_GUARD'
+          ? ' Without a decision it ends when there is something to spend again.'
+          : ' Without a decision it expires, and the agent is told that nobody decided.')}
     </section>
   )
 }

@@ -1,15 +1,21 @@
 // What was spent of a month's budget.
+import { type ActOptions, useAct } from '../../api/use-act'
+import { Gate } from '../../permissions/gate'
+import { Button } from '../../ui/button'
 import { Meter } from '../../ui/meter'
 import { useOrg } from '../organization'
+import { AllowSpending } from './allow-more'
 import { moneyOf } from './money'
 
 interface Props {
   spending: { costMicro: string; allowedMicro: string; leasedMicro: string }
   /** In millionths. Null: no budget. */
   budget: number | null
+  /** Whose it is. Without: the whole organization's. */
+  agentId?: number
 }
 
-export function SpentThisMonth({ spending, budget }: Props) {
+export function SpentThisMonth({ spending, budget, agentId }: Props) {
   const { currency } = useOrg()
   const [cost, allowed, leased] = [spending.costMicro, spending.allowedMicro, spending.leasedMicro].map(
     Number,
@@ -25,7 +31,7 @@ export function SpentThisMonth({ spending, budget }: Props) {
       {(allowed ?? 0) > 0 && (
         <p className="text-xs text-muted">
           {moneyOf(allowed ?? 0, currency)} of it was allowed on top of the budget of{' '}
-          {moneyOf(budget, currency)}.
+          {moneyOf(budget, currency)}. <TakeBack micro={allowed ?? 0} agentId={agentId} />
         </p>
       )}
       {(leased ?? 0) > 0 && (
@@ -35,5 +41,26 @@ export function SpentThisMonth({ spending, budget }: Props) {
         </p>
       )}
     </div>
+  )
+}
+
+/** What was allowed on top is taken back. */
+function TakeBack({ micro, agentId }: { micro: number; agentId?: number }) {
+  const org = useOrg()
+  const allow = useAct(AllowSpending)
+  const give = (costMicro: number, options?: ActOptions) =>
+    allow({ orgId: org.id, input: { agentId, costMicro } }, options)
+  const said = `${moneyOf(micro, org.currency)} taken back`
+  return (
+    <Gate may="organization.edit">
+      <Button
+        size="sm"
+        look="quiet"
+        busy={allow.pending}
+        onClick={() => give(-micro, { said, undo: () => give(micro) })}
+      >
+        Take it back
+      </Button>
+    </Gate>
   )
 }

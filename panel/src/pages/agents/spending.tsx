@@ -65,7 +65,7 @@ function Spent({ agent, onAllowed }: PartProps) {
     <Panel title="Spending">
       <div className="space-y-3 rounded-card border border-line p-4">
         {limit && <Limit limit={limit} />}
-        <SpentThisMonth spending={spending} budget={budget} />
+        <SpentThisMonth spending={spending} budget={budget} agentId={agent.id} />
         <TokensOfTheHour used={hourTokens} most={hourLimit} />
         <Gate may="organization.edit">
           <div className="flex flex-wrap gap-2">

@@ -94,7 +94,7 @@ function Budget({ settings }: { settings: Settings }) {
           form={form}
           name="currency"
           label="Currency"
-          hint="Three letters, such as USD. Only prices in it count."
+          hint="Three letters, such as USD. Only prices in it count. A change converts nothing: budgets and what was spent keep their numbers."
         >
           <TextInput
             value={values.currency}
