@@ -279,6 +279,26 @@ async fn a_turn_waits_while_nothing_is_left_and_goes_on_when_more_is_allowed() {
 }
 
 #[tokio::test]
+async fn a_turn_that_is_done_is_not_sent_again_because_of_another_ones_call() {
+    let app = TestApp::start().await;
+    app.sets(json!({ "monthlyBudgetMicro": CALL })).await;
+    let (host, single) = (app.running_agent().await, app.running_agent().await);
+    let ((_, first), (_, second), (_, only)) = (host.works().await, host.works().await, single.works().await);
+    host.calls(host.call(None, 100_000, 0)).await;
+    for host in [&host, &single] {
+        assert!(host.leases().await.is_none());
+    }
+    host.turn_ended(first, TurnOutcome::Done).await;
+    host.turn_ended(second, TurnOutcome::Failed).await;
+    // Some agents say that a turn is done which they gave up. This one can't have been another's call.
+    single.turn_ended(only, TurnOutcome::Done).await;
+    let states = [app.turn_is(first).await, app.turn_is(second).await, app.turn_is(only).await];
+    assert_eq!(states, ["DONE", "WAITING_LIMIT", "WAITING_LIMIT"]);
+    app.allows(json!({ "costMicro": 300_000 })).await;
+    assert_eq!((host.given().await, single.given().await), (vec![first, second, second], vec![only, only]));
+}
+
+#[tokio::test]
 async fn a_parked_turn_is_cancelled_at_once_and_survives_its_launch() {
     let app = TestApp::start().await;
     app.sets(json!({ "monthlyBudgetMicro": CALL })).await;
