@@ -52,7 +52,7 @@ pub async fn update(scope: &Scope, edit: UpdateOrganizationInput) -> Result<()> 
     organization.update(tx.connection()).await?;
     if is_about_money {
         // Agents that wait look again, and hosts learn whether calls need a lease.
-        spending::recheck(&tx).await?;
+        spending::recheck(&tx, None);
         agents::mark_all(&mut tx).await?;
     }
     edits::raise(&tx, RecordKind::Organization, scope.org).await?;

@@ -3,7 +3,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use sea_orm::QueryResult;
+use sea_orm::{QueryResult, Statement, Value};
 
 use crate::{
     base::{
@@ -92,14 +92,13 @@ pub(super) async fn eased_of(tx: &Tx, agent: &Standing, kinds: &[LimitKind]) -> 
     Ok(is)
 }
 
-/// What may be spent has changed: agents that wait for it look again with the next round.
-///
-/// # Errors
-/// The database is unreachable.
-pub async fn recheck(tx: &Tx) -> Result<()> {
-    let sql = "UPDATE agent_limits SET until_at = $2 WHERE organization_id = $1 AND kind <> 'USAGE'";
-    tx.run(sql, vec![tx.scope.org.into(), tx.now.into()]).await?;
-    Ok(())
+/// What may be spent has changed: agents that wait for it look again with the next round, except one that looks now. Their rows
+/// are written last of all: whoever holds rows of agents that it doesn't hold must wait for nothing more.
+pub fn recheck(tx: &Tx, but: Option<AgentId>) {
+    let sql = "UPDATE agent_limits SET until_at = $2 WHERE organization_id = $1 AND kind <> 'USAGE' AND agent_id <> $3";
+    let values: Vec<Value> = vec![tx.scope.org.into(), tx.now.into(), but.map_or(0, |agent| agent.0).into()];
+    let backend = tx.scope.core.db.backend();
+    tx.connection().before_commit(Statement::from_sql_and_values(backend, sql, values));
 }
 
 /// Lets agents whose time has come go on, in every organization. Returns how many.
