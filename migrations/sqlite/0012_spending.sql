@@ -102,6 +102,7 @@ CREATE TABLE leases (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
     organization_id BIGINT NOT NULL,
     agent_id BIGINT NOT NULL,
+    question BIGINT NOT NULL, -- What identifies the host's question. Asked again, it gets the same lease.
     month_at BIGINT NOT NULL, -- The month from whose budgets it is: when it begins.
     cost_micro BIGINT, -- Null: unlimited.
     tokens BIGINT, -- Null: unlimited.

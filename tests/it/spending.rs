@@ -1,18 +1,24 @@
 //! Money: calls are priced and counted, leases keep hosts within budgets, and whoever has nothing left waits and goes on by
 //! itself.
 
-use std::time::Duration;
+use std::{
+    sync::atomic::{AtomicI64, Ordering::Relaxed},
+    time::Duration,
+};
 
 use futures::future::join_all;
 use muster::{
-    base::{ids::AgentId, problem::Result},
+    base::{
+        ids::{AgentId, LeaseId},
+        problem::Result,
+    },
     rounds,
     slices::{agents, orgs, spending, turns},
 };
 use muster_protocol::{
     event::{RefusedReason, TurnEnd, TurnOutcome, Usage},
     plan::{Given, Part},
-    spending::{Lease, ModelCall},
+    spending::{Finished, Lease, LeaseAsked, ModelCall},
 };
 use sea_orm::{ConnectionTrait, TransactionTrait};
 use secrecy::ExposeSecret;
@@ -24,9 +30,20 @@ const MODEL: &str = "claude-sonnet-4-5";
 /// What a call of this model needs at least: 32,000 tokens in and 8,000 out.
 const CALL: i64 = 216_000;
 
+/// A question for a lease, unlike all others.
+fn question(model: &str) -> LeaseAsked {
+    static QUESTIONS: AtomicI64 = AtomicI64::new(0);
+    let question = QUESTIONS.fetch_add(1, Relaxed);
+    LeaseAsked { model: model.to_owned(), question, finished: Vec::new() }
+}
+
 impl Host<'_> {
+    async fn asks(&self, asked: &LeaseAsked) -> Result<Given> {
+        spending::lease(&self.app.scope(), AgentId(self.agent), self.generation, asked).await
+    }
+
     async fn asks_for_lease(&self, model: &str) -> Result<Given> {
-        spending::lease(&self.app.scope(), AgentId(self.agent), self.generation, model).await
+        self.asks(&question(model)).await
     }
 
     async fn leases(&self) -> Option<Lease> {
@@ -35,6 +52,11 @@ impl Host<'_> {
             Given::Spent { .. } => None,
             other => panic!("{other:?}"),
         }
+    }
+
+    async fn returns(&self, lease: i64) {
+        let told = self.tell(async |tx, from| spending::returned(tx, from, LeaseId(lease)).await);
+        told.await.unwrap();
     }
 
     async fn calls(&self, call: ModelCall) {
@@ -110,6 +132,12 @@ impl TestApp {
             "mutation($o: Id!, $i: AllowSpendingInput!) { allowSpending(orgId: $o, input: $i) { id } }";
         let refused = self.admin.gql(query, json!({ "o": self.org, "i": input })).await;
         assert_eq!(refused.code(), code, "{input}");
+    }
+
+    /// What is leased, and what is spent.
+    async fn leased(&self) -> (i64, i64) {
+        let of = |column: &str| format!("SELECT {column} FROM organization_months");
+        (self.one(&of("leased_micro"), vec![]).await, self.one(&of("cost_micro"), vec![]).await)
     }
 
     async fn guards(&self) -> Vec<i64> {
@@ -236,27 +264,90 @@ async fn what_is_left_of_a_lease_goes_back_when_it_is_returned_or_over() {
     app.sets(json!({ "monthlyBudgetMicro": 2 * CALL })).await;
     let host = app.running_agent().await;
     let (first, second) = (host.leases().await.unwrap(), host.leases().await.unwrap());
-    let leased = async || -> (i64, i64) {
-        let of = |column: &str| format!("SELECT {column} FROM organization_months");
-        (app.one(&of("leased_micro"), vec![]).await, app.one(&of("cost_micro"), vec![]).await)
-    };
-    assert_eq!(leased().await, (2 * CALL, 0));
+    assert_eq!(app.leased().await, (2 * CALL, 0));
     host.calls(ModelCall { lease_id: Some(first.id), ..host.call(None, 1000, 0) }).await;
-    assert_eq!(leased().await, (2 * CALL - 3000, 3000));
-    let returned = |lease: i64| {
-        let lease = muster::base::ids::LeaseId(lease);
-        host.tell(async move |tx, from| spending::returned(tx, from, lease).await)
-    };
-    returned(first.id).await.unwrap();
-    returned(first.id).await.unwrap();
-    assert_eq!(leased().await, (CALL, 3000), "once, however often it is returned");
+    assert_eq!(app.leased().await, (2 * CALL - 3000, 3000));
+    host.returns(first.id).await;
+    host.returns(first.id).await;
+    assert_eq!(app.leased().await, (CALL, 3000), "once, however often it is returned");
     assert_eq!(spending::expire_due(&app.core).await.unwrap(), 0);
     app.clock.advance(Duration::from_mins(15));
     assert_eq!(spending::expire_due(&app.core).await.unwrap(), 1);
-    assert_eq!(leased().await, (0, 3000));
+    assert_eq!(app.leased().await, (0, 3000));
     // A call that is reported late is counted, and takes nothing from what is open.
     host.calls(ModelCall { lease_id: Some(second.id), ..host.call(None, 1000, 0) }).await;
-    assert_eq!(leased().await, (0, 6000));
+    assert_eq!(app.leased().await, (0, 6000));
+}
+
+#[tokio::test]
+async fn an_agent_is_not_refused_because_of_what_is_left_of_its_own_lease() {
+    let app = TestApp::start().await;
+    app.sets(json!({ "monthlyBudgetMicro": CALL })).await;
+    let host = app.running_agent().await;
+    let (_, turn) = host.works().await;
+    let first = host.leases().await.unwrap();
+    assert_eq!(first.cost_micro, Some(CALL));
+    host.calls(ModelCall { lease_id: Some(first.id), ..host.call(Some(turn), 1000, 0) }).await;
+    // The report of another call of 6,000 is on its way.
+    let finished = vec![Finished { lease_id: first.id, cost_micro: 9000, tokens: 3000 }];
+    let asked = LeaseAsked { finished, ..question(MODEL) };
+    let Given::Lease(second) = host.asks(&asked).await.unwrap() else { panic!("refused") };
+    assert_eq!(second.cost_micro, Some(CALL - 9000));
+    assert_eq!(app.leased().await, (CALL - 3000, 3000), "no more than there is");
+    assert_eq!((app.turn_is(turn).await.as_str(), app.guards().await.len()), ("RUNNING", 0));
+    host.calls(ModelCall { lease_id: Some(first.id), ..host.call(Some(turn), 2000, 0) }).await;
+    assert_eq!(app.leased().await, (CALL - 9000, 9000));
+    // Now all is granted. A lease of which nothing is left lets nobody go on in vain.
+    assert!(host.leases().await.is_none());
+    host.returns(first.id).await;
+    assert_eq!(spending::release_due(&app.core).await.unwrap(), 0);
+    host.returns(second.id).await;
+    assert_eq!(spending::release_due(&app.core).await.unwrap(), 1);
+    assert_eq!((app.leased().await, app.turn_is(turn).await.as_str()), ((0, 9000), "RUNNING"));
+}
+
+#[tokio::test]
+async fn a_question_that_is_asked_again_gets_the_same_lease() {
+    let app = TestApp::start().await;
+    app.sets(json!({ "monthlyBudgetMicro": 2 * CALL })).await;
+    let (host, other) = (app.running_agent().await, app.running_agent().await);
+    let asked = question(MODEL);
+    let given = join_all((0..3).map(|_| host.asks(&asked))).await;
+    let given: Vec<Given> = given.into_iter().map(Result::unwrap).collect();
+    let Given::Lease(first) = &given[0] else { panic!("{:?}", given[0]) };
+    assert!(given.iter().all(|again| *again == given[0]), "{given:?}");
+    assert_eq!(app.leased().await, (CALL, 0));
+    // Another agent's host may ask the same.
+    let Given::Lease(theirs) = other.asks(&asked).await.unwrap() else { panic!("refused") };
+    assert_ne!(theirs.id, first.id);
+    // One that is over is of no use.
+    app.clock.advance(Duration::from_mins(15));
+    spending::expire_due(&app.core).await.unwrap();
+    let Given::Lease(later) = host.asks(&asked).await.unwrap() else { panic!("refused") };
+    assert_ne!(later.id, first.id);
+}
+
+/// An SQLite database has one writer.
+#[tokio::test]
+async fn postgres_what_goes_back_keeps_no_other_agent_waiting() {
+    let app = TestApp::start().await;
+    let (one, two) = (app.running_agent().await, app.running_agent().await);
+    let guard =
+        json!({ "costGuardMode": "CUSTOM", "costGuardTokensPerHour": 40_000, "costGuardAction": "PAUSE" });
+    for host in [&one, &two] {
+        app.sets_agent(host.agent, guard.clone()).await;
+    }
+    let lease = one.leases().await.unwrap().id;
+    assert!(two.leases().await.is_some() && two.leases().await.is_none());
+    assert_eq!(two.agent_shows("limit { kind }").await["limit"]["kind"], "TOKENS");
+    app.clock.advance(Duration::from_mins(15));
+    let told = one.tell(async |tx, from| {
+        spending::returned(tx, from, LeaseId(lease)).await?;
+        assert!(two.leases().await.is_some(), "its limit is not held by another's report");
+        Ok(())
+    });
+    told.await.unwrap();
+    assert!(two.agent_shows("limit { kind }").await["limit"].is_null());
 }
 
 #[tokio::test]
@@ -298,6 +389,26 @@ async fn a_turn_waits_while_nothing_is_left_and_goes_on_when_more_is_allowed() {
     assert!(host.leases().await.is_some());
     host.turn_ended(turn, TurnOutcome::Done).await;
     assert_eq!(app.turn_is(turn).await, "DONE");
+}
+
+#[tokio::test]
+async fn a_turn_that_is_done_is_not_sent_again_because_of_another_ones_call() {
+    let app = TestApp::start().await;
+    app.sets(json!({ "monthlyBudgetMicro": CALL })).await;
+    let (host, single) = (app.running_agent().await, app.running_agent().await);
+    let ((_, first), (_, second), (_, only)) = (host.works().await, host.works().await, single.works().await);
+    host.calls(host.call(None, 100_000, 0)).await;
+    for host in [&host, &single] {
+        assert!(host.leases().await.is_none());
+    }
+    host.turn_ended(first, TurnOutcome::Done).await;
+    host.turn_ended(second, TurnOutcome::Failed).await;
+    // Some agents say that a turn is done which they gave up. This one can't have been another's call.
+    single.turn_ended(only, TurnOutcome::Done).await;
+    let states = [app.turn_is(first).await, app.turn_is(second).await, app.turn_is(only).await];
+    assert_eq!(states, ["DONE", "WAITING_LIMIT", "WAITING_LIMIT"]);
+    app.allows(json!({ "costMicro": 300_000 })).await;
+    assert_eq!((host.given().await, single.given().await), (vec![first, second, second], vec![only, only]));
 }
 
 #[tokio::test]

@@ -6,7 +6,7 @@ use futures::future::BoxFuture;
 use muster_protocol::{
     Happening,
     plan::{Crossing, McpServer},
-    spending::Lease,
+    spending::{Lease, LeaseAsked},
 };
 
 /// What the rules, or a person, say about a crossing.
@@ -54,7 +54,7 @@ pub trait Outside: Send + Sync + 'static {
     fn judge(&self, asking: Asking) -> BoxFuture<'_, Verdict>;
 
     /// Asks for the right to spend on a model.
-    fn lease<'a>(&'a self, model: &'a str) -> BoxFuture<'a, Leased>;
+    fn lease(&self, asked: LeaseAsked) -> BoxFuture<'_, Leased>;
 
     /// Reports to the control plane. Doesn't wait.
     fn report(&self, happening: Happening);

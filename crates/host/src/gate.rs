@@ -15,6 +15,7 @@ use muster_protocol::{
     Happening,
     event::Asked,
     plan::{Crossing, Decision, Given, Judgement, McpServer, McpTransport, Wanted},
+    spending::LeaseAsked,
 };
 use tokio::{
     net::UnixListener,
@@ -154,9 +155,9 @@ impl Outside for Outlet {
         Box::pin(self.judged(asking))
     }
 
-    fn lease<'a>(&'a self, model: &'a str) -> BoxFuture<'a, Leased> {
+    fn lease(&self, asked: LeaseAsked) -> BoxFuture<'_, Leased> {
         Box::pin(async move {
-            match self.ask(Wanted::Lease { model: model.to_owned() }).await {
+            match self.ask(Wanted::Lease(asked)).await {
                 Some(Given::Lease(lease)) => Leased::Granted(lease),
                 Some(Given::Spent { reason, .. } | Given::Refused { reason }) => Leased::Refused { reason },
                 Some(_) | None => Leased::Refused {

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use crate::{
     Secret,
     profile::Profile,
-    spending::{Lease, Price},
+    spending::{Lease, LeaseAsked, Price},
 };
 
 /// A host's question.
@@ -28,10 +28,7 @@ pub enum Wanted {
     /// Whether something that crosses the agent's boundary may: a call of a tool, a connection.
     Judgement(Crossing),
     /// The right to spend on its model. One that is spent or over has to be followed by another.
-    Lease {
-        /// The model of the call that waits.
-        model: String,
-    },
+    Lease(LeaseAsked),
 }
 
 /// What crosses an agent's boundary.

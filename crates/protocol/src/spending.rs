@@ -49,6 +49,28 @@ pub struct Lease {
     pub until: i64,
 }
 
+/// The question for a lease.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct LeaseAsked {
+    /// The model of the call that waits.
+    pub model: String,
+    /// Identifies the question among those about the agent. Asked again, because the answer was lost, it gets the same lease.
+    pub question: i64,
+    /// Leases from which nothing more is taken. What is left of them goes back before the question is judged.
+    pub finished: Vec<Finished>,
+}
+
+/// A lease from which nothing more is taken, and what its calls have taken. Some of them may not have been reported yet.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Finished {
+    /// The lease.
+    pub lease_id: i64,
+    /// Money, in millionths of the currency.
+    pub cost_micro: i64,
+    /// Tokens.
+    pub tokens: i64,
+}
+
 /// A call of a model, when it is over.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ModelCall {

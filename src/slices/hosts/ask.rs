@@ -57,6 +57,6 @@ async fn plan(link: &Link, agent: AgentId, generation: i64, wanted: Wanted) -> R
         Wanted::Judgement(crossing) => {
             Given::Judgement(approvals::plans::judgement(scope, agent, generation, crossing).await?)
         }
-        Wanted::Lease { model } => spending::lease(scope, agent, generation, &model).await?,
+        Wanted::Lease(asked) => spending::lease(scope, agent, generation, &asked).await?,
     })
 }

@@ -128,11 +128,11 @@ async fn go_on(tx: &Tx, of: Of, kind: LimitKind, waiting: &[Standing]) -> Result
     for agent in waiting {
         limits::eased_of(tx, agent, &[kind]).await?;
     }
-    match of {
-        Of::Agent(_) => Ok(()),
+    if of == Of::Organization {
         // Those that were refused since they were looked for look again by themselves.
-        Of::Organization => limits::recheck(tx).await,
+        limits::recheck(tx, None);
     }
+    Ok(())
 }
 
 fn record(tx: &Tx, of: Of, input: &AllowSpendingInput) {

@@ -32,10 +32,11 @@ const HOUR: Duration = Duration::from_hours(1);
 /// Keeps the agent from spending more. Its turns wait, or it is stopped.
 pub(super) async fn act(tx: &mut Tx, agent: &Standing, terms: &Terms, spent: &Spent) -> Result<Given> {
     let reason = words(terms, spent);
+    // First: it may hold the month's row, which comes before rows of limits.
+    tell(tx, agent, terms, spent).await?;
     let limit = Limit { kind: spent.kind, reason: &reason, until: spent.until, credential: None };
     limits::set(tx, agent.id, &limit).await?;
     turns::limit(tx, agent.id).await?;
-    tell(tx, agent, terms, spent).await?;
     if spent.action == CostGuardAction::Stop {
         agents::stop_in(tx, agent.id, "costGuard", (StatusReason::LimitReached, &reason)).await?;
     }

@@ -8,7 +8,7 @@ use std::{sync::Arc, time::Duration};
 
 use muster_protocol::{
     plan::Given,
-    spending::{Lease, Price, price_of},
+    spending::{Finished, Lease, LeaseAsked, Price, price_of},
 };
 
 use super::{
@@ -64,11 +64,11 @@ pub(super) struct Spent {
 /// What may be spent: money and tokens. None: any amount.
 type Slice = (Option<i64>, Option<i64>);
 
-/// Grants the host of an agent a lease, or says why not.
+/// Grants the host of an agent a lease, or says why not. A question that is asked again gets the same lease.
 ///
 /// # Errors
 /// `NOT_FOUND`; `AGENT_NOT_RUNNING` for a launch that is not the agent's present one.
-pub async fn lease(scope: &Scope, agent: AgentId, generation: i64, model: &str) -> Result<Given> {
+pub async fn lease(scope: &Scope, agent: AgentId, generation: i64, asked: &LeaseAsked) -> Result<Given> {
     let mut tx = scope.begin().await?;
     let agent = up(&tx, agent, generation).await?;
     if orgs::is_stopped(&tx).await? {
@@ -78,18 +78,22 @@ pub async fn lease(scope: &Scope, agent: AgentId, generation: i64, model: &str) 
     }
     let terms = Terms::of(&tx, agent.id).await?;
     let prices = terms.prices(&tx, tx.now);
-    let price = price_of(&prices, model);
+    let price = price_of(&prices, &asked.model);
     if terms.has_budget() && price.is_none() {
         let reason = format!(
-            "The model {model} has no price in {}, so a call of it can't be counted against the budget. The operator of \
+            "The model {} has no price in {}, so a call of it can't be counted against the budget. The operator of \
              Muster can add one.",
-            terms.currency
+            asked.model, terms.currency
         );
         return Ok(Given::Refused { reason });
     }
     if let Some((reason, until)) = limits::waits_for_provider(&tx, agent.id).await? {
         return Ok(Given::Spent { reason, until: Some(until.0) });
     }
+    if let Some(lease) = granted(&tx, agent.id, asked.question).await? {
+        return Ok(Given::Lease(lease));
+    }
+    finish(&tx, agent.id, &asked.finished).await?;
     let mut sliced = slice(&mut tx, &agent, &terms, price).await?;
     if sliced.as_ref().is_err_and(|spent| spent.of == Of::Organization) {
         // Somebody may be allowing more: either that is seen now, or this agent's wait is seen there.
@@ -99,7 +103,7 @@ pub async fn lease(scope: &Scope, agent: AgentId, generation: i64, model: &str) 
     let given = match sliced {
         Ok((from, slice)) => {
             limits::eased_of(&tx, &agent, &[LimitKind::Money, LimitKind::Tokens]).await?;
-            Given::Lease(write(&tx, agent.id, from, slice).await?)
+            Given::Lease(write(&tx, agent.id, asked.question, (from, slice)).await?)
         }
         Err(spent) => guard::act(&mut tx, &agent, &terms, &spent).await?,
     };
@@ -239,13 +243,69 @@ async fn tokens(tx: &Tx, agent: AgentId, terms: &Terms) -> Result<Result<Option<
     }))
 }
 
-async fn write(tx: &Tx, agent: AgentId, month: Timestamp, (cost, tokens): Slice) -> Result<Lease> {
+/// The lease that this question got before. Its answer was lost.
+async fn granted(tx: &Tx, agent: AgentId, question: i64) -> Result<Option<Lease>> {
+    let sql = "SELECT id, cost_micro, tokens, until_at FROM leases WHERE organization_id = $1 AND agent_id = $2 \
+               AND question = $3 AND closed_at IS NULL AND until_at > $4";
+    let values = vec![tx.scope.org.into(), agent.into(), question.into(), tx.now.into()];
+    let rows = tx.rows(sql, values).await?;
+    let Some(row) = rows.first() else { return Ok(None) };
+    let until: Timestamp = row.try_get_by(3)?;
+    let (cost_micro, tokens) = (row.try_get_by(1)?, row.try_get_by(2)?);
+    Ok(Some(Lease { id: row.try_get_by(0)?, cost_micro, tokens, until: until.0 }))
+}
+
+/// A host takes nothing more from these leases. What is left goes back at once; they stay open, because reports of their calls
+/// may still be on their way.
+async fn finish(tx: &Tx, agent: AgentId, finished: &[Finished]) -> Result<()> {
+    if finished.is_empty() {
+        return Ok(());
+    }
+    let sql = "SELECT id, cost_micro, tokens, used_micro, used_tokens, month_at FROM leases \
+               WHERE organization_id = $1 AND agent_id = $2 AND closed_at IS NULL";
+    for row in tx.rows(sql, vec![tx.scope.org.into(), agent.into()]).await? {
+        let id: i64 = row.try_get_by(0)?;
+        let Some(told) = finished.iter().find(|told| told.lease_id == id) else { continue };
+        let granted: Slice = (row.try_get_by(1)?, row.try_get_by(2)?);
+        let used: (i64, i64) = (row.try_get_by(3)?, row.try_get_by(4)?);
+        // What was reported is used, whatever the host says.
+        let needed = |granted: Option<i64>, taken: i64, used: i64| granted.map(|of| of.min(taken.max(used)));
+        let kept = (needed(granted.0, told.cost_micro, used.0), needed(granted.1, told.tokens, used.1));
+        if kept == granted {
+            continue;
+        }
+        let sql = "UPDATE leases SET cost_micro = $4, tokens = $5 WHERE organization_id = $1 AND agent_id = $2 AND id = $3";
+        let values = vec![tx.scope.org.into(), agent.into(), id.into(), kept.0.into(), kept.1.into()];
+        tx.run(sql, values).await?;
+        give_back(tx, agent, row.try_get_by(5)?, granted.0.unwrap_or(0) - kept.0.unwrap_or(0)).await?;
+        // The agent itself is about to learn whether that suffices.
+        limits::recheck(tx, Some(agent));
+    }
+    Ok(())
+}
+
+/// So much money can be granted again.
+async fn give_back(tx: &Tx, agent: AgentId, month: Timestamp, micro: i64) -> Result<()> {
+    if micro == 0 {
+        return Ok(());
+    }
+    months::spend(tx, Of::Agent(agent), month, (0, 0, micro)).await?;
+    months::spend(tx, Of::Organization, month, (0, 0, micro)).await
+}
+
+async fn write(
+    tx: &Tx,
+    agent: AgentId,
+    question: i64,
+    (month, (cost, tokens)): (Timestamp, Slice),
+) -> Result<Lease> {
     let until = tx.now.plus(LIFE);
-    let sql = "INSERT INTO leases (organization_id, agent_id, month_at, cost_micro, tokens, until_at, created_at) \
-               VALUES ($1, $2, $3, $4, $5, $6, $7) RETURNING id";
+    let sql = "INSERT INTO leases (organization_id, agent_id, question, month_at, cost_micro, tokens, until_at, created_at) \
+               VALUES ($1, $2, $3, $4, $5, $6, $7, $8) RETURNING id";
     let values = vec![
         tx.scope.org.into(),
         agent.into(),
+        question.into(),
         month.into(),
         cost.into(),
         tokens.into(),
@@ -306,20 +366,20 @@ pub async fn returned(tx: &Tx, from: &Reporter, lease: LeaseId) -> Result<()> {
 /// The caller holds the agent.
 async fn close(tx: &Tx, agent: AgentId, lease: LeaseId) -> Result<()> {
     let sql = "UPDATE leases SET closed_at = $4 WHERE organization_id = $1 AND agent_id = $2 AND id = $3 \
-               AND closed_at IS NULL RETURNING cost_micro, used_micro, month_at";
+               AND closed_at IS NULL RETURNING cost_micro, used_micro, tokens, used_tokens, month_at";
     let values = vec![tx.scope.org.into(), agent.into(), lease.into(), tx.now.into()];
     let rows = tx.rows(sql, values).await?;
     let Some(row) = rows.first() else { return Ok(()) };
-    // Others may be waiting for what goes back.
-    limits::recheck(tx).await?;
-    let (granted, used): (Option<i64>, i64) = (row.try_get_by(0)?, row.try_get_by(1)?);
-    let left = granted.map_or(0, |granted| (granted - used).max(0));
-    if left == 0 {
+    let left = |granted: Option<i64>, used: i64| granted.map_or(0, |granted| (granted - used).max(0));
+    let micro = left(row.try_get_by(0)?, row.try_get_by(1)?);
+    let tokens = left(row.try_get_by(2)?, row.try_get_by(3)?);
+    if micro == 0 && tokens == 0 {
         return Ok(());
     }
-    let month = row.try_get_by(2)?;
-    months::spend(tx, Of::Agent(agent), month, (0, 0, left)).await?;
-    months::spend(tx, Of::Organization, month, (0, 0, left)).await
+    give_back(tx, agent, row.try_get_by(4)?, micro).await?;
+    // The agent, or others, may be waiting for it.
+    limits::recheck(tx, None);
+    Ok(())
 }
 
 /// Ends leases that are over, in every organization, and returns how many. A call that was made before and is reported later is

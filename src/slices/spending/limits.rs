@@ -3,7 +3,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use sea_orm::QueryResult;
+use sea_orm::{QueryResult, Statement, Value};
 
 use super::{months, terms::zone_of};
 use crate::{
@@ -112,17 +112,17 @@ pub async fn changed_for_all(tx: &mut Tx, (was, is): (&str, &str)) -> Result<()>
         months::rezone(tx, &zone_of(was), &zone_of(is)).await?;
     }
     approvals::withdraw_guards(tx, |_| true).await?;
-    recheck(tx).await
+    recheck(tx, None);
+    Ok(())
 }
 
-/// There may be something to spend again: agents that wait for it look again with the next round.
-///
-/// # Errors
-/// The database is unreachable.
-pub(super) async fn recheck(tx: &Tx) -> Result<()> {
-    let sql = "UPDATE agent_limits SET until_at = $2 WHERE organization_id = $1 AND kind <> 'USAGE'";
-    tx.run(sql, vec![tx.scope.org.into(), tx.now.into()]).await?;
-    Ok(())
+/// What may be spent has changed: agents that wait for it look again with the next round, except one that looks now. Their rows
+/// are written last of all: whoever holds rows of agents that it doesn't hold must wait for nothing more.
+pub(super) fn recheck(tx: &Tx, but: Option<AgentId>) {
+    let sql = "UPDATE agent_limits SET until_at = $2 WHERE organization_id = $1 AND kind <> 'USAGE' AND agent_id <> $3";
+    let values: Vec<Value> = vec![tx.scope.org.into(), tx.now.into(), but.map_or(0, |agent| agent.0).into()];
+    let backend = tx.scope.core.db.backend();
+    tx.connection().before_commit(Statement::from_sql_and_values(backend, sql, values));
 }
 
 /// Lets agents whose time has come go on, in every organization. Returns how many.

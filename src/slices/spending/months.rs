@@ -1,5 +1,6 @@
 //! What was spent in a month, and what open leases may still spend: a row of the organization, and one of the agent. The
-//! organization's row is always written last, after the agent's, so that no two transactions wait for each other.
+//! organization's row is always written last, after the agent's, and before what keeps agents from spending (`limits.rs`), so
+//! that no two transactions wait for each other.
 
 use jiff::tz::TimeZone;
 use sea_orm::Value;

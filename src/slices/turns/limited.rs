@@ -82,6 +82,17 @@ pub async fn go_on(tx: &Tx, agent: &Standing, most: Option<u64>) -> Result<u64> 
     Ok(gone + sent)
 }
 
+/// Whether the agent had no other turn at the same time. If it had, nobody knows in which of them its call was refused.
+pub(super) async fn ran_alone(tx: &Tx, turn: &turns::Model) -> Result<bool> {
+    use turns::Column;
+    let begun = turn.started_at.unwrap_or(turn.created_at);
+    let is_open = Condition::all().add(Column::EndedAt.is_null()).add(Column::State.ne(TurnState::Queued));
+    let others = tx.scope.find::<turns::Entity>().filter(Column::AgentId.eq(turn.agent_id));
+    let others = others.filter(Column::Id.ne(turn.id));
+    let others = others.filter(Condition::any().add(is_open).add(Column::EndedAt.gte(begun)));
+    Ok(others.count(tx.connection()).await? == 0)
+}
+
 /// The agent has given up a turn because of a limit. It waits, and is sent again.
 pub(super) async fn park(tx: &Tx, agent: &Standing, turn: &turns::Model) -> Result<()> {
     happen(tx, turn, Happening::Limited).await?;

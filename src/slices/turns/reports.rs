@@ -88,7 +88,13 @@ pub async fn turn_ended(tx: &mut Tx, from: &Reporter, end: TurnEnd) -> Result<()
         return super::send(tx, &agent, turn.conversation_id).await;
     }
     let is_refused = turn.limited == Some(TurnLimit::Refused) && turn.cancel_requested_at.is_none();
-    if is_refused && matches!(state, TurnState::Done | TurnState::Failed) {
+    let is_given_up = match state {
+        TurnState::Failed => is_refused,
+        // Some agents end such a turn as if nothing were wrong. If others ran, it may have been their call, and this one is done.
+        TurnState::Done => is_refused && super::limited::ran_alone(tx, &turn).await?,
+        _ => false,
+    };
+    if is_given_up {
         return super::limited::park(tx, &agent, &turn).await;
     }
     let measured = spending::measured(tx, turn.id).await?;

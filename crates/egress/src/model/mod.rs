@@ -23,7 +23,7 @@ use hyper::body::Incoming;
 use muster_protocol::{
     Happening,
     plan::ModelAccess,
-    spending::{Lease, ModelCall, price_of},
+    spending::{Lease, LeaseAsked, ModelCall, price_of},
 };
 use tokio::time::timeout;
 
@@ -275,8 +275,8 @@ async fn refused(shared: &Shared, access: &ModelAccess, meter: Meter, answer: Re
 }
 
 /// A lease, as the purse wants it.
-async fn ask(shared: &dyn crate::Outside, model: &str) -> Result<Lease, String> {
-    match shared.lease(model).await {
+async fn ask(outside: &dyn crate::Outside, asked: LeaseAsked) -> Result<Lease, String> {
+    match outside.lease(asked).await {
         Leased::Granted(lease) => Ok(lease),
         Leased::Refused { reason } => Err(reason),
     }

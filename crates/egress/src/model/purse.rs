@@ -4,13 +4,19 @@
 //! A lease that nobody has used yet admits a call that might use more than the lease has: the bound is far above what calls
 //! really use, and a small rest would be of no use otherwise. Of such calls there is one at a time, whatever leases there are;
 //! the others wait for its end.
+//!
+//! Who asks for another lease gives back what is left of those that pay for no call: an agent isn't refused because of what it
+//! has itself.
 
 use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::{Duration, Instant},
 };
 
-use muster_protocol::{Happening, spending::Lease};
+use muster_protocol::{
+    Happening,
+    spending::{Finished, Lease, LeaseAsked},
+};
 use tokio::{
     sync::{OwnedSemaphorePermit, Semaphore},
     time::timeout,
@@ -40,8 +46,9 @@ pub enum Refused {
 pub struct Purse {
     outside: Arc<dyn Outside>,
     state: Mutex<State>,
-    /// Held by the call that asks for a lease. The others wait for its answer.
-    asking: tokio::sync::Mutex<()>,
+    /// Held by the call that asks for a lease. The others wait for its answer. What identifies the question stays the same until
+    /// a lease has come, so one that was granted without reaching the host is not lost.
+    asking: tokio::sync::Mutex<i64>,
     /// Held by the call that may use more than its lease has.
     alone: Arc<Semaphore>,
 }
@@ -61,6 +68,8 @@ struct State {
 
 struct Held {
     lease: Lease,
+    /// What calls have taken, and those that are open may take: money and tokens.
+    taken: (i64, i64),
     /// How many calls are open that it pays for.
     open: usize,
     is_fresh: bool,
@@ -86,14 +95,16 @@ impl Held {
 
     /// Whether so much is left, of money and of tokens.
     fn has(&self, cost: i64, tokens: i64) -> bool {
-        self.lease.cost_micro.is_none_or(|left| left >= cost)
-            && self.lease.tokens.is_none_or(|left| left >= tokens)
+        let has = |granted: Option<i64>, taken: i64, more: i64| {
+            granted.is_none_or(|granted| granted.saturating_sub(taken) >= more)
+        };
+        has(self.lease.cost_micro, self.taken.0, cost) && has(self.lease.tokens, self.taken.1, tokens)
     }
 }
 
 impl Purse {
     pub fn new(outside: Arc<dyn Outside>) -> Self {
-        let (asking, alone) = (tokio::sync::Mutex::default(), Arc::new(Semaphore::new(1)));
+        let (asking, alone) = (tokio::sync::Mutex::new(first_question()), Arc::new(Semaphore::new(1)));
         Self { outside, state: Mutex::default(), asking, alone }
     }
 
@@ -127,7 +138,7 @@ impl Purse {
         if let Some(found) = self.take(bound, alone)? {
             return Ok(Some(found));
         }
-        let _asking = self.asking.lock().await;
+        let mut question = self.asking.lock().await;
         if let Some(found) = self.take(bound, alone)? {
             return Ok(Some(found));
         }
@@ -140,10 +151,15 @@ impl Purse {
         {
             return Err(Refused::Spent(reason.clone()));
         }
-        match super::ask(&*self.outside, model).await {
-            Ok(lease) => self.follow(lease),
+        let asked = LeaseAsked { model: model.to_owned(), question: *question, finished: self.finish() };
+        match super::ask(&*self.outside, asked).await {
+            Ok(lease) => {
+                *question = question.wrapping_add(1);
+                self.follow(lease);
+            }
             Err(reason) => {
                 self.state().refused = Some((Instant::now(), reason.clone()));
+                self.give_back();
                 return Err(Refused::Spent(reason));
             }
         }
@@ -158,11 +174,11 @@ impl Purse {
         let Some(held) = state.held.iter_mut().find(|held| held.lease.id == lease_id) else { return };
         held.open = held.open.saturating_sub(1);
         held.last = Instant::now();
-        let left = |left: &mut Option<i64>, bound: i64, used: i64| {
-            *left = left.map(|left| left.saturating_add(bound).saturating_sub(used));
+        let settle = |taken: &mut i64, bound: i64, used: i64| {
+            *taken = taken.saturating_sub(bound).saturating_add(used);
         };
-        left(&mut held.lease.tokens, bound.tokens, used.tokens);
-        left(&mut held.lease.cost_micro, bound.cost.unwrap_or(0), used.cost.or(bound.cost).unwrap_or(0));
+        settle(&mut held.taken.0, bound.cost.unwrap_or(0), used.cost.or(bound.cost).unwrap_or(0));
+        settle(&mut held.taken.1, bound.tokens, used.tokens);
         drop(state);
         self.give_back();
     }
@@ -224,9 +240,8 @@ impl Purse {
             if !(covers || held.is_fresh && alone.is_some() && held.has(1, 1)) {
                 continue;
             }
-            let Lease { cost_micro, tokens, .. } = &mut held.lease;
-            *cost_micro = cost_micro.map(|left| left.saturating_sub(cost));
-            *tokens = tokens.map(|left| left.saturating_sub(bound.tokens));
+            let (money, tokens) = held.taken;
+            held.taken = (money.saturating_add(cost), tokens.saturating_add(bound.tokens));
             (held.is_fresh, held.open, held.last) = (false, held.open + 1, Instant::now());
             let bound = Bound { cost: Some(cost), ..bound };
             let alone = if covers { None } else { alone.take() };
@@ -235,14 +250,34 @@ impl Purse {
         Ok(None)
     }
 
+    /// Takes nothing more from leases that pay for no call at the moment, and says what was taken.
+    fn finish(&self) -> Vec<Finished> {
+        let mut state = self.state();
+        let unused = state.held.iter_mut().filter(|held| held.open == 0);
+        let finished = unused.map(|held| {
+            held.is_over = true;
+            let (cost_micro, tokens) = held.taken;
+            Finished { lease_id: held.lease.id, cost_micro, tokens }
+        });
+        finished.collect()
+    }
+
     /// A new lease follows those that did not suffice.
     fn follow(&self, lease: Lease) {
         let mut state = self.state();
         state.refused = None;
         state.held.iter_mut().for_each(|held| held.is_over = true);
-        let (open, is_fresh, is_over, last) = (0, true, false, Instant::now());
-        state.held.push(Held { lease, open, is_fresh, is_over, last });
+        let (taken, open, is_fresh, is_over, last) = ((0, 0), 0, true, false, Instant::now());
+        state.held.push(Held { lease, taken, open, is_fresh, is_over, last });
         drop(state);
         self.give_back();
     }
+}
+
+/// What identifies the first question. Random, so that no gate of the agent gets what an earlier one was granted.
+fn first_question() -> i64 {
+    let mut bytes = [0; 8];
+    // Without randomness, the leases of an earlier gate are most likely over.
+    let _ = getrandom::fill(&mut bytes);
+    i64::from_le_bytes(bytes)
 }

@@ -17,7 +17,7 @@ use muster_egress::Leased;
 use muster_protocol::{
     Happening,
     event::Usage,
-    spending::{Lease, ModelCall, Price},
+    spending::{Finished, Lease, ModelCall, Price},
 };
 use serde_json::{Value, json};
 use tokio::sync::Notify;
@@ -164,7 +164,7 @@ async fn of_twenty_calls_at_once_a_lease_for_three_lets_three_pass() {
     assert_eq!((passed, refused.len(), server.seen().len()), (3, 17, 3));
     assert!(refused[0].1.contains("The budget of this month is spent."), "{}", refused[0].1);
     assert_eq!(
-        world.host.asked_for_leases.load(Ordering::Relaxed),
+        world.host.questions.lock().unwrap().len(),
         2,
         "once for the lease, once to learn that nothing is left"
     );
@@ -185,7 +185,7 @@ async fn a_turn_that_begins_after_more_was_allowed_is_not_refused_from_memory() 
     world.host.leases.lock().unwrap().push_back(lease(9, None, Some(1_000_000)));
     world.gate.ask_again();
     assert_eq!(ask().await.0, StatusCode::OK);
-    assert_eq!(world.host.asked_for_leases.load(Ordering::Relaxed), 2);
+    assert_eq!(world.host.questions.lock().unwrap().len(), 2);
 }
 
 #[tokio::test]
@@ -201,7 +201,7 @@ async fn what_was_not_used_can_be_used_again_and_is_given_back_at_the_end() {
     for _ in 0..3 {
         assert_eq!(world.post("/model/chat/completions", &question).await.0, StatusCode::OK);
     }
-    assert_eq!(world.host.asked_for_leases.load(Ordering::Relaxed), 1);
+    assert_eq!(world.host.questions.lock().unwrap().len(), 1);
     // A lease of money, and a model whose price nobody knows.
     world.host.leases.lock().unwrap().push_back(lease(2, None, Some(1_000_000)));
     let (status, words) =
@@ -213,6 +213,55 @@ async fn what_was_not_used_can_be_used_again_and_is_given_back_at_the_end() {
     let host = Arc::clone(&world.host);
     drop(world);
     assert!(host.reports.lock().unwrap().contains(&Happening::LeaseReturned { lease_id: 2 }));
+}
+
+#[tokio::test]
+async fn what_is_left_of_a_lease_goes_back_with_the_question_for_another() {
+    let server = Server::start(answered()).await;
+    let mut world = World::new();
+    world.model("openai", server.port, "canary");
+    (world.plan.metered, world.plan.prices) = (true, vec![price("*")]);
+    world.apply();
+    let ask = async |most: u64| {
+        world.post("/model/chat/completions", &json!({ "model": "m", "max_tokens": most })).await.0
+    };
+    world.host.leases.lock().unwrap().extend([lease(1, None, Some(6000)), lease(2, None, Some(20_000))]);
+    assert_eq!(ask(1000).await, StatusCode::OK);
+    assert_eq!(ask(3000).await, StatusCode::OK, "its 15,000 and more are not left of the first");
+    // 60 × 1 + 20 × 5 + 40 × 0.1 were.
+    let taken = Finished { lease_id: 1, cost_micro: 164, tokens: 80 };
+    let finished = || {
+        world.host.questions.lock().unwrap().iter().map(|asked| asked.finished.clone()).collect::<Vec<_>>()
+    };
+    assert_eq!(finished(), [vec![], vec![taken]]);
+    // Nothing is taken from what was given back, also if there is no other.
+    assert_eq!(ask(5000).await, StatusCode::PAYMENT_REQUIRED);
+    world.gate.ask_again();
+    assert_eq!(ask(10).await, StatusCode::PAYMENT_REQUIRED);
+    let second = Finished { lease_id: 2, cost_micro: 164, tokens: 80 };
+    assert_eq!(finished()[2..], [vec![second], vec![]]);
+    assert!(world.host.reports.lock().unwrap().contains(&Happening::LeaseReturned { lease_id: 2 }));
+}
+
+#[tokio::test]
+async fn a_question_is_the_same_until_a_lease_has_come() {
+    let server = Server::start(answered()).await;
+    let mut world = World::new();
+    world.model("openai", server.port, "canary");
+    (world.plan.metered, world.plan.prices) = (true, vec![price("*")]);
+    world.apply();
+    let ask = async || {
+        world.gate.ask_again();
+        world.post("/model/chat/completions", &json!({ "model": "m", "max_tokens": 1000 })).await.0
+    };
+    // For all that the host knows, a lease was granted, and its answer lost.
+    assert_eq!(ask().await, StatusCode::PAYMENT_REQUIRED);
+    world.host.leases.lock().unwrap().push_back(lease(1, None, Some(5100)));
+    assert_eq!(ask().await, StatusCode::OK);
+    assert_eq!(ask().await, StatusCode::PAYMENT_REQUIRED, "too little is left");
+    let asked: Vec<i64> = world.host.questions.lock().unwrap().iter().map(|asked| asked.question).collect();
+    assert_eq!(asked[0], asked[1]);
+    assert_ne!(asked[1], asked[2]);
 }
 
 #[tokio::test]
@@ -255,7 +304,7 @@ async fn calls_that_may_use_more_than_a_lease_go_one_at_a_time() {
     let answers = join_all((0..20).map(|_| world.post("/model/chat/completions", &question))).await;
     assert!(answers.iter().all(|(status, _)| *status == StatusCode::OK), "{answers:?}");
     assert_eq!((most.load(Ordering::SeqCst), server.seen().len()), (1, 20));
-    let leases = world.host.asked_for_leases.load(Ordering::Relaxed);
+    let leases = world.host.questions.lock().unwrap().len();
     assert_eq!(leases, 20, "each is paid from one, and none is asked for in vain");
     // Small ones don't wait for a large one.
     world.host.leases.lock().unwrap().extend((21..40).map(|id| lease(id, Some(20_000), None)));

@@ -22,7 +22,7 @@ use muster_egress::{Asking, Gate, Leased, Outside, Reach, Rules, Verdict};
 use muster_protocol::{
     Happening,
     plan::{Destination, LaunchPlan, McpServer, McpTransport, ModelAccess},
-    spending::ModelCall,
+    spending::{LeaseAsked, ModelCall},
 };
 use rustls::{
     RootCertStore,
@@ -64,7 +64,7 @@ pub struct Host {
     pub verdicts: Mutex<BTreeMap<String, Verdict>>,
     pub judged: Mutex<Vec<Asking>>,
     pub leases: Mutex<VecDeque<Leased>>,
-    pub asked_for_leases: AtomicUsize,
+    pub questions: Mutex<Vec<LeaseAsked>>,
     pub reports: Mutex<Vec<Happening>>,
 }
 
@@ -99,8 +99,8 @@ impl Outside for Host {
         })
     }
 
-    fn lease<'a>(&'a self, _: &'a str) -> BoxFuture<'a, Leased> {
-        self.asked_for_leases.fetch_add(1, Ordering::Relaxed);
+    fn lease(&self, asked: LeaseAsked) -> BoxFuture<'_, Leased> {
+        self.questions.lock().unwrap().push(asked);
         let next = self.leases.lock().unwrap().pop_front();
         Box::pin(async move {
             tokio::time::sleep(std::time::Duration::from_millis(5)).await;

@@ -215,7 +215,7 @@ fn given(state: &mut State, agent_id: i64, wanted: Wanted) -> Option<Given> {
             let refused = Judgement::Refused { reason: "The rules say no.".to_owned() };
             Given::Judgement(state.judgements.get(&crossing.tool).cloned().unwrap_or(refused))
         }
-        Wanted::Lease { .. } => state
+        Wanted::Lease(_) => state
             .leases
             .pop()
             .unwrap_or(Given::Spent { reason: "The budget of this month is spent.".to_owned(), until: None }),
