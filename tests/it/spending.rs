@@ -193,6 +193,29 @@ async fn an_unknown_model_costs_null_and_is_refused_where_there_is_a_budget() {
 }
 
 #[tokio::test]
+async fn models_that_a_host_makes_up_fill_no_table() {
+    let app = TestApp::start().await;
+    let host = app.running_agent().await;
+    host.calls(host.call(None, 1000, 100)).await;
+    let told = host.tell(async |tx, from| {
+        for n in 0..60 {
+            let model = format!("made-up-{n}");
+            let refused = ModelCall { model, status: Some(404), ..host.call(None, 1, 0) };
+            spending::called(tx, from, refused).await.unwrap();
+        }
+        Ok(())
+    });
+    told.await.unwrap();
+    // What is listed already goes on.
+    host.calls(host.call(None, 1000, 100)).await;
+    let calls = async |model: &str| -> i64 {
+        app.one("SELECT calls FROM model_days WHERE model = $1", vec![model.into()]).await
+    };
+    assert_eq!((calls("made-up-0").await, calls("other").await, calls(MODEL).await), (1, 11, 2));
+    assert_eq!(app.one::<i64>("SELECT COUNT(*) FROM model_days", vec![]).await, 51);
+}
+
+#[tokio::test]
 async fn all_leases_together_stay_within_the_budget() {
     let app = TestApp::start().await;
     app.sets(json!({ "monthlyBudgetMicro": 10 * CALL })).await;
