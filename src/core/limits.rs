@@ -1,4 +1,5 @@
-//! Rate limits: a token bucket for each person and service token, and for each address without a valid credential.
+//! Rate limits: a token bucket for each person and service token, for each server's host, and for each address without a valid
+//! credential.
 //!
 //! A bucket starts full and refills evenly over a minute. Every process counts separately: with three replicas a caller has
 //! three buckets. Only one number is kept for each caller of the last minute ([`RateLimiter::sweep`] drops the rest), so a
@@ -35,6 +36,7 @@ use super::ledger::Holder;
 use crate::base::network::network;
 use crate::{
     base::{
+        ids::ServerId,
         numerals::counted,
         problem::{Code, Problem, Result},
         time::Clock,
@@ -144,6 +146,13 @@ impl RateLimiter {
     pub fn charge_address(&self, ip: Option<IpAddr>, notes: &RequestNotes) -> Result<()> {
         let Some(ip) = ip else { return Ok(()) };
         self.take(&self.anonymous, &network(ip), Class::Anonymous, notes)
+    }
+
+    /// Takes one token from the bucket of a server's host: what it reports and asks counts as writes. Returns how long until
+    /// there is one, if there is none. A host is slowed down and not refused, so that nothing of it is lost.
+    pub fn pace(&self, server: ServerId) -> Option<Duration> {
+        let empty = self.writes.check_key(&Holder::Server(server.0)).err()?;
+        Some(empty.wait_time_from(self.clock.now()))
     }
 
     /// Returns a token that was taken before the credential proved valid.

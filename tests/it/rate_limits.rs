@@ -77,6 +77,27 @@ async fn graphql_is_charged_by_operation_even_in_batches() {
 }
 
 #[tokio::test]
+async fn a_host_that_reports_without_end_is_slowed_down_and_nothing_is_lost() {
+    let app = limited(100, 60, 100).await;
+    let (agent, neighbour) = (app.agent().await, app.agent().await);
+    let (host, other) = (app.host_of(agent).await, app.host_of(neighbour).await);
+    let synced = || json!({ "kind": "SYNCED" });
+    let stored = || app.one::<i64>("SELECT event_seq FROM servers WHERE id = $1", vec![host.server.into()]);
+    let mut line = host.connect().await;
+    for _ in 0..70 {
+        line.report((agent, 0), synced()).await;
+    }
+    line.stored(60).await;
+    // Others have a bucket of their own.
+    let mut theirs = other.connect().await;
+    let seq = theirs.report((neighbour, 0), synced()).await;
+    theirs.stored(seq).await;
+    assert_eq!(stored().await, 60, "the clock stands still");
+    app.clock.advance(Duration::from_secs(10));
+    line.stored(70).await;
+}
+
+#[tokio::test]
 async fn each_search_of_an_operation_is_charged() {
     let app = limited(5, 2, 50).await;
     let search = |n: usize| {

@@ -16,7 +16,7 @@ use muster::{
     slices::{agents, orgs, spending, turns},
 };
 use muster_protocol::{
-    event::{RefusedReason, TurnEnd, TurnOutcome, Usage},
+    event::{EndReason, RefusedReason, TurnEnd, TurnOutcome, Usage},
     plan::{Given, Part},
     spending::{Finished, Lease, LeaseAsked, ModelCall},
 };
@@ -243,6 +243,29 @@ async fn an_unknown_model_costs_null_and_is_refused_where_there_is_a_budget() {
 }
 
 #[tokio::test]
+async fn models_that_a_host_makes_up_fill_no_table() {
+    let app = TestApp::start().await;
+    let host = app.running_agent().await;
+    host.calls(host.call(None, 1000, 100)).await;
+    let told = host.tell(async |tx, from| {
+        for n in 0..60 {
+            let model = format!("made-up-{n}");
+            let refused = ModelCall { model, status: Some(404), ..host.call(None, 1, 0) };
+            spending::called(tx, from, refused).await.unwrap();
+        }
+        Ok(())
+    });
+    told.await.unwrap();
+    // What is listed already goes on.
+    host.calls(host.call(None, 1000, 100)).await;
+    let calls = async |model: &str| -> i64 {
+        app.one("SELECT calls FROM model_days WHERE model = $1", vec![model.into()]).await
+    };
+    assert_eq!((calls("made-up-0").await, calls("other").await, calls(MODEL).await), (1, 11, 2));
+    assert_eq!(app.one::<i64>("SELECT COUNT(*) FROM model_days", vec![]).await, 51);
+}
+
+#[tokio::test]
 async fn all_leases_together_stay_within_the_budget() {
     let app = TestApp::start().await;
     app.sets(json!({ "monthlyBudgetMicro": 10 * CALL })).await;
@@ -425,7 +448,7 @@ async fn a_parked_turn_is_cancelled_at_once_and_survives_its_launch() {
     let cancel = "mutation($o: Id!, $t: Id!) { cancelTurn(orgId: $o, id: $t) { state } }";
     app.operator.gql(cancel, json!({ "o": app.org, "t": first })).await.data();
     assert_eq!(app.turn_is(first).await, "CANCELLED");
-    host.ended(muster_protocol::event::EndReason::Exited).await;
+    host.ended(EndReason::Exited).await;
     assert_eq!(app.turn_is(second).await, "WAITING_LIMIT");
     app.allows(json!({ "costMicro": CALL })).await;
     let host = host.launched().await;
@@ -769,6 +792,47 @@ async fn after_a_usage_window_one_turn_goes_alone_and_the_others_follow() {
     spending::release_due(&app.core).await.unwrap();
     assert_eq!(waiting.given().await.len(), 2);
     assert!(waiting.agent_shows("limit { kind }").await["limit"].is_null());
+}
+
+#[tokio::test]
+async fn a_provider_is_believed_for_a_day_and_only_from_the_host_of_an_agent_that_is_up() {
+    let app = TestApp::start().await;
+    let create = "mutation($o: Id!) { createModelCredential(orgId: $o, input: { name: \"main\", provider: \"anthropic\", \
+                  secret: \"one\", isDefault: true }) { id } }";
+    let made = app.owner.gql(create, json!({ "o": app.org })).await.data();
+    let credential = made["createModelCredential"]["id"].as_i64();
+    let (gone, up) = (app.running_agent().await, app.running_agent().await);
+    gone.act("stop").await;
+    gone.ended(EndReason::Stopped).await;
+    let until = || app.one::<Option<i64>>("SELECT limited_until FROM model_credentials", vec![]);
+    gone.is_limited(credential, 600).await;
+    assert_eq!(until().await, None);
+    let told = gone.tell(async |tx, from| agents::reports::auth_required(tx, from, "401".to_owned()).await);
+    told.await.unwrap();
+    assert_eq!(app.one::<i64>("SELECT COUNT(*) FROM approvals", vec![]).await, 0);
+    assert!(up.agent_shows("limit { kind }").await["limit"].is_null());
+    up.is_limited(credential, 30 * 24 * 3600).await;
+    assert_eq!(until().await, Some(app.clock.now().plus(Duration::from_hours(24)).0));
+}
+
+#[tokio::test]
+async fn a_host_that_asks_without_end_holds_few_leases() {
+    let app = TestApp::start().await;
+    app.sets(json!({ "monthlyBudgetMicro": 1000 * CALL })).await;
+    let (greedy, other) = (app.running_agent().await, app.running_agent().await);
+    let mut held = Vec::new();
+    for _ in 0..16 {
+        held.push(greedy.leases().await.unwrap().id);
+    }
+    let Given::Refused { reason } = greedy.asks_for_lease(MODEL).await.unwrap() else { panic!("granted") };
+    assert!(reason.contains("16 leases"), "{reason}");
+    other.leases().await.unwrap();
+    let first = muster::base::ids::LeaseId(held[0]);
+    greedy.tell(async |tx, from| spending::returned(tx, from, first).await).await.unwrap();
+    greedy.leases().await.unwrap();
+    assert!(matches!(greedy.asks_for_lease(MODEL).await.unwrap(), Given::Refused { .. }));
+    app.clock.advance(Duration::from_mins(15));
+    greedy.leases().await.unwrap();
 }
 
 #[tokio::test]

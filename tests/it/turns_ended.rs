@@ -8,7 +8,7 @@ use muster::{
     rounds,
     slices::{agents, orgs, turns},
 };
-use muster_protocol::event::{Content, EndReason, RefusedReason, TurnOutcome};
+use muster_protocol::event::{Asked, Content, EndReason, RefusedReason, TurnOutcome};
 use serde_json::json;
 
 use crate::{
@@ -89,6 +89,27 @@ async fn reports_of_another_launch_change_nothing() {
     assert_eq!((state(&app, turn).await.as_str(), status().await.as_str()), ("RUNNING", "RUNNING"));
     let ghosts: i64 = app.one("SELECT COUNT(*) FROM messages WHERE role = 'ASSISTANT'", vec![]).await;
     assert_eq!(ghosts, 0);
+}
+
+#[tokio::test]
+async fn what_was_in_flight_when_an_agent_was_stopped_gets_in_and_nothing_after_its_end() {
+    let app = TestApp::start().await;
+    let host = app.running_agent().await;
+    let conversation = app.conversation(host.agent).await;
+    let text = |text: &str| Content::Text { text: text.to_owned() };
+    host.act("stop").await;
+    host.says(conversation, None, "1.1", text("goodbye")).await.unwrap();
+    host.ended(EndReason::Stopped).await;
+    let turn = write(&app, conversation, "are you there?").await;
+    host.says(conversation, None, "1.2", text("a ghost")).await.unwrap();
+    let (options, multiple, allow_text) = (Vec::new(), false, true);
+    let question = Asked::Question { text: "May I?".to_owned(), options, multiple, allow_text };
+    host.asks(conversation, None, "1.3", question).await.unwrap();
+    host.turn_started(turn).await;
+    let said: Vec<String> = app.column("SELECT host_key FROM messages WHERE host_key IS NOT NULL").await;
+    assert_eq!(said, ["1.1"]);
+    assert_eq!(app.one::<i64>("SELECT COUNT(*) FROM approvals", vec![]).await, 0);
+    assert_eq!(state(&app, turn).await, "QUEUED");
 }
 
 #[tokio::test]

@@ -5,12 +5,15 @@ use std::{sync::Arc, sync::atomic::Ordering, time::Duration};
 use axum::extract::ws::{Message, WebSocket};
 use futures::{StreamExt, stream::SplitStream};
 use muster_protocol::{Event, FromHost, LARGEST_FRAME, frame::Hello};
-use tokio::{sync::Semaphore, time::timeout};
+use tokio::{
+    sync::Semaphore,
+    time::{sleep, timeout},
+};
 
 use super::connection::{Ask, Connection, Waiting, holder};
 use crate::{
     core::ledger::{SMALL, What},
-    slices::hosts::{self, Ended, Readings, Refusal, Viewing},
+    slices::hosts::{self, Ended, Link, Readings, Refusal, Viewing},
 };
 
 /// How long a host may be silent. It is pinged every [`PING_EVERY`](super::sending::PING_EVERY).
@@ -89,6 +92,14 @@ impl Connection {
             }
         }
     }
+
+    /// Waits until the host may say more. One that says too much is read more slowly: it keeps what is not read yet.
+    async fn pace(&self) {
+        let Link { scope, server, .. } = &self.link;
+        while let Some(wait) = scope.core.limits.as_ref().and_then(|limits| limits.pace(*server)) {
+            sleep(wait).await;
+        }
+    }
 }
 
 struct Reader<'a> {
@@ -105,7 +116,10 @@ impl Reader<'_> {
     async fn take(&mut self, frame: FromHost, bytes: usize) -> Result<(), Ended> {
         let connection = self.connection;
         match frame {
-            FromHost::Event(event) => self.event(event, bytes).await?,
+            FromHost::Event(event) => {
+                connection.pace().await;
+                self.event(event, bytes).await?;
+            }
             FromHost::Received { through } => {
                 if through > connection.sent.load(Ordering::Relaxed) {
                     connection.malformed("A command was acknowledged that was not sent.")?;
@@ -118,6 +132,7 @@ impl Reader<'_> {
                 }
             }
             FromHost::Ask { id, agent_id, generation, wanted } => {
+                connection.pace().await;
                 // Waits while too many are being answered.
                 let _ = connection.asks.send(Ask { id, agent: agent_id, generation, wanted }).await;
             }

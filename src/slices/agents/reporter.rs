@@ -3,6 +3,7 @@
 use super::standing::{Standing, standing};
 use crate::{
     base::{
+        enums::AgentStatus,
         ids::{AgentId, ServerId},
         problem::Result,
         time::Timestamp,
@@ -38,6 +39,16 @@ impl Reporter {
 pub async fn current(tx: &Tx, from: &Reporter) -> Result<Option<Standing>> {
     let agent = standing(tx, from.agent).await?;
     Ok(agent.filter(|agent| !of_no_launch(agent, from) && agent.generation == from.generation))
+}
+
+/// The same, unless the launch has ended, or there was none. Its end is the last that a host reports of a launch, so whatever
+/// was said or asked in it is stored by then. What comes later is nothing that the agent has said.
+///
+/// # Errors
+/// The database is unreachable.
+pub async fn alive(tx: &Tx, from: &Reporter) -> Result<Option<Standing>> {
+    let agent = current(tx, from).await?;
+    Ok(agent.filter(|agent| !matches!(agent.status, AgentStatus::Stopped | AgentStatus::Error)))
 }
 
 /// Whether the report is about a launch that never was.

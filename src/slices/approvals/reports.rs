@@ -29,7 +29,7 @@ use crate::{
     slices::{
         agents::{
             self, Limits, Standing,
-            reporter::{Reporter, current},
+            reporter::{Reporter, alive, current},
         },
         conversations, turns,
     },
@@ -62,7 +62,7 @@ struct Place {
 /// # Errors
 /// `NOT_FOUND`: the conversation or the turn isn't the agent's. `VALIDATION_FAILED`: the request's name makes no sense.
 pub async fn asked(tx: &mut Tx, from: &Reporter, request: Request) -> Result<()> {
-    let Some(agent) = current(tx, from).await? else { return Ok(()) };
+    let Some(agent) = alive(tx, from).await? else { return Ok(()) };
     let Request { request, conversation_id, turn_id, asked } = request;
     if !is_name(&request) {
         let detail = format!("A request's name has 1 to {REQUEST_BYTES} bytes and no control characters.");

@@ -28,7 +28,7 @@ pub struct LinkedChat {
 /// A code that links a chat: to be sent to the channel's bot, once, in a private chat.
 #[derive(SimpleObject)]
 pub struct ChatCode {
-    /// The code. It works once, and five wrong ones end it.
+    /// The code. It works once.
     #[graphql(directive = shown_once::apply())]
     pub code: String,
     /// When it stops working.

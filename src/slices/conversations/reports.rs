@@ -28,7 +28,7 @@ use crate::{
     slices::{
         agents::{
             Standing,
-            reporter::{Reporter, current},
+            reporter::{Reporter, alive},
         },
         turns,
     },
@@ -66,7 +66,7 @@ async fn of_thread(
     reported: Vec<(Reporter, Message)>,
 ) -> Result<()> {
     let Some((from, _)) = reported.first() else { return Ok(()) };
-    let Some(agent) = current(tx, from).await? else { return Ok(()) };
+    let Some(agent) = alive(tx, from).await? else { return Ok(()) };
     let thread = load(tx, conversation).await?;
     if thread.agent_id != agent.id {
         return Err(Problem::not_found("conversation", conversation));

@@ -89,7 +89,8 @@ pub async fn create(scope: &Scope, new: CreateCredentialInput, agent_may_read: b
 /// Edits a credential (specification, operation 21) and tells its agents, unless nothing changes.
 ///
 /// # Errors
-/// `NOT_FOUND`, `ARCHIVED`, `NAME_TAKEN`, `VALIDATION_FAILED` for an invalid destination, label, or value.
+/// `NOT_FOUND`, `ARCHIVED`, `NAME_TAKEN`, `VALIDATION_FAILED` for an invalid destination, label, or value, and for a destination
+/// that is added without the values.
 pub async fn update(
     scope: &Scope,
     id: CredentialId,
@@ -106,7 +107,11 @@ pub async fn update(
     patch(&mut credential.description, edit.description);
     patch_required(&mut credential.kind, edit.kind);
     if let MaybeUndefined::Value(destinations) = edit.destinations {
-        credential.destinations.set_if_not_equals(json!(destinations::checked(destinations)?));
+        let destinations = destinations::checked(destinations)?;
+        if destinations::are_more(&before.destinations, &destinations) {
+            fields::require_anew(&tx, id, &edit.fields).await?;
+        }
+        credential.destinations.set_if_not_equals(json!(destinations));
     }
     if let Some(may_read) = agent_may_read {
         let is_open = credential.agent_may_read_at.as_ref().is_some();

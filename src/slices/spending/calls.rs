@@ -35,6 +35,10 @@ const NAME_BYTES: usize = 200;
 const MOST: i64 = 1 << 40;
 /// How late a call may be reported.
 const LATEST: Duration = Duration::from_hours(31 * 24);
+/// How many models of a day are listed for an agent. Its host names them, and could make up any number.
+const MODELS: i64 = 50;
+/// What calls of further ones are added to, as provider and as model.
+const OTHERS: &str = "other";
 /// What the cost guard counts.
 const HOUR: Duration = Duration::from_hours(1);
 /// The tokens that the cost guard counts, of a row of `model_calls`.
@@ -185,12 +189,14 @@ async fn add_up(tx: &Tx, agent: AgentId, terms: &Terms, call: &Call) -> Result<(
                cache_write_tokens = model_days.cache_write_tokens + excluded.cache_write_tokens, \
                cost_micro = model_days.cost_micro + excluded.cost_micro";
     let usage = &call.usage;
+    let day = day(&terms.zone, call.started_at).to_string();
+    let (provider, model) = listed(tx, agent, &day, call).await?;
     let values: Vec<Value> = vec![
         tx.scope.org.into(),
         agent.into(),
-        day(&terms.zone, call.started_at).to_string().into(),
-        call.provider.as_str().into(),
-        call.model.as_str().into(),
+        day.into(),
+        provider.into(),
+        model.into(),
         i64::from(call.cost.is_none()).into(),
         usage.input.unwrap_or(0).into(),
         usage.output.unwrap_or(0).into(),
@@ -200,6 +206,19 @@ async fn add_up(tx: &Tx, agent: AgentId, terms: &Terms, call: &Call) -> Result<(
     ];
     tx.run(sql, values).await?;
     Ok(())
+}
+
+/// Under which provider and model the day lists the call. The caller holds the agent.
+async fn listed<'a>(tx: &Tx, agent: AgentId, day: &str, call: &'a Call) -> Result<(&'a str, &'a str)> {
+    let sql = "SELECT COUNT(*), COUNT(CASE WHEN provider = $4 AND model = $5 THEN 1 END) FROM model_days \
+               WHERE organization_id = $1 AND agent_id = $2 AND day = $3";
+    let (provider, model) = (call.provider.as_str(), call.model.as_str());
+    let values = vec![tx.scope.org.into(), agent.into(), day.into(), provider.into(), model.into()];
+    let (models, own): (i64, i64) = match tx.rows(sql, values).await?.first() {
+        Some(row) => (row.try_get_by(0)?, row.try_get_by(1)?),
+        None => (0, 0),
+    };
+    Ok(if own > 0 || models < MODELS { (provider, model) } else { (OTHERS, OTHERS) })
 }
 
 /// The provider takes requests: whoever waits for it goes on.

@@ -36,6 +36,9 @@ const LIFE: Duration = Duration::from_mins(15);
 const PART: i64 = 20;
 /// The tokens that one call reasonably needs: read, and written.
 const CALL: (i64, i64) = (32_000, 8_000);
+/// How many leases an agent may hold that are not over: more than calls at the same time need, and so few that a host which
+/// asks without end takes no whole budget from the others.
+const MOST_OPEN: i64 = 16;
 /// How often a grant is tried again after another replica was faster.
 const TRIES: usize = 5;
 /// How many leases one round ends.
@@ -93,6 +96,12 @@ pub async fn lease(scope: &Scope, agent: AgentId, generation: i64, asked: &Lease
     if let Some(lease) = granted(&tx, agent.id, asked.question).await? {
         return Ok(Given::Lease(lease));
     }
+    if open(&tx, agent.id).await? >= MOST_OPEN {
+        let reason = format!(
+            "The agent holds {MOST_OPEN} leases already. The next is granted when one is returned or over."
+        );
+        return Ok(Given::Refused { reason });
+    }
     finish(&tx, agent.id, &asked.finished).await?;
     let mut sliced = slice(&mut tx, &agent, &terms, price).await?;
     if sliced.as_ref().is_err_and(|spent| spent.of == Of::Organization) {
@@ -120,6 +129,13 @@ async fn up(tx: &Tx, agent: AgentId, generation: i64) -> Result<Standing> {
     }
     let detail = format!("Launch {generation} is not the agent's present one, or has ended.");
     Err(Problem::new(Code::AgentNotRunning, detail).with("status", agent.status.as_str()))
+}
+
+/// How many leases the agent holds that are not over.
+async fn open(tx: &Tx, agent: AgentId) -> Result<i64> {
+    let sql = "SELECT COUNT(*) FROM leases WHERE organization_id = $1 AND agent_id = $2 AND closed_at IS NULL AND until_at > $3";
+    let rows = tx.rows(sql, vec![tx.scope.org.into(), agent.into(), tx.now.into()]).await?;
+    Ok(rows.first().map_or(Ok(0), |row| row.try_get_by(0))?)
 }
 
 /// Takes a part of what is left, of money and of tokens. Returns when the month began from whose budgets it is.

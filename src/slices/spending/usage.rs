@@ -15,7 +15,7 @@ use crate::{
     slices::{
         agents::{
             self,
-            reporter::{Reporter, current},
+            reporter::{Reporter, alive},
         },
         model_credentials,
         spending::limits::{self, Limit},
@@ -25,9 +25,10 @@ use crate::{
 
 /// How long to wait where the provider doesn't say.
 const UNSAID: Duration = Duration::from_mins(1);
-/// The shortest and the longest that a provider is believed.
+/// The shortest and the longest that a provider is believed. It is the host who says so, and all agents that inherit the
+/// credential wait: after a day one turn is tried, whatever was said.
 const SHORTEST: Duration = Duration::from_secs(1);
-const LONGEST: Duration = Duration::from_hours(31 * 24);
+const LONGEST: Duration = Duration::from_hours(24);
 /// The longest text of a provider, in bytes.
 const DETAIL_BYTES: usize = 500;
 
@@ -42,7 +43,7 @@ pub async fn limited(
     (model, detail): (&str, &str),
     until: Option<Timestamp>,
 ) -> Result<()> {
-    let Some(agent) = current(tx, from).await? else { return Ok(()) };
+    let Some(agent) = alive(tx, from).await? else { return Ok(()) };
     let until = until.unwrap_or(tx.now.plus(UNSAID)).max(tx.now.plus(SHORTEST)).min(tx.now.plus(LONGEST));
     let said = bounded(&plain::one_line(detail), DETAIL_BYTES);
     let model = bounded(&plain::one_line(model), DETAIL_BYTES);

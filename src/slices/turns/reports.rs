@@ -21,7 +21,7 @@ use crate::{
     slices::{
         agents::{
             self,
-            reporter::{Reporter, current},
+            reporter::{Reporter, alive, current},
         },
         approvals, conversations, spending,
     },
@@ -54,7 +54,7 @@ pub async fn session(
 /// # Errors
 /// `NOT_FOUND`: the turn isn't the agent's.
 pub async fn turn_started(tx: &mut Tx, from: &Reporter, turn: TurnId) -> Result<()> {
-    let Some(agent) = current(tx, from).await? else { return Ok(()) };
+    let Some(agent) = alive(tx, from).await? else { return Ok(()) };
     let turn = load(tx, agent.id, turn).await?;
     if turn.started_at.is_some() || Happening::Started.apply(turn.state).is_err() {
         return Ok(());
