@@ -114,38 +114,6 @@ async fn editing_fields_replaces_the_list_by_label() {
 }
 
 #[tokio::test]
-async fn a_destination_is_added_only_with_the_values() {
-    let app = TestApp::start().await;
-    let (id, created) = made(&app).await;
-    let program = app.token(&["credential.edit", "credential.view"]).await;
-    let kept = json!(["api.example.com"]);
-    let added = json!(["api.example.com", "https://evil.example"]);
-    for editor in [&program, &app.operator] {
-        let alone = editor.patch(&path(&app, id), json!({ "destinations": added })).await;
-        assert_eq!(alone.violations(), [("/fields", "REQUIRED")]);
-        let fields =
-            json!([{ "label": "account", "value": "canary" }, { "label": " key " }, { "label": "new" }]);
-        let partly = json!({ "destinations": added, "fields": fields });
-        let partly = editor.patch(&path(&app, id), partly).await;
-        assert_eq!(partly.violations(), [("/fields/1/value", "REQUIRED")]);
-    }
-    assert_eq!(stored(&app, &created["fields"][1]).await.unwrap(), "canary-of-account");
-    // Fewer, in another order, or the same: nothing new learns it.
-    let turned = json!(["https://pay.example.com/v1", "api.example.com"]);
-    for fewer in [turned, kept.clone()] {
-        program.patch(&path(&app, id), json!({ "destinations": fewer })).await.expect(200);
-    }
-    let fields = json!([{ "label": "key", "value": "canary-again" }, { "label": "account", "value": null }]);
-    let whole = json!({ "destinations": added, "fields": fields });
-    let edited = program.patch(&path(&app, id), whole).await.expect(200);
-    assert_eq!(edited["destinations"], added);
-    // Without a value there is nothing to learn.
-    let empty = json!({ "destinations": kept, "fields": [{ "label": "account" }] });
-    program.patch(&path(&app, id), empty).await.expect(200);
-    program.patch(&path(&app, id), json!({ "destinations": added })).await.expect(200);
-}
-
-#[tokio::test]
 async fn a_type_changes_only_if_the_stored_value_fits() {
     let app = TestApp::start().await;
     let (id, created) = made(&app).await;

@@ -30,12 +30,6 @@ pub fn checked(given: Vec<String>) -> Result<Vec<String>> {
     Ok(destinations)
 }
 
-/// Whether there is one among them that was not there before.
-pub fn are_more(before: &serde_json::Value, now: &[String]) -> bool {
-    let known = before.as_array().map_or(&[][..], Vec::as_slice);
-    !now.iter().all(|text| known.iter().any(|one| one == text.as_str()))
-}
-
 fn is_destination(text: &str) -> bool {
     if text.contains("://") {
         let is_whole = |url: &Url| url.host_str().is_some_and(|host| !host.contains('*'));

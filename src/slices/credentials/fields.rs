@@ -91,37 +91,6 @@ pub async fn replace(
     Ok(replaced)
 }
 
-/// Refuses an edit that keeps a stored value. Such a value is only sent where it was meant to be sent: otherwise an editor could
-/// learn it.
-///
-/// # Errors
-/// `VALIDATION_FAILED`, naming the values that are missing.
-pub async fn require_anew(
-    tx: &Tx,
-    credential: CredentialId,
-    fields: &MaybeUndefined<Vec<CredentialFieldInput>>,
-) -> Result<()> {
-    let stored = tx.scope.find::<credential_fields::Entity>();
-    let stored = stored.filter(credential_fields::Column::CredentialId.eq(credential));
-    let stored = stored.filter(credential_fields::Column::ValueSealed.is_not_null());
-    let stored = stored.all(tx.connection()).await?;
-    let is_kept = |field: &CredentialFieldInput| {
-        field.value.is_undefined() && stored.iter().any(|row| row.label == field.label.trim())
-    };
-    let missing = |at: String| {
-        let detail = "The value is required when a destination is added: a stored one is only used for those it was set for.";
-        Violation::at(at, "REQUIRED", detail)
-    };
-    Problem::refuse(match fields {
-        MaybeUndefined::Value(fields) => {
-            let kept = fields.iter().enumerate().filter(|(_, field)| is_kept(field));
-            kept.map(|(n, _)| missing(format!("/fields/{n}/value"))).collect()
-        }
-        MaybeUndefined::Undefined | MaybeUndefined::Null if stored.is_empty() => Vec::new(),
-        MaybeUndefined::Undefined | MaybeUndefined::Null => vec![missing("/fields".to_owned())],
-    })
-}
-
 /// Updates a field whose label is listed again. Returns whether anything changed.
 async fn keep(
     tx: &Tx,

@@ -60,7 +60,7 @@ pub struct UpdateCredentialInput {
     /// The kind of credential.
     #[graphql(directive = bounds::apply(not_null()))]
     pub kind: MaybeUndefined<CredentialKind>,
-    /// The hosts or URLs it may be used for. Replaces the whole list. When one is added, the values of all fields are required.
+    /// The hosts or URLs it may be used for. Replaces the whole list.
     #[graphql(directive = bounds::apply(list(100, length(1, 2000)).not_null()))]
     pub destinations: MaybeUndefined<Vec<String>>,
     /// The fields, matched by label. Replaces the whole list: a label left out is deleted with its value.

@@ -89,8 +89,7 @@ pub async fn create(scope: &Scope, new: CreateCredentialInput, agent_may_read: b
 /// Edits a credential (specification, operation 21) and tells its agents, unless nothing changes.
 ///
 /// # Errors
-/// `NOT_FOUND`, `ARCHIVED`, `NAME_TAKEN`, `VALIDATION_FAILED` for an invalid destination, label, or value, and for a destination
-/// that is added without the values.
+/// `NOT_FOUND`, `ARCHIVED`, `NAME_TAKEN`, `VALIDATION_FAILED` for an invalid destination, label, or value.
 pub async fn update(
     scope: &Scope,
     id: CredentialId,
@@ -107,11 +106,7 @@ pub async fn update(
     patch(&mut credential.description, edit.description);
     patch_required(&mut credential.kind, edit.kind);
     if let MaybeUndefined::Value(destinations) = edit.destinations {
-        let destinations = destinations::checked(destinations)?;
-        if destinations::are_more(&before.destinations, &destinations) {
-            fields::require_anew(&tx, id, &edit.fields).await?;
-        }
-        credential.destinations.set_if_not_equals(json!(destinations));
+        credential.destinations.set_if_not_equals(json!(destinations::checked(destinations)?));
     }
     if let Some(may_read) = agent_may_read {
         let is_open = credential.agent_may_read_at.as_ref().is_some();

@@ -58,15 +58,12 @@ RULES = [
     *each(CREDENTIALS, ["/destinations/#"], ["NOT_ALLOWED"], "a host or an address"),
     *each(CREDENTIALS, ["/fields/#/label"], ["DUPLICATE"], "each label once"),
     *each(CREDENTIALS, ["/fields/#/value"], ["NOT_ALLOWED", "TOO_LONG"], "of its field's type, which may be stored; bytes"),
-    *each(["PATCH /credential/{id}"], ["/fields", "/fields/#/value"], ["REQUIRED"], "values are kept for their destinations"),
     ("PATCH /skill/{id}", "/name", "TOO_LONG", "a folder's name has at most 240 bytes; the document counts characters"),
 ]
 
 # What a run need not come upon, and why: (operation, place, code) of a rule.
 RARE = {
     (CHANNEL, "/email/smtp/pass", "REQUIRED"): "needs a channel whose password a request before has set",
-    ("PATCH /credential/{id}", "/fields", "REQUIRED"): "needs a credential whose value a request before has set",
-    ("PATCH /credential/{id}", "/fields/#/value", "REQUIRED"): "needs one, and its label",
 }
 
 # Bodies that fit the document, and that chance seldom makes: (operation, body). Each is sent for every id that there is.

@@ -7,11 +7,10 @@ import { useAct } from '../../api/use-act'
 import { useOrg } from '../../app/organization'
 import { Field } from '../../ui/field'
 import { FormDialog } from '../../ui/form-dialog'
-import { Select, TextInput } from '../../ui/inputs'
+import { Select, TextArea, TextInput } from '../../ui/inputs'
 import { LinesInput } from '../../ui/lines-input'
 import { Notice } from '../../ui/problem'
 import { words } from '../../ui/status'
-import { ValueInput } from './fields'
 import { KINDS } from './kinds'
 
 const Create = graphql(`
@@ -78,11 +77,21 @@ export function CreateCredential({
       </Field>
       {fields.map(({ label, type }, index) => (
         <Field key={`${kind}.${label}`} label={words(label)} error={errors[`fields.${index}.value`]}>
-          <ValueInput
-            type={type}
-            value={values[label] ?? ''}
-            onValue={(value) => setValues({ ...values, [label]: value })}
-          />
+          {type === 'multiline' ? (
+            <TextArea
+              className="font-mono text-sm"
+              spellCheck={false}
+              value={values[label] ?? ''}
+              onValue={(value) => setValues({ ...values, [label]: value })}
+            />
+          ) : (
+            <TextInput
+              type={type === 'secret' ? 'password' : 'text'}
+              autoComplete={type === 'secret' ? 'new-password' : 'off'}
+              value={values[label] ?? ''}
+              onValue={(value) => setValues({ ...values, [label]: value })}
+            />
+          )}
         </Field>
       ))}
       <Field

@@ -6,7 +6,6 @@ import { ArchiveButton } from '../../app/archive-button'
 import { AssignedAgents } from '../../app/assigned-agents'
 import { useOrg } from '../../app/organization'
 import { Gate } from '../../permissions/gate'
-import { Field } from '../../ui/field'
 import { Select, TextInput } from '../../ui/inputs'
 import { LinesInput } from '../../ui/lines-input'
 import { Peek } from '../../ui/peek'
@@ -15,7 +14,7 @@ import { SectionField, SectionForm } from '../../ui/section-form'
 import { ListSkeleton } from '../../ui/skeleton'
 import { useSection } from '../../ui/use-section'
 import { AgentUse } from './agent-use'
-import { Fields, ValueInput } from './fields'
+import { Fields } from './fields'
 import { KINDS } from './kinds'
 import { Members } from './members'
 
@@ -107,13 +106,7 @@ const pick = ({ name, description, kind, destinations }: Credential) => ({
   description,
   kind,
   destinations,
-  /** Its values by label, entered again. */
-  again: {} as Record<string, string>,
 })
-
-/** Whether it may be used for something new. The service wants its values again then. */
-const widens = (credential: Credential, destinations: readonly string[] = []) =>
-  destinations.some((line) => !credential.destinations.includes(line.trim()))
 
 function Edit({ credential }: { credential: Credential }) {
   const { id: orgId } = useOrg()
@@ -126,13 +119,8 @@ function Edit({ credential }: { credential: Credential }) {
       description: 'UpdateCredentialInput.description',
       destinations: 'UpdateCredentialInput.destinations',
     },
-    save: ({ again, ...changes }, ifRevision) => {
-      const fields = credential.fields.map(({ label, hasValue }) =>
-        hasValue ? { label, value: again?.[label] ?? '' } : { label },
-      )
-      const input = widens(credential, changes.destinations) ? { ...changes, fields } : changes
-      return update({ orgId, id: credential.id, ifRevision, input }, { quiet: true })
-    },
+    save: (changes, ifRevision) =>
+      update({ orgId, id: credential.id, ifRevision, input: changes }, { quiet: true }),
     ofCurrent: pick,
   })
   const { values, set } = form
@@ -159,22 +147,6 @@ function Edit({ credential }: { credential: Credential }) {
           onValue={(destinations) => set('destinations', destinations)}
         />
       </SectionField>
-      {widens(credential, values.destinations) &&
-        credential.fields
-          .filter(({ hasValue }) => hasValue)
-          .map(({ id, label, type }) => (
-            <Field
-              key={id}
-              label={`${label}, again`}
-              hint="Whoever lets it be used for something else has to know it."
-            >
-              <ValueInput
-                type={type}
-                value={values.again[label] ?? ''}
-                onValue={(value) => set('again', { ...values.again, [label]: value })}
-              />
-            </Field>
-          ))}
     </SectionForm>
   )
 }

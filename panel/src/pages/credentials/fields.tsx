@@ -115,6 +115,7 @@ function FieldDialog({ editing, onClose, onSet, busy }: DialogProps) {
     if (!error) return onClose()
     setProblem(Object.values(fieldErrors(error))[0] ?? wordsOf(error))
   }
+  const isLong = type === 'multiline' || type === 'json'
   return (
     <FormDialog
       title={isNew ? 'Add a field' : `Replace ${editing.label}`}
@@ -135,29 +136,18 @@ function FieldDialog({ editing, onClose, onSet, busy }: DialogProps) {
         </>
       )}
       <Field label="Value">
-        <ValueInput type={type} value={value} onValue={setValue} />
+        {isLong ? (
+          <TextArea className="font-mono text-sm" spellCheck={false} value={value} onValue={setValue} />
+        ) : (
+          <TextInput
+            type={type === 'secret' ? 'password' : 'text'}
+            autoComplete={type === 'secret' ? 'new-password' : 'off'}
+            value={value}
+            onValue={setValue}
+          />
+        )}
       </Field>
       {problem && <Notice>{problem}</Notice>}
     </FormDialog>
-  )
-}
-
-interface ValueProps {
-  type: FieldType
-  value: string
-  onValue: (value: string) => void
-}
-
-/** Where a value of this type is typed. */
-export function ValueInput({ type, ...rest }: ValueProps) {
-  if (type === 'multiline' || type === 'json')
-    return <TextArea className="font-mono text-sm" spellCheck={false} {...rest} />
-  const isSecret = type === 'secret'
-  return (
-    <TextInput
-      type={isSecret ? 'password' : 'text'}
-      autoComplete={isSecret ? 'new-password' : 'off'}
-      {...rest}
-    />
   )
 }
