@@ -23,11 +23,12 @@ use muster::{
     },
 };
 use muster_protocol::event::TurnOutcome;
+use sea_orm::{ConnectionTrait, TransactionTrait};
 use serde_json::{Value, json};
 use standardwebhooks::Webhook;
 
 use crate::{
-    harness::{PATIENCE, TestApp, until},
+    harness::{PATIENCE, TestApp, is_postgres, until},
     messages::say,
     turns::write,
 };
@@ -115,6 +116,36 @@ async fn request(
     (status, answer.json().await.unwrap_or_default())
 }
 
+/// Brings all at once. Nothing is written until each has been judged, so that they share commits.
+async fn bring_together(app: &TestApp, path: &str, said: &[Value]) -> Vec<(u16, Value)> {
+    let holder = app.database.begin().await.unwrap();
+    holder.execute_unprepared("UPDATE agents SET updated_at = updated_at").await.unwrap();
+    // One statement finds the channel, one asks its whitelist.
+    let judged = app.statements() + 2 * said.len() as u64;
+    let all = said.iter().enumerate();
+    let all = all.map(|(n, said)| async move { bring(app, path, &format!("together-{n}"), said).await });
+    let release = async {
+        until("all are judged", async || app.statements() >= judged).await;
+        holder.commit().await.unwrap();
+    };
+    tokio::join!(futures::future::join_all(all), release).0
+}
+
+/// From now on, messages with this word can't be stored.
+pub async fn forbid(app: &TestApp, word: &str) {
+    let forbidden = if is_postgres() {
+        format!(
+            "ALTER TABLE messages ADD CONSTRAINT forbidden CHECK (CAST(content AS TEXT) NOT LIKE '%{word}%')"
+        )
+    } else {
+        format!(
+            "CREATE TRIGGER forbidden BEFORE INSERT ON messages WHEN NEW.content LIKE '%{word}%' \
+             BEGIN SELECT RAISE(ABORT, 'forbidden'); END"
+        )
+    };
+    app.execute(&forbidden, vec![]).await;
+}
+
 fn hello(text: &str) -> Value {
     json!({ "text": text, "origin_id": "ada", "origin_name": "Ada", "thread": "t1", "title": "An order" })
 }
@@ -168,6 +199,64 @@ async fn what_comes_twice_is_stored_once() {
     let (status, again) = bring(&app, &path, "m1", &said).await;
     assert_eq!((status, again), (200, json!({ "status": "ignored", "reason": "duplicate" })));
     assert_eq!(app.column::<i64>("SELECT COUNT(*) FROM messages WHERE dedupe_key = 'm1'").await, [1]);
+}
+
+#[tokio::test]
+async fn a_message_costs_few_statements_and_many_at_once_fewer_each() {
+    let app = app().await;
+    let (_, path) = channel(&app, "https://hooks.example/out").await;
+    assert_eq!(bring(&app, &path, "first", &hello("Hello")).await.0, 202);
+    let (mut reads, mut writes) = (u64::MAX, u64::MAX);
+    for n in 0..8 {
+        let before = (app.statements(), app.writes());
+        assert_eq!(bring(&app, &path, &format!("m{n}"), &hello("It is late.")).await.0, 202);
+        reads = reads.min(app.statements() - before.0);
+        writes = writes.min(app.writes() - before.1);
+    }
+    // On PostgreSQL the other replicas are told.
+    assert!(reads <= 2 && writes <= 9 + u64::from(is_postgres()), "{reads} reads, {writes} writes");
+    let (said, before) = (vec![hello("Where is it?"); 20], app.writes());
+    let answers = bring_together(&app, &path, &said).await;
+    assert!(answers.iter().all(|(status, _)| *status == 202), "{answers:?}");
+    // Five, and their part of what they share. The first one went alone.
+    let writes = app.writes() - before;
+    assert!(writes <= 7 * 20, "{writes} writes");
+    let seqs = app.column::<i64>("SELECT seq FROM messages ORDER BY seq").await;
+    assert_eq!(seqs, (1..=29).collect::<Vec<_>>());
+}
+
+#[tokio::test]
+async fn what_comes_twice_at_once_is_stored_once() {
+    let app = app().await;
+    let (_, path) = channel(&app, "https://hooks.example/out").await;
+    assert_eq!(bring(&app, &path, "together-2", &hello("Once")).await.0, 202);
+    let said = vec![hello("Once"); 5];
+    let answers = bring_together(&app, &path, &said).await;
+    let statuses: Vec<_> = answers.iter().map(|(status, _)| *status).collect();
+    assert_eq!(statuses, [202, 202, 200, 202, 202]);
+    assert_eq!(answers[2].1, json!({ "status": "ignored", "reason": "duplicate" }));
+    assert_eq!(app.column::<i64>("SELECT COUNT(*) FROM messages").await, [5]);
+}
+
+#[tokio::test]
+async fn a_message_that_can_not_be_stored_takes_no_other_with_it() {
+    let app = app().await;
+    app.expects_failures();
+    let (_, path) = channel(&app, "https://hooks.example/out").await;
+    forbid(&app, "Unspeakable").await;
+    let mut said: Vec<_> = (0..6).map(|n| hello(&format!("Message {n}"))).collect();
+    said[3] =
+        json!({ "text": "Unspeakable", "origin_id": "mallory", "origin_name": "Mallory", "thread": "t2" });
+    let answers = bring_together(&app, &path, &said).await;
+    let statuses: Vec<_> = answers.iter().map(|(status, _)| *status).collect();
+    assert_eq!(statuses, [202, 202, 202, 500, 202, 202], "{answers:?}");
+    assert_eq!(app.column::<i64>("SELECT seq FROM messages ORDER BY seq").await, [1, 2, 3, 4, 5]);
+    // Nothing of it is left, and the others share a contact, a conversation and a turn.
+    for of in ["contacts", "identities", "conversations", "turns"] {
+        assert_eq!(app.column::<i64>(&format!("SELECT COUNT(*) FROM {of}")).await, [1], "{of}");
+    }
+    let reach = "SELECT first_seq FROM turns UNION ALL SELECT last_seq FROM turns ORDER BY 1";
+    assert_eq!(app.column::<i64>(reach).await, [1, 5]);
 }
 
 #[tokio::test]

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 
 use crate::{
     channels::{connect, path, sets},
+    channels_carried::forbid,
     channels_probed::{self, app_with, whitelist, with_telegram},
     harness::{
         Actor, TestApp,
@@ -145,6 +146,23 @@ async fn what_follows_a_new_id_is_judged_by_its_place_also_if_it_comes_with_it()
     until("it is answered", async || app.column::<i64>(answered).await == [1]).await;
     let records = app.owner.get(&path(&app)).await.expect(200);
     assert_eq!(records[0]["mention_off"], json!(["-1009"]));
+}
+
+#[tokio::test]
+async fn of_what_is_read_at_once_only_what_can_not_be_stored_is_left_out() {
+    let (app, telegram) = with_telegram().await;
+    let channel = connect(&app, channels_probed::bot(app.agent().await, TOKEN)).await;
+    whitelist(&app, &channel, "5").await;
+    forbid(&app, "Unspeakable").await;
+    let texts = ["One", "Unspeakable", "Two", "Three"];
+    telegram.lock().unwrap().updates = (10..).zip(texts).map(|(id, text)| said(id, text)).collect();
+    app.service.door.listen();
+    until("the others are stored", async || app.column::<i64>(STORED).await == [3]).await;
+    let stored = app.column::<Value>("SELECT content FROM messages ORDER BY seq").await;
+    let stored: Vec<_> = stored.iter().map(|content| content["text"].as_str().unwrap()).collect();
+    assert_eq!(stored, ["One", "Two", "Three"]);
+    let seqs = app.column::<i64>("SELECT seq FROM messages ORDER BY seq").await;
+    assert_eq!(seqs, [1, 2, 3]);
 }
 
 /// An update from a group.

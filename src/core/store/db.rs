@@ -177,7 +177,10 @@ impl Db {
 
     /// Keys as a single value of a statement.
     #[must_use]
-    pub fn keys(&self, keys: &[i64]) -> Value {
+    pub fn keys<T: Clone + Into<serde_json::Value>>(&self, keys: &[T]) -> Value
+    where
+        Vec<T>: Into<Value>,
+    {
         match self.backend() {
             DbBackend::Postgres => keys.to_vec().into(),
             _ => serde_json::Value::from(keys).to_string().into(),

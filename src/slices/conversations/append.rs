@@ -74,8 +74,10 @@ pub struct NewMessage {
     pub delivery: Option<Delivery>,
     /// When it was written. Defaults to now.
     pub created_at: Option<Timestamp>,
-    /// The turn that it causes or belongs to.
+    /// The turn that it belongs to.
     pub turn: Option<TurnId>,
+    /// Why it makes a turn, or joins the one that waits. The caller holds the agent.
+    pub cause: Option<turns::Cause>,
     /// What the agent's host calls it; unique in the conversation.
     pub host_key: Option<String>,
     /// How many files are attached to it, in the same transaction.
@@ -109,6 +111,7 @@ impl NewMessage {
             delivery: None,
             created_at: None,
             turn: None,
+            cause: None,
             host_key: None,
             files: 0,
             reopens: true,
@@ -147,11 +150,14 @@ pub(super) async fn add_all(
     let mut status = conversation.status;
     let mut turns: BTreeMap<TurnId, (i64, i64)> = BTreeMap::new();
     let mut placed = Vec::with_capacity(new.len());
-    for (new, seq) in new.into_iter().zip(conversation.last_seq + 1..) {
+    for (mut new, seq) in new.into_iter().zip(conversation.last_seq + 1..) {
         let is_inbound = new.role == MessageRole::User && new.reopens;
         let happening = if is_inbound { Happening::Inbound } else { Happening::Outbound };
         status = happening.apply(status)?;
-        if let Some(turn) = new.turn {
+        if let Some(cause) = new.cause {
+            let (agent, id, seqs) = (conversation.agent_id, conversation.id, Some((seq, seq)));
+            new.turn = Some(turns::queued(tx, agent, id, cause, seqs).await?);
+        } else if let Some(turn) = new.turn {
             turns.entry(turn).or_insert((seq, seq)).1 = seq;
         }
         let (at, text) = (new.created_at.unwrap_or(tx.now), text_of(new.kind, &new.content));

@@ -44,7 +44,7 @@ pub use self::{
     },
     panel::{ConversationEdit, NewConversation, Post, post, reference, start, update},
     reads::{UNREAD, mark_read},
-    receiving::{Incoming, is_stored, receive},
+    receiving::{Incoming, receive, stored, word},
     retention::forget_old,
     rows::{await_decision, decided, exists},
     search::{merge_index, text_of, tokens},

@@ -141,7 +141,6 @@ async fn write(tx: &mut Tx, conversation: ConversationId, agent: AgentId, post: 
     if let (Speaker::Other(holder), Some(_)) = (&speaker, caller.user()) {
         return Err(holder.refusal("Take it over yourself to write in it, or wait until it is handed back."));
     }
-    let turn = turns::queued(tx, agent.id, conversation, turns::Cause::caller(tx)).await?;
     let content = json!({ "text": post.text, "format": post.format });
     let (role, status) = match speaker {
         // The agent is told with its next turn.
@@ -153,7 +152,7 @@ async fn write(tx: &mut Tx, conversation: ConversationId, agent: AgentId, post: 
         author_user: caller.user(),
         author_name: Some(caller.name().to_owned()),
         status,
-        turn: Some(turn),
+        cause: Some(turns::Cause::caller(tx)),
         files: post.attachments.iter().collect::<HashSet<_>>().len(),
         ..NewMessage::new(conversation, role, MessageKind::Text, content)
     };
@@ -166,7 +165,7 @@ async fn write(tx: &mut Tx, conversation: ConversationId, agent: AgentId, post: 
         reads::read_to(tx, conversation, user, seq).await?;
     }
     attachments::post(tx, message, &post.attachments).await?;
-    turns::send(tx, &agent, conversation).await?;
+    turns::send(tx, &agent, &[conversation]).await?;
     Ok(message)
 }
 

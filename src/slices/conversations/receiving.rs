@@ -1,11 +1,10 @@
 //! Messages that came in through channels: which conversation they belong to, and the turn that they make.
 
-use std::time::Duration;
+use std::{collections::HashSet, time::Duration};
 
 use muster_channels::Thread;
 use sea_orm::{
-    ActiveModelTrait, ColumnTrait, IntoActiveModel, NotSet, PaginatorTrait, QueryFilter, QueryOrder,
-    QuerySelect, Set,
+    ActiveModelTrait, ColumnTrait, IntoActiveModel, NotSet, QueryFilter, QueryOrder, QuerySelect, Set,
 };
 use serde_json::json;
 
@@ -14,17 +13,16 @@ use super::{
     attachments::{self, Upload},
     entity::{conversations, messages},
     panel::free_reference,
-    rows::load,
 };
 use crate::{
     base::{
         enums::{ConversationStatus, MessageKind, MessageRole, MessageStatus, Transport, TurnCause},
-        ids::{AttachmentId, ChannelId, ContactId, ConversationId, IdentityId, MessageId},
+        ids::{AgentId, AttachmentId, ChannelId, ContactId, ConversationId, IdentityId, MessageId},
         plain::{bounded, without_nul},
         problem::{Code, Problem, Result},
     },
-    core::store::Tx,
-    slices::{agents::Standing, channels, deliveries, turns},
+    core::store::{Tx, held},
+    slices::{channels, deliveries, turns},
 };
 
 /// The longest text of a message, in bytes. A longer one is cut, and says so.
@@ -49,7 +47,7 @@ pub struct Incoming<'a> {
     pub identity: IdentityId,
     /// Their name.
     pub author: Option<String>,
-    /// Unique in the channel.
+    /// Unique in the channel: a [`word`].
     pub key: Option<String>,
     /// Its id at the vendor.
     pub vendor_id: Option<String>,
@@ -67,49 +65,51 @@ pub struct Incoming<'a> {
     pub is_unproven: bool,
 }
 
-/// Whether a message with this key came in through the channel before.
+/// Those of the keys whose messages came in through the channel before.
 ///
 /// # Errors
 /// The database is unreachable.
-pub async fn is_stored(tx: &Tx, channel: ChannelId, key: &str) -> Result<bool> {
-    let same = tx.scope.find::<messages::Entity>().filter(messages::Column::ViaChannelId.eq(channel));
-    let same = same.filter(messages::Column::DedupeKey.eq(word(key)));
-    Ok(same.count(tx.connection()).await? > 0)
+pub async fn stored(tx: &Tx, channel: ChannelId, keys: &[String]) -> Result<HashSet<String>> {
+    if keys.is_empty() {
+        return Ok(HashSet::new());
+    }
+    let db = &tx.scope.core.db;
+    let sql = format!(
+        "SELECT dedupe_key FROM messages WHERE organization_id = $1 AND dedupe_key {} AND via_channel_id = $3",
+        db.is_among()
+    );
+    let rows = tx.rows(&sql, vec![tx.scope.org.into(), db.keys(keys), channel.into()]).await?;
+    rows.iter().map(|row| Ok(row.try_get_by(0)?)).collect()
 }
 
-/// Stores a message and makes its turn, unless it may be part of a loop. The caller holds the agent.
+/// Stores a message and makes its turn, unless it may be part of a loop. The caller holds the agent, and sends the turn.
 ///
 /// # Errors
 /// `CONFLICT`: it was stored in the same moment. The database is unreachable.
 pub async fn receive(
     tx: &mut Tx,
-    agent: &Standing,
+    agent: AgentId,
     incoming: Incoming<'_>,
 ) -> Result<(ConversationId, MessageId)> {
     let conversation = match find(tx, &incoming).await? {
-        Some(id) => moved(tx, load(tx, id).await?, incoming.thread).await?,
+        Some(found) => moved(tx, found, incoming.thread).await?,
         None => begin(tx, agent, &incoming).await?,
     };
     let id = conversation.id;
     let is_answered =
         incoming.is_answered && !(incoming.is_automatic && is_enough(tx, id, &incoming).await?);
-    let turn = if is_answered {
-        let cause = turns::Cause { kind: TurnCause::Channel, user: None, token: None };
-        Some(turns::queued(tx, agent.id, id, cause).await?)
-    } else {
-        None
-    };
+    let cause = turns::Cause { kind: TurnCause::Channel, user: None, token: None };
     let (files, text) = keep(tx, &incoming).await?;
     let content = json!({ "text": bounded(&text, TEXT_BYTES), "format": "markdown" });
     let new = NewMessage {
         author_name: incoming.author.as_deref().map(word),
         via_channel: Some(incoming.channel),
         via_identity: Some(incoming.identity),
-        dedupe_key: incoming.key.as_deref().map(word),
+        dedupe_key: incoming.key,
         vendor_id: incoming.vendor_id.as_deref().map(word),
         is_unproven: incoming.is_unproven,
-        status: if turn.is_some() { MessageStatus::Pending } else { MessageStatus::Delivered },
-        turn,
+        status: if is_answered { MessageStatus::Pending } else { MessageStatus::Delivered },
+        cause: is_answered.then_some(cause),
         ..NewMessage::new(id, MessageRole::User, MessageKind::Text, without_nul(content))
     };
     let added = add_all(tx, &conversation, vec![new]).await?;
@@ -118,7 +118,6 @@ pub async fn receive(
     for file in files {
         attachments::attach(tx, message, file).await?;
     }
-    turns::send(tx, agent, id).await?;
     Ok((id, message))
 }
 
@@ -161,24 +160,23 @@ async fn is_enough(tx: &Tx, conversation: ConversationId, incoming: &Incoming<'_
     Ok(here >= ANSWERED_HERE || all >= ANSWERED)
 }
 
-/// The conversation that a message belongs to: the one of the newest message that it refers to, else the one with its key.
-/// An archived one is over: a message to it begins another.
-async fn find(tx: &Tx, incoming: &Incoming<'_>) -> Result<Option<ConversationId>> {
+/// The conversation that a message belongs to, locked: the one of the newest message that it refers to, else the one with its
+/// key. An archived one is over: a message to it begins another.
+async fn find(tx: &Tx, incoming: &Incoming<'_>) -> Result<Option<conversations::Model>> {
     let open = || {
-        let open = tx.scope.find::<conversations::Entity>();
+        let open = held(tx.scope.find::<conversations::Entity>());
         let open = open.filter(conversations::Column::ChannelId.eq(incoming.channel));
         open.filter(conversations::Column::Status.ne(ConversationStatus::Archived))
     };
     for vendor_id in &incoming.thread.refs {
         let Some(id) = referred(tx, incoming.channel, vendor_id).await? else { continue };
-        if open().filter(conversations::Column::Id.eq(id)).count(tx.connection()).await? > 0 {
-            return Ok(Some(id));
+        let found = open().filter(conversations::Column::Id.eq(id)).one(tx.connection()).await?;
+        if found.is_some() {
+            return Ok(found);
         }
     }
     let same = open().filter(conversations::Column::ThreadKey.eq(word(&incoming.thread.key)));
-    let same = same.order_by_desc(conversations::Column::Id).limit(1);
-    let same = same.select_only().column(conversations::Column::Id).into_tuple::<ConversationId>();
-    Ok(same.one(tx.connection()).await?)
+    Ok(same.order_by_desc(conversations::Column::Id).one(tx.connection()).await?)
 }
 
 /// The conversation of a message, theirs or ours, that the vendor knows by this id.
@@ -203,7 +201,7 @@ async fn moved(tx: &Tx, conversation: conversations::Model, thread: &Thread) -> 
     Ok(changed.update(tx.connection()).await?)
 }
 
-async fn begin(tx: &Tx, agent: &Standing, incoming: &Incoming<'_>) -> Result<conversations::Model> {
+async fn begin(tx: &Tx, agent: AgentId, incoming: &Incoming<'_>) -> Result<conversations::Model> {
     let title = incoming.thread.title.as_deref().map(word).filter(|title| !title.trim().is_empty());
     let conversation = conversations::ActiveModel {
         organization_id: Set(tx.scope.org),
@@ -211,7 +209,7 @@ async fn begin(tx: &Tx, agent: &Standing, incoming: &Incoming<'_>) -> Result<con
         r#ref: Set(free_reference(tx).await?),
         title: Set(title),
         status: Set(ConversationStatus::Open),
-        agent_id: Set(agent.id),
+        agent_id: Set(agent),
         contact_id: Set(Some(incoming.contact)),
         channel_id: Set(Some(incoming.channel)),
         transport: Set(incoming.transport),
@@ -228,6 +226,7 @@ async fn begin(tx: &Tx, agent: &Standing, incoming: &Incoming<'_>) -> Result<con
     Ok(conversation.insert(tx.connection()).await?)
 }
 
-fn word(text: &str) -> String {
+/// An id, name or title of a vendor's, as it is kept.
+pub fn word(text: &str) -> String {
     bounded(text, WORD_BYTES)
 }

@@ -6,7 +6,7 @@ use sea_orm::{ColumnTrait, QueryFilter, sea_query::Expr};
 use super::{
     entity::turns,
     prompt,
-    queue::{Cause, queued, reaches},
+    queue::{Cause, queued},
     rows::{announce, happen, is_open, load},
     state::Happening,
 };
@@ -62,12 +62,12 @@ pub async fn turn(scope: &Scope, agent: AgentId, generation: i64, turn: TurnId) 
         if let Some(next) = rest.first() {
             let cause =
                 Cause { kind: turn.cause, user: turn.caused_by_user_id, token: turn.caused_by_token_id };
-            let later = queued(&tx, agent.id, turn.conversation_id, cause).await?;
             let last = rest.last().map_or(next.seq, |message| message.seq);
+            let seqs = Some((next.seq, last));
+            let later = queued(&tx, agent.id, turn.conversation_id, cause, seqs).await?;
             for message in &rest {
                 conversations::assign(&tx, message.message, later).await?;
             }
-            reaches(&tx, later, next.seq, last).await?;
         }
     }
     approvals::in_words(&tx, &mut said).await?;

@@ -39,6 +39,10 @@ pub(super) const DUE: &str = "turns.ended_at IS NULL AND turns.state = 'QUEUED' 
     AND NOT EXISTS (SELECT 1 FROM conversations c WHERE c.organization_id = turns.organization_id \
     AND c.id = turns.conversation_id AND c.taken_over_by IS NOT NULL)";
 
+/// SQL that sets columns of `turns`: it has messages from the seq `$3` to the seq `$4`, too. Null: no more than before.
+const REACH: &str = "first_seq = CASE WHEN first_seq < $3 THEN first_seq ELSE COALESCE($3, first_seq) END, \
+    last_seq = CASE WHEN last_seq > $4 THEN last_seq ELSE COALESCE($4, last_seq) END";
+
 /// What caused a turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cause {
@@ -77,19 +81,25 @@ impl Cause {
 }
 
 /// The turn that the conversation's next message to the agent belongs to: the one that waits, or a new one. The caller
-/// holds the agent.
+/// holds the agent. `seqs`: of the first and the last message that it gets, if they are known yet ([`reaches`]).
 ///
 /// # Errors
 /// The database is unreachable.
-pub async fn queued(tx: &Tx, agent: AgentId, conversation: ConversationId, cause: Cause) -> Result<TurnId> {
-    let waiting = tx.scope.find::<turns::Entity>().filter(turns::Column::ConversationId.eq(conversation));
-    let waiting = waiting.filter(Expr::cust("state = 'QUEUED'")).one(tx.connection()).await?;
-    if let Some(turn) = waiting {
-        if turn.held {
-            let freed = tx.scope.update::<turns::Entity>().filter(turns::Column::Id.eq(turn.id));
-            freed.col_expr(turns::Column::Held, Expr::value(false)).exec(tx.connection()).await?;
-        }
-        return Ok(turn.id);
+pub async fn queued(
+    tx: &Tx,
+    agent: AgentId,
+    conversation: ConversationId,
+    cause: Cause,
+    seqs: Option<(i64, i64)>,
+) -> Result<TurnId> {
+    let (first, last) = seqs.unzip();
+    let sql = format!(
+        "UPDATE turns SET held = FALSE, {REACH} WHERE organization_id = $1 AND conversation_id = $2 \
+         AND state = 'QUEUED' RETURNING id"
+    );
+    let values = vec![tx.scope.org.into(), conversation.into(), first.into(), last.into()];
+    if let Some(waiting) = tx.rows(&sql, values).await?.first() {
+        return Ok(waiting.try_get_by(0)?);
     }
     let turn = turns::ActiveModel {
         organization_id: Set(tx.scope.org),
@@ -100,6 +110,8 @@ pub async fn queued(tx: &Tx, agent: AgentId, conversation: ConversationId, cause
         caused_by_user_id: Set(cause.user),
         caused_by_token_id: Set(cause.token),
         state: Set(TurnState::Queued),
+        first_seq: Set(first),
+        last_seq: Set(last),
         created_at: Set(tx.now),
         updated_at: Set(tx.now),
         ..Default::default()
@@ -114,11 +126,8 @@ pub async fn queued(tx: &Tx, agent: AgentId, conversation: ConversationId, cause
 /// # Errors
 /// The database is unreachable.
 pub async fn reaches(tx: &Tx, turn: TurnId, first: i64, last: i64) -> Result<()> {
-    let first = Expr::cust(format!("CASE WHEN first_seq < {first} THEN first_seq ELSE {first} END"));
-    let last = Expr::cust(format!("CASE WHEN last_seq > {last} THEN last_seq ELSE {last} END"));
-    let changed = tx.scope.update::<turns::Entity>().filter(turns::Column::Id.eq(turn));
-    let changed = changed.col_expr(turns::Column::FirstSeq, first).col_expr(turns::Column::LastSeq, last);
-    changed.exec(tx.connection()).await?;
+    let sql = format!("UPDATE turns SET {REACH} WHERE organization_id = $1 AND id = $2");
+    tx.run(&sql, vec![tx.scope.org.into(), turn.into(), first.into(), last.into()]).await?;
     Ok(())
 }
 
@@ -131,13 +140,14 @@ pub(super) fn due(tx: &Tx, agent: &Standing) -> sea_orm::Select<turns::Entity> {
     of_agent.filter(Expr::cust(DUE)).filter(unsent).order_by_asc(turns::Column::Id)
 }
 
-/// Sends the turn that waits in this conversation, if the agent can take it now.
+/// Sends the turns that wait in these conversations, if the agent can take them now.
 ///
 /// # Errors
 /// The database is unreachable.
-pub async fn send(tx: &Tx, agent: &Standing, conversation: ConversationId) -> Result<()> {
+pub async fn send(tx: &Tx, agent: &Standing, conversations: &[ConversationId]) -> Result<()> {
     if takes_turns(agent) {
-        let due = due(tx, agent).filter(turns::Column::ConversationId.eq(conversation));
+        let these = turns::Column::ConversationId.is_in(conversations.iter().copied());
+        let due = due(tx, agent).filter(these);
         dispatch_free(tx, agent, due.all(tx.connection()).await?).await?;
     }
     Ok(())

@@ -85,7 +85,7 @@ pub async fn turn_ended(tx: &mut Tx, from: &Reporter, end: TurnEnd) -> Result<()
     if state == TurnState::Cancelled && turn.yielded && turn.started_at.is_none() {
         // The agent never got what a person has answered since, so its next turn tells it.
         give_back(tx, &turn, "A person took over before the agent began.").await?;
-        return super::send(tx, &agent, turn.conversation_id).await;
+        return super::send(tx, &agent, &[turn.conversation_id]).await;
     }
     let is_refused = turn.limited == Some(TurnLimit::Refused) && turn.cancel_requested_at.is_none();
     let is_given_up = match state {
@@ -133,7 +133,7 @@ pub async fn turn_ended(tx: &mut Tx, from: &Reporter, end: TurnEnd) -> Result<()
         agents::authorized(tx, &agent).await?;
         approvals::authorized(tx, agent.id).await?;
     }
-    super::send(tx, &agent, turn.conversation_id).await
+    super::send(tx, &agent, &[turn.conversation_id]).await
 }
 
 async fn write(

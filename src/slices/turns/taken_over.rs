@@ -9,7 +9,7 @@ use sea_orm::{ColumnTrait, QueryFilter, sea_query::Expr};
 
 use super::{
     entity::turns,
-    queue::{Cause, queued, reaches, request_cancel, send},
+    queue::{Cause, queued, request_cancel, send},
 };
 use crate::{
     base::{
@@ -63,22 +63,17 @@ pub async fn resume(
     {
         say_again(tx, agent, last).await?;
     }
-    send(tx, agent, conversation).await
+    send(tx, agent, &[conversation]).await
 }
 
 /// Makes the messages of a turn that was cut short by the take-over, before the agent had said anything, a new turn.
 async fn say_again(tx: &Tx, agent: &Standing, id: TurnId) -> Result<()> {
     let cut = super::rows::load(tx, agent.id, id).await?;
-    if !cut.yielded {
-        return Ok(());
-    }
+    let (true, Some(first)) = (cut.yielded, cut.first_seq) else { return Ok(()) };
     let cause = Cause { kind: cut.cause, user: cut.caused_by_user_id, token: cut.caused_by_token_id };
-    let next = queued(tx, agent.id, cut.conversation_id, cause).await?;
-    conversations::hand_on(tx, id, next).await?;
-    for seq in [cut.first_seq, cut.handed_seq].into_iter().flatten() {
-        reaches(tx, next, seq, seq).await?;
-    }
-    Ok(())
+    let seqs = Some((first, cut.handed_seq.unwrap_or(first)));
+    let next = queued(tx, agent.id, cut.conversation_id, cause, seqs).await?;
+    conversations::hand_on(tx, id, next).await
 }
 
 /// Whether the turn was cancelled because a person took over. What the agent asked in it stays open then.

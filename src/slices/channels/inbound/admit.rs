@@ -1,4 +1,6 @@
-//! What is written for a message that came in: its contact and address, then its conversation, message and turn.
+//! What is written for messages that came in: their contacts and addresses, then their conversations, themselves and turns.
+
+use std::collections::HashMap;
 
 use muster_channels::{Origin, Proof};
 use sea_orm::{ActiveModelTrait, ColumnTrait, NotSet, QueryFilter, Set, sea_query::Expr};
@@ -7,7 +9,7 @@ use serde::Serialize;
 use super::{Arrived, Ignored};
 use crate::{
     base::{
-        ids::{ContactId, ConversationId, IdentityId, MessageId},
+        ids::{AgentId, ChannelId, ContactId, ConversationId, IdentityId, MessageId},
         plain::bounded,
         problem::Result,
         time::Timestamp,
@@ -17,6 +19,7 @@ use crate::{
         agents,
         channels::entity::{channels, contacts, identities},
         conversations::{self, Incoming},
+        turns,
     },
 };
 
@@ -32,26 +35,89 @@ pub struct Admitted {
     pub message_id: MessageId,
 }
 
-/// Stores a message. The agent is held first, as everywhere, so what is found is still true when it is written.
-pub(super) async fn admit(tx: &mut Tx, arrived: &Arrived) -> Result<std::result::Result<Admitted, Ignored>> {
-    let Some(agent) = agents::standing(tx, arrived.agent).await? else { return Ok(Err(Ignored::Inactive)) };
-    if !is_open(tx, arrived).await? {
-        return Ok(Err(Ignored::Inactive));
+/// Where a message is stored, or why it is not.
+pub(super) type Fate = std::result::Result<Admitted, Ignored>;
+
+/// The contacts and addresses behind origins.
+type Known = HashMap<String, (ContactId, IdentityId)>;
+
+/// Stores messages of one channel, in this order: all, or none if it fails. What they have in common is read and written once.
+/// The agent is held first, as everywhere, so what is found is still true when it is written.
+pub(super) async fn admit(tx: &mut Tx, arrived: &[&Arrived]) -> Result<Vec<Fate>> {
+    let Some(first) = arrived.first() else { return Ok(Vec::new()) };
+    let inactive = || Ok(vec![Err(Ignored::Inactive); arrived.len()]);
+    let Some(agent) = agents::standing(tx, first.agent).await? else { return inactive() };
+    if !is_open(tx, first.channel).await? {
+        return inactive();
     }
+    let keys: Vec<_> = arrived.iter().copied().map(Arrived::key).collect();
+    let given: Vec<_> = keys.iter().flatten().cloned().collect();
+    let mut stored = conversations::stored(tx, first.channel, &given).await?;
+    let mut is_new = |key: Option<String>| key.is_none_or(|key| stored.insert(key));
+    let new: Vec<_> =
+        arrived.iter().zip(keys).map(|(arrived, key)| is_new(key).then_some(*arrived)).collect();
+    let mut known = seen(tx, &new).await?;
+    let mut fates = Vec::with_capacity(new.len());
+    for arrived in new {
+        fates.push(match arrived {
+            Some(arrived) => Ok(store(tx, agent.id, arrived, &mut known).await?),
+            None => Err(Ignored::Duplicate),
+        });
+    }
+    let conversations: Vec<_> = fates.iter().flatten().map(|stored| stored.conversation_id).collect();
+    turns::send(tx, &agent, &conversations).await?;
+    Ok(fates)
+}
+
+impl Arrived {
+    /// What is the same in each copy of the message.
+    fn key(&self) -> Option<String> {
+        self.message.key.as_deref().map(conversations::word)
+    }
+}
+
+/// Notes that something came in, unless the channel was switched off or deleted since the messages were judged.
+async fn is_open(tx: &Tx, channel: ChannelId) -> Result<bool> {
+    use channels::Column;
+    let seen = tx.scope.update::<channels::Entity>().filter(Column::Id.eq(channel));
+    let seen = seen.filter(Column::ArchivedAt.is_null()).filter(Column::IsActive.eq(true));
+    let seen = seen.col_expr(Column::LastActivityAt, Expr::value(tx.now)).exec(tx.connection()).await?;
+    Ok(seen.rows_affected > 0)
+}
+
+/// Those behind the messages who wrote before. They are seen now.
+async fn seen(tx: &Tx, new: &[Option<&Arrived>]) -> Result<Known> {
+    let Some(first) = new.iter().flatten().next() else { return Ok(Known::new()) };
+    let origins: Vec<_> = new.iter().flatten().map(|arrived| arrived.message.origin.id.clone()).collect();
+    let db = &tx.scope.core.db;
+    let sql = format!(
+        "UPDATE identities SET last_seen_at = $4 WHERE organization_id = $1 AND origin_id {} AND transport = $3 \
+         RETURNING origin_id, contact_id, id",
+        db.is_among()
+    );
+    let values = vec![tx.scope.org.into(), db.keys(&origins), first.transport.into(), tx.now.into()];
+    let rows = tx.rows(&sql, values).await?;
+    rows.iter().map(|row| Ok((row.try_get_by(0)?, (row.try_get_by(1)?, row.try_get_by(2)?)))).collect()
+}
+
+async fn store(tx: &mut Tx, agent: AgentId, arrived: &Arrived, known: &mut Known) -> Result<Admitted> {
     let message = &*arrived.message;
-    if let Some(key) = &message.key
-        && conversations::is_stored(tx, arrived.channel, key).await?
-    {
-        return Ok(Err(Ignored::Duplicate));
-    }
-    let (contact, identity) = known(tx, arrived, &message.origin).await?;
+    let origin = &message.origin;
+    let (contact, identity) = match known.get(&origin.id) {
+        Some(known) => *known,
+        None => {
+            let new = introduced(tx, arrived).await?;
+            known.insert(origin.id.clone(), new);
+            new
+        }
+    };
     let incoming = Incoming {
         channel: arrived.channel,
         transport: arrived.transport,
         contact,
         identity,
-        author: message.origin.name.clone(),
-        key: message.key.clone(),
+        author: origin.name.clone(),
+        key: arrived.key(),
         vendor_id: message.vendor_id.clone(),
         thread: &message.thread,
         text: message.text.clone(),
@@ -60,29 +126,13 @@ pub(super) async fn admit(tx: &mut Tx, arrived: &Arrived) -> Result<std::result:
         is_automatic: message.is_automatic,
         is_unproven: message.proof == Proof::None,
     };
-    let (conversation_id, message_id) = conversations::receive(tx, &agent, incoming).await?;
-    Ok(Ok(Admitted { conversation_id, message_id }))
+    let (conversation_id, message_id) = conversations::receive(tx, agent, incoming).await?;
+    Ok(Admitted { conversation_id, message_id })
 }
 
-/// Notes that something came in, unless the channel was switched off or deleted since the message was judged.
-async fn is_open(tx: &Tx, arrived: &Arrived) -> Result<bool> {
-    use channels::Column;
-    let seen = tx.scope.update::<channels::Entity>().filter(Column::Id.eq(arrived.channel));
-    let seen = seen.filter(Column::ArchivedAt.is_null()).filter(Column::IsActive.eq(true));
-    let seen = seen.col_expr(Column::LastActivityAt, Expr::value(tx.now)).exec(tx.connection()).await?;
-    Ok(seen.rows_affected > 0)
-}
-
-/// The contact behind an address, and the address: known, or new.
-async fn known(tx: &Tx, arrived: &Arrived, origin: &Origin) -> Result<(ContactId, IdentityId)> {
-    let found = tx.scope.find::<identities::Entity>();
-    let found = found.filter(identities::Column::Transport.eq(arrived.transport));
-    let found = found.filter(identities::Column::OriginId.eq(&origin.id)).one(tx.connection()).await?;
-    if let Some(identity) = found {
-        let seen = tx.scope.update::<identities::Entity>().filter(identities::Column::Id.eq(identity.id));
-        seen.col_expr(identities::Column::LastSeenAt, Expr::value(tx.now)).exec(tx.connection()).await?;
-        return Ok((identity.contact_id, identity.id));
-    }
+/// Somebody who writes for the first time.
+async fn introduced(tx: &Tx, arrived: &Arrived) -> Result<(ContactId, IdentityId)> {
+    let origin = &arrived.message.origin;
     let name = origin.name.as_deref().map(str::trim).filter(|name| !name.is_empty());
     let contact = new_contact(tx, name.unwrap_or(&origin.id)).await?;
     let identity = new_identity(tx, arrived, origin, contact).await?;

@@ -1,8 +1,9 @@
 //! The one task of a process that writes what came in.
 //!
 //! It takes what is waiting, at most [`BATCH`] deliveries of vendors or [`HEAVY`] bytes of files, without waiting for more:
-//! while one commit is on its way to the disk, the next batch collects itself. Each message is behind a savepoint, so that
-//! one that fails takes no other with it. Whoever sent it is answered after the commit.
+//! while one commit is on its way to the disk, the next batch collects itself. If something in it fails, it is written again
+//! with each message behind a savepoint, so that one that fails takes no other with it. Whoever sent it is answered after the
+//! commit.
 
 use std::{
     collections::HashMap,
@@ -14,8 +15,8 @@ use muster_channels::Event;
 use tokio::sync::{mpsc, oneshot};
 
 use super::{
-    Arrived, Ignored,
-    admit::{Admitted, admit},
+    Arrived,
+    admit::{Fate, admit},
     beside::note,
     lease::{Position, advance},
 };
@@ -43,7 +44,7 @@ const WAITING: usize = 1_024;
 const WAITING_OF_ONE: usize = 256;
 
 /// What became of a message.
-pub(super) type Outcome = Result<std::result::Result<Admitted, Ignored>>;
+pub(super) type Outcome = Result<Fate>;
 
 /// What a vendor brought at once, for one channel.
 pub(super) struct Load {
@@ -112,6 +113,10 @@ impl Load {
     fn bytes(&self) -> usize {
         self.held.as_ref().map_or(0, Held::amount)
     }
+
+    const fn place(&self) -> (OrgId, AgentId, ChannelId) {
+        (self.org, self.agent, self.channel)
+    }
 }
 
 /// Whether a message could not be stored this time, but may be the next.
@@ -128,6 +133,11 @@ struct Job {
 }
 
 impl Job {
+    /// Whether it is for the same channel.
+    fn is_beside(&self, other: &Self) -> bool {
+        self.load.place() == other.load.place()
+    }
+
     /// Tells who waits, who may use the place and the memory again.
     fn tell(self, outcome: Result<Vec<Outcome>>) {
         drop((self.load, self.place));
@@ -210,7 +220,7 @@ async fn run(core: &Arc<Core>, mut waiting: mpsc::Receiver<Job>) {
     let mut jobs = Vec::with_capacity(BATCH);
     while let Some(1..) = core.tasks.ending.run_until_cancelled(waiting.recv_many(&mut jobs, BATCH)).await {
         // Two replicas that hold agents in the same order don't wait for each other in a circle.
-        jobs.sort_by_key(|job| (job.load.org, job.load.agent));
+        jobs.sort_by_key(|job| job.load.place());
         loop {
             // Whoever has stopped waiting was told that it failed, and sends it again.
             jobs.retain(|job| !job.done.is_closed());
@@ -232,9 +242,14 @@ fn fitting(loads: impl Iterator<Item = usize>) -> usize {
     sums.take_while(|sum| *sum <= HEAVY).count().max(1)
 }
 
-/// Writes jobs in one commit, and tells those who wait.
+/// Writes jobs in one commit, and tells those who wait. Savepoints cost each message four statements, so there are none until
+/// something has failed.
 async fn settle(core: &Arc<Core>, jobs: Vec<Job>) {
-    match write(core, &jobs).await {
+    let mut written = write(core, &jobs, false).await;
+    if written.is_err() && jobs.len() > 1 {
+        written = write(core, &jobs, true).await;
+    }
+    match written {
         Ok(outcomes) => {
             for (job, outcome) in jobs.into_iter().zip(outcomes) {
                 job.tell(outcome);
@@ -243,29 +258,49 @@ async fn settle(core: &Arc<Core>, jobs: Vec<Job>) {
         // One by one, so that only those fail that can't be written.
         Err(_) => {
             for job in jobs {
-                let alone = write(core, std::slice::from_ref(&job)).await;
+                let alone = write(core, std::slice::from_ref(&job), true).await;
                 job.tell(alone.and_then(|mut outcomes| outcomes.pop().unwrap_or_else(|| Err(busy()))));
             }
         }
     }
 }
 
-/// Writes everything in one commit, whatever organizations it belongs to.
-async fn write(core: &Arc<Core>, jobs: &[Job]) -> Result<Vec<Result<Vec<Outcome>>>> {
+/// Writes everything in one commit, whatever organizations it belongs to. If it is `guarded`, a message that fails fails alone.
+async fn write(core: &Arc<Core>, jobs: &[Job], guarded: bool) -> Result<Vec<Result<Vec<Outcome>>>> {
     let Some(first) = jobs.first() else { return Ok(Vec::new()) };
     let mut tx = Scope::system(core, first.load.org).begin().await?;
     let mut outcomes = Vec::with_capacity(jobs.len());
-    for Job { load, .. } in jobs {
-        if tx.scope.org != load.org {
-            tx.scope = Scope::system(core, load.org);
+    for of_channel in jobs.chunk_by(Job::is_beside) {
+        if let Some(first) = of_channel.first()
+            && tx.scope.org != first.load.org
+        {
+            tx.scope = Scope::system(core, first.load.org);
         }
-        outcomes.push(together(&mut tx, load).await?);
+        if guarded {
+            for Job { load, .. } in of_channel {
+                outcomes.push(together(&mut tx, load).await?);
+            }
+        } else {
+            outcomes.extend(at_once(&mut tx, of_channel).await?);
+        }
     }
     tx.commit().await?;
     Ok(outcomes)
 }
 
-/// Writes what came together. The outer error is the connection's.
+/// Writes what came for one channel: all of it, or nothing.
+async fn at_once(tx: &mut Tx, jobs: &[Job]) -> Result<Vec<Result<Vec<Outcome>>>> {
+    let messages: Vec<_> = jobs.iter().flat_map(|job| &job.load.messages).collect();
+    let mut fates = admit(tx, &messages).await?.into_iter().map(Ok);
+    let mut outcomes = Vec::with_capacity(jobs.len());
+    for Job { load, .. } in jobs {
+        finish(tx, load).await?;
+        outcomes.push(Ok(fates.by_ref().take(load.messages.len()).collect()));
+    }
+    Ok(outcomes)
+}
+
+/// Writes what came together, each message behind a savepoint. The outer error is the connection's.
 async fn together(tx: &mut Tx, load: &Load) -> Result<Result<Vec<Outcome>>> {
     let mark = tx.mark().await?;
     let mut outcomes = Vec::with_capacity(load.messages.len());
@@ -300,15 +335,15 @@ async fn one(tx: &mut Tx, arrived: &Arrived) -> Result<Outcome> {
     let mut is_first = true;
     loop {
         let mark = tx.mark().await?;
-        let outcome = admit(tx, arrived).await;
-        tx.settle(mark, outcome.is_ok()).await?;
-        match outcome {
+        let fates = admit(tx, &[arrived]).await;
+        tx.settle(mark, fates.is_ok()).await?;
+        match fates {
             Err(problem) if is_first && problem.code == Code::Conflict => is_first = false,
             Err(problem) => {
                 tracing::warn!(channel = arrived.channel.0, %problem, "channel.message_not_stored");
                 return Ok(Err(problem));
             }
-            taken => return Ok(taken),
+            Ok(mut fates) => return Ok(fates.pop().ok_or_else(busy)),
         }
     }
 }

@@ -4,11 +4,11 @@
 //! request ──▶ verify (transport) ──▶ wanted? ──no──▶ counted in memory, written once a second
 //!                                      │yes
 //!                                      ▼
-//!                       admitter: many in one commit, each behind a savepoint ──▶ the vendor is answered
+//!                       admitter: many in one commit ──▶ the vendor is answered
 //! ```
 //!
 //! - `wanted.rs`: whether a message is wanted: pure rules.
-//! - `admitter.rs`: the one task of a process that writes what came in; `admit.rs`: what it writes for a message.
+//! - `admitter.rs`: the one task of a process that writes what came in; `admit.rs`: what it writes for messages.
 //! - `asked.rs`: what people say and tap where they are asked something, which is not a message for an agent.
 //! - `files.rs`: files that come with messages; `refused.rs`: what was refused.
 //! - `listening.rs`: asking vendors; `lease.rs`: of all processes one does; `told.rs`: vendors that are told where to send
@@ -31,8 +31,8 @@ use std::{borrow::Cow, mem, sync::Arc};
 use bytes::Bytes;
 use http::HeaderMap;
 use moka::sync::Cache;
-use muster_channels::{Event, Inbound, Kind, RawRequest, Refusal, Reply, Transport};
-use sea_orm::{ColumnTrait, EntityTrait, QueryFilter};
+use muster_channels::{Event, Inbound, Kind, Origin, RawRequest, Refusal, Reply, Transport};
+use sea_orm::{ColumnTrait, EntityTrait, QueryFilter, Value};
 
 pub use self::admit::Admitted;
 pub(crate) use self::files::unread;
@@ -45,7 +45,7 @@ use self::{
     wanted::{Listed, Rules, Verdict},
 };
 use super::{
-    entity::{channel_whitelist, channels},
+    entity::channels,
     open::{kind_of, open, texts},
     rows,
 };
@@ -287,18 +287,18 @@ impl Door {
 
     /// What the whitelist says about the message's origin.
     async fn listed(&self, channel: &channels::Model, message: &Inbound) -> Result<Listed> {
-        let scope = Scope::system(&self.core, channel.organization_id);
-        let list = || {
-            let list = scope.find::<channel_whitelist::Entity>();
-            list.filter(channel_whitelist::Column::ChannelId.eq(channel.id))
-        };
-        let origins = [Some(&message.origin.id), message.origin.place.as_ref()];
-        let named = list().filter(channel_whitelist::Column::OriginId.is_in(origins.into_iter().flatten()));
-        if named.one(self.core.db.read()).await?.is_some() {
-            return Ok(Listed::Named);
-        }
-        let is_empty = list().one(self.core.db.read()).await?.is_none();
-        Ok(if is_empty { Listed::Empty } else { Listed::Others })
+        let list = "SELECT 1 FROM channel_whitelist WHERE organization_id = $1 AND channel_id = $2";
+        let sql = format!("SELECT EXISTS ({list}), EXISTS ({list} AND origin_id IN ($3, $4))");
+        let Origin { id, place, .. } = &message.origin;
+        let origins = [id.as_str(), place.as_deref().unwrap_or(id)].map(Value::from);
+        let values = [channel.organization_id.into(), channel.id.into()].into_iter().chain(origins).collect();
+        let Some(row) = self.core.db.one(sql, values).await? else { return Ok(Listed::Others) };
+        let (names_some, names_it): (bool, bool) = (row.try_get_by(0)?, row.try_get_by(1)?);
+        Ok(match (names_some, names_it) {
+            (false, _) => Listed::Empty,
+            (true, false) => Listed::Others,
+            (true, true) => Listed::Named,
+        })
     }
 }
 
