@@ -9,7 +9,7 @@ use serde_json::json;
 
 use super::{
     entity::turns,
-    rows::{announce, is_open},
+    rows::{announce, is_open, waiting},
     state::is_final,
 };
 use crate::{
@@ -82,9 +82,7 @@ impl Cause {
 /// # Errors
 /// The database is unreachable.
 pub async fn queued(tx: &Tx, agent: AgentId, conversation: ConversationId, cause: Cause) -> Result<TurnId> {
-    let waiting = tx.scope.find::<turns::Entity>().filter(turns::Column::ConversationId.eq(conversation));
-    let waiting = waiting.filter(Expr::cust("state = 'QUEUED'")).one(tx.connection()).await?;
-    if let Some(turn) = waiting {
+    if let Some(turn) = waiting(tx, conversation).await? {
         if turn.held {
             let freed = tx.scope.update::<turns::Entity>().filter(turns::Column::Id.eq(turn.id));
             freed.col_expr(turns::Column::Held, Expr::value(false)).exec(tx.connection()).await?;
