@@ -42,7 +42,8 @@ export function makeClient(over: AbortSignal): Client {
     url: '/graphql',
     exchanges: [requestsExchange, cacheExchange({ keys }), sessionExchange, fetchExchange, liveExchange],
     preferGetMethod: false,
-    fetch: (...asked: Parameters<typeof fetch>) => (over.aborted ? Promise.reject(over.reason) : fetch(...asked)),
+    fetch: (...asked: Parameters<typeof fetch>) =>
+      over.aborted ? Promise.reject(over.reason) : fetch(...asked),
     // Shows what is cached at once, and reads it again in the background.
     requestPolicy: 'cache-and-network',
     fetchOptions: () => ({
