@@ -284,6 +284,7 @@ CREATE TABLE approvals (
     status text NOT NULL DEFAULT 'PENDING'::text,
     outcome text,
     title text NOT NULL,
+    title_folded text COLLATE "C" NOT NULL,
     body text,
     severity text NOT NULL DEFAULT 'MEDIUM'::text,
     category text,

@@ -8,6 +8,7 @@ CREATE TABLE approvals (
     status TEXT NOT NULL DEFAULT 'PENDING' CHECK (status IN ('PENDING', 'RESOLVED', 'DISMISSED', 'EXPIRED')),
     outcome TEXT CHECK (outcome IN ('MANUAL', 'ANSWERED', 'APPROVED', 'DENIED', 'DISMISSED', 'EXPIRED', 'WITHDRAWN')),
     title TEXT NOT NULL,
+    title_folded TEXT COLLATE "C" NOT NULL,
     body TEXT,
     severity TEXT NOT NULL DEFAULT 'MEDIUM' CHECK (severity IN ('LOW', 'MEDIUM', 'HIGH', 'CRITICAL')),
     category TEXT,

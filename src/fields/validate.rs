@@ -138,13 +138,8 @@ impl<'a> Validator<'a> {
                     Value::String(text) if enum_values.contains_key(text) => {}
                     Value::Enum(text) if enum_values.contains_key(text.as_str()) => {}
                     Value::String(text) => {
-                        let detail = format!(
-                            "`{}` must be one of {}{}.",
-                            last(pointer),
-                            enum_values.keys().cloned().collect::<Vec<_>>().join(", "),
-                            meant(text, enum_values.keys().map(String::as_str)),
-                        );
-                        self.wrong(pointer, "NOT_ALLOWED", detail);
+                        let known: Vec<&str> = enum_values.keys().map(String::as_str).collect();
+                        self.wrong(pointer, "NOT_ALLOWED", not_one_of(&last(pointer), text, &known));
                     }
                     _ => self.wrong_type(pointer, "a string"),
                 }
@@ -236,9 +231,7 @@ impl<'a> Validator<'a> {
         }
         let Value::String(text) = value else { return self.wrong_type(pointer, "a string") };
         if !known.contains(&text.as_str()) {
-            let meant = meant(text, known.iter().copied());
-            let detail = format!("`{}` must be one of {}{meant}.", last(pointer), known.join(", "));
-            self.wrong(pointer, "NOT_ALLOWED", detail);
+            self.wrong(pointer, "NOT_ALLOWED", not_one_of(&last(pointer), text, &known));
         }
     }
 
@@ -326,6 +319,11 @@ fn whole(value: Value) -> Value {
 /// ` (did you mean …?)`, or nothing.
 pub fn meant<'k>(given: &str, known: impl Iterator<Item = &'k str>) -> String {
     closest(given, known).map(|name| format!(" (did you mean `{name}`?)")).unwrap_or_default()
+}
+
+/// Says what `name` can be instead of `given`.
+pub fn not_one_of(name: &str, given: &str, known: &[&str]) -> String {
+    format!("`{name}` must be one of {}{}.", known.join(", "), meant(given, known.iter().copied()))
 }
 
 /// The last token of a JSON pointer, unescaped: how messages name the value.

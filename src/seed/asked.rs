@@ -10,7 +10,7 @@ use super::{
     fleet::{Agent, Fleet},
 };
 use crate::{
-    base::ids::OrgId,
+    base::{folding, ids::OrgId},
     slices::approvals::{Choice, Question},
 };
 
@@ -92,6 +92,7 @@ pub fn sheet() -> Sheet {
             "status",
             "outcome",
             "title",
+            "title_folded",
             "body",
             "severity",
             "category",
@@ -141,13 +142,15 @@ pub fn push(sheet: &mut Sheet, org: OrgId, asked: &Asked, fleet: &Fleet, place: 
     let channel = fleet.channels.iter().find(|channel| channel.agent == place.agent);
     let about_channel = matches!(asked.kind, "CHANNEL_ERROR" | "ACCESS_REQUEST");
     let by_hand = matches!(asked.status, "RESOLVED" | "DISMISSED");
-    let row: [Cell; 26] = [
+    let title_folded = folding::name(&words.title);
+    let row: [Cell; 27] = [
         org.0.into(),
         asked.id.into(),
         asked.kind.into(),
         asked.status.into(),
         asked.outcome.into(),
         words.title.into(),
+        title_folded.into(),
         words.body.into(),
         random.weighted(&[(3, "LOW"), (5, "MEDIUM"), (2, "HIGH"), (1, "CRITICAL")]).into(),
         words.category.into(),

@@ -77,8 +77,8 @@ impl Made {
             "RESOLVED" => Some("MANUAL"),
             ended => Some(ended),
         };
-        let sql = "INSERT INTO approvals (organization_id, kind, status, outcome, title, severity, risk, agent_id, expires_at, \
-                   created_at, updated_at) VALUES ($1, $2, $3, $4, 'x', $5, $6, $7, $8, $9, $9) RETURNING id";
+        let sql = "INSERT INTO approvals (organization_id, kind, status, outcome, title, title_folded, severity, risk, agent_id, expires_at, \
+                   created_at, updated_at) VALUES ($1, $2, $3, $4, 'x', 'x', $5, $6, $7, $8, $9, $9) RETURNING id";
         let values = vec![
             app.org.into(),
             made.kind.into(),

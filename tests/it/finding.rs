@@ -61,6 +61,11 @@ async fn a_record_of_any_kind_is_found_by_name_short_code_or_id() {
     assert_eq!((&member[0]["kind"], &member[0]["id"]), (&json!("MEMBER"), &json!(app.viewer.user)));
     let approval = search(&app.owner, app.org, &all.approvals[0].to_string()).await;
     assert!(approval.iter().any(|hit| hit["kind"] == "APPROVAL"), "{approval:?}");
+    let approval = search(&app.viewer, app.org, "DECIDE 0").await;
+    assert_eq!((&approval[0]["kind"], &approval[0]["id"]), (&json!("APPROVAL"), &json!(all.approvals[0])));
+    assert_eq!(approval[0]["agentId"], all.agents[0]);
+    let blind = app.token(&["organization.view", "agent.view"]).await;
+    assert_eq!(search(&blind, app.org, "DECIDE 0").await, [Value::Null; 0], "approval.view is needed");
     for nothing in [" ", "\u{301}", "no such thing"] {
         assert_eq!(search(&app.owner, app.org, nothing).await, [Value::Null; 0], "{nothing:?}");
     }

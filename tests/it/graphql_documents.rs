@@ -131,6 +131,17 @@ async fn values_are_coerced_as_the_specification_says() {
         let answer = app.owner.gql(&document, variables).await;
         assert_eq!(answer.code(), "VALIDATION_FAILED", "{document}: {}", answer.text);
     }
+    // What is not a value of an enum is answered with its values.
+    for (document, variables) in [
+        (of("OPNE", "activity"), json!({})),
+        (of("OPEN", "activty"), json!({})),
+        (of("OPEN", "activity"), by(json!("activty"))),
+    ] {
+        let answer = app.owner.gql(&document, variables).await;
+        assert_eq!(answer.code(), "VALIDATION_FAILED", "{document}");
+        assert!(answer.text.contains("must be one of"), "{}", answer.text);
+        assert!(answer.text.contains("did you mean"), "{}", answer.text);
+    }
     // The message for a wrong id says what an id is.
     let typed = "query($o: Id!) { organization(orgId: $o) { name } }";
     for answer in [

@@ -85,8 +85,8 @@ async fn expired_rows_are_removed_and_nothing_else_is() {
         app.execute(sql, vec![org.into(), n.to_string().into(), hash.into(), revoked.into()]).await;
     }
     // The first has decided something.
-    let sql = "INSERT INTO approvals (organization_id, kind, title, status, outcome, decided_by_token_id, created_at, updated_at) \
-               SELECT $1, 'ACTION', 'x', 'RESOLVED', 'APPROVED', id, 0, 0 FROM service_tokens WHERE name = '0'";
+    let sql = "INSERT INTO approvals (organization_id, kind, title, title_folded, status, outcome, decided_by_token_id, created_at, updated_at) \
+               SELECT $1, 'ACTION', 'x', 'x', 'RESOLVED', 'APPROVED', id, 0, 0 FROM service_tokens WHERE name = '0'";
     app.execute(sql, vec![org.into()]).await;
     for (n, end) in [now - 91 * DAY, now - DAY].into_iter().enumerate() {
         let sql = "INSERT INTO invitations (organization_id, email, email_folded, role, token_hash, created_at, expires_at) \

@@ -171,6 +171,43 @@ async fn a_message_that_the_take_over_cut_off_is_answered_after_handing_back() {
 }
 
 #[tokio::test]
+async fn a_message_that_the_agent_has_answered_in_spite_of_the_take_over_is_not_asked_again() {
+    let app = TestApp::start().await;
+    let (host, conversation) = begun(&app).await;
+    let begin = async |conversation: i64, text: &str| {
+        let turn = write(&app, conversation, text).await;
+        host.takes(turn).await;
+        take_over(&app, &app.admin, conversation).await;
+        turn
+    };
+    // Handed back before it was told to stop: it has finished by then.
+    let first = begin(conversation, "one").await;
+    hand_back(&app, &app.admin, conversation).await;
+    host.says(conversation, Some(first), "m1", Content::Text { text: "done".to_owned() }).await.unwrap();
+    host.turn_ended(first, TurnOutcome::Done).await;
+    assert_eq!(host.given().await, [first]);
+    let next = write(&app, conversation, "two").await;
+    assert_eq!(told(&host.takes(next).await), ["two"]);
+    host.turn_ended(next, TurnOutcome::Done).await;
+
+    // Somebody else has written since: only that is asked.
+    let other = app.conversation(host.agent).await;
+    let first = begin(other, "three").await;
+    hand_back(&app, &app.admin, other).await;
+    let next = write(&app, other, "four").await;
+    host.turn_ended(first, TurnOutcome::Done).await;
+    assert_eq!(told(&host.takes(next).await), ["four"]);
+    host.turn_ended(next, TurnOutcome::Done).await;
+
+    // It has finished, without a word, before it was handed back.
+    let silent = app.conversation(host.agent).await;
+    let first = begin(silent, "five").await;
+    host.turn_ended(first, TurnOutcome::Done).await;
+    hand_back(&app, &app.admin, silent).await;
+    assert_eq!(host.given().await.last(), Some(&first));
+}
+
+#[tokio::test]
 async fn a_turn_that_starts_or_ends_at_the_same_time_is_cancelled_or_waits() {
     let app = TestApp::start().await;
     let host = app.running_agent().await;

@@ -36,12 +36,14 @@ const liveExchange: Exchange = subscriptionExchange({
   }),
 })
 
-/** A client with an empty cache. Signing in as somebody else starts over with a new one. */
-export function makeClient(): Client {
+/** A client with an empty cache, which sends nothing once it is over. Somebody else who signs in gets a new one. */
+export function makeClient(over: AbortSignal): Client {
   return new Client({
     url: '/graphql',
     exchanges: [requestsExchange, cacheExchange({ keys }), sessionExchange, fetchExchange, liveExchange],
     preferGetMethod: false,
+    fetch: (...asked: Parameters<typeof fetch>) =>
+      over.aborted ? Promise.reject(over.reason) : fetch(...asked),
     // Shows what is cached at once, and reads it again in the background.
     requestPolicy: 'cache-and-network',
     fetchOptions: () => ({

@@ -1,8 +1,10 @@
-// The client of whoever is signed in. Somebody else gets a new one: nothing of the first is left in its cache.
+// The client of whoever is signed in. Somebody else gets a new one: nothing of the first is left in its cache, and what the
+// first has not sent yet it never sends, because the cookie is the other's by then.
 import type { Client } from '@urql/core'
 import { makeClient } from './client'
 
-let client: Client = makeClient()
+let over = new AbortController()
+let client: Client = makeClient(over.signal)
 const listeners = new Set<() => void>()
 
 export const clientNow = () => client
@@ -12,8 +14,10 @@ export function onClient(listener: () => void): () => void {
   return () => listeners.delete(listener)
 }
 
-/** Forgets everything that was read. */
+/** Forgets everything that was read, and sends nothing more of what was begun. */
 export function startOver(): void {
-  client = makeClient()
+  over.abort()
+  over = new AbortController()
+  client = makeClient(over.signal)
   for (const listener of listeners) listener()
 }

@@ -144,8 +144,9 @@ export function ChannelFilter({ value, onValue }: RecordProps) {
   const client = useClient()
   const search = useCallback(
     async (text: string) => {
-      const { data } = await client.query(ChannelsFound, { orgId: org.id }).toPromise()
-      // The service finds channels by their agent alone.
+      // The service finds channels by their agent alone: all are read when the list opens, and looked through from then on.
+      const requestPolicy = text ? 'cache-first' : 'network-only'
+      const { data } = await client.query(ChannelsFound, { orgId: org.id }, { requestPolicy }).toPromise()
       const wanted = text.trim().toLocaleLowerCase()
       return (data?.channels ?? [])
         .map(({ id, name, transport }) => ({ id, name, detail: words(transport) }))

@@ -45,7 +45,7 @@ test('somebody else who signs in finds nothing, and leaves nothing of the one be
 test('signing out forgets all of it, and nothing else', () => {
   localStorage.setItem('muster.organization', '5')
   kept.keep(5, 'conversation.7', 'mine')
-  kept.forgetKept()
+  kept.keepFor(kept.NOBODY)
   expect(kept.keptOf(5, 'conversation.7')).toBe('')
   expect(Object.keys(localStorage)).toEqual(['muster.organization'])
 })

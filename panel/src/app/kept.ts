@@ -2,7 +2,10 @@
 // a closed tab. It goes when it is sent, when the person signs out, and when somebody else signs in here.
 const PREFIX = 'muster.kept.'
 
-let person = 0
+/** Nobody's id. */
+export const NOBODY = 0
+
+let person = NOBODY
 /** What storage did not take: kept until the page is closed. */
 const memory = new Map<string, string>()
 
@@ -11,7 +14,7 @@ export const keptFor = (): number => person
 
 const keyOf = (org: number, place: string) => `${PREFIX}${person}.${org}.${place}`
 
-/** Sets whose texts are kept, and forgets those of others who used this browser. */
+/** Sets whose texts are kept, and forgets those of others who used this browser. At signing out: all. */
 export function keepFor(user: number): void {
   if (user === person) return
   person = user
@@ -41,9 +44,6 @@ export function keep(org: number, place: string, text: string): void {
     memory.set(key, text)
   }
 }
-
-/** Forgets everything of everybody: at signing out. */
-export const forgetKept = (): void => forget(() => true)
 
 function forget(which: (key: string) => boolean): void {
   memory.clear()

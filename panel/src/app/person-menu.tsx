@@ -6,7 +6,7 @@ import { Avatar } from '../ui/avatar'
 import { Menu } from '../ui/menu'
 import type { Theme } from '../ui/theme'
 import { usePreferences } from './preferences'
-import { useSignOut } from './sign-out'
+import { useSignOut } from './person'
 import { useViewer } from './viewer'
 
 const THEMES: { theme: Theme; label: string; icon: typeof Sun }[] = [

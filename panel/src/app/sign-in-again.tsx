@@ -6,15 +6,17 @@ import { signedIn } from '../api/session'
 import { SignInForm } from '../pages/sign-in/sign-in-form'
 import { Button } from '../ui/button'
 import { Dialog } from '../ui/dialog'
+import { enter } from './person'
 import { ViewerQuery } from './viewer'
 
 export default function SignInAgain() {
   // From the cache: without a session the service does not answer this any more.
   const [{ data }] = useQuery({ query: ViewerQuery, requestPolicy: 'cache-only' })
   const before = data?.viewer?.user
-  const enter = (userId: number) => {
+  const goOn = (userId: number) => {
     if (before && before.id !== userId) {
       // Somebody else: nothing of what is shown is theirs.
+      enter(userId)
       location.assign('/')
       return
     }
@@ -36,7 +38,7 @@ export default function SignInAgain() {
         </Button>
       }
     >
-      <SignInForm email={before?.email} onSignedIn={enter} next={location.pathname + location.search} />
+      <SignInForm email={before?.email} onSignedIn={goOn} next={location.pathname + location.search} />
     </Dialog>
   )
 }

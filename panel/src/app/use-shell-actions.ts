@@ -4,7 +4,7 @@ import { useActions } from '../keys/use-actions'
 import { setTheme, themeNow } from '../ui/theme'
 import { useOrgIfAny } from './organization'
 import { PLACES } from './places'
-import { useSignOut } from './sign-out'
+import { useSignOut } from './person'
 import { useViewer } from './viewer'
 
 export function useShellActions(): void {

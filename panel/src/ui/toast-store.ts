@@ -42,6 +42,9 @@ export function dismiss(id: number): void {
   set(toasts.filter((toast) => toast.id !== id))
 }
 
+/** They are somebody else's: what they offer must not be done any more. */
+export const dismissAll = (): void => set([])
+
 /** Keeps all while the pointer or the focus is on them. */
 export function hold(): void {
   for (const timer of timers.values()) clearTimeout(timer)

@@ -1,5 +1,6 @@
 //! Literals in a document. In a document, enum values are written without quotes (specification, section
-//! 3.9); in the JSON of variables they are strings. The executor accepts either in both places.
+//! 3.9); in the JSON of variables they are strings. The executor accepts either in both places, and does not say which values
+//! an enum has.
 
 use async_graphql::{
     Pos, Positioned, ServerError,
@@ -8,7 +9,10 @@ use async_graphql::{
 };
 use async_graphql_value::Value;
 
-/// Refuses literals that aren't written the way their type requires. The document must otherwise be valid.
+use crate::fields::validate::not_one_of;
+
+/// Refuses enum literals that aren't written the way their type requires, or aren't values of it. What else is wrong with the
+/// document is passed over.
 ///
 /// # Errors
 /// Names each of them.
@@ -84,6 +88,12 @@ impl Literals<'_> {
                         "`{name}` is a value of the enum {ty}: write it without quotes, not \"{text}\"."
                     );
                     self.wrong.push(ServerError::new(detail, Some(at)));
+                }
+                (Some(MetaType::Enum { enum_values, .. }), Value::Enum(text))
+                    if !enum_values.contains_key(text.as_str()) =>
+                {
+                    let known: Vec<&str> = enum_values.keys().map(String::as_str).collect();
+                    self.wrong.push(ServerError::new(not_one_of(name, text, &known), Some(at)));
                 }
                 (Some(MetaType::InputObject { input_fields, .. }), Value::Object(given)) => {
                     for (key, value) in given {

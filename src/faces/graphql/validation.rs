@@ -63,8 +63,8 @@ impl Extension for KeepValidation {
         if let Some((complexity, depth)) = document.validated() {
             return Ok(ValidationResult { cache_control: CacheControl::default(), complexity, depth });
         }
-        let result = next.run(ctx).await?;
         literals::check(document.executable(), &ctx.schema_env.registry)?;
+        let result = next.run(ctx).await?;
         conflicts::check(document.executable())?;
         document.is_valid(result.complexity, result.depth);
         Ok(result)

@@ -27,6 +27,8 @@ pub mod approvals {
         pub status: ApprovalStatus,
         pub outcome: Option<ApprovalOutcome>,
         pub title: String,
+        /// Written with the title.
+        pub title_folded: String,
         pub body: Option<String>,
         pub severity: Severity,
         pub category: Option<String>,
@@ -77,5 +79,5 @@ pub mod approvals {
         pub updated_at: Timestamp,
     }
 
-    crate::core::store::tenant_entity!();
+    crate::core::store::tenant_entity!(title_folded = folding::name(title));
 }

@@ -235,15 +235,15 @@ pub async fn settle(
     Ok(())
 }
 
-/// Gives the messages to the agent of one turn to another.
+/// Gives the messages to the agent of one turn, up to `through`, to another. Returns how many.
 ///
 /// # Errors
 /// The database is unreachable.
-pub async fn hand_on(tx: &Tx, from: TurnId, to: TurnId) -> Result<()> {
+pub async fn hand_on(tx: &Tx, from: TurnId, to: TurnId, through: i64) -> Result<u64> {
     let moved = tx.scope.update::<messages::Entity>().filter(messages::Column::TurnId.eq(from));
-    let moved = moved.filter(for_agent());
-    moved.col_expr(messages::Column::TurnId, Expr::value(to)).exec(tx.connection()).await?;
-    Ok(())
+    let moved = moved.filter(for_agent()).filter(messages::Column::Seq.lte(through));
+    let moved = moved.col_expr(messages::Column::TurnId, Expr::value(to)).exec(tx.connection()).await?;
+    Ok(moved.rows_affected)
 }
 
 /// Makes a message part of a turn. Returns its place.

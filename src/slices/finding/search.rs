@@ -1,9 +1,7 @@
-//! `search`: records by name, short code or id, best first: what is named exactly so, what begins so, what contains it.
+//! `search`: records by name, title, short code or id, best first: what is named exactly so, what begins so, what contains it.
 //!
 //! One statement with a part for each kind. The work is bounded: ids, short codes and exact names of contacts have indexes;
 //! all else is looked for among the newest [`SCANNED`] of each kind. Each part yields no more than the answer holds.
-
-use std::fmt::Write;
 
 use sea_orm::Value;
 
@@ -38,7 +36,7 @@ struct Place {
     name: &'static str,
     /// What else identifies it, through an index.
     exact: &'static str,
-    /// Texts, folded, in which the words are looked for. None: only the id finds it.
+    /// Texts, folded, in which the words are looked for.
     folded: &'static [&'static str],
     detail: &'static str,
     reference: &'static str,
@@ -171,7 +169,7 @@ const PLACES: &[Place] = &[
         from: "approvals t",
         living: "",
         name: "t.title",
-        folded: &[],
+        folded: &["t.title_folded"],
         detail: AGENT_NAME,
         agent: "t.agent_id",
         ..PLACE
@@ -224,7 +222,7 @@ impl Place {
         let living = if self.living.is_empty() { String::new() } else { format!(" AND {}", self.living) };
         let any = |test: &str| {
             let tests: Vec<String> = self.folded.iter().map(|text| format!("{text} {test}")).collect();
-            if tests.is_empty() { "1 = 0".to_owned() } else { tests.join(" OR ") }
+            tests.join(" OR ")
         };
         let is_known = format!("({id} = $5 OR {exact})");
         let is_exact = format!("({is_known} OR {})", any("= $2"));
@@ -235,19 +233,14 @@ impl Place {
              CAST({agent} AS BIGINT) AS agent_id"
         );
         let rank = format!("CASE WHEN {is_exact} THEN 0 WHEN {begins} THEN 1 ELSE 2 END");
-        let mut parts = format!(
+        // What is known by an index; and the newest of all, and of these the matching ones.
+        let parts = format!(
             "SELECT '{kind}' AS kind, {order} AS place, 0 AS rank, {columns} FROM {from} \
-             WHERE t.organization_id = $1 AND {is_known}{living}"
+             WHERE t.organization_id = $1 AND {is_known}{living} \
+             UNION SELECT '{kind}', {order}, n.rank, n.id, n.name, n.detail, n.reference, n.agent_id \
+             FROM (SELECT {rank} AS rank, ({contains}) AS matches, {columns} FROM {from} \
+             WHERE t.organization_id = $1{living} ORDER BY {newest} LIMIT {SCANNED}) n WHERE n.matches"
         );
-        if !self.folded.is_empty() {
-            // The newest of them, and of these the matching ones.
-            let _ = write!(
-                parts,
-                " UNION SELECT '{kind}', {order}, n.rank, n.id, n.name, n.detail, n.reference, n.agent_id \
-                 FROM (SELECT {rank} AS rank, ({contains}) AS matches, {columns} FROM {from} \
-                 WHERE t.organization_id = $1{living} ORDER BY {newest} LIMIT {SCANNED}) n WHERE n.matches"
-            );
-        }
         format!("SELECT * FROM (SELECT * FROM ({parts}) e ORDER BY rank, id DESC LIMIT $7) p{order}")
     }
 }

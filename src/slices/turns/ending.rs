@@ -4,7 +4,7 @@ use sea_orm::{ColumnTrait, QueryFilter, QueryOrder, sea_query::Expr};
 
 use super::{
     entity::turns,
-    rows::{announce, happen},
+    rows::{announce, happen, waiting},
     state::Happening,
 };
 use crate::{
@@ -58,12 +58,9 @@ async fn interrupt(tx: &mut Tx, turn: &turns::Model, reason: &str) -> Result<()>
 
 /// The agent never got it, because of `why`, so nothing happens twice if it waits again.
 pub(super) async fn give_back(tx: &Tx, turn: &turns::Model, why: &str) -> Result<()> {
-    let waiting = tx.scope.find::<turns::Entity>();
-    let waiting = waiting.filter(turns::Column::ConversationId.eq(turn.conversation_id));
-    let waiting = waiting.filter(Expr::cust("state = 'QUEUED'")).one(tx.connection()).await?;
-    if let Some(waiting) = waiting {
+    if let Some(waiting) = waiting(tx, turn.conversation_id).await? {
         // Only one turn may wait, so the later one takes its messages.
-        conversations::hand_on(tx, turn.id, waiting.id).await?;
+        conversations::hand_on(tx, turn.id, waiting.id, i64::MAX).await?;
         if let Some(first) = turn.first_seq {
             super::reaches(tx, waiting.id, first, first).await?;
         }
@@ -94,7 +91,7 @@ pub async fn abandon(tx: &Tx, agent: AgentId) -> Result<()> {
     Ok(())
 }
 
-async fn end(tx: &Tx, turn: &turns::Model, state: TurnState, error: Option<&str>) -> Result<()> {
+pub(super) async fn end(tx: &Tx, turn: &turns::Model, state: TurnState, error: Option<&str>) -> Result<()> {
     let ended = tx.scope.update::<turns::Entity>().filter(turns::Column::Id.eq(turn.id));
     let ended = ended
         .col_expr(turns::Column::State, Expr::value(state.as_str()))

@@ -133,6 +133,9 @@ pub async fn turn_ended(tx: &mut Tx, from: &Reporter, end: TurnEnd) -> Result<()
         agents::authorized(tx, &agent).await?;
         approvals::authorized(tx, agent.id).await?;
     }
+    if state == TurnState::Done && turn.yielded {
+        super::taken_over::finished(tx, &turn).await?;
+    }
     super::send(tx, &agent, &[turn.conversation_id]).await
 }
 

@@ -26,6 +26,12 @@ pub(super) async fn load(tx: &Tx, agent: AgentId, id: TurnId) -> Result<turns::M
     found.ok_or_else(|| Problem::not_found("turn", id))
 }
 
+/// The turn of this conversation that waits. There is never a second.
+pub(super) async fn waiting(tx: &Tx, conversation: ConversationId) -> Result<Option<turns::Model>> {
+    let found = tx.scope.find::<turns::Entity>().filter(turns::Column::ConversationId.eq(conversation));
+    Ok(found.filter(Expr::cust("state = 'QUEUED'")).one(tx.connection()).await?)
+}
+
 /// Fails unless the turn is this agent's, in this conversation. Returns when it was made.
 ///
 /// # Errors

@@ -3,16 +3,20 @@
 //! From the take-over on nothing is sent in the conversation (`queue.rs` sees to it), and what runs is cancelled; if the
 //! agent never got it, its messages wait for the next turn. What people write meanwhile collects in the turn that waits.
 //! When the conversation is handed back, that turn is sent if somebody waits for an answer. If not, it is held until
-//! somebody writes, and then tells the agent everything. Callers hold the agent.
+//! somebody writes, and then tells the agent everything. What the take-over cut short is said again, unless the agent has
+//! finished it all the same. Callers hold the agent.
 
 use sea_orm::{ColumnTrait, QueryFilter, sea_query::Expr};
 
 use super::{
+    ending::end,
     entity::turns,
     queue::{Cause, queued, request_cancel, send},
+    rows::waiting,
 };
 use crate::{
     base::{
+        enums::TurnState,
         ids::{ConversationId, TurnId},
         problem::Result,
     },
@@ -69,11 +73,31 @@ pub async fn resume(
 /// Makes the messages of a turn that was cut short by the take-over, before the agent had said anything, a new turn.
 async fn say_again(tx: &Tx, agent: &Standing, id: TurnId) -> Result<()> {
     let cut = super::rows::load(tx, agent.id, id).await?;
-    let (true, Some(first)) = (cut.yielded, cut.first_seq) else { return Ok(()) };
+    let (true, Some(first)) = (cut.yielded && cut.state != TurnState::Done, cut.first_seq) else { return Ok(()) };
     let cause = Cause { kind: cut.cause, user: cut.caused_by_user_id, token: cut.caused_by_token_id };
     let seqs = Some((first, cut.handed_seq.unwrap_or(first)));
     let next = queued(tx, agent.id, cut.conversation_id, cause, seqs).await?;
-    conversations::hand_on(tx, id, next).await
+    conversations::hand_on(tx, id, next, i64::MAX).await?;
+    Ok(())
+}
+
+/// The agent has finished a turn although a person had taken over. If the conversation was handed back before, its messages
+/// wait to be said again: they are not.
+pub(super) async fn finished(tx: &Tx, turn: &turns::Model) -> Result<()> {
+    let (Some(told), Some(again)) = (turn.handed_seq, waiting(tx, turn.conversation_id).await?) else {
+        return Ok(());
+    };
+    if conversations::hand_on(tx, again.id, turn.id, told).await? == 0 {
+        return Ok(());
+    }
+    let rest = conversations::said(tx, again.id, i64::MAX).await?;
+    let Some(first) = rest.first() else {
+        let why = format!("Turn {} has answered its messages.", turn.id);
+        return end(tx, &again, TurnState::Cancelled, Some(&why)).await;
+    };
+    let later = tx.scope.update::<turns::Entity>().filter(turns::Column::Id.eq(again.id));
+    later.col_expr(turns::Column::FirstSeq, Expr::value(first.seq)).exec(tx.connection()).await?;
+    Ok(())
 }
 
 /// Whether the turn was cancelled because a person took over. What the agent asked in it stays open then.

@@ -73,7 +73,8 @@ struct Filler<'a> {
 type Row = Vec<(&'static str, Value)>;
 
 /// What is kept folded as well: table, column and its folded form.
-const FOLDED: [(&str, &str, &str); 13] = [
+const FOLDED: [(&str, &str, &str); 14] = [
+    ("approvals", "title", "title_folded"),
     ("conversations", "title", "title_folded"),
     ("credentials", "name", "name_folded"),
     ("images", "name", "name_folded"),

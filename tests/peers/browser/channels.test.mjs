@@ -65,6 +65,24 @@ async function writes(text, from = ADA) {
   return { status: answer.status, ...(await answer.json()) }
 }
 
+test('a channel to filter by is looked for among those that were read when the list opened', async (t) => {
+  const page = await browse(t, { as: 'OWNER', at: `/o/${world.org}/conversations` })
+  let asked = 0
+  page.on('request', (request) => {
+    if (request.postData()?.includes('ChannelsFound')) asked += 1
+  })
+  const field = page.getByRole('combobox', { name: 'Channel', exact: true })
+  const offered = (name) => page.getByRole('option', { name })
+  await field.click()
+  await offered('Orders').waitFor()
+  for (const [typed, other] of [['Harbour chat', 'Tides'], ['Tides', 'Harbour chat']]) {
+    await field.fill(typed)
+    await offered(typed).waitFor()
+    await offered(other).waitFor({ state: 'detached' })
+  }
+  assert.equal(asked, 1)
+})
+
 const peek = (page, name) => page.getByRole('complementary', { name })
 /** Presses a button without the pointer. */
 async function presses(page, button) {

@@ -61,6 +61,29 @@ test('a decision can be cancelled before it is sent', async (t) => {
   assert.equal((await stands(asked.approval)).status, 'PENDING')
 })
 
+test('a decision that waits ends when somebody else signs in in another tab', async (t) => {
+  const asked = await asks('do execute Sink the raft {"command": "sink"}')
+  const at = `${inbox}?peek=${asked.approval}`
+  const page = await browse(t, { as: 'ADMIN', at })
+  const other = await page.context().newPage()
+  await other.goto(`${world.base}/sign-in`)
+  const { email, password } = world.people.OPERATOR
+  await other.getByLabel('E-mail address').fill(email)
+  await other.getByLabel('Password', { exact: true }).fill(password)
+  await page.getByRole('button', { name: 'Approve' }).click()
+  await page.getByRole('button', { name: 'Cancel' }).first().waitFor()
+  await other.getByRole('button', { name: 'Sign in', exact: true }).click()
+  await page.getByRole('heading', { name: 'Sign in', exact: true }).waitFor()
+  // This waits as long: had the other been sent, it would have been before.
+  await other.goto(world.base + at)
+  await other.getByRole('button', { name: 'Deny' }).click()
+  const { outcome } = await until(async () => {
+    const now = await stands(asked.approval)
+    return now.outcome && now
+  }, 'the decision')
+  assert.equal(outcome, 'DENIED')
+})
+
 test('what is risky is approved only by holding, with the keyboard too', async (t) => {
   const asked = await asks('do execute Empty the bin {"command": "rm -r bin"}')
   const page = await browse(t, { as: 'ADMIN', at: `${inbox}?peek=${asked.approval}` })

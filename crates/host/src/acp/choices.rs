@@ -2,14 +2,19 @@
 //! it offers and doesn't have yet, and the turn begins whatever the agent answers.
 
 use agent_client_protocol_schema::v1::{
-    SessionConfigKind, SessionConfigOption, SessionConfigOptionCategory, SessionConfigOptionValue,
-    SessionConfigSelectOptions, SetSessionConfigOptionRequest, SetSessionModeRequest,
+    SessionConfigOption, SessionConfigOptionCategory, SessionConfigOptionValue,
+    SetSessionConfigOptionRequest, SetSessionModeRequest,
 };
 use muster_protocol::event::{TurnOutcome, Usage};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{Effects, Machine, Pending, offers::Found, rpc, short};
+use super::{
+    Effects, Machine, Pending,
+    offers::Found,
+    options::{self, Select},
+    rpc, short,
+};
 
 /// How many values of a choice are remembered.
 const MOST: usize = 100;
@@ -34,23 +39,10 @@ pub struct Choices {
 
 impl Choice {
     /// The option of this category.
-    fn of(option: &SessionConfigOption, category: &SessionConfigOptionCategory) -> Option<Self> {
-        if option.category.as_ref() != Some(category) {
-            return None;
-        }
-        let SessionConfigKind::Select(select) = &option.kind else { return None };
-        let offered = match &select.options {
-            SessionConfigSelectOptions::Ungrouped(options) => {
-                options.iter().map(|option| option.value.to_string()).collect()
-            }
-            SessionConfigSelectOptions::Grouped(groups) => {
-                let options = groups.iter().flat_map(|group| &group.options);
-                options.map(|option| option.value.to_string()).collect()
-            }
-            _ => Vec::new(),
-        };
-        let (option, current) = (option.id.to_string(), select.current_value.to_string());
-        Some(Self { option: Some(option), current: Some(current), offered })
+    fn of(options: &[SessionConfigOption], category: &SessionConfigOptionCategory) -> Option<Self> {
+        let Select { id, current, values } = Select::find(options, category)?;
+        let offered = values.iter().map(|value| value.value.to_string()).collect();
+        Some(Self { option: Some(id), current: Some(current), offered })
     }
 
     /// `{ "currentModeId": …, "availableModes": [{ "id": … }] }`.
@@ -90,17 +82,13 @@ impl Choice {
 impl Choices {
     /// In the answer to a request that opens a session or changes its options.
     fn in_answer(answer: &Value) -> Self {
-        let list = answer.get("configOptions").and_then(Value::as_array);
-        let list = list.into_iter().flatten();
-        let options: Vec<SessionConfigOption> =
-            list.filter_map(|option| serde_json::from_value(option.clone()).ok()).collect();
-        let Self { model, mode } = Self::in_options(&options);
+        let Self { model, mode } = Self::in_options(&options::in_answer(answer));
         Self { model, mode: mode.or_else(|| Choice::older_mode(answer)) }
     }
 
     /// In the options of a session.
     fn in_options(options: &[SessionConfigOption]) -> Self {
-        let of = |category| options.iter().find_map(|option| Choice::of(option, &category));
+        let of = |category| Choice::of(options, &category);
         Self { model: of(SessionConfigOptionCategory::Model), mode: of(SessionConfigOptionCategory::Mode) }
     }
 

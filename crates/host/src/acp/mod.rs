@@ -11,7 +11,8 @@
 //! - `rpc.rs`: lines.
 //! - `turns.rs`: turns begin, are cancelled, and end.
 //! - `sessions.rs`: the handshake, and sessions of conversations.
-//! - `offers.rs`: the models and modes that sessions offer; `choices.rs`: those that they are asked to choose.
+//! - `options.rs`: the options of sessions; `offers.rs`: the models and modes that they offer; `choices.rs`: those that they
+//!   are asked to choose.
 //! - `updates.rs`: what the agent says, as messages.
 //! - `requests.rs`: what the agent asks; `forms.rs`: questions as forms.
 //! - `prompts.rs`: what people say.
@@ -20,6 +21,7 @@
 mod choices;
 mod forms;
 mod offers;
+mod options;
 mod prompts;
 mod requests;
 pub mod rpc;

@@ -1,15 +1,16 @@
 //! What the agent offers to choose from: its models and modes, as its sessions tell them. Newer agents tell them as options
 //! of the session, older ones in fields of their own.
 
-use agent_client_protocol_schema::v1::{
-    SessionConfigKind, SessionConfigOption, SessionConfigOptionCategory, SessionConfigSelectOption,
-    SessionConfigSelectOptions,
-};
+use agent_client_protocol_schema::v1::{SessionConfigOption, SessionConfigOptionCategory};
 use muster_protocol::{Happening, event::Offer};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{Effects, Machine, short};
+use super::{
+    Effects, Machine,
+    options::{self, Select},
+    short,
+};
 
 /// How many models or modes are told.
 const MOST: usize = 100;
@@ -33,11 +34,7 @@ pub struct Offered {
 impl Found {
     /// In the answer to a request that opens a session or changes its options.
     pub fn in_answer(answer: &Value) -> Self {
-        let list = answer.get("configOptions").and_then(Value::as_array);
-        let list = list.into_iter().flatten();
-        let options: Vec<SessionConfigOption> =
-            list.filter_map(|option| serde_json::from_value(option.clone()).ok()).collect();
-        let Self { models, modes } = Self::in_options(&options);
+        let Self { models, modes } = Self::in_options(&options::in_answer(answer));
         Self {
             models: models.or_else(|| older(answer, "models", "Model", "modelId")),
             modes: modes.or_else(|| older(answer, "modes", "Mode", "id")),
@@ -46,25 +43,17 @@ impl Found {
 
     /// In the options of a session.
     pub fn in_options(options: &[SessionConfigOption]) -> Self {
-        let of = |category| options.iter().find_map(|option| chosen_from(option, &category));
+        let of = |category| chosen_from(options, &category);
         Self { models: of(SessionConfigOptionCategory::Model), modes: of(SessionConfigOptionCategory::Mode) }
     }
 }
 
-fn chosen_from(option: &SessionConfigOption, category: &SessionConfigOptionCategory) -> Option<Vec<Offer>> {
-    if option.category.as_ref() != Some(category) {
-        return None;
-    }
-    let SessionConfigKind::Select(select) = &option.kind else { return None };
-    let all: Vec<&SessionConfigSelectOption> = match &select.options {
-        SessionConfigSelectOptions::Ungrouped(options) => options.iter().collect(),
-        SessionConfigSelectOptions::Grouped(groups) => {
-            groups.iter().flat_map(|group| &group.options).collect()
-        }
-        _ => Vec::new(),
-    };
-    let current = select.current_value.to_string();
-    let offers = all.into_iter().map(|option| {
+fn chosen_from(
+    options: &[SessionConfigOption],
+    category: &SessionConfigOptionCategory,
+) -> Option<Vec<Offer>> {
+    let Select { current, values, .. } = Select::find(options, category)?;
+    let offers = values.into_iter().map(|option| {
         offer(&option.value.to_string(), &option.name, option.description.as_deref(), &current)
     });
     Some(offers.flatten().take(MOST).collect())

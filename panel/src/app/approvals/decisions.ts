@@ -1,7 +1,9 @@
 // Decisions on their way. A decision that could be a slip waits five seconds, in which it can be cancelled; one that was
-// held is sent at once. Kept outside of React, so that going to another page neither loses nor doubles one.
+// held is sent at once. Kept outside of React, so that going to another page neither loses nor doubles one. They end with the
+// client of who has decided: nobody else sends them.
 import type { Client } from '@urql/core'
 import { useSyncExternalStore } from 'react'
+import { onClient } from '../../api/current-client'
 import { problemOf, wordsOf } from '../../api/errors'
 import { graphql } from '../../api/graphql'
 import { once, randomKey } from '../../api/use-act'
@@ -67,6 +69,13 @@ function put(id: number, entry: Entry | null): void {
   for (const listener of listeners) listener()
 }
 
+onClient(() => {
+  for (const [id, { timer }] of entries) {
+    clearTimeout(timer)
+    put(id, null)
+  }
+})
+
 let last: { id: number; at: number } | null = null
 
 /** When an approval other than this was decided last, by `performance.now()`. */
@@ -106,6 +115,7 @@ async function send(client: Client, orgId: number, id: number, { sending, key }:
   const { decision } = sending
   put(id, { sending: { ...sending, state: 'sending', problem: undefined }, key })
   const { error } = await request(client, orgId, id, decision, key)
+  if (entries.get(id)?.key !== key) return
   if (!error) {
     keep(orgId, draftPlace(id), '')
     return put(id, null)

@@ -3,11 +3,9 @@
 import { useNavigate } from '@tanstack/react-router'
 import { useState } from 'react'
 import { boundsOf, refusal } from '../../api/bounds'
-import { startOver } from '../../api/current-client'
 import { graphql } from '../../api/graphql'
-import { reopenSocket } from '../../api/lazy-socket'
-import { signedIn } from '../../api/session'
 import { useAct } from '../../api/use-act'
+import { enter } from '../../app/person'
 import { Button } from '../../ui/button'
 import { Field } from '../../ui/field'
 import { TextInput } from '../../ui/inputs'
@@ -49,11 +47,7 @@ export function AcceptInvitationPage() {
     // The password that was just given also signs in. With a second factor, the page for that comes next.
     if (password) {
       const { data } = await signIn({ email: joined.user.email, password }, { quiet: true })
-      if (data?.signIn?.user) {
-        startOver()
-        reopenSocket()
-        signedIn()
-      }
+      if (data?.signIn?.user) enter(data.signIn.user.id)
     }
     void navigate({ to: '/o/$org', params: { org: joined.organizationId } })
   }

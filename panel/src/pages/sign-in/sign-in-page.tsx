@@ -2,11 +2,9 @@
 // browsers do not send.
 import { useNavigate, useSearch } from '@tanstack/react-router'
 import { useCallback, useEffect, useRef, useState } from 'react'
-import { startOver } from '../../api/current-client'
 import { wordsOf } from '../../api/errors'
-import { reopenSocket } from '../../api/lazy-socket'
-import { signedIn } from '../../api/session'
 import { useAct } from '../../api/use-act'
+import { enter } from '../../app/person'
 import { Button } from '../../ui/button'
 import { Field } from '../../ui/field'
 import { TextInput } from '../../ui/inputs'
@@ -42,21 +40,23 @@ export function SignInPage() {
   const [challenge, setChallenge] = useState<string | null>(null)
   const goesTo = useRef(next)
 
-  const enter = useCallback(() => {
-    startOver()
-    reopenSocket()
-    signedIn()
-    void navigate({ href: safeNext(goesTo.current), replace: true } as never)
-  }, [navigate])
+  const goIn = useCallback(
+    (person: number) => {
+      enter(person)
+      void navigate({ href: safeNext(goesTo.current), replace: true } as never)
+    },
+    [navigate],
+  )
 
   const take = useCallback(
     async (code: string) => {
       const { data, error } = await exchange({ code }, { quiet: true })
+      const step = data?.exchangeSignInCode
       if (error) setRefused(wordsOf(error))
-      else if (data?.exchangeSignInCode?.challenge) setChallenge(data.exchangeSignInCode.challenge.token)
-      else enter()
+      else if (step?.challenge) setChallenge(step.challenge.token)
+      else if (step?.user) goIn(step.user.id)
     },
-    [enter, exchange],
+    [goIn, exchange],
   )
 
   const started = useRef(false)
@@ -85,7 +85,7 @@ export function SignInPage() {
           <Notice>{refused}</Notice>
         </div>
       )}
-      <SignInForm onSignedIn={enter} onForgotten={setForgotten} challenge={challenge} next={next} />
+      <SignInForm onSignedIn={goIn} onForgotten={setForgotten} challenge={challenge} next={next} />
     </Card>
   )
 }

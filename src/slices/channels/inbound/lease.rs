@@ -2,6 +2,7 @@
 
 use muster_channels::{Cursor, Link};
 use sea_orm::Value;
+use tokio::sync::watch;
 
 use crate::{
     base::{
@@ -89,6 +90,16 @@ impl Lease {
             core.events.publish(Event { org, kind, id: self.channel.0, op, of: None, only: None });
         }
         Ok(())
+    }
+
+    /// Shows what a listener says of its link, until it ends. One after another, so that the last word is the last one written.
+    pub async fn follow(&self, core: &Core, mut latest: watch::Receiver<Option<Link>>) {
+        while latest.changed().await.is_ok() {
+            let Some(link) = latest.borrow_and_update().clone() else { continue };
+            if let Err(problem) = self.link(core, &link).await {
+                tracing::warn!(channel = self.channel.0, %problem, "channel.link_not_kept");
+            }
+        }
     }
 
     async fn set(&self, core: &Core, what: &str, values: Vec<Value>) -> Result<bool> {

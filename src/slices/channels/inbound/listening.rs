@@ -9,7 +9,10 @@ use std::{
 
 use futures::future::BoxFuture;
 use muster_channels::{Cursor, Event, Failure, Link, Refusal, Sink, Stopped, Transport};
-use tokio::time::{MissedTickBehavior, interval};
+use tokio::{
+    sync::watch,
+    time::{MissedTickBehavior, interval},
+};
 
 use super::{
     Door,
@@ -20,7 +23,7 @@ use crate::{
     base::{
         enums::InactiveReason,
         ids::{ChannelId, OrgId},
-        problem::Result,
+        problem::{Problem, Result},
     },
     core::{access::Scope, sealing::random_bytes},
     slices::channels::{entity::channels, open::open_to_listen, outbound::fail, probe, rows},
@@ -93,12 +96,17 @@ impl Door {
         };
         let Some(channel) = told::prepared(&scope, channel).await? else { return Ok(()) };
         let Some(transport) = open_to_listen(&scope, &channel).await? else { return Ok(()) };
-        let ended = tokio::select! {
-            ended = self.hear(&channel, lease, &*transport, cursor) => Some(ended?),
-            kept = self.keep(lease, &channel) => { kept?; None }
-            shown = writing::show(core, &channel, &*transport) => { shown?; None }
-            () = core.tasks.stopping.cancelled() => None,
+        let (links, latest) = watch::channel(None);
+        let hearing = async {
+            Ok::<_, Problem>(tokio::select! {
+                ended = self.hear(&channel, lease, &*transport, cursor, links) => Some(ended?),
+                kept = self.keep(lease, &channel) => { kept?; None }
+                shown = writing::show(core, &channel, &*transport) => { shown?; None }
+                () = core.tasks.stopping.cancelled() => None,
+            })
         };
+        let (ended, ()) = tokio::join!(hearing, lease.follow(core, latest));
+        let ended = ended?;
         told::ended(&scope, &channel, &*transport).await?;
         match ended {
             Some(Failure::Credentials(cause)) => {
@@ -135,9 +143,10 @@ impl Door {
         lease: &Lease,
         transport: &dyn Transport,
         cursor: Option<Cursor>,
+        links: watch::Sender<Option<Link>>,
     ) -> Result<Failure> {
         let scope = Scope::system(&self.core, lease.org);
-        let sink = Ear { door: self, channel, transport, lease };
+        let sink = Ear { door: self, channel, transport, lease, links };
         if told::is_wanted(&self.core, channel) {
             return told::keep(&scope, channel, transport, &sink).await;
         }
@@ -190,6 +199,7 @@ struct Ear<'a> {
     channel: &'a channels::Model,
     transport: &'a dyn Transport,
     lease: &'a Lease,
+    links: watch::Sender<Option<Link>>,
 }
 
 impl Ear<'_> {
@@ -216,12 +226,7 @@ impl Sink for Ear<'_> {
     }
 
     fn link(&self, link: Link) {
-        let (core, lease) = (Arc::clone(&self.door.core), self.lease.clone());
-        self.door.core.tasks.spawn(async move {
-            if let Err(problem) = lease.link(&core, &link).await {
-                tracing::warn!(channel = lease.channel.0, %problem, "channel.link_not_kept");
-            }
-        });
+        self.links.send_replace(Some(link));
     }
 
     fn skipped(&self, refusal: Refusal) {

@@ -3,6 +3,7 @@
 // page loses nothing, reloading it only the files.
 import type { Client } from '@urql/core'
 import { useEffect, useSyncExternalStore } from 'react'
+import { onClient } from '../../../api/current-client'
 import { isUnanswered, wordsOf } from '../../../api/errors'
 import { graphql } from '../../../api/graphql'
 import { once, randomKey } from '../../../api/use-act'
@@ -45,6 +46,10 @@ function set(next: Pending[]): void {
   for (const each of next) known.add(keptAs(each))
   for (const listener of listeners) listener()
 }
+
+// Somebody else sends nothing of them.
+onClient(() => set([]))
+
 function change(key: string, part: Partial<Pending>): void {
   const changed = pending.find((each) => each.key === key)
   set(pending.map((each) => (each.key === key ? { ...each, ...part } : each)))
@@ -130,7 +135,10 @@ async function send(client: Client, orgId: number, key: string): Promise<void> {
   if (!found) return
   const { conversationId, text, files } = found
   try {
-    for (const file of files) file.id ??= await upload(orgId, file)
+    for (const file of files) {
+      if (found.person !== keptFor()) return
+      file.id ??= await upload(orgId, file)
+    }
   } catch (error) {
     return change(key, {
       state: 'failed',

@@ -1,0 +1,54 @@
+// Who uses the panel in this browser. The cookie is all tabs' alike: whoever signs in or out in one of them does so in all, and
+// nothing that the person before has begun is shown or sent under the other's name.
+import { useNavigate } from '@tanstack/react-router'
+import { useCallback } from 'react'
+import { startOver } from '../api/current-client'
+import { graphql } from '../api/graphql'
+import { reopenSocket } from '../api/lazy-socket'
+import { signedIn, signedOut } from '../api/session'
+import { useAct } from '../api/use-act'
+import { dismissAll } from '../ui/toast-store'
+import { keepFor, keptFor, NOBODY } from './kept'
+
+const SignOut = graphql(`
+  mutation SignOut { signOut }
+`)
+
+/** Tells the other tabs whose the cookie is now. */
+const tabs = new BroadcastChannel('muster.person')
+tabs.onmessage = ({ data: person }: MessageEvent<number>) => {
+  if (keptFor() !== NOBODY && person !== keptFor()) leave()
+}
+
+/** Forgets all that the person before has read and begun. */
+function changeTo(person: number): void {
+  keepFor(person)
+  startOver()
+  dismissAll()
+}
+
+function leave(): void {
+  signedOut()
+  changeTo(NOBODY)
+}
+
+/** Somebody has signed in here: everything is read anew, as them. */
+export function enter(person: number): void {
+  changeTo(person)
+  reopenSocket()
+  signedIn()
+  tabs.postMessage(person)
+}
+
+/** Ends the session, and forgets all that was read: here, and in this browser's other tabs. */
+export function useSignOut(): () => Promise<void> {
+  const act = useAct(SignOut)
+  const navigate = useNavigate()
+  return useCallback(async () => {
+    const { error } = await act({})
+    if (error) return
+    leave()
+    tabs.postMessage(NOBODY)
+    await navigate({ to: '/sign-in' })
+  }, [act, navigate])
+}
