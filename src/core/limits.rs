@@ -148,10 +148,10 @@ impl RateLimiter {
         self.take(&self.anonymous, &network(ip), Class::Anonymous, notes)
     }
 
-    /// Takes one token from the bucket of a server's host: what it reports and asks counts as writes. Returns how long until
+    /// Takes one token from the bucket of a server's host, as large as one for reads: it reports for many agents. Returns how long until
     /// there is one, if there is none. A host is slowed down and not refused, so that nothing of it is lost.
     pub fn pace(&self, server: ServerId) -> Option<Duration> {
-        let empty = self.writes.check_key(&Holder::Server(server.0)).err()?;
+        let empty = self.reads.check_key(&Holder::Server(server.0)).err()?;
         Some(empty.wait_time_from(self.clock.now()))
     }
 

@@ -78,7 +78,7 @@ async fn graphql_is_charged_by_operation_even_in_batches() {
 
 #[tokio::test]
 async fn a_host_that_reports_without_end_is_slowed_down_and_nothing_is_lost() {
-    let app = limited(100, 60, 100).await;
+    let app = limited(60, 100, 100).await;
     let (agent, neighbour) = (app.agent().await, app.agent().await);
     let (host, other) = (app.host_of(agent).await, app.host_of(neighbour).await);
     let synced = || json!({ "kind": "SYNCED" });

@@ -60,9 +60,9 @@ pub enum ProxyHeader {
 pub struct RateLimits {
     /// Whether requests are limited. `MUSTER_RATE_LIMITS_ENABLED`, true.
     pub enabled: bool,
-    /// Reads per caller. `MUSTER_RATE_LIMITS_READS_PER_MINUTE`, 30,000.
+    /// Reads per caller, and events and questions per host. `MUSTER_RATE_LIMITS_READS_PER_MINUTE`, 30,000.
     pub reads_per_minute: u32,
-    /// Writes per caller, and events and questions per host. `MUSTER_RATE_LIMITS_WRITES_PER_MINUTE`, 6,000.
+    /// Writes per caller. `MUSTER_RATE_LIMITS_WRITES_PER_MINUTE`, 6,000.
     pub writes_per_minute: u32,
     /// Requests per address without a valid credential. `MUSTER_RATE_LIMITS_ANONYMOUS_PER_MINUTE`, 300.
     pub anonymous_per_minute: u32,
