@@ -5,8 +5,8 @@ import { runNamed } from '../keys/registry'
 import { Avatar } from '../ui/avatar'
 import { Menu } from '../ui/menu'
 import type { Theme } from '../ui/theme'
-import { usePreferences } from './preferences'
 import { useSignOut } from './person'
+import { usePreferences } from './preferences'
 import { useViewer } from './viewer'
 
 const THEMES: { theme: Theme; label: string; icon: typeof Sun }[] = [

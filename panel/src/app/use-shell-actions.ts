@@ -3,8 +3,8 @@ import { useNavigate } from '@tanstack/react-router'
 import { useActions } from '../keys/use-actions'
 import { setTheme, themeNow } from '../ui/theme'
 import { useOrgIfAny } from './organization'
-import { PLACES } from './places'
 import { useSignOut } from './person'
+import { PLACES } from './places'
 import { useViewer } from './viewer'
 
 export function useShellActions(): void {
