@@ -2,8 +2,9 @@
 import { useNavigate } from '@tanstack/react-router'
 import { useCallback } from 'react'
 import { startOver } from '../api/current-client'
+import { isSignedOut } from '../api/errors'
 import { graphql } from '../api/graphql'
-import { signedOut } from '../api/session'
+import { leaving, signedOut } from '../api/session'
 import { useAct } from '../api/use-act'
 import { forgetKept } from './kept'
 
@@ -24,8 +25,10 @@ export function useSignOut(): () => Promise<void> {
   const act = useAct(SignOut)
   const navigate = useNavigate()
   return useCallback(async () => {
+    leaving(true)
     const { error } = await act({})
-    if (error) return
+    leaving(false)
+    if (error && !isSignedOut(error)) return
     forget()
     tabs.postMessage(null)
     await navigate({ to: '/sign-in' })
