@@ -213,6 +213,19 @@ test('Tab stays in a dialog, and Esc leaves it', async (t) => {
   await escapes(page, dialog)
 })
 
+test('the keys of a page work as soon as it is drawn', async (t) => {
+  const page = await browse(t, { as: 'OPERATOR' })
+  await page.addInitScript(() => {
+    new MutationObserver((_, observer) => {
+      if (!document.querySelector('textarea[aria-label="Message"]')) return
+      observer.disconnect()
+      document.body.dispatchEvent(new KeyboardEvent('keydown', { key: 'c', bubbles: true, cancelable: true }))
+    }).observe(document, { subtree: true, childList: true })
+  })
+  await page.goto(`${world.base}${org}/conversations/${world.conversation}`)
+  await until(() => hasFocus(page.getByRole('textbox', { name: 'Message' })), 'the key to be answered')
+})
+
 test('two keys of a sequence count when they were pressed, however late a busy page answers them', async (t) => {
   const page = await browse(t, { as: 'VIEWER', at: org })
   await page.getByRole('heading', { name: 'Overview' }).waitFor()
@@ -255,7 +268,7 @@ test('a field that is chosen from keeps the focus while what it opens is fetched
   await standIn.focus()
   assert.notEqual(await standIn.getAttribute('readonly'), null, 'the field stands in for the one that is fetched')
   release()
-  const field = page.getByRole('combobox', { name: 'Agent' })
+  const field = page.getByRole('combobox', { name: 'Agent', exact: true })
   await field.waitFor()
   assert.ok(await hasFocus(field))
   await page.keyboard.type('harb')
