@@ -301,6 +301,7 @@ plays![
     sqlite_every_long_list,
     sqlite_every_long_thread,
     sqlite_every_page_broken,
+    sqlite_every_page_by_tab,
     sqlite_every_page_empty,
     sqlite_every_page_hostile,
     sqlite_every_page_in_forced_colours,

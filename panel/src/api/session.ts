@@ -10,6 +10,7 @@ export type SessionState =
   | 'ended'
 
 let state: SessionState = 'unknown'
+let isLeaving = false
 const listeners = new Set<() => void>()
 
 export const sessionNow = () => state
@@ -23,6 +24,11 @@ export function signedIn(): void {
   set('in')
 }
 
+/** The person is signing out. The socket ends before the answer is there: then that the session is over is no news. */
+export function leaving(now: boolean): void {
+  isLeaving = now
+}
+
 /** The person has signed out here. */
 export function signedOut(): void {
   set('out')
@@ -30,6 +36,7 @@ export function signedOut(): void {
 
 /** The service refused: what was there is over. */
 export function sessionEnded(): void {
+  if (isLeaving) return
   set(state === 'in' || state === 'ended' ? 'ended' : 'out')
 }
 

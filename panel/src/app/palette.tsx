@@ -2,7 +2,7 @@
 import { useNavigate } from '@tanstack/react-router'
 import { CornerDownLeft, Search } from 'lucide-react'
 import { useEffect, useId, useMemo, useRef, useState, useSyncExternalStore } from 'react'
-import { type Action, actionsNow, keysOf, onActions, runAction } from '../keys/registry'
+import { type Action, actionsNow, keysOf, onActions, runAction, takeAhead } from '../keys/registry'
 import { cx } from '../ui/cx'
 import { Dialog } from '../ui/dialog'
 import { Kbd } from '../ui/kbd'
@@ -74,6 +74,10 @@ export default function Palette({ onClose }: { onClose: () => void }) {
           maxLength={200}
           value={text}
           onChange={(event) => setText(event.target.value)}
+          onFocus={() => {
+            const ahead = takeAhead()
+            if (ahead) setText(ahead)
+          }}
           onKeyDown={(event) => {
             const step = { ArrowDown: 1, ArrowUp: -1 }[event.key]
             if (step && lines.length > 0) {

@@ -3,9 +3,10 @@
 import { useNavigate } from '@tanstack/react-router'
 import { useCallback } from 'react'
 import { startOver } from '../api/current-client'
+import { isSignedOut } from '../api/errors'
 import { graphql } from '../api/graphql'
 import { reopenSocket } from '../api/lazy-socket'
-import { signedIn, signedOut } from '../api/session'
+import { leaving, signedIn, signedOut } from '../api/session'
 import { useAct } from '../api/use-act'
 import { dismissAll } from '../ui/toast-store'
 import { keepFor, keptFor, NOBODY } from './kept'
@@ -45,8 +46,10 @@ export function useSignOut(): () => Promise<void> {
   const act = useAct(SignOut)
   const navigate = useNavigate()
   return useCallback(async () => {
+    leaving(true)
     const { error } = await act({})
-    if (error) return
+    leaving(false)
+    if (error && !isSignedOut(error)) return
     leave()
     tabs.postMessage(NOBODY)
     await navigate({ to: '/sign-in' })

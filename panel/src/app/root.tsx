@@ -5,8 +5,8 @@ import { Provider } from 'urql'
 import { fetched } from '../api/chunk'
 import { clientNow, onClient } from '../api/current-client'
 import { onSession, sessionNow } from '../api/session'
-import { listen } from '../keys/registry'
-import { useActions } from '../keys/use-actions'
+import { expectField, listen, takeAhead } from '../keys/registry'
+import { useActions, useEscape } from '../keys/use-actions'
 import { onWhy, whyNow } from '../permissions/why-store'
 import { loadOverlays } from '../ui/overlays'
 import { Tips } from '../ui/tip'
@@ -39,7 +39,17 @@ function Layers() {
   const session = useSyncExternalStore(onSession, sessionNow)
   const why = useSyncExternalStore(onWhy, whyNow)
   const [layer, open] = useState<'palette' | 'keys' | null>(null)
-  const close = () => open(null)
+  const close = () => {
+    takeAhead()
+    open(null)
+  }
+  const find = () => {
+    if (layer === 'palette') return close()
+    expectField()
+    open('palette')
+  }
+  // Also while it is being fetched.
+  useEscape(close, layer !== null)
   useActions([
     {
       id: 'panel.palette',
@@ -47,7 +57,7 @@ function Layers() {
       group: 'Panel',
       keys: 'mod+k',
       hidden: true,
-      run: () => open((now) => (now === 'palette' ? null : 'palette')),
+      run: find,
     },
     { id: 'panel.keys', label: 'Show all keys', group: 'Panel', keys: '?', run: () => open('keys') },
   ])

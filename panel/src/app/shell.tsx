@@ -1,6 +1,6 @@
 // The frame of everything behind the sign-in: who is signed in, the organization that is shown, the navigation.
 import { Outlet, useLocation, useNavigate, useParams } from '@tanstack/react-router'
-import { lazy, Suspense, useEffect, useMemo, useRef, useSyncExternalStore } from 'react'
+import { lazy, Suspense, useEffect, useLayoutEffect, useMemo, useRef, useSyncExternalStore } from 'react'
 import { useClient } from 'urql'
 import { fetched } from '../api/chunk'
 import { isSignedOut } from '../api/errors'
@@ -31,7 +31,8 @@ export function Shell() {
     pause: session === 'out',
   })
   const viewer = data?.viewer
-  useEffect(() => {
+  // Before it is painted: whether single keys do something is settled when the page is seen.
+  useLayoutEffect(() => {
     if (!viewer) return
     signedIn()
     applyPreferences(viewer.preferences)

@@ -25,7 +25,10 @@ const SEQUENCE_MS = 1200
 
 let actions: Action[] = []
 let typed: string[] = []
-let timer: ReturnType<typeof setTimeout> | undefined
+/** When the last of them was pressed: on a busy page that is long before it is answered. */
+let typedAt = 0
+/** What was typed for a field that is still on its way; null if none is. */
+let ahead: string | null = null
 const escapes: (() => void)[] = []
 const listeners = new Set<() => void>()
 /** Off until it is known who is signed in, and what they want. */
@@ -73,6 +76,18 @@ export const works = (keys: string): boolean => singleKeys || !isSingle(keys)
 /** The keys of an action that work. */
 export const keysOf = ({ keys = [] }: Pick<Action, 'keys'>): string[] => [keys].flat().filter(works)
 
+/** Something with a field was asked for and may have to be fetched: what is typed meanwhile is for it, not for the page. */
+export function expectField(): void {
+  ahead ??= ''
+}
+
+/** The field is there, or no longer wanted. Answers what was typed meanwhile. */
+export function takeAhead(): string {
+  const text = ahead ?? ''
+  ahead = null
+  return text
+}
+
 /** Listens for keys. The panel starts it once. */
 export function listen(): () => void {
   document.addEventListener('keydown', press)
@@ -84,6 +99,11 @@ function press(event: KeyboardEvent): void {
     return
   if (event.key === 'Escape') {
     leave(event)
+    return
+  }
+  if (ahead !== null && event.key.length === 1 && !event.ctrlKey && !event.metaKey) {
+    ahead += event.key
+    event.preventDefault()
     return
   }
   const target = event.target instanceof HTMLElement ? event.target : null
@@ -99,25 +119,23 @@ function press(event: KeyboardEvent): void {
 }
 
 function answer(event: KeyboardEvent): void {
+  if (event.timeStamp - typedAt > SEQUENCE_MS) typed = []
+  typedAt = event.timeStamp
   typed = [...typed, nameOf(event)]
   const states = actions.flatMap((action) =>
     keysOf(action).map((keys) => ({ action, at: progress(typed, keys) })),
   )
   const hit = states.find(({ at }) => at === 'full')
-  clearTimeout(timer)
   if (hit) {
     typed = []
     event.preventDefault()
     runAction(hit.action)
-  } else if (states.some(({ at }) => at === 'part')) {
-    timer = setTimeout(() => {
-      typed = []
-    }, SEQUENCE_MS)
-  } else if (typed.length > 1) {
-    // The sequence is broken: its last key may begin another.
+  } else if (!states.some(({ at }) => at === 'part')) {
+    const isBroken = typed.length > 1
     typed = []
-    answer(event)
-  } else typed = []
+    // The last key of a broken sequence may begin another.
+    if (isBroken) answer(event)
+  }
 }
 
 export function runAction({ run, refused }: Action): void {

@@ -1,5 +1,5 @@
-// Registers what a component can do, as long as it is shown.
-import { useEffect, useRef } from 'react'
+// Registers what a component can do, as long as it is shown. Before it is painted: who sees a page may press its keys.
+import { useLayoutEffect, useRef } from 'react'
 import { type Action, register, registerEscape } from './registry'
 
 /** The actions may close over anything: the newest ones run. They are registered again only if their names change. */
@@ -18,7 +18,7 @@ export function useActions(actions: (Action | false | null | undefined)[]): void
     ]),
   )
   // biome-ignore lint/correctness/useExhaustiveDependencies: `shape` stands for the actions
-  useEffect(() => {
+  useLayoutEffect(() => {
     const find = (id: string) => latest.current.find((action) => action.id === id)
     return register(
       latest.current.map((action) => ({
@@ -34,5 +34,5 @@ export function useActions(actions: (Action | false | null | undefined)[]): void
 export function useEscape(run: () => void, active = true): void {
   const latest = useRef(run)
   latest.current = run
-  useEffect(() => (active ? registerEscape(() => latest.current()) : undefined), [active])
+  useLayoutEffect(() => (active ? registerEscape(() => latest.current()) : undefined), [active])
 }

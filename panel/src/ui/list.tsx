@@ -105,7 +105,9 @@ function Rows<Item>(props: ListProps<Item>) {
     if (item === undefined) return
     setActiveId(idOf(item))
     virtual.scrollToIndex(index)
-    if (focus) requestAnimationFrame(() => focusRow(scroller.current, index))
+    // At once: the next key is for this row. One that is not drawn yet is there in the next frame.
+    if (focus && !focusRow(scroller.current, index))
+      requestAnimationFrame(() => focusRow(scroller.current, index))
     onActive?.(item)
   }
   const step = (by: number) =>
@@ -266,8 +268,11 @@ function useSteady<Item>(all: Item[], idOf: (item: Item) => string | number, inU
   return { items, waiting, settle, refresh }
 }
 
-function focusRow(scroller: HTMLElement | null, index: number): void {
-  scroller?.querySelector<HTMLElement>(`[data-index="${index}"]`)?.focus({ preventScroll: true })
+/** Answers whether it is drawn. */
+function focusRow(scroller: HTMLElement | null, index: number): boolean {
+  const row = scroller?.querySelector<HTMLElement>(`[data-index="${index}"]`)
+  row?.focus({ preventScroll: true })
+  return Boolean(row)
 }
 
 /** A link or button in the row does its own thing. */

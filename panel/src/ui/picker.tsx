@@ -1,5 +1,5 @@
 // Chooses one record by name: nobody types an id. Give `choices` for few, `search` for what the service knows.
-import type { AriaAttributes } from 'react'
+import { type AriaAttributes, useState } from 'react'
 import { useOverlays } from './overlays'
 
 export interface Choice {
@@ -26,7 +26,9 @@ export interface PickerProps
 
 export function Picker(props: PickerProps) {
   const overlays = useOverlays(true)
-  if (overlays) return <overlays.Picker {...props} />
+  const [isFocused, focus] = useState(false)
+  // Who is in the field already stays in it.
+  if (overlays) return <overlays.Picker {...props} autoFocus={isFocused} />
   const { id, value, placeholder, ...rest } = props
   return (
     <input
@@ -36,6 +38,8 @@ export function Picker(props: PickerProps) {
       readOnly
       value={value?.name ?? ''}
       placeholder={placeholder}
+      onFocus={() => focus(true)}
+      onBlur={() => focus(false)}
     />
   )
 }

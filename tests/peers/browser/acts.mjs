@@ -1,4 +1,5 @@
-// What several tests of the panel do: have the agent ask, and find what it asked.
+// What several tests of the panel do: have the agent ask, find what it asked, and press keys when they count.
+import assert from 'node:assert/strict'
 import { api, until, world } from './stage.mjs'
 
 /** A row of a list, by a part of its name. */
@@ -84,3 +85,57 @@ export const call = (page, query, variables = {}) =>
     },
     [query, { o: world.org, ...variables }],
   )
+
+export const hasFocus = (locator) => locator.evaluate((element) => element === document.activeElement)
+
+/** Until the layer that something stands in has the focus, a frame after it is there: then it answers keys. */
+export const hasEntered = (locator) =>
+  until(
+    () =>
+      locator.evaluate((element) => {
+        const layer = element.closest('[role="dialog"], [role="alertdialog"], [role="menu"]')
+        return !layer || layer.contains(document.activeElement)
+      }),
+    'the focus to be in what has opened',
+  )
+
+/** Closes by Esc what has opened. */
+export async function escapes(page, layer) {
+  await layer.waitFor()
+  await hasEntered(layer)
+  await page.keyboard.press('Escape')
+  await layer.waitFor({ state: 'detached' })
+}
+
+/** Presses keys as quick people do: the next one does not wait until the page has answered the one before. */
+export const pressesAtOnce = (page, ...keys) => Promise.all(keys.map((key) => page.keyboard.press(key)))
+
+/** Presses Tab. At the end of a dialog the focus is on a guard first, and a frame later at the other end. */
+export async function tabs(page, key = 'Tab') {
+  await page.keyboard.press(key)
+  const isOnItsWay = () => page.evaluate(() => document.activeElement?.hasAttribute('data-base-ui-focus-guard') ?? false)
+  await until(async () => !(await isOnItsWay()), 'the focus to come in at the other end')
+}
+
+/** Presses Tab until the focus is there. */
+export async function tabTo(page, locator, key = 'Tab') {
+  await locator.waitFor()
+  await hasEntered(locator)
+  for (let n = 0; n < 150; n += 1) {
+    if (await hasFocus(locator)) return
+    await tabs(page, key)
+  }
+  assert.fail(`${locator} is not reached by ${key}`)
+}
+
+/** Goes through a list by a key until the row has the focus. A key is not pressed before the one before has moved it. */
+export async function stepTo(page, line, key) {
+  await line.waitFor()
+  for (let n = 0; n < 20; n += 1) {
+    if (await hasFocus(line)) return
+    const before = await page.evaluateHandle(() => document.activeElement)
+    await page.keyboard.press(key)
+    await until(() => before.evaluate((element) => element !== document.activeElement), `${key} to move the focus`)
+  }
+  assert.fail(`${line} is not reached by ${key}`)
+}

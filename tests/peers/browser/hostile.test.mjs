@@ -11,11 +11,9 @@ test('hostile text in messages is text', async (t) => {
   await until(async () => (await thread(conversation)).some(({ role }) => role === 'ASSISTANT'), 'the answer')
   for (const width of [1280, 375]) {
     const page = await browse(t, { as: 'ADMIN', width, at: `/o/${world.org}/conversations/${conversation}` })
-    await page.getByRole('article').last().waitFor()
-    await page.waitForTimeout(800)
-    await unhurt(page)
     await page.getByText('U+202E').first().waitFor()
-    await isAccessible(page, `with hostile text, ${width}`)
+    await unhurt(page)
+    if (width === 375) await isAccessible(page, 'with hostile text')
   }
 })
 

@@ -1,8 +1,8 @@
 // What a person has chosen or typed is not lost: saved views, drafts, unsent messages, forms with unsaved changes.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { asks, begins, row, thread } from './acts.mjs'
-import { api, browse, isAccessible, until, world } from './stage.mjs'
+import { asks, begins, escapes, row, thread } from './acts.mjs'
+import { api, browse, isAccessible, signsOut, until, world } from './stage.mjs'
 
 const org = `/o/${world.org}`
 const views = (page) => page.getByRole('button', { name: /^Saved views/ })
@@ -15,14 +15,12 @@ test('a view is saved, chosen in another browser, renamed, deleted, and taken ba
   const dialog = page.getByRole('dialog', { name: 'Save this view' })
   await dialog.getByRole('button', { name: 'Save' }).click()
   await dialog.getByText('This can’t be empty.').waitFor()
-  await isAccessible(page, 'with the name of a view asked')
   await dialog.getByLabel('Name').fill('Risky')
   await dialog.getByLabel('Name').press('Enter')
   await page.getByRole('button', { name: 'Saved views: Risky', exact: true }).waitFor()
 
   const other = await browse(t, { as: 'OWNER', at: `${org}/approvals` })
   await views(other).click()
-  await isAccessible(other, 'with the views shown')
   await item(other, 'Risky').click()
   await other.waitForURL(/severity=HIGH&sort=EXPIRES|sort=EXPIRES&severity=HIGH/)
   await views(other).click()
@@ -49,8 +47,7 @@ test('a form with unsaved changes asks before it goes, and saves if it is told t
   await page.getByRole('link', { name: 'Members', exact: true }).click()
   await asked.waitFor()
   await isAccessible(page, 'asked whether to leave')
-  await page.keyboard.press('Escape')
-  await asked.waitFor({ state: 'detached' })
+  await escapes(page, asked)
   assert.equal(await city.inputValue(), 'Ghent', 'Esc stays')
   await page.getByRole('link', { name: 'Safety' }).click()
   await asked.getByRole('button', { name: 'Leave without saving' }).click()
@@ -79,10 +76,26 @@ test('what is typed is there after a reload, gone when it is sent, and gone afte
   await until(async () => (await kept()).length === 0, 'the end of the draft')
   await box.fill('Another one')
   assert.equal((await kept()).length, 1)
-  await page.getByRole('button', { name: /^You: / }).click()
-  await page.getByRole('menuitem', { name: 'Sign out' }).click()
-  await page.waitForURL(/sign-in/)
+  await signsOut(page)
   assert.deepEqual(await kept(), [])
+})
+
+test('whoever signs out is not told that the session has ended, though its socket ends first', async (t) => {
+  const page = await browse(t, { as: 'OPERATOR' })
+  const asked = []
+  page.on('request', (request) => asked.push(request.url()))
+  const socket = page.waitForEvent('websocket')
+  await page.goto(`${world.base}${org}/agents`)
+  await row(page, 'harbour').waitFor()
+  const closed = (await socket).waitForEvent('close')
+  await page.route('**/graphql', async (route) => {
+    if (!route.request().postData()?.includes('SignOut')) return route.continue()
+    const response = await route.fetch()
+    await closed
+    await route.fulfill({ response })
+  })
+  await signsOut(page)
+  assert.ok(!asked.some((address) => address.includes('sign-in-again')), 'nothing asks to sign in again')
 })
 
 test('a message that was not accepted is there after a reload, and sent once', async (t) => {

@@ -1,87 +1,20 @@
 // No test in this file uses the pointer.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { asks, begins, rests, row, thread } from './acts.mjs'
-import { BEFORE, PAGES, settled } from './pages.mjs'
+import { asks, begins, escapes, hasEntered, hasFocus, pressesAtOnce, rests, row, stepTo, tabs, tabTo, thread } from './acts.mjs'
+import { BEFORE, PAGES } from './pages.mjs'
 import { api, browse, isAccessible, until, world } from './stage.mjs'
+import { walksThrough } from './walk.mjs'
 
 const org = `/o/${world.org}`
 const outcome = async (id) =>
   (await api('query($org: Id!, $id: Id!) { approval(orgId: $org, id: $id) { outcome } }', { id })).approval.outcome
-const hasFocus = (locator) => locator.evaluate((element) => element === document.activeElement)
 
-/** Until the dialog that something stands in has the focus, which it takes a moment after it is there. */
-const hasEntered = (locator) =>
-  until(
-    () =>
-      locator.evaluate((element) => {
-        const dialog = element.closest('[role="dialog"], [role="alertdialog"]')
-        return !dialog || dialog.contains(document.activeElement)
-      }),
-    'the focus to be in the dialog',
-  )
+/** Pages of every day. `every_page_by_tab` goes through all. */
+const DAILY = ['overview', 'approvals', 'approval', 'conversation', 'agents', 'agent', 'agent-settings', 'sign-in']
 
-/** Presses Tab until the focus is there. */
-async function tabTo(page, locator, key = 'Tab') {
-  await locator.waitFor()
-  await hasEntered(locator)
-  for (let n = 0; n < 150; n += 1) {
-    if (await hasFocus(locator)) return
-    await page.keyboard.press(key)
-  }
-  assert.fail(`${locator} is not reached by ${key}`)
-}
-
-/** What has the focus: whether it was there before, and whether one sees it. Runs in the page. */
-function focused() {
-  const element = document.activeElement
-  if (!element || element === document.body) return { end: true }
-  const walked = (window.walked ??= new Set())
-  if (walked.has(element)) return { end: true }
-  walked.add(element)
-  const ringed = (each) => {
-    const { outlineStyle, outlineWidth } = getComputedStyle(each)
-    return outlineStyle !== 'none' && Number.parseFloat(outlineWidth) >= 2
-  }
-  const label = element.labels?.[0]
-  const isRinged = [element, element.parentElement, element.parentElement?.parentElement, label, element.nextElementSibling].some((each) => each && ringed(each))
-  const box = (label && element.clientWidth <= 1 ? label : element).getBoundingClientRect()
-  const [x, y] = [box.left + Math.min(box.width / 2, 100), box.top + Math.min(box.height / 2, 20)]
-  const hit = document.elementFromPoint(x, y)
-  const isOnTop = Boolean(hit && (element.contains(hit) || hit.contains(element) || label?.contains(hit)))
-  const name = (element.getAttribute('aria-label') ?? element.labels?.[0]?.innerText ?? element.innerText ?? element.localName).trim().slice(0, 40)
-  return { name: `<${element.localName}> ${name}`, isRinged, isOnTop }
-}
-
-/** Tabs through a whole page. */
-async function walks(page, name) {
-  const stops = []
-  for (;;) {
-    await page.keyboard.press('Tab')
-    const stop = await page.evaluate(focused)
-    if (stop.end) break
-    stops.push(stop)
-    assert.ok(stops.length < 400, `${name} ends`)
-  }
-  const lost = stops.filter(({ isRinged, isOnTop }) => !isRinged || !isOnTop).map((stop) => JSON.stringify(stop))
-  return { stops, lost }
-}
-
-test('Tab goes through every page and leaves it; the focus is seen everywhere', async (t) => {
-  const found = {}
-  for (const [as, pages] of [['OWNER', PAGES], [undefined, BEFORE]]) {
-    const page = await browse(t, { as })
-    for (const each of pages) {
-      // Loaded anew, so that Tab begins at the top.
-      await page.goto(world.base + each.at)
-      await settled(page)
-      const { stops, lost } = await walks(page, each.name)
-      assert.ok(stops.length > 0, `${each.name} has something to focus`)
-      if (lost.length > 0) found[each.name] = lost
-    }
-  }
-  assert.deepEqual(found, {})
-})
+test('Tab goes through a page and leaves it; the focus is seen everywhere', (t) =>
+  walksThrough(t, [...PAGES, ...BEFORE].filter(({ name }) => DAILY.includes(name))))
 
 test('the first Tab leads past the navigation', async (t) => {
   const page = await browse(t, { as: 'VIEWER', at: `${org}/agents` })
@@ -91,7 +24,7 @@ test('the first Tab leads past the navigation', async (t) => {
   assert.ok(await hasFocus(skip))
   assert.ok((await skip.boundingBox()).y >= 0, 'it is seen')
   await page.keyboard.press('Enter')
-  assert.ok(await hasFocus(page.locator('#main')))
+  await until(() => hasFocus(page.locator('#main')), 'the focus to be on the page')
   await page.keyboard.press('Tab')
   assert.ok(await page.locator('#main').evaluate((main) => main.contains(document.activeElement)))
 })
@@ -99,35 +32,29 @@ test('the first Tab leads past the navigation', async (t) => {
 test('anything is found and opened', async (t) => {
   const page = await browse(t, { as: 'VIEWER', at: org })
   await page.getByRole('heading', { name: 'Overview' }).waitFor()
+  // What is typed does not wait until the field is there.
   await page.keyboard.press('Control+k')
-  await page.getByRole('dialog', { name: 'Find anything' }).waitFor()
   await page.keyboard.type('harbour')
   await page.getByRole('option', { name: /harbour/ }).first().waitFor()
   const option = page.getByRole('option', { selected: true })
   await until(async () => /harbour/.test(await option.innerText()), 'the first one to be chosen')
   await page.keyboard.press('Enter')
   await page.getByRole('heading', { name: 'harbour' }).waitFor()
-  assert.equal(await page.getByRole('dialog').count(), 0)
+  await page.getByRole('dialog').waitFor({ state: 'detached' })
 })
 
 test('an approval is found, read and decided', async (t) => {
   const asked = await asks('do execute Raise the sail {"command": "raise"}')
   const page = await browse(t, { as: 'OPERATOR', at: org })
   await page.getByRole('heading', { name: 'Overview' }).waitFor()
-  await page.keyboard.press('g')
-  await page.keyboard.press('i')
+  await pressesAtOnce(page, 'g', 'i')
   const line = row(page, 'Raise the sail')
-  await line.waitFor()
-  for (let n = 0; n < 20 && !(await hasFocus(line)); n += 1) {
-    await page.keyboard.press('j')
-    await page.waitForTimeout(50)
-  }
+  await stepTo(page, line, 'j')
   await page.keyboard.press('Enter')
   const peek = page.getByRole('complementary', { name: 'Raise the sail' })
   await peek.getByText('raise', { exact: true }).first().waitFor()
   assert.ok(await hasFocus(line), 'the list keeps the keys')
   await tabTo(page, peek.getByRole('button', { name: 'Approve' }))
-  await page.waitForTimeout(600)
   await page.keyboard.press('Enter')
   await until(async () => (await outcome(asked.approval)) === 'APPROVED', 'the approval')
 })
@@ -145,12 +72,8 @@ test('a conversation is opened from the list and written in', async (t) => {
   const conversation = await begins('hello')
   await api('mutation($org: Id!, $id: Id!) { updateConversation(orgId: $org, id: $id, input: { title: "By keys alone" }) { id } }', { id: conversation })
   const page = await browse(t, { as: 'OPERATOR', at: `${org}/conversations` })
-  const line = row(page, 'By keys alone')
   await tabTo(page, page.getByRole('row').and(page.locator('[tabindex="0"]')))
-  for (let n = 0; n < 20 && !(await hasFocus(line)); n += 1) {
-    await page.keyboard.press('ArrowDown')
-    await page.waitForTimeout(50)
-  }
+  await stepTo(page, row(page, 'By keys alone'), 'ArrowDown')
   await page.keyboard.press('Enter')
   await page.waitForURL(new RegExp(`/conversations/${conversation}`))
   await tabTo(page, page.getByRole('textbox', { name: 'Message' }))
@@ -174,6 +97,7 @@ test('a person takes over and hands back', async (t) => {
   await back.waitFor()
   assert.ok(await holder())
   await tabTo(page, back)
+  await until(async () => !(await back.getAttribute('aria-busy')), 'the taking over to be over')
   await page.keyboard.press('Enter')
   await until(async () => (await holder()) === null, 'the handing back')
 })
@@ -185,9 +109,7 @@ test('what the agent is in the middle of is not cancelled by one key', async (t)
   await page.keyboard.press('t')
   const asked = page.getByRole('alertdialog', { name: 'Take over now?' })
   await asked.getByText(/cancels the turn/).waitFor()
-  await isAccessible(page, 'asked whether to take over')
-  await page.keyboard.press('Escape')
-  await asked.waitFor({ state: 'detached' })
+  await escapes(page, asked)
   const { takenOverBy, openTurns } = await talk(conversation)
   assert.equal(takenOverBy, null)
   assert.deepEqual(openTurns.map(({ state }) => state), ['RUNNING'])
@@ -213,8 +135,7 @@ test('keys that are one character can be switched off, and everything goes on wi
   await single.waitFor()
   await page.keyboard.press('?')
   await entry('G Y').waitFor()
-  await page.keyboard.press('Escape')
-  await sheet.waitFor({ state: 'detached' })
+  await escapes(page, sheet)
   assert.ok(await single.isChecked(), 'they are on at first')
   await toggles()
   await until(async () => !(await single.isChecked()), 'the switch to be off')
@@ -238,12 +159,10 @@ test('keys that are one character can be switched off, and everything goes on wi
   const menu = page.getByRole('menu')
   await menu.getByRole('menuitem', { name: 'All keys' }).waitFor()
   assert.equal(await menu.locator('kbd').count(), 0, 'a menu names no key that is off')
-  await page.keyboard.press('Escape')
-  await menu.waitFor({ state: 'detached' })
+  await escapes(page, menu)
   assert.equal(await outcome(asked.approval), null)
 
   await page.keyboard.press('Control+k')
-  await page.getByRole('dialog', { name: 'Find anything' }).waitFor()
   await page.keyboard.type('show all keys')
   await page.getByRole('option', { name: /Show all keys/, selected: true }).waitFor()
   await page.keyboard.press('Enter')
@@ -253,7 +172,9 @@ test('keys that are one character can be switched off, and everything goes on wi
   await isAccessible(page, 'in the sheet of keys')
   await tabTo(page, sheet.getByRole('link', { name: /Appearance/ }))
   await page.keyboard.press('Enter')
+  await sheet.waitFor({ state: 'detached' })
   await toggles()
+  await until(() => single.isChecked(), 'the switch to be on')
   await page.keyboard.press('?')
   await entry('G Y').waitFor()
 })
@@ -268,10 +189,13 @@ test('an agent is made, with its server chosen from a list', async (t) => {
   await until(() => hasFocus(name), 'the focus to be in the first field')
   await page.keyboard.type('Keys')
   await tabTo(page, dialog.getByRole('combobox', { name: 'Server' }))
+  const option = page.getByRole('option', { name: 'harbour' })
   await page.keyboard.press('ArrowDown')
-  await page.getByRole('option', { name: 'harbour' }).waitFor()
-  await page.keyboard.press('ArrowDown')
+  await option.waitFor()
+  const isMarked = async () => (await option.getAttribute('data-highlighted')) !== null
+  await until(async () => (await isMarked()) || (await page.keyboard.press('ArrowDown')), 'the server to be marked')
   await page.keyboard.press('Enter')
+  await option.waitFor({ state: 'detached' })
   await tabTo(page, dialog.getByRole('button', { name: 'Create the agent' }))
   await page.keyboard.press('Enter')
   await page.getByRole('heading', { name: 'Keys' }).waitFor()
@@ -283,10 +207,70 @@ test('Tab stays in a dialog, and Esc leaves it', async (t) => {
   await dialog.waitFor()
   await hasEntered(dialog)
   for (let n = 0; n < 15; n += 1) {
-    await page.keyboard.press(n < 8 ? 'Tab' : 'Shift+Tab')
-    const inside = await page.evaluate(() => document.activeElement === document.body || Boolean(document.activeElement.closest('[role="dialog"], [data-base-ui-focus-guard]')))
-    assert.ok(inside, 'the page behind cannot be reached')
+    await tabs(page, n < 8 ? 'Tab' : 'Shift+Tab')
+    assert.ok(await dialog.evaluate((element) => element.contains(document.activeElement)), 'the page behind cannot be reached')
   }
-  await page.keyboard.press('Escape')
-  await dialog.waitFor({ state: 'hidden' })
+  await escapes(page, dialog)
+})
+
+test('the keys of a page work as soon as it is drawn', async (t) => {
+  const page = await browse(t, { as: 'OPERATOR' })
+  await page.addInitScript(() => {
+    new MutationObserver((_, observer) => {
+      if (!document.querySelector('textarea[aria-label="Message"]')) return
+      observer.disconnect()
+      document.body.dispatchEvent(new KeyboardEvent('keydown', { key: 'c', bubbles: true, cancelable: true }))
+    }).observe(document, { subtree: true, childList: true })
+  })
+  await page.goto(`${world.base}${org}/conversations/${world.conversation}`)
+  await until(() => hasFocus(page.getByRole('textbox', { name: 'Message' })), 'the key to be answered')
+})
+
+test('two keys of a sequence count when they were pressed, however late a busy page answers them', async (t) => {
+  const page = await browse(t, { as: 'VIEWER', at: org })
+  await page.getByRole('heading', { name: 'Overview' }).waitFor()
+  await page.evaluate(async () => {
+    const [first, second] = ['g', 'a'].map((key) => new KeyboardEvent('keydown', { key, bubbles: true, cancelable: true }))
+    document.body.dispatchEvent(first)
+    await new Promise((resolve) => setTimeout(resolve, 1_300))
+    document.body.dispatchEvent(second)
+  })
+  await page.waitForURL(/\/agents$/)
+})
+
+test('the row that J has led to is the one that Enter opens, also before the next frame', async (t) => {
+  const { approval } = await asks('do execute Stow the boom {"command": "stow"}')
+  await asks('do execute Stow the gaff {"command": "stow"}')
+  const page = await browse(t, { as: 'VIEWER', at: `${org}/approvals?kind=ACTION&sort=CREATED` })
+  await stepTo(page, row(page, 'Stow the gaff'), 'j')
+  await page.evaluate(async () => {
+    const press = (key) => document.activeElement.dispatchEvent(new KeyboardEvent('keydown', { key, bubbles: true, cancelable: true }))
+    press('j')
+    // What a key changes at once is drawn before anything else happens.
+    await null
+    press('Enter')
+  })
+  await page.waitForURL(new RegExp(`peek=${approval}`))
+})
+
+test('a field that is chosen from keeps the focus while what it opens is fetched', async (t) => {
+  const page = await browse(t, { as: 'VIEWER' })
+  let release
+  const held = new Promise((resolve) => {
+    release = resolve
+  })
+  await page.route('**/assets/overlays.js', async (route) => {
+    await held
+    await route.continue()
+  })
+  await page.goto(`${world.base}${org}/approvals`)
+  const standIn = page.getByPlaceholder('Any agent')
+  await standIn.focus()
+  assert.notEqual(await standIn.getAttribute('readonly'), null, 'the field stands in for the one that is fetched')
+  release()
+  const field = page.getByRole('combobox', { name: 'Agent', exact: true })
+  await field.waitFor()
+  assert.ok(await hasFocus(field))
+  await page.keyboard.type('harb')
+  assert.equal(await field.inputValue(), 'harb')
 })

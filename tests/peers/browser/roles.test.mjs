@@ -2,8 +2,8 @@
 // and says why; and the service refuses the same call. A row names the lowest role that sees the page, and the lowest that may.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { call, row } from './acts.mjs'
-import { apiAs, browse, forEach, isAccessible, world } from './stage.mjs'
+import { call, escapes, row } from './acts.mjs'
+import { apiAs, browse, forEach, world } from './stage.mjs'
 
 const org = `/o/${world.org}`
 const ROLES = ['VIEWER', 'OPERATOR', 'ADMIN']
@@ -101,8 +101,7 @@ async function looks(page, role, { at, sees = 'VIEWER', may, control, needs }) {
   }
   await button.press('Enter')
   await why(page).getByText(needs, { exact: true }).first().waitFor()
-  await page.keyboard.press('Escape')
-  await why(page).waitFor({ state: 'detached' })
+  await escapes(page, why(page))
 }
 
 for (const role of ROLES) {
@@ -124,7 +123,6 @@ for (const role of ROLES) {
     const { sessions } = await apiAs('OWNER', '{ sessions { id } }')
     const ends = 'mutation($id: Id!) { revokeSession(id: $id) }'
     assert.deepEqual((await call(page, ends, { id: sessions[0].id })).codes, ['NOT_FOUND'])
-    await isAccessible(page, `at the account of ${role}`)
   })
 }
 
@@ -135,7 +133,7 @@ test('an ADMIN gives no role above their own, and takes none', async (t) => {
     assert.equal(await page.getByRole('menuitem', { name }).getAttribute('aria-disabled'), 'true')
   }
   assert.equal(await page.getByRole('menuitem', { name: /^Owner/ }).count(), 0)
-  await page.keyboard.press('Escape')
+  await escapes(page, page.getByRole('menu'))
   await page.getByRole('button', { name: 'Invite' }).click()
   await page.getByRole('radio', { name: /^Admin/ }).waitFor()
   assert.equal(await page.getByRole('radio', { name: /^Owner/ }).count(), 0)

@@ -105,6 +105,17 @@ export async function signIn(context, { email, password }, base = world.base) {
   assert.ok(!errors, JSON.stringify(errors))
 }
 
+/** Pages that are being signed out. What they were still reading is refused with 401, which the console says. */
+const leaving = new WeakSet()
+
+/** Signs out by the menu of a page. */
+export async function signsOut(page) {
+  leaving.add(page)
+  await page.getByRole('button', { name: /^You: / }).click()
+  await page.getByRole('menuitem', { name: 'Sign out' }).click()
+  await page.getByRole('heading', { name: 'Sign in', exact: true }).waitFor()
+}
+
 function guard(t, page, { base, fails, visits }) {
   const wrong = []
   const isThere = (address) => visits !== undefined && address.startsWith(`${visits}/`)
@@ -113,6 +124,7 @@ function guard(t, page, { base, fails, visits }) {
   page.on('console', (message) => {
     // A lost socket is reported at the script that opened it, and names its address in the text.
     if (message.type() !== 'error' || expected(message.location().url) || expected(message.text())) return
+    if (leaving.has(page) && /status of 401/.test(message.text())) return
     wrong.push(`the console says: ${message.text()} (${message.location().url})`)
   })
   page.on('request', (request) => {
@@ -176,9 +188,9 @@ export async function forEach(all, act) {
   assert.deepEqual(wrong, [])
 }
 
-/** Writes a screenshot. */
+/** Writes a screenshot, if MUSTER_PICTURES is set: they prove nothing, and take as long as a page. */
 export async function shows(page, name) {
-  keeps(`${name}.png`, await page.screenshot({ animations: 'disabled', caret: 'hide' }))
+  if (process.env.MUSTER_PICTURES) keeps(`${name}.png`, await page.screenshot({ animations: 'disabled', caret: 'hide' }))
 }
 
 /** Writes a file to target/panel/. */
@@ -189,6 +201,7 @@ export function keeps(name, content) {
 
 /** Screenshots in light and dark. */
 export async function showsBoth(page, name) {
+  if (!process.env.MUSTER_PICTURES) return
   await shows(page, `${name}-light`)
   await inDark(page, () => shows(page, `${name}-dark`))
 }

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { asks, begins, call, row, says, thread } from './acts.mjs'
+import { asks, begins, call, escapes, rests, row, says, thread } from './acts.mjs'
 import { api, browse, isAccessible, shows, until, world } from './stage.mjs'
 
 const inbox = `/o/${world.org}/approvals`
@@ -44,7 +44,11 @@ test('a message that one writes stands in the other’s browser, and reading it 
   const vera = await browse(t, { as: 'VIEWER', at: `/o/${world.org}/conversations` })
   await vera.getByRole('row', { name: /Reading room.*unread/ }).click()
   await vera.getByRole('article').getByText('Two browsers, one harbour', { exact: true }).first().waitFor()
-  await vera.waitForTimeout(1_500)
+  // What the agent says after she has left is unread.
+  await rests(conversation)
+  const unread = async () =>
+    (await call(vera, 'query($o: Id!, $id: Id!) { conversation(orgId: $o, id: $id) { unread } }', { id: conversation })).data.conversation.unread
+  await until(async () => (await unread()) === 0, 'what she sees to be read')
   await vera.getByRole('link', { name: 'Conversations' }).first().click()
   await row(vera, 'Reading room').waitFor()
   await until(async () => (await vera.getByRole('row', { name: /Reading room.*unread/ }).count()) === 0, 'it to be read')
@@ -80,7 +84,7 @@ test('one person stops the whole organization; all see why at once, nothing star
   assert.equal(await stop.getAttribute('aria-disabled'), 'true')
   await stop.press('Enter')
   await why(vera).getByText('organization.stop').first().waitFor()
-  await vera.keyboard.press('Escape')
+  await escapes(vera, why(vera))
   assert.deepEqual((await call(vera, STOP)).codes, ['PERMISSION_DENIED'])
 
   await olive.getByRole('button', { name: 'Stop all agents' }).click()
@@ -99,7 +103,7 @@ test('one person stops the whole organization; all see why at once, nothing star
   for (const page of [otto, vera]) {
     await banner(page).getByRole('button', { name: 'Release' }).press('Enter')
     await why(page).getByText('organization.release').first().waitFor()
-    await page.keyboard.press('Escape')
+    await escapes(page, why(page))
     assert.deepEqual((await call(page, RELEASE)).codes, ['PERMISSION_DENIED'])
   }
   await says(conversation, 'still there?')

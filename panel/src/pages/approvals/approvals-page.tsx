@@ -62,7 +62,7 @@ export function ApprovalsPage() {
     if (found) ahead.go(found.id)
     else show(undefined)
   }
-  useKeys({ current, peeked: peek !== undefined, handle, next, show })
+  useKeys({ current, peeked: peek !== undefined && ahead.id === null, handle, next, show })
   const arrivals = useArrivals(inbox.items)
   const latest = useRef({ show, next })
   latest.current = { show, next }
@@ -139,6 +139,7 @@ function about(total: number | undefined, status: string[] | undefined): string 
 
 interface KeyProps {
   current: ApprovalRecord | undefined
+  /** The one that is open is drawn. The list may not show it, or not yet. */
   peeked: boolean
   handle: React.RefObject<DecideHandle | null>
   next: () => void
@@ -152,18 +153,18 @@ function useKeys({ current, peeked, handle, next, show }: KeyProps): void {
   const refused = useRefused('approval.resolve', current)
   const open = current && isOpen(current)
   const quick = (option: 'approve' | 'deny') => {
+    if (peeked) return option === 'approve' ? handle.current?.approve() : handle.current?.deny()
     if (!current || !open) return
     // What is risky, a question or not an action is read before it is answered.
     const slow = current.kind !== 'ACTION' || (option === 'approve' && isHighRisk(current))
-    if (peeked) return option === 'approve' ? handle.current?.approve() : handle.current?.deny()
     if (slow) return show(current.id, false)
     const said = option === 'approve' ? 'Approve' : 'Deny'
     decide(client, org.id, current.id, { how: 'ANSWER', options: [option], said }, DELAY_MS)
     next()
   }
   const comment = () => {
-    if (!current || !open) return
     if (peeked) return handle.current?.comment()
+    if (!current || !open) return
     show(current.id, false)
     setTimeout(() => handle.current?.comment(), 300)
   }

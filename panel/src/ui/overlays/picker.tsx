@@ -18,8 +18,8 @@ export function Picker({
   clearable,
   empty,
   id,
-  ...aria
-}: PickerProps) {
+  ...rest
+}: PickerProps & { autoFocus?: boolean }) {
   const [text, setText] = useState('')
   const [isOpen, setOpen] = useState(false)
   const found = useChoices(choices, search, text, isOpen)
@@ -44,7 +44,7 @@ export function Picker({
         <Base.InputGroup className="relative">
           <Base.Input
             id={id}
-            {...aria}
+            {...rest}
             placeholder={placeholder}
             className="control pr-14"
             onKeyDown={stayInForm}
