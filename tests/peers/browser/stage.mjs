@@ -188,9 +188,12 @@ export async function forEach(all, act) {
   assert.deepEqual(wrong, [])
 }
 
-/** Writes a screenshot, if MUSTER_PICTURES is set: they prove nothing, and take as long as a page. */
+const pictures = async (page, name) =>
+  keeps(`${name}.png`, await page.screenshot({ animations: 'disabled', caret: 'hide' }))
+
+/** Writes a screenshot of what a test has just done, if MUSTER_PICTURES is set: it takes as long as a page. */
 export async function shows(page, name) {
-  if (process.env.MUSTER_PICTURES) keeps(`${name}.png`, await page.screenshot({ animations: 'disabled', caret: 'hide' }))
+  if (process.env.MUSTER_PICTURES) await pictures(page, name)
 }
 
 /** Writes a file to target/panel/. */
@@ -199,9 +202,8 @@ export function keeps(name, content) {
   writeFileSync(KEPT + name, content)
 }
 
-/** Screenshots in light and dark. */
+/** Screenshots of a page in light and dark. */
 export async function showsBoth(page, name) {
-  if (!process.env.MUSTER_PICTURES) return
-  await shows(page, `${name}-light`)
-  await inDark(page, () => shows(page, `${name}-dark`))
+  await pictures(page, `${name}-light`)
+  await inDark(page, () => pictures(page, `${name}-dark`))
 }
