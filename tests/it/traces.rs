@@ -301,3 +301,51 @@ async fn a_turn_is_a_trace_with_what_was_said_only_where_the_organization_says_s
     let sent = String::from_utf8_lossy(&collector.bytes.lock().unwrap()).into_owned();
     assert!(!sent.contains("canary-prompt") && !sent.contains("canary-input"));
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_turn_shows_its_waits_for_a_usage_window_and_what_caches_took_part_in() {
+    use std::time::Duration;
+
+    use muster::slices::spending;
+    use muster_protocol::{
+        event::{TurnOutcome, Usage},
+        spending::ModelCall,
+    };
+    let (app, collector) = traced(1.0).await;
+    let host = app.running_agent().await;
+    let conversation = app.conversation(host.agent).await;
+    let post = "mutation($o: Id!, $c: Id!) { postMessage(orgId: $o, conversationId: $c, input: { text: \"please\" }) { turn { id } } }";
+    let posted = app.operator.gql(post, json!({ "o": app.org, "c": conversation })).await.data();
+    let turn = posted["postMessage"]["turn"]["id"].as_i64().unwrap();
+    host.takes(turn).await;
+    let call = |status: u16, usage: Usage| ModelCall {
+        turn_id: Some(turn),
+        provider: "anthropic".to_owned(),
+        model: "claude-sonnet-4-5".to_owned(),
+        started_at: app.clock.now().0,
+        millis: 1000,
+        status: Some(status),
+        usage,
+        lease_id: None,
+    };
+    let cached =
+        Usage { input: Some(1000), cache_read: Some(10_000), cache_write: Some(2000), ..Usage::default() };
+    for (status, usage) in [(429, Usage::default()), (429, Usage::default()), (200, cached)] {
+        let call = call(status, usage);
+        host.tell(async |tx, from| spending::called(tx, from, call).await).await.unwrap();
+        app.clock.advance(Duration::from_secs(30));
+    }
+    host.turn_ended(turn, TurnOutcome::Done).await;
+    let spans = received(&collector, &["wait limit", "chat claude-sonnet-4-5"]).await;
+    let waits: Vec<&Span> = spans.iter().filter(|span| span.name == "wait limit").collect();
+    let [wait] = waits[..] else { panic!("{waits:#?}") };
+    assert_eq!(attribute(wait, "gen_ai.request.model"), "claude-sonnet-4-5");
+    // From the end of the first call to the beginning of the third.
+    assert_eq!(wait.end_time_unix_nano - wait.start_time_unix_nano, 59_000_000_000);
+    let passed =
+        |span: &&Span| span.name.starts_with("chat") && attribute(span, "http.response.status_code") == "200";
+    let passed = spans.iter().find(passed).unwrap_or_else(|| panic!("{spans:#?}"));
+    assert_eq!(attribute(passed, "gen_ai.usage.cache_read.input_tokens"), "10000");
+    assert_eq!(attribute(passed, "gen_ai.usage.cache_creation.input_tokens"), "2000");
+    assert_eq!(attribute(passed, "gen_ai.usage.input_tokens"), "13000");
+}

@@ -1,6 +1,8 @@
 //! Each turn is a trace, by OpenTelemetry's conventions for generative AI: the calls of models, the calls of tools and the waits
-//! for people, with tokens and cost. It is sent where traces are set up. What was said is in it only where the organization says
-//! so; what tools were called with, never.
+//! for people and for usage windows, with tokens and cost. It is sent where traces are set up. What was said is in it only where
+//! the organization says so; what tools were called with, never.
+
+use std::collections::{BTreeMap, btree_map::Entry};
 
 use sea_orm::{QueryResult, Value};
 use serde_json::json;
@@ -18,6 +20,8 @@ use crate::{
 const MOST: u64 = 500;
 /// The longest text that is repeated, in bytes.
 const LONGEST: usize = 16 * 1024;
+/// The status with which a provider takes no more requests for now.
+const TOO_MANY: i64 = 429;
 
 type Attributes = Vec<(&'static str, Known)>;
 
@@ -27,14 +31,15 @@ pub(super) async fn seen(tx: &Tx, turn: &turns::Model, state: TurnState) -> Resu
         return Ok(());
     }
     let sql = format!(
-        "SELECT a.name, o.trace_content, t.model, t.input_tokens, t.output_tokens, t.cost_micro, t.started_at, t.ended_at \
+        "SELECT a.name, o.trace_content, t.model, t.started_at, t.ended_at, t.input_tokens, t.output_tokens, \
+         t.cache_read_tokens, t.cache_write_tokens, t.cost_micro \
          FROM turns t JOIN agents a ON a.organization_id = t.organization_id AND a.id = t.agent_id \
          JOIN organizations o ON o.id = t.organization_id WHERE t.organization_id = $1 AND t.id = $2 LIMIT {MOST}"
     );
     let rows = tx.rows(&sql, key(tx, turn)).await?;
     let Some(row) = rows.first() else { return Ok(()) };
     let name: String = row.try_get_by(0)?;
-    let (from, until): (Option<Timestamp>, Option<Timestamp>) = (row.try_get_by(6)?, row.try_get_by(7)?);
+    let (from, until): (Option<Timestamp>, Option<Timestamp>) = (row.try_get_by(3)?, row.try_get_by(4)?);
     let (from, until) = (from.unwrap_or(turn.created_at), until.unwrap_or(tx.now));
     let mut attributes = vec![
         ("gen_ai.operation.name", text("invoke_agent")),
@@ -46,11 +51,11 @@ pub(super) async fn seen(tx: &Tx, turn: &turns::Model, state: TurnState) -> Resu
         ("muster.turn.state", text(state.as_str())),
     ];
     known(&mut attributes, "gen_ai.request.model", row.try_get_by::<Option<String>, _>(2)?.map(Known::Text));
-    usage(&mut attributes, row, [3, 4, 5])?;
+    usage(&mut attributes, row, 5)?;
     if row.try_get_by(1)? {
         said(tx, turn, &mut attributes).await?;
     }
-    let mut parts = calls(tx, turn).await?;
+    let mut parts = calls(tx, turn, until).await?;
     parts.extend(tools(tx, turn, until).await?);
     parts.extend(waits(tx, turn, until).await?);
     let failed = state != TurnState::Done;
@@ -71,37 +76,62 @@ fn known(attributes: &mut Attributes, name: &'static str, value: Option<Known>) 
     attributes.extend(value.map(|value| (name, value)));
 }
 
-/// Tokens read and written, and the cost.
-fn usage(attributes: &mut Attributes, row: &QueryResult, at: [usize; 3]) -> Result<()> {
-    let names = ["gen_ai.usage.input_tokens", "gen_ai.usage.output_tokens", "muster.usage.cost_micro"];
-    for (name, at) in names.into_iter().zip(at) {
-        known(attributes, name, row.try_get_by::<Option<i64>, _>(at)?.map(Known::Number));
+/// Tokens by class, and the cost, from this column on. By the conventions, what was read includes what a cache took part in.
+fn usage(attributes: &mut Attributes, row: &QueryResult, from: usize) -> Result<()> {
+    let mut spent: [Option<i64>; 5] = [None; 5];
+    for (at, value) in spent.iter_mut().enumerate() {
+        *value = row.try_get_by(from + at)?;
+    }
+    let [input, output, cache_read, cache_write, cost] = spent;
+    let cached: i64 = [cache_read, cache_write].into_iter().flatten().sum();
+    let all = [
+        ("gen_ai.usage.input_tokens", input.map(|input| input + cached)),
+        ("gen_ai.usage.output_tokens", output),
+        ("gen_ai.usage.cache_read.input_tokens", cache_read),
+        ("gen_ai.usage.cache_creation.input_tokens", cache_write),
+        ("muster.usage.cost_micro", cost),
+    ];
+    for (name, value) in all {
+        known(attributes, name, value.map(Known::Number));
     }
     Ok(())
 }
 
-async fn calls(tx: &Tx, turn: &turns::Model) -> Result<Vec<Past>> {
+/// Calls of models, and the waits for a usage window: of each model from the end of a call that its provider refused to the
+/// next that it took.
+async fn calls(tx: &Tx, turn: &turns::Model, until: Timestamp) -> Result<Vec<Past>> {
     let sql = format!(
-        "SELECT provider, model, status, started_at, millis, input_tokens, output_tokens, cost_micro FROM model_calls \
+        "SELECT provider, model, status, started_at, millis, input_tokens, output_tokens, cache_read_tokens, \
+         cache_write_tokens, cost_micro FROM model_calls \
          WHERE organization_id = $1 AND turn_id = $2 ORDER BY started_at LIMIT {MOST}"
     );
-    let rows = tx.rows(&sql, key(tx, turn)).await?;
-    let read = |row: &QueryResult| -> Result<Past> {
+    let (mut parts, mut waits) = (Vec::new(), BTreeMap::<String, Past>::new());
+    for row in tx.rows(&sql, key(tx, turn)).await? {
         let (provider, model): (String, String) = (row.try_get_by(0)?, row.try_get_by(1)?);
         let status: Option<i64> = row.try_get_by(2)?;
         let (from, millis): (Timestamp, i64) = (row.try_get_by(3)?, row.try_get_by(4)?);
-        let mut attributes = vec![
-            ("gen_ai.operation.name", text("chat")),
-            ("gen_ai.provider.name", text(provider)),
-            ("gen_ai.request.model", text(model.clone())),
-        ];
+        let ended = Timestamp(from.0.saturating_add(millis));
+        let of =
+            vec![("gen_ai.provider.name", text(provider)), ("gen_ai.request.model", text(model.clone()))];
+        let mut attributes = vec![("gen_ai.operation.name", text("chat"))];
+        attributes.extend(of.iter().cloned());
         known(&mut attributes, "http.response.status_code", status.map(Known::Number));
-        usage(&mut attributes, row, [5, 6, 7])?;
+        usage(&mut attributes, &row, 5)?;
         let failed = status.is_none_or(|status| !(200..300).contains(&status));
-        let until = Timestamp(from.0.saturating_add(millis));
-        Ok(Past { name: format!("chat {model}"), from, until, failed, attributes })
-    };
-    rows.iter().map(read).collect()
+        parts.push(Past { name: format!("chat {model}"), from, until: ended, failed, attributes });
+        match waits.entry(model) {
+            Entry::Vacant(none) if status == Some(TOO_MANY) => {
+                let (name, until) = ("wait limit".to_owned(), until.max(ended));
+                none.insert(Past { name, from: ended, until, failed: false, attributes: of });
+            }
+            Entry::Occupied(wait) if !failed && wait.get().from <= from => {
+                parts.push(Past { until: from, ..wait.remove() });
+            }
+            _ => {}
+        }
+    }
+    parts.extend(waits.into_values());
+    Ok(parts)
 }
 
 /// Calls of tools: each from its message to that of its result.
