@@ -157,6 +157,11 @@ impl Folder {
         self.agents().into_iter().any(|agent_id| mark(agent_id).is_dir())
     }
 
+    /// Where a shim that reaches a contained agent's home finds the host, while it does this.
+    pub fn keeper(&self, agent_id: i64, task: &str) -> PathBuf {
+        self.agent(agent_id).join(task)
+    }
+
     /// The backups of an agent's home.
     pub fn backups(&self, agent_id: i64) -> PathBuf {
         self.root.join("backups").join(agent_id.to_string())

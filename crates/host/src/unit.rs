@@ -47,13 +47,6 @@ impl Words<'_> {
 pub fn unit(what: &Words<'_>, user: Option<&str>) -> String {
     let dir = what.dir;
     let owner = fs::metadata(dir).ok().map(|found| found.uid()).filter(|owner| *owner != 0);
-    // Whoever wants backups has to know before the first one is refused.
-    let homes = match what.runtime.kind() {
-        Some(_) if !matches!(user, Some("root" | "0")) => {
-            "# This user can't back up agents' homes: they are volumes of the engine, which root alone reads (--user root).\n"
-        }
-        _ => "",
-    };
     let user = match (user, owner) {
         (Some(user), _) => format!("User={user}\n"),
         (None, Some(owner)) => format!("# The owner of the folder.\nUser={owner}\n"),
@@ -74,7 +67,7 @@ After=network-online.target
 [Service]
 Type=exec
 ExecStart={line}
-{homes}{user}{groups}Restart=always
+{user}{groups}Restart=always
 RestartSec=2
 # Agents outlive the host: only its own process is ended, and it takes them up again.
 KillMode=process
@@ -136,17 +129,13 @@ mod tests {
         let docker = of(Runtime::Docker, None);
         assert!(docker.contains("--dir \"/h\" --runtime docker\n"), "{docker}");
         assert!(docker.contains("\nSupplementaryGroups=docker\n"), "{docker}");
-        assert!(docker.contains("\n# This user can't back up agents' homes"), "{docker}");
         let podman = of(Runtime::Podman, Some("/p"));
         assert!(
             podman.contains("--runtime podman --engine \"/p\"\n") && !podman.contains("Groups"),
             "{podman}"
         );
         let process = of(Runtime::Process, None);
-        assert!(process.contains("--dir \"/h\"\n") && !process.contains("back up"), "{process}");
-        let runtime = Kept { runtime: Runtime::Docker, engine: None };
-        let root = unit(&words(Path::new("/h"), &runtime), Some("root"));
-        assert!(root.contains("\nUser=root\n") && !root.contains("back up"), "{root}");
+        assert!(process.contains("--dir \"/h\"\n"), "{process}");
     }
 
     #[test]

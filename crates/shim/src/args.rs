@@ -7,7 +7,7 @@ use std::{
     str::FromStr,
 };
 
-use crate::{folder::is_plain, isolate::Sandbox};
+use crate::{folder::is_plain, isolate::Sandbox, keep::Task};
 
 /// What the program understands.
 pub const USAGE: &str = "\
@@ -36,6 +36,11 @@ Usage:
       Writes the files that stdin names into the current folder.
   muster-shim read FILE BYTES
       Copies a regular file to stdout, unless it has more bytes.
+  muster-shim keep SOCKET HOME pack
+  muster-shim keep SOCKET HOME restore COMMAND BYTES
+  muster-shim keep SOCKET HOME drop
+      Sends an archive of HOME to the socket; makes HOME what it is in one that comes from there, and keeps so many bytes
+      of the disk free; or removes the homes from before that.
   muster-shim connect SOCKET
   muster-shim mcp SOCKET
       Copies stdin to the socket and the socket to stdout, until either ends.
@@ -139,6 +144,8 @@ pub(crate) enum Order {
     Read(PathBuf, u64),
     /// Files for the agent's home, from standard input.
     Place,
+    /// A home, with a host at the other end of the socket.
+    Keep(PathBuf, PathBuf, Task),
     /// What `run` starts: the shim itself.
     Serve(Launch),
     Exec(Step),
@@ -250,6 +257,22 @@ impl Order {
                 Self::Read(file.into(), number("read", &most)?)
             }
             Some("place") => Self::Place,
+            Some("keep") => {
+                let mut word = |what| args.next().ok_or_else(|| Wrong(format!("keep needs {what}")));
+                let socket = path("keep", &word("the path of a socket")?)?;
+                let home = path("keep", &word("the path of a home")?)?;
+                let task = word("pack, restore or drop")?;
+                let task = match task.to_str() {
+                    Some("pack") => Task::Pack,
+                    Some("restore") => Task::Restore {
+                        command_id: number("restore", &word("a command")?)?,
+                        reserve: number("restore", &word("a number of bytes")?)?,
+                    },
+                    Some("drop") => Task::Drop,
+                    _ => return Err(Wrong(format!("keep can't {}", task.display()))),
+                };
+                Self::Keep(socket, home, task)
+            }
             Some("exec") => {
                 let mut step = Step::default();
                 options(&mut args, |name, value| step_option(&mut step, name, value))?;
@@ -425,6 +448,11 @@ mod tests {
         launch.contained = Some(Contained { uid: 990, gid: 991, agent: 20_001 });
         let args = std::iter::once("contain".into()).chain(launch.to_args());
         assert!(matches!(Order::parse(args), Ok(Order::Contain(read)) if read == launch));
+        for task in [Task::Pack, Task::Restore { command_id: 11, reserve: 1 << 29 }, Task::Drop] {
+            let args = std::iter::once("keep".into()).chain(task.to_args("/s", "/h"));
+            let read = Order::parse(args.map(OsString::from));
+            assert!(matches!(read, Ok(Order::Keep(_, _, read)) if read == task), "{task:?}");
+        }
     }
 
     #[test]
@@ -447,6 +475,8 @@ mod tests {
             ("gate /a 81 x", "gate needs -- before the program"),
             ("gate /a b -- x", "gate needs a number, and b is none"),
             ("exec --nofile", "--nofile needs a value"),
+            ("keep /s /h restore 1", "keep needs a number of bytes"),
+            ("keep /s /h eat", "keep can't eat"),
             ("connect", "connect needs the path of a socket"),
             ("mcp a b", "b is one argument too many"),
         ];

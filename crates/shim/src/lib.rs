@@ -8,8 +8,8 @@
 //! ```
 //!
 //! The host uses [`args::Launch`] to start one, [`wire`] to talk to it, [`folder`] to find its socket, [`record`] to find
-//! out whether it lives, and [`spool::read`] for what a dead one left behind. Depends on std and rustix alone: there are
-//! as many shims as agents.
+//! out whether it lives, and [`spool::read`] for what a dead one left behind. The same program copies the homes of agents in
+//! containers ([`keep`]). Depends on std, rustix and tar alone: there are as many shims as agents.
 
 #![forbid(unsafe_code)]
 
@@ -20,6 +20,7 @@ mod detach;
 pub mod folder;
 mod gate;
 pub mod isolate;
+pub mod keep;
 pub mod record;
 mod relay;
 mod serve;
@@ -47,6 +48,7 @@ pub fn main(prefix: &[&str], args: impl IntoIterator<Item = OsString>) -> ExitCo
         Order::Contain(launch) => contain::contain(prefix, &launch),
         Order::Read(file, most) => contain::read(&file, most),
         Order::Place => contain::place(),
+        Order::Keep(socket, home, task) => keep::keep(&socket, &home, task),
         Order::Exec(step) => return step::exec(prefix, &step),
         Order::Gate(gate, program, args) => return gate::exec(prefix, &gate, &program, &args),
         Order::ServeGate(socket) => gate::serve(&socket),

@@ -5,11 +5,13 @@ use std::sync::Arc;
 
 use futures::FutureExt;
 use muster_protocol::{Command, Happening, command::Order};
+use muster_shim::keep::Task;
 use tokio::sync::oneshot;
 
 use super::{Agent, Phase};
 use crate::{
-    backup::{self, BackupError},
+    backup::{self, BackupError, Home},
+    folder::Folder,
     journal::Closed,
     shared::Shared,
 };
@@ -56,9 +58,8 @@ impl Agent {
     pub(super) fn drop_old_homes(&mut self) {
         let (shared, agent_id) = (Arc::clone(&self.shared), self.id);
         self.leaving.spawn(async move {
-            let Ok((_, home, _)) = places(&shared, agent_id).await else { return };
-            let dropped = on_thread(move || Ok(backup::drop_old_homes(&home))).await;
-            if let Ok(Err(error)) = dropped {
+            let dropped = with_home(&shared, agent_id, Task::Drop, |_, home| home.drop_old()).await;
+            if let Err(error) = dropped {
                 tracing::warn!(agent = agent_id, %error, "the home from before a restore can't be removed");
             }
         });
@@ -108,21 +109,29 @@ fn told(agent: i64, what: &str, error: &BackupError) -> String {
 }
 
 async fn back_up(shared: &Shared, agent_id: i64, backup_id: i64) -> Result<backup::Written, BackupError> {
-    let (folder, home, reserve) = places(shared, agent_id).await?;
-    on_thread(move || backup::back_up(&folder, &home, (agent_id, backup_id), reserve)).await
+    let reserve = shared.options.reserve;
+    let work = move |folder: Folder, home| backup::back_up(&folder, home, (agent_id, backup_id), reserve);
+    with_home(shared, agent_id, Task::Pack, work).await
 }
 
 async fn restore(shared: &Shared, ids: (i64, i64, i64), sha256: String) -> Result<(), BackupError> {
-    let (folder, home, reserve) = places(shared, ids.0).await?;
-    on_thread(move || backup::restore(&folder, &home, ids, &sha256, reserve)).await
+    let (reserve, command_id) = (shared.options.reserve, ids.2);
+    let work = move |folder: Folder, home| backup::restore(&folder, home, ids, &sha256, reserve);
+    with_home(shared, ids.0, Task::Restore { command_id, reserve }, work).await
 }
 
-async fn places(
+/// Does something with an agent's home.
+async fn with_home<T: Send + 'static>(
     shared: &Shared,
     agent_id: i64,
-) -> Result<(crate::folder::Folder, std::path::PathBuf, u64), BackupError> {
-    let home = shared.runtime.home(&shared.folder, agent_id).await?;
-    Ok((shared.folder.clone(), home, shared.options.reserve))
+    task: Task,
+    work: impl FnOnce(Folder, Home) -> Result<T, BackupError> + Send + 'static,
+) -> Result<T, BackupError> {
+    let folder = shared.folder.clone();
+    let home = shared.runtime.home(&folder, agent_id, task).await?;
+    let done = on_thread(move || work(folder, home)).await;
+    shared.runtime.let_go(&shared.folder, agent_id, task).await;
+    done
 }
 
 /// Does something that takes long. Nobody waits for such a thread when the host ends: what it does can be cut off anywhere.

@@ -1,36 +1,33 @@
 //! Backups of agents' homes: one file each, `<dir>/backups/<agent>/<backup>.tar.zst`, which `tar --zstd` reads too.
 //!
-//! - `pack.rs`: a home into an archive. `unpack.rs`: an archive into a folder.
-//! - `room.rs`: the disk is never filled up.
+//! The homes' side of it is `muster_shim::keep`: this process has it done where a home is a folder, and a shim in a container
+//! where it is a volume (`runtime/keeper.rs`).
 //!
 //! **A backup** is written under another name, synchronized, and renamed, so a file that has its name is whole. The agent may
 //! run meanwhile, and what it changes then may be half in it.
 //!
-//! **A restore** checks the file's SHA-256, unpacks beside the home, and changes the names: `home` becomes
-//! `home.before-<command>`, and `home.new-<command>` becomes `home`. A host that is killed anywhere finds out from these
-//! names how far it came, and goes on from there. The home before stays until the agent is started.
+//! **A restore** checks the file's SHA-256 before anything is unpacked.
 
-mod pack;
-mod room;
 #[cfg(test)]
 mod tests;
-mod unpack;
 
 use std::{
-    ffi::OsString,
     fs::{self, File, OpenOptions},
-    io::{self, Read, Seek, Write},
-    os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt},
+    io::{self, BufWriter, Read, Seek, Write},
+    net::Shutdown,
+    os::unix::{fs::OpenOptionsExt, net::UnixStream},
     path::{Path, PathBuf},
 };
 
+use muster_shim::keep::{self, Receiver, Room, Sender};
 use sha2::{Digest, Sha256};
 
-use self::room::Room;
 use crate::folder::{Folder, FolderError, create_private};
 
 /// How well files are compressed: zstd's own default.
 const LEVEL: i32 = 3;
+/// How much of an archive is sent at once, in bytes.
+const AT_ONCE: usize = 64 * 1024;
 
 /// Why a home was not backed up or restored. People read it.
 #[derive(Debug, thiserror::Error)]
@@ -41,9 +38,9 @@ pub enum BackupError {
     /// The home can't be reached.
     #[error("The agent's home can't be reached: {0}")]
     Unreachable(String),
-    /// The home can't be an archive.
-    #[error("{0}")]
-    Unfit(String),
+    /// The home can't be read or made.
+    #[error("{0}.")]
+    Home(io::Error),
     /// The file is gone.
     #[error("The backup's file is not on this host any more.")]
     Missing,
@@ -86,10 +83,71 @@ fn at(what: &'static str) -> impl FnOnce(io::Error) -> BackupError {
     move |source| BackupError::Io { what, source }
 }
 
+/// Who reaches a home.
+#[derive(Debug)]
+pub enum Home {
+    /// This process: it is a folder.
+    Folder(PathBuf),
+    /// A shim, which was told what to do with it: this is the host's end of its stream.
+    Volume(UnixStream),
+}
+
+impl Home {
+    /// Packs it. Returns where it was written.
+    fn pack<W: Write>(self, mut out: W) -> Result<W> {
+        match self {
+            Self::Folder(home) if !home.is_dir() => Err(BackupError::NoHome),
+            Self::Folder(home) => keep::pack(&home, out).map_err(BackupError::Home),
+            Self::Volume(stream) => {
+                let mut archive = Receiver::new(&stream);
+                match io::copy(&mut archive, &mut out) {
+                    Ok(_) => Ok(out),
+                    Err(error) if archive.has_failed() => Err(BackupError::Home(error)),
+                    Err(error) => Err(at("The backup can't be written")(error)),
+                }
+            }
+        }
+    }
+
+    /// Makes it what it is in an archive.
+    fn restore(self, command_id: i64, reserve: u64, mut archive: impl Read) -> Result<()> {
+        match self {
+            Self::Folder(home) => {
+                keep::restore(&home, command_id, reserve, archive).map_err(BackupError::Home)
+            }
+            Self::Volume(stream) => {
+                let mut to = BufWriter::with_capacity(AT_ONCE, Sender::new(&stream));
+                // One that did this already reads nothing: what counts is its answer.
+                let _ = io::copy(&mut archive, &mut to).and_then(|_| to.into_inner()?.end(Ok(())));
+                let _ = stream.shutdown(Shutdown::Write);
+                answer(&stream)
+            }
+        }
+    }
+
+    /// Removes the homes from before restores.
+    pub fn drop_old(self) -> Result<()> {
+        match self {
+            Self::Folder(home) => keep::drop_old(&home).map_err(BackupError::Home),
+            Self::Volume(stream) => answer(&stream),
+        }
+    }
+}
+
+/// What a shim says in the end.
+fn answer(stream: &UnixStream) -> Result<()> {
+    let mut said = Receiver::new(stream);
+    match io::copy(&mut said, &mut io::sink()) {
+        Ok(_) => Ok(()),
+        Err(error) if said.has_failed() => Err(BackupError::Home(error)),
+        Err(error) => Err(at("The container that has the home doesn't answer")(error)),
+    }
+}
+
 /// Backs up a home. The disk keeps `reserve` bytes free.
 pub fn back_up(
     folder: &Folder,
-    home: &Path,
+    home: Home,
     (agent_id, backup_id): (i64, i64),
     reserve: u64,
 ) -> Result<Written> {
@@ -107,84 +165,37 @@ pub fn back_up(
     done
 }
 
-fn write(home: &Path, partial: &Path, room: Room) -> Result<Written> {
+fn write(home: Home, partial: &Path, room: Room) -> Result<Written> {
     const WHAT: &str = "The backup can't be written";
     let open = OpenOptions::new().create(true).truncate(true).write(true).mode(0o600).open(partial);
     let file = open.map_err(at(WHAT))?;
     let out = Digested { file, room, sha256: Sha256::new(), bytes: 0 };
     let mut encoder = zstd::Encoder::new(out, LEVEL).map_err(at(WHAT))?;
     encoder.include_checksum(true).map_err(at(WHAT))?;
-    let packed = pack::pack(home, encoder)?;
-    let out = packed.out.finish().map_err(at(WHAT))?;
+    let out = home.pack(encoder)?.finish().map_err(at(WHAT))?;
     out.file.sync_all().map_err(at(WHAT))?;
-    tracing::info!(
-        bytes = out.bytes,
-        entries = packed.entries,
-        left_out = packed.left_out,
-        "a home is backed up"
-    );
+    tracing::info!(bytes = out.bytes, "a home is backed up");
     Ok(Written { bytes: out.bytes, sha256: hex(&out.sha256.finalize()) })
 }
 
 /// Makes a home what it was in a backup. `command_id` identifies the command: carrying it out again changes nothing.
 pub fn restore(
     folder: &Folder,
-    home: &Path,
+    home: Home,
     (agent_id, backup_id, command_id): (i64, i64, i64),
     sha256: &str,
     reserve: u64,
 ) -> Result<()> {
-    const WHAT: &str = "The home can't be restored";
-    let (before, fresh) =
-        (beside(home, &format!("before-{command_id}")), beside(home, &format!("new-{command_id}")));
-    let exists = |path: &Path| path.symlink_metadata().is_ok();
-    if exists(&before) && !exists(&fresh) && exists(home) {
-        return Ok(());
-    }
-    if !exists(&fresh) {
-        let partial = beside(home, "unpacking");
-        let unpacked = unpacked(folder.backup(agent_id, backup_id), sha256, home, &partial, reserve);
-        let kept = unpacked.and_then(|()| renamed(&partial, &fresh).map_err(at(WHAT)));
-        if kept.is_err() {
-            let _ = removed(&partial);
-        }
-        kept?;
-    }
-    if exists(home) {
-        renamed(home, &before).map_err(at(WHAT))?;
-    }
-    renamed(&fresh, home).map_err(|source| {
-        // Without a home the agent would begin with an empty one.
-        let _ = renamed(&before, home);
-        at(WHAT)(source)
-    })
-}
-
-/// Unpacks the backup into a new folder, which is on the disk then.
-fn unpacked(file: PathBuf, sha256: &str, home: &Path, partial: &Path, reserve: u64) -> Result<()> {
-    const WHAT: &str = "The backup can't be unpacked";
-    let mut file = File::open(file).map_err(|source| match source.kind() {
+    const WHAT: &str = "The backup can't be read";
+    let mut file = File::open(folder.backup(agent_id, backup_id)).map_err(|source| match source.kind() {
         io::ErrorKind::NotFound => BackupError::Missing,
-        _ => at("The backup can't be read")(source),
+        _ => at(WHAT)(source),
     })?;
-    if digest(&mut file).map_err(at("The backup can't be read"))? != sha256 {
+    if digest(&mut file).map_err(at(WHAT))? != sha256 {
         return Err(BackupError::Changed);
     }
     file.rewind().map_err(at(WHAT))?;
-    removed(partial).map_err(at(WHAT))?;
-    let parent = partial.parent().unwrap_or(Path::new("/"));
-    create_private(parent)?;
-    fs::DirBuilder::new().mode(0o700).create(partial).map_err(at(WHAT))?;
-    let decoder = zstd::Decoder::new(file).map_err(at(WHAT))?;
-    unpack::unpack(decoder, partial, Room::of(parent, reserve))?;
-    if let Ok(like) = home.metadata() {
-        fs::set_permissions(partial, like.permissions()).map_err(at(WHAT))?;
-        if rustix::process::geteuid().is_root() {
-            std::os::unix::fs::chown(partial, Some(like.uid()), Some(like.gid())).map_err(at(WHAT))?;
-        }
-    }
-    let folder = File::open(partial).map_err(at(WHAT))?;
-    rustix::fs::syncfs(&folder).map_err(|error| at(WHAT)(error.into()))
+    home.restore(command_id, reserve, zstd::Decoder::new(file).map_err(at(WHAT))?)
 }
 
 /// Removes a backup's file. One that is gone already is not an error.
@@ -197,34 +208,6 @@ pub fn forget(folder: &Folder, agent_id: i64, backup_id: i64) -> io::Result<()> 
         }
     }
     Ok(())
-}
-
-/// Removes the homes from before restores.
-pub fn drop_old_homes(home: &Path) -> io::Result<()> {
-    let Some(parent) = home.parent() else { return Ok(()) };
-    let start = beside(home, "before-").into_os_string();
-    for entry in fs::read_dir(parent)? {
-        let path = entry?.path();
-        if path.as_os_str().as_encoded_bytes().starts_with(start.as_encoded_bytes()) {
-            removed(&path)?;
-        }
-    }
-    Ok(())
-}
-
-/// A name beside the home.
-fn beside(home: &Path, what: &str) -> PathBuf {
-    let mut name = OsString::from(home);
-    name.push(".");
-    name.push(what);
-    name.into()
-}
-
-fn removed(path: &Path) -> io::Result<()> {
-    match fs::remove_dir_all(path) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
-        _ => Ok(()),
-    }
 }
 
 /// Renames, and waits until the disk knows.

@@ -1,11 +1,14 @@
 use std::{
+    ffi::OsString,
     fs::Permissions,
     os::unix::{
         ffi::OsStrExt,
-        fs::{PermissionsExt, symlink},
+        fs::{MetadataExt, PermissionsExt, symlink},
+        net::UnixListener,
     },
 };
 
+use muster_shim::keep::Task;
 use rustix::fs::{CWD, FileType, Mode, mknodat};
 use tar::{Builder, EntryType, Header};
 use tempfile::TempDir;
@@ -16,26 +19,54 @@ struct Place {
     _dir: TempDir,
     folder: Folder,
     home: PathBuf,
+    /// A shim does it, as in a container.
+    has_shim: bool,
 }
 
 const NONE: u64 = 0;
 
 impl Place {
     fn new() -> Self {
+        Self::with(false)
+    }
+
+    fn with(has_shim: bool) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let folder = Folder::at(dir.path()).unwrap();
         folder.create().unwrap();
         let home = folder.home(7);
         fs::create_dir_all(&home).unwrap();
-        Self { _dir: dir, folder, home }
+        Self { _dir: dir, folder, home, has_shim }
+    }
+
+    fn reach(&self, task: Task) -> Home {
+        if !self.has_shim {
+            return Home::Folder(self.home.clone());
+        }
+        let socket = self.folder.root().join("socket");
+        let _ = fs::remove_file(&socket);
+        let listener = UnixListener::bind(&socket).unwrap();
+        let words = task.to_args(socket.to_str().unwrap(), self.home.to_str().unwrap());
+        let words = std::iter::once("keep".to_owned()).chain(words).map(OsString::from);
+        std::thread::spawn(move || muster_shim::main(&[], words));
+        Home::Volume(listener.accept().unwrap().0)
+    }
+
+    fn try_back_up(&self, id: i64, reserve: u64) -> Result<Written> {
+        back_up(&self.folder, self.reach(Task::Pack), (7, id), reserve)
     }
 
     fn back_up(&self, id: i64) -> Written {
-        back_up(&self.folder, &self.home, (7, id), NONE).unwrap()
+        self.try_back_up(id, NONE).unwrap()
+    }
+
+    fn try_restore(&self, id: i64, command: i64, sha256: &str, reserve: u64) -> Result<()> {
+        let home = self.reach(Task::Restore { command_id: command, reserve });
+        restore(&self.folder, home, (7, id, command), sha256, reserve)
     }
 
     fn restore(&self, id: i64, command: i64, sha256: &str) -> Result<()> {
-        restore(&self.folder, &self.home, (7, id, command), sha256, NONE)
+        self.try_restore(id, command, sha256, NONE)
     }
 
     /// Puts an archive of its own in a backup's place, and answers its digest.
@@ -66,9 +97,22 @@ fn header(kind: EntryType, size: u64) -> Header {
     header
 }
 
+/// A name beside the home.
+fn beside(home: &Path, what: &str) -> PathBuf {
+    home.with_file_name(format!("home.{what}"))
+}
+
 #[test]
 fn a_home_comes_back_as_it_was() {
-    let place = Place::new();
+    comes_back(&Place::new());
+}
+
+#[test]
+fn a_home_that_a_shim_reaches_comes_back_as_it_was() {
+    comes_back(&Place::with(true));
+}
+
+fn comes_back(place: &Place) {
     let home = &place.home;
     let long = "n".repeat(255);
     fs::create_dir_all(home.join("a").join(&long)).unwrap();
@@ -111,7 +155,7 @@ fn a_home_comes_back_as_it_was() {
     assert_eq!(sparse.len(), 64 * 1024 * 1024);
     assert!(sparse.blocks() < 1000, "the hole is one again");
     assert_eq!(place.beside(), ["home", "home.before-11"]);
-    drop_old_homes(home).unwrap();
+    place.reach(Task::Drop).drop_old().unwrap();
     assert_eq!(place.beside(), ["home"]);
 }
 
@@ -126,7 +170,11 @@ impl OsStrBytes {
 
 #[test]
 fn a_restore_that_was_interrupted_goes_on_where_it_was() {
-    let place = Place::new();
+    goes_on(&Place::new());
+    goes_on(&Place::with(true));
+}
+
+fn goes_on(place: &Place) {
     fs::write(place.home.join("file"), "old").unwrap();
     let written = place.back_up(1);
     fs::write(place.home.join("file"), "newer").unwrap();
@@ -211,14 +259,18 @@ fn an_archive_that_leads_out_is_refused_even_with_the_right_digest() {
 
 #[test]
 fn the_disk_keeps_its_reserve_and_nothing_half_is_left() {
-    let place = Place::new();
+    keeps_its_reserve(&Place::new());
+    keeps_its_reserve(&Place::with(true));
+}
+
+fn keeps_its_reserve(place: &Place) {
     let bytes: Vec<u8> =
         (0..300_000_u32).flat_map(|number| number.wrapping_mul(2_654_435_761).to_le_bytes()).collect();
     fs::write(place.home.join("file"), &bytes).unwrap();
     let written = place.back_up(1);
     let full = |error: BackupError| error.to_string().contains("disk is full");
-    assert!(full(back_up(&place.folder, &place.home, (7, 2), u64::MAX).unwrap_err()));
-    assert!(full(restore(&place.folder, &place.home, (7, 1, 11), &written.sha256, u64::MAX).unwrap_err()));
+    assert!(full(place.try_back_up(2, u64::MAX).unwrap_err()));
+    assert!(full(place.try_restore(1, 11, &written.sha256, u64::MAX).unwrap_err()));
     let left: Vec<_> =
         fs::read_dir(place.folder.backups(7)).unwrap().map(|entry| entry.unwrap().file_name()).collect();
     assert_eq!(left, ["1.tar.zst"]);
@@ -228,13 +280,16 @@ fn the_disk_keeps_its_reserve_and_nothing_half_is_left() {
 
 #[test]
 fn what_can_not_be_backed_up_says_why() {
-    let place = Place::new();
+    let mut place = Place::new();
     let huge = File::create(place.home.join("huge")).unwrap();
     huge.set_len(65 * 1024 * 1024 * 1024).unwrap();
-    let why = back_up(&place.folder, &place.home, (7, 1), NONE).unwrap_err().to_string();
-    assert!(why.contains("holes of more than 64 GiB"), "{why}");
+    for has_shim in [true, false] {
+        place.has_shim = has_shim;
+        let why = place.try_back_up(1, NONE).unwrap_err().to_string();
+        assert_eq!(why, "The home's files have holes of more than 64 GiB. Remove them.");
+    }
     fs::remove_dir_all(&place.home).unwrap();
-    assert!(matches!(back_up(&place.folder, &place.home, (7, 1), NONE), Err(BackupError::NoHome)));
+    assert!(matches!(place.try_back_up(1, NONE), Err(BackupError::NoHome)));
     forget(&place.folder, 7, 1).unwrap();
     forget(&place.folder, 7, 1).unwrap();
 }

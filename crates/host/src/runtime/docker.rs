@@ -36,14 +36,13 @@ use super::{
 };
 use crate::{
     agent::home::{LARGEST_FILE, SendError},
-    backup::BackupError,
     folder::Folder,
 };
 
 /// How long the engine may take for an answer.
 pub(super) const ANSWER: u64 = 60;
 /// How long a container may take until its shim answers.
-const PATIENCE: Duration = Duration::from_secs(30);
+pub(super) const PATIENCE: Duration = Duration::from_secs(30);
 /// How long reading a file may take.
 const READING: Duration = Duration::from_secs(20);
 /// How long the engine may take to say what it is, and what is only useful to know.
@@ -225,10 +224,7 @@ impl Engine {
         };
         // An agent that has ended at once has left its record.
         if is_over(&found) && !prepared.dir.join(RECORD).exists() {
-            let state = found.state.unwrap_or_default();
-            let code = state.exit_code.unwrap_or_default();
-            let error = state.error.filter(|error| !error.is_empty());
-            return Err(EngineError::NotUp(error.unwrap_or_else(|| format!("it ended with code {code}"))));
+            return Err(EngineError::NotUp(ended(found)));
         }
         if Instant::now() > until {
             return Err(EngineError::NotUp("its shim does not answer".to_owned()));
@@ -311,24 +307,6 @@ impl Engine {
         }
     }
 
-    /// The folder of an agent's volume on this machine.
-    pub async fn home(&self, agent_id: i64) -> Result<PathBuf, BackupError> {
-        let client = self.client().await.map_err(|error| BackupError::Unreachable(error.to_string()))?;
-        let name = spec::volume(&self.settings.host, agent_id);
-        let path = match client.inspect_volume(&name).await {
-            Ok(volume) => PathBuf::from(volume.mountpoint),
-            Err(error) if status(&error) == Some(404) => return Err(BackupError::NoHome),
-            Err(error) => {
-                let error = client.error("The agent's volume can't be looked at", error);
-                return Err(BackupError::Unreachable(error.to_string()));
-            }
-        };
-        match unreadable(&name, &path, geteuid().is_root()) {
-            Some(why) => Err(BackupError::Unreachable(why)),
-            None => Ok(path),
-        }
-    }
-
     /// The volume of an agent's home is in use by one launch at a time.
     async fn remove_others(&self, agent_id: i64, generation: i64) -> Result<(), EngineError> {
         let keeps = |agent: i64, launch: i64| agent != agent_id || launch == generation;
@@ -360,7 +338,7 @@ impl Engine {
         Ok(count)
     }
 
-    async fn remove_by_name(&self, name: &str) -> Result<(), EngineError> {
+    pub(super) async fn remove_by_name(&self, name: &str) -> Result<(), EngineError> {
         // With the volumes that its image has asked for. The agent's own has a name, and stays.
         let options = RemoveContainerOptionsBuilder::default().force(true).v(true).build();
         let client = self.client().await?;
@@ -377,9 +355,15 @@ impl Engine {
         agent_id: i64,
         generation: i64,
     ) -> Result<Option<ContainerInspectResponse>, EngineError> {
+        self.inspect_by_name(&self.name(agent_id, generation)).await
+    }
+
+    pub(super) async fn inspect_by_name(
+        &self,
+        name: &str,
+    ) -> Result<Option<ContainerInspectResponse>, EngineError> {
         let client = self.client().await?;
-        let name = self.name(agent_id, generation);
-        match patiently(|| client.inspect_container(&name, None)).await {
+        match patiently(|| client.inspect_container(name, None)).await {
             Ok(found) => Ok(Some(found)),
             Err(error) if status(&error) == Some(404) => Ok(None),
             Err(error) => Err(client.error("The agent's container can't be looked at", error)),
@@ -403,24 +387,6 @@ impl Engine {
     }
 }
 
-/// Why a volume can't be copied by this host, and what to do. Files of agents belong to users of their own, which root alone
-/// reads and gives away.
-fn unreadable(name: &str, path: &Path, is_root: bool) -> Option<String> {
-    if !is_root {
-        return Some(format!(
-            "it is the engine's volume {name}, which root alone reads, and this host runs as another user. Run it as root \
-             (`muster host unit --user root`), or copy the volume with the engine's own tools."
-        ));
-    }
-    (!path.is_dir()).then(|| {
-        format!(
-            "it is the engine's volume {name}, and its folder {} is not on this machine. Run the host where its engine \
-             runs, and not in a container.",
-            path.display()
-        )
-    })
-}
-
 /// Asks again while a container is ending: Podman then refuses to remove it, and answers with errors or with a state that it
 /// alone has.
 async fn patiently<T, F: Future<Output = Result<T, Error>>>(ask: impl Fn() -> F) -> Result<T, Error> {
@@ -435,23 +401,16 @@ async fn patiently<T, F: Future<Output = Result<T, Error>>>(ask: impl Fn() -> F)
     Box::pin(ask()).await
 }
 
-/// Whether a container has ended.
-fn is_over(found: &ContainerInspectResponse) -> bool {
-    let status = found.state.as_ref().and_then(|state| state.status);
-    matches!(status, Some(Status::EXITED | Status::DEAD | Status::REMOVING))
+/// Why a container has ended.
+pub(super) fn ended(found: ContainerInspectResponse) -> String {
+    let state = found.state.unwrap_or_default();
+    let code = state.exit_code.unwrap_or_default();
+    let error = state.error.filter(|error| !error.is_empty());
+    error.unwrap_or_else(|| format!("it ended with code {code}"))
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_home_that_cannot_be_copied_says_what_to_do() {
-        let (here, nowhere) = (Path::new("/"), Path::new("/no/such/folder"));
-        assert_eq!(unreadable("v-7", here, true), None);
-        let other = unreadable("v-7", here, false).unwrap();
-        assert!(other.contains("volume v-7") && other.contains("`muster host unit --user root`"), "{other}");
-        let away = unreadable("v-7", nowhere, true).unwrap();
-        assert!(away.contains("/no/such/folder is not on this machine"), "{away}");
-    }
+/// Whether a container has ended.
+pub(super) fn is_over(found: &ContainerInspectResponse) -> bool {
+    let status = found.state.as_ref().and_then(|state| state.status);
+    matches!(status, Some(Status::EXITED | Status::DEAD | Status::REMOVING))
 }

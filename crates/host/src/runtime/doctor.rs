@@ -1,7 +1,5 @@
 //! What `doctor` says about an engine.
 
-use std::path::Path;
-
 use bollard::models::SystemInfo;
 
 use super::{Engine, EngineError, Kind, args::usual_memory};
@@ -20,9 +18,7 @@ impl Engine {
         found.push(self.survival(&info));
         found.extend(bounds(&info));
         found.extend(isolation(&info));
-        let is_root = rustix::process::geteuid().is_root();
-        found.push(homes(info.docker_root_dir.as_deref(), is_root));
-        if !is_root {
+        if !rustix::process::geteuid().is_root() {
             found.push(note(
                 "whoever may use the engine's socket may do everything on this machine that the engine may: give it \
                  to this user alone",
@@ -79,18 +75,6 @@ fn bounds(info: &SystemInfo) -> Vec<Finding> {
     found
 }
 
-/// Whether homes, which are volumes below the engine's folder, can be backed up.
-fn homes(engine: Option<&str>, is_root: bool) -> Finding {
-    if is_root && engine.is_some_and(|folder| Path::new(folder).is_dir()) {
-        return fine("agents' homes can be backed up: this host runs as root, where its engine runs");
-    }
-    note(
-        "agents' homes can't be backed up or restored: they are volumes of the engine, which only a host that runs as root \
-         on the engine's own machine reads. Run it as root (`muster host unit --user root`), or copy the volumes with the \
-         engine's own tools",
-    )
-}
-
 fn isolation(info: &SystemInfo) -> Vec<Finding> {
     let options = info.security_options.clone().unwrap_or_default();
     let has = |word: &str| options.iter().any(|option| option.contains(word));
@@ -112,20 +96,4 @@ fn isolation(info: &SystemInfo) -> Vec<Finding> {
         note("system calls aren't filtered: the engine was built or started without seccomp")
     });
     found
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::doctor::Level;
-
-    #[test]
-    fn whether_homes_can_be_backed_up_depends_on_who_runs_the_host_and_where() {
-        assert_eq!(homes(Some("/"), true).level, Level::Fine);
-        for (engine, is_root) in [(Some("/"), false), (Some("/no/such/folder"), true), (None, true)] {
-            let found = homes(engine, is_root);
-            assert_eq!(found.level, Level::Note);
-            assert!(found.text.contains("--user root"), "{}", found.text);
-        }
-    }
 }

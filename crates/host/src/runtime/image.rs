@@ -61,7 +61,7 @@ pub(super) async fn find(
     }
 }
 
-async fn inspect(client: &Client<'_>, name: &str) -> Result<Option<ImageInspect>, EngineError> {
+pub(super) async fn inspect(client: &Client<'_>, name: &str) -> Result<Option<ImageInspect>, EngineError> {
     match client.inspect_image(name).await {
         Ok(found) => Ok(Some(found)),
         Err(error) if super::client::status(&error) == Some(404) => Ok(None),

@@ -2,7 +2,8 @@
 //! has a shim, which owns its pipes and is reached by the socket in the launch's folder.
 //!
 //! - `client.rs`: an engine's socket. `docker.rs`: containers: started, found again, removed. `spec.rs`: what a container is.
-//! - `image.rs`: images: found, pulled, pinned. `reference.rs`: the reference agent's image.
+//! - `image.rs`: images: found, pulled, pinned. `reference.rs`: images that are made here.
+//! - `keeper.rs`: agents' homes, read and made by a shim in a container beside.
 //! - `choice.rs`: which runtime it is. `args.rs`: its options.
 //! - `pipe.rs`: how a secret gets into a container without being written anywhere.
 //! - Plain processes are started by `agent/launch.rs`.
@@ -13,6 +14,7 @@ mod client;
 mod docker;
 mod doctor;
 mod image;
+mod keeper;
 mod pipe;
 mod reference;
 mod spec;
@@ -26,7 +28,7 @@ use std::{
 };
 
 use muster_protocol::{event::EndReason, frame, plan::LaunchPlan};
-use muster_shim::{args::Gate, record::Record};
+use muster_shim::{args::Gate, keep::Task, record::Record};
 
 pub use self::{
     args::{BoundArgs, EngineArgs, RuntimeArgs},
@@ -36,7 +38,7 @@ pub use self::{
 };
 use crate::{
     agent::home::{self, SendError},
-    backup::BackupError,
+    backup::{BackupError, Home},
     folder::Folder,
     programs::{Program, Programs, absolute},
 };
@@ -223,11 +225,18 @@ impl Runtime {
         }
     }
 
-    /// Where the agent's home is on this machine.
-    pub async fn home(&self, folder: &Folder, agent_id: i64) -> Result<PathBuf, BackupError> {
+    /// The agent's home, for this task. What it takes is there until [`Self::let_go`].
+    pub async fn home(&self, folder: &Folder, agent_id: i64, task: Task) -> Result<Home, BackupError> {
         match self {
-            Self::Process => Ok(folder.home(agent_id)),
-            Self::Engine(engine) => engine.home(agent_id).await,
+            Self::Process => Ok(Home::Folder(folder.home(agent_id))),
+            Self::Engine(engine) => engine.keeper(folder, agent_id, task).await.map(Home::Volume),
+        }
+    }
+
+    /// The task is done, or has failed.
+    pub async fn let_go(&self, folder: &Folder, agent_id: i64, task: Task) {
+        if let Self::Engine(engine) = self {
+            engine.let_go(folder, agent_id, task).await;
         }
     }
 

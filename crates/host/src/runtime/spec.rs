@@ -10,13 +10,21 @@
 //! | `/.muster/sockets` | the sockets that lead out |
 //! | `/.muster/launch` | the shim's own folder, which the agent can't enter |
 
-use std::{collections::HashMap, ffi::OsString, path::PathBuf};
+use std::{
+    collections::HashMap,
+    ffi::OsString,
+    path::{Path, PathBuf},
+};
 
 use bollard::models::{
     ContainerCreateBody, HealthConfig, HostConfig, HostConfigLogConfig, Mount, MountType, MountVolumeOptions,
     ResourcesUlimits, RestartPolicy, RestartPolicyNameEnum,
 };
-use muster_shim::args::{Contained, Launch, Limits};
+use muster_shim::{
+    args::{Contained, Launch, Limits},
+    folder::SOCKET,
+    keep::Task,
+};
 use rustix::process::{Resource, getrlimit};
 
 use super::{Places, Prepared, docker::Settings};
@@ -30,6 +38,9 @@ pub(super) const SHIM: &str = "/.muster/shim";
 const SOCKETS: &str = "/.muster/sockets";
 /// The launch's folder.
 const LAUNCH: &str = "/.muster/launch";
+/// Where a shim that copies a home finds the host, and the volume's folder, in which the home has its name.
+const KEEPER: &str = "/.muster/keeper";
+const VOLUME: &str = "/.muster/volume";
 
 /// Whose container it is: a host's id.
 pub(super) const HOST: &str = "muster.host";
@@ -40,6 +51,8 @@ pub(super) const GENERATION: &str = "muster.generation";
 
 /// What the shim needs until it has become its own user. The agent has none of them.
 const CAPABILITIES: [&str; 5] = ["CHOWN", "KILL", "SETGID", "SETPCAP", "SETUID"];
+/// What it needs to copy a home with everybody's files.
+const KEEPER_CAPABILITIES: [&str; 3] = ["CHOWN", "DAC_OVERRIDE", "FOWNER"];
 /// What may be in `/tmp`, by default.
 const TMP: &str = "rw,nosuid,nodev,exec,mode=1777,size=512m";
 /// Of open files, and of processes of one user. Engines may not raise what they have themselves.
@@ -58,6 +71,11 @@ pub(super) fn places() -> Places {
 /// The name of a launch's container: there is one at most.
 pub(super) fn name(host: &str, agent_id: i64, generation: i64) -> String {
     format!("muster-{}-{agent_id}-g{generation}", short(host))
+}
+
+/// The name of the container in which a shim does something with an agent's home.
+pub(super) fn keeper_name(host: &str, agent_id: i64, task: Task) -> String {
+    format!("muster-{}-{agent_id}-{}", short(host), task.word())
 }
 
 /// The name of the agent's volume.
@@ -111,6 +129,38 @@ pub(super) fn container(
     }
 }
 
+/// The container in which a shim does something with an agent's home. It has the folder above the home: a restore changes
+/// names there.
+pub(super) fn keeper(
+    settings: &Settings,
+    (agent_id, task): (i64, Task),
+    image: &str,
+    (dir, volume): (&Path, &Path),
+) -> ContainerCreateBody {
+    let home = format!("{VOLUME}/{}", volume.file_name().unwrap_or_default().display());
+    let above = volume.parent().unwrap_or(volume).to_owned();
+    let words = task.to_args(&format!("{KEEPER}/{SOCKET}"), &home);
+    ContainerCreateBody {
+        image: Some(image.to_owned()),
+        user: Some("0:0".to_owned()),
+        entrypoint: Some(vec![SHIM.to_owned()]),
+        cmd: Some(std::iter::once("keep".to_owned()).chain(words).collect()),
+        working_dir: Some("/".to_owned()),
+        labels: Some(labels(&settings.host, agent_id, None)),
+        host_config: Some(HostConfig {
+            mounts: Some(vec![
+                bind(above, VOLUME.to_owned(), task == Task::Pack),
+                bind(settings.shim.clone(), SHIM.to_owned(), true),
+                bind(dir.to_owned(), KEEPER.to_owned(), true),
+            ]),
+            cap_add: Some(KEEPER_CAPABILITIES.map(str::to_owned).to_vec()),
+            network_mode: Some("none".to_owned()),
+            ..closed()
+        }),
+        ..ContainerCreateBody::default()
+    }
+}
+
 /// What the shim is told.
 fn arguments(prepared: &Prepared<'_>, users: Contained, words: Vec<String>) -> Vec<String> {
     let mut words = words.into_iter();
@@ -132,12 +182,9 @@ fn limits(settings: &Settings, prepared: &Prepared<'_>) -> HostConfig {
     let cpus = plan.cpus.or(settings.bounds.cpus).map(|cpus| (cpus * 1e9) as i64);
     let network = if prepared.plan.network.privileged { settings.bounds.network.as_str() } else { "none" };
     HostConfig {
-        readonly_rootfs: Some(true),
         tmpfs: Some([("/tmp".to_owned(), TMP.to_owned())].into()),
         mounts: Some(mounts(settings, prepared)),
-        cap_drop: Some(vec!["ALL".to_owned()]),
         cap_add: Some(CAPABILITIES.map(str::to_owned).to_vec()),
-        security_opt: Some(vec!["no-new-privileges".to_owned()]),
         network_mode: Some(network.to_owned()),
         memory,
         // No swap: the bound is the bound.
@@ -148,6 +195,16 @@ fn limits(settings: &Settings, prepared: &Prepared<'_>) -> HostConfig {
             ulimit("nofile", Resource::Nofile, NOFILE),
             ulimit("nproc", Resource::Nproc, NPROC),
         ]),
+        ..closed()
+    }
+}
+
+/// What no container has: a root that it can write, capabilities that nobody names, a way to gain any, a second life.
+fn closed() -> HostConfig {
+    HostConfig {
+        readonly_rootfs: Some(true),
+        cap_drop: Some(vec!["ALL".to_owned()]),
+        security_opt: Some(vec!["no-new-privileges".to_owned()]),
         restart_policy: Some(RestartPolicy {
             name: Some(RestartPolicyNameEnum::NO),
             ..RestartPolicy::default()
@@ -165,14 +222,17 @@ fn ulimit(name: &str, resource: Resource, most: u64) -> ResourcesUlimits {
     ResourcesUlimits { name: Some(name.to_owned()), soft: Some(most), hard: Some(most) }
 }
 
-fn mounts(settings: &Settings, prepared: &Prepared<'_>) -> Vec<Mount> {
-    let bind = |source: PathBuf, target: String, read_only: bool| Mount {
+fn bind(source: PathBuf, target: String, read_only: bool) -> Mount {
+    Mount {
         typ: Some(MountType::BIND),
         source: Some(source.display().to_string()),
         target: Some(target),
         read_only: Some(read_only),
         ..Mount::default()
-    };
+    }
+}
+
+fn mounts(settings: &Settings, prepared: &Prepared<'_>) -> Vec<Mount> {
     let labels = labels(&settings.host, prepared.agent_id, None);
     let home = Mount {
         typ: Some(MountType::VOLUME),
@@ -207,5 +267,6 @@ mod tests {
     fn a_launch_has_one_name() {
         assert_eq!(name("0123456789abcdef", 7, 3), "muster-0123456789ab-7-g3");
         assert_eq!(volume("0123456789abcdef", 7), "muster-0123456789ab-7");
+        assert_eq!(keeper_name("0123456789abcdef", 7, Task::Pack), "muster-0123456789ab-7-pack");
     }
 }

@@ -19,6 +19,7 @@ mod ends;
 mod engine;
 mod faults;
 mod figures;
+mod homes;
 mod images;
 mod sandbox;
 #[path = "../../../egress/tests/gate/servers.rs"]

@@ -22,7 +22,7 @@ use rustix::{
 };
 use tar::{Builder, EntryType, Header};
 
-use super::{BackupError, Result, at};
+use super::at;
 
 const WHAT: &str = "The home can't be read";
 const FOLDER: OFlags = OFlags::DIRECTORY.union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
@@ -40,36 +40,20 @@ const LONGEST_PATH: usize = 4000;
 /// How many bytes all files may claim beyond what they take on the disk. A hole costs an agent nothing, and is read as zeros.
 const MOST_HOLES: u64 = 64 * 1024 * 1024 * 1024;
 
-/// An archive that is complete.
-pub struct Packed<W> {
-    /// Where it was written.
-    pub out: W,
-    /// How many files, folders and links are in it.
-    pub entries: u64,
-    /// How many are not: sockets, pipes, devices.
-    pub left_out: u64,
-}
-
-/// Writes an archive of a home.
-pub fn pack<W: Write>(home: &Path, out: W) -> Result<Packed<W>> {
-    let root = open(home, FOLDER, Mode::empty()).map_err(|error| match error {
-        Errno::NOENT => BackupError::NoHome,
-        error => at(WHAT)(error.into()),
-    })?;
+/// Writes an archive of a home, and returns where it was written.
+pub fn pack<W: Write>(home: &Path, out: W) -> io::Result<W> {
+    let root = open(home, FOLDER, Mode::empty()).map_err(|error| at(WHAT)(error.into()))?;
     let mut packer = Packer {
         root,
         builder: Builder::new(out),
         folders: vec![PathBuf::new()],
         linked: HashMap::new(),
         holes: MOST_HOLES,
-        entries: 0,
-        left_out: 0,
     };
     while let Some(path) = packer.folders.pop() {
         packer.folder(&path)?;
     }
-    let out = packer.builder.into_inner().map_err(at(WHAT))?;
-    Ok(Packed { out, entries: packer.entries, left_out: packer.left_out })
+    packer.builder.into_inner().map_err(at(WHAT))
 }
 
 struct Packer<W: Write> {
@@ -81,12 +65,10 @@ struct Packer<W: Write> {
     linked: HashMap<(u64, u64), PathBuf>,
     /// How many bytes of holes there may still be.
     holes: u64,
-    entries: u64,
-    left_out: u64,
 }
 
 impl<W: Write> Packer<W> {
-    fn folder(&mut self, path: &Path) -> Result<()> {
+    fn folder(&mut self, path: &Path) -> io::Result<()> {
         let own;
         let folder = if path.as_os_str().is_empty() {
             &self.root
@@ -108,12 +90,12 @@ impl<W: Write> Packer<W> {
         Ok(())
     }
 
-    fn entry(&mut self, folder: &OwnedFd, within: &Path, name: &CStr) -> Result<()> {
+    fn entry(&mut self, folder: &OwnedFd, within: &Path, name: &CStr) -> io::Result<()> {
         let path = within.join(OsStr::from_bytes(name.to_bytes()));
         if path.as_os_str().len() > LONGEST_PATH {
             let why =
-                format!("The home has a path of more than {LONGEST_PATH} bytes, which can't be backed up.");
-            return Err(BackupError::Unfit(why));
+                format!("The home has a path of more than {LONGEST_PATH} bytes, which can't be backed up");
+            return Err(io::Error::other(why));
         }
         let Some(stat) = there(statat(folder, name, AtFlags::SYMLINK_NOFOLLOW))? else { return Ok(()) };
         match FileType::from_raw_mode(stat.st_mode) {
@@ -124,16 +106,16 @@ impl<W: Write> Packer<W> {
                 let target = PathBuf::from(OsStr::from_bytes(target.to_bytes()));
                 self.link(header(&stat, EntryType::Symlink, 0), &path, &target)?;
             }
-            _ => self.left_out += 1,
+            // Sockets, pipes, devices.
+            _ => {}
         }
         Ok(())
     }
 
-    fn file(&mut self, folder: &OwnedFd, name: &CStr, path: &Path) -> Result<()> {
+    fn file(&mut self, folder: &OwnedFd, name: &CStr, path: &Path) -> io::Result<()> {
         let Some(file) = there(openat(folder, name, FILE, Mode::empty()))? else { return Ok(()) };
         let stat = fstat(&file).map_err(|error| at(WHAT)(error.into()))?;
         if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
-            self.left_out += 1;
             return Ok(());
         }
         if stat.st_nlink > 1 {
@@ -148,25 +130,23 @@ impl<W: Write> Packer<W> {
         let hole = size.saturating_sub(stat.st_blocks.unsigned_abs().saturating_mul(512));
         self.holes = self.holes.checked_sub(hole).ok_or_else(|| {
             let most = MOST_HOLES / (1024 * 1024 * 1024);
-            BackupError::Unfit(format!("The home's files have holes of more than {most} GiB. Remove them."))
+            io::Error::other(format!("The home's files have holes of more than {most} GiB. Remove them"))
         })?;
         let bytes = Exactly { file: File::from(file), left: size };
         self.append(header(&stat, EntryType::Regular, size), path, bytes)
     }
 
-    fn append(&mut self, mut header: Header, path: &Path, bytes: impl Read) -> Result<()> {
-        self.entries += 1;
+    fn append(&mut self, mut header: Header, path: &Path, bytes: impl Read) -> io::Result<()> {
         self.builder.append_data(&mut header, path, bytes).map_err(at("The backup can't be written"))
     }
 
-    fn link(&mut self, mut header: Header, path: &Path, target: &Path) -> Result<()> {
-        self.entries += 1;
+    fn link(&mut self, mut header: Header, path: &Path, target: &Path) -> io::Result<()> {
         self.builder.append_link(&mut header, path, target).map_err(at("The backup can't be written"))
     }
 }
 
 /// What is still there. The agent may have removed it, or put something else in its place.
-fn there<T>(found: rustix::io::Result<T>) -> Result<Option<T>> {
+fn there<T>(found: rustix::io::Result<T>) -> io::Result<Option<T>> {
     match found {
         Ok(found) => Ok(Some(found)),
         Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP | Errno::NXIO | Errno::INVAL) => Ok(None),

@@ -21,7 +21,7 @@ use rustix::{
 };
 use tar::{Archive, Entry, EntryType};
 
-use super::{BackupError, Result, at, pack::WITHIN, room::Room};
+use super::{at, pack::WITHIN, room::Room};
 
 const WHAT: &str = "The backup can't be unpacked";
 const FOLDER: OFlags = OFlags::DIRECTORY.union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
@@ -32,7 +32,7 @@ const ENTRY: u64 = 4096;
 const BLOCK: usize = 64 * 1024;
 
 /// Unpacks an archive into an empty folder.
-pub fn unpack(archive: impl Read, into: &Path, room: Room) -> Result<()> {
+pub fn unpack(archive: impl Read, into: &Path, room: Room) -> io::Result<()> {
     let root = open(into, FOLDER, Mode::empty()).map_err(|error| at(WHAT)(error.into()))?;
     let mut unpacker = Unpacker { root, room, folders: Vec::new(), keeps_owners: geteuid().is_root() };
     let mut archive = Archive::new(archive);
@@ -58,7 +58,7 @@ struct Unpacker {
 }
 
 impl Unpacker {
-    fn entry(&mut self, mut entry: Entry<'_, impl Read>) -> Result<()> {
+    fn entry(&mut self, mut entry: Entry<'_, impl Read>) -> io::Result<()> {
         let path = inside(&entry.path_bytes())?;
         self.room.take(ENTRY).map_err(at(WHAT))?;
         let shape = shape(&entry).map_err(at(WHAT))?;
@@ -159,14 +159,14 @@ fn fill(from: &mut impl Read, buffer: &mut [u8]) -> io::Result<usize> {
 }
 
 /// A path that stays inside.
-fn inside(path: &[u8]) -> Result<PathBuf> {
+fn inside(path: &[u8]) -> io::Result<PathBuf> {
     let path = Path::new(OsStr::from_bytes(path));
     let is_inside = path.components().all(|part| matches!(part, Component::Normal(_)));
     if is_inside && path.file_name().is_some() { Ok(path.to_owned()) } else { Err(strange()) }
 }
 
-fn strange() -> BackupError {
-    BackupError::Unfit("The backup holds something that no home holds. Nothing was restored.".to_owned())
+fn strange() -> io::Error {
+    io::Error::other("The backup holds something that no home holds. Nothing was restored")
 }
 
 fn shape(entry: &Entry<'_, impl Read>) -> io::Result<Shape> {

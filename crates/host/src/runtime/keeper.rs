@@ -1,0 +1,130 @@
+//! Homes in containers. They are volumes of the engine, whose files belong to users whom the engine's root alone reads and
+//! gives away, and the host may be anybody who may use the engine. So a shim copies them (`muster_shim::keep`): as root of a
+//! container that has the volume's folder, with the three capabilities that this takes, no network and an image without
+//! anything. It connects to the host's socket, which nobody else reaches.
+//!
+//! The engine's own archives won't do: Podman's forget the owners of files, and leave out what is called `dev`, `proc` or
+//! `sys`; and a file that shrinks meanwhile cuts Docker's off.
+
+use std::{
+    fs, io,
+    os::unix::net::UnixStream,
+    path::{Path, PathBuf},
+};
+
+use bollard::query_parameters::CreateContainerOptionsBuilder;
+use muster_shim::{folder::SOCKET, keep::Task};
+use tokio::{
+    net::UnixListener,
+    time::{Instant, timeout},
+};
+
+use super::{
+    client::{EngineError, status},
+    docker::{Engine, PATIENCE, SOON, ended, is_over},
+    reference, spec,
+};
+use crate::{
+    backup::BackupError,
+    folder::{Folder, create_private},
+};
+
+/// What is said if the shim doesn't come.
+const NOT_UP: &str = "The container for the home could not start";
+
+impl Engine {
+    /// Has a shim do something with an agent's home. It is at the other end of what is returned, and goes by
+    /// [`Self::let_go`].
+    pub async fn keeper(
+        &self,
+        folder: &Folder,
+        agent_id: i64,
+        task: Task,
+    ) -> Result<UnixStream, BackupError> {
+        let volume = self.volume(agent_id).await?;
+        let dir = folder.keeper(agent_id, task.word());
+        let listener = listen(&dir).map_err(|source| BackupError::Io {
+            what: "The folder for the home's copier can't be made",
+            source,
+        })?;
+        let begun = self.begin(agent_id, task, (&dir, &volume), &listener).await;
+        if begun.is_err() {
+            self.let_go(folder, agent_id, task).await;
+        }
+        begun.map_err(|error| BackupError::Unreachable(error.to_string()))
+    }
+
+    /// Removes what [`Self::keeper`] has made.
+    pub async fn let_go(&self, folder: &Folder, agent_id: i64, task: Task) {
+        if let Err(error) = self.remove_by_name(&spec::keeper_name(&self.settings.host, agent_id, task)).await
+        {
+            tracing::warn!(agent = agent_id, %error, "a container can't be removed");
+        }
+        let _ = fs::remove_dir_all(folder.keeper(agent_id, task.word()));
+    }
+
+    /// The folder of an agent's volume, on the engine's machine.
+    async fn volume(&self, agent_id: i64) -> Result<PathBuf, BackupError> {
+        let client = self.client().await.map_err(|error| BackupError::Unreachable(error.to_string()))?;
+        match client.inspect_volume(&spec::volume(&self.settings.host, agent_id)).await {
+            Ok(volume) => Ok(PathBuf::from(volume.mountpoint)),
+            Err(error) if status(&error) == Some(404) => Err(BackupError::NoHome),
+            Err(error) => {
+                let error = client.error("The agent's volume can't be looked at", error);
+                Err(BackupError::Unreachable(error.to_string()))
+            }
+        }
+    }
+
+    async fn begin(
+        &self,
+        agent_id: i64,
+        task: Task,
+        (dir, volume): (&Path, &Path),
+        listener: &UnixListener,
+    ) -> Result<UnixStream, EngineError> {
+        let name = spec::keeper_name(&self.settings.host, agent_id, task);
+        let client = self.client().await?;
+        let image = reference::empty(&client).await?;
+        // One of a host that was killed may still be there.
+        self.remove_by_name(&name).await?;
+        let container = spec::keeper(&self.settings, (agent_id, task), &image, (dir, volume));
+        let options = CreateContainerOptionsBuilder::default().name(&name).build();
+        let made = client.create_container(Some(options), container).await;
+        made.map_err(|error| client.error("The container for the home can't be made", error))?;
+        let started = client.start_container(&name, None).await;
+        started.map_err(|error| client.error(NOT_UP, error))?;
+        self.connects(&name, listener).await
+    }
+
+    /// Waits until the shim comes, or won't.
+    async fn connects(&self, name: &str, listener: &UnixListener) -> Result<UnixStream, EngineError> {
+        let until = Instant::now() + PATIENCE;
+        loop {
+            if let Ok(accepted) = timeout(SOON, listener.accept()).await {
+                let stream = accepted.and_then(|(stream, _)| {
+                    let stream = stream.into_std()?;
+                    stream.set_nonblocking(false)?;
+                    Ok(stream)
+                });
+                return stream.map_err(|source| EngineError::Io { what: NOT_UP.to_owned(), source });
+            }
+            let reason = match self.inspect_by_name(name).await? {
+                Some(found) if is_over(&found) => ended(found),
+                Some(_) if Instant::now() < until => continue,
+                Some(_) => "its shim does not come".to_owned(),
+                None => "somebody has removed it".to_owned(),
+            };
+            return Err(EngineError::Refused { what: NOT_UP, reason });
+        }
+    }
+}
+
+/// Listens in a folder of its own.
+fn listen(dir: &Path) -> io::Result<UnixListener> {
+    match fs::remove_dir_all(dir) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => create_private(dir).map_err(io::Error::other)?,
+    }
+    UnixListener::bind(dir.join(SOCKET))
+}

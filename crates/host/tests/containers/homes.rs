@@ -1,0 +1,132 @@
+//! Backups of homes in containers: whoever the host runs as, what comes back is what was there.
+
+use std::{
+    fs::{self, Permissions},
+    os::unix::fs::{PermissionsExt, chown, lchown},
+    path::{Path, PathBuf},
+};
+
+use muster_protocol::{Command, Happening, event::TurnOutcome};
+
+use crate::{
+    engine::{Contained, Own, PROBE},
+    support::{Plane, State},
+};
+
+const AGENT: i64 = 7;
+const NOBODY: u32 = 65_534;
+
+/// Files of several users, with modes, times, names and holes; and folders that engines leave out of archives.
+const MAKE: &str = "mkdir -p dev/deep proc sys closed; echo one >dev/deep/file; chmod 640 dev/deep/file; ln dev/deep/file twin; \
+    ln -s /etc/passwd out; dd if=/dev/zero of=sparse bs=1 count=0 seek=8388608; echo theirs >closed/in; \
+    chown 12345:54321 closed/in; chmod 500 closed; touch -d '2020-02-02 02:02' dev/deep/file closed";
+const SPOIL: &str = "rm -rf dev proc closed out; echo two >twin; echo new >new";
+/// Everything but the home itself, which every change touches.
+const LOOK: &str = "find . ! -name . -type d -exec stat -c '%n %A %u %g %Y' {} \\; | sort; \
+    find . -type f -exec stat -c '%n %A %u %g %h %s %Y' {} \\; | sort; find . -type f -exec sha256sum {} \\; | sort; \
+    find . -type l | sort | while read -r link; do stat -c '%n %u %g' $link; readlink $link; done; stat -c '%A %u %g' .";
+
+fn volume(host: &Contained) -> String {
+    format!("muster-{}-{AGENT}", &host.id()[..12])
+}
+
+/// Runs a script in the home, as the engine's root.
+fn root(host: &Contained, script: &str) -> String {
+    let (mount, script) =
+        (format!("{}:/home/agent", volume(host)), format!("cd /home/agent && {{ {script}; }}"));
+    let program = ["--entrypoint", "/busybox", PROBE, "sh", "-c", &script];
+    host.says(&[&["run", "--rm", "--network", "none", "--volume", &mount][..], &program].concat())
+}
+
+/// The homes from before restores.
+fn old_homes(host: &Contained) -> usize {
+    let home = PathBuf::from(host.says(&["volume", "inspect", "--format", "{{.Mountpoint}}", &volume(host)]));
+    let beside = fs::read_dir(home.parent().unwrap()).unwrap().flatten();
+    beside.filter(|entry| entry.file_name().to_string_lossy().starts_with("_data.")).count()
+}
+
+fn backed_up(state: &State, agent_id: i64, id: i64) -> Option<Result<String, String>> {
+    state.happenings(agent_id).find_map(|what| match what {
+        Happening::BackedUp { backup_id, sha256, error, .. } if *backup_id == id => {
+            Some(sha256.clone().ok_or_else(|| error.clone().unwrap()))
+        }
+        _ => None,
+    })
+}
+
+async fn back_up(plane: &Plane, (agent_id, generation): (i64, i64), id: i64) -> Result<String, String> {
+    plane.order(agent_id, generation, Command::Backup { backup_id: id });
+    plane.wait("it is backed up", |state| backed_up(state, agent_id, id)).await
+}
+
+fn restored(state: &State) -> Option<Result<(), String>> {
+    state.happenings(AGENT).find_map(|what| match what {
+        Happening::Restored { error, .. } => Some(error.clone().map_or(Ok(()), Err)),
+        _ => None,
+    })
+}
+
+async fn comes_back(plane: &Plane, host: &Contained) {
+    let why = back_up(plane, (8, 0), 1).await.unwrap_err();
+    assert!(why.contains("never started here"), "{why}");
+    plane.launch(AGENT, 1).await;
+    plane.say(AGENT, 1, 70, "remember a").await;
+    plane.order(AGENT, 1, Command::Stop);
+    plane.set(|state| state.wanted.clear());
+    plane.wait("it is stopped", |state| state.ended(AGENT, 1)).await;
+    root(host, MAKE);
+    let before = root(host, LOOK);
+    assert!(before.contains("./closed/in -rw-r--r-- 12345 54321 1 7 "), "{before}");
+    let sha256 = back_up(plane, (AGENT, 1), 2).await.unwrap();
+    root(host, SPOIL);
+    assert_ne!(root(host, LOOK), before);
+    plane.order(AGENT, 1, Command::Restore { backup_id: 2, sha256 });
+    plane.wait("it is restored", restored).await.unwrap();
+    assert_eq!(root(host, LOOK), before);
+    assert_eq!(old_homes(host), 1, "the home from before is kept");
+    plane.launch(AGENT, 2).await;
+    let turn = plane.turn(AGENT, 2, 70, "recall");
+    assert_eq!(plane.end_of(turn).await.outcome, TurnOutcome::Done);
+    let texts = plane.lock().texts(turn).concat();
+    assert!(texts.contains("I remember: a."), "{texts}");
+    plane.wait("the home from before is gone", |_| (old_homes(host) == 0).then_some(())).await;
+    // While it runs as well.
+    back_up(plane, (AGENT, 2), 3).await.unwrap();
+    let alone = |_: &State| (host.containers() == [host.name(AGENT, 2)]).then_some(());
+    plane.wait("nothing is left beside it", alone).await;
+    plane.lock().check();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "needs an engine: tests/containers"]
+async fn a_home_comes_back_as_it_was() {
+    let plane = Plane::start().await;
+    let host = Contained::start(&plane, &[]);
+    comes_back(&plane, &host).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "needs an engine: tests/containers"]
+async fn a_home_comes_back_as_it_was_for_a_host_that_is_not_root() {
+    let plane = Plane::start().await;
+    let engine = Own::start();
+    let socket = engine.socket();
+    chown(&socket, Some(NOBODY), None).unwrap();
+    fs::set_permissions(Path::new(&socket).parent().unwrap(), Permissions::from_mode(0o711)).unwrap();
+    let mut host = Contained::with(&plane, &socket, &[]);
+    host.terminate();
+    give(host.path().parent().unwrap());
+    let nobody = NOBODY.to_string();
+    host.within =
+        ["setpriv", "--reuid", &nobody, "--regid", &nobody, "--clear-groups"].map(str::to_owned).to_vec();
+    host.run();
+    comes_back(&plane, &host).await;
+}
+
+/// Everything in a folder becomes nobody's.
+fn give(path: &Path) {
+    lchown(path, Some(NOBODY), Some(NOBODY)).unwrap();
+    if path.is_dir() && !path.is_symlink() {
+        fs::read_dir(path).unwrap().for_each(|entry| give(&entry.unwrap().path()));
+    }
+}

@@ -1,0 +1,138 @@
+//! Bytes on a stream, whose end is said: what is cut off is never taken for a whole.
+//!
+//! A frame is a length, four bytes with the highest first, and so many bytes. A length of 0 is the end; one of
+//! [`FAILED`] says that it failed, and what follows is why.
+
+use std::io::{self, Read, Write};
+
+/// A frame that says what went wrong.
+const FAILED: u32 = u32::MAX;
+/// The longest frame, in bytes.
+const LONGEST: usize = 1 << 20;
+/// The longest reason, in bytes.
+const LONGEST_REASON: u64 = 64 << 10;
+
+/// Sends what is written to it.
+pub struct Sender<W>(W);
+
+impl<W: Write> Sender<W> {
+    /// Sends on this stream.
+    pub fn new(to: W) -> Self {
+        Self(to)
+    }
+
+    /// Says that this was all, or why it isn't.
+    pub fn end(mut self, done: Result<(), String>) -> io::Result<()> {
+        match done {
+            Ok(()) => self.0.write_all(&0_u32.to_be_bytes()),
+            Err(why) => self.0.write_all(&[&FAILED.to_be_bytes()[..], why.as_bytes()].concat()),
+        }
+    }
+}
+
+impl<W: Write> Write for Sender<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if bytes.is_empty() {
+            return Ok(0);
+        }
+        let bytes = &bytes[..bytes.len().min(LONGEST)];
+        self.0.write_all(&(bytes.len() as u32).to_be_bytes())?;
+        self.0.write_all(bytes)?;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.0.flush()
+    }
+}
+
+/// Reads what was sent. A stream that ends without saying so is an error.
+pub struct Receiver<R> {
+    from: R,
+    left: u32,
+    is_over: bool,
+    has_failed: bool,
+}
+
+impl<R: Read> Receiver<R> {
+    /// Reads from this stream.
+    pub fn new(from: R) -> Self {
+        Self { from, left: 0, is_over: false, has_failed: false }
+    }
+
+    /// Whether the other side said that it failed: the error of reading is why.
+    pub fn has_failed(&self) -> bool {
+        self.has_failed
+    }
+
+    /// Begins the next frame.
+    fn begin(&mut self) -> io::Result<()> {
+        let mut length = [0; 4];
+        self.from.read_exact(&mut length)?;
+        match u32::from_be_bytes(length) {
+            0 => self.is_over = true,
+            FAILED => {
+                let mut why = Vec::new();
+                self.from.by_ref().take(LONGEST_REASON).read_to_end(&mut why)?;
+                self.has_failed = true;
+                return Err(io::Error::other(String::from_utf8_lossy(&why).into_owned()));
+            }
+            length => self.left = length,
+        }
+        Ok(())
+    }
+}
+
+impl<R: Read> Read for Receiver<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        if self.left == 0 && !self.is_over {
+            self.begin()?;
+        }
+        if self.is_over || buffer.is_empty() {
+            return Ok(0);
+        }
+        let most = buffer.len().min(self.left as usize);
+        match self.from.read(&mut buffer[..most])? {
+            0 => Err(io::ErrorKind::UnexpectedEof.into()),
+            read => {
+                self.left -= read as u32;
+                Ok(read)
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sent(done: Result<(), String>) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        let mut sender = Sender::new(&mut bytes);
+        sender.write_all(b"a home").unwrap();
+        sender.write_all(&[7; LONGEST + 1]).unwrap();
+        sender.end(done).unwrap();
+        bytes
+    }
+
+    #[test]
+    fn what_is_cut_off_is_not_taken_for_a_whole() {
+        let whole = sent(Ok(()));
+        let mut read = Vec::new();
+        Receiver::new(&whole[..]).read_to_end(&mut read).unwrap();
+        assert_eq!(read, [&b"a home"[..], &[7; LONGEST + 1]].concat());
+        for cut in (0..20).chain(whole.len() - 20..whole.len()) {
+            let mut receiver = Receiver::new(&whole[..cut]);
+            let error = receiver.read_to_end(&mut Vec::new()).unwrap_err();
+            assert_eq!((error.kind(), receiver.has_failed()), (io::ErrorKind::UnexpectedEof, false), "{cut}");
+        }
+    }
+
+    #[test]
+    fn a_failure_is_said_in_words() {
+        let failed = sent(Err("it is closed".to_owned()));
+        let mut receiver = Receiver::new(&failed[..]);
+        assert_eq!(receiver.read_to_end(&mut Vec::new()).unwrap_err().to_string(), "it is closed");
+        assert!(receiver.has_failed());
+    }
+}
