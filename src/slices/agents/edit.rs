@@ -107,7 +107,7 @@ pub(super) async fn write(
     let agent = agent.update(tx.connection()).await?;
     // It goes on. If there is nothing for it, the next call says so.
     if is_about_money {
-        spending::changed(tx, &Standing::of(&agent)).await?;
+        Box::pin(spending::changed(tx, &Standing::of(&agent))).await?;
     } else if has_other_access {
         spending::eased(tx, &Standing::of(&agent)).await?;
     }

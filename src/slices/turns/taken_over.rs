@@ -73,7 +73,9 @@ pub async fn resume(
 /// Makes the messages of a turn that was cut short by the take-over, before the agent had said anything, a new turn.
 async fn say_again(tx: &Tx, agent: &Standing, id: TurnId) -> Result<()> {
     let cut = super::rows::load(tx, agent.id, id).await?;
-    let (true, Some(first)) = (cut.yielded && cut.state != TurnState::Done, cut.first_seq) else { return Ok(()) };
+    let (true, Some(first)) = (cut.yielded && cut.state != TurnState::Done, cut.first_seq) else {
+        return Ok(());
+    };
     let cause = Cause { kind: cut.cause, user: cut.caused_by_user_id, token: cut.caused_by_token_id };
     let seqs = Some((first, cut.handed_seq.unwrap_or(first)));
     let next = queued(tx, agent.id, cut.conversation_id, cause, seqs).await?;
