@@ -38,12 +38,12 @@ fn question(model: &str) -> LeaseAsked {
 }
 
 impl Host<'_> {
-    async fn asks(&self, asked: &LeaseAsked) -> Result<Given> {
+    async fn wants(&self, asked: &LeaseAsked) -> Result<Given> {
         spending::lease(&self.app.scope(), AgentId(self.agent), self.generation, asked).await
     }
 
     async fn asks_for_lease(&self, model: &str) -> Result<Given> {
-        self.asks(&question(model)).await
+        self.wants(&question(model)).await
     }
 
     async fn leases(&self) -> Option<Lease> {
@@ -314,7 +314,7 @@ async fn an_agent_is_not_refused_because_of_what_is_left_of_its_own_lease() {
     // The report of another call of 6,000 is on its way.
     let finished = vec![Finished { lease_id: first.id, cost_micro: 9000, tokens: 3000 }];
     let asked = LeaseAsked { finished, ..question(MODEL) };
-    let Given::Lease(second) = host.asks(&asked).await.unwrap() else { panic!("refused") };
+    let Given::Lease(second) = host.wants(&asked).await.unwrap() else { panic!("refused") };
     assert_eq!(second.cost_micro, Some(CALL - 9000));
     assert_eq!(app.leased().await, (CALL - 3000, 3000), "no more than there is");
     assert_eq!((app.turn_is(turn).await.as_str(), app.guards().await.len()), ("RUNNING", 0));
@@ -335,18 +335,18 @@ async fn a_question_that_is_asked_again_gets_the_same_lease() {
     app.sets(json!({ "monthlyBudgetMicro": 2 * CALL })).await;
     let (host, other) = (app.running_agent().await, app.running_agent().await);
     let asked = question(MODEL);
-    let given = join_all((0..3).map(|_| host.asks(&asked))).await;
+    let given = join_all((0..3).map(|_| host.wants(&asked))).await;
     let given: Vec<Given> = given.into_iter().map(Result::unwrap).collect();
     let Given::Lease(first) = &given[0] else { panic!("{:?}", given[0]) };
     assert!(given.iter().all(|again| *again == given[0]), "{given:?}");
     assert_eq!(app.leased().await, (CALL, 0));
     // Another agent's host may ask the same.
-    let Given::Lease(theirs) = other.asks(&asked).await.unwrap() else { panic!("refused") };
+    let Given::Lease(theirs) = other.wants(&asked).await.unwrap() else { panic!("refused") };
     assert_ne!(theirs.id, first.id);
     // One that is over is of no use.
     app.clock.advance(Duration::from_mins(15));
     spending::expire_due(&app.core).await.unwrap();
-    let Given::Lease(later) = host.asks(&asked).await.unwrap() else { panic!("refused") };
+    let Given::Lease(later) = host.wants(&asked).await.unwrap() else { panic!("refused") };
     assert_ne!(later.id, first.id);
 }
 

@@ -150,6 +150,16 @@ impl TestApp {
         while muster::core::audit::seal(&self.core).await.unwrap() > 0 {}
     }
 
+    /// Removes so many entries of the audit log that are too old. While the service seals some, retention leaves it to its next
+    /// round.
+    pub async fn retain(&self, lines: u64) {
+        let mut removed = 0;
+        while removed < lines {
+            removed += muster::core::audit::retain(&self.core).await.unwrap();
+        }
+        assert_eq!(removed, lines);
+    }
+
     /// The number of statements the service has sent to the database so far.
     pub fn statements(&self) -> u64 {
         self.core.db.statements()

@@ -10,11 +10,7 @@
 //! | `/.muster/sockets` | the sockets that lead out |
 //! | `/.muster/launch` | the shim's own folder, which the agent can't enter |
 
-use std::{
-    collections::HashMap,
-    ffi::OsString,
-    path::{Path, PathBuf},
-};
+use std::{collections::HashMap, ffi::OsString, path::Path};
 
 use bollard::models::{
     ContainerCreateBody, HealthConfig, HostConfig, HostConfigLogConfig, Mount, MountType, MountVolumeOptions,
@@ -149,9 +145,9 @@ pub(super) fn keeper(
         labels: Some(labels(&settings.host, agent_id, None)),
         host_config: Some(HostConfig {
             mounts: Some(vec![
-                bind(above, VOLUME.to_owned(), task == Task::Pack),
-                bind(settings.shim.clone(), SHIM.to_owned(), true),
-                bind(dir.to_owned(), KEEPER.to_owned(), true),
+                bind(&above, VOLUME.to_owned(), task == Task::Pack),
+                bind(&settings.shim, SHIM.to_owned(), true),
+                bind(dir, KEEPER.to_owned(), true),
             ]),
             cap_add: Some(KEEPER_CAPABILITIES.map(str::to_owned).to_vec()),
             network_mode: Some("none".to_owned()),
@@ -222,7 +218,7 @@ fn ulimit(name: &str, resource: Resource, most: u64) -> ResourcesUlimits {
     ResourcesUlimits { name: Some(name.to_owned()), soft: Some(most), hard: Some(most) }
 }
 
-fn bind(source: PathBuf, target: String, read_only: bool) -> Mount {
+fn bind(source: &Path, target: String, read_only: bool) -> Mount {
     Mount {
         typ: Some(MountType::BIND),
         source: Some(source.display().to_string()),
@@ -243,11 +239,11 @@ fn mounts(settings: &Settings, prepared: &Prepared<'_>) -> Vec<Mount> {
     };
     vec![
         home,
-        bind(prepared.given.join("skills"), format!("{HOME}/skills"), true),
-        bind(prepared.given.join("inbox"), format!("{HOME}/inbox"), true),
-        bind(settings.shim.clone(), SHIM.to_owned(), true),
-        bind(prepared.dir.join("mcp"), SOCKETS.to_owned(), true),
-        bind(prepared.dir.clone(), LAUNCH.to_owned(), false),
+        bind(&prepared.given.join("skills"), format!("{HOME}/skills"), true),
+        bind(&prepared.given.join("inbox"), format!("{HOME}/inbox"), true),
+        bind(&settings.shim, SHIM.to_owned(), true),
+        bind(&prepared.dir.join("mcp"), SOCKETS.to_owned(), true),
+        bind(&prepared.dir, LAUNCH.to_owned(), false),
     ]
 }
 

@@ -127,6 +127,8 @@ async fn a_home_comes_back_as_it_was_for_a_host_that_is_not_root() {
 fn give(path: &Path) {
     lchown(path, Some(NOBODY), Some(NOBODY)).unwrap();
     if path.is_dir() && !path.is_symlink() {
-        fs::read_dir(path).unwrap().for_each(|entry| give(&entry.unwrap().path()));
+        for entry in fs::read_dir(path).unwrap() {
+            give(&entry.unwrap().path());
+        }
     }
 }

@@ -2,4 +2,3 @@
 export { Dialog } from './dialog'
 export { Menu } from './menu'
 export { Picker } from './picker'
-export { Popover } from './popover'
