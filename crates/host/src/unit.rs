@@ -51,9 +51,10 @@ pub fn unit(what: &Words<'_>, user: Option<&str>) -> String {
         (Some(user), _) => format!("User={user}\n"),
         (None, Some(owner)) => format!("# The owner of the folder.\nUser={owner}\n"),
         (None, None) => format!(
-            "# Make this user, and give it the folder: useradd --system --create-home {USER}; chown -R {USER} {}\n\
+            "# Make this user, and give it the folder: useradd --system --create-home {USER}; \
+             mkdir -p {dir}; chown -R {USER} {dir}\n\
              User={USER}\n",
-            dir.display()
+            dir = dir.display()
         ),
     };
     let (line, groups, dir) = (what.line(), what.groups(), quoted(dir));

@@ -130,7 +130,7 @@ async fn with_home<T: Send + 'static>(
     let folder = shared.folder.clone();
     let home = shared.runtime.home(&folder, agent_id, task).await?;
     let done = on_thread(move || work(folder, home)).await;
-    shared.runtime.let_go(&shared.folder, agent_id, task).await;
+    shared.runtime.release_home(&shared.folder, agent_id, task).await;
     done
 }
 

@@ -140,7 +140,7 @@ fn answer(stream: &UnixStream) -> Result<()> {
     match io::copy(&mut said, &mut io::sink()) {
         Ok(_) => Ok(()),
         Err(error) if said.has_failed() => Err(BackupError::Home(error)),
-        Err(error) => Err(at("The container that has the home doesn't answer")(error)),
+        Err(error) => Err(at("The container that copies the home doesn't answer")(error)),
     }
 }
 

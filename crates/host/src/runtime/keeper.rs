@@ -30,11 +30,11 @@ use crate::{
 };
 
 /// What is said if the shim doesn't come.
-const NOT_UP: &str = "The container for the home could not start";
+const NOT_UP: &str = "The container that copies the home could not start";
 
 impl Engine {
-    /// Has a shim do something with an agent's home. It is at the other end of what is returned, and goes by
-    /// [`Self::let_go`].
+    /// Has a shim do something with an agent's home. It is at the other end of what is returned;
+    /// [`Self::release_home`] removes it.
     pub async fn keeper(
         &self,
         folder: &Folder,
@@ -44,18 +44,18 @@ impl Engine {
         let volume = self.volume(agent_id).await?;
         let dir = folder.keeper(agent_id, task.word());
         let listener = listen(&dir).map_err(|source| BackupError::Io {
-            what: "The folder for the home's copier can't be made",
+            what: "The folder of the container that copies the home can't be made",
             source,
         })?;
         let begun = self.begin(agent_id, task, (&dir, &volume), &listener).await;
         if begun.is_err() {
-            self.let_go(folder, agent_id, task).await;
+            self.release_home(folder, agent_id, task).await;
         }
         begun.map_err(|error| BackupError::Unreachable(error.to_string()))
     }
 
     /// Removes what [`Self::keeper`] has made.
-    pub async fn let_go(&self, folder: &Folder, agent_id: i64, task: Task) {
+    pub async fn release_home(&self, folder: &Folder, agent_id: i64, task: Task) {
         if let Err(error) = self.remove_by_name(&spec::keeper_name(&self.settings.host, agent_id, task)).await
         {
             tracing::warn!(agent = agent_id, %error, "a container can't be removed");
@@ -91,7 +91,7 @@ impl Engine {
         let container = spec::keeper(&self.settings, (agent_id, task), &image, (dir, volume));
         let options = CreateContainerOptionsBuilder::default().name(&name).build();
         let made = client.create_container(Some(options), container).await;
-        made.map_err(|error| client.error("The container for the home can't be made", error))?;
+        made.map_err(|error| client.error("The container that copies the home can't be made", error))?;
         let started = client.start_container(&name, None).await;
         started.map_err(|error| client.error(NOT_UP, error))?;
         self.connects(&name, listener).await
@@ -112,7 +112,7 @@ impl Engine {
             let reason = match self.inspect_by_name(name).await? {
                 Some(found) if is_over(&found) => ended(found),
                 Some(_) if Instant::now() < until => continue,
-                Some(_) => "its shim does not come".to_owned(),
+                Some(_) => "its shim does not connect".to_owned(),
                 None => "somebody has removed it".to_owned(),
             };
             return Err(EngineError::Refused { what: NOT_UP, reason });

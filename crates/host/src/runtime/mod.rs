@@ -225,7 +225,7 @@ impl Runtime {
         }
     }
 
-    /// The agent's home, for this task. What it takes is there until [`Self::let_go`].
+    /// The agent's home, for this task. What it takes is there until [`Self::release_home`].
     pub async fn home(&self, folder: &Folder, agent_id: i64, task: Task) -> Result<Home, BackupError> {
         match self {
             Self::Process => Ok(Home::Folder(folder.home(agent_id))),
@@ -234,9 +234,9 @@ impl Runtime {
     }
 
     /// The task is done, or has failed.
-    pub async fn let_go(&self, folder: &Folder, agent_id: i64, task: Task) {
+    pub async fn release_home(&self, folder: &Folder, agent_id: i64, task: Task) {
         if let Self::Engine(engine) = self {
-            engine.let_go(folder, agent_id, task).await;
+            engine.release_home(folder, agent_id, task).await;
         }
     }
 
