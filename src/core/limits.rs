@@ -1,5 +1,5 @@
-//! Rate limits: a token bucket for each person and service token, for each server's host, and for each address without a valid
-//! credential.
+//! Rate limits: a token bucket for each person, each service token and each server's host, and for each address without a
+//! valid credential.
 //!
 //! A bucket starts full and refills evenly over a minute. Every process counts separately: with three replicas a caller has
 //! three buckets. Only one number is kept for each caller of the last minute ([`RateLimiter::sweep`] drops the rest), so a
@@ -148,8 +148,9 @@ impl RateLimiter {
         self.take(&self.anonymous, &network(ip), Class::Anonymous, notes)
     }
 
-    /// Takes one token from the bucket of a server's host, as large as one for reads: it reports for many agents. Returns how long until
-    /// there is one, if there is none. A host is slowed down and not refused, so that nothing of it is lost.
+    /// Takes one token from the bucket of a server's host, which is as large as one for reads, because it reports for many
+    /// agents. If it is empty, returns how long until there is one: a host is slowed down instead of refused, so that nothing of
+    /// it is lost.
     pub fn pace(&self, server: ServerId) -> Option<Duration> {
         let empty = self.reads.check_key(&Holder::Server(server.0)).err()?;
         Some(empty.wait_time_from(self.clock.now()))

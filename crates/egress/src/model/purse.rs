@@ -5,8 +5,8 @@
 //! really use, and a small rest would be of no use otherwise. Of such calls there is one at a time, whatever leases there are;
 //! the others wait for its end.
 //!
-//! Who asks for another lease gives back what is left of those that pay for no call: an agent isn't refused because of what it
-//! has itself.
+//! Whoever asks for another lease gives back what is left of those that pay for no call: an agent isn't refused because of what
+//! it holds itself.
 
 use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
