@@ -30,7 +30,7 @@ export function asCurl(requests: Request[], address: string): string {
       '',
     ].join('\n')
   })
-  return `# MUSTER_TOKEN is a service token: the page “Tokens” makes one.\n\n${commands.join('\n')}`
+  return `# MUSTER_TOKEN is a service token: the page “Service tokens” makes one.\n\n${commands.join('\n')}`
 }
 
 /** Where the explorer shows a request. It runs nothing by itself. */

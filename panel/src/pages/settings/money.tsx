@@ -81,7 +81,7 @@ function Budget({ settings }: { settings: Settings }) {
           form={form}
           name="monthlyBudgetMicro"
           label="A month"
-          hint="Empty: no budget."
+          hint="Empty: no budget. With one, calls of models without a price are refused."
           optional
           asText={inWords}
         >
@@ -94,7 +94,7 @@ function Budget({ settings }: { settings: Settings }) {
           form={form}
           name="currency"
           label="Currency"
-          hint="Three letters, such as USD. Only prices in it count. A change converts nothing: budgets and what was spent keep their numbers."
+          hint="Three letters, such as USD. Only prices in it count. Changing it converts nothing."
         >
           <TextInput
             value={values.currency}
