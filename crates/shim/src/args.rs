@@ -257,22 +257,7 @@ impl Order {
                 Self::Read(file.into(), number("read", &most)?)
             }
             Some("place") => Self::Place,
-            Some("keep") => {
-                let mut word = |what| args.next().ok_or_else(|| Wrong(format!("keep needs {what}")));
-                let socket = path("keep", &word("the path of a socket")?)?;
-                let home = path("keep", &word("the path of a home")?)?;
-                let task = word("pack, restore or drop")?;
-                let task = match task.to_str() {
-                    Some("pack") => Task::Pack,
-                    Some("restore") => Task::Restore {
-                        command_id: number("restore", &word("a command")?)?,
-                        reserve: number("restore", &word("a number of bytes")?)?,
-                    },
-                    Some("drop") => Task::Drop,
-                    _ => return Err(Wrong(format!("keep can't {}", task.display()))),
-                };
-                Self::Keep(socket, home, task)
-            }
+            Some("keep") => keep(&mut args)?,
             Some("exec") => {
                 let mut step = Step::default();
                 options(&mut args, |name, value| step_option(&mut step, name, value))?;
@@ -334,6 +319,23 @@ fn options(
             return Err(unknown());
         }
     }
+}
+
+fn keep(args: &mut impl Iterator<Item = OsString>) -> Result<Order, Wrong> {
+    let mut word = |what| args.next().ok_or_else(|| Wrong(format!("keep needs {what}")));
+    let socket = path("keep", &word("the path of a socket")?)?;
+    let home = path("keep", &word("the path of a home")?)?;
+    let task = word("pack, restore or drop")?;
+    let task = match task.to_str() {
+        Some("pack") => Task::Pack,
+        Some("restore") => Task::Restore {
+            command_id: number("restore", &word("a command")?)?,
+            reserve: number("restore", &word("a number of bytes")?)?,
+        },
+        Some("drop") => Task::Drop,
+        _ => return Err(Wrong(format!("keep can't {}", task.display()))),
+    };
+    Ok(Order::Keep(socket, home, task))
 }
 
 fn launch(args: &mut impl Iterator<Item = OsString>) -> Result<Launch, Wrong> {

@@ -26,8 +26,6 @@ use crate::folder::{Folder, FolderError, create_private};
 
 /// How well files are compressed: zstd's own default.
 const LEVEL: i32 = 3;
-/// How much of an archive is sent at once, in bytes.
-const AT_ONCE: usize = 64 * 1024;
 
 /// Why a home was not backed up or restored. People read it.
 #[derive(Debug, thiserror::Error)]
@@ -116,7 +114,7 @@ impl Home {
                 keep::restore(&home, command_id, reserve, archive).map_err(BackupError::Home)
             }
             Self::Volume(stream) => {
-                let mut to = BufWriter::with_capacity(AT_ONCE, Sender::new(&stream));
+                let mut to = BufWriter::with_capacity(keep::AT_ONCE, Sender::new(&stream));
                 // One that did this already reads nothing: what counts is its answer.
                 let _ = io::copy(&mut archive, &mut to).and_then(|_| to.into_inner()?.end(Ok(())));
                 let _ = stream.shutdown(Shutdown::Write);
@@ -156,7 +154,7 @@ pub fn back_up(
     create_private(&dir)?;
     let partial = file.with_extension("part");
     let done = write(home, &partial, Room::of(&dir, reserve)).and_then(|written| {
-        renamed(&partial, &file).map_err(at("The backup can't be kept"))?;
+        keep::renamed(&partial, &file).map_err(at("The backup can't be kept"))?;
         Ok(written)
     });
     if done.is_err() {
@@ -208,15 +206,6 @@ pub fn forget(folder: &Folder, agent_id: i64, backup_id: i64) -> io::Result<()> 
         }
     }
     Ok(())
-}
-
-/// Renames, and waits until the disk knows.
-fn renamed(from: &Path, to: &Path) -> io::Result<()> {
-    fs::rename(from, to)?;
-    match to.parent() {
-        Some(parent) => File::open(parent)?.sync_all(),
-        None => Ok(()),
-    }
 }
 
 fn digest(file: &mut File) -> io::Result<String> {

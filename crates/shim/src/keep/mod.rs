@@ -36,7 +36,7 @@ pub use self::{
 use crate::{about, folder::Address};
 
 /// How much of an archive is sent at once, in bytes.
-const AT_ONCE: usize = 64 << 10;
+pub const AT_ONCE: usize = 64 << 10;
 
 /// What is done with a home.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -165,7 +165,7 @@ fn removed(path: &Path) -> io::Result<()> {
 }
 
 /// Renames, and waits until the disk knows.
-fn renamed(from: &Path, to: &Path) -> io::Result<()> {
+pub fn renamed(from: &Path, to: &Path) -> io::Result<()> {
     fs::rename(from, to)?;
     match to.parent() {
         Some(parent) => File::open(parent)?.sync_all(),
