@@ -82,8 +82,19 @@ pub async fn go_on(tx: &Tx, agent: &Standing, most: Option<u64>) -> Result<u64> 
     Ok(gone + sent)
 }
 
+/// Whether the agent ends a turn in this state because a call of its model was refused.
+pub(super) async fn is_given_up(tx: &Tx, turn: &turns::Model, state: TurnState) -> Result<bool> {
+    let is_refused = turn.limited == Some(TurnLimit::Refused) && turn.cancel_requested_at.is_none();
+    match state {
+        TurnState::Failed => Ok(is_refused),
+        // Some agents end such a turn as if nothing were wrong. If others ran, it may have been their call, and this one is done.
+        TurnState::Done if is_refused => ran_alone(tx, turn).await,
+        _ => Ok(false),
+    }
+}
+
 /// Whether the agent had no other turn at the same time. If it had, nobody knows in which of them its call was refused.
-pub(super) async fn ran_alone(tx: &Tx, turn: &turns::Model) -> Result<bool> {
+async fn ran_alone(tx: &Tx, turn: &turns::Model) -> Result<bool> {
     use turns::Column;
     let begun = turn.started_at.unwrap_or(turn.created_at);
     let is_open = Condition::all().add(Column::EndedAt.is_null()).add(Column::State.ne(TurnState::Queued));

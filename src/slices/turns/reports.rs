@@ -12,7 +12,7 @@ use super::{
 };
 use crate::{
     base::{
-        enums::{ChangeOp, MessageStatus, TurnLimit, TurnState},
+        enums::{ChangeOp, MessageStatus, TurnState},
         ids::{ConversationId, TurnId},
         plain::bounded,
         problem::Result,
@@ -87,14 +87,7 @@ pub async fn turn_ended(tx: &mut Tx, from: &Reporter, end: TurnEnd) -> Result<()
         give_back(tx, &turn, "A person took over before the agent began.").await?;
         return super::send(tx, &agent, &[turn.conversation_id]).await;
     }
-    let is_refused = turn.limited == Some(TurnLimit::Refused) && turn.cancel_requested_at.is_none();
-    let is_given_up = match state {
-        TurnState::Failed => is_refused,
-        // Some agents end such a turn as if nothing were wrong. If others ran, it may have been their call, and this one is done.
-        TurnState::Done => is_refused && super::limited::ran_alone(tx, &turn).await?,
-        _ => false,
-    };
-    if is_given_up {
+    if super::limited::is_given_up(tx, &turn, state).await? {
         return super::limited::park(tx, &agent, &turn).await;
     }
     let measured = spending::measured(tx, turn.id).await?;
