@@ -1,5 +1,5 @@
-// Who uses the panel in this browser. The cookie is all tabs' alike: whoever signs in or out in one of them does so in all, and
-// nothing that the person before has begun is shown or sent under the other's name.
+// Who uses the panel in this browser. All tabs share the cookie: whoever signs in or out in one of them does so in all, and nothing
+// that the person before has begun is shown or sent under the other's name.
 import { useNavigate } from '@tanstack/react-router'
 import { useCallback } from 'react'
 import { startOver } from '../api/current-client'

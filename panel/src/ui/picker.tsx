@@ -27,7 +27,7 @@ export interface PickerProps
 export function Picker(props: PickerProps) {
   const overlays = useOverlays(true)
   const [isFocused, focus] = useState(false)
-  // Who is in the field already stays in it.
+  // Whoever is in the field already stays in it.
   if (overlays) return <overlays.Picker {...props} autoFocus={isFocused} />
   const { id, value, placeholder, ...rest } = props
   return (

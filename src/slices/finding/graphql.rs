@@ -128,7 +128,7 @@ impl FindingQuery {
         .await
     }
 
-    /// Finds records by name, short code, or id, among those that the caller may see, best first: what is named exactly
+    /// Finds records by name, title, short code or id, among those that the caller may see, best first: what is named exactly
     /// so, what begins so, what contains it. Names are looked for among the newest 20,000 records of each kind.
     #[graphql(directive = permit::apply(Permission::OrganizationView))]
     async fn search(

@@ -1,6 +1,6 @@
 // Decisions on their way. A decision that could be a slip waits five seconds, in which it can be cancelled; one that was
 // held is sent at once. Kept outside of React, so that going to another page neither loses nor doubles one. They end with the
-// client of who has decided: nobody else sends them.
+// client of whoever has decided: nobody else sends them.
 import type { Client } from '@urql/core'
 import { useSyncExternalStore } from 'react'
 import { onClient } from '../../api/current-client'
