@@ -142,6 +142,12 @@ async fn values_are_coerced_as_the_specification_says() {
         assert!(answer.text.contains("must be one of"), "{}", answer.text);
         assert!(answer.text.contains("did you mean"), "{}", answer.text);
     }
+    // No answer is much longer than its document.
+    let many = ["NOTHING"; 1000].join(", ");
+    let many = format!("{{ approvalFeed(orgId: {o}, kinds: [{many}]) {{ data {{ id }} }} }}");
+    let answer = app.owner.gql(&many, json!({})).await;
+    assert_eq!(answer.code(), "VALIDATION_FAILED");
+    assert!(answer.text.len() < 2 * many.len(), "{} bytes", answer.text.len());
     // The message for a wrong id says what an id is.
     let typed = "query($o: Id!) { organization(orgId: $o) { name } }";
     for answer in [

@@ -373,6 +373,27 @@ async fn postgres_what_goes_back_keeps_no_other_agent_waiting() {
     assert!(two.agent_shows("limit { kind }").await["limit"].is_null());
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn postgres_tokens_that_go_back_wait_for_no_other_agents_limit() {
+    let app = TestApp::start().await;
+    let (one, two) = (app.running_agent().await, app.running_agent().await);
+    let guard =
+        json!({ "costGuardMode": "CUSTOM", "costGuardTokensPerHour": 40_000, "costGuardAction": "PAUSE" });
+    for host in [&one, &two] {
+        app.sets_agent(host.agent, guard.clone()).await;
+    }
+    let lease_id = one.leases().await.unwrap().id;
+    assert!(two.leases().await.is_some() && two.leases().await.is_none());
+    let other = connect(app.core.config.database.url.expose_secret()).await;
+    let other = other.begin().await.unwrap();
+    other.execute_unprepared("UPDATE agent_limits SET reason = reason").await.unwrap();
+    let finished = vec![Finished { lease_id, cost_micro: 0, tokens: 1000 }];
+    let asked = LeaseAsked { finished, ..question(MODEL) };
+    let Given::Lease(next) = one.wants(&asked).await.unwrap() else { panic!("refused") };
+    assert_eq!(next.tokens, Some(39_000));
+    other.rollback().await.unwrap();
+}
+
 #[tokio::test]
 async fn a_turn_waits_while_nothing_is_left_and_goes_on_when_more_is_allowed() {
     let app = TestApp::start().await;
@@ -792,6 +813,25 @@ async fn after_a_usage_window_one_turn_goes_alone_and_the_others_follow() {
     spending::release_due(&app.core).await.unwrap();
     assert_eq!(waiting.given().await.len(), 2);
     assert!(waiting.agent_shows("limit { kind }").await["limit"].is_null());
+}
+
+#[tokio::test]
+async fn a_turn_that_was_sent_alone_and_is_given_up_again_waits_like_the_others() {
+    let app = TestApp::start().await;
+    let host = app.running_agent().await;
+    let ((_, first), (_, second)) = (host.works().await, host.works().await);
+    host.is_limited(None, 600).await;
+    for turn in [first, second] {
+        host.turn_ended(turn, TurnOutcome::Failed).await;
+    }
+    app.clock.advance(Duration::from_secs(600));
+    assert_eq!(spending::release_due(&app.core).await.unwrap(), 1);
+    assert_eq!(host.given().await, [first, second, first]);
+    host.takes(first).await;
+    host.is_limited(None, 600).await;
+    // As if nothing were wrong. The second one waits: its call it can't have been.
+    host.turn_ended(first, TurnOutcome::Done).await;
+    assert_eq!([app.turn_is(first).await, app.turn_is(second).await], ["WAITING_LIMIT", "WAITING_LIMIT"]);
 }
 
 #[tokio::test]

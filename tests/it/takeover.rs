@@ -205,6 +205,16 @@ async fn a_message_that_the_agent_has_answered_in_spite_of_the_take_over_is_not_
     host.turn_ended(first, TurnOutcome::Done).await;
     hand_back(&app, &app.admin, silent).await;
     assert_eq!(host.given().await.last(), Some(&first));
+
+    // It was handed back before the agent had begun.
+    let late = app.conversation(host.agent).await;
+    let first = write(&app, late, "six").await;
+    host.plan(first).await.unwrap();
+    take_over(&app, &app.admin, late).await;
+    hand_back(&app, &app.admin, late).await;
+    host.turn_started(first).await;
+    host.turn_ended(first, TurnOutcome::Done).await;
+    assert_eq!(statuses(&app, late).await[0], "DELIVERED");
 }
 
 #[tokio::test]

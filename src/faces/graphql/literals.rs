@@ -11,11 +11,14 @@ use async_graphql_value::Value;
 
 use crate::fields::validate::not_one_of;
 
+/// How many wrong literals are named. Each is answered with all values of its enum, and a document has room for thousands.
+const MOST_NAMED: usize = 20;
+
 /// Refuses enum literals that aren't written the way their type requires, or aren't values of it. What else is wrong with the
 /// document is passed over.
 ///
 /// # Errors
-/// Names each of them.
+/// Names the first of them.
 pub fn check(document: &ExecutableDocument, registry: &Registry) -> Result<(), Vec<ServerError>> {
     let mut literals = Literals { registry, wrong: Vec::new() };
     for (_, operation) in document.operations.iter() {
@@ -72,6 +75,9 @@ impl Literals<'_> {
     }
 
     fn value(&mut self, ty: &str, value: &Value, name: &str, at: Pos) {
+        if self.wrong.len() == MOST_NAMED {
+            return;
+        }
         match (MetaTypeName::create(ty), value) {
             (_, Value::Null | Value::Variable(_)) => {}
             (MetaTypeName::NonNull(inner), value) => self.value(inner, value, name, at),

@@ -294,8 +294,10 @@ async fn finish(tx: &Tx, agent: AgentId, finished: &[Finished]) -> Result<()> {
         let values = vec![tx.scope.org.into(), agent.into(), id.into(), kept.0.into(), kept.1.into()];
         tx.run(sql, values).await?;
         give_back(tx, agent, row.try_get_by(5)?, granted.0.unwrap_or(0) - kept.0.unwrap_or(0)).await?;
-        // The agent itself is about to learn whether that suffices.
-        limits::recheck(tx, Some(agent));
+        // Tokens are each agent's. The agent itself is about to learn whether that suffices.
+        if kept.0 != granted.0 {
+            limits::recheck(tx, Some(agent));
+        }
     }
     Ok(())
 }

@@ -117,7 +117,8 @@ pub async fn changed_for_all(tx: &mut Tx, (was, is): (&str, &str)) -> Result<()>
 }
 
 /// What may be spent has changed: agents that wait for it look again with the next round, except one that looks now. Their rows
-/// are written last of all: whoever holds rows of agents that it doesn't hold must wait for nothing more.
+/// are written last of all: whoever holds rows of agents that it doesn't hold must wait for nothing more. Who has written one
+/// before must hold the organization's month, or two might wait for each other's.
 pub(super) fn recheck(tx: &Tx, but: Option<AgentId>) {
     let sql = "UPDATE agent_limits SET until_at = $2 WHERE organization_id = $1 AND kind <> 'USAGE' AND agent_id <> $3";
     let values: Vec<Value> = vec![tx.scope.org.into(), tx.now.into(), but.map_or(0, |agent| agent.0).into()];

@@ -93,14 +93,14 @@ pub(super) async fn is_given_up(tx: &Tx, turn: &turns::Model, state: TurnState) 
     }
 }
 
-/// Whether the agent had no other turn at the same time. If it had, nobody knows in which of them its call was refused.
+/// Whether the agent had no other turn when a call was refused last. If it had, nobody knows in which of them that was. Those
+/// that had ended by then, or wait because they were given up, have not changed since.
 async fn ran_alone(tx: &Tx, turn: &turns::Model) -> Result<bool> {
     use turns::Column;
-    let begun = turn.started_at.unwrap_or(turn.created_at);
-    let is_open = Condition::all().add(Column::EndedAt.is_null()).add(Column::State.ne(TurnState::Queued));
+    let is_open = Expr::cust("(ended_at IS NULL AND (limited IS NULL OR limited <> 'PARKED'))");
     let others = tx.scope.find::<turns::Entity>().filter(Column::AgentId.eq(turn.agent_id));
-    let others = others.filter(Column::Id.ne(turn.id));
-    let others = others.filter(Condition::any().add(is_open).add(Column::EndedAt.gte(begun)));
+    let others = others.filter(Column::Id.ne(turn.id)).filter(Column::State.ne(TurnState::Queued));
+    let others = others.filter(Condition::any().add(is_open).add(Column::UpdatedAt.gte(turn.updated_at)));
     Ok(others.count(tx.connection()).await? == 0)
 }
 
@@ -140,7 +140,8 @@ async fn send_again(tx: &Tx, agent: &Standing, turn: &turns::Model) -> Result<()
 async fn mark(tx: &Tx, turn: TurnId, limited: Option<TurnLimit>) -> Result<()> {
     let marked = tx.scope.update::<turns::Entity>().filter(turns::Column::Id.eq(turn));
     let limited = limited.map(|limited| limited.as_str().to_owned());
-    marked.col_expr(turns::Column::Limited, Expr::value(limited)).exec(tx.connection()).await?;
+    let marked = marked.col_expr(turns::Column::Limited, Expr::value(limited));
+    marked.col_expr(turns::Column::UpdatedAt, Expr::value(tx.now)).exec(tx.connection()).await?;
     Ok(())
 }
 

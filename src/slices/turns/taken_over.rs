@@ -16,7 +16,7 @@ use super::{
 };
 use crate::{
     base::{
-        enums::TurnState,
+        enums::{MessageStatus, TurnState},
         ids::{ConversationId, TurnId},
         problem::Result,
     },
@@ -92,6 +92,8 @@ pub(super) async fn finished(tx: &Tx, turn: &turns::Model) -> Result<()> {
     if conversations::hand_on(tx, again.id, turn.id, told).await? == 0 {
         return Ok(());
     }
+    // They were not this turn's when it began.
+    conversations::settle(tx, turn.conversation_id, turn.id, MessageStatus::Delivered).await?;
     let rest = conversations::said(tx, again.id, i64::MAX).await?;
     let Some(first) = rest.first() else {
         let why = format!("Turn {} has answered its messages.", turn.id);

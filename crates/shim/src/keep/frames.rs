@@ -72,9 +72,10 @@ impl<R: Read> Receiver<R> {
         match u32::from_be_bytes(length) {
             0 => self.is_over = true,
             FAILED => {
-                let mut why = Vec::new();
-                self.from.by_ref().take(LONGEST_REASON).read_to_end(&mut why)?;
                 self.has_failed = true;
+                let mut why = Vec::new();
+                // The other side leaves unread what it has no use for, and a socket that ends so ends with an error.
+                let _ = self.from.by_ref().take(LONGEST_REASON).read_to_end(&mut why);
                 return Err(io::Error::other(String::from_utf8_lossy(&why).into_owned()));
             }
             length => self.left = length,
@@ -104,13 +105,15 @@ impl<R: Read> Read for Receiver<R> {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::net::UnixStream;
+
     use super::*;
 
     fn sent(done: Result<(), String>) -> Vec<u8> {
         let mut bytes = Vec::new();
         let mut sender = Sender::new(&mut bytes);
         sender.write_all(b"a home").unwrap();
-        sender.write_all(&[7; LONGEST + 1]).unwrap();
+        sender.write_all(&vec![7; LONGEST + 1]).unwrap();
         sender.end(done).unwrap();
         bytes
     }
@@ -120,7 +123,7 @@ mod tests {
         let whole = sent(Ok(()));
         let mut read = Vec::new();
         Receiver::new(&whole[..]).read_to_end(&mut read).unwrap();
-        assert_eq!(read, [&b"a home"[..], &[7; LONGEST + 1]].concat());
+        assert_eq!(read, [b"a home".to_vec(), vec![7; LONGEST + 1]].concat());
         for cut in (0..20).chain(whole.len() - 20..whole.len()) {
             let mut receiver = Receiver::new(&whole[..cut]);
             let error = receiver.read_to_end(&mut Vec::new()).unwrap_err();
@@ -133,6 +136,17 @@ mod tests {
         let failed = sent(Err("it is closed".to_owned()));
         let mut receiver = Receiver::new(&failed[..]);
         assert_eq!(receiver.read_to_end(&mut Vec::new()).unwrap_err().to_string(), "it is closed");
+        assert!(receiver.has_failed());
+    }
+
+    #[test]
+    fn a_failure_is_said_by_one_who_has_not_read_everything() {
+        let (here, there) = UnixStream::pair().unwrap();
+        (&here).write_all(b"a home").unwrap();
+        Sender::new(&there).end(Err("it is full".to_owned())).unwrap();
+        drop(there);
+        let mut receiver = Receiver::new(&here);
+        assert_eq!(receiver.read_to_end(&mut Vec::new()).unwrap_err().to_string(), "it is full");
         assert!(receiver.has_failed());
     }
 }

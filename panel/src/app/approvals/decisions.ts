@@ -123,6 +123,7 @@ async function send(client: Client, orgId: number, id: number, { sending, key }:
   const late = problemOf(error)?.code === 'APPROVAL_NOT_PENDING' || problemOf(error)?.code === 'CONFLICT'
   // Somebody was faster: what is shown becomes what is true. The refusal carries the same record.
   if (late) await client.query(ApprovalQuery, { orgId, id }, { requestPolicy: 'network-only' }).toPromise()
+  if (entries.get(id)?.key !== key) return
   put(id, { sending: { ...sending, state: late ? 'late' : 'failed', problem: wordsOf(error) }, key })
 }
 

@@ -133,9 +133,10 @@ struct Job {
 }
 
 impl Job {
-    /// Whether it is for the same channel.
-    fn is_beside(&self, other: &Self) -> bool {
-        self.load.place() == other.load.place()
+    /// Whether the next one is written with it: it is for the same channel, and nothing came beside this one's messages that
+    /// the next one's depend on, such as a chat's new id.
+    fn is_with(&self, next: &Self) -> bool {
+        self.load.place() == next.load.place() && self.load.beside.is_empty()
     }
 
     /// Tells who waits, who may use the place and the memory again.
@@ -270,7 +271,7 @@ async fn write(core: &Arc<Core>, jobs: &[Job], guarded: bool) -> Result<Vec<Resu
     let Some(first) = jobs.first() else { return Ok(Vec::new()) };
     let mut tx = Scope::system(core, first.load.org).begin().await?;
     let mut outcomes = Vec::with_capacity(jobs.len());
-    for of_channel in jobs.chunk_by(Job::is_beside) {
+    for of_channel in jobs.chunk_by(Job::is_with) {
         if let Some(first) = of_channel.first()
             && tx.scope.org != first.load.org
         {
@@ -357,6 +358,20 @@ mod tests {
         assert_eq!(fitting([0; 64].into_iter()), 64);
         assert_eq!(fitting([HEAVY / 2, HEAVY / 2, 1].into_iter()), 2);
         assert_eq!(fitting([2 * HEAVY, 1].into_iter()), 1);
+    }
+
+    #[test]
+    fn what_came_beside_messages_is_written_before_the_next_delivery() {
+        let places = Places::default();
+        let job = |channel: i64, beside: Vec<Event>| {
+            let (org, agent, channel) = (OrgId(1), AgentId(1), ChannelId(channel));
+            let load = Load { org, agent, channel, messages: Vec::new(), beside, position: None, held: None };
+            Job { load, done: oneshot::channel().0, place: places.take(org).unwrap() }
+        };
+        let moved = vec![Event::Moved { from: "-100".to_owned(), to: "-1009".to_owned() }];
+        let jobs = [job(1, vec![]), job(1, moved), job(1, vec![]), job(1, vec![]), job(2, vec![])];
+        let together: Vec<usize> = jobs.chunk_by(Job::is_with).map(<[Job]>::len).collect();
+        assert_eq!(together, [2, 2, 1]);
     }
 
     #[test]

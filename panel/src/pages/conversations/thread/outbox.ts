@@ -47,8 +47,14 @@ function set(next: Pending[]): void {
   for (const listener of listeners) listener()
 }
 
-// Somebody else sends nothing of them.
-onClient(() => set([]))
+const takenUp = new Set<string>()
+
+// Somebody else sends nothing of them. Whoever comes back finds what is written down.
+onClient(() => {
+  takenUp.clear()
+  known.clear()
+  set([])
+})
 
 function change(key: string, part: Partial<Pending>): void {
   const changed = pending.find((each) => each.key === key)
@@ -69,8 +75,6 @@ function keepUnsent({ orgId, conversationId }: Pending, all = false): void {
   const others = read(keptOf(orgId, place)).filter(({ key }) => !known.has(key))
   keep(orgId, place, write([...others, ...mine.filter(({ state }) => all || state === 'failed')]))
 }
-
-const takenUp = new Set<string>()
 
 /** Takes up what an earlier page has left, once. */
 function takeUp(orgId: number, conversationId: number): void {
