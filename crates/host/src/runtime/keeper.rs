@@ -101,6 +101,8 @@ impl Engine {
     async fn connects(&self, name: &str, listener: &UnixListener) -> Result<UnixStream, EngineError> {
         let until = Instant::now() + PATIENCE;
         loop {
+            // Looked at first: one that is over by now has connected before, or never will.
+            let found = self.inspect_by_name(name).await?;
             if let Ok(accepted) = timeout(SOON, listener.accept()).await {
                 let stream = accepted.and_then(|(stream, _)| {
                     let stream = stream.into_std()?;
@@ -109,7 +111,7 @@ impl Engine {
                 });
                 return stream.map_err(|source| EngineError::Io { what: NOT_UP.to_owned(), source });
             }
-            let reason = match self.inspect_by_name(name).await? {
+            let reason = match found {
                 Some(found) if is_over(&found) => ended(found),
                 Some(_) if Instant::now() < until => continue,
                 Some(_) => "its shim does not connect".to_owned(),
