@@ -172,6 +172,21 @@ async fn values_are_coerced_as_the_specification_says() {
     }
 }
 
+#[tokio::test]
+async fn of_very_many_wrong_values_a_thousand_are_named() {
+    let app = TestApp::start().await;
+    let (o, wrong) = (app.org, vec!["NOTHING"; 3_000]);
+    let of = |kinds: &str| format!("search(orgId: {o}, q: \"x\", kinds: {kinds}) {{ id }}");
+    let in_document = format!("{{ {} }}", of(&format!("[{}]", wrong.join(","))));
+    let answer = app.viewer.gql(&in_document, json!({})).await;
+    assert_eq!(answer.body["errors"].as_array().unwrap().len(), 1_000);
+    let in_variable = format!("query($k: [RecordKind!]) {{ {} }}", of("$k"));
+    let answer = app.viewer.gql(&in_variable, json!({ "k": wrong })).await;
+    let named = &answer.body["errors"][0]["extensions"]["errors"];
+    assert_eq!(named.as_array().unwrap().len(), 1_000, "{}", named[0]);
+    assert_eq!(named[0]["code"], "NOT_ALLOWED", "{}", named[0]);
+}
+
 /// A document unlike the others.
 fn document(n: usize, fields: usize) -> String {
     let names: String = (0..fields).map(|_| " id name status").collect();

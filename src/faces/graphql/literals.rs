@@ -9,13 +9,13 @@ use async_graphql::{
 };
 use async_graphql_value::Value;
 
-use crate::fields::validate::not_one_of;
+use crate::fields::validate::{MOST_WRONG, not_one_of};
 
 /// Refuses enum literals that aren't written the way their type requires, or aren't values of it. What else is wrong with the
 /// document is passed over.
 ///
 /// # Errors
-/// Names each of them.
+/// Names each of them, or the first thousand.
 pub fn check(document: &ExecutableDocument, registry: &Registry) -> Result<(), Vec<ServerError>> {
     let mut literals = Literals { registry, wrong: Vec::new() };
     for (_, operation) in document.operations.iter() {
@@ -72,6 +72,9 @@ impl Literals<'_> {
     }
 
     fn value(&mut self, ty: &str, value: &Value, name: &str, at: Pos) {
+        if self.wrong.len() >= MOST_WRONG {
+            return;
+        }
         match (MetaTypeName::create(ty), value) {
             (_, Value::Null | Value::Variable(_)) => {}
             (MetaTypeName::NonNull(inner), value) => self.value(inner, value, name, at),
