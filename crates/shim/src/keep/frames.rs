@@ -73,7 +73,8 @@ impl<R: Read> Receiver<R> {
             0 => self.is_over = true,
             FAILED => {
                 let mut why = Vec::new();
-                self.from.by_ref().take(LONGEST_REASON).read_to_end(&mut why)?;
+                // What was said counts. Who fails leaves something unread, and then a socket breaks off instead of ending.
+                let _ = self.from.by_ref().take(LONGEST_REASON).read_to_end(&mut why);
                 self.has_failed = true;
                 return Err(io::Error::other(String::from_utf8_lossy(&why).into_owned()));
             }
@@ -134,5 +135,30 @@ mod tests {
         let mut receiver = Receiver::new(&failed[..]);
         assert_eq!(receiver.read_to_end(&mut Vec::new()).unwrap_err().to_string(), "it is closed");
         assert!(receiver.has_failed());
+    }
+
+    /// As a socket whose other side has left something unread.
+    struct Reset<'a>(&'a [u8]);
+
+    impl Read for Reset<'_> {
+        fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+            match self.0.read(buffer)? {
+                0 => Err(io::ErrorKind::ConnectionReset.into()),
+                read => Ok(read),
+            }
+        }
+    }
+
+    #[test]
+    fn a_failure_is_said_even_if_the_stream_breaks_off_after_it() {
+        let failed = sent(Err("it is full".to_owned()));
+        let mut receiver = Receiver::new(Reset(&failed));
+        assert_eq!(receiver.read_to_end(&mut Vec::new()).unwrap_err().to_string(), "it is full");
+        assert!(receiver.has_failed());
+        let cut = Reset(&failed[..100]);
+        assert_eq!(
+            Receiver::new(cut).read_to_end(&mut Vec::new()).unwrap_err().kind(),
+            io::ErrorKind::ConnectionReset
+        );
     }
 }
