@@ -21,6 +21,9 @@ use crate::base::{
 /// The most unknown keys of an object that are named. A body can hold a hundred thousand, and each is compared
 /// with all known ones.
 const MOST_UNKNOWN: usize = 100;
+/// How many wrong values are named before no more are looked at. A list can hold a hundred thousand, and each is told at length
+/// what it could be.
+pub const MOST_WRONG: usize = 100;
 
 /// The spelling of the keys of input objects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -86,6 +89,9 @@ impl<'a> Validator<'a> {
     }
 
     fn typed(&mut self, ty: &str, bounds: Bounds, value: Value, pointer: &str) -> Value {
+        if self.violations.len() >= MOST_WRONG {
+            return value;
+        }
         match MetaTypeName::create(ty) {
             MetaTypeName::NonNull(_) if value == Value::Null => {
                 self.wrong(pointer, "WRONG_TYPE", format!("`{}` must not be null.", last(pointer)));

@@ -1,14 +1,12 @@
 // What agents write, as elements. Never as HTML: the tree is built from the parsed text, and what it does not know is
-// text. The parser is a chunk of its own; until it is there, the text stands as it was written.
+// text. The parser is a chunk of its own; until it is there, and where it would take too long, the text stands as it was
+// written.
 import { lazy, Suspense } from 'react'
 import { fetched } from '../api/chunk'
+import { isParsable } from './parsable'
 import { Visible } from './visible'
 
 const Tree = lazy(() => fetched(() => import('./markdown-tree')))
-
-/** What is longer, or has more marks, stands as it was written: the parser's time grows with the square of the marks. */
-const LONGEST = 100_000
-const MOST_MARKS = 2_000
 
 export function Markdown({ text }: { text: string }) {
   const plain = (
@@ -16,7 +14,7 @@ export function Markdown({ text }: { text: string }) {
       <Visible text={text} />
     </p>
   )
-  if (text.length > LONGEST || (text.match(/[*_~[`]/g)?.length ?? 0) > MOST_MARKS) return plain
+  if (!isParsable(text)) return plain
   return (
     <Suspense fallback={plain}>
       <Tree text={text} />

@@ -9,16 +9,13 @@ use async_graphql::{
 };
 use async_graphql_value::Value;
 
-use crate::fields::validate::not_one_of;
-
-/// How many wrong literals are named. Each is answered with all values of its enum, and a document has room for thousands.
-const MOST_NAMED: usize = 20;
+use crate::fields::validate::{MOST_WRONG, not_one_of};
 
 /// Refuses enum literals that aren't written the way their type requires, or aren't values of it. What else is wrong with the
 /// document is passed over.
 ///
 /// # Errors
-/// Names the first of them.
+/// Names each of them, or the first hundred.
 pub fn check(document: &ExecutableDocument, registry: &Registry) -> Result<(), Vec<ServerError>> {
     let mut literals = Literals { registry, wrong: Vec::new() };
     for (_, operation) in document.operations.iter() {
@@ -75,7 +72,7 @@ impl Literals<'_> {
     }
 
     fn value(&mut self, ty: &str, value: &Value, name: &str, at: Pos) {
-        if self.wrong.len() == MOST_NAMED {
+        if self.wrong.len() >= MOST_WRONG {
             return;
         }
         match (MetaTypeName::create(ty), value) {

@@ -11,6 +11,7 @@ use std::{
 };
 
 use muster_protocol::plan::Skill;
+use muster_shim::keep;
 use rustix::{
     fs::{AtFlags, Mode, OFlags, ResolveFlags, fchmod, mkdirat, open, openat, openat2, unlinkat},
     io::Errno,
@@ -55,7 +56,7 @@ fn empty(path: &Path) -> io::Result<()> {
     for entry in std::fs::read_dir(&within)? {
         let entry = entry?;
         if entry.file_type()?.is_dir() {
-            std::fs::remove_dir_all(entry.path())?;
+            keep::remove(&entry.path())?;
         } else {
             std::fs::remove_file(entry.path())?;
         }
@@ -220,6 +221,20 @@ mod tests {
             .map(|entry| entry.unwrap().file_name())
             .collect();
         assert_eq!(left, ["three"]);
+    }
+
+    #[test]
+    fn folders_that_an_agent_nests_among_the_skills_are_removed() {
+        let home = tempfile::tempdir().unwrap();
+        write_skills(home.path(), &[skill("one")]).unwrap();
+        let mut folder = open(home.path().join("skills"), FOLDER, Mode::empty()).unwrap();
+        // No recursion comes so far.
+        for _ in 0..20_000 {
+            mkdirat(&folder, "d", Mode::RWXU).unwrap();
+            folder = openat(&folder, "d", FOLDER, Mode::empty()).unwrap();
+        }
+        write_skills(home.path(), &[]).unwrap();
+        assert_eq!(fs::read_dir(home.path().join("skills")).unwrap().count(), 0);
     }
 
     #[test]

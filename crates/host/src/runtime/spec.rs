@@ -117,8 +117,7 @@ pub(super) fn container(
         cmd: Some(arguments(prepared, users, words)),
         working_dir: Some("/".to_owned()),
         labels: Some(labels(&settings.host, prepared.agent_id, Some(prepared.generation))),
-        // An image's own check would run as root, with what the shim needs, and again and again.
-        healthcheck: Some(HealthConfig { test: Some(vec!["NONE".to_owned()]), ..HealthConfig::default() }),
+        healthcheck: Some(no_check()),
         stop_signal: Some("SIGKILL".to_owned()),
         host_config: Some(limits(settings, prepared)),
         ..ContainerCreateBody::default()
@@ -143,6 +142,7 @@ pub(super) fn keeper(
         cmd: Some(std::iter::once("keep".to_owned()).chain(words).collect()),
         working_dir: Some("/".to_owned()),
         labels: Some(labels(&settings.host, agent_id, None)),
+        healthcheck: Some(no_check()),
         host_config: Some(HostConfig {
             mounts: Some(vec![
                 bind(&above, VOLUME.to_owned(), task == Task::Pack),
@@ -193,6 +193,12 @@ fn limits(settings: &Settings, prepared: &Prepared<'_>) -> HostConfig {
         ]),
         ..closed()
     }
+}
+
+/// An image's own check would run as root, with what the shim needs, and again and again. Even the image that is called empty may
+/// be one that this machine was made to pull.
+fn no_check() -> HealthConfig {
+    HealthConfig { test: Some(vec!["NONE".to_owned()]), ..HealthConfig::default() }
 }
 
 /// What no container has: a root that it can write, capabilities that nobody names, a way to gain any, a second life.
@@ -249,7 +255,10 @@ fn mounts(settings: &Settings, prepared: &Prepared<'_>) -> Vec<Mount> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use super::{
+        super::{Bounds, Kind},
+        *,
+    };
 
     #[test]
     fn every_agent_has_a_user_of_its_own_that_a_rootless_engine_has() {
@@ -264,5 +273,20 @@ mod tests {
         assert_eq!(name("0123456789abcdef", 7, 3), "muster-0123456789ab-7-g3");
         assert_eq!(volume("0123456789abcdef", 7), "muster-0123456789ab-7");
         assert_eq!(keeper_name("0123456789abcdef", 7, Task::Pack), "muster-0123456789ab-7-pack");
+    }
+
+    #[test]
+    fn nothing_of_an_image_runs_beside_a_home_that_is_copied() {
+        let settings = Settings {
+            kind: Kind::Docker,
+            socket: "/s".into(),
+            host: "h".to_owned(),
+            shim: "/shim".into(),
+            bounds: Bounds::default(),
+        };
+        let places = (Path::new("/h/pack"), Path::new("/volumes/v/_data"));
+        let keeper = keeper(&settings, (7, Task::Pack), "muster/empty", places);
+        assert_eq!(keeper.entrypoint, Some(vec![SHIM.to_owned()]));
+        assert_eq!(keeper.healthcheck.and_then(|check| check.test), Some(vec!["NONE".to_owned()]));
     }
 }

@@ -1,7 +1,7 @@
 //! Copies of an agent's home: packed into an archive, and unpacked again.
 //!
 //! - `pack.rs`: a home into an archive. `unpack.rs`: an archive into a folder.
-//! - `room.rs`: the disk is never filled up.
+//! - `room.rs`: the disk is never filled up. `remove.rs`: a home is removed.
 //! - `frames.rs`: an archive on a stream, whose end is said.
 //!
 //! **A restore** unpacks beside the home, and changes the names: `home` becomes `home.before-<command>`, and
@@ -14,6 +14,7 @@
 
 mod frames;
 mod pack;
+mod remove;
 mod room;
 mod unpack;
 
@@ -31,6 +32,7 @@ use std::{
 pub use self::{
     frames::{Receiver, Sender},
     pack::pack,
+    remove::remove,
     room::Room,
 };
 use crate::{about, folder::Address};
@@ -104,7 +106,7 @@ pub fn restore(home: &Path, command_id: i64, reserve: u64, archive: impl Read) -
         let unpacked = unpacked(archive, home, &partial, reserve);
         let kept = unpacked.and_then(|()| renamed(&partial, &fresh).map_err(at(WHAT)));
         if kept.is_err() {
-            let _ = removed(&partial);
+            let _ = remove(&partial);
         }
         kept?;
     }
@@ -121,7 +123,7 @@ pub fn restore(home: &Path, command_id: i64, reserve: u64, archive: impl Read) -
 /// Unpacks an archive into a new folder, which is on the disk then.
 fn unpacked(archive: impl Read, home: &Path, partial: &Path, reserve: u64) -> io::Result<()> {
     const WHAT: &str = "The backup can't be unpacked";
-    removed(partial).map_err(at(WHAT))?;
+    remove(partial).map_err(at(WHAT))?;
     let parent = partial.parent().unwrap_or(Path::new("/"));
     DirBuilder::new().recursive(true).mode(0o700).create(parent).map_err(at(WHAT))?;
     DirBuilder::new().mode(0o700).create(partial).map_err(at(WHAT))?;
@@ -143,7 +145,7 @@ pub fn drop_old(home: &Path) -> io::Result<()> {
     for entry in fs::read_dir(parent)? {
         let path = entry?.path();
         if path.as_os_str().as_encoded_bytes().starts_with(start.as_encoded_bytes()) {
-            removed(&path)?;
+            remove(&path)?;
         }
     }
     Ok(())
@@ -155,13 +157,6 @@ fn beside(home: &Path, what: &str) -> PathBuf {
     name.push(".");
     name.push(what);
     name.into()
-}
-
-fn removed(path: &Path) -> io::Result<()> {
-    match fs::remove_dir_all(path) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
-        _ => Ok(()),
-    }
 }
 
 /// Renames, and waits until the disk knows.

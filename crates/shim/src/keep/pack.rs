@@ -25,7 +25,8 @@ use tar::{Builder, EntryType, Header};
 use super::at;
 
 const WHAT: &str = "The home can't be read";
-const FOLDER: OFlags = OFlags::DIRECTORY.union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
+/// A folder, and no link to one.
+pub const FOLDER: OFlags = OFlags::DIRECTORY.union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 /// Without NONBLOCK, a pipe that has taken a file's place would keep the host waiting.
 const FILE: OFlags = OFlags::RDONLY
     .union(OFlags::NOFOLLOW)

@@ -21,10 +21,13 @@ use rustix::{
 };
 use tar::{Archive, Entry, EntryType};
 
-use super::{at, pack::WITHIN, room::Room};
+use super::{
+    at,
+    pack::{FOLDER, WITHIN},
+    room::Room,
+};
 
 const WHAT: &str = "The backup can't be unpacked";
-const FOLDER: OFlags = OFlags::DIRECTORY.union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 const NEW: OFlags = OFlags::CREATE.union(OFlags::EXCL).union(OFlags::WRONLY).union(OFlags::CLOEXEC);
 /// What a file or a folder takes besides its bytes.
 const ENTRY: u64 = 4096;
