@@ -2,7 +2,8 @@
 //!
 //! The agent may run, and may be hostile: it can put a link where a folder was a moment ago. So every folder is opened from
 //! the home itself, without following any link, and files are read from what was opened. Links are kept as links; sockets,
-//! pipes and devices are left out. What ends while it is read is filled up with zeros, what grows is cut off.
+//! pipes and devices are left out. What ends while it is read is filled up with zeros, what grows is cut off. And it can make
+//! files faster than they are read: how many there may be, how long their names are, and how long all of it takes has bounds.
 
 use std::{
     collections::HashMap,
@@ -11,6 +12,7 @@ use std::{
     io::{self, Read, Write},
     os::{fd::OwnedFd, unix::ffi::OsStrExt},
     path::{Path, PathBuf},
+    time::{Duration, Instant},
 };
 
 use rustix::{
@@ -40,21 +42,17 @@ const LONGEST_PATH: usize = 4000;
 
 /// How many bytes all files may claim beyond what they take on the disk. A hole costs an agent nothing, and is read as zeros.
 const MOST_HOLES: u64 = 64 * 1024 * 1024 * 1024;
+/// How many files and folders there may be. What is remembered of each takes memory here, and where it is unpacked.
+const MOST_ENTRIES: u64 = 1_000_000;
+/// How many bytes their paths may have together: all of them may have to be remembered. An ordinary path has a hundred.
+const MOST_PATHS: u64 = 128 * 1024 * 1024;
+/// How long files are read. Even a slow disk reads a terabyte in that time; an agent that goes on writing must not keep other
+/// homes waiting for ever.
+const LONGEST: Duration = Duration::from_hours(6);
 
 /// Writes an archive of a home, and returns where it was written.
 pub fn pack<W: Write>(home: &Path, out: W) -> io::Result<W> {
-    let root = open(home, FOLDER, Mode::empty()).map_err(|error| at(WHAT)(error.into()))?;
-    let mut packer = Packer {
-        root,
-        builder: Builder::new(out),
-        folders: vec![PathBuf::new()],
-        linked: HashMap::new(),
-        holes: MOST_HOLES,
-    };
-    while let Some(path) = packer.folders.pop() {
-        packer.folder(&path)?;
-    }
-    packer.builder.into_inner().map_err(at(WHAT))
+    Packer::of(home, out)?.all()
 }
 
 struct Packer<W: Write> {
@@ -66,29 +64,75 @@ struct Packer<W: Write> {
     linked: HashMap<(u64, u64), PathBuf>,
     /// How many bytes of holes there may still be.
     holes: u64,
+    /// How many files and folders there may still be, and how many bytes of their paths.
+    entries: u64,
+    paths: u64,
+    until: Instant,
 }
 
 impl<W: Write> Packer<W> {
+    fn of(home: &Path, out: W) -> io::Result<Self> {
+        Ok(Self {
+            root: open(home, FOLDER, Mode::empty()).map_err(|error| at(WHAT)(error.into()))?,
+            builder: Builder::new(out),
+            folders: vec![PathBuf::new()],
+            linked: HashMap::new(),
+            holes: MOST_HOLES,
+            entries: MOST_ENTRIES,
+            paths: MOST_PATHS,
+            until: Instant::now() + LONGEST,
+        })
+    }
+
+    fn all(mut self) -> io::Result<W> {
+        while let Some(path) = self.folders.pop() {
+            self.folder(&path)?;
+        }
+        self.builder.into_inner().map_err(at(WHAT))
+    }
+
     fn folder(&mut self, path: &Path) -> io::Result<()> {
-        let own;
         let folder = if path.as_os_str().is_empty() {
-            &self.root
+            self.root.try_clone().map_err(at(WHAT))?
         } else {
-            let Some(opened) = there(openat2(&self.root, path, FOLDER, Mode::empty(), WITHIN))? else {
+            let Some(folder) = there(openat2(&self.root, path, FOLDER, Mode::empty(), WITHIN))? else {
                 return Ok(());
             };
-            own = opened;
-            let stat = fstat(&own).map_err(|error| at(WHAT)(error.into()))?;
+            let stat = fstat(&folder).map_err(|error| at(WHAT)(error.into()))?;
             self.append(header(&stat, EntryType::Directory, 0), path, io::empty())?;
-            &own
+            folder
         };
         // Its names first: what is open must not depend on how many there are.
-        let names = names(folder).map_err(at(WHAT))?;
-        let folder = folder.try_clone().map_err(at(WHAT))?;
-        for name in names {
+        for name in self.names(&folder, path)? {
             self.entry(&folder, path, &name)?;
         }
         Ok(())
+    }
+
+    /// The names in a folder. Each is counted before it is kept.
+    fn names(&mut self, folder: &OwnedFd, within: &Path) -> io::Result<Vec<CString>> {
+        let mut names = Vec::new();
+        for entry in Dir::read_from(folder).map_err(|error| at(WHAT)(error.into()))? {
+            let name = entry.map_err(|error| at(WHAT)(error.into()))?.file_name().to_owned();
+            if [".", ".."].map(str::as_bytes).contains(&name.to_bytes()) {
+                continue;
+            }
+            take(&mut self.entries, 1, || {
+                let most = MOST_ENTRIES / 1_000_000;
+                format!("The home has more than {most} million files and folders. Remove some")
+            })?;
+            let bytes = within.as_os_str().len() + name.to_bytes().len();
+            take(&mut self.paths, bytes as u64, || {
+                let most = MOST_PATHS / (1024 * 1024);
+                format!(
+                    "The paths in the home have more than {most} MiB together. Shorten them, or remove some"
+                )
+            })?;
+            names.push(name);
+        }
+        names.sort_unstable();
+        names.dedup();
+        Ok(names)
     }
 
     fn entry(&mut self, folder: &OwnedFd, within: &Path, name: &CStr) -> io::Result<()> {
@@ -129,11 +173,11 @@ impl<W: Write> Packer<W> {
         }
         let size = stat.st_size.unsigned_abs();
         let hole = size.saturating_sub(stat.st_blocks.unsigned_abs().saturating_mul(512));
-        self.holes = self.holes.checked_sub(hole).ok_or_else(|| {
+        take(&mut self.holes, hole, || {
             let most = MOST_HOLES / (1024 * 1024 * 1024);
-            io::Error::other(format!("The home's files have holes of more than {most} GiB. Remove them"))
+            format!("The home's files have holes of more than {most} GiB. Remove them")
         })?;
-        let bytes = Exactly { file: File::from(file), left: size };
+        let bytes = Exactly { file: File::from(file), left: size, until: self.until };
         self.append(header(&stat, EntryType::Regular, size), path, bytes)
     }
 
@@ -155,17 +199,10 @@ fn there<T>(found: rustix::io::Result<T>) -> io::Result<Option<T>> {
     }
 }
 
-fn names(folder: &OwnedFd) -> io::Result<Vec<CString>> {
-    let mut names = Vec::new();
-    for entry in Dir::read_from(folder)? {
-        let name = entry?.file_name().to_owned();
-        if ![".", ".."].map(str::as_bytes).contains(&name.to_bytes()) {
-            names.push(name);
-        }
-    }
-    names.sort_unstable();
-    names.dedup();
-    Ok(names)
+/// Takes from what there may still be, or says why nothing is left.
+fn take(left: &mut u64, wanted: u64, why: impl FnOnce() -> String) -> io::Result<()> {
+    *left = left.checked_sub(wanted).ok_or_else(|| io::Error::other(why()))?;
+    Ok(())
 }
 
 fn header(stat: &Stat, kind: EntryType, size: u64) -> Header {
@@ -180,14 +217,19 @@ fn header(stat: &Stat, kind: EntryType, size: u64) -> Header {
     header
 }
 
-/// A file's bytes, exactly as many as its header says.
+/// A file's bytes, exactly as many as its header says, as long as there is time.
 struct Exactly {
     file: File,
     left: u64,
+    until: Instant,
 }
 
 impl Read for Exactly {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        if Instant::now() >= self.until {
+            let hours = LONGEST.as_secs() / 3600;
+            return Err(io::Error::other(format!("the home could not be read in {hours} hours")));
+        }
         let most = usize::try_from(self.left).unwrap_or(usize::MAX).min(buffer.len());
         let buffer = &mut buffer[..most];
         let read = match self.file.read(buffer)? {
@@ -199,5 +241,34 @@ impl Read for Exactly {
         };
         self.left -= read as u64;
         Ok(read)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    /// Why a home of a folder and a file with two names is not packed within these bounds.
+    fn refused(bound: impl FnOnce(&mut Packer<Vec<u8>>)) -> Option<String> {
+        let home = tempfile::tempdir().unwrap();
+        fs::create_dir(home.path().join("in")).unwrap();
+        fs::write(home.path().join("in/one"), "1").unwrap();
+        fs::hard_link(home.path().join("in/one"), home.path().join("in/two")).unwrap();
+        let mut packer = Packer::of(home.path(), Vec::new()).unwrap();
+        bound(&mut packer);
+        packer.all().err().map(|error| error.to_string())
+    }
+
+    #[test]
+    fn a_home_without_end_is_not_packed_without_end() {
+        assert_eq!(refused(|packer| (packer.entries, packer.paths) = (3, 12)), None);
+        let why = "The home has more than 1 million files and folders. Remove some";
+        assert_eq!(refused(|packer| packer.entries = 2).as_deref(), Some(why));
+        let why = "The paths in the home have more than 128 MiB together. Shorten them, or remove some";
+        assert_eq!(refused(|packer| packer.paths = 11).as_deref(), Some(why));
+        let why = "The backup can't be written: the home could not be read in 6 hours";
+        assert_eq!(refused(|packer| packer.until = Instant::now()).as_deref(), Some(why));
     }
 }
