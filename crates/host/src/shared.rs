@@ -78,7 +78,7 @@ pub struct Shared {
     pub asks: mpsc::Sender<Ask>,
     /// To the control plane: text that is being written. What doesn't fit is dropped.
     pub deltas: mpsc::Sender<Delta>,
-    /// How many homes are backed up or restored at the same time.
+    /// How many homes are backed up, restored or removed at the same time.
     pub keepers: Semaphore,
     running: Mutex<BTreeMap<i64, i64>>,
 }

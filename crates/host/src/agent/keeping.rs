@@ -1,5 +1,7 @@
 //! Backups of the agent's home: made, restored and removed one after the other, beside everything else that the agent does.
-//! A command stays in the journal until its end is reported in the same step, so a host that is killed begins it again.
+//! A command stays in the journal until its end is reported in the same step, so a host that is killed begins it again. The
+//! homes from before restores are removed in their turn, when the agent begins with its new one; the record knows of them
+//! until they are gone.
 
 use std::sync::Arc;
 
@@ -16,13 +18,29 @@ use crate::{
     shared::Shared,
 };
 
-/// A command that was carried out, and what is reported.
-pub(super) type Kept = (Order, Option<Happening>);
+/// Something to do with the home.
+#[derive(Debug)]
+pub(super) enum Chore {
+    /// A command about backups.
+    Order(Order),
+    /// The homes from before restores are removed.
+    Drop,
+}
+
+/// What was done.
+pub(super) struct Kept {
+    /// The command, if it was one.
+    order: Option<Order>,
+    /// What is reported.
+    happening: Option<Happening>,
+    /// Whether the homes from before restores are gone.
+    are_gone: bool,
+}
 
 impl Agent {
-    /// Takes a command about backups. It isn't about a launch.
-    pub(super) fn keep(&mut self, order: Order) {
-        self.to_keep.push_back(order);
+    /// Takes something to do with the home. It isn't about a launch.
+    pub(super) fn keep(&mut self, chore: Chore) {
+        self.to_keep.push_back(chore);
         self.keep_next();
     }
 
@@ -30,19 +48,26 @@ impl Agent {
         if !self.keeping.is_empty() {
             return;
         }
-        let Some(order) = self.to_keep.pop_front() else { return };
-        self.is_restoring = matches!(order.command, Command::Restore { .. });
-        let is_up = self.record.phase != Phase::Ended;
-        self.keeping.push(carry_out(Arc::clone(&self.shared), order, is_up).boxed());
+        let Some(chore) = self.to_keep.pop_front() else { return };
+        self.is_restoring = chore.is_restore();
+        let shared = Arc::clone(&self.shared);
+        self.keeping.push(match chore {
+            Chore::Order(order) => carry_out(shared, order, self.record.phase != Phase::Ended).boxed(),
+            Chore::Drop => drop_old(shared, self.id).boxed(),
+        });
     }
 
-    /// A command is carried out.
-    pub(super) async fn kept(&mut self, (order, happening): Kept) -> Result<(), Closed> {
+    /// Something is done.
+    pub(super) async fn kept(&mut self, kept: Kept) -> Result<(), Closed> {
         self.is_restoring = false;
-        self.done.push(order.seq);
-        if let Some(happening) = happening {
-            self.record.has_old_home |= matches!(happening, Happening::Restored { error: None, .. });
-            self.refused.push((order.generation, happening));
+        // Whoever is killed before this is in the journal removes once more what is not there.
+        self.record.has_old_home &= !kept.are_gone;
+        if let Some(order) = kept.order {
+            self.done.push(order.seq);
+            if let Some(happening) = kept.happening {
+                self.record.has_old_home |= matches!(happening, Happening::Restored { error: None, .. });
+                self.refused.push((order.generation, happening));
+            }
         }
         self.keep_next();
         if self.record.phase == Phase::Ended
@@ -54,25 +79,36 @@ impl Agent {
         Ok(())
     }
 
-    /// Removes the homes from before restores: the agent begins with its new one.
+    /// Removes the homes from before restores, if there are any: the agent begins with its new one.
     pub(super) fn drop_old_homes(&mut self) {
-        let (shared, agent_id) = (Arc::clone(&self.shared), self.id);
-        self.leaving.spawn(async move {
-            let dropped = with_home(&shared, agent_id, Task::Drop, |_, home| home.drop_old()).await;
-            if let Err(error) = dropped {
-                tracing::warn!(agent = agent_id, %error, "the home from before a restore can't be removed");
-            }
-        });
+        if self.record.has_old_home {
+            self.keep(Chore::Drop);
+        }
     }
 
     /// Whether a launch has to wait: what the agent finds would be changed.
     pub(super) fn waits_for_home(&self) -> bool {
-        self.is_restoring || self.to_keep.iter().any(|order| matches!(order.command, Command::Restore { .. }))
+        self.is_restoring || self.to_keep.iter().any(Chore::is_restore)
     }
 }
 
-async fn carry_out(shared: Arc<Shared>, order: Order, is_up: bool) -> Kept {
+impl Chore {
+    fn is_restore(&self) -> bool {
+        matches!(self, Self::Order(Order { command: Command::Restore { .. }, .. }))
+    }
+}
+
+async fn drop_old(shared: Arc<Shared>, agent_id: i64) -> Kept {
     // The permit is never refused: nobody closes the semaphore.
+    let _permit = shared.keepers.acquire().await;
+    let dropped = with_home(&shared, agent_id, Task::Drop, |_, home| home.drop_old()).await;
+    if let Err(error) = &dropped {
+        tracing::warn!(agent = agent_id, %error, "the home from before a restore can't be removed");
+    }
+    Kept { order: None, happening: None, are_gone: dropped.is_ok() }
+}
+
+async fn carry_out(shared: Arc<Shared>, order: Order, is_up: bool) -> Kept {
     let _permit = shared.keepers.acquire().await;
     let agent_id = order.agent_id;
     let happening = match order.command.clone() {
@@ -99,7 +135,7 @@ async fn carry_out(shared: Arc<Shared>, order: Order, is_up: bool) -> Kept {
         }
         _ => None,
     };
-    (order, happening)
+    Kept { order: Some(order), happening, are_gone: false }
 }
 
 /// What people read, which is logged too.

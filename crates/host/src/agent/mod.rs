@@ -40,7 +40,12 @@ use tokio::{
     time::{Instant, sleep_until},
 };
 
-use self::{deltas::Deltas, ends::Stopping, keeping::Kept, lines::Batch};
+use self::{
+    deltas::Deltas,
+    ends::Stopping,
+    keeping::{Chore, Kept},
+    lines::Batch,
+};
 pub use self::{
     launch::{may_be_set, passed},
     record::{Phase, Record},
@@ -106,8 +111,8 @@ pub struct Agent {
     plan: Option<LaunchPlan>,
     is_plan_asked: bool,
     asked: FuturesUnordered<BoxFuture<'static, (i64, Why, Option<Given>)>>,
-    /// Commands about backups that wait.
-    to_keep: VecDeque<Order>,
+    /// What waits to be done with its home.
+    to_keep: VecDeque<Chore>,
     /// The one that is carried out.
     keeping: FuturesUnordered<BoxFuture<'static, Kept>>,
     is_restoring: bool,
@@ -205,6 +210,8 @@ impl Agent {
     async fn work(&mut self) -> Result<(), Closed> {
         if self.record.phase != Phase::Ended {
             self.shared.note(self.id, Some(self.record.generation));
+            // The host before may have been killed meanwhile.
+            self.drop_old_homes();
             self.adopt().await?;
         }
         loop {

@@ -8,7 +8,7 @@ use muster_protocol::{
     plan::{Given, LaunchPlan, Part, TurnPlan, Wanted},
 };
 
-use super::{Agent, Phase, Why, home, launch, shim::Connection};
+use super::{Agent, Phase, Why, home, keeping::Chore, launch, shim::Connection};
 use crate::{
     acp::{Answered, Settings, Turn, blocks, turn_ended},
     clock,
@@ -24,7 +24,7 @@ impl Agent {
             order.command,
             Command::Backup { .. } | Command::Restore { .. } | Command::Forget { .. }
         ) {
-            self.keep(order);
+            self.keep(Chore::Order(order));
         } else if order.generation < self.record.generation {
             self.refuse(&order, RefusedReason::Stale);
         } else if order.command == Command::Launch {
@@ -131,13 +131,11 @@ impl Agent {
 
     /// Begins a launch. Nothing of the agent runs.
     pub(super) async fn launch(&mut self, order: &Order) -> Result<(), Closed> {
-        if std::mem::take(&mut self.record.has_old_home) {
-            self.drop_old_homes();
-        }
         self.record.begin(order.generation);
         self.done.push(order.seq);
         self.shared.note(self.id, Some(order.generation));
         self.commit().await?;
+        self.drop_old_homes();
         self.ask_plan(Why::Launch);
         Ok(())
     }

@@ -44,13 +44,14 @@ impl Record {
         Self { agent_id, ..Self::default() }
     }
 
-    /// Begins a launch. What sessions have cost so far outlives the one before.
+    /// Begins a launch. What sessions have cost so far outlives the one before, and so does a home that is still there.
     pub fn begin(&mut self, generation: i64) {
         let costs = std::mem::take(&mut self.machine.costs);
         *self = Self {
             agent_id: self.agent_id,
             generation,
             phase: Phase::Launching,
+            has_old_home: self.has_old_home,
             machine: Machine::of(generation, costs),
             ..Self::default()
         };

@@ -1,7 +1,7 @@
 //! Backups of agents' homes, with real agents: made while they run, restored when they are stopped, each command once,
 //! whatever is killed.
 
-use std::{fs, time::Duration};
+use std::{fs, path::PathBuf, time::Duration};
 
 use muster_protocol::{Command, Happening, event::TurnOutcome};
 
@@ -76,6 +76,33 @@ async fn what_an_agent_knew_comes_back() {
     plane.wait("the file is gone", |_| (!kept.exists()).then_some(())).await;
     let why = restore_of_nothing(&plane, &sha256).await;
     assert!(why.contains("not on this host any more"), "{why}");
+    plane.lock().check();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_home_from_before_that_can_not_be_removed_is_removed_later() {
+    let plane = Plane::start().await;
+    let mut host = Host::start(&plane, &[]);
+    plane.launch(AGENT, 1).await;
+    let sha256 = back_up(&plane, 1, 1).await.unwrap();
+    stop(&plane, 1).await;
+    assert_eq!(restore(&plane, 1, 1, &sha256).await, None);
+    let home = host.home(AGENT);
+    let mut beside = fs::read_dir(home.parent().unwrap()).unwrap().flatten().map(|entry| entry.path());
+    let is_old = |path: &PathBuf| path.file_name().unwrap().to_string_lossy().starts_with("home.before-");
+    let old = beside.find(is_old).unwrap();
+    // No folder, so it can't be removed as one.
+    fs::remove_dir_all(&old).unwrap();
+    fs::write(&old, "").unwrap();
+    plane.launch(AGENT, 2).await;
+    // One after the other: it was tried before this.
+    back_up(&plane, 2, 2).await.unwrap();
+    assert!(old.is_file());
+    fs::remove_file(&old).unwrap();
+    fs::create_dir(&old).unwrap();
+    host.kill();
+    host.run();
+    plane.wait("the home from before is gone", |_| (!old.exists()).then_some(())).await;
     plane.lock().check();
 }
 
