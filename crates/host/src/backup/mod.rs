@@ -115,8 +115,9 @@ impl Home {
             }
             Self::Volume(stream) => {
                 let mut to = BufWriter::with_capacity(keep::AT_ONCE, Sender::new(&stream));
-                // One that did this already reads nothing: what counts is its answer.
-                let _ = io::copy(&mut archive, &mut to).and_then(|_| to.into_inner()?.end(Ok(())));
+                let sent = io::copy(&mut archive, &mut to).map(|_| ()).map_err(|error| error.to_string());
+                // One that did this already reads nothing: what counts is its answer. It also says why there is no more.
+                let _ = to.into_inner().map_err(io::Error::from).and_then(|to| to.end(sent));
                 let _ = stream.shutdown(Shutdown::Write);
                 answer(&stream)
             }

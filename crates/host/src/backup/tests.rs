@@ -278,6 +278,26 @@ fn keeps_its_reserve(place: &Place) {
     assert_eq!(fs::read(place.home.join("file")).unwrap(), bytes);
 }
 
+/// An archive on a disk that fails.
+struct Broken;
+
+impl Read for Broken {
+    fn read(&mut self, _: &mut [u8]) -> io::Result<usize> {
+        Err(io::Error::other("the disk fails"))
+    }
+}
+
+#[test]
+fn why_a_backup_can_not_be_read_is_said_wherever_it_is_unpacked() {
+    for has_shim in [true, false] {
+        let place = Place::with(has_shim);
+        let home = place.reach(Task::Restore { command_id: 11, reserve: NONE });
+        let why = home.restore(11, NONE, Broken).unwrap_err().to_string();
+        assert_eq!(why, "The backup can't be unpacked: the disk fails.");
+        assert_eq!(place.beside(), ["home"]);
+    }
+}
+
 #[test]
 fn what_can_not_be_backed_up_says_why() {
     let mut place = Place::new();
