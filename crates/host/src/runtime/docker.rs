@@ -13,7 +13,7 @@ use std::{
 use bollard::{
     errors::Error,
     exec::{CreateExecOptions, StartExecResults},
-    models::{ContainerInspectResponse, ContainerStateStatusEnum as Status},
+    models::{ContainerInspectResponse, ContainerStateStatusEnum as Status, ContainerSummary},
     query_parameters::{
         CreateContainerOptionsBuilder, ListContainersOptionsBuilder, RemoveContainerOptionsBuilder,
     },
@@ -261,9 +261,21 @@ impl Engine {
         self.remove_by_name(&self.name(agent_id, generation)).await
     }
 
-    /// Removes the containers of launches that don't run, and says how many there were.
+    /// Removes the containers of launches that don't run, and those in which a host that is gone has copied homes. Says how
+    /// many there were.
     pub async fn sweep(&self, keeps: impl Fn(i64, i64) -> bool) -> Result<usize, EngineError> {
-        self.remove_unless(format!("{}={}", spec::HOST, self.settings.host), keeps).await
+        let mut count = self.remove_unless(keeps).await?;
+        for container in self.containers().await? {
+            let keeper_of = container.labels.and_then(|mut labels| labels.remove(spec::KEEPER_OF));
+            // By its id: this host may make one of the same name meanwhile.
+            if let (Some(id), Some(process)) = (container.id, keeper_of)
+                && process != *spec::PROCESS
+            {
+                self.remove_by_name(&id).await?;
+                count += 1;
+            }
+        }
+        Ok(count)
     }
 
     /// Reads a file as the agent would: whatever it links to, nothing is read that the agent can't read.
@@ -310,21 +322,22 @@ impl Engine {
     /// The volume of an agent's home is in use by one launch at a time.
     async fn remove_others(&self, agent_id: i64, generation: i64) -> Result<(), EngineError> {
         let keeps = |agent: i64, launch: i64| agent != agent_id || launch == generation;
-        self.remove_unless(format!("{}={}", spec::HOST, self.settings.host), keeps).await.map(|_| ())
+        self.remove_unless(keeps).await.map(|_| ())
     }
 
-    async fn remove_unless(
-        &self,
-        label: String,
-        keeps: impl Fn(i64, i64) -> bool,
-    ) -> Result<usize, EngineError> {
+    /// The containers of this host, whether they run or not.
+    async fn containers(&self) -> Result<Vec<ContainerSummary>, EngineError> {
+        let label = format!("{}={}", spec::HOST, self.settings.host);
         let filters = std::collections::HashMap::from([("label".to_owned(), vec![label])]);
         let options = ListContainersOptionsBuilder::default().all(true).filters(&filters).build();
         let client = self.client().await?;
         let found = patiently(|| client.list_containers(Some(options.clone()))).await;
-        let found = found.map_err(|error| client.error("The containers can't be listed", error))?;
+        found.map_err(|error| client.error("The containers can't be listed", error))
+    }
+
+    async fn remove_unless(&self, keeps: impl Fn(i64, i64) -> bool) -> Result<usize, EngineError> {
         let mut count = 0;
-        for container in found {
+        for container in self.containers().await? {
             let labels = container.labels.unwrap_or_default();
             let number = |label: &str| labels.get(label).and_then(|value| value.parse::<i64>().ok());
             let (Some(agent_id), Some(generation)) = (number(spec::AGENT), number(spec::GENERATION)) else {

@@ -278,7 +278,8 @@ impl Runtime {
         }
     }
 
-    /// Removes what this host has left behind: containers of launches that don't run when it gets to them.
+    /// Removes what this host has left behind: containers of launches that don't run when it gets to them, and those that copied
+    /// homes when it was killed.
     pub async fn sweep(&self, is_running: impl Fn(i64, i64) -> bool) {
         let Self::Engine(engine) = self else { return };
         match engine.sweep(is_running).await {

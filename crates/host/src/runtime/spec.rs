@@ -10,7 +10,7 @@
 //! | `/.muster/sockets` | the sockets that lead out |
 //! | `/.muster/launch` | the shim's own folder, which the agent can't enter |
 
-use std::{collections::HashMap, ffi::OsString, path::Path};
+use std::{collections::HashMap, ffi::OsString, path::Path, sync::LazyLock};
 
 use bollard::models::{
     ContainerCreateBody, HealthConfig, HostConfig, HostConfigLogConfig, Mount, MountType, MountVolumeOptions,
@@ -24,7 +24,7 @@ use muster_shim::{
 use rustix::process::{Resource, getrlimit};
 
 use super::{Places, Prepared, docker::Settings};
-use crate::programs::Program;
+use crate::{clock, programs::Program};
 
 /// The agent's home.
 pub(super) const HOME: &str = "/home/agent";
@@ -44,6 +44,11 @@ pub(super) const HOST: &str = "muster.host";
 pub(super) const AGENT: &str = "muster.agent";
 /// The launch.
 pub(super) const GENERATION: &str = "muster.generation";
+/// Which process of the host copies a home in it: when another runs, nobody does any more.
+pub(super) const KEEPER_OF: &str = "muster.keeper-of";
+/// This process. Its id alone may have been another's.
+pub(super) static PROCESS: LazyLock<String> =
+    LazyLock::new(|| format!("{}-{}", std::process::id(), clock::now()));
 
 /// What the shim needs until it has become its own user. The agent has none of them.
 const CAPABILITIES: [&str; 5] = ["CHOWN", "KILL", "SETGID", "SETPCAP", "SETUID"];
@@ -135,13 +140,15 @@ pub(super) fn keeper(
     let home = format!("{VOLUME}/{}", volume.file_name().unwrap_or_default().display());
     let above = volume.parent().unwrap_or(volume).to_owned();
     let words = task.to_args(&format!("{KEEPER}/{SOCKET}"), &home);
+    let mut own = labels(&settings.host, agent_id, None);
+    own.insert(KEEPER_OF.to_owned(), PROCESS.clone());
     ContainerCreateBody {
         image: Some(image.to_owned()),
         user: Some("0:0".to_owned()),
         entrypoint: Some(vec![SHIM.to_owned()]),
         cmd: Some(std::iter::once("keep".to_owned()).chain(words).collect()),
         working_dir: Some("/".to_owned()),
-        labels: Some(labels(&settings.host, agent_id, None)),
+        labels: Some(own),
         healthcheck: Some(no_check()),
         host_config: Some(HostConfig {
             mounts: Some(vec![
@@ -287,6 +294,7 @@ mod tests {
         let places = (Path::new("/h/pack"), Path::new("/volumes/v/_data"));
         let keeper = keeper(&settings, (7, Task::Pack), "muster/empty", places);
         assert_eq!(keeper.entrypoint, Some(vec![SHIM.to_owned()]));
+        assert_eq!(keeper.labels.unwrap()[KEEPER_OF], *PROCESS, "it is swept when this process is gone");
         assert_eq!(keeper.healthcheck.and_then(|check| check.test), Some(vec!["NONE".to_owned()]));
     }
 }

@@ -119,15 +119,20 @@ async fn a_container_that_is_removed_is_a_lost_shim_and_leftovers_are_swept() {
     // What an earlier host may have left, and what is somebody else's.
     let label = |host: &str| format!("muster.host={host}");
     let socket = host.socket.clone();
-    let make = |name: &str, host: &str| {
-        let labels = [&label(host)[..], "muster.agent=9", "muster.generation=4"];
+    let make = |name: &str, host: &str, what: &str| {
+        let labels = [&label(host)[..], "muster.agent=9", what];
         let labels: Vec<&str> = labels.iter().flat_map(|label| ["--label", label]).collect();
         docker(&socket, &[&["create", "--name", name], &labels[..], &[PROBE, "/muster-agent"]].concat())
     };
-    let (own, other) = (host.name(9, 4), format!("other-{}", host.id()));
-    assert!(make(&own, &host.id()).status.success());
-    assert!(make(&other, "somebody").status.success());
+    let (launch, keeper) = ("muster.generation=4", "muster.keeper-of=17-1");
+    let copies = format!("{}-pack", host.name(9, 4));
+    let others = ["launch", "keeper"].map(|what| format!("other-{what}-{}", host.id()));
+    assert!(make(&host.name(9, 4), &host.id(), launch).status.success());
+    assert!(make(&copies, &host.id(), keeper).status.success());
+    assert!(make(&others[0], "somebody", launch).status.success());
+    assert!(make(&others[1], "somebody", keeper).status.success());
     host.run();
     empty(&host).await;
-    assert!(docker(&host.socket, &["rm", &other]).status.success(), "it is left alone");
+    let removed = docker(&host.socket, &["rm", &others[0], &others[1]]);
+    assert!(removed.status.success(), "they are left alone");
 }
