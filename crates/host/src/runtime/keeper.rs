@@ -10,6 +10,7 @@ use std::{
     fs, io,
     os::unix::net::UnixStream,
     path::{Path, PathBuf},
+    time::Duration,
 };
 
 use bollard::query_parameters::CreateContainerOptionsBuilder;
@@ -29,6 +30,9 @@ use crate::{
     folder::{Folder, create_private},
 };
 
+/// How long the shim may neither read nor say anything. Removing a large home, or waiting for the disk, takes minutes; one whose
+/// container is frozen would keep other homes waiting for ever.
+const SILENCE: Duration = Duration::from_hours(1);
 /// What is said if the shim doesn't come.
 const NOT_UP: &str = "The container that copies the home could not start";
 
@@ -107,6 +111,8 @@ impl Engine {
                 let stream = accepted.and_then(|(stream, _)| {
                     let stream = stream.into_std()?;
                     stream.set_nonblocking(false)?;
+                    stream.set_read_timeout(Some(SILENCE))?;
+                    stream.set_write_timeout(Some(SILENCE))?;
                     Ok(stream)
                 });
                 return stream.map_err(|source| EngineError::Io { what: NOT_UP.to_owned(), source });
