@@ -266,6 +266,21 @@ async fn models_that_a_host_makes_up_fill_no_table() {
 }
 
 #[tokio::test]
+async fn no_host_makes_the_sums_overflow() {
+    let app = TestApp::start().await;
+    let (liar, other) = (app.running_agent().await, app.running_agent().await);
+    liar.calls(liar.call(None, i64::MAX, i64::MAX)).await;
+    let tokens = "SELECT tokens FROM organization_months";
+    assert_eq!(app.one::<i64>(tokens, vec![]).await, 200_000_000);
+    // As if there had been very many.
+    app.execute("UPDATE organization_months SET tokens = $1, cost_micro = $1", vec![i64::MAX.into()]).await;
+    other.calls(other.call(None, 1000, 100)).await;
+    assert_eq!(app.one::<i64>(tokens, vec![]).await, i64::MAX);
+    let spent = other.agent_shows("spending { costMicro tokens }").await["spending"].clone();
+    assert_eq!(spent, json!({ "costMicro": "4500", "tokens": "1100" }));
+}
+
+#[tokio::test]
 async fn all_leases_together_stay_within_the_budget() {
     let app = TestApp::start().await;
     app.sets(json!({ "monthlyBudgetMicro": 10 * CALL })).await;
