@@ -23,6 +23,7 @@ use muster_protocol::{
 use sea_orm::{ConnectionTrait, TransactionTrait};
 use secrecy::ExposeSecret;
 use serde_json::{Value, json};
+use tokio::sync::Notify;
 
 use crate::harness::{Host, TestApp, connect, until};
 
@@ -667,6 +668,33 @@ async fn a_month_keeps_what_is_in_it_when_the_time_zone_changes() {
     host.tell(async move |tx, from| spending::returned(tx, from, lease).await).await.unwrap();
     let leased: Vec<i64> = app.column("SELECT leased_micro FROM organization_months").await;
     assert_eq!(leased, [0], "it went back to the month that it was from");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn postgres_a_late_call_of_a_stopped_agent_is_in_one_month_with_the_others() {
+    let app = TestApp::start().await;
+    let host = app.running_agent().await;
+    host.calls(host.call(None, 10_000, 0)).await;
+    host.act("stop").await;
+    host.ended(EndReason::Stopped).await;
+    let held = Notify::new();
+    let moves = async {
+        held.notified().await;
+        app.sets(json!({ "timezone": "Asia/Tokyo" })).await;
+    };
+    let late = host.tell(async |tx, from| {
+        agents::standing(tx, from.agent).await?;
+        held.notify_one();
+        app.waits_for_a_lock().await;
+        spending::called(tx, from, host.call(None, 10_000, 0)).await
+    });
+    let (told, ()) = tokio::join!(late, moves);
+    told.unwrap();
+    for months in ["agent_months", "organization_months"] {
+        let tokens: Vec<i64> = app.column(&format!("SELECT tokens FROM {months}")).await;
+        assert_eq!(tokens, [20_000], "{months}");
+    }
+    app.sets(json!({ "timezone": "UTC" })).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
