@@ -23,6 +23,7 @@ use muster_protocol::{
 use sea_orm::{ConnectionTrait, TransactionTrait};
 use secrecy::ExposeSecret;
 use serde_json::{Value, json};
+use tokio::sync::Notify;
 
 use crate::harness::{Host, TestApp, connect, until};
 
@@ -263,6 +264,21 @@ async fn models_that_a_host_makes_up_fill_no_table() {
     };
     assert_eq!((calls("made-up-0").await, calls("other").await, calls(MODEL).await), (1, 11, 2));
     assert_eq!(app.one::<i64>("SELECT COUNT(*) FROM model_days", vec![]).await, 51);
+}
+
+#[tokio::test]
+async fn no_host_makes_the_sums_overflow() {
+    let app = TestApp::start().await;
+    let (liar, other) = (app.running_agent().await, app.running_agent().await);
+    liar.calls(liar.call(None, i64::MAX, i64::MAX)).await;
+    let tokens = "SELECT tokens FROM organization_months";
+    assert_eq!(app.one::<i64>(tokens, vec![]).await, 200_000_000);
+    // As if there had been very many.
+    app.execute("UPDATE organization_months SET tokens = $1, cost_micro = $1", vec![i64::MAX.into()]).await;
+    other.calls(other.call(None, 1000, 100)).await;
+    assert_eq!(app.one::<i64>(tokens, vec![]).await, i64::MAX);
+    let spent = other.agent_shows("spending { costMicro tokens }").await["spending"].clone();
+    assert_eq!(spent, json!({ "costMicro": "4500", "tokens": "1100" }));
 }
 
 #[tokio::test]
@@ -652,6 +668,33 @@ async fn a_month_keeps_what_is_in_it_when_the_time_zone_changes() {
     host.tell(async move |tx, from| spending::returned(tx, from, lease).await).await.unwrap();
     let leased: Vec<i64> = app.column("SELECT leased_micro FROM organization_months").await;
     assert_eq!(leased, [0], "it went back to the month that it was from");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn postgres_a_late_call_of_a_stopped_agent_is_in_one_month_with_the_others() {
+    let app = TestApp::start().await;
+    let host = app.running_agent().await;
+    host.calls(host.call(None, 10_000, 0)).await;
+    host.act("stop").await;
+    host.ended(EndReason::Stopped).await;
+    let held = Notify::new();
+    let moves = async {
+        held.notified().await;
+        app.sets(json!({ "timezone": "Asia/Tokyo" })).await;
+    };
+    let late = host.tell(async |tx, from| {
+        agents::standing(tx, from.agent).await?;
+        held.notify_one();
+        app.waits_for_a_lock().await;
+        spending::called(tx, from, host.call(None, 10_000, 0)).await
+    });
+    let (told, ()) = tokio::join!(late, moves);
+    told.unwrap();
+    for months in ["agent_months", "organization_months"] {
+        let tokens: Vec<i64> = app.column(&format!("SELECT tokens FROM {months}")).await;
+        assert_eq!(tokens, [20_000], "{months}");
+    }
+    app.sets(json!({ "timezone": "UTC" })).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

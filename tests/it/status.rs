@@ -33,6 +33,23 @@ async fn set(app: &TestApp, table: &str, set: &str) {
 }
 
 #[tokio::test]
+async fn a_launch_that_waits_for_its_container_engine_says_so_until_it_is_up() {
+    let app = TestApp::start().await;
+    let host = app.starting_agent().await;
+    set(&app, "servers", "status = 'ONLINE'").await;
+    let reports = async || {
+        let told = host.tell(async |tx, from| agents::reports::engine_away(tx, from, "no such socket").await);
+        told.await.unwrap();
+    };
+    reports().await;
+    assert_eq!(why(&app, host.agent).await, ("SPAWNING".to_owned(), json!("ENGINE_AWAY")));
+    host.started().await;
+    assert_eq!(why(&app, host.agent).await, ("RUNNING".to_owned(), Value::Null));
+    reports().await;
+    assert_eq!(why(&app, host.agent).await, ("RUNNING".to_owned(), Value::Null), "it is up");
+}
+
+#[tokio::test]
 async fn an_agent_says_what_it_waits_for() {
     let app = TestApp::start().await;
     let agent = app.agent().await;

@@ -34,6 +34,11 @@ pub enum Happening {
         /// The model it uses, if it says so.
         model: Option<String>,
     },
+    /// Its launch waits for the container engine, which the host can't reach and goes on trying.
+    EngineAway {
+        /// What people should read: which engine, and what to do.
+        detail: String,
+    },
     /// It has ended, or never began.
     Ended {
         /// Why.

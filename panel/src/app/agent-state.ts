@@ -4,6 +4,7 @@ export type Reason =
   | 'AUTH_REQUIRED'
   | 'BACKUP_FAILED'
   | 'DISK_FULL'
+  | 'ENGINE_AWAY'
   | 'EXITED'
   | 'HOST_AWAY'
   | 'IMAGE_NOT_FOUND'
@@ -31,6 +32,10 @@ const REASONS: Record<Reason, { what: string; todo: string }> = {
   DISK_FULL: {
     what: 'The disk of its server is full.',
     todo: 'Free space on the server, then start it again.',
+  },
+  ENGINE_AWAY: {
+    what: 'Its server can’t reach its container engine. It goes on trying.',
+    todo: 'Start the engine there. Its state says which.',
   },
   EXITED: {
     what: 'Its program ended by itself.',

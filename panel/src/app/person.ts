@@ -15,10 +15,21 @@ const SignOut = graphql(`
   mutation SignOut { signOut }
 `)
 
+let isAsked = false
+
+/** Who is signed in was asked: until that ends, the answer may be about the person before. */
+export function asked(): () => void {
+  isAsked = true
+  return () => {
+    isAsked = false
+  }
+}
+
 /** Tells the other tabs whose the cookie is now. */
 const tabs = new BroadcastChannel('muster.person')
 tabs.onmessage = ({ data: person }: MessageEvent<number>) => {
-  if (keptFor() !== NOBODY && person !== keptFor()) leave()
+  if (isAsked) location.reload()
+  else if (keptFor() !== NOBODY && person !== keptFor()) leave()
 }
 
 /** Forgets all that the person before has read and begun. */

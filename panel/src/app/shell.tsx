@@ -14,6 +14,7 @@ import { keepFor } from './kept'
 import { lastOrganization, rememberOrganization } from './last-organization'
 import { Nav } from './nav'
 import { type Org, OrganizationContext, OrganizationQuery } from './organization'
+import { asked } from './person'
 import { applyPreferences } from './preferences'
 import { StopAction } from './stop-action'
 import { setTitleFrame } from './title'
@@ -33,7 +34,7 @@ export function Shell() {
   const viewer = data?.viewer
   // Before it is painted: whether single keys do something is settled when the page is seen.
   useLayoutEffect(() => {
-    if (!viewer) return
+    if (!viewer) return asked()
     signedIn()
     applyPreferences(viewer.preferences)
   }, [viewer])

@@ -91,7 +91,11 @@ export function takeAhead(): string {
 /** Listens for keys. The panel starts it once. */
 export function listen(): () => void {
   document.addEventListener('keydown', press)
-  return () => document.removeEventListener('keydown', press)
+  return () => {
+    // The field may be what could not be fetched and broke the page.
+    takeAhead()
+    document.removeEventListener('keydown', press)
+  }
 }
 
 function press(event: KeyboardEvent): void {

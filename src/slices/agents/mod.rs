@@ -36,7 +36,7 @@ pub use self::{
     input::{CreateAgentInput, SetAgentsInput, UpdateAgentInput},
     model::{inherited_credential, inheriting, usage},
     revert::revert,
-    rows::{announce, announce_of_image, backed_up, count_on_server, hold, missing},
+    rows::{announce, announce_of_image, backed_up, count_on_server, hold, hold_all, missing},
     standing::{Limits, Standing, authorized, limits, present, session_limit, spent, standing, with_status},
     status::{end_late_starts, explain, fail},
     sync::{mark_all, mark_for_sync, mark_inheriting},

@@ -88,6 +88,19 @@ pub async fn started(
     turns::send_due(tx, &agent).await
 }
 
+/// The agent's launch waits for its host's container engine.
+///
+/// # Errors
+/// The database is unreachable.
+pub async fn engine_away(tx: &Tx, from: &Reporter, detail: &str) -> Result<()> {
+    match held_row(tx, from).await? {
+        Some(agent) if agent.status == AgentStatus::Spawning => {
+            explain(tx, from.agent, Some((StatusReason::EngineAway, detail))).await
+        }
+        _ => Ok(()),
+    }
+}
+
 /// The agent has ended, or never began. Its open turns are interrupted and its requests withdrawn; what was decided and has
 /// not reached it waits as a turn.
 ///

@@ -2,7 +2,7 @@
 //! do with them, stands on this; it knows no other slice.
 
 use sea_orm::{
-    ActiveModelTrait, ColumnTrait, IntoActiveModel, PaginatorTrait, QueryFilter, QuerySelect, Set,
+    ActiveModelTrait, ColumnTrait, IntoActiveModel, PaginatorTrait, QueryFilter, QueryOrder, QuerySelect, Set,
 };
 
 use super::entity::agents;
@@ -54,6 +54,15 @@ pub async fn missing(tx: &Tx, ids: &[AgentId]) -> Result<Vec<AgentId>> {
 /// The database is unreachable.
 pub async fn hold(tx: &Tx, id: AgentId) -> Result<bool> {
     Ok(held(living(&tx.scope).filter(agents::Column::Id.eq(id))).one(tx.connection()).await?.is_some())
+}
+
+/// Holds all agents, in the order in which everything else holds several.
+///
+/// # Errors
+/// The database is unreachable.
+pub async fn hold_all(tx: &Tx) -> Result<()> {
+    held(living(&tx.scope).order_by_asc(agents::Column::Id)).all(tx.connection()).await?;
+    Ok(())
 }
 
 /// The agent's home was backed up, or why it was not. The agent says so where it has nothing more urgent to say.

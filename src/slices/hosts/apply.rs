@@ -54,6 +54,7 @@ pub async fn apply(tx: &mut Tx, server: ServerId, events: &[&Event]) -> Result<(
             Happening::Started { container_id, program, model } => {
                 agents::started(tx, from, container_id, program, model).await?;
             }
+            Happening::EngineAway { detail } => agents::engine_away(tx, from, &detail).await?,
             Happening::Ended { reason, code, signal, detail } => {
                 agents::ended(tx, from, reason, code, signal, detail).await?;
             }

@@ -50,6 +50,10 @@ pub async fn update(scope: &Scope, edit: UpdateOrganizationInput) -> Result<()> 
     let changes = audit::changed(&before, &organization);
     let is_about_money = is_about_money(&organization);
     let after = organization.update(tx.connection()).await?;
+    if before.timezone != after.timezone {
+        // Calls of those that have stopped may still be reported, and would make months of the zone that was.
+        agents::hold_all(&tx).await?;
+    }
     if is_about_money {
         // Hosts learn whether calls need a lease. That holds their agents, before anything else is written.
         agents::mark_all(&mut tx).await?;

@@ -31,8 +31,9 @@ use crate::{
 
 /// The longest name of a provider or a model, in bytes.
 const NAME_BYTES: usize = 200;
-/// The most tokens of a class in one call: far more than there can be, and far from overflowing a sum.
-const MOST: i64 = 1 << 40;
+/// The most tokens of a class in one call, and the most milliseconds of one: far more than there can be. A host can report any
+/// number of calls, and their sums must not overflow.
+const MOST: i64 = 100_000_000;
 /// How late a call may be reported.
 const LATEST: Duration = Duration::from_hours(31 * 24);
 /// How many models of a day are listed for an agent. Its host names them, and could make up any number.

@@ -103,7 +103,8 @@ pub async fn changed(tx: &mut Tx, agent: &Standing) -> Result<()> {
 }
 
 /// The same of the organization, whose time zone was and is the one of these names: agents that wait look again with the next
-/// round. The caller holds all that run, so that none is refused by what was true before.
+/// round. The caller holds all that run, so that none is refused by what was true before; and all there are if the time zone
+/// changes, so that nothing is counted in a month of the old one.
 ///
 /// # Errors
 /// The database is unreachable.

@@ -12,6 +12,10 @@ use crate::{
     slices::approvals::Guarded,
 };
 
+/// A month that holds so much counts no further. All agents of an organization write its month: a sum that overflowed because of
+/// one host would refuse what every other one reports.
+const FULL: i64 = 1 << 60;
+
 /// Whose month it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Of {
@@ -113,8 +117,12 @@ pub async fn spend(
 ) -> Result<()> {
     let (key, values) = of.key(tx, from);
     let table = of.table();
+    let sum = |column: &str, more: i64| {
+        format!("CASE WHEN {column} < {FULL} THEN {column} + {more} ELSE {column} END")
+    };
+    let (cost, tokens) = (sum("cost_micro", cost), sum("tokens", tokens));
     let sql = format!(
-        "UPDATE {table} SET cost_micro = cost_micro + {cost}, tokens = tokens + {tokens}, \
+        "UPDATE {table} SET cost_micro = {cost}, tokens = {tokens}, \
          leased_micro = CASE WHEN leased_micro > {released} THEN leased_micro - {released} ELSE 0 END WHERE {key}"
     );
     tx.run(&sql, values).await?;

@@ -59,6 +59,22 @@ test('a person signs in with address and password, and stays signed in after a r
   )
 })
 
+test('a page that still asks who is signed in shows whoever has signed in meanwhile', async (t) => {
+  const page = await browse(t, { as: 'ADMIN' })
+  const other = await page.context().newPage()
+  await other.goto(`${world.base}/sign-in`)
+  // The first answer is about who was signed in before, and does not arrive.
+  let first = null
+  await page.route('**/graphql', async (route) => {
+    if (first || !route.request().postData()?.includes('ShellViewer')) return route.continue()
+    first = await route.fetch()
+  })
+  await page.goto(world.base + org)
+  await until(() => first, 'the first answer')
+  await types(other, world.people.OPERATOR)
+  await page.getByRole('button', { name: /^You: .*Otto Operator/ }).waitFor()
+})
+
 test('a wrong password is refused in words, and what was typed stays', async (t) => {
   const page = await browse(t, { at: '/sign-in' })
   await types(page, { ...world.people.OWNER, password: 'not the password' })

@@ -16,6 +16,7 @@ use muster_shim::{
     isolate::Sandbox,
     record::Record,
 };
+use tokio::sync::mpsc::UnboundedSender;
 
 use super::home;
 use crate::{
@@ -90,16 +91,17 @@ impl LaunchError {
 
 /// Makes the folders, writes the skills and the agent's files, and starts the shim with the agent. The launch's folder has no
 /// live shim, except one in a container that waits for what only a host can give it. Answers which image was used, if there
-/// is one.
+/// is one. `away` is told why the launch waits, if it has to.
 pub async fn launch(
     shared: &Shared,
     id: i64,
     generation: i64,
     plan: &LaunchPlan,
+    away: &UnboundedSender<String>,
 ) -> Result<Option<String>, LaunchError> {
     match &shared.runtime {
         Runtime::Process => process(shared, id, generation, plan).await.map(|()| None),
-        Runtime::Engine(engine) => contained(shared, engine, (id, generation), plan).await.map(Some),
+        Runtime::Engine(engine) => contained(shared, engine, (id, generation), (plan, away)).await.map(Some),
     }
 }
 
@@ -124,7 +126,7 @@ async fn contained(
     shared: &Shared,
     engine: &Engine,
     (id, generation): (i64, i64),
-    plan: &LaunchPlan,
+    (plan, away): (&LaunchPlan, &UnboundedSender<String>),
 ) -> Result<String, LaunchError> {
     let mut program = shared.programs.instead_of(&plan.image)?.unwrap_or_default();
     let given = shared.runtime.given(&shared.folder, id);
@@ -158,7 +160,7 @@ async fn contained(
         bounds: (shared.options.spool_bytes, shared.options.line_bytes),
         patience: limit.map_or(shared.options.start, Duration::from_secs),
     };
-    let started = engine.start(&prepared).await;
+    let started = engine.start(&prepared, away).await;
     if started.is_err() {
         shared.runtime.clean(&shared.folder, id, generation).await;
     }

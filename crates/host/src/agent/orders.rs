@@ -1,5 +1,7 @@
 //! Commands, and what the control plane answers before they are carried out.
 
+use std::{pin::pin, sync::Arc};
+
 use base64::{Engine, prelude::BASE64_STANDARD};
 use muster_protocol::{
     Command, Happening,
@@ -7,6 +9,7 @@ use muster_protocol::{
     event::{EndReason, RefusedReason, TurnOutcome},
     plan::{Given, LaunchPlan, Part, TurnPlan, Wanted},
 };
+use tokio::sync::mpsc;
 
 use super::{Agent, Phase, Why, home, keeping::Chore, launch, shim::Connection};
 use crate::{
@@ -212,7 +215,7 @@ impl Agent {
             self.plan = Some(plan);
             return Ok(());
         }
-        match launch::launch(&self.shared, self.id, self.record.generation, &plan).await {
+        match self.launched(&plan).await? {
             Ok(Some(image)) => tracing::info!(agent = self.id, image, "a container runs"),
             Ok(None) => {}
             Err(error) => return self.ended(error.reason(), None, None, Some(error.to_string())).await,
@@ -222,6 +225,25 @@ impl Agent {
         match Connection::open(&self.dir(), 1, self.shared.options.line_bytes).await {
             Ok(shim) => self.connected(shim).await,
             Err(_) => self.adopt().await,
+        }
+    }
+
+    /// Launches the agent, and reports if that has to wait for the engine.
+    async fn launched(
+        &mut self,
+        plan: &LaunchPlan,
+    ) -> Result<Result<Option<String>, launch::LaunchError>, Closed> {
+        let shared = Arc::clone(&self.shared);
+        let (away, mut waits) = mpsc::unbounded_channel();
+        let mut launching = pin!(launch::launch(&shared, self.id, self.record.generation, plan, &away));
+        loop {
+            tokio::select! {
+                launched = &mut launching => return Ok(launched),
+                Some(detail) = waits.recv() => {
+                    self.effects.events.push(Happening::EngineAway { detail });
+                    self.commit().await?;
+                }
+            }
         }
     }
 

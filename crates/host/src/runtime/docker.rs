@@ -5,6 +5,7 @@
 //! lives. So an engine may be restarted, or killed, if it leaves its containers running.
 
 use std::{
+    mem,
     path::{Path, PathBuf},
     sync::atomic::AtomicBool,
     time::Duration,
@@ -25,7 +26,7 @@ use muster_shim::{
 };
 use rustix::process::{getegid, geteuid};
 use tokio::{
-    sync::OnceCell,
+    sync::{OnceCell, mpsc::UnboundedSender},
     time::{Instant, sleep, timeout},
 };
 
@@ -117,14 +118,25 @@ impl Engine {
         matches!(self.inspect(agent_id, generation).await, Ok(Some(found)) if !is_over(&found))
     }
 
-    /// Starts a launch, unless it was started before, and waits until its shim answers. Returns what image was used.
-    pub async fn start(&self, prepared: &Prepared<'_>) -> Result<String, EngineError> {
+    /// Starts a launch, unless it was started before, and waits until its shim answers. Returns what image was used. `away` is
+    /// told once that the engine is.
+    pub async fn start(
+        &self,
+        prepared: &Prepared<'_>,
+        away: &UnboundedSender<String>,
+    ) -> Result<String, EngineError> {
         let until = Instant::now() + prepared.patience;
+        let mut is_told = false;
         loop {
             let tried = self.try_start(prepared).await;
             self.note(tried.as_ref().err());
             match tried {
-                Err(error) if error.is_away() && Instant::now() + AGAIN < until => sleep(AGAIN).await,
+                Err(error) if error.is_away() && Instant::now() + AGAIN < until => {
+                    if !mem::replace(&mut is_told, true) {
+                        let _ = away.send(error.to_string());
+                    }
+                    sleep(AGAIN).await;
+                }
                 started => return started,
             }
         }

@@ -188,10 +188,13 @@ async fn an_engine_that_is_away_is_said_once_and_in_words() {
     let command = command.arg(&socket).env("MUSTER_SHIM", &shim).stdin(Stdio::null()).stderr(log);
     let mut child = command.spawn().unwrap();
     plane.begin(7, 1, "muster/agent");
-    let ended = plane.wait("it is given up", |state| state.ended(7, 1)).await;
-    let Happening::Ended { detail, .. } = ended else { panic!("{ended:?}") };
     let expected =
         format!("Docker Engine doesn't answer on {}: there is no such socket. Start", socket.display());
+    let ended = plane.wait("it is given up", |state| state.ended(7, 1)).await;
+    let Happening::Ended { detail, .. } = ended else { panic!("{ended:?}") };
+    let is_said =
+        |what: &&Happening| matches!(what, Happening::EngineAway { detail } if detail.starts_with(&expected));
+    assert_eq!(plane.lock().happenings(7).filter(is_said).count(), 1, "the agent says what it waits for");
     assert!(detail.as_deref().unwrap_or_default().starts_with(&expected), "{detail:?}");
     let told = fs::read_to_string(host.path().join("log")).unwrap();
     assert_eq!(told.matches("agents that are started wait for their engine").count(), 1, "{told}");
