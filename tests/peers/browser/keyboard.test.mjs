@@ -259,7 +259,7 @@ test('a field that is chosen from keeps the focus while what it opens is fetched
   const held = new Promise((resolve) => {
     release = resolve
   })
-  await page.route('**/assets/overlays.js', async (route) => {
+  await page.route('**/overlays.js', async (route) => {
     await held
     await route.continue()
   })

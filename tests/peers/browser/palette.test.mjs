@@ -142,7 +142,7 @@ test('what is typed before the palette is there is for the palette, and no key o
   const held = new Promise((resolve) => {
     release = resolve
   })
-  await page.route('**/assets/palette.js', async (route) => {
+  await page.route('**/palette.js', async (route) => {
     await held
     await route.continue()
   })
