@@ -170,7 +170,7 @@ impl Agent {
             self.is_plan_asked = false;
         }
         match (why, given) {
-            (Why::Launch, Given::Launch(plan)) => return self.start(*plan).await,
+            (Why::Launch, Given::Launch(plan)) => return Box::pin(self.start(*plan)).await,
             (Why::Launch, Given::Refused { reason }) => {
                 return self.ended(EndReason::SpawnFailed, None, None, Some(reason)).await;
             }
