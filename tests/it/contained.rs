@@ -74,9 +74,10 @@ impl Contained {
         host_of(&self.crew)
     }
 
-    /// The agent's container.
+    /// The agent's container. Beside it there may be one that removes the home from before a restore.
     fn name(&self) -> String {
-        let all = containers(&self.socket, &self.host());
+        let mut all = containers(&self.socket, &self.host());
+        all.retain(|name| !name.ends_with("-drop"));
         assert_eq!(all.len(), 1, "{all:?}");
         all[0].clone()
     }
