@@ -43,6 +43,7 @@ mod populate;
 mod process;
 mod schema;
 mod socket;
+pub mod spending;
 mod wait;
 
 pub use actor::{Actor, Answer};

@@ -1,0 +1,153 @@
+//! What agents spend, and what they may.
+
+use std::{
+    sync::atomic::{AtomicI64, Ordering::Relaxed},
+    time::Duration,
+};
+
+use muster::{
+    base::{
+        ids::{AgentId, LeaseId},
+        problem::Result,
+    },
+    slices::spending,
+};
+use muster_protocol::{
+    event::Usage,
+    plan::Given,
+    spending::{Lease, LeaseAsked, ModelCall},
+};
+use serde_json::{Value, json};
+
+use super::{Host, TestApp, until};
+
+pub const MODEL: &str = "claude-sonnet-4-5";
+/// What a call of this model needs at least: 32,000 tokens in and 8,000 out.
+pub const CALL: i64 = 216_000;
+
+/// A question for a lease, unlike all others.
+pub fn question(model: &str) -> LeaseAsked {
+    static QUESTIONS: AtomicI64 = AtomicI64::new(0);
+    let question = QUESTIONS.fetch_add(1, Relaxed);
+    LeaseAsked { model: model.to_owned(), question, finished: Vec::new() }
+}
+
+impl Host<'_> {
+    pub async fn wants(&self, asked: &LeaseAsked) -> Result<Given> {
+        spending::lease(&self.app.scope(), AgentId(self.agent), self.generation, asked).await
+    }
+
+    pub async fn asks_for_lease(&self, model: &str) -> Result<Given> {
+        self.wants(&question(model)).await
+    }
+
+    pub async fn leases(&self) -> Option<Lease> {
+        match self.asks_for_lease(MODEL).await.unwrap() {
+            Given::Lease(lease) => Some(lease),
+            Given::Spent { .. } => None,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    pub async fn returns(&self, lease: i64) {
+        let told = self.tell(async |tx, from| spending::returned(tx, from, LeaseId(lease)).await);
+        told.await.unwrap();
+    }
+
+    pub async fn calls(&self, call: ModelCall) {
+        self.tell(async |tx, from| spending::called(tx, from, call).await).await.unwrap();
+    }
+
+    pub fn call(&self, turn: Option<i64>, input: i64, output: i64) -> ModelCall {
+        ModelCall {
+            turn_id: turn,
+            provider: "anthropic".to_owned(),
+            model: MODEL.to_owned(),
+            started_at: self.app.clock.now().0,
+            millis: 1200,
+            status: Some(200),
+            usage: Usage { input: Some(input), output: Some(output), ..Usage::default() },
+            lease_id: None,
+        }
+    }
+
+    pub async fn is_limited(&self, credential: Option<i64>, seconds: u64) {
+        let until = self.app.clock.now().plus(Duration::from_secs(seconds));
+        let credential = credential.map(muster::base::ids::ModelCredentialId);
+        let told = self.tell(async |tx, from| {
+            spending::usage::limited(tx, from, credential, (MODEL, "slow down"), Some(until)).await
+        });
+        told.await.unwrap();
+    }
+
+    /// A new conversation with a turn that the agent works on. Returns both.
+    pub async fn works(&self) -> (i64, i64) {
+        let conversation = self.app.conversation(self.agent).await;
+        let turn = self.app.posts(conversation).await;
+        self.takes(turn).await;
+        (conversation, turn)
+    }
+
+    pub async fn agent_shows(&self, fields: &str) -> Value {
+        let query = format!("query($o: Id!, $a: Id!) {{ agent(orgId: $o, id: $a) {{ {fields} }} }}");
+        let shown = self.app.viewer.gql(&query, json!({ "o": self.app.org, "a": self.agent })).await;
+        shown.data()["agent"].clone()
+    }
+}
+
+impl TestApp {
+    pub async fn posts(&self, conversation: i64) -> i64 {
+        let query = "mutation($o: Id!, $c: Id!) { postMessage(orgId: $o, conversationId: $c, input: { text: \"please\" }) { turn { id } } }";
+        let posted = self.operator.gql(query, json!({ "o": self.org, "c": conversation })).await.data();
+        posted["postMessage"]["turn"]["id"].as_i64().unwrap()
+    }
+
+    pub async fn sets(&self, input: Value) {
+        let query = "mutation($o: Id!, $i: UpdateOrganizationInput!) { updateOrganization(orgId: $o, input: $i) { id } }";
+        self.owner.gql(query, json!({ "o": self.org, "i": input })).await.data();
+    }
+
+    pub async fn sets_agent(&self, agent: i64, input: Value) {
+        let query = "mutation($o: Id!, $a: Id!, $i: UpdateAgentInput!) { updateAgent(orgId: $o, id: $a, input: $i) { id } }";
+        self.owner.gql(query, json!({ "o": self.org, "a": agent, "i": input })).await.data();
+    }
+
+    pub async fn allows(&self, input: Value) -> Value {
+        let query = "mutation($o: Id!, $i: AllowSpendingInput!) { allowSpending(orgId: $o, input: $i) { spending { allowedMicro } } }";
+        self.admin.gql(query, json!({ "o": self.org, "i": input })).await.data()
+    }
+
+    pub async fn turn_is(&self, turn: i64) -> String {
+        self.one("SELECT state FROM turns WHERE id = $1", vec![turn.into()]).await
+    }
+
+    /// Allowing this is refused with this code.
+    pub async fn may_not_allow(&self, input: Value, code: &str) {
+        let query =
+            "mutation($o: Id!, $i: AllowSpendingInput!) { allowSpending(orgId: $o, input: $i) { id } }";
+        let refused = self.admin.gql(query, json!({ "o": self.org, "i": input })).await;
+        assert_eq!(refused.code(), code, "{input}");
+    }
+
+    /// What is leased, and what is spent.
+    pub async fn leased(&self) -> (i64, i64) {
+        let of = |column: &str| format!("SELECT {column} FROM organization_months");
+        (self.one(&of("leased_micro"), vec![]).await, self.one(&of("cost_micro"), vec![]).await)
+    }
+
+    pub async fn guards(&self) -> Vec<i64> {
+        self.column("SELECT id FROM approvals WHERE kind = 'COST_GUARD' ORDER BY id").await
+    }
+
+    /// The states of the same.
+    pub async fn guards_are(&self) -> Vec<String> {
+        self.column("SELECT status FROM approvals WHERE kind = 'COST_GUARD' ORDER BY id").await
+    }
+
+    /// Something waits for another transaction.
+    pub async fn waits_for_a_lock(&self) {
+        let waiting = "SELECT COUNT(*) FROM pg_stat_activity \
+                       WHERE datname = current_database() AND wait_event_type = 'Lock'";
+        until("it waits", async || self.one::<i64>(waiting, vec![]).await > 0).await;
+    }
+}
