@@ -59,6 +59,15 @@ fn price(model: &str) -> Price {
     }
 }
 
+/// A sandbox whose model is this server, where each call needs a lease, and calls of one model have a price.
+fn metered(server: &Server, model: &str) -> World {
+    let mut world = World::new();
+    world.model("openai", server.port, "canary");
+    (world.plan.metered, world.plan.prices) = (true, vec![price(model)]);
+    world.apply();
+    world
+}
+
 fn lease(id: i64, tokens: Option<i64>, cost_micro: Option<i64>) -> Leased {
     Leased::Granted(Lease { id, cost_micro, tokens, until: 1_700_000_900_000 })
 }
@@ -132,10 +141,7 @@ async fn of_twenty_calls_at_once_a_lease_for_three_lets_three_pass() {
         })
     }))
     .await;
-    let mut world = World::new();
-    world.model("openai", server.port, "canary");
-    (world.plan.metered, world.plan.prices) = (true, vec![price("*")]);
-    world.apply();
+    let world = metered(&server, "*");
     let question =
         json!({ "model": "m", "max_tokens": 1000, "messages": [{ "role": "user", "content": "x" }] });
     // What three such calls may cost at most: the question's bytes by three and sixteen, and 1,000 tokens of output.
@@ -174,10 +180,7 @@ async fn of_twenty_calls_at_once_a_lease_for_three_lets_three_pass() {
 #[tokio::test]
 async fn a_turn_that_begins_after_more_was_allowed_is_not_refused_from_memory() {
     let server = Server::start(answered()).await;
-    let mut world = World::new();
-    world.model("openai", server.port, "canary");
-    (world.plan.metered, world.plan.prices) = (true, vec![price("*")]);
-    world.apply();
+    let world = metered(&server, "*");
     let question =
         json!({ "model": "m", "max_tokens": 1000, "messages": [{ "role": "user", "content": "x" }] });
     let ask = || world.post("/model/chat/completions", &question);
@@ -191,10 +194,7 @@ async fn a_turn_that_begins_after_more_was_allowed_is_not_refused_from_memory() 
 #[tokio::test]
 async fn what_was_not_used_can_be_used_again_and_is_given_back_at_the_end() {
     let server = Server::start(answered()).await;
-    let mut world = World::new();
-    world.model("openai", server.port, "canary");
-    (world.plan.metered, world.plan.prices) = (true, vec![price("dear")]);
-    world.apply();
+    let world = metered(&server, "dear");
     // One call reserves nearly everything, and uses 80 tokens of it.
     world.host.leases.lock().unwrap().push_back(lease(1, Some(1200), None));
     let question = json!({ "model": "free", "max_tokens": 900 });
@@ -218,10 +218,7 @@ async fn what_was_not_used_can_be_used_again_and_is_given_back_at_the_end() {
 #[tokio::test]
 async fn what_is_left_of_a_lease_goes_back_with_the_question_for_another() {
     let server = Server::start(answered()).await;
-    let mut world = World::new();
-    world.model("openai", server.port, "canary");
-    (world.plan.metered, world.plan.prices) = (true, vec![price("*")]);
-    world.apply();
+    let world = metered(&server, "*");
     let ask = async |most: u64| {
         world.post("/model/chat/completions", &json!({ "model": "m", "max_tokens": most })).await.0
     };
@@ -234,7 +231,7 @@ async fn what_is_left_of_a_lease_goes_back_with_the_question_for_another() {
         world.host.questions.lock().unwrap().iter().map(|asked| asked.finished.clone()).collect::<Vec<_>>()
     };
     assert_eq!(finished(), [vec![], vec![taken]]);
-    // Nothing is taken from what was given back, also if there is no other.
+    // Nothing is taken from what was given back, even if no other lease comes.
     assert_eq!(ask(5000).await, StatusCode::PAYMENT_REQUIRED);
     world.gate.ask_again();
     assert_eq!(ask(10).await, StatusCode::PAYMENT_REQUIRED);
@@ -246,10 +243,7 @@ async fn what_is_left_of_a_lease_goes_back_with_the_question_for_another() {
 #[tokio::test]
 async fn a_question_is_the_same_until_a_lease_has_come() {
     let server = Server::start(answered()).await;
-    let mut world = World::new();
-    world.model("openai", server.port, "canary");
-    (world.plan.metered, world.plan.prices) = (true, vec![price("*")]);
-    world.apply();
+    let world = metered(&server, "*");
     let ask = async || {
         world.gate.ask_again();
         world.post("/model/chat/completions", &json!({ "model": "m", "max_tokens": 1000 })).await.0
