@@ -43,6 +43,14 @@ text_enum! {
     }
 }
 
+impl AgentStatus {
+    /// Whether nothing of the agent runs: its launch has ended, or there was none.
+    #[must_use]
+    pub const fn is_at_rest(self) -> bool {
+        matches!(self, Self::Stopped | Self::Error)
+    }
+}
+
 text_enum! {
     /// Why an agent waits or has failed.
     pub StatusReason {

@@ -93,7 +93,7 @@ impl Machine {
         let host = run.spawn()?;
         wait_for_stopping(&scope, server).await?;
         for (agent, status) in agents_of(&scope, server).await? {
-            if matches!(status, AgentStatus::Stopped | AgentStatus::Error) {
+            if status.is_at_rest() {
                 agents::start(&scope, agent).await?;
             }
         }

@@ -8,7 +8,7 @@ use sea_orm::TryIntoModel;
 use super::{UpdateAgentInput, entity::agents};
 use crate::{
     base::{
-        enums::{AgentStatus, BackupSchedule, CredentialChoice, OverrideMode},
+        enums::{BackupSchedule, CredentialChoice, OverrideMode},
         problem::{Code, Problem, Result, Violation},
     },
     core::store::Tx,
@@ -28,7 +28,7 @@ const LEAST_CPU: f64 = 0.01;
 pub(super) fn at_rest(agent: &agents::Model, edit: &UpdateAgentInput) -> Result<()> {
     let moves = edit.server_id.value().is_some_and(|server| *server != agent.server_id)
         || edit.image_id.value().is_some_and(|image| *image != agent.image_id);
-    if !moves || matches!(agent.status, AgentStatus::Stopped | AgentStatus::Error) {
+    if !moves || agent.status.is_at_rest() {
         return Ok(());
     }
     let detail = "Stop the agent before moving it to another server or image.";

@@ -219,7 +219,7 @@ async fn launched(tx: &Tx, agent: &agents::Model) -> Result<i64> {
 pub async fn delete(scope: &Scope, id: AgentId) -> Result<()> {
     let mut tx = scope.begin().await?;
     let agent = load(&tx, id).await?;
-    if !matches!(agent.status, AgentStatus::Stopped | AgentStatus::Error) {
+    if !agent.status.is_at_rest() {
         return Err(Problem::new(Code::AgentAlreadyRunning, "Stop the agent first.")
             .with("status", agent.status.as_str()));
     }

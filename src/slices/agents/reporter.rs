@@ -3,7 +3,6 @@
 use super::standing::{Standing, standing};
 use crate::{
     base::{
-        enums::AgentStatus,
         ids::{AgentId, ServerId},
         problem::Result,
         time::Timestamp,
@@ -48,7 +47,7 @@ pub async fn current(tx: &Tx, from: &Reporter) -> Result<Option<Standing>> {
 /// The database is unreachable.
 pub async fn alive(tx: &Tx, from: &Reporter) -> Result<Option<Standing>> {
     let agent = current(tx, from).await?;
-    Ok(agent.filter(|agent| !matches!(agent.status, AgentStatus::Stopped | AgentStatus::Error)))
+    Ok(agent.filter(|agent| !agent.status.is_at_rest()))
 }
 
 /// Whether the report is about a launch that never was.

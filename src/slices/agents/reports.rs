@@ -11,7 +11,7 @@ use serde_json::json;
 use super::{
     entity::agents,
     explain, fail, inherited_credential, launches,
-    reporter::{Reporter, alive, current, of_no_launch},
+    reporter::{Reporter, current, of_no_launch},
     rows::{self, announce, find},
     standing::{Standing, standing},
     state::Report,
@@ -235,10 +235,8 @@ fn choices(offers: Vec<Offer>) -> serde_json::Value {
 /// # Errors
 /// The database is unreachable.
 pub async fn auth_required(tx: &mut Tx, from: &Reporter, detail: String) -> Result<()> {
-    if alive(tx, from).await?.is_none() {
-        return Ok(());
-    }
-    let Some(agent) = held_row(tx, from).await? else { return Ok(()) };
+    let agent = held_row(tx, from).await?.filter(|agent| !agent.status.is_at_rest());
+    let Some(agent) = agent else { return Ok(()) };
     let mut row = agent.into_active_model();
     row.auth_failed_at = Set(Some(tx.now));
     row.updated_at = Set(tx.now);

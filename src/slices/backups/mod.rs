@@ -20,7 +20,7 @@ use self::entity::agent_backups;
 pub use self::schedule::schedule_due;
 use crate::{
     base::{
-        enums::{AgentStatus, BackupCause, BackupState, ChangeOp, RecordKind},
+        enums::{BackupCause, BackupState, ChangeOp, RecordKind},
         ids::{AgentId, BackupId},
         problem::{Code, Problem, Result},
     },
@@ -68,7 +68,7 @@ pub async fn restore(scope: &Scope, id: BackupId) -> Result<()> {
     let tx = scope.begin().await?;
     orgs::require_going(&tx).await?;
     let (agent, backup) = load(&tx, id).await?;
-    if !matches!(agent.status, AgentStatus::Stopped | AgentStatus::Error) {
+    if !agent.status.is_at_rest() {
         let detail = "Stop the agent first: its home is replaced.";
         return Err(Problem::new(Code::AgentAlreadyRunning, detail).with("status", agent.status.as_str()));
     }

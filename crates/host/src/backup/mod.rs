@@ -116,7 +116,7 @@ impl Home {
             Self::Volume(stream) => {
                 let mut to = BufWriter::with_capacity(keep::AT_ONCE, Sender::new(&stream));
                 let sent = io::copy(&mut archive, &mut to).map(|_| ()).map_err(|error| error.to_string());
-                // One that did this already reads nothing: what counts is its answer. It also says why there is no more.
+                // A shim that did this already reads nothing, so only its answer counts. If reading failed here, its answer repeats why.
                 let _ = to.into_inner().map_err(io::Error::from).and_then(|to| to.end(sent));
                 let _ = stream.shutdown(Shutdown::Write);
                 answer(&stream)
