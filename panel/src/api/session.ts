@@ -24,7 +24,7 @@ export function signedIn(): void {
   set('in')
 }
 
-/** The person is signing out. The socket ends before the answer is there: then that the session is over is no news. */
+/** The person is signing out. The socket may end before the answer arrives: that is not a session that has ended by itself. */
 export function leaving(now: boolean): void {
   isLeaving = now
 }

@@ -44,7 +44,7 @@ function leave(): void {
   changeTo(NOBODY)
 }
 
-/** Somebody has signed in here: everything is read anew, as them. */
+/** Somebody has signed in here: everything is read again, as them. */
 export function enter(person: number): void {
   changeTo(person)
   reopenSocket()
