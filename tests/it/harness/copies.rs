@@ -1,7 +1,7 @@
 //! An installation that is made by commands once per build of the tests, and of which others are copies.
 //!
-//! Each command opens a whole installation, which a debug build takes long for: a dozen of them cost more than what most tests
-//! then do.
+//! Each command opens a whole installation, which takes a debug build long: a dozen of them cost more than what most
+//! tests then do.
 
 use std::{
     fs::{self, File},
@@ -12,8 +12,8 @@ use serde_json::{Value, json};
 
 use super::{Program, Tenant, database};
 
-/// Makes `program`, whose SQLite database is in `folder`, a copy of the one that has an organization and what `fill` adds. There is
-/// one `fill` for each `name`.
+/// Makes `program`, whose SQLite database is in `folder`, a copy of the one that has an organization and what `fill`
+/// adds. Each `fill` has a `name`.
 pub async fn copied(program: &Program, folder: &Path, name: &str, fill: fn(&Program, &Tenant)) -> Tenant {
     let model = model(name, fill).await;
     copy(&model.join("data"), Path::new(program.variable("MUSTER_DATA_DIR")));
