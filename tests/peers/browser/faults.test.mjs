@@ -66,6 +66,22 @@ test('what an agent writes while the service is away is shown when it is back', 
   assert.equal(loaded(), 0)
 })
 
+test('a message that is sent while the service is away stays, and is sent again once', async (t) => {
+  const conversation = await begins('hello')
+  const page = await browse(t, { as: 'OPERATOR', at: `${org}/conversations/${conversation}`, fails: LOST })
+  await page.getByRole('article').first().waitFor()
+  const rises = await falls(t)
+  await isLost(page)
+  await page.getByRole('textbox', { name: 'Message' }).fill('into the void')
+  await page.keyboard.press('Enter')
+  await page.getByText(/Not sent/).waitFor()
+  await rises()
+  await isBack(page)
+  await page.getByRole('button', { name: 'Send again' }).click()
+  await said(page, 'into the void').waitFor()
+  await until(async () => (await page.getByText(/Not sent/).count()) === 0, 'it to be accepted')
+})
+
 test('the inbox keeps its rows and what is open, a decision waits for the service, and what happened shows', async (t) => {
   const open = await asks('do execute Caulk the hull {"command": "caulk"}')
   await asks('do execute Tar the planks {"command": "tar"}')

@@ -206,9 +206,8 @@ export async function shows(page, name) {
   if (process.env.MUSTER_PICTURES) await pictures(page, name)
 }
 
-/** Two of them, in light and in dark. */
+/** Writes screenshots of a page in light and in dark, in each run. */
 export async function showsBoth(page, name) {
-  if (!process.env.MUSTER_PICTURES) return
   await pictures(page, `${name}-light`)
   await inDark(page, () => pictures(page, `${name}-dark`))
 }
