@@ -134,6 +134,18 @@ CREATE INDEX turns_agent ON turns (organization_id, agent_id, id);
 CREATE INDEX turns_state ON turns (organization_id, state, id);
 CREATE INDEX turns_unfinished ON turns (organization_id, agent_id) WHERE ended_at IS NULL;
 
+-- What turns have waited for, other than people. Only their traces show it.
+CREATE TABLE turn_waits (
+    organization_id BIGINT NOT NULL,
+    turn_id BIGINT NOT NULL,
+    kind TEXT NOT NULL CHECK (kind IN ('BUDGET', 'TOKENS', 'STOP')),
+    from_at BIGINT NOT NULL,
+    until_at BIGINT NOT NULL,
+    PRIMARY KEY (organization_id, turn_id, kind, from_at),
+    CONSTRAINT turn_waits_organization_fk FOREIGN KEY (organization_id) REFERENCES organizations (id),
+    CONSTRAINT turn_waits_turn_fk FOREIGN KEY (organization_id, turn_id) REFERENCES turns (organization_id, id) ON DELETE CASCADE
+);
+
 -- Messages. Pages of messages use the unique index on seq, however long the conversation is.
 CREATE TABLE messages (
     id INTEGER PRIMARY KEY AUTOINCREMENT,

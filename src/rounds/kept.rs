@@ -200,6 +200,7 @@ pub const KEPT: &[Kept] = &[
     stays("skills", "Forever: a deleted skill is archived."),
     stays("stored_bytes", "One row per organization."),
     goes("token_allowances", "An hour.", &[after("until_at <= $1", Duration::ZERO)]),
+    stays("turn_waits", "As long as the turn. Written only where traces are sent."),
     stays("turns", "As long as their conversation."),
     stays("user_identities", "Until they are unlinked."),
     stays("users", "Forever; an account is disabled, not deleted."),

@@ -15,7 +15,7 @@ use tokio::{
 
 use crate::{
     harness::{
-        Address, Crew, Machine, Program, Serving,
+        Address, Crew, Machine, Program, Serving, Tenant,
         fakes::telegram::{self, Shared, TOKEN, refusal, said},
         mailbox::mails_in,
     },
@@ -43,17 +43,9 @@ struct Stage {
 
 impl Stage {
     async fn set(name: &str) -> Self {
-        let mut house = House::open().await;
+        let mut house = House::furnished("panel", enter).await;
         let vendors = if name == "channels" { Some(Vendors::meet(&mut house).await) } else { None };
         let entrance = if name == "sign_in" { Some(Entrance::open(&mut house).await) } else { None };
-        for role in ROLES {
-            let (email, name) = person(role);
-            let create =
-                ["user", "create", "--email", &email, "--name", name, "--confirmed", "--password-stdin"];
-            house.program.json_told(&create, PASSWORD);
-            let org = house.tenant.org.to_string();
-            house.program.json(&["member", "add", "--org", &org, "--email", &email, "--role", role]);
-        }
         let crew = house.crew("harbour").await;
         house.starts(&crew).await;
         let conversation = house.says(&crew, "How are the beans today?").await;
@@ -238,6 +230,17 @@ fn button(message: &Value, label: &str) -> Option<Value> {
     let rows = message["reply_markup"]["inline_keyboard"].as_array()?;
     let mut buttons = rows.iter().filter_map(Value::as_array).flatten();
     buttons.find(|button| button["text"] == label).map(|button| button["callback_data"].clone())
+}
+
+/// The people come in.
+fn enter(program: &Program, tenant: &Tenant) {
+    let org = tenant.org.to_string();
+    for role in ROLES {
+        let (email, name) = person(role);
+        let create = ["user", "create", "--email", &email, "--name", name, "--confirmed", "--password-stdin"];
+        program.json_told(&create, PASSWORD);
+        program.json(&["member", "add", "--org", &org, "--email", &email, "--role", role]);
+    }
 }
 
 fn person(role: &str) -> (String, &'static str) {

@@ -3,8 +3,11 @@
 use std::time::Duration;
 
 use serde_json::{Value, json};
+use tempfile::TempDir;
 
-use crate::harness::{Actor, Address, Crew, Machine, Program, Serving, Tenant, empty_database, found};
+use crate::harness::{
+    Actor, Address, Crew, Machine, Program, Serving, Tenant, copied, empty_database, found, is_postgres,
+};
 
 /// A service that can die and come back under the same address, and an organization in it.
 pub struct House {
@@ -15,7 +18,7 @@ pub struct House {
     /// Nobody else gets it while the service is away.
     _address: Address,
     /// Lives as long as the database in it.
-    folder: tempfile::TempDir,
+    folder: TempDir,
 }
 
 impl House {
@@ -25,12 +28,33 @@ impl House {
 
     /// The same, with more of the service's variables.
     pub async fn open_with(variables: &[(&str, &str)]) -> Self {
-        let address = Address::free();
-        let folder = tempfile::tempdir().unwrap();
+        let (address, folder) = (Address::free(), tempfile::tempdir().unwrap());
+        let program = Self::designed(&address, &folder, variables).await;
+        let tenant = program.tenant();
+        Self::inhabited(program, tenant, address, folder)
+    }
+
+    /// One with what `fill` adds by commands: on SQLite a copy of the first of this name.
+    pub async fn furnished(name: &str, fill: fn(&Program, &Tenant)) -> Self {
+        let (address, folder) = (Address::free(), tempfile::tempdir().unwrap());
+        let program = Self::designed(&address, &folder, &[]).await;
+        let tenant = if is_postgres() {
+            let tenant = program.tenant();
+            fill(&program, &tenant);
+            tenant
+        } else {
+            copied(&program, folder.path(), name, fill).await
+        };
+        Self::inhabited(program, tenant, address, folder)
+    }
+
+    async fn designed(address: &Address, folder: &TempDir, variables: &[(&str, &str)]) -> Program {
         let url = empty_database(folder.path()).await;
         let own = [("MUSTER_LISTEN", address.as_str()), ("MUSTER_DATABASE_URL", url.as_str())];
-        let program = Program::new(&[&own[..], variables].concat());
-        let tenant = program.tenant();
+        Program::new(&[&own[..], variables].concat())
+    }
+
+    fn inhabited(program: Program, tenant: Tenant, address: Address, folder: TempDir) -> Self {
         let serving = program.serve();
         let actor = serving.actor(&tenant);
         Self { program, serving: Some(serving), tenant, actor, _address: address, folder }

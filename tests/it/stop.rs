@@ -24,11 +24,11 @@ const STOP: &str = "mutation($o: Id!, $r: String!) { stopOrganization(orgId: $o,
 const RELEASE: &str = "mutation($o: Id!) { releaseOrganization(orgId: $o) { stopped { by } } }";
 const SHOWN: &str = "query($o: Id!) { organization(orgId: $o) { stopped { by userId at reason } } }";
 
-async fn stop(app: &TestApp, actor: &Actor, reason: &str) -> Answer {
+pub async fn stop(app: &TestApp, actor: &Actor, reason: &str) -> Answer {
     actor.gql(STOP, json!({ "o": app.org, "r": reason })).await
 }
 
-async fn release(app: &TestApp, actor: &Actor) -> Answer {
+pub async fn release(app: &TestApp, actor: &Actor) -> Answer {
     actor.gql(RELEASE, json!({ "o": app.org })).await
 }
 

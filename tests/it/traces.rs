@@ -3,6 +3,7 @@
 use std::{
     path::Path,
     sync::{Arc, Mutex},
+    time::Duration,
 };
 
 use axum::{Router, body::Bytes, extract::State, routing::post};
@@ -17,7 +18,10 @@ use prost::Message;
 use reqwest::Method;
 use serde_json::json;
 
-use crate::harness::{Actor, Answer, TestApp, until};
+use crate::{
+    harness::{Actor, Answer, TestApp, spending::CALL, until},
+    stop::{release, stop},
+};
 
 const TRACE: &str = "0af7651916cd43dd8448eb211c80319c";
 const PARENT: &str = "b7ad6b7169203331";
@@ -304,8 +308,6 @@ async fn a_turn_is_a_trace_with_what_was_said_only_where_the_organization_says_s
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_turn_shows_its_waits_for_a_usage_window_and_what_caches_took_part_in() {
-    use std::time::Duration;
-
     use muster::slices::spending;
     use muster_protocol::{
         event::{TurnOutcome, Usage},
@@ -348,4 +350,102 @@ async fn a_turn_shows_its_waits_for_a_usage_window_and_what_caches_took_part_in(
     assert_eq!(attribute(passed, "gen_ai.usage.cache_read.input_tokens"), "10000");
     assert_eq!(attribute(passed, "gen_ai.usage.cache_creation.input_tokens"), "2000");
     assert_eq!(attribute(passed, "gen_ai.usage.input_tokens"), "13000");
+}
+
+/// What a turn has waited for under this name, once `turns` turns have: the span of the turn, and the one of its only such wait.
+async fn waits(collector: &Collector, name: &str, turns: &[i64]) -> Vec<(Span, Span)> {
+    let all = || collector.spans.lock().unwrap().clone();
+    let have_come = async || {
+        traces::finish().await;
+        all().iter().filter(|span| span.name.starts_with("invoke_agent")).count() >= turns.len()
+    };
+    until("the traces of the turns", have_come).await;
+    let spans = all();
+    let of = |turn: &i64| {
+        let is_it = |span: &&Span| {
+            span.name.starts_with("invoke_agent") && attribute(span, "muster.turn.id") == turn.to_string()
+        };
+        let whole = spans.iter().find(is_it).unwrap_or_else(|| panic!("turn {turn}: {spans:#?}"));
+        let is_part = |span: &&Span| span.name == name && span.parent_span_id == whole.span_id;
+        let parts: Vec<&Span> = spans.iter().filter(is_part).collect();
+        let [wait] = parts[..] else { panic!("{name} of {turn}: {spans:#?}") };
+        (whole.clone(), wait.clone())
+    };
+    turns.iter().map(of).collect()
+}
+
+fn seconds(span: &Span) -> u64 {
+    Duration::from_nanos(span.end_time_unix_nano - span.start_time_unix_nano).as_secs()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_turn_shows_its_wait_for_a_budget_whether_it_had_begun_or_not() {
+    use muster_protocol::event::TurnOutcome;
+    let (app, collector) = traced(1.0).await;
+    app.sets(json!({ "monthlyBudgetMicro": CALL })).await;
+    let host = app.running_agent().await;
+    let (_, begun) = host.works().await;
+    host.calls(host.call(Some(begun), 100_000, 0)).await;
+    app.clock.advance(Duration::from_secs(30));
+    assert!(host.leases().await.is_none());
+    assert_eq!(app.turn_is(begun).await, "WAITING_LIMIT");
+    app.clock.advance(Duration::from_secs(10));
+    let conversation = app.conversation(host.agent).await;
+    let queued = app.posts(conversation).await;
+    app.clock.advance(Duration::from_secs(50));
+    let [guard] = app.guards().await[..] else { panic!() };
+    app.allows(json!({ "costMicro": 10 * CALL, "approvalId": guard })).await;
+    assert_eq!(app.turn_is(begun).await, "RUNNING");
+    app.clock.advance(Duration::from_secs(5));
+    // Until a call has passed, the end of the turn would be the agent's giving up.
+    host.calls(host.call(Some(begun), 1000, 0)).await;
+    host.turn_ended(begun, TurnOutcome::Done).await;
+    host.takes(queued).await;
+    app.clock.advance(Duration::from_secs(5));
+    host.turn_ended(queued, TurnOutcome::Done).await;
+    let found = waits(&collector, "wait budget", &[begun, queued]).await;
+    let [(whole, wait), (queued, its_wait)] = &found[..] else { panic!("{found:#?}") };
+    assert_eq!((seconds(whole), seconds(wait)), (95, 60), "from the refusal until more was allowed");
+    assert_eq!(wait.trace_id, whole.trace_id);
+    // It could not be sent: it waits from its beginning.
+    assert_eq!((seconds(queued), seconds(its_wait)), (60, 50));
+    assert_eq!(its_wait.start_time_unix_nano, queued.start_time_unix_nano);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_turn_that_ends_while_it_waits_for_tokens_has_waited_until_then() {
+    use muster_protocol::event::TurnOutcome;
+    let (app, collector) = traced(1.0).await;
+    let host = app.running_agent().await;
+    let limits = json!({
+        "costGuardMode": "CUSTOM", "costGuardTokensPerHour": 50_000, "costGuardAction": "PAUSE",
+    });
+    app.sets_agent(host.agent, limits).await;
+    let (_, turn) = host.works().await;
+    host.calls(host.call(Some(turn), 100_000, 0)).await;
+    assert!(host.leases().await.is_none());
+    app.clock.advance(Duration::from_secs(20));
+    host.turn_ended(turn, TurnOutcome::Cancelled).await;
+    let found = waits(&collector, "wait tokens", &[turn]).await;
+    assert_eq!(seconds(&found[0].1), 20);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_turn_shows_its_wait_for_the_release_of_its_organization() {
+    use muster_protocol::event::TurnOutcome;
+    let (app, collector) = traced(1.0).await;
+    let host = app.running_agent().await;
+    let conversation = app.conversation(host.agent).await;
+    stop(&app, &app.operator, "so").await.data();
+    app.clock.advance(Duration::from_secs(10));
+    let turn = app.posts(conversation).await;
+    app.clock.advance(Duration::from_secs(40));
+    release(&app, &app.admin).await.data();
+    app.clock.advance(Duration::from_secs(5));
+    host.takes(turn).await;
+    app.clock.advance(Duration::from_secs(5));
+    host.turn_ended(turn, TurnOutcome::Done).await;
+    let found = waits(&collector, "wait stop", &[turn]).await;
+    let (whole, wait) = &found[0];
+    assert_eq!((seconds(whole), seconds(wait)), (50, 40), "from the turn's making to the release");
 }

@@ -186,3 +186,12 @@ text_enum! {
         Resumed = "RESUMED": "It was sent again.",
     }
 }
+
+text_enum! {
+    /// What a turn has waited for, other than people. Only its trace shows it.
+    pub TurnWait {
+        Budget = "BUDGET": "Money: a budget of the month was spent.",
+        Tokens = "TOKENS": "Tokens: those of an hour were used up.",
+        Stop = "STOP": "The release of the organization, which was stopped.",
+    }
+}

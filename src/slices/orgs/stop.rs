@@ -120,6 +120,7 @@ pub async fn release(scope: &Scope, reason: Option<&str>) -> Result<bool> {
     organization.letting_go_at = Set(Some(tx.now.minus(PAUSE)));
     organization.updated_at = Set(tx.now);
     organization.update(tx.connection()).await?;
+    turns::waited_for_release(&tx, since).await?;
     let changes = json!({ "stopped_at": since, "stopped_by": stopped_by, "reason": reason });
     record(&tx, "releaseOrganization", changes);
     agents::mark_all(&mut tx).await?;

@@ -41,10 +41,14 @@ pub(super) struct Limit<'a> {
 
 /// The agent may not call its model until then.
 pub(super) async fn set(tx: &Tx, agent: AgentId, limit: &Limit<'_>) -> Result<()> {
+    if let Some(last) = find(tx, agent).await?.filter(|last| last.kind != limit.kind) {
+        turns::waited(tx, agent, last.kind, last.since).await?;
+    }
     let sql = "INSERT INTO agent_limits (organization_id, agent_id, kind, reason, until_at, model_credential_id, since) \
                VALUES ($1, $2, $3, $4, $5, $6, $7) ON CONFLICT (organization_id, agent_id) DO UPDATE \
                SET kind = excluded.kind, reason = excluded.reason, until_at = excluded.until_at, \
-               model_credential_id = excluded.model_credential_id, probing_at = NULL";
+               model_credential_id = excluded.model_credential_id, probing_at = NULL, \
+               since = CASE WHEN agent_limits.kind = excluded.kind THEN agent_limits.since ELSE excluded.since END";
     let values = vec![
         tx.scope.org.into(),
         agent.into(),
@@ -65,6 +69,14 @@ pub(super) async fn set(tx: &Tx, agent: AgentId, limit: &Limit<'_>) -> Result<()
 /// The database is unreachable.
 pub async fn is_limited(tx: &Tx, agent: AgentId) -> Result<bool> {
     Ok(find(tx, agent).await?.is_some())
+}
+
+/// What keeps the agent from calling its model, and since when.
+///
+/// # Errors
+/// The database is unreachable.
+pub async fn limited_since(tx: &Tx, agent: AgentId) -> Result<Option<(LimitKind, Timestamp)>> {
+    Ok(find(tx, agent).await?.map(|row| (row.kind, row.since)))
 }
 
 /// Why the agent's provider takes no more, and until when. None while it does, or while a turn is being tried.
@@ -191,11 +203,12 @@ async fn put_off(tx: &Tx, agent: AgentId, until: Timestamp, probing: Option<Time
 }
 
 async fn forget(tx: &Tx, agent: AgentId) -> Result<()> {
-    let sql = "DELETE FROM agent_limits WHERE organization_id = $1 AND agent_id = $2";
-    if tx.run(sql, vec![tx.scope.org.into(), agent.into()]).await? > 0 {
-        agents::announce(tx, agent);
-    }
-    Ok(())
+    let sql = "DELETE FROM agent_limits WHERE organization_id = $1 AND agent_id = $2 RETURNING kind, since";
+    let gone = tx.rows(sql, vec![tx.scope.org.into(), agent.into()]).await?;
+    let Some(row) = gone.first() else { return Ok(()) };
+    let (kind, since): (LimitKind, Timestamp) = (row.try_get_by(0)?, row.try_get_by(1)?);
+    agents::announce(tx, agent);
+    turns::waited(tx, agent, kind, since).await
 }
 
 /// The agents of the organization that wait for this kind of limit, in the order in which several are held.
@@ -211,10 +224,11 @@ struct Row {
     until: Option<Timestamp>,
     credential: Option<ModelCredentialId>,
     probing: Option<Timestamp>,
+    since: Timestamp,
 }
 
 async fn find(tx: &Tx, agent: AgentId) -> Result<Option<Row>> {
-    let sql = "SELECT kind, reason, until_at, model_credential_id, probing_at FROM agent_limits \
+    let sql = "SELECT kind, reason, until_at, model_credential_id, probing_at, since FROM agent_limits \
                WHERE organization_id = $1 AND agent_id = $2";
     let rows = tx.rows(sql, vec![tx.scope.org.into(), agent.into()]).await?;
     let read = |row: &QueryResult| -> Result<Row> {
@@ -224,6 +238,7 @@ async fn find(tx: &Tx, agent: AgentId) -> Result<Option<Row>> {
             until: row.try_get_by(2)?,
             credential: row.try_get_by(3)?,
             probing: row.try_get_by(4)?,
+            since: row.try_get_by(5)?,
         })
     };
     rows.first().map(read).transpose()

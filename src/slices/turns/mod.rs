@@ -11,7 +11,7 @@
 //! `queue.rs`: making, sending, cancelling; `left.rs`: what did not reach its host waits again, and is sent by a round;
 //! `limited.rs`: while the agent may not call its model; `reports.rs`: what hosts report; `ending.rs`: what becomes of the
 //! turns of a launch that has ended; `prompt.rs`: messages as parts of what is said; `taken_over.rs`: while a person answers
-//! instead of the agent.
+//! instead of the agent; `seen.rs`: their traces; `waited.rs`: what they have waited for, for these.
 
 mod ending;
 mod entity;
@@ -26,6 +26,7 @@ mod rows;
 mod seen;
 mod state;
 mod taken_over;
+mod waited;
 
 pub use self::{
     ending::{abandon, lose},
@@ -34,4 +35,5 @@ pub use self::{
     queue::{Cause, cancel, cancel_all, cancel_open, queued, reaches, send, send_due, send_queued},
     rows::{answered, asked, require_of},
     taken_over::{is_yielded, resume, yield_to_person},
+    waited::{waited, waited_for_release},
 };

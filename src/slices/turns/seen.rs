@@ -1,15 +1,19 @@
 //! Each turn is a trace, by OpenTelemetry's conventions for generative AI: the calls of models, the calls of tools and the waits
-//! for people and for usage windows, with tokens and cost. It is sent where traces are set up. What was said is in it only where
-//! the organization says so; what tools were called with, never.
+//! for people, for usage windows and for what else held it back, with tokens and cost. It is sent where traces are set up. What
+//! was said is in it only where the organization says so; what tools were called with, never.
 
 use std::collections::{BTreeMap, btree_map::Entry};
 
 use sea_orm::{QueryResult, Value};
 use serde_json::json;
 
-use super::entity::turns;
+use super::{entity::turns, waited};
 use crate::{
-    base::{enums::TurnState, problem::Result, time::Timestamp},
+    base::{
+        enums::{TurnState, TurnWait},
+        problem::Result,
+        time::Timestamp,
+    },
     core::{
         store::Tx,
         telemetry::traces::{self, Known, Past},
@@ -25,7 +29,7 @@ const TOO_MANY: i64 = 429;
 
 type Attributes = Vec<(&'static str, Known)>;
 
-/// Sends the trace of a turn that has just ended.
+/// Sends the trace of a turn that has just ended. `turn`: as it was before.
 pub(super) async fn seen(tx: &Tx, turn: &turns::Model, state: TurnState) -> Result<()> {
     if !traces::on() {
         return Ok(());
@@ -58,6 +62,10 @@ pub(super) async fn seen(tx: &Tx, turn: &turns::Model, state: TurnState) -> Resu
     let mut parts = calls(tx, turn, until).await?;
     parts.extend(tools(tx, turn, until).await?);
     parts.extend(waits(tx, turn, until).await?);
+    let held_back = held_back(tx, turn, until).await?;
+    // It may have waited before the agent got it.
+    let from = held_back.iter().fold(from, |from, wait| from.min(wait.from));
+    parts.extend(held_back);
     let failed = state != TurnState::Done;
     let whole = Past { name: format!("invoke_agent {name}"), from, until, failed, attributes };
     tx.later(move || traces::past(whole, parts));
@@ -184,6 +192,16 @@ async fn waits(tx: &Tx, turn: &turns::Model, until: Timestamp) -> Result<Vec<Pas
         Ok(Past { name, from, until: over.unwrap_or(until), failed: false, attributes })
     };
     rows.iter().map(read).collect()
+}
+
+/// Waits for money or tokens, and for the organization's release.
+async fn held_back(tx: &Tx, turn: &turns::Model, until: Timestamp) -> Result<Vec<Past>> {
+    let waits = waited::waits(tx, turn, until).await?;
+    let past = |(wait, from, until): (TurnWait, Timestamp, Timestamp)| {
+        let name = format!("wait {}", wait.as_str().to_lowercase());
+        Past { name, from, until, failed: false, attributes: Vec::new() }
+    };
+    Ok(waits.into_iter().map(past).collect())
 }
 
 /// What was said: prompts and answers.

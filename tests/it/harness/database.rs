@@ -162,7 +162,7 @@ pub fn config(folder: &Path, url: &str) -> Config {
 }
 
 /// Identifies this build of the tests, which is all the template depends on.
-fn build() -> String {
+pub(super) fn build() -> String {
     let program: PathBuf = std::env::current_exe().unwrap();
     let about = fs::metadata(program).unwrap();
     let mut hasher = DefaultHasher::new();

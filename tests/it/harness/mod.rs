@@ -8,6 +8,7 @@ mod address;
 mod aiosmtpd;
 mod app;
 mod browser;
+mod copies;
 mod database;
 mod documented;
 /// A real mail server that keeps a mailbox.
@@ -51,6 +52,7 @@ pub use address::Address;
 pub use aiosmtpd::Smtp;
 pub use app::TestApp;
 pub use browser::{Browser, OWN_PAGE};
+pub use copies::copied;
 pub use database::{config, connect, empty as empty_database, is_postgres};
 pub use documented::{documented, undocumented};
 pub use dovecot::{Dovecot, USER as MAILBOX};

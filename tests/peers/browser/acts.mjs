@@ -1,4 +1,4 @@
-// What several tests of the panel do: have the agent ask, find what it asked, and press keys when they count.
+// What several tests of the panel do: have the agent ask, find what it asked, press keys when they count, and go from page to page.
 import assert from 'node:assert/strict'
 import { api, until, world } from './stage.mjs'
 
@@ -138,4 +138,41 @@ export async function stepTo(page, line, key) {
     await until(() => before.evaluate((element) => element !== document.activeElement), `${key} to move the focus`)
   }
   assert.fail(`${line} is not reached by ${key}`)
+}
+
+/** Until nothing is being loaded any more. */
+export async function settled(page) {
+  await page.getByRole('heading').first().waitFor()
+  await until(async () => (await page.getByText('Loading…').count()) === 0, 'the end of loading')
+}
+
+/** Goes to a page of another route within the panel, as people do, and waits until it is whole. Loading costs several times as much. */
+export async function hops(page, at) {
+  await page.evaluate((address) => {
+    for (const title of document.querySelectorAll('h1')) title.dataset.left = ''
+    history.pushState({}, '', address)
+  }, at)
+  await page.locator('h1:not([data-left])').first().waitFor()
+  await settled(page)
+}
+
+const shown = new WeakMap()
+
+/** Opens a page of a table, and waits until it is whole: within the panel, where it can. */
+export async function opens(page, { route, at }, base = world.base) {
+  const before = shown.get(page)
+  shown.set(page, route)
+  if (before && route && before !== route) return hops(page, at)
+  await page.goto(base + at)
+  await settled(page)
+}
+
+/** Pages in an order in which none follows another of its own route: `opens` then loads only the first. */
+export function apart(pages) {
+  const met = {}
+  const turns = pages.map((page) => {
+    met[page.route] = (met[page.route] ?? 0) + 1
+    return { page, turn: met[page.route] }
+  })
+  return turns.sort((one, other) => one.turn - other.turn).map(({ page }) => page)
 }

@@ -4,7 +4,7 @@ import { createHmac, randomBytes } from 'node:crypto'
 import { once } from 'node:events'
 import { createServer } from 'node:http'
 import { after, test } from 'node:test'
-import { asks, row } from './acts.mjs'
+import { asks, hops, row } from './acts.mjs'
 import { flaws } from './looks.mjs'
 import { api, browse, isAccessible, isAccessibleInBoth, reloads, shows, showsBoth, stage, until, world } from './stage.mjs'
 
@@ -223,7 +223,7 @@ test('an approval is answered in a chat, and the panel shows it at once', async 
   await peek(page, 'Harbour chat').getByText('Your chat is linked: Ada').waitFor()
 
   const asked = await asks('do execute Load the ferry {"command": "load --all"}')
-  await page.goto(`${world.base}/o/${world.org}/conversations/${asked.conversation}`)
+  await hops(page, `/o/${world.org}/conversations/${asked.conversation}`)
   const other = await browse(t, { as: 'ADMIN', at: `/o/${world.org}/approvals/${asked.approval}` })
   await page.getByRole('button', { name: /^Approve/ }).or(page.getByText('Hold to approve')).first().waitFor()
   await other.getByText('load --all').first().waitFor()
@@ -235,7 +235,7 @@ test('an approval is answered in a chat, and the panel shows it at once', async 
   await isAccessible(other, 'with an approval that was answered in a chat')
   await shows(other, 'approval-in-a-chat')
 
-  await page.goto(`${world.base}/account?tab=notifications`)
+  await hops(page, '/account?tab=notifications')
   await page.getByRole('link', { name: 'Harbour chat' }).waitFor()
   await isAccessibleInBoth(page, 'with a linked chat')
   await shows(page, 'account-chats')

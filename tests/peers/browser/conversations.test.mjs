@@ -138,9 +138,6 @@ test('a draft is kept while one is elsewhere', async (t) => {
   await page.getByRole('grid', { name: 'Conversations' }).waitFor()
   await page.goBack()
   assert.equal(await page.getByRole('textbox', { name: 'Message' }).inputValue(), 'not yet finished')
-  await page.reload()
-  await page.getByRole('textbox', { name: 'Message' }).waitFor()
-  assert.equal(await page.getByRole('textbox', { name: 'Message' }).inputValue(), 'not yet finished')
 })
 
 test('a picture is sent, shown from its bytes, and can be saved', async (t) => {
@@ -228,13 +225,11 @@ test('the list shows who waits for a decision, and filters stand in the address'
   assert.ok(conversation > 0)
 })
 
-for (const role of ['OWNER', 'ADMIN', 'OPERATOR', 'VIEWER']) {
-  test(`${role} reads a conversation, with its details`, async (t) => {
-    const page = await browse(t, { as: role, at: at(world.conversation, '?panel=turns') })
-    await page.getByRole('article').first().waitFor()
-    await page.getByRole('complementary', { name: 'About this conversation' }).getByText('Tokens').first().waitFor()
-  })
-}
+test('whoever may hardly do anything reads a conversation, with its details', async (t) => {
+  const page = await browse(t, { as: 'VIEWER', at: at(world.conversation, '?panel=turns') })
+  await page.getByRole('article').first().waitFor()
+  await page.getByRole('complementary', { name: 'About this conversation' }).getByText('Tokens').first().waitFor()
+})
 
 test('somebody who may not write sees why, and the service refuses the same call', async (t) => {
   const page = await browse(t, { as: 'VIEWER', at: at(world.conversation) })

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { opens, PAGES } from './pages.mjs'
+import { opens } from './acts.mjs'
+import { PAGES } from './pages.mjs'
 import { browse, forEach, isAccessibleInBoth, shows, until } from './stage.mjs'
 
 // How the names begin of what the frame around every page reads. Without it there is no page.

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { BEFORE, HOME, inside, opens, OWN, PAGES } from './pages.mjs'
+import { opens } from './acts.mjs'
+import { BEFORE, HOME, inside, OWN, PAGES } from './pages.mjs'
 import { browse, forEach, isAccessibleInBoth, showsBoth, stage, world } from './stage.mjs'
 import { routes, tabs } from './table.mjs'
 

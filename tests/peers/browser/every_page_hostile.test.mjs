@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { opens, settled } from './acts.mjs'
 import { spoil, turned, unhurt } from './hostile.mjs'
 import { flaws } from './looks.mjs'
-import { opens, PAGES, records, settled } from './pages.mjs'
+import { PAGES, records } from './pages.mjs'
 import { api, browse, forEach, until, world } from './stage.mjs'
 
 // `browse` fails on any request to elsewhere and on any breach of the policy.

@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { opens } from './acts.mjs'
 import { flaws } from './looks.mjs'
 import { opensLayer, OF_RECORDS, OF_WORK } from './layers.mjs'
-import { opens, PAGES } from './pages.mjs'
+import { PAGES } from './pages.mjs'
 import { browse, forEach, shows, until, world } from './stage.mjs'
 
 /** What can be pressed or filled in and has neither an outline nor words: nobody would see it. Runs in the page. */

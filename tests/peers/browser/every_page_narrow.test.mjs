@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { opens } from './acts.mjs'
 import { flaws } from './looks.mjs'
-import { BEFORE, opens, PAGES } from './pages.mjs'
+import { BEFORE, PAGES } from './pages.mjs'
 import { browse, shows } from './stage.mjs'
 
 // A window of 1280 pixels at 200 % and at 400 %, as WCAG asks (1.4.4, 1.4.10), and a phone.

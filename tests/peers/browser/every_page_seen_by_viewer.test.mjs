@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { opens, PAGES } from './pages.mjs'
+import { opens } from './acts.mjs'
+import { PAGES } from './pages.mjs'
 import { browse, forEach, isAccessibleInBoth } from './stage.mjs'
 
 test('every page is whole for a viewer, light and dark: what one may not see says so', async (t) => {

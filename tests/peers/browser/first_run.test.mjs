@@ -1,7 +1,7 @@
 // The first minutes: the demo, and a new organization from nothing to the first answer of an agent.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { row } from './acts.mjs'
+import { hops, row } from './acts.mjs'
 import { api, browse, isAccessible, keeps, reloads, shows, signsOut, stage, until, world } from './stage.mjs'
 
 /** An organization with nothing in it, whose OWNER is the one of the world; and a token for it. */
@@ -107,7 +107,7 @@ test('people who may not set anything up are not shown how, and those who may no
   const viewer = await browse(t, { as: 'VIEWER', at: `/o/${fresh.org}` })
   await viewer.getByRole('heading', { name: 'No agents yet' }).waitFor()
   assert.equal(await viewer.getByRole('link', { name: 'Get started' }).count(), 0)
-  await viewer.goto(`${world.base}/o/${fresh.org}/start`)
+  await hops(viewer, `/o/${fresh.org}/start`)
   await viewer.getByRole('heading', { name: 'Others set this up' }).waitFor()
   await isAccessible(viewer, 'where others set up')
   const page = await browse(t, { as: 'OPERATOR', width: 375, at: `/o/${fresh.org}/start` })

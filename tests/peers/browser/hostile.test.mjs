@@ -1,33 +1,46 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { asks, begins, thread } from './acts.mjs'
+import { asks, begins, opens, thread } from './acts.mjs'
 import { ATTACKS, unhurt } from './hostile.mjs'
 import { api, browse, isAccessible, until, world } from './stage.mjs'
 
 // `browse` fails on any request to elsewhere and on any breach of the policy.
 
+/** Looks at a page on a phone and in a wide window: what is loaded narrow and then has more room never sticks out in between. */
+async function inBoth(page, route, at, look) {
+  await page.setViewportSize({ width: 375, height: 800 })
+  await opens(page, { route, at: `/o/${world.org}/${at}` })
+  await look(375)
+  await page.setViewportSize({ width: 1280, height: 800 })
+  await look(1280)
+}
+
 test('hostile text in messages is text', async (t) => {
   const conversation = await begins(ATTACKS.join('\n\n'))
   await until(async () => (await thread(conversation)).some(({ role }) => role === 'ASSISTANT'), 'the answer')
-  for (const width of [1280, 375]) {
-    const page = await browse(t, { as: 'ADMIN', width, at: `/o/${world.org}/conversations/${conversation}` })
+  const page = await browse(t, { as: 'ADMIN' })
+  await inBoth(page, 'conversation', `conversations/${conversation}`, async (width) => {
     await page.getByText('U+202E').first().waitFor()
     await unhurt(page)
     if (width === 375) await isAccessible(page, 'with hostile text')
-  }
+  })
 })
 
 test('hostile titles, tools and inputs of an approval are text, with what hides made visible', async (t) => {
   const input = { '<b>name</b>': ATTACKS, path: 'safe\u202egnp.exe' }
   const asked = await asks(`do execute ${ATTACKS[0]} \u202egnp {"command": ${JSON.stringify(JSON.stringify(input))}}`)
-  for (const at of [`approvals?peek=${asked.approval}`, `approvals/${asked.approval}`, `conversations/${asked.conversation}`]) {
-    for (const width of [1280, 375]) {
-      const page = await browse(t, { as: 'ADMIN', width, at: `/o/${world.org}/${at}` })
+  const page = await browse(t, { as: 'ADMIN' })
+  for (const [route, at] of Object.entries({
+    approvals: `approvals?peek=${asked.approval}`,
+    approval: `approvals/${asked.approval}`,
+    conversation: `conversations/${asked.conversation}`,
+  })) {
+    await inBoth(page, route, at, async () => {
       await page.getByRole('button', { name: 'Deny' }).waitFor()
       await page.getByText('U+202E').first().waitFor()
       await page.getByText(/hidden characters? stands?/).first().waitFor()
       await unhurt(page)
-    }
+    })
   }
 })
 
@@ -44,12 +57,12 @@ test('a hostile subject is text in the list, the header and the browser’s tab'
     'mutation($org: Id!, $id: Id!, $title: String!) { updateConversation(orgId: $org, id: $id, input: { title: $title }) { id } }',
     { id: conversation, title: `${ATTACKS[0]} ${'w'.repeat(120)}` },
   )
-  for (const at of [`conversations`, `conversations/${conversation}?panel=details`]) {
-    for (const width of [1280, 375]) {
-      const page = await browse(t, { as: 'ADMIN', width, at: `/o/${world.org}/${at}` })
+  const page = await browse(t, { as: 'ADMIN' })
+  for (const [route, at] of Object.entries({ list: 'conversations', one: `conversations/${conversation}?panel=details` })) {
+    await inBoth(page, route, at, async () => {
       await page.getByText('onerror').first().waitFor()
       await unhurt(page)
-    }
+    })
   }
 })
 

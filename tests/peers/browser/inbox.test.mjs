@@ -171,13 +171,11 @@ test('somebody who may not decide sees why, and the service refuses the same cal
   assert.equal((await stands(asked.approval)).status, 'PENDING')
 })
 
-for (const role of ['OWNER', 'ADMIN', 'OPERATOR', 'VIEWER']) {
-  test(`the inbox opens for ${role}, also when nothing matches`, async (t) => {
-    const page = await browse(t, { as: role, at: `${inbox}?kind=COST_GUARD` })
-    await page.getByRole('heading', { name: 'Nothing matches' }).waitFor()
-    if (role === 'VIEWER') await isAccessibleInBoth(page, 'with nothing that matches')
-  })
-}
+test('the inbox opens for whoever may decide nothing, also when nothing matches', async (t) => {
+  const page = await browse(t, { as: 'VIEWER', at: `${inbox}?kind=COST_GUARD` })
+  await page.getByRole('heading', { name: 'Nothing matches' }).waitFor()
+  await isAccessibleInBoth(page, 'with nothing that matches')
+})
 
 test('what is asked while one looks is read out: how many, in one sentence', async (t) => {
   await asks('do execute Oil the winch {"command": "oil"}')

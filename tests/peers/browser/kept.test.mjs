@@ -1,7 +1,7 @@
 // What a person has chosen or typed is not lost: saved views, drafts, unsent messages, forms with unsaved changes.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { asks, begins, escapes, row, thread } from './acts.mjs'
+import { asks, begins, escapes, hops, row, thread } from './acts.mjs'
 import { api, browse, isAccessible, signsOut, until, world } from './stage.mjs'
 
 const org = `/o/${world.org}`
@@ -32,7 +32,7 @@ test('a view is saved, chosen in another browser, renamed, deleted, and taken ba
   await other.getByRole('button', { name: 'Undo' }).click()
   await other.getByRole('button', { name: 'Saved views: Riskiest', exact: true }).waitFor()
 
-  await page.goto(`${world.base}${org}/conversations`)
+  await hops(page, `${org}/conversations`)
   await views(page).click()
   assert.equal(await item(page, /Riskiest/).count(), 0, 'another list has its own')
 })

@@ -59,15 +59,6 @@ test('an approval is found, read and decided', async (t) => {
   await until(async () => (await outcome(asked.approval)) === 'APPROVED', 'the approval')
 })
 
-test('what is risky is approved by holding Enter', async (t) => {
-  const asked = await asks('do execute Cut the line {"command": "rm -r line"}')
-  const page = await browse(t, { as: 'OPERATOR', at: `${org}/approvals/${asked.approval}` })
-  await tabTo(page, page.getByRole('button', { name: 'Hold to approve' }))
-  await page.keyboard.down('Enter')
-  await until(async () => (await outcome(asked.approval)) === 'APPROVED', 'the approval')
-  await page.keyboard.up('Enter')
-})
-
 test('a conversation is opened from the list and written in', async (t) => {
   const conversation = await begins('hello')
   await api('mutation($org: Id!, $id: Id!) { updateConversation(orgId: $org, id: $id, input: { title: "By keys alone" }) { id } }', { id: conversation })

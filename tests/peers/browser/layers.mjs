@@ -3,8 +3,8 @@
 //
 // A layer opens by the keyboard from `from` (a control, which gets the focus and Enter), or by `keys`. `through` are the
 // layers to go through first. `shown` is what appears.
-import { asks } from './acts.mjs'
-import { records, settled } from './pages.mjs'
+import { asks, settled } from './acts.mjs'
+import { records } from './pages.mjs'
 import { until, world } from './stage.mjs'
 
 const button = (name, exact = true) => (page) => page.getByRole('button', { name, exact }).first()

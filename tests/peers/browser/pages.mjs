@@ -1,7 +1,7 @@
 // The one table of what the panel shows: every address of its router, with every tab. The tests that look at all pages
 // read it, and `table.mjs` compares it with the panel's source, so that a page that is added and not listed fails.
-import { asks } from './acts.mjs'
-import { api, apiAs, stage, until, world } from './stage.mjs'
+import { apart, asks } from './acts.mjs'
+import { api, apiAs, stage, world } from './stage.mjs'
 
 /** What the pages of the records need, made once for each script. */
 async function furnish() {
@@ -17,9 +17,8 @@ async function furnish() {
     }`,
     { agent: world.agent },
   )
-  // A token may neither invite anybody nor issue tokens.
+  // A token may neither invite anybody nor do what the OWNER does below.
   await stage(`muster member invite --org ${world.org} --email guest@example.org --role VIEWER --link`)
-  const token = await stage(`muster token create --org ${world.org} --name nightly-report --permission agent.view`)
   await api(
     `mutation($org: Id!, $agent: Id!, $skill: Id!) {
       updateSkill(orgId: $org, id: $skill, input: { content: "Be short, kind and exact." }) { id }
@@ -27,9 +26,10 @@ async function furnish() {
     }`,
     { agent: world.agent, skill: made.skill.id },
   )
-  await apiAs(
+  const { token } = await apiAs(
     'OWNER',
     `mutation($org: Id!) {
+      token: createServiceToken(orgId: $org, input: { name: "nightly-report", permissions: ["agent.view"] }) { id }
       allowHost(orgId: $org, input: { host: "files.example.com" }) { id }
       updateOrganization(orgId: $org, input: { monthlyBudgetMicro: 50000000, costGuardTokensPerHour: 1000000 }) { id }
     }`,
@@ -92,7 +92,7 @@ export const OWN = [
 ]
 
 /** Everything that somebody who is signed in can open. */
-export const PAGES = [...inside(), ...OWN, { name: 'nowhere', route: '/o/$org/$', at: `/o/${world.org}/nowhere` }]
+export const PAGES = apart([...inside(), ...OWN, { name: 'nowhere', route: '/o/$org/$', at: `/o/${world.org}/nowhere` }])
 
 /** What stands before the sign-in. */
 export const BEFORE = ['sign-in', 'accept-invitation', 'reset-password', 'confirm-email'].map((name) => ({
@@ -103,25 +103,3 @@ export const BEFORE = ['sign-in', 'accept-invitation', 'reset-password', 'confir
 
 /** Somebody who is in no organization yet sees this; everybody else is led on from it. */
 export const HOME = { name: 'home', route: '/', at: '/' }
-
-/** Until nothing is being loaded any more. */
-export async function settled(page) {
-  await page.getByRole('heading').first().waitFor()
-  await until(async () => (await page.getByText('Loading…').count()) === 0, 'the end of loading')
-}
-
-const shown = new WeakMap()
-
-/** Opens a page of the table, and waits until it is whole. Goes there within the panel, as people do, where it can. */
-export async function opens(page, { route, at }, base = world.base) {
-  const before = shown.get(page)
-  shown.set(page, route)
-  if (before && route && before !== route) {
-    await page.evaluate((address) => {
-      for (const title of document.querySelectorAll('h1')) title.dataset.left = ''
-      history.pushState({}, '', address)
-    }, at)
-    await page.locator('h1:not([data-left])').first().waitFor()
-  } else await page.goto(base + at)
-  await settled(page)
-}

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { BEFORE, opens, PAGES } from './pages.mjs'
+import { opens } from './acts.mjs'
+import { BEFORE, PAGES } from './pages.mjs'
 import { browse, forEach, isAccessibleInBoth, showsBoth } from './stage.mjs'
 
 test('every page is whole for an owner, light and dark', async (t) => {

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
 import { test } from 'node:test'
-import { asks, begins, escapes, row } from './acts.mjs'
+import { apart, asks, begins, escapes, hops, opens as goesTo, row } from './acts.mjs'
 import { records } from './pages.mjs'
 import { api, browse, until, world } from './stage.mjs'
 
@@ -21,7 +21,7 @@ const guest = invitations.data.find(({ email }) => email === 'guest@example.org'
 const conversation = await begins('How are the beans?')
 
 /** What each page offers; `refused` to a viewer. Who may not see a page at all is not offered anything. */
-const PAGES = [
+const TABLE = [
   { at: '/agents', refused: ['New agent'] },
   { at: '/agents?tab=images', refused: ['New image'] },
   { at: `/agents?tab=images&peek=${records.image}`, refused: ['New image', 'Archive the image'] },
@@ -38,6 +38,8 @@ const PAGES = [
   { at: '/audit', unseen: true, refused: ['Export the audit log'] },
   { at: `/conversations/${conversation}`, free: ['Watch'], refused: ['Edit the subject', 'Resolve', 'Archive', 'Take over from the agent'] },
 ]
+const routeOf = (at) => at.split('?')[0].replace(/\d+/, '$id')
+const PAGES = apart(TABLE.map((page) => ({ ...page, route: routeOf(page.at), at: org + page.at })))
 
 /** Opens the palette, once these actions are in it; answers the lines that it shows. */
 async function opens(page, labels) {
@@ -69,22 +71,26 @@ async function chooses(page, words, name) {
 
 test('whoever may do everything is offered all that a page can do', async (t) => {
   const page = await browse(t, { as: 'OWNER' })
-  for (const { at, free = [], refused } of PAGES) {
-    await page.goto(`${world.base}${org}${at}`)
+  for (const each of PAGES) {
+    const { at, free = [], refused } = each
+    await goesTo(page, each)
     const line = await opens(page, [...free, ...refused])
     for (const label of refused) assert.ok(!line(label).includes('why not?'), `${label} at ${at}`)
+    await escapes(page, palette(page))
   }
 })
 
 test('a viewer is offered the same, and told why not', async (t) => {
   const page = await browse(t, { as: 'VIEWER' })
-  for (const { at, free = [], refused } of PAGES.filter(({ unseen }) => !unseen)) {
-    await page.goto(`${world.base}${org}${at}`)
+  for (const each of PAGES.filter(({ unseen }) => !unseen)) {
+    const { at, free = [], refused } = each
+    await goesTo(page, each)
     const line = await opens(page, [...free, ...refused])
     for (const label of free) assert.ok(!line(label).includes('why not?'), `${label} at ${at}`)
     for (const label of refused) assert.ok(line(label).includes('why not?'), `${label} at ${at}`)
+    await escapes(page, palette(page))
   }
-  await page.goto(`${world.base}${org}/skills?peek=${records.skill}`)
+  await hops(page, `${org}/skills?peek=${records.skill}`)
   await page.getByRole('complementary', { name: 'tone-of-voice' }).getByText('Versions').waitFor()
   await chooses(page, 'archive skill', 'Archive the skill')
   await page.getByRole('dialog', { name: 'You may not do this' }).getByText('skill.delete').first().waitFor()
@@ -100,14 +106,14 @@ test('what is chosen is done: a skill is archived and back, a conversation resol
   await chooses(page, 'bring back', 'Bring back the skill')
   await until(async () => !(await archived()), 'the way back')
 
-  await page.goto(`${world.base}${org}/conversations/${conversation}`)
+  await hops(page, `${org}/conversations/${conversation}`)
   await page.getByRole('button', { name: 'What can be done with it' }).waitFor()
   await chooses(page, 'resolve', 'Resolve')
   const status = async () =>
     (await api('query($org: Id!, $id: Id!) { conversation(orgId: $org, id: $id) { status } }', { id: conversation })).conversation.status
   await until(async () => (await status()) === 'RESOLVED', 'it being resolved')
 
-  await page.goto(`${world.base}${org}/servers/${records.server}`)
+  await hops(page, `${org}/servers/${records.server}`)
   await page.getByRole('button', { name: 'Delete', exact: true }).waitFor()
   await chooses(page, 'delete', 'Delete the server')
   await page.getByRole('alertdialog', { name: /^Delete/ }).waitFor()

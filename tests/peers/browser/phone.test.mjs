@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { asks, begins, row } from './acts.mjs'
+import { asks, begins, hops, row } from './acts.mjs'
 import { api, browse, isAccessible, shows, until, world } from './stage.mjs'
 
 const phone = { width: 375, height: 700, hasTouch: true, isMobile: true }
@@ -54,7 +54,7 @@ test('a conversation is read and written in on a phone', async (t) => {
   await page.getByRole('grid', { name: 'Conversations' }).waitFor()
   await fits(page, 'the list')
   await isAccessible(page, 'in the list on a phone')
-  await page.goto(`${world.base}/o/${world.org}/conversations/${conversation}`)
+  await hops(page, `/o/${world.org}/conversations/${conversation}`)
   const box = page.getByRole('textbox', { name: 'Message' })
   await box.waitFor()
   await box.fill('hello from a phone')

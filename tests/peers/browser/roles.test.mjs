@@ -2,7 +2,7 @@
 // and says why; and the service refuses the same call. A row names the lowest role that sees the page, and the lowest that may.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { call, escapes, row } from './acts.mjs'
+import { apart, call, escapes, opens, row } from './acts.mjs'
 import { apiAs, browse, forEach, world } from './stage.mjs'
 
 const org = `/o/${world.org}`
@@ -80,8 +80,8 @@ async function isDone(page, kind, field, role) {
 const why = (page) => page.getByRole('dialog', { name: 'You may not do this' })
 
 /** What stands on a page for a role. */
-async function looks(page, role, { at, sees = 'VIEWER', may, control, needs }) {
-  await page.goto(world.base + org + at)
+async function looks(page, role, { at, route, sees = 'VIEWER', may, control, needs }) {
+  await opens(page, { route, at: org + at })
   if (!reaches(role, sees)) {
     await page.getByRole('heading', { name: 'You may not see this' }).waitFor()
     assert.equal(await page.getByRole('grid').count(), 0)
@@ -106,9 +106,11 @@ async function looks(page, role, { at, sees = 'VIEWER', may, control, needs }) {
 
 for (const role of ROLES) {
   test(`${role}: each page offers what the role may, says why it may not, and the service agrees`, async (t) => {
-    const page = await browse(t, { as: role, at: org, fails: ['/graphql', '/export/'] })
+    const page = await browse(t, { as: role, fails: ['/graphql', '/export/'] })
+    await opens(page, { route: '/', at: org })
     await page.getByRole('heading', { name: 'Overview' }).waitFor()
-    await forEach(TABLE, async (each) => {
+    const pages = TABLE.map((each) => ({ ...each, route: each.at.split('?')[0] }))
+    await forEach(apart(pages), async (each) => {
       await looks(page, role, each)
       const { sees = 'VIEWER', may, does, reads } = each
       if (does) assert.equal(await isDone(page, 'mutation', does, role), reaches(role, may), does)
@@ -118,7 +120,7 @@ for (const role of ROLES) {
     assert.equal(exported, reaches(role, 'ADMIN') ? 200 : 403)
 
     // Everybody's own account, and nobody else's.
-    await page.goto(`${world.base}/account?tab=security`)
+    await opens(page, { route: '/account', at: '/account?tab=security' })
     await page.getByText('This one').waitFor()
     const { sessions } = await apiAs('OWNER', '{ sessions { id } }')
     const ends = 'mutation($id: Id!) { revokeSession(id: $id) }'

@@ -1,10 +1,9 @@
 // What the tests of the panel have in common: the browser, the people, and the stage that `tests/it/panel.rs` sets.
 
 import assert from 'node:assert/strict'
-import { mkdirSync, writeFileSync } from 'node:fs'
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { createInterface } from 'node:readline'
 import { after } from 'node:test'
-import { AxeBuilder } from '@axe-core/playwright'
 import { chromium } from 'playwright-core'
 
 /** `base`, `org`, `token`, `agent`, `conversation`, `people`: by role, `{ email, password, name }`; for sign_in, `provider`. */
@@ -15,8 +14,9 @@ const answers = createInterface({ input: process.stdin })[Symbol.asyncIterator](
 
 const PROGRAM = {
   executablePath: process.env.CHROME_PATH ?? '/usr/bin/chromium',
-  // Chromium's own sandbox needs rights that a container lacks. The pages are ours.
-  args: ['--no-sandbox'],
+  // Chromium's own sandbox needs rights that a container lacks. The pages are ours. A machine that runs tests has no graphics
+  // card: an emulated one only costs time.
+  args: ['--no-sandbox', '--disable-gpu', '--disable-software-rasterizer'],
 }
 let launched
 const browser = () => (launched ??= chromium.launch(PROGRAM))
@@ -145,24 +145,34 @@ export function reloads(page) {
 }
 
 const WCAG = ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa']
-// The panel has no frames: there is nothing to put together from several of them.
-const axe = (page) => new AxeBuilder({ page }).setLegacyMode()
+const AXE = readFileSync(new URL(import.meta.resolve('axe-core/axe.min.js')), 'utf8')
 
-async function findsNothing(builder, where) {
-  const { violations } = await builder.analyze()
-  const found = violations.flatMap(({ id, nodes }) => nodes.map((node) => `${id}: ${node.target} ${node.failureSummary ?? ''}`))
+/** What axe-core finds on a page, in which it stays until the page is loaded anew: it is more than half a megabyte. */
+async function violations(page, options) {
+  if (!(await page.evaluate(() => 'axe' in window))) await page.evaluate(AXE)
+  // All the rules run. What passes is only not described, element by element, which takes as long again.
+  const run = async (options) => (await window.axe.run(document, options)).violations
+  return page.evaluate(run, { ...options, resultTypes: ['violations'] })
+}
+
+async function findsNothing(page, options, where) {
+  const found = (await violations(page, options)).flatMap(({ id, nodes }) =>
+    nodes.map((node) => `${id}: ${node.target} ${node.failureSummary ?? ''}`),
+  )
   assert.deepEqual(found, [], `axe finds nothing ${where}`)
 }
 
 /** axe-core finds nothing to complain about, but for the rules in `except`. */
 export async function isAccessible(page, where = '', except = []) {
-  await findsNothing(axe(page).withTags(WCAG).disableRules(except), where)
+  const rules = Object.fromEntries(except.map((rule) => [rule, { enabled: false }]))
+  await findsNothing(page, { runOnly: { type: 'tag', values: WCAG }, rules }, where)
 }
 
 /** The same in light and dark: what differs between the two is colour alone. Leaves the page light. */
 export async function isAccessibleInBoth(page, where = '', except = []) {
   await isAccessible(page, `${where}, light`, except)
-  await inDark(page, () => findsNothing(axe(page).withRules(['color-contrast']), `${where}, dark`))
+  const contrast = { runOnly: { type: 'rule', values: ['color-contrast'] } }
+  await inDark(page, () => findsNothing(page, contrast, `${where}, dark`))
 }
 
 /** Does something while the page is dark. */
@@ -196,14 +206,14 @@ export async function shows(page, name) {
   if (process.env.MUSTER_PICTURES) await pictures(page, name)
 }
 
+/** Writes screenshots of a page in light and in dark, in each run. */
+export async function showsBoth(page, name) {
+  await pictures(page, `${name}-light`)
+  await inDark(page, () => pictures(page, `${name}-dark`))
+}
+
 /** Writes a file to target/panel/. */
 export function keeps(name, content) {
   mkdirSync(KEPT, { recursive: true })
   writeFileSync(KEPT + name, content)
-}
-
-/** Screenshots of a page in light and dark. */
-export async function showsBoth(page, name) {
-  await pictures(page, `${name}-light`)
-  await inDark(page, () => pictures(page, `${name}-dark`))
 }

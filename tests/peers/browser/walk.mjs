@@ -1,6 +1,7 @@
 // Goes through pages by Tab alone: each ends, and one sees where one is.
 import assert from 'node:assert/strict'
-import { BEFORE, settled } from './pages.mjs'
+import { settled } from './acts.mjs'
+import { BEFORE } from './pages.mjs'
 import { browse, world } from './stage.mjs'
 
 /** What has the focus: whether it was there before, and whether one sees it. Runs in the page. */

@@ -47,6 +47,13 @@ impl Filler<'_> {
         ];
         self.link("agent_limits", row).await;
         let row = vec![
+            ("turn_id", all.turns[2 * i].into()),
+            ("kind", text(["BUDGET", "TOKENS", "STOP"][i % 3])),
+            ("from_at", self.at(i + 1)),
+            ("until_at", self.at(i)),
+        ];
+        self.link("turn_waits", row).await;
+        let row = vec![
             ("agent_id", agent.clone()),
             ("turn_id", all.turns[2 * i].into()),
             ("model_credential_id", some.then_some(credential).into()),
