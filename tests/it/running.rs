@@ -414,7 +414,9 @@ async fn sqlite_a_host_is_refused_by_a_restored_control_plane_until_somebody_doe
 
     // What it says.
     crew.machine.kill();
-    assert!(crew.machine.command(&["stop"]).output().unwrap().status.success());
+    let stopped = crew.machine.command(&["stop"]).output().unwrap();
+    let said = [&stopped.stdout, &stopped.stderr].map(|bytes| String::from_utf8_lossy(bytes));
+    assert!(stopped.status.success(), "{}\n{}\n{}", stopped.status, said[0], said[1]);
     let renew =
         "mutation($o: Id!, $s: Id!) { regenerateProvisioningToken(orgId: $o, id: $s) { provisioningToken } }";
     let renewed = house.gql(renew, json!({ "s": refused["id"] })).await;

@@ -16,6 +16,9 @@ use crate::{
     runtime::{Bounds, Choice, EngineError, OtherRuntime, Runtime},
 };
 
+/// How long a shim may take to be gone: one that was killed may wait for a slow disk, and one that a host has just started can
+/// be ended only when it stands.
+const PATIENCE: Duration = Duration::from_secs(20);
 /// How often to look.
 const LOOK: Duration = Duration::from_millis(50);
 const TERM: i32 = 15;
@@ -91,13 +94,27 @@ pub async fn stop(folder: &Folder, runtime: Choice, grace: Duration) -> Result<V
         }
         end(&dir, grace).await;
         runtime.clean(folder, agent_id, generation).await;
-        let is_gone = !folder.has_shim(agent_id, generation);
+        let is_gone = gone(folder, (agent_id, generation), grace).await;
         if !is_gone {
             let _ = fs::remove_file(&mark);
         }
         stopped.push(Stopped { agent_id, generation, is_gone });
     }
     Ok(stopped)
+}
+
+/// Waits until a launch's shim is gone, and says whether it is. Its lock tells: a process counts as ended when its first thread
+/// has, while another one may still hold what the shim has open.
+async fn gone(folder: &Folder, (agent_id, generation): (i64, i64), grace: Duration) -> bool {
+    let until = Instant::now() + PATIENCE;
+    while folder.has_shim(agent_id, generation) {
+        if Instant::now() >= until {
+            return false;
+        }
+        sleep(LOOK).await;
+        end(&folder.launch(agent_id, generation), grace).await;
+    }
+    true
 }
 
 /// Ends one launch: closes the agent's stdin, then asks it to end, then kills it; and then its shim, which nobody needs.
@@ -124,4 +141,30 @@ async fn end(dir: &Path, grace: Duration) {
         sleep(LOOK).await;
     }
     record.sweep();
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_shim_is_gone_when_nothing_holds_its_lock_any_more() {
+        let dir = tempfile::tempdir().unwrap();
+        let folder = Folder::at(dir.path()).unwrap();
+        fs::create_dir_all(folder.launch(7, 1)).unwrap();
+        let lock = fs::File::create(folder.shim_lock(7, 1)).unwrap();
+        lock.try_lock().unwrap();
+        // As when no process of the launch counts as running, and one has not let go of everything.
+        let (stopped, ()) = tokio::join! {
+            biased;
+            stop(&folder, Choice::default(), Duration::ZERO),
+            async { drop(lock) },
+        };
+        let stopped = stopped.unwrap();
+        assert!(
+            matches!(stopped[..], [Stopped { agent_id: 7, generation: 1, is_gone: true }]),
+            "{stopped:?}"
+        );
+        assert!(folder.stop_mark(7, 1).exists(), "the next host reports who has ended it");
+    }
 }

@@ -165,7 +165,8 @@ impl Connections {
         }
     }
 
-    /// What `read` makes of each row of a statement that reads, one after another: at no time are all rows in memory.
+    /// What `read` makes of each row of a statement that reads, one after another: at no time are all rows in memory. It starts
+    /// over on another connection if this one is dead, and then keeps only what is made of the second answer.
     ///
     /// # Errors
     /// Those of [`Self::rows`].

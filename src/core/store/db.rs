@@ -64,10 +64,11 @@ impl Db {
         self.read.rows(sql, Values(values)).await
     }
 
-    /// What `read` makes of each row of such a statement, for rows that are large: at no time are all in memory.
+    /// What `read` makes of each row of such a statement, in their order. For searches, whose rows are large: only what is made
+    /// of them is kept. If the connection is lost in between, the statement runs once more, so that `read` may see a row twice.
     ///
     /// # Errors
-    /// Those of [`Self::all`].
+    /// Those of [`Self::all`]. What was made until then is lost. Those of `read` are part of what it makes, and end nothing.
     pub async fn each<T>(
         &self,
         sql: String,

@@ -16,14 +16,13 @@ use muster_shim::{
     isolate::Sandbox,
     record::Record,
 };
-use tokio::sync::mpsc::UnboundedSender;
 
 use super::home;
 use crate::{
     folder::create_private,
     profile::{self, ProfileError, Wiring},
     programs::{Program, ProgramError, SYSTEM_PATH, absolute},
-    runtime::{Engine, EngineError, Prepared, Runtime, show},
+    runtime::{Engine, EngineError, Prepared, Runtime, Waiting, show},
     shared::Shared,
     way::Way,
 };
@@ -91,17 +90,19 @@ impl LaunchError {
 
 /// Makes the folders, writes the skills and the agent's files, and starts the shim with the agent. The launch's folder has no
 /// live shim, except one in a container that waits for what only a host can give it. Answers which image was used, if there
-/// is one. `away` is told why the launch waits, if it has to.
+/// is one. A launch that waits for its engine says so, and ends if it is stopped.
 pub async fn launch(
     shared: &Shared,
     id: i64,
     generation: i64,
     plan: &LaunchPlan,
-    away: &UnboundedSender<String>,
+    waiting: &Waiting,
 ) -> Result<Option<String>, LaunchError> {
     match &shared.runtime {
         Runtime::Process => process(shared, id, generation, plan).await.map(|()| None),
-        Runtime::Engine(engine) => contained(shared, engine, (id, generation), (plan, away)).await.map(Some),
+        Runtime::Engine(engine) => {
+            contained(shared, engine, (id, generation), (plan, waiting)).await.map(Some)
+        }
     }
 }
 
@@ -126,12 +127,17 @@ async fn contained(
     shared: &Shared,
     engine: &Engine,
     (id, generation): (i64, i64),
-    (plan, away): (&LaunchPlan, &UnboundedSender<String>),
+    (plan, waiting): (&LaunchPlan, &Waiting),
 ) -> Result<String, LaunchError> {
     let mut program = shared.programs.instead_of(&plan.image)?.unwrap_or_default();
     let given = shared.runtime.given(&shared.folder, id);
     let dir = shared.folder.launch(id, generation);
-    let way = if shared.folder.has_shim(id, generation) || engine.has(id, generation).await {
+    let is_there = shared.folder.has_shim(id, generation)
+        || tokio::select! {
+            has = engine.has(id, generation) => has,
+            () = waiting.stopped() => return Err(EngineError::Stopped.into()),
+        };
+    let way = if is_there {
         Way::of(&dir)
     } else {
         prepare(shared, id, generation, &given, plan)?;
@@ -160,8 +166,9 @@ async fn contained(
         bounds: (shared.options.spool_bytes, shared.options.line_bytes),
         patience: limit.map_or(shared.options.start, Duration::from_secs),
     };
-    let started = engine.start(&prepared, away).await;
-    if started.is_err() {
+    let started = engine.start(&prepared, waiting).await;
+    // Nobody who has stopped a launch waits for an engine that is away: its end removes what there is.
+    if !matches!(started, Ok(_) | Err(EngineError::Stopped)) {
         shared.runtime.clean(&shared.folder, id, generation).await;
     }
     Ok(started?)

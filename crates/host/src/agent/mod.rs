@@ -100,6 +100,8 @@ pub struct Agent {
     id: i64,
     record: Record,
     inbox: mpsc::UnboundedReceiver<Message>,
+    /// What arrived during a launch, and comes before the inbox.
+    heard: VecDeque<Message>,
     /// Turns that wait until the agent runs and isn't paused.
     held: VecDeque<(Order, i64)>,
     /// A launch that waits until the one before has ended, or its home is restored.
@@ -165,6 +167,7 @@ impl Agent {
             shared,
             record,
             inbox,
+            heard: VecDeque::new(),
             held: VecDeque::new(),
             next_launch: None,
             stops: Vec::new(),
@@ -216,14 +219,18 @@ impl Agent {
         }
         loop {
             let next = self.next_time();
-            let arrived = tokio::select! {
-                message = self.inbox.recv() => Arrived::Message(message),
-                Some((generation, why, given)) = self.asked.next() => Arrived::Told(generation, why, given),
-                Some(kept) = self.keeping.next() => Arrived::Kept(kept),
-                Some(call) = self.calls.1.recv() => Arrived::Call(call),
-                Some((generation, happening)) = self.reports.1.recv() => Arrived::Report(generation, happening),
-                batch = lines::batch(&mut self.shim, &self.shared.journal) => Arrived::Lines(batch?),
-                () = sleep_until(next.unwrap_or_else(Instant::now)), if next.is_some() => Arrived::Time,
+            let arrived = if let Some(message) = self.heard.pop_front() {
+                Arrived::Message(Some(message))
+            } else {
+                tokio::select! {
+                    message = self.inbox.recv() => Arrived::Message(message),
+                    Some((generation, why, given)) = self.asked.next() => Arrived::Told(generation, why, given),
+                    Some(kept) = self.keeping.next() => Arrived::Kept(kept),
+                    Some(call) = self.calls.1.recv() => Arrived::Call(call),
+                    Some((generation, happening)) = self.reports.1.recv() => Arrived::Report(generation, happening),
+                    batch = lines::batch(&mut self.shim, &self.shared.journal) => Arrived::Lines(batch?),
+                    () = sleep_until(next.unwrap_or_else(Instant::now)), if next.is_some() => Arrived::Time,
+                }
             };
             match arrived {
                 Arrived::Message(None) => return Ok(()),

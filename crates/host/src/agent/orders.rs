@@ -9,19 +9,20 @@ use muster_protocol::{
     event::{EndReason, RefusedReason, TurnOutcome},
     plan::{Given, LaunchPlan, Part, TurnPlan, Wanted},
 };
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 
-use super::{Agent, Phase, Why, home, keeping::Chore, launch, shim::Connection};
+use super::{Agent, Message, Phase, Why, home, keeping::Chore, launch, shim::Connection};
 use crate::{
     acp::{Answered, Settings, Turn, blocks, turn_ended},
     clock,
     journal::Closed,
+    runtime::Waiting,
 };
 
 impl Agent {
     pub(super) async fn order(&mut self, order: Order) -> Result<(), Closed> {
         let is_known = order.generation <= self.record.generation;
-        if order.deadline > 0 && order.deadline < clock::theirs() {
+        if is_late(&order) {
             self.refuse(&order, RefusedReason::TooLate);
         } else if matches!(
             order.command,
@@ -218,6 +219,14 @@ impl Agent {
         match self.launched(&plan).await? {
             Ok(Some(image)) => tracing::info!(agent = self.id, image, "a container runs"),
             Ok(None) => {}
+            Err(error) if error.reason() == EndReason::Stopped => {
+                // Its container may have come up just before its engine went away. Then it is stopped by its shim.
+                if !self.shared.folder.has_shim(self.id, self.record.generation) {
+                    // What has stopped it was heard, and comes next.
+                    self.stop();
+                    return Ok(());
+                }
+            }
             Err(error) => return self.ended(error.reason(), None, None, Some(error.to_string())).await,
         }
         self.record.machine.settings = self.settings(&plan);
@@ -228,14 +237,16 @@ impl Agent {
         }
     }
 
-    /// Launches the agent, and reports if that has to wait for the engine.
+    /// Launches the agent, reports if that has to wait for the engine, and hears what ends the launch.
     async fn launched(
         &mut self,
         plan: &LaunchPlan,
     ) -> Result<Result<Option<String>, launch::LaunchError>, Closed> {
         let shared = Arc::clone(&self.shared);
         let (away, mut waits) = mpsc::unbounded_channel();
-        let mut launching = pin!(launch::launch(&shared, self.id, self.record.generation, plan, &away));
+        let (ends, stop) = watch::channel(false);
+        let waiting = Waiting { away, stop };
+        let mut launching = pin!(launch::launch(&shared, self.id, self.record.generation, plan, &waiting));
         loop {
             tokio::select! {
                 launched = &mut launching => return Ok(launched),
@@ -243,7 +254,27 @@ impl Agent {
                     self.effects.events.push(Happening::EngineAway { detail });
                     self.commit().await?;
                 }
+                Some(message) = self.inbox.recv() => {
+                    if self.is_end(&message) {
+                        let _ = ends.send(true);
+                    }
+                    self.heard.push_back(message);
+                }
             }
+        }
+    }
+
+    /// Whether this will stop the launch.
+    fn is_end(&self, message: &Message) -> bool {
+        let present = self.record.generation;
+        match message {
+            Message::Order(order) => match order.command {
+                Command::Stop => order.generation == present && !is_late(order),
+                Command::Launch => order.generation > present && !is_late(order),
+                _ => false,
+            },
+            Message::NotWanted(generation) => *generation == present,
+            Message::Wanted(_) => false,
         }
     }
 
@@ -312,4 +343,9 @@ impl Agent {
         self.done.push(order.seq);
         self.refused.push((order.generation, Happening::Refused { command_id: order.id, reason }));
     }
+}
+
+/// Whether it is useless by now.
+fn is_late(order: &Order) -> bool {
+    order.deadline > 0 && order.deadline < clock::theirs()
 }

@@ -57,6 +57,9 @@ pub enum EngineError {
     /// The shim has ended, or doesn't answer.
     #[error("The agent's container could not start: {0}")]
     NotUp(String),
+    /// Nobody wants the launch any more.
+    #[error("The launch was stopped before it had a container.")]
+    Stopped,
     /// A file of the host's own.
     #[error("{what}: {source}")]
     Io {
@@ -72,6 +75,7 @@ impl EngineError {
     pub fn reason(&self) -> EndReason {
         match self {
             Self::Image { .. } => EndReason::ImageNotFound,
+            Self::Stopped => EndReason::Stopped,
             _ => EndReason::SpawnFailed,
         }
     }

@@ -26,12 +26,12 @@ use muster_shim::{
 };
 use rustix::process::{getegid, geteuid};
 use tokio::{
-    sync::{OnceCell, mpsc::UnboundedSender},
+    sync::OnceCell,
     time::{Instant, sleep, timeout},
 };
 
 use super::{
-    Bounds, Found, Kind, Lost, Prepared,
+    Bounds, Found, Kind, Lost, Prepared, Waiting,
     client::{Client, Connected, EngineError, status},
     image, pipe, spec,
 };
@@ -118,31 +118,36 @@ impl Engine {
         matches!(self.inspect(agent_id, generation).await, Ok(Some(found)) if !is_over(&found))
     }
 
-    /// Starts a launch, unless it was started before, and waits until its shim answers. Returns what image was used. `away` is
-    /// told once that the engine is.
-    pub async fn start(
-        &self,
-        prepared: &Prepared<'_>,
-        away: &UnboundedSender<String>,
-    ) -> Result<String, EngineError> {
+    /// Starts a launch, unless it was started before, and waits until its shim answers. Returns what image was used. A launch
+    /// that is stopped ends here as long as it has nothing but its image.
+    pub async fn start(&self, prepared: &Prepared<'_>, waiting: &Waiting) -> Result<String, EngineError> {
         let until = Instant::now() + prepared.patience;
         let mut is_told = false;
         loop {
-            let tried = self.try_start(prepared).await;
+            let found = tokio::select! {
+                biased;
+                () = waiting.stopped() => return Err(EngineError::Stopped),
+                found = self.image(prepared) => found,
+            };
+            let tried = match found {
+                Ok(image) => self.try_start(prepared, image).await,
+                Err(error) => Err(error),
+            };
             self.note(tried.as_ref().err());
             match tried {
                 Err(error) if error.is_away() && Instant::now() + AGAIN < until => {
                     if !mem::replace(&mut is_told, true) {
-                        let _ = away.send(error.to_string());
+                        let _ = waiting.away.send(error.to_string());
                     }
-                    sleep(AGAIN).await;
+                    let _ = timeout(AGAIN, waiting.stopped()).await;
                 }
                 started => return started,
             }
         }
     }
 
-    async fn try_start(&self, prepared: &Prepared<'_>) -> Result<String, EngineError> {
+    /// The launch's image, which is pulled if it is missing.
+    async fn image(&self, prepared: &Prepared<'_>) -> Result<image::Image, EngineError> {
         let client = self.client().await?;
         let plan = prepared.plan;
         let image = image::find(&client, &plan.image, plan.digest.as_deref()).await?;
@@ -150,6 +155,11 @@ impl Engine {
             let reason = "it names no program to run".to_owned();
             return Err(EngineError::Image { image: plan.image.clone(), reason });
         }
+        Ok(image)
+    }
+
+    async fn try_start(&self, prepared: &Prepared<'_>, image: image::Image) -> Result<String, EngineError> {
+        let client = self.client().await?;
         self.remove_others(prepared.agent_id, prepared.generation).await?;
         let pipe = prepared.dir.join(ENVIRONMENT);
         pipe::make(&pipe).map_err(|source| EngineError::Io {

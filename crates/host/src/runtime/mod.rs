@@ -29,6 +29,7 @@ use std::{
 
 use muster_protocol::{event::EndReason, frame, plan::LaunchPlan};
 use muster_shim::{args::Gate, keep::Task, record::Record};
+use tokio::sync::{mpsc::UnboundedSender, watch};
 
 pub use self::{
     args::{BoundArgs, EngineArgs, RuntimeArgs},
@@ -105,6 +106,24 @@ pub struct Prepared<'a> {
     pub bounds: (u64, usize),
     /// How long an engine may be away.
     pub patience: Duration,
+}
+
+/// What passes between a launch that may have to wait for its engine, and whoever has begun it.
+#[derive(Debug)]
+pub struct Waiting {
+    /// Is told once why it waits.
+    pub away: UnboundedSender<String>,
+    /// Whether the launch is stopped.
+    pub stop: watch::Receiver<bool>,
+}
+
+impl Waiting {
+    /// Returns when the launch is stopped.
+    pub async fn stopped(&self) {
+        let mut stop = self.stop.clone();
+        // Whoever has begun the launch holds the other end for as long as it takes.
+        let _ = stop.wait_for(|is_stopped| *is_stopped).await;
+    }
 }
 
 /// What became of a launch's shim.

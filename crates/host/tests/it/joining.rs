@@ -1,8 +1,12 @@
 //! Joining, once, and what is said when it can't be done.
 
-use std::{fs, process::Stdio};
+use std::{fs, path::PathBuf, process::Stdio};
 
-use muster_protocol::{Command, Happening, event::EndReason, frame::RefusedCode};
+use muster_protocol::{
+    Command, Event, Happening,
+    event::{EndReason, RefusedReason},
+    frame::RefusedCode,
+};
 
 use crate::support::{Host, Plane, program, within};
 
@@ -172,21 +176,25 @@ async fn each_command_lists_the_options_that_it_uses() {
     assert!(help("run").contains("--memory-mb"));
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_engine_that_is_away_is_said_once_and_in_words() {
-    let plane = Plane::start().await;
-    let mut host = Host::start(&plane, &["--start-seconds", "4"]);
+/// A host that has run, and runs again with an engine that is away; and where that engine's socket should be.
+async fn without_engine(plane: &Plane, start_seconds: &str) -> (Host, PathBuf) {
+    let mut host = Host::start(plane, &["--start-seconds", start_seconds]);
     plane.wait("it says hello", |state| state.hellos.first().map(drop)).await;
     host.kill();
     // Headers of a program that needs no loader. It is never run: nothing answers on the socket.
     let (shim, socket) = (host.path().join("shim"), host.path().join("socket"));
     fs::write(&shim, [&b"\x7fELF\x02\x01"[..], &[0; 60]].concat()).unwrap();
-    let log = fs::File::create(host.path().join("log")).unwrap();
-    let mut command = host.command("run");
-    let command =
-        command.args(["--isolation", "none", "--start-seconds", "4", "--runtime", "docker", "--engine"]);
-    let command = command.arg(&socket).env("MUSTER_SHIM", &shim).stdin(Stdio::null()).stderr(log);
-    let mut child = command.spawn().unwrap();
+    let engine = ["--runtime", "docker", "--engine", socket.to_str().unwrap()];
+    host.options.extend(engine.map(str::to_owned));
+    host.within = vec!["env".to_owned(), format!("MUSTER_SHIM={}", shim.display())];
+    host.run();
+    (host, socket)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_engine_that_is_away_is_said_once_and_in_words() {
+    let plane = Plane::start().await;
+    let (host, socket) = without_engine(&plane, "4").await;
     plane.begin(7, 1, "muster/agent");
     let expected =
         format!("Docker Engine doesn't answer on {}: there is no such socket. Start", socket.display());
@@ -196,7 +204,7 @@ async fn an_engine_that_is_away_is_said_once_and_in_words() {
         |what: &&Happening| matches!(what, Happening::EngineAway { detail } if detail.starts_with(&expected));
     assert_eq!(plane.lock().happenings(7).filter(is_said).count(), 1, "the agent says what it waits for");
     assert!(detail.as_deref().unwrap_or_default().starts_with(&expected), "{detail:?}");
-    let told = fs::read_to_string(host.path().join("log")).unwrap();
+    let told = host.log();
     assert_eq!(told.matches("agents that are started wait for their engine").count(), 1, "{told}");
     plane.order(7, 1, Command::Backup { backup_id: 1 });
     let failed = plane
@@ -210,8 +218,42 @@ async fn an_engine_that_is_away_is_said_once_and_in_words() {
     assert!(failed.contains(&expected) && !failed.contains("hyper"), "{failed}");
     let kept = fs::read_to_string(host.path().join("joined.json")).unwrap();
     assert!(kept.contains("DOCKER"), "no agent had a home, so it may change: {kept}");
-    child.kill().unwrap();
-    child.wait().unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_launch_that_is_stopped_waits_for_its_engine_no_longer() {
+    let plane = Plane::start().await;
+    let (_host, _) = without_engine(&plane, "3600").await;
+    let waits = async |generation: i64| {
+        let is_it = |event: &Event| {
+            event.generation == generation && matches!(event.what, Happening::EngineAway { .. })
+        };
+        plane.wait("it waits", |state| state.events.iter().any(is_it).then_some(())).await;
+    };
+    let is_stopped = async |generation: i64| {
+        let ended = plane.wait("it is stopped", |state| state.ended(7, generation)).await;
+        let Happening::Ended { reason, code, signal, detail } = ended else { panic!("{ended:?}") };
+        assert_eq!((reason, code, signal, detail), (EndReason::Stopped, None, None, None));
+    };
+    plane.begin(7, 1, "muster/agent");
+    waits(1).await;
+    let turn_id = plane.plan_turn(70, "Are you there?");
+    let turn = plane.order(7, 1, Command::Turn { turn_id });
+    plane.order(7, 1, Command::Stop);
+    is_stopped(1).await;
+    plane.begin(7, 2, "muster/agent");
+    waits(2).await;
+    // A launch ends the one before.
+    plane.begin(7, 3, "muster/agent");
+    is_stopped(2).await;
+    waits(3).await;
+    let state = plane.lock();
+    let refused = state.happenings(7).filter_map(|what| match what {
+        Happening::Refused { command_id, reason } => Some((*command_id, *reason)),
+        _ => None,
+    });
+    assert_eq!(refused.collect::<Vec<_>>(), [(turn, RefusedReason::NotRunning)], "what came is carried out");
+    state.check();
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

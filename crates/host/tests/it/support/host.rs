@@ -17,7 +17,8 @@ use super::Plane;
 pub struct Host {
     dir: TempDir,
     child: Option<Child>,
-    options: Vec<String>,
+    /// What it is told when it is run.
+    pub options: Vec<String>,
     /// A program, and its arguments, that becomes the host: none, if this is empty.
     pub within: Vec<String>,
 }
