@@ -56,7 +56,7 @@ export function Peek({ title, onClose, link, actions, footer, children }: Props)
 /** A list and, if something is open, its peek beside it. */
 export function WithPeek({ list, peek }: { list: ReactNode; peek: ReactNode }) {
   return (
-    <div className="flex min-h-0 grow">
+    <div className="flex min-h-0 grow overflow-x-clip">
       <div className="flex min-h-0 min-w-0 grow flex-col">{list}</div>
       {peek}
     </div>

@@ -49,6 +49,7 @@ const OF_ORGANIZATION = [
   ['approvals', '/approvals'],
   ['approval', '/approvals/$id', `/approvals/${records.approval}`],
   ['conversations', '/conversations'],
+  ['conversations-said', '/conversations', '/conversations?q=beans&tab=said'],
   ['conversation', '/conversations/$id', `/conversations/${world.conversation}`],
   ['conversation-details', '/conversations/$id', `/conversations/${world.conversation}?panel=details`],
   ['conversation-turns', '/conversations/$id', `/conversations/${world.conversation}?panel=turns`],
