@@ -1723,6 +1723,17 @@ CREATE TABLE token_allowances (
     CONSTRAINT token_allowances_agent_fk FOREIGN KEY (organization_id, agent_id) REFERENCES agents (organization_id, id)
 );
 
+CREATE TABLE turn_waits (
+    organization_id BIGINT NOT NULL,
+    turn_id BIGINT NOT NULL,
+    kind TEXT NOT NULL CHECK (kind IN ('BUDGET', 'TOKENS', 'STOP')),
+    from_at BIGINT NOT NULL,
+    until_at BIGINT NOT NULL,
+    PRIMARY KEY (organization_id, turn_id, kind, from_at),
+    CONSTRAINT turn_waits_organization_fk FOREIGN KEY (organization_id) REFERENCES organizations (id),
+    CONSTRAINT turn_waits_turn_fk FOREIGN KEY (organization_id, turn_id) REFERENCES turns (organization_id, id) ON DELETE CASCADE
+);
+
 CREATE TABLE turns (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
     organization_id BIGINT NOT NULL,
