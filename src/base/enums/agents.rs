@@ -44,7 +44,7 @@ text_enum! {
 }
 
 impl AgentStatus {
-    /// Whether nothing of the agent runs: its launch has ended, or there was none.
+    /// Whether there was no launch, or it is over for the control plane. After a failure its host may still have it.
     #[must_use]
     pub const fn is_at_rest(self) -> bool {
         matches!(self, Self::Stopped | Self::Error)

@@ -3,7 +3,7 @@
 
 use sea_orm::Value;
 
-use super::entity::turns;
+use super::{entity::turns, queue::DUE};
 use crate::{
     base::{
         enums::{LimitKind, TurnState, TurnWait},
@@ -71,15 +71,15 @@ async fn keep(tx: &Tx, agent: Option<AgentId>, wait: TurnWait, since: Timestamp)
     if !traces::on() {
         return Ok(());
     }
+    // Those that wait for a person or for another turn as well are not held back by this alone.
     let waiting = match agent {
-        Some(_) => "state IN ('QUEUED', 'WAITING_LIMIT') AND agent_id = $5",
-        None => "state = 'QUEUED'",
+        Some(_) => format!("(turns.state = 'WAITING_LIMIT' OR {DUE}) AND turns.agent_id = $5"),
+        None => DUE.to_owned(),
     };
     let sql = format!(
         "INSERT INTO turn_waits (organization_id, turn_id, kind, from_at, until_at) \
          SELECT organization_id, id, $2, CASE WHEN created_at < $3 THEN $3 ELSE created_at END, $4 FROM turns \
-         WHERE organization_id = $1 AND ended_at IS NULL AND {waiting} AND created_at < $4 AND $3 < $4 \
-         ON CONFLICT DO NOTHING"
+         WHERE turns.organization_id = $1 AND {waiting} AND created_at < $4 AND $3 < $4 ON CONFLICT DO NOTHING"
     );
     let mut values: Vec<Value> = vec![tx.scope.org.into(), wait.as_str().into(), since.into(), tx.now.into()];
     values.extend(agent.map(Value::from));

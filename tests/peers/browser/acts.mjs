@@ -146,8 +146,12 @@ export async function settled(page) {
   await until(async () => (await page.getByText('Loading…').count()) === 0, 'the end of loading')
 }
 
+/** Of each page, the route that `opens` has opened last. */
+const shown = new WeakMap()
+
 /** Goes to a page of another route within the panel, as people do, and waits until it is whole. Loading costs several times as much. */
 export async function hops(page, at) {
+  shown.delete(page)
   await page.evaluate((address) => {
     for (const title of document.querySelectorAll('h1')) title.dataset.left = ''
     history.pushState({}, '', address)
@@ -156,18 +160,19 @@ export async function hops(page, at) {
   await settled(page)
 }
 
-const shown = new WeakMap()
-
 /** Opens a page of a table, and waits until it is whole: within the panel, where it can. */
 export async function opens(page, { route, at }, base = world.base) {
   const before = shown.get(page)
+  if (before && route && before !== route) {
+    await hops(page, at)
+  } else {
+    await page.goto(base + at)
+    await settled(page)
+  }
   shown.set(page, route)
-  if (before && route && before !== route) return hops(page, at)
-  await page.goto(base + at)
-  await settled(page)
 }
 
-/** Pages in an order in which none follows another of its own route: `opens` then loads only the first. */
+/** Pages in an order in which, as far as possible, none follows another of its own route: `opens` then loads few of them. */
 export function apart(pages) {
   const met = {}
   const turns = pages.map((page) => {

@@ -138,6 +138,9 @@ test('a draft is kept while one is elsewhere', async (t) => {
   await page.getByRole('grid', { name: 'Conversations' }).waitFor()
   await page.goBack()
   assert.equal(await page.getByRole('textbox', { name: 'Message' }).inputValue(), 'not yet finished')
+  await page.reload()
+  await page.getByRole('textbox', { name: 'Message' }).waitFor()
+  assert.equal(await page.getByRole('textbox', { name: 'Message' }).inputValue(), 'not yet finished')
 })
 
 test('a picture is sent, shown from its bytes, and can be saved', async (t) => {

@@ -13,7 +13,7 @@ const KEPT = new URL('../../../target/panel/', import.meta.url).pathname
 const answers = createInterface({ input: process.stdin })[Symbol.asyncIterator]()
 
 const PROGRAM = {
-  executablePath: process.env.CHROME_PATH ?? '/usr/bin/chromium',
+  executablePath: process.env.CHROME_PATH ?? '/usr/bin/chromium-headless-shell',
   // Chromium's own sandbox needs rights that a container lacks. The pages are ours. A machine that runs tests has no graphics
   // card: an emulated one only costs time.
   args: ['--no-sandbox', '--disable-gpu', '--disable-software-rasterizer'],

@@ -53,7 +53,7 @@ impl Agent {
         if generation == self.record.generation {
             self.effects.events.push(happening);
         } else {
-            self.refused.push((generation, happening));
+            self.others.push((generation, happening));
         }
     }
 

@@ -66,7 +66,7 @@ impl Agent {
             self.done.push(order.seq);
             if let Some(happening) = kept.happening {
                 self.record.has_old_home |= matches!(happening, Happening::Restored { error: None, .. });
-                self.refused.push((order.generation, happening));
+                self.others.push((order.generation, happening));
             }
         }
         self.keep_next();

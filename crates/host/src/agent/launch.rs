@@ -167,7 +167,7 @@ async fn contained(
         patience: limit.map_or(shared.options.start, Duration::from_secs),
     };
     let started = engine.start(&prepared, waiting).await;
-    // Nobody who has stopped a launch waits for an engine that is away: its end removes what there is.
+    // Nobody who has stopped a launch waits for an engine that is away. Its end removes what it can, and the next launch the rest.
     if !matches!(started, Ok(_) | Err(EngineError::Stopped)) {
         shared.runtime.clean(&shared.folder, id, generation).await;
     }

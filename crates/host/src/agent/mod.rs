@@ -142,7 +142,7 @@ pub struct Agent {
     idle: BTreeMap<i64, Instant>,
     effects: Effects,
     /// Events about other launches.
-    refused: Vec<Report>,
+    others: Vec<Report>,
     done: Vec<i64>,
     /// Lines that were read since the last commit.
     uncommitted: usize,
@@ -196,7 +196,7 @@ impl Agent {
             give_up: BTreeMap::new(),
             idle: BTreeMap::new(),
             effects: Effects::default(),
-            refused: Vec::new(),
+            others: Vec::new(),
             done: Vec::new(),
             uncommitted: 0,
         }
@@ -260,7 +260,7 @@ impl Agent {
         let has_lines = self.record.machine.lines(self.sent).next().is_some();
         let is_due = self.uncommitted >= lines::MOST_UNCOMMITTED;
         if !self.effects.events.is_empty()
-            || !self.refused.is_empty()
+            || !self.others.is_empty()
             || !self.done.is_empty()
             || has_lines
             || is_due
@@ -276,7 +276,7 @@ impl Agent {
     async fn commit(&mut self) -> Result<(), Closed> {
         let (agent_id, generation, at) = (self.id, self.record.generation, clock::now());
         let own = std::mem::take(&mut self.effects.events).into_iter().map(|what| (generation, what));
-        let all = own.chain(std::mem::take(&mut self.refused));
+        let all = own.chain(std::mem::take(&mut self.others));
         let events = all.map(|(generation, what)| Draft { agent_id, generation, at, what }).collect();
         let change = Change {
             record: Some((self.id, self.record.to_bytes())),

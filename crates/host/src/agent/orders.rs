@@ -38,11 +38,18 @@ impl Agent {
             if let Some(launch) = self.next_launch.take_if(|launch| launch.generation <= order.generation) {
                 self.done.push(launch.seq);
             }
-            self.record.begin(order.generation);
-            self.record.end();
             self.done.push(order.seq);
             let (reason, code, signal, detail) = (EndReason::Stopped, None, None, None);
-            self.effects.events.push(Happening::Ended { reason, code, signal, detail });
+            let ended = Happening::Ended { reason, code, signal, detail };
+            if self.record.phase == Phase::Ended {
+                self.record.begin(order.generation);
+                self.record.end();
+                self.effects.events.push(ended);
+            } else {
+                // The launch before it is still here, and reports its own end.
+                self.others.push((order.generation, ended));
+                self.stop();
+            }
         } else if !is_known || self.record.phase == Phase::Ended {
             self.refuse(&order, RefusedReason::NotRunning);
         } else {
@@ -212,7 +219,8 @@ impl Agent {
     }
 
     async fn start(&mut self, plan: LaunchPlan) -> Result<(), Closed> {
-        if self.record.phase != Phase::Launching || self.shim.is_some() {
+        // One that is being stopped is not started any more.
+        if self.record.phase != Phase::Launching || self.shim.is_some() || self.stopping.is_some() {
             self.plan = Some(plan);
             return Ok(());
         }
@@ -341,7 +349,7 @@ impl Agent {
     /// A command has no effect.
     pub(super) fn refuse(&mut self, order: &Order, reason: RefusedReason) {
         self.done.push(order.seq);
-        self.refused.push((order.generation, Happening::Refused { command_id: order.id, reason }));
+        self.others.push((order.generation, Happening::Refused { command_id: order.id, reason }));
     }
 }
 

@@ -247,7 +247,18 @@ async fn a_launch_that_is_stopped_waits_for_its_engine_no_longer() {
     plane.begin(7, 3, "muster/agent");
     is_stopped(2).await;
     waits(3).await;
+    // One that is stopped before its time has come is over at once, and the one before reports its own end.
+    plane.set(|state| {
+        state.order(0, 7, 4, Command::Launch);
+        state.order(0, 7, 4, Command::Stop);
+    });
+    is_stopped(4).await;
+    is_stopped(3).await;
     let state = plane.lock();
+    let ended = state.events.iter().filter(|event| matches!(event.what, Happening::Ended { .. }));
+    let mut ended = ended.map(|event| event.generation).collect::<Vec<_>>();
+    ended.sort_unstable();
+    assert_eq!(ended, [1, 2, 3, 4], "each ends once");
     let refused = state.happenings(7).filter_map(|what| match what {
         Happening::Refused { command_id, reason } => Some((*command_id, *reason)),
         _ => None,

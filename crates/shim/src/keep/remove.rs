@@ -95,8 +95,8 @@ impl<'a> Removal<'a> {
     /// Removes a folder. Those in it move up.
     fn folder(&mut self, name: &[u8]) -> io::Result<()> {
         let folder = match open(self.top, name) {
-            // Another was moved into its place, and is removed.
-            Err(Errno::NOENT) => return Ok(()),
+            // Another was moved into its place, and is removed; or somebody else renamed it. It counts, lest that go on for ever.
+            Err(Errno::NOENT) => return self.count(),
             folder => folder?,
         };
         for entry in Dir::read_from(&folder)? {

@@ -209,7 +209,7 @@ impl Plane {
 }
 
 impl State {
-    fn order(&mut self, deadline: i64, agent_id: i64, generation: i64, command: Command) -> i64 {
+    pub fn order(&mut self, deadline: i64, agent_id: i64, generation: i64, command: Command) -> i64 {
         self.next += 1;
         let (id, seq) = (self.next, self.orders.len() as i64 + 1);
         self.orders.push(Order { seq, id, agent_id, generation, deadline, command });
