@@ -22,10 +22,10 @@ export function useAnnounced<Item>(wordsOf: (items: Item[]) => string): [ReactNo
     ask.current = pace.ask
     return pace.stop
   }, [])
-  // Whoever reads the page later does not meet it any more.
+  // Whoever reads the page later does not meet it any more. What has come in the same moment stays.
   useEffect(() => {
     if (!said.text) return
-    const timer = setTimeout(() => say({ ...said, text: '' }), GAP_MS)
+    const timer = setTimeout(() => say((now) => (now === said ? { ...now, text: '' } : now)), GAP_MS)
     return () => clearTimeout(timer)
   }, [said])
   const announce = useCallback((come: Item[]) => {
