@@ -18,12 +18,13 @@
 //! - `reach.rs`: names, addresses, connections; `client.rs`: HTTP towards the world.
 //! - `tunnel.rs`: CONNECT; `hello.rs`: the name in a ClientHello; `forward.rs`: requests that are passed on.
 //! - `crossing.rs`: hosts that are not listed; `refusals.rs`: what was refused, counted.
-//! - `fields.rs`: JSON that is passed on; `room.rs`: the memory that it may take.
+//! - `encoding.rs`, `fields.rs`: JSON that is passed on; `room.rs`: the memory that it may take.
 //! - `model/`: the model's proxy, usage, prices, leases; `mcp/`: MCP servers.
 
 mod answers;
 mod client;
 mod crossing;
+mod encoding;
 mod fields;
 mod forward;
 mod gate;

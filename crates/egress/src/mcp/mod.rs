@@ -23,6 +23,7 @@ use tokio::time::timeout;
 pub use self::{remote::Endpoints, stdio::Servers};
 use crate::{
     answers::{Answer, json as json_answer, refusal},
+    encoding,
     fields::Fields,
     outside::{Asking, Verdict},
     room::{self, Held},
@@ -123,11 +124,13 @@ impl Message {
     /// Reads a request, once there is memory for it. What is posted is passed on as it was understood, so that both sides read
     /// the same.
     async fn read(shared: &Shared, request: Request<Incoming>) -> Result<Self, Refused> {
-        let (head, body) = request.into_parts();
+        let (mut head, body) = request.into_parts();
         let query = head.uri.query().map(str::to_owned);
         if head.method != Method::POST {
             return Ok(Self { method: head.method, headers: head.headers, query, body: None });
         }
+        let unread = |words| (StatusCode::UNSUPPORTED_MEDIA_TYPE, words);
+        encoding::check_head(&head.headers).map_err(unread)?;
         let size = body.size_hint().exact().and_then(|size| usize::try_from(size).ok()).unwrap_or(LONGEST);
         let too_long = (StatusCode::BAD_REQUEST, "The message is too long, or took too long.");
         if size > LONGEST {
@@ -137,7 +140,9 @@ impl Message {
         let held = shared.room.take(4 * size).await.ok_or(NO_ROOM)?;
         let reading = timeout(SENDING, Limited::new(body, LONGEST).collect()).await;
         let bytes = reading.ok().and_then(Result::ok).ok_or(too_long)?.to_bytes();
+        encoding::check_body(&bytes).map_err(unread)?;
         let body = Posted::read(shared, &bytes, held).await?;
+        encoding::set(&mut head.headers);
         Ok(Self { method: head.method, headers: head.headers, query, body: Some(body) })
     }
 

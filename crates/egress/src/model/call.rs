@@ -70,6 +70,9 @@ pub enum Wrong {
     /// It can't be read.
     #[error("The request is too long, took too long, or is no JSON object.")]
     Unreadable,
+    /// Another reader could take its bytes for other text.
+    #[error("{0}")]
+    Encoded(&'static str),
     /// It names no model.
     #[error("The request names no model.")]
     NoModel,
@@ -113,6 +116,7 @@ impl Wrong {
         match self {
             Self::Elsewhere => (StatusCode::NOT_FOUND, "not_found_error"),
             Self::Address => (StatusCode::BAD_GATEWAY, "api_error"),
+            Self::Encoded(_) => (StatusCode::UNSUPPORTED_MEDIA_TYPE, "invalid_request_error"),
             Self::NoRoom => (StatusCode::SERVICE_UNAVAILABLE, "overloaded_error"),
             _ => (StatusCode::BAD_REQUEST, "invalid_request_error"),
         }

@@ -35,7 +35,7 @@ use self::{
 use crate::{
     answers::{Answer, Body, full, model_error, passed},
     client::Failed,
-    forward,
+    encoding, forward,
     outside::Leased,
     room,
     rules::Rules,
@@ -151,7 +151,9 @@ async fn call(
         let answer = forward::exchange(shared, request).await.map_err(Refused::Unreached)?;
         return Ok(answer.map(passed));
     };
+    encoding::check_head(&head.headers).map_err(Wrong::Encoded)?;
     let (question, sent) = question(shared, &asked, body).await?;
+    encoding::set(&mut head.headers);
     let price = price_of(&rules.prices, &question.model);
     let bound = prices::bound(price, &question);
     let mut lease = None;
@@ -206,6 +208,7 @@ async fn question(shared: &Shared, asked: &Asked, body: Incoming) -> Result<(Que
     let mut held = shared.room.take(3 * size).await.ok_or(Wrong::NoRoom)?;
     let reading = timeout(SENDING, Limited::new(body, LONGEST_REQUEST).collect()).await;
     let bytes = reading.ok().and_then(Result::ok).ok_or(Wrong::Unreadable)?.to_bytes();
+    encoding::check_body(&bytes).map_err(Wrong::Encoded)?;
     let (question, text) = call::read(asked, &bytes)?;
     drop(bytes);
     held.shrink(text.len());

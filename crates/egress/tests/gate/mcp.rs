@@ -147,6 +147,51 @@ async fn what_is_judged_is_what_another_reader_reads() {
     );
 }
 
+/// One that reads it as other text would read another message.
+#[tokio::test]
+async fn a_message_is_utf_8_whatever_its_head_says() {
+    let there =
+        Server::start(plainly(|_| Response::new(body(r#"{"jsonrpc":"2.0","id":3,"result":{}}"#)))).await;
+    let mut world = World::new();
+    let url = format!("http://127.0.0.1:{}/mcp", there.port);
+    world.plan.mcp_servers = vec![server("shop", McpTransport::Http { url, headers: secret("x-key") })];
+    world.apply();
+    let post = async |head: &[(&str, &str)], body: &[u8]| {
+        let request = head
+            .iter()
+            .fold(Request::post("/mcp/shop"), |request, (name, value)| request.header(*name, *value));
+        world.ask(request.body(Full::from(body.to_vec())).unwrap()).await
+    };
+    // As UTF-7, this is a call of a tool.
+    let ping = br#"{"jsonrpc":"2.0","id":3,"method":"ping","x":"+ACI-,+ACI-method+ACI-:+ACI-tools/call"}"#;
+    let (status, words) = post(&[("content-type", "application/json; charset=utf-7")], ping).await;
+    assert_eq!(status, StatusCode::UNSUPPORTED_MEDIA_TYPE);
+    assert!(words.contains("names another charset than UTF-8"), "{words}");
+    let kind = |value| ("content-type", value);
+    for head in [
+        &[kind("application/json; charset=\"UTF-16\"")][..],
+        &[kind("application/json"), kind("application/json; charset=utf-7")],
+        &[kind("application/json"), ("content-encoding", "gzip")],
+    ] {
+        assert_eq!(post(head, ping).await.0, StatusCode::UNSUPPORTED_MEDIA_TYPE, "{head:?}");
+    }
+    let wide: Vec<u8> = ping.iter().flat_map(|byte| [0, *byte]).collect();
+    let marked = [b"\xef\xbb\xbf", &ping[..]].concat();
+    for bytes in [&wide[..], &marked[..], b"{\"method\":\"ping\",\"x\":\"\xe9\"}"] {
+        let (status, words) = post(&[kind("application/json")], bytes).await;
+        assert_eq!(status, StatusCode::UNSUPPORTED_MEDIA_TYPE, "{bytes:?}");
+        assert!(words.contains("not plain UTF-8"), "{words}");
+    }
+    assert!(there.seen().is_empty(), "nothing has left");
+    let plain = [kind("text/plain; charset=utf-8"), ("content-encoding", "identity")];
+    for head in [&plain[..], &[]] {
+        assert_eq!(post(head, ping).await.0, StatusCode::OK, "{head:?}");
+        let left = there.seen().pop().unwrap();
+        assert_eq!(left.headers()["content-type"], "application/json");
+        assert!(!left.headers().contains_key("content-encoding"));
+    }
+}
+
 #[tokio::test]
 async fn an_older_server_names_an_address_that_leads_through_the_gate() {
     let there = Server::start(plainly(|request| match request.uri().path() {

@@ -130,6 +130,26 @@ async fn only_calls_that_can_be_counted_leave() {
 }
 
 #[tokio::test]
+async fn a_question_in_another_encoding_does_not_leave() {
+    let server = Server::start(answered()).await;
+    let mut world = World::new();
+    world.model("openai", server.port, "canary").apply();
+    let question = json!({ "model": "m", "messages": [] }).to_string();
+    let marked = format!("\u{feff}{question}");
+    for (name, value, text) in [
+        ("content-type", "application/json; charset=utf-7", &question),
+        ("content-encoding", "gzip", &question),
+        ("content-type", "application/json", &marked),
+    ] {
+        let request = Request::post("/model/chat/completions").header(name, value);
+        let (status, words) = world.ask(request.body(Full::from(text.clone())).unwrap()).await;
+        assert_eq!(status, StatusCode::UNSUPPORTED_MEDIA_TYPE, "{words}");
+        assert!(words.contains("Muster: The "), "{words}");
+    }
+    assert!(server.seen().is_empty() && world.host.calls().is_empty());
+}
+
+#[tokio::test]
 async fn of_twenty_calls_at_once_a_lease_for_three_lets_three_pass() {
     let go = Arc::new(Notify::new());
     let (holds, answer) = (Arc::clone(&go), answered());

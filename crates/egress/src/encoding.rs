@@ -1,0 +1,80 @@
+//! How a body that is read is encoded: as JSON in UTF-8, and in no other way. A reader that goes by a charset in the head, or
+//! guesses one from the first bytes as some readers of JSON do, would read something else than what was judged and counted.
+
+use http::{HeaderMap, HeaderValue, header};
+
+const CHARSET: &str =
+    "The Content-Type names another charset than UTF-8, or there are several. Send JSON in UTF-8.";
+const ENCODED: &str = "The request has a Content-Encoding. Send it as it is, without compression.";
+const NOT_UTF_8: &str =
+    "The request is not plain UTF-8: it has other bytes, NUL, or a byte order mark. Send JSON in UTF-8.";
+
+/// What the head says about the body. The error is for the agent to read.
+pub fn check_head(headers: &HeaderMap) -> Result<(), &'static str> {
+    let kinds = headers.get_all(header::CONTENT_TYPE);
+    if kinds.iter().count() > 1 || !kinds.iter().all(is_utf_8) {
+        return Err(CHARSET);
+    }
+    let is_as_it_is = |value: &HeaderValue| value.as_bytes().eq_ignore_ascii_case(b"identity");
+    if headers.get_all(header::CONTENT_ENCODING).iter().all(is_as_it_is) { Ok(()) } else { Err(ENCODED) }
+}
+
+/// The same of the body's bytes. UTF-16 and UTF-32 have NUL in them where JSON has its signs.
+pub fn check_body(bytes: &[u8]) -> Result<(), &'static str> {
+    let is_plain = |text: &str| !text.starts_with('\u{feff}') && !text.contains('\0');
+    if std::str::from_utf8(bytes).is_ok_and(is_plain) { Ok(()) } else { Err(NOT_UTF_8) }
+}
+
+/// Has the head say what the body is that is sent on.
+pub fn set(headers: &mut HeaderMap) {
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    headers.remove(header::CONTENT_ENCODING);
+}
+
+/// Whether a kind names no charset, or UTF-8, of which ASCII is a part.
+fn is_utf_8(kind: &HeaderValue) -> bool {
+    let Ok(kind) = kind.to_str() else { return false };
+    let parameters = kind.split([';', ',']).filter_map(|parameter| parameter.split_once('='));
+    let mut charsets = parameters.filter(|(name, _)| name.trim().to_lowercase().starts_with("charset"));
+    charsets.all(|(_, value)| {
+        let value = value.trim().trim_matches('"').to_lowercase();
+        matches!(value.as_str(), "utf-8" | "utf8" | "us-ascii")
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_kind_names_utf_8_or_no_charset() {
+        let is_utf_8 = |kind: &'static str| is_utf_8(&HeaderValue::from_static(kind));
+        for kind in [
+            "application/json",
+            "",
+            "application/json; charset=utf-8",
+            "application/json;Charset=\"UTF-8\"",
+            "text/plain; charset=US-ASCII; x=y",
+        ] {
+            assert!(is_utf_8(kind), "{kind}");
+        }
+        for kind in [
+            "application/json; charset=utf-7",
+            "application/json; CHARSET = \"utf-16\"",
+            "application/json; charset*=utf-7",
+            "application/json; charset=utf-8; charset=utf-7",
+            "application/json, text/plain; charset=latin1",
+            "application/json; charset=",
+        ] {
+            assert!(!is_utf_8(kind), "{kind}");
+        }
+    }
+
+    #[test]
+    fn a_body_is_utf_8_without_a_mark() {
+        assert!(check_body("{\"a\":\"é\u{feff}\"}".as_bytes()).is_ok() && check_body(b"").is_ok());
+        for body in [&b"\xef\xbb\xbf{}"[..], b"\xff\xfe{\0}\0", b"\0{\0}", b"{\0}\0", b"{\"a\":\"\xe9\"}"] {
+            assert_eq!(check_body(body), Err(NOT_UTF_8), "{body:?}");
+        }
+    }
+}
