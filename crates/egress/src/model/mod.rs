@@ -50,12 +50,14 @@ const SENDING: Duration = Duration::from_secs(120);
 const LONGEST_REFUSAL: usize = 256 * 1024;
 /// How long the same refusal isn't reported again.
 const QUIET: Duration = Duration::from_secs(30);
+/// The shortest time that the control plane waits for a provider.
+const SHORTEST_WAIT: Duration = Duration::from_secs(1);
 
 /// When refusals of the provider were reported.
 #[derive(Default)]
 pub struct Told {
     key: Once,
-    limit: Once,
+    limit: Window,
 }
 
 /// Something that is reported once in a while.
@@ -70,6 +72,27 @@ impl Once {
             *told = Some(Instant::now());
         }
         is_due
+    }
+}
+
+/// The time for which a provider takes no requests, as it was reported last: with which credential, and until when.
+#[derive(Default)]
+struct Window(Mutex<Option<(Option<i64>, Instant)>>);
+
+impl Window {
+    /// Whether a refusal is news: one that comes when the window is over opens the next one, and its turn has to wait again.
+    fn opens(&self, credential: Option<i64>, wait: Option<Duration>, now: Instant) -> bool {
+        let mut told = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let opens = told.is_none_or(|(of, until)| of != credential || until <= now);
+        if opens {
+            *told = Some((credential, now + wait.unwrap_or(QUIET).clamp(SHORTEST_WAIT, QUIET)));
+        }
+        opens
+    }
+
+    /// The provider has taken a request.
+    fn close(&self) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = None;
     }
 }
 
@@ -193,6 +216,7 @@ async fn call(
         }
     };
     if answer.status().is_success() {
+        shared.told.limit.close();
         return Ok(meter.watch(answer));
     }
     Ok(refused(shared, access, meter, answer).await)
@@ -267,10 +291,14 @@ async fn refused(shared: &Shared, access: &ModelAccess, meter: Meter, answer: Re
             let detail = format!("{} refuses the key ({}): {detail}", access.provider, head.status);
             shared.outside.report(Happening::AuthRequired { detail });
         }
-        StatusCode::TOO_MANY_REQUESTS if shared.told.limit.is_due() => {
-            let until = limits::until(&head.headers, &bytes, shared.outside.now());
+        StatusCode::TOO_MANY_REQUESTS => {
+            let now = shared.outside.now();
+            let until = limits::until(&head.headers, &bytes, now);
+            let wait = until.map(|until| Duration::from_millis(until.saturating_sub(now).unsigned_abs()));
             let credential_id = access.credential_id;
-            shared.outside.report(Happening::Limited { credential_id, model, until, detail });
+            if shared.told.limit.opens(credential_id, wait, Instant::now()) {
+                shared.outside.report(Happening::Limited { credential_id, model, until, detail });
+            }
         }
         _ => {}
     }
@@ -282,5 +310,28 @@ async fn ask(outside: &dyn crate::Outside, asked: LeaseAsked) -> Result<Lease, S
     match outside.lease(asked).await {
         Leased::Granted(lease) => Ok(lease),
         Leased::Refused { reason } => Err(reason),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_refusal_after_the_window_is_another_one() {
+        let (window, begun) = (Window::default(), Instant::now());
+        let opens = |credential, wait: Option<u64>, at: u64| {
+            let wait = wait.map(Duration::from_secs);
+            window.opens(Some(credential), wait, begun + Duration::from_secs(at))
+        };
+        assert!(opens(1, Some(5), 0));
+        assert!(!opens(1, Some(5), 4), "it is known");
+        assert!(opens(1, Some(5), 5), "the turn that was sent to see is refused as well");
+        assert!(opens(2, Some(600), 6), "another credential");
+        assert!(!opens(2, None, 35) && opens(2, None, 36), "a long window is told again after a while");
+        assert!(!opens(2, None, 65) && opens(2, Some(0), 66));
+        assert!(opens(2, Some(0), 67) && !opens(2, Some(0), 67));
+        window.close();
+        assert!(opens(2, Some(0), 67), "calls have passed meanwhile");
     }
 }

@@ -494,3 +494,21 @@ async fn a_refusal_of_the_provider_is_passed_on_and_told() {
     drop(reports);
     assert!(world.host.calls().iter().all(|call| call.usage == Usage::default()), "nothing was spent");
 }
+
+#[tokio::test]
+async fn a_limit_is_told_again_after_a_call_has_passed() {
+    let server = Server::start(plainly(|request| {
+        let asked: Value = serde_json::from_slice(request.body()).unwrap();
+        let status = if asked["model"] == "busy" { 429 } else { 200 };
+        Response::builder().status(status).header("retry-after", "600").body(body("{}")).unwrap()
+    }))
+    .await;
+    let mut world = World::new();
+    world.model("openai", server.port, "canary").apply();
+    for model in ["busy", "busy", "free", "busy"] {
+        world.post("/model/chat/completions", &json!({ "model": model })).await;
+    }
+    let reports = world.host.reports.lock().unwrap();
+    let limited = reports.iter().filter(|report| matches!(report, Happening::Limited { .. }));
+    assert_eq!(limited.count(), 2, "{reports:?}");
+}
