@@ -8,7 +8,7 @@ use muster::{
         ids::OrgId,
     },
     core::{News, access::Caller},
-    slices::{agents, orgs, turns},
+    slices::{agents, orgs, spending, turns},
 };
 use muster_protocol::event::RefusedReason;
 use serde_json::{Value, json};
@@ -287,6 +287,43 @@ async fn a_turn_that_cannot_be_sent_keeps_no_others_waiting() {
     app.execute(go, vec![]).await;
     assert_eq!(turns::send_left(&app.core).await.unwrap(), 1);
     assert_eq!(agents_given(&app).await, [theirs, broken]);
+}
+
+#[tokio::test]
+async fn an_agent_that_may_not_call_its_model_keeps_no_others_waiting_after_a_stop() {
+    let app = TestApp::start().await;
+    let (limited, free) = (app.agent().await, app.agent().await);
+    // As many as are sent at a time.
+    for _ in 0..5 {
+        left(&app, limited, false).await;
+    }
+    left(&app, free, false).await;
+    let limit = "INSERT INTO agent_limits (organization_id, agent_id, kind, reason, since) VALUES ($1, $2, 'MONEY', 'spent', 0)";
+    app.execute(limit, vec![app.org.into(), limited.into()]).await;
+    stop(&app, &app.operator, "so").await.data();
+    release(&app, &app.admin).await.data();
+    assert_eq!(orgs::let_go(&app.core).await.unwrap(), 1);
+    assert_eq!(agents_given(&app).await, [free]);
+    let going: Option<i64> =
+        app.one("SELECT letting_go_at FROM organizations WHERE id = $1", vec![app.org.into()]).await;
+    assert_eq!(going, None, "what waits for money goes on by itself");
+}
+
+#[tokio::test]
+async fn a_provider_is_tried_after_the_release_and_not_during_the_stop() {
+    let app = TestApp::start().await;
+    let host = app.running_agent().await;
+    host.is_limited(None, 60).await;
+    let conversation = app.conversation(host.agent).await;
+    let turn = app.posts(conversation).await;
+    assert!(host.given().await.is_empty());
+    stop(&app, &app.operator, "so").await.data();
+    app.clock.advance(Duration::from_secs(61));
+    assert_eq!(spending::release_due(&app.core).await.unwrap(), 0);
+    release(&app, &app.admin).await.data();
+    app.clock.advance(Duration::from_secs(5));
+    assert_eq!(spending::release_due(&app.core).await.unwrap(), 1);
+    assert_eq!(host.given().await, [turn]);
 }
 
 #[tokio::test]

@@ -16,7 +16,7 @@ use crate::{
     core::{Core, access::Scope, store::Tx, tally::Tally},
     slices::{
         agents::{self, Standing},
-        approvals, model_credentials, turns,
+        approvals, model_credentials, orgs, turns,
     },
 };
 
@@ -172,6 +172,11 @@ async fn release(tx: &Tx, id: AgentId) -> Result<bool> {
     if row.kind != LimitKind::Usage || !turns::waits(tx, &agent).await? {
         eased(tx, &agent).await?;
         return Ok(true);
+    }
+    if orgs::is_stopped(tx).await? {
+        // Nothing is sent now, so nothing is tried: nobody waits for the end of it after the release.
+        put_off(tx, id, tx.now.plus(LOOK), None).await?;
+        return Ok(false);
     }
     let is_first = match row.credential {
         None => true,

@@ -164,12 +164,14 @@ pub async fn send_due(tx: &Tx, agent: &Standing) -> Result<()> {
     Ok(())
 }
 
-/// Sends turns, unless the agent may not call its model at the moment.
-async fn dispatch_free(tx: &Tx, agent: &Standing, due: Vec<turns::Model>) -> Result<()> {
+/// Sends turns, unless the agent may not call its model at the moment. Returns how many were sent.
+async fn dispatch_free(tx: &Tx, agent: &Standing, due: Vec<turns::Model>) -> Result<u64> {
     if due.is_empty() || spending::is_limited(tx, agent.id).await? {
-        return Ok(());
+        return Ok(0);
     }
-    dispatch(tx, agent, due).await
+    let sent = due.len() as u64;
+    dispatch(tx, agent, due).await?;
+    Ok(sent)
 }
 
 /// Sends at most `most` of the organization's turns that their agents can take, and returns how many were sent. For letting an
@@ -190,8 +192,8 @@ pub async fn send_queued(tx: &Tx, most: u64) -> Result<u64> {
             && takes_turns(&agent)
         {
             let due = due(tx, &agent).limit(most - sent).all(tx.connection()).await?;
-            sent += due.len() as u64;
-            dispatch_free(tx, &agent, due).await?;
+            // Those of an agent that may not call its model go on when it may, and keep no others waiting until then.
+            sent += dispatch_free(tx, &agent, due).await?;
         }
     }
     Ok(sent)
