@@ -53,7 +53,7 @@ pub const KEPT: &[Kept] = &[
          20 that failed.",
     ),
     stays("agent_launches", "The newest 50 of each agent."),
-    stays("agent_limits", "As long as the agent may not call its model."),
+    stays("agent_limits", "As long as the agent may not call its model, or until it is deleted."),
     stays("agent_months", "Forever: one row for each month in which the agent spent something."),
     stays("agent_revisions", "The newest 200 of each agent, and the one it was launched with."),
     stays(

@@ -226,6 +226,26 @@ async fn a_parked_turn_is_cancelled_at_once_and_survives_its_launch() {
 }
 
 #[tokio::test]
+async fn a_limit_goes_with_its_agent() {
+    let app = TestApp::start().await;
+    let host = app.running_agent().await;
+    host.is_limited(None, 60).await;
+    let limits = || app.one::<i64>("SELECT COUNT(*) FROM agent_limits", vec![]);
+    assert_eq!(limits().await, 1);
+    host.act("stop").await;
+    host.ended(EndReason::Stopped).await;
+    let delete = "mutation($o: Id!, $a: Id!) { deleteAgent(orgId: $o, id: $a) }";
+    app.admin.gql(delete, json!({ "o": app.org, "a": host.agent })).await.data();
+    assert_eq!(limits().await, 0);
+    // One that is written meanwhile takes up no room in the rounds for ever.
+    let late = "INSERT INTO agent_limits (organization_id, agent_id, kind, reason, until_at, since) \
+                VALUES ($1, $2, 'USAGE', 'late', 0, 0)";
+    app.execute(late, vec![app.org.into(), host.agent.into()]).await;
+    assert_eq!(spending::release_due(&app.core).await.unwrap(), 0);
+    assert_eq!(limits().await, 0);
+}
+
+#[tokio::test]
 async fn a_parked_turn_that_does_not_reach_its_agent_again_waits_on() {
     let app = TestApp::start().await;
     app.sets(json!({ "monthlyBudgetMicro": CALL })).await;

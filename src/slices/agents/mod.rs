@@ -60,7 +60,7 @@ use crate::{
     slices::{
         channels,
         orgs::{self, Limit},
-        servers, turns,
+        servers, spending, turns,
     },
 };
 
@@ -230,6 +230,7 @@ pub async fn delete(scope: &Scope, id: AgentId) -> Result<()> {
     agent.update(tx.connection()).await?;
     channels::deactivate_for_archived_agent(&mut tx, id).await?;
     turns::abandon(&tx, id).await?;
+    spending::forget(&tx, id).await?;
     finish(tx, (ChangeOp::Deleted, "deleteAgent"), id, json!({ "name": name })).await
 }
 

@@ -165,10 +165,14 @@ async fn release_one(scope: &Scope, id: AgentId) -> Result<bool> {
 
 /// Lets one agent go on, or one of its turns. Returns whether it did.
 async fn release(tx: &Tx, id: AgentId) -> Result<bool> {
-    let agent = agents::standing(tx, id).await?;
+    let Some(agent) = agents::standing(tx, id).await? else {
+        // It was deleted while its limit was written.
+        forget(tx, id).await?;
+        return Ok(false);
+    };
     // Others may have been faster.
     let row = find(tx, id).await?.filter(|row| row.until.is_some_and(|until| until <= tx.now));
-    let (Some(agent), Some(row)) = (agent, row) else { return Ok(false) };
+    let Some(row) = row else { return Ok(false) };
     if row.kind != LimitKind::Usage || !turns::waits(tx, &agent).await? {
         eased(tx, &agent).await?;
         return Ok(true);
@@ -207,7 +211,11 @@ async fn put_off(tx: &Tx, agent: AgentId, until: Timestamp, probing: Option<Time
     Ok(())
 }
 
-async fn forget(tx: &Tx, agent: AgentId) -> Result<()> {
+/// Nothing keeps the agent from calling its model any more. Its turns are the caller's to see to.
+///
+/// # Errors
+/// The database is unreachable.
+pub async fn forget(tx: &Tx, agent: AgentId) -> Result<()> {
     let sql = "DELETE FROM agent_limits WHERE organization_id = $1 AND agent_id = $2 RETURNING kind, since";
     let gone = tx.rows(sql, vec![tx.scope.org.into(), agent.into()]).await?;
     let Some(row) = gone.first() else { return Ok(()) };

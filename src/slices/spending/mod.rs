@@ -25,7 +25,7 @@ pub use self::{
     allow::allow,
     calls::called,
     leases::{expire_due, lease, returned},
-    limits::{changed, changed_for_all, eased, is_limited, limited_since, release_due},
+    limits::{changed, changed_for_all, eased, forget, is_limited, limited_since, release_due},
     measured::{Measured, has_measured, measured},
     prices::prices_of,
     terms::{is_metered, prices_now},
