@@ -443,6 +443,33 @@ async fn what_a_terminal_would_obey_is_not_shown_of_a_question() {
 }
 
 #[tokio::test]
+async fn an_input_that_nobody_could_see_whole_is_refused_and_not_asked() {
+    let app = TestApp::start().await;
+    let work = working(&app).await;
+    let make = |kib: usize| Asked::Action {
+        tool: Some("shell".to_owned()),
+        tool_kind: "execute".to_owned(),
+        title: "Run make".to_owned(),
+        input: json!({ "command": "make", "text": "x".repeat(kib * 1024) }),
+    };
+    work.asks("1.1", make(256)).await;
+    assert_eq!(work.verdicts().await, [json!({ "kind": "VERDICT", "request": "1.1", "allowed": false })]);
+    let said = work.messages().await.remove(1).3;
+    assert_eq!(
+        said,
+        "The action was not allowed, because a person would have to decide, and its input is longer than the 256 KiB that \
+         people are shown: Run make"
+    );
+    assert_eq!(
+        (app.one::<i64>("SELECT COUNT(*) FROM approvals", vec![]).await, work.turn_is().await.as_str()),
+        (0, "RUNNING")
+    );
+    let id = work.raises("1.2", make(255)).await;
+    let input = work.approval(id).await["request"]["input"].clone();
+    assert_eq!(input["text"].as_str().map(str::len), Some(255 * 1024), "all of it is shown");
+}
+
+#[tokio::test]
 async fn a_question_that_nobody_could_answer_is_not_asked() {
     let app = TestApp::start().await;
     let work = working(&app).await;

@@ -102,6 +102,9 @@ async fn what_crosses_is_judged_as_what_is_asked() {
     let host = app.running_agent().await;
     assert_eq!(host.judges("files.read", "read", json!({ "path": "a" })).await, Judgement::Allowed);
     assert_eq!(host.judges("shop.refund", "other", json!({})).await, Judgement::Asked);
+    let long = json!({ "text": "x".repeat(256 * 1024) });
+    let refused = host.judges("shop.refund", "other", long).await;
+    assert!(matches!(refused, Judgement::Refused { reason } if reason.contains("longer than the 256 KiB")));
     let refused = host.judges("shell.run", "execute", json!({ "command": "reboot" })).await;
     assert!(matches!(refused, Judgement::Refused { reason } if reason.contains("risk is 95")));
     let edit = "mutation($o: Id!, $a: Id!) { updateAgent(orgId: $o, id: $a, input: { disabledToolGroups: [\"files\", \"fetch\"] }) { id } }";

@@ -5,7 +5,11 @@
 
 use sea_orm::{ColumnTrait, PaginatorTrait, QueryFilter, QueryOrder};
 
-use super::{NewApproval, answers, entity::approvals, raise::raise};
+use super::{
+    NewApproval, answers,
+    entity::approvals,
+    raise::{INPUT_BYTES, is_too_long, raise},
+};
 use crate::{
     base::{
         enums::{ApprovalKind, ApprovalStatus, Severity},
@@ -32,6 +36,8 @@ pub enum Verdict {
     Blocked,
     /// It may not be done: the agent may not use such tools.
     Disabled,
+    /// It may not be done: a person would decide, and could not be shown all of it.
+    TooLong,
 }
 
 /// An action, judged.
@@ -52,6 +58,12 @@ impl Judged {
     pub fn refusal(&self) -> String {
         match self.verdict {
             Verdict::Disabled => "the agent may not use tools of this kind".to_owned(),
+            Verdict::TooLong => {
+                let most = INPUT_BYTES / 1024;
+                format!(
+                    "a person would have to decide, and its input is longer than the {most} KiB that people are shown"
+                )
+            }
             _ => format!("its risk is {}", self.risk),
         }
     }
@@ -79,6 +91,7 @@ pub fn judge(
     } else {
         Verdict::Allowed
     };
+    let verdict = if verdict == Verdict::Asked && is_too_long(input) { Verdict::TooLong } else { verdict };
     Judged {
         risk: judgment.risk,
         rule: judgment.rule.map(str::to_owned),
@@ -198,6 +211,30 @@ mod tests {
         let mut without = limits(Some(100), Some(100));
         without.disabled = vec!["execute".to_owned()];
         assert_eq!(verdicts(&without)[..3], [Allowed, Allowed, Verdict::Disabled]);
+    }
+
+    #[test]
+    fn what_a_person_decides_is_seen_whole() {
+        let rules = crate::core::config::Config::read(None, std::collections::BTreeMap::new());
+        let rules = rules.unwrap().risk().unwrap();
+        let limits = Limits {
+            ask: None,
+            block: None,
+            timeout_minutes: None,
+            categories: Vec::new(),
+            disabled: Vec::new(),
+        };
+        let judged = |kind: &str, name: &str, bytes: usize| {
+            let input = json!({ name: "x".repeat(bytes) });
+            judge(&rules, &limits, kind, "tool", &input)
+        };
+        // {"text":""}
+        let most = INPUT_BYTES - 11;
+        assert_eq!(judged("execute", "text", most).verdict, Verdict::Asked);
+        let refused = judged("execute", "text", most + 1);
+        assert_eq!((refused.verdict, refused.refusal().contains("256 KiB")), (Verdict::TooLong, true));
+        assert_eq!(judged("read", "text", most + 1).verdict, Verdict::Allowed, "nobody has to see it");
+        assert_eq!(judged("execute", "token", most + 1).verdict, Verdict::Asked, "as it is shown");
     }
 
     #[test]

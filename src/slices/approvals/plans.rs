@@ -66,11 +66,11 @@ pub async fn judgement(
     let judgement = match judged.verdict {
         Verdict::Asked => return Ok(Judgement::Asked),
         Verdict::Allowed => Judgement::Allowed,
-        Verdict::Blocked | Verdict::Disabled => {
+        Verdict::Blocked | Verdict::Disabled | Verdict::TooLong => {
             Judgement::Refused { reason: format!("This is not allowed, because {}.", judged.refusal()) }
         }
     };
-    trace(&tx, &agent, None, (&judged, None), ToolRequest { tool, input });
+    trace(&tx, &agent, None, (&judged, None), &ToolRequest { tool, input });
     tx.commit().await?;
     Ok(judgement)
 }

@@ -9,7 +9,6 @@ use crate::{
     base::{
         enums::{ApprovalKind, ApprovalStatus, ChangeOp, MessageKind, MessageRole, RecordKind, Severity},
         ids::{AgentId, ApprovalId, ChannelId, ConversationId, ModelCredentialId, ServerId, TurnId},
-        plain::bounded,
         problem::{Problem, Result},
         time::Timestamp,
     },
@@ -187,17 +186,17 @@ impl ToolRequest {
     /// The digest covers the complete input, so that what is done later can be compared with what was approved.
     pub(super) fn stored(self) -> Value {
         let digest = self.digest();
-        let mut input = without_secrets(self.input);
-        let written = input.to_string();
-        if written.len() > INPUT_BYTES {
-            input = bounded(&written, INPUT_BYTES).into();
-        }
-        json!({ "tool": self.tool, "input": input, "digest": digest })
+        json!({ "tool": self.tool, "input": without_secrets(self.input), "digest": digest })
     }
 }
 
-/// The largest input that is kept as it is, in bytes of JSON. Of a larger one the beginning is kept, as text.
-const INPUT_BYTES: usize = 256 * 1024;
+/// The longest input that a person decides on, in bytes of JSON as it is shown. What can't be shown whole is not asked.
+pub(super) const INPUT_BYTES: usize = 256 * 1024;
+
+/// Whether an input is longer than that.
+pub(super) fn is_too_long(input: &Value) -> bool {
+    without_secrets(input.clone()).to_string().len() > INPUT_BYTES
+}
 
 /// The placeholder for a removed value.
 const REMOVED: &str = "[removed]";

@@ -98,20 +98,20 @@ pub async fn asked(tx: &mut Tx, from: &Reporter, request: Request) -> Result<()>
             match judged.verdict {
                 Verdict::Asked => match honour(tx, &agent, &place, &request).await? {
                     Some(approval) => {
-                        trace(tx, &agent, place.turn, (&judged, Some(approval)), request);
+                        trace(tx, &agent, place.turn, (&judged, Some(approval)), &request);
                         verdict(tx, &agent, place.request, true);
                         Ok(())
                     }
                     None => confirm(tx, &agent, place, expires_at, (title, request, judged)).await,
                 },
                 Verdict::Allowed => {
-                    trace(tx, &agent, place.turn, (&judged, None), request);
+                    trace(tx, &agent, place.turn, (&judged, None), &request);
                     verdict(tx, &agent, place.request, true);
                     Ok(())
                 }
-                Verdict::Blocked | Verdict::Disabled => {
+                Verdict::Blocked | Verdict::Disabled | Verdict::TooLong => {
                     let why = judged.refusal();
-                    trace(tx, &agent, place.turn, (&judged, None), request);
+                    trace(tx, &agent, place.turn, (&judged, None), &request);
                     let text = format!("The action was not allowed, because {why}: {title}");
                     refuse(tx, &agent, place, "ACTION_BLOCKED", text).await
                 }
@@ -263,14 +263,16 @@ pub(super) fn trace(
     agent: &Standing,
     turn: Option<TurnId>,
     (judged, approval): (&Judged, Option<ApprovalId>),
-    request: ToolRequest,
+    request: &ToolRequest,
 ) {
-    let request = request.stored();
     let is_allowed = judged.verdict == Verdict::Allowed || approval.is_some();
     let mut changes = json!({
-        "tool": request["tool"], "digest": request["digest"], "risk": judged.risk, "rule": judged.rule,
+        "tool": request.tool, "digest": request.digest(), "risk": judged.risk, "rule": judged.rule,
         "category": judged.category, "allowed": is_allowed,
     });
+    if !is_allowed {
+        changes["reason"] = judged.refusal().into();
+    }
     if let Some(approval) = approval {
         changes["approval_id"] = approval.0.into();
     }
