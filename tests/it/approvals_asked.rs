@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use muster::{
     base::ids::{AgentId, ApprovalId},
+    core::audit,
     slices::approvals,
 };
 use muster_protocol::{
@@ -154,6 +155,7 @@ async fn what_is_harmless_needs_nobody_and_what_is_dangerous_is_refused() {
     let said = work.messages().await.remove(1);
     assert_eq!((said.0.as_str(), said.1.as_str()), ("SYSTEM", "ERROR"));
     assert_eq!(said.3, "The action was not allowed, because its risk is 95: Run reboot");
+    audit::write_refusals(&app.core, false).await.unwrap();
     let traces: Vec<String> = app
         .column("SELECT CAST(changes AS TEXT) FROM audit_lines WHERE operation = 'judgeAction' ORDER BY id")
         .await;
@@ -167,6 +169,29 @@ async fn what_is_harmless_needs_nobody_and_what_is_dangerous_is_refused() {
         (&json!(false), &json!(95), &json!("power"))
     );
     assert!(!traces[1].to_string().contains("canary") && traces[1]["digest"].as_str().unwrap().len() == 64);
+}
+
+#[tokio::test]
+async fn an_agent_can_not_flood_the_audit_log_with_what_it_is_refused() {
+    let app = TestApp::start().await;
+    let (one, other) = (working(&app).await, working(&app).await);
+    for n in 0..40 {
+        one.asks(&format!("1.{n}"), run(&format!("reboot {n}"))).await;
+    }
+    other.asks("1.1", run("reboot")).await;
+    let disable = "mutation($o: Id!, $a: Id!) { updateAgent(orgId: $o, id: $a, input: { disabledToolGroups: [\"execute\"] }) { id } }";
+    app.operator.gql(disable, json!({ "o": app.org, "a": other.host.agent })).await.data();
+    other.asks("1.2", run("reboot")).await;
+    audit::write_refusals(&app.core, false).await.unwrap();
+    let counted = "SELECT count FROM audit_lines WHERE operation = 'judgeAction' ORDER BY count";
+    assert_eq!(app.column::<i64>(counted).await, [1, 1, 40], "of each agent, and for each reason");
+    one.asks("2.1", run("reboot")).await;
+    one.asks("2.2", run("reboot")).await;
+    audit::write_refusals(&app.core, false).await.unwrap();
+    assert_eq!(app.column::<i64>(counted).await.len(), 3, "the next ones are counted for a minute");
+    app.clock.advance(Duration::from_mins(1));
+    audit::write_refusals(&app.core, false).await.unwrap();
+    assert_eq!(app.column::<i64>(counted).await, [1, 1, 2, 40]);
 }
 
 #[tokio::test]

@@ -37,7 +37,9 @@ pub use self::{
     database::{chains, export, verify},
     key::{AuditKey, PublicKey},
     personal::{Origin, PersonalEntry, record_personal},
-    refusals::{Refusals, rate_limited, refused, refused_account, refused_credential, write_refusals},
+    refusals::{
+        Refusals, rate_limited, refused, refused_account, refused_action, refused_credential, write_refusals,
+    },
     retention::retain,
     seal::{checkpoint, lag, seal},
     verify::{Broken, Fault, Report, Verifier},
@@ -103,12 +105,16 @@ pub struct Entry {
 
 /// Writes a line in the name of the transaction's caller when it commits, and notifies subscribers of the organization.
 pub fn record(tx: &Tx, entry: Entry) {
-    let (scope, request) = (&tx.scope, &tx.scope.request);
     let Entry { kind, id, op, .. } = entry;
-    tx.announce(Event { org: scope.org, kind, id, op, of: None, only: None });
-    if !scope.core.audit.audited {
-        return;
+    tx.announce(Event { org: tx.scope.org, kind, id, op, of: None, only: None });
+    if tx.scope.core.audit.audited {
+        line::write(tx.connection(), [line_of(tx, entry)]);
     }
+}
+
+/// The line of what the transaction's caller does.
+fn line_of(tx: &Tx, entry: Entry) -> Line {
+    let (scope, request) = (&tx.scope, &tx.scope.request);
     let permission = match scope.core.access.permits.of(entry.operation) {
         Some(Permit::InOrganization { permission, .. }) => Some(permission),
         _ => None,
@@ -120,13 +126,12 @@ pub fn record(tx: &Tx, entry: Entry) {
         organization_id: Some(scope.org.0),
         permission: permission.map(|permission| permission.as_str().into()),
         decided_by,
-        target_kind: Some(kind.noun().into()),
-        target_id: Some(id),
+        target_kind: Some(entry.kind.noun().into()),
+        target_id: Some(entry.id),
         changes: entry.changes,
         ..Line::of(entry.operation, tx.now)
     };
-    let line = line.by(&request.caller).from(request.ip, &request.id);
-    line::write(tx.connection(), [line]);
+    line.by(&request.caller).from(request.ip, &request.id)
 }
 
 /// The policy line that admits or refuses the caller; `None` for the operator, to whom no policy applies.

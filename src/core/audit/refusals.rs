@@ -16,13 +16,14 @@ use std::{
 };
 
 use super::{
-    deciding_line,
-    line::{self, Line},
+    Entry, deciding_line,
+    line::{self, Line, Word},
+    line_of,
 };
 use crate::{
     base::{
         enums::{ActorKind, AuditOutcome},
-        ids::{OrgId, UserId},
+        ids::{AgentId, OrgId, UserId},
         network::network,
         problem::{Code, Problem, Result},
         time::Timestamp,
@@ -31,6 +32,7 @@ use crate::{
     core::{
         Core, Request,
         access::{Caller, Membership},
+        store::Tx,
     },
 };
 
@@ -67,7 +69,8 @@ struct Key {
     actor: Actor,
     credential: Option<i64>,
     operation: String,
-    code: Code,
+    /// The problem's code, or the reason in words.
+    why: Word,
     target: Option<i64>,
     ip: Option<IpAddr>,
 }
@@ -200,7 +203,7 @@ pub fn refused(
         actor: (caller.kind(), caller.actor()),
         credential: caller.credential().1,
         operation: operation.to_owned(),
-        code: problem.code,
+        why: problem.code.as_str().into(),
         target: target.map(|org| org.0),
         ip: request.ip.map(network),
     };
@@ -226,6 +229,26 @@ pub fn refused(
     });
 }
 
+/// Notes that an agent was refused an action without anybody being asked. What else it is refused for the same reason within
+/// the window is counted, and has no line of its own: an agent can try as often as it likes.
+pub fn refused_action(tx: &Tx, agent: AgentId, reason: &str, entry: Entry) {
+    let core = &tx.scope.core;
+    if !core.audit.audited {
+        return;
+    }
+    let key = Key {
+        org: Some(tx.scope.org),
+        // Its host reports it, but each agent has a quota of its own.
+        actor: (ActorKind::System, Some(agent.0)),
+        credential: None,
+        operation: entry.operation.to_owned(),
+        why: reason.to_owned().into(),
+        target: None,
+        ip: None,
+    };
+    core.audit.refusals.add(key, tx.now, || line_of(tx, entry));
+}
+
 /// Notes a refused sign-in or similar. `user` is the owner of the account, if it exists; the input itself is not
 /// logged.
 pub fn refused_account(
@@ -240,7 +263,7 @@ pub fn refused_account(
         actor: (ActorKind::Anonymous, None),
         credential: None,
         operation: operation.to_owned(),
-        code,
+        why: code.as_str().into(),
         target: user.map(|id| id.0),
         ip: ip.map(network),
     };
@@ -269,7 +292,7 @@ pub fn rate_limited(core: &Core, caller: &Caller, ip: Option<IpAddr>, request_id
         actor: (caller.kind(), caller.actor()),
         credential: caller.credential().1,
         operation: "request".to_owned(),
-        code: Code::RateLimited,
+        why: Code::RateLimited.as_str().into(),
         target: None,
         ip: ip.map(network),
     };
@@ -338,7 +361,7 @@ mod tests {
             actor: (kind, actor),
             credential: None,
             operation: operation.to_owned(),
-            code: Code::PermissionDenied,
+            why: Code::PermissionDenied.as_str().into(),
             target: None,
             ip: None,
         }

@@ -257,7 +257,7 @@ async fn honour(
 }
 
 /// A line in the audit log: what was judged, how, and by which rule, or which earlier approval allows it. The input is
-/// identified by its digest.
+/// identified by its digest. Refusals for the same reason are counted together.
 pub(super) fn trace(
     tx: &Tx,
     agent: &Standing,
@@ -270,9 +270,6 @@ pub(super) fn trace(
         "tool": request.tool, "digest": request.digest(), "risk": judged.risk, "rule": judged.rule,
         "category": judged.category, "allowed": is_allowed,
     });
-    if !is_allowed {
-        changes["reason"] = judged.refusal().into();
-    }
     if let Some(approval) = approval {
         changes["approval_id"] = approval.0.into();
     }
@@ -281,7 +278,14 @@ pub(super) fn trace(
         None => (RecordKind::Agent, agent.id.0),
     };
     let operation = "judgeAction";
-    audit::record(tx, audit::Entry { operation, op: ChangeOp::Updated, kind, id, changes });
+    if is_allowed {
+        audit::record(tx, audit::Entry { operation, op: ChangeOp::Updated, kind, id, changes });
+        return;
+    }
+    let reason = judged.refusal();
+    changes["reason"] = reason.as_str().into();
+    let entry = audit::Entry { operation, op: ChangeOp::Updated, kind, id, changes };
+    audit::refused_action(tx, agent.id, &reason, entry);
 }
 
 /// The agent doesn't wait for this request any more. If that is because a person took over, it stays open: what is decided
