@@ -1664,6 +1664,7 @@ CREATE TABLE turns (
     yielded boolean NOT NULL DEFAULT false,
     held boolean NOT NULL DEFAULT false,
     limited text,
+    unmeasured boolean NOT NULL DEFAULT false,
     started_at bigint,
     ended_at bigint,
     created_at bigint NOT NULL,

@@ -56,6 +56,26 @@ async fn a_call_is_priced_and_counts_for_its_turn_its_day_and_its_month() {
     assert_eq!(shown["organization"]["spending"]["costMicro"], "16500");
 }
 
+#[tokio::test]
+async fn a_call_that_is_measured_late_takes_the_place_of_what_the_agent_said() {
+    let app = TestApp::start().await;
+    let host = app.running_agent().await;
+    let (_, turn) = host.works().await;
+    let usage = Usage { input: Some(500), output: Some(50), cost_micro: Some(7), ..Usage::default() };
+    let (error, model, context_tokens) = (None, None, None);
+    let outcome = TurnOutcome::Done;
+    host.ends(TurnEnd { turn_id: turn, outcome, error, model, usage, context_tokens }).await;
+    let said = json!({ "costMicro": "7", "tokensUsed": "550" });
+    assert_eq!(host.agent_shows("costMicro tokensUsed").await, said);
+    // Two calls of 4,500 each.
+    for times in [1, 2] {
+        host.calls(host.call(Some(turn), 1000, 100)).await;
+        let measured =
+            json!({ "costMicro": (4500 * times).to_string(), "tokensUsed": (1100 * times).to_string() });
+        assert_eq!(host.agent_shows("costMicro tokensUsed").await, measured);
+    }
+}
+
 /// The host can't tell of which turn such a call is.
 #[tokio::test]
 async fn a_call_during_several_turns_counts_once_for_the_agent() {

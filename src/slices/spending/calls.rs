@@ -109,7 +109,7 @@ pub async fn called(tx: &mut Tx, from: &Reporter, call: ModelCall) -> Result<()>
         passed(tx, &agent, &call).await?;
     }
     match call.turn {
-        Some(turn) => turns::remeasured(tx, turn, call.has_passed()).await,
+        Some(turn) => turns::remeasured(tx, &agent, turn, call.has_passed()).await,
         None => Ok(()),
     }
 }

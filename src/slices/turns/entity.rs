@@ -48,6 +48,8 @@ pub mod turns {
         pub held: bool,
         /// How far a limit of the agent concerns it.
         pub limited: Option<TurnLimit>,
+        /// What it cost was counted as the agent said, since nothing was measured.
+        pub unmeasured: bool,
         /// When the agent got it.
         pub started_at: Option<Timestamp>,
         pub ended_at: Option<Timestamp>,

@@ -3,7 +3,7 @@
 //! A turn that runs waits from the first call that is refused on. If the agent gives up, the turn has not ended: it is parked,
 //! and sent again. What was not sent yet is not sent. Callers hold the agent.
 
-use muster_protocol::Command;
+use muster_protocol::{Command, event::Usage};
 use sea_orm::{
     ColumnTrait, Condition, PaginatorTrait, QueryFilter, QueryOrder, QuerySelect, sea_query::Expr,
 };
@@ -11,6 +11,7 @@ use sea_orm::{
 use super::{
     entity::turns,
     queue::{dispatch, due, takes_turns},
+    reports::total,
     rows::{announce, happen},
     state::Happening,
 };
@@ -21,7 +22,10 @@ use crate::{
         problem::Result,
     },
     core::{outbox, store::Tx},
-    slices::{agents::Standing, orgs, spending},
+    slices::{
+        agents::{self, Standing},
+        orgs, spending,
+    },
 };
 
 /// SQL on a row of `turns`: no host has it, and it is sent again when the agent may call its model.
@@ -146,15 +150,15 @@ async fn mark(tx: &Tx, turn: TurnId, limited: Option<TurnLimit>) -> Result<()> {
 }
 
 /// A call of a model was measured in this turn. One that has passed ends its wait; one that is reported after the turn's end is
-/// added to what it has spent.
+/// added to what it has spent, and takes the place of what the agent said. The caller holds the agent.
 ///
 /// # Errors
 /// The database is unreachable.
-pub async fn remeasured(tx: &Tx, turn: TurnId, has_passed: bool) -> Result<()> {
+pub async fn remeasured(tx: &Tx, agent: &Standing, turn: TurnId, has_passed: bool) -> Result<()> {
     let found = tx.scope.find::<turns::Entity>().filter(turns::Column::Id.eq(turn));
     let Some(turn) = found.one(tx.connection()).await? else { return Ok(()) };
     if turn.ended_at.is_some() {
-        return measured_late(tx, &turn).await;
+        return measured_late(tx, agent, &turn).await;
     }
     if has_passed && turn.limited == Some(TurnLimit::Refused) {
         mark(tx, turn.id, None).await?;
@@ -164,13 +168,25 @@ pub async fn remeasured(tx: &Tx, turn: TurnId, has_passed: bool) -> Result<()> {
 }
 
 /// A call was measured after the turn's end.
-async fn measured_late(tx: &Tx, turn: &turns::Model) -> Result<()> {
+async fn measured_late(tx: &Tx, agent: &Standing, turn: &turns::Model) -> Result<()> {
     use turns::Column;
     let Some(spending::Measured { usage, .. }) = spending::measured(tx, turn.id).await? else {
         return Ok(());
     };
+    if turn.unmeasured {
+        // What the agent said was counted at the turn's end.
+        let said = Usage {
+            input: turn.input_tokens,
+            output: turn.output_tokens,
+            cache_read: turn.cache_read_tokens,
+            cache_write: turn.cache_write_tokens,
+            cost_micro: turn.cost_micro,
+        };
+        agents::spent(tx, agent, -total(&said), -said.cost_micro.unwrap_or(0)).await?;
+    }
     let late = tx.scope.update::<turns::Entity>().filter(Column::Id.eq(turn.id));
     let late = late
+        .col_expr(Column::Unmeasured, Expr::value(false))
         .col_expr(Column::InputTokens, Expr::value(usage.input))
         .col_expr(Column::OutputTokens, Expr::value(usage.output))
         .col_expr(Column::CacheReadTokens, Expr::value(usage.cache_read))
