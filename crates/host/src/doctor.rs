@@ -50,6 +50,7 @@ impl Display for Finding {
 /// Looks at everything.
 pub async fn examine(folder: &Folder, choice: &Choice) -> Vec<Finding> {
     let mut found = connection(folder).await;
+    found.extend(folder.require_own().err().map(|error| note(error.to_string())));
     let kept = folder.joined().ok().flatten().and_then(|joined| joined.runtime);
     found.extend(choice.in_folder(folder, kept.as_ref()).err().map(|error| bad(error.to_string())));
     match choice.or(kept.as_ref()).made("", Bounds::default()) {

@@ -80,6 +80,7 @@ pub async fn join(
     token: &Secret,
     insecure_http: bool,
 ) -> Result<Outcome, JoinError> {
+    folder.require_own()?;
     if let Some(joined) = folder.joined()? {
         return Ok(Outcome::Before(joined));
     }

@@ -98,6 +98,7 @@ pub async fn run(
     (options, allow_net): (Options, Vec<IpNet>),
     while_stdin: bool,
 ) -> Result<(), RunError> {
+    folder.require_own()?;
     let (Some(joined), Some(identity)) = (folder.joined()?, folder.identity()?) else {
         return Err(RunError::NotJoined(folder.root().to_owned()));
     };
