@@ -102,6 +102,9 @@ pub struct JoinedState {
     /// How its agents are run, once it has run.
     #[serde(default)]
     pub runtime: Option<Kept>,
+    /// Whether agents were to run in a sandbox when the host was last started.
+    #[serde(default)]
+    pub sandbox: Option<bool>,
 }
 
 /// A Unix socket's path has at most 107 bytes; below the folder comes `/agents/<id>/<generation>/mcp/<conversation>`.

@@ -109,6 +109,7 @@ pub async fn join(
         server_name: joined.server_name,
         insecure_http,
         runtime: None,
+        sandbox: None,
     };
     folder.keep_joined(&state)?;
     Ok(Outcome::Now(state))

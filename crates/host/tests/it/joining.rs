@@ -353,6 +353,11 @@ async fn doctor_says_what_is_wrong_by_its_exit_code_too() {
     assert!(fine.status.success(), "{}", said(&fine));
     assert!(said(&fine).contains("accepts the host's token"), "{}", said(&fine));
     assert!(said(&fine).contains("ok    a host runs in this folder (process "), "{}", said(&fine));
+    assert!(
+        said(&fine).contains("agents run without a sandbox"),
+        "it was started like this: {}",
+        said(&fine)
+    );
     plane.lock().host.as_mut().unwrap().0 = "another".to_owned();
     let refused = within(|| host.command("doctor").output().unwrap());
     assert!(!refused.status.success() && said(&refused).contains("401"), "{}", said(&refused));
