@@ -283,6 +283,51 @@ async fn a_host_that_never_answers_is_given_up() {
     host.back_up().await;
 }
 
+#[tokio::test]
+async fn what_waits_for_a_host_that_the_agent_has_left_fails_and_the_next_backup_begins() {
+    let app = TestApp::start().await;
+    let host = app.running_agent().await;
+    let complete = host.back_up().await;
+    host.backs_up(complete, done()).await;
+    host.rests().await;
+    host.sends(&app.operator, RESTORE, complete).await.data();
+    host.back_up().await;
+    host.edits(json!({ "description": "It stays where it is." })).await;
+    assert_eq!(host.states().await, ["PENDING", "DONE"], "another edit ends nothing");
+    let other = app.server().await;
+    host.edits(json!({ "serverId": other })).await;
+    let list = host.backups().await["agentBackups"]["data"].clone();
+    let why = "The agent was moved to another server before the host had done this.";
+    assert_eq!((&list[0]["state"], &list[0]["error"]), (&json!("FAILED"), &json!(why)));
+    assert_ne!(list[0]["endedAt"], Value::Null);
+    assert_eq!((&list[1]["restoreState"], &list[1]["restoreError"]), (&json!("FAILED"), &json!(why)));
+    assert_eq!(list[1]["state"], "DONE", "its file is still there");
+    let waiting = "SELECT COUNT(*) FROM outbox WHERE kind IN ('BACKUP', 'RESTORE') AND expires_at > $1";
+    let now = app.clock.now().0;
+    assert_eq!(app.one::<i64>(waiting, vec![now.into()]).await, 0, "the old host is not told");
+    let next = host.back_up().await;
+    let sent = "SELECT COUNT(*) FROM outbox WHERE kind = 'BACKUP' AND server_id = $1";
+    assert_eq!(app.one::<i64>(sent, vec![other.into()]).await, 1);
+    host.backs_up(next, done()).await;
+    assert_eq!(host.states().await, ["DONE", "FAILED", "DONE"]);
+}
+
+#[tokio::test]
+async fn a_backup_on_a_server_that_is_deleted_fails() {
+    let app = TestApp::start().await;
+    let host = app.running_agent().await;
+    let server: i64 = app.one("SELECT server_id FROM agents WHERE id = $1", vec![host.agent.into()]).await;
+    host.rests().await;
+    let id = host.back_up().await;
+    let delete = "mutation($o: Id!, $i: Id!) { deleteAgent(orgId: $o, id: $i) }";
+    app.admin.gql(delete, json!({ "o": app.org, "i": host.agent })).await.data();
+    let delete = "mutation($o: Id!, $i: Id!) { deleteServer(orgId: $o, id: $i) }";
+    app.owner.gql(delete, json!({ "o": app.org, "i": server })).await.data();
+    let error = "SELECT error FROM agent_backups WHERE id = $1 AND state = 'FAILED' AND ended_at IS NOT NULL";
+    let error: String = app.one(error, vec![id.into()]).await;
+    assert_eq!(error, "The server was deleted before its host had done this.");
+}
+
 /// Waits until the newest backup has been made or restored: `field` is its state.
 pub async fn until(house: &House, crew: &Crew, field: &str) -> Value {
     let ended = async || {

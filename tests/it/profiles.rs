@@ -83,6 +83,31 @@ async fn a_host_is_told_the_profile_and_the_agent_has_to_start_again_for_another
 }
 
 #[tokio::test]
+async fn ones_own_profile_as_the_docs_show_it_is_listed_and_told_to_the_host() {
+    const FILE: &str = "/etc/muster/profiles/our-agent.toml";
+    let docs = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/agents.md");
+    let docs = std::fs::read_to_string(docs).unwrap();
+    let (_, shown) = docs.split_once(&format!("```toml\n# {FILE}\n")).expect("the docs show one");
+    let (text, _) = shown.split_once("```").unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("our-agent.toml"), text).unwrap();
+    let dir = folder.path().to_owned();
+    let app = TestApp::start_with(|config| config.profiles_dir = Some(dir)).await;
+    let all = list(&app.viewer, app.org).await;
+    let own = all.iter().find(|one| one["name"] == "our-agent").expect("it is listed");
+    assert_eq!((&own["title"], &own["lastRunWith"]), (&json!("Our agent"), &Value::Null));
+    let image = created(&app, json!("our-agent")).await;
+    let agent = app.agent().await;
+    let edit = "mutation($o: Id!, $a: Id!, $i: Id!) { updateAgent(orgId: $o, id: $a, input: { imageId: $i }) { id } }";
+    app.owner.gql(edit, json!({ "o": app.org, "a": agent, "i": image["id"] })).await.data();
+    let host = Host { app: &app, agent, generation: 0 }.launched().await;
+    let profile = host.launch_plan().await.unwrap().profile.unwrap();
+    assert_eq!(profile.command, ["our-agent", "--acp"]);
+    assert_eq!(profile.environment["OUR_MODEL_URL"], "{model_url}");
+    assert_eq!(profile.files[".config/our-agent.json"], r#"{ "model": "{model}", "data": "{home}/data" }"#);
+}
+
+#[tokio::test]
 async fn a_profile_that_is_gone_is_told_when_an_agent_is_launched() {
     let app = TestApp::start().await;
     let agent = app.agent().await;

@@ -3,7 +3,7 @@
 
 use std::fmt::{self, Display};
 
-use muster_shim::isolate::{Bubblewrap, isolation};
+use muster_shim::isolate::{Bubblewrap, Isolation, isolation};
 
 use crate::{
     address, clock,
@@ -47,14 +47,22 @@ impl Display for Finding {
     }
 }
 
+/// What agents can do without a sandbox.
+const WITHOUT: &str = "agents run without a sandbox: they can read and change what the host's user can, and can go around \
+                       their gate to the network";
+/// What else there is.
+const CONTAINERS: &str = "or run agents in containers (`--runtime docker` or `podman`)";
+
 /// Looks at everything.
 pub async fn examine(folder: &Folder, choice: &Choice) -> Vec<Finding> {
     let mut found = connection(folder).await;
-    let kept = folder.joined().ok().flatten().and_then(|joined| joined.runtime);
+    found.extend(folder.require_own().err().map(|error| note(error.to_string())));
+    let joined = folder.joined().ok().flatten();
+    let (kept, ran) = joined.map_or((None, None), |joined| (joined.runtime, joined.sandbox));
     found.extend(choice.in_folder(folder, kept.as_ref()).err().map(|error| bad(error.to_string())));
     match choice.or(kept.as_ref()).made("", Bounds::default()) {
         Err(error) => found.push(bad(error.to_string())),
-        Ok(Runtime::Process) => found.extend(sandbox()),
+        Ok(Runtime::Process) => found.extend(sandbox(&isolation(), ran)),
         Ok(Runtime::Engine(engine)) => {
             found.extend(engine.examine().await);
             found.push(servers());
@@ -154,8 +162,8 @@ fn servers() -> Finding {
     }
 }
 
-fn sandbox() -> Vec<Finding> {
-    let isolation = isolation();
+/// How plain processes are kept apart here. `ran`: whether the host was last started with a sandbox.
+fn sandbox(isolation: &Isolation, ran: Option<bool>) -> Vec<Finding> {
     let mut found =
         vec![fine("agents get their own session, a clean environment, limits, and no core dumps")];
     if isolation.linux {
@@ -163,24 +171,32 @@ fn sandbox() -> Vec<Finding> {
     } else {
         found.push(note("agents can gain privileges and leave processes behind: only Linux prevents that"));
     }
-    found.push(match isolation.bubblewrap {
+    let works = matches!(isolation.bubblewrap, Bubblewrap::Works(_));
+    found.push(match &isolation.bubblewrap {
+        Bubblewrap::Works(_) if ran == Some(false) => note(format!(
+            "{WITHOUT}. The host was started with `--isolation none`, or before bubblewrap worked here: start it again \
+             with `--isolation bubblewrap`"
+        )),
         Bubblewrap::Works(path) => fine(format!(
             "bubblewrap works ({}): agents see their home and the system, and have no network but their gate",
             path.display()
         )),
         Bubblewrap::Fails { path, reason } => note(format!(
-            "bubblewrap ({}) can't make a sandbox here ({reason}): agents run without one",
+            "bubblewrap ({}) can't make a sandbox here ({reason}): {WITHOUT}. Let users make user namespaces (on Ubuntu: \
+             `sysctl kernel.apparmor_restrict_unprivileged_userns=0`), {CONTAINERS}",
             path.display()
         )),
-        Bubblewrap::Absent => note(
-            "bubblewrap is not installed: agents run without a sandbox, can read what this user can read, and can go \
-             around their gate to the network",
-        ),
+        Bubblewrap::Absent => note(format!(
+            "bubblewrap is not installed: {WITHOUT}. Install it (the package `bubblewrap`), {CONTAINERS}"
+        )),
     });
     if isolation.root {
-        found.push(note(
-            "this is root: without a sandbox, agents can do everything. Run the host as a user of its own",
-        ));
+        found.push(note(if works && ran != Some(false) {
+            "this is root: agents in the sandbox have root's user id. They see nothing of /opt, of /etc only what is public, \
+             and all of /usr. Run the host as a user of its own"
+        } else {
+            "this is root: without a sandbox, agents can do everything. Run the host as a user of its own"
+        }));
     }
     found
         .push(note("not bounded for plain processes: memory, processors, and what agents write to the disk"));
@@ -194,4 +210,42 @@ fn disk(folder: &Folder) -> Option<Finding> {
     } else {
         fine(format!("{free} MiB of the disk are free"))
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn said(bubblewrap: Bubblewrap, root: bool, ran: Option<bool>) -> String {
+        let found = sandbox(&Isolation { linux: true, bubblewrap, root }, ran);
+        found.iter().map(|finding| format!("{finding}\n")).collect()
+    }
+
+    #[test]
+    fn agents_without_a_sandbox_are_told_of_with_what_to_do() {
+        let works = || Bubblewrap::Works("/usr/bin/bwrap".into());
+        let fails = Bubblewrap::Fails { path: "/usr/bin/bwrap".into(), reason: "no map".to_owned() };
+        for (bubblewrap, ran, remedy) in [
+            (Bubblewrap::Absent, None, "Install it"),
+            (fails, Some(true), "(no map)"),
+            (works(), Some(false), "`--isolation bubblewrap`"),
+        ] {
+            let said = said(bubblewrap, false, ran);
+            assert!(said.contains("agents run without a sandbox") && said.contains(remedy), "{said}");
+        }
+        for ran in [None, Some(true)] {
+            let said = said(works(), false, ran);
+            assert!(!said.contains("without a sandbox"), "{said}");
+        }
+    }
+
+    #[test]
+    fn root_is_told_what_its_agents_can_do() {
+        let works = || Bubblewrap::Works("/usr/bin/bwrap".into());
+        assert!(said(works(), true, Some(true)).contains("in the sandbox have root's user id"));
+        for said in [said(works(), true, Some(false)), said(Bubblewrap::Absent, true, None)] {
+            assert!(said.contains("without a sandbox, agents can do everything"), "{said}");
+        }
+        assert!(!said(works(), false, None).contains("root"));
+    }
 }

@@ -14,7 +14,7 @@
 use std::{
     fs::{self, DirBuilder, File, OpenOptions},
     io::{self, Read, Write},
-    os::unix::fs::{DirBuilderExt, OpenOptionsExt},
+    os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt},
     path::{Path, PathBuf},
 };
 
@@ -63,6 +63,17 @@ pub enum FolderError {
         /// How long it may be.
         most: usize,
     },
+    /// This is root, and the folder is another user's.
+    #[error(
+        "{path} belongs to another user (uid {owner}), whose host could not read what root writes there. Do this as that \
+         user: `sudo -u '#{owner}' muster host …`."
+    )]
+    NotRoots {
+        /// The folder.
+        path: PathBuf,
+        /// Who owns it.
+        owner: u32,
+    },
 }
 
 /// What identifies the host. The token is secret.
@@ -91,6 +102,9 @@ pub struct JoinedState {
     /// How its agents are run, once it has run.
     #[serde(default)]
     pub runtime: Option<Kept>,
+    /// Whether agents were to run in a sandbox when the host was last started.
+    #[serde(default)]
+    pub sandbox: Option<bool>,
 }
 
 /// A Unix socket's path has at most 107 bytes; below the folder comes `/agents/<id>/<generation>/mcp/<conversation>`.
@@ -199,6 +213,16 @@ impl Folder {
     /// Is there if the host's operator has stopped the launch, without a host.
     pub fn stop_mark(&self, agent_id: i64, generation: i64) -> PathBuf {
         self.launch(agent_id, generation).join("stopped")
+    }
+
+    /// Refuses root in the folder of another user.
+    pub fn require_own(&self) -> Result<(), FolderError> {
+        match fs::metadata(&self.root).map(|found| found.uid()) {
+            Ok(owner) if owner != 0 && rustix::process::geteuid().is_root() => {
+                Err(FolderError::NotRoots { path: self.root.clone(), owner })
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Makes the folder, for its owner alone.

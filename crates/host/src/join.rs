@@ -80,6 +80,7 @@ pub async fn join(
     token: &Secret,
     insecure_http: bool,
 ) -> Result<Outcome, JoinError> {
+    folder.require_own()?;
     if let Some(joined) = folder.joined()? {
         return Ok(Outcome::Before(joined));
     }
@@ -108,6 +109,7 @@ pub async fn join(
         server_name: joined.server_name,
         insecure_http,
         runtime: None,
+        sandbox: None,
     };
     folder.keep_joined(&state)?;
     Ok(Outcome::Now(state))

@@ -98,6 +98,7 @@ pub async fn run(
     (options, allow_net): (Options, Vec<IpNet>),
     while_stdin: bool,
 ) -> Result<(), RunError> {
+    folder.require_own()?;
     let (Some(joined), Some(identity)) = (folder.joined()?, folder.identity()?) else {
         return Err(RunError::NotJoined(folder.root().to_owned()));
     };
@@ -111,7 +112,7 @@ pub async fn run(
         let (engine, network) = (engine.kind().name(), network.to_owned());
         return Err(RunError::NoNetwork { engine, network });
     }
-    let base = settled(&folder, &joined, &place, kept)?;
+    let base = settled(&folder, &joined, &place, (kept, options.sandbox))?;
     let networks = [Config::of(&folder)?.allow_net, allow_net].concat();
     let (journal, contents) = Journal::open(&folder.journal())?;
     let (asks, asked) = mpsc::channel(ASKS);
@@ -172,11 +173,17 @@ pub async fn run(
     Ok(())
 }
 
-/// The address to use, which the folder keeps, as it keeps the runtime.
-fn settled(folder: &Folder, joined: &JoinedState, place: &Place, runtime: Kept) -> Result<Url, RunError> {
+/// The address to use, which the folder keeps, as it keeps how agents run.
+fn settled(
+    folder: &Folder,
+    joined: &JoinedState,
+    place: &Place,
+    (runtime, sandbox): (Kept, bool),
+) -> Result<Url, RunError> {
     let insecure_http = joined.insecure_http || place.insecure_http;
     let base = address::read(place.url.as_ref().unwrap_or(&joined.url), insecure_http)?;
-    let now = JoinedState { url: base.to_string(), insecure_http, runtime: Some(runtime), ..joined.clone() };
+    let (runtime, sandbox) = (Some(runtime), Some(sandbox));
+    let now = JoinedState { url: base.to_string(), insecure_http, runtime, sandbox, ..joined.clone() };
     if now != *joined {
         folder.keep_joined(&now)?;
     }

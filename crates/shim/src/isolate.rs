@@ -20,19 +20,55 @@ pub struct Sandbox {
     pub no_network: bool,
 }
 
-/// Folders of the system. Those that are missing are left out.
-const SYSTEM: &[&str] = &[
-    "/usr",
-    "/bin",
-    "/sbin",
-    "/lib",
-    "/lib32",
-    "/lib64",
-    "/etc",
-    "/opt",
-    "/nix/store",
-    "/run/systemd/resolve",
+/// Folders of the system that hold nothing for root alone. Those that are missing are left out, here and below.
+const SYSTEM: &[&str] =
+    &["/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/nix/store", "/run/systemd/resolve"];
+
+/// What the sandbox of any other user shows besides: keys and passwords in there are closed to that user.
+const MIXED: &[&str] = &["/etc", "/opt"];
+
+/// What root's sandbox shows instead. It has root's user id, so it could read every key and password of root that it sees. A
+/// list of what to hide would not do: a file that is written again comes into sight.
+const PUBLIC: &[&str] = &[
+    "/etc/alternatives",
+    "/etc/bash.bashrc",
+    "/etc/ca-certificates",
+    "/etc/ca-certificates.conf",
+    "/etc/crypto-policies",
+    "/etc/fonts",
+    "/etc/gai.conf",
+    "/etc/group",
+    "/etc/host.conf",
+    "/etc/hostname",
+    "/etc/hosts",
+    "/etc/inputrc",
+    "/etc/ld.so.cache",
+    "/etc/ld.so.conf",
+    "/etc/ld.so.conf.d",
+    "/etc/localtime",
+    "/etc/mime.types",
+    "/etc/nsswitch.conf",
+    "/etc/os-release",
+    "/etc/passwd",
+    "/etc/pki/ca-trust",
+    "/etc/pki/tls/cert.pem",
+    "/etc/pki/tls/certs",
+    "/etc/pki/tls/openssl.cnf",
+    "/etc/protocols",
+    "/etc/resolv.conf",
+    "/etc/services",
+    "/etc/ssl/cert.pem",
+    "/etc/ssl/certs",
+    "/etc/ssl/openssl.cnf",
+    "/etc/static",
+    "/etc/terminfo",
+    "/etc/timezone",
 ];
+
+/// What a sandbox shows of the system.
+fn shown(is_root: bool) -> impl Iterator<Item = &'static str> {
+    SYSTEM.iter().chain(if is_root { PUBLIC } else { MIXED }).copied()
+}
 
 impl Sandbox {
     /// The arguments of bubblewrap that run a program in this sandbox. It has its own processes, /tmp, /dev and IPC, no
@@ -48,8 +84,8 @@ impl Sandbox {
         }
         // The same session, so that signals for the agent's process group arrive.
         add(&["--die-with-parent".as_ref(), "--cap-drop".as_ref(), "ALL".as_ref()]);
-        for folder in SYSTEM {
-            add(&["--ro-bind-try".as_ref(), folder.as_ref(), folder.as_ref()]);
+        for path in shown(rustix::process::geteuid().is_root()) {
+            add(&["--ro-bind-try".as_ref(), path.as_ref(), path.as_ref()]);
         }
         add(&["--proc".as_ref(), "/proc".as_ref(), "--dev".as_ref(), "/dev".as_ref()]);
         add(&["--tmpfs".as_ref(), "/tmp".as_ref()]);
@@ -176,6 +212,18 @@ mod tests {
         let alone = Sandbox { no_network: true, ..sandbox.clone() };
         assert!(alone.arguments(Path::new("/"), "x".as_ref(), &[]).contains(&"--unshare-net".into()));
         assert_eq!(text.last(), Some(&""), "an empty argument stays one");
+    }
+
+    #[test]
+    fn root_shows_its_agents_nothing_that_is_for_root_alone() {
+        let is_below = |path: &str, folder: &str| Path::new(path).starts_with(folder);
+        assert!(shown(false).any(|path| path == "/etc") && shown(false).any(|path| path == "/opt"));
+        for secret in
+            ["/etc/shadow", "/etc/ssh", "/etc/ssl/private", "/etc/pki/tls/private", "/opt/x", "/root"]
+        {
+            assert_eq!(shown(true).find(|path| is_below(secret, path)), None, "{secret}");
+        }
+        assert!(shown(true).any(|path| path == "/usr") && shown(true).any(|path| path == "/etc/passwd"));
     }
 
     #[test]

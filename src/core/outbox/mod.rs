@@ -208,11 +208,24 @@ pub async fn syncs_to_come(tx: &Tx, agents: &[AgentId]) -> Result<HashSet<(Agent
 /// # Errors
 /// The database refused.
 pub async fn overtake(tx: &Tx, agent: AgentId) -> Result<()> {
-    let sql = "UPDATE outbox SET expires_at = $3 WHERE order_key = $1 AND organization_id = $2 AND acknowledged_at IS NULL \
-               AND kind NOT IN ('BACKUP', 'RESTORE', 'FORGET')";
-    let values = [format!("agent:{agent}").into(), tx.scope.org.into(), tx.now.into()];
-    let statement = Statement::from_sql_and_values(tx.scope.core.db.backend(), sql, values);
-    tx.connection().execute_raw(statement).await?;
+    expire(tx, agent, "kind NOT IN ('BACKUP', 'RESTORE', 'FORGET')").await
+}
+
+/// Makes the backups and restores that wait for the agent's host useless, because the agent leaves it.
+///
+/// # Errors
+/// The database refused.
+pub async fn leave_home(tx: &Tx, agent: AgentId) -> Result<()> {
+    expire(tx, agent, "kind IN ('BACKUP', 'RESTORE')").await
+}
+
+/// Nothing is deleted: the gateway may be about to send it.
+async fn expire(tx: &Tx, agent: AgentId, which: &str) -> Result<()> {
+    let sql = format!(
+        "UPDATE outbox SET expires_at = $3 WHERE order_key = $1 AND organization_id = $2 AND acknowledged_at IS NULL \
+         AND {which}"
+    );
+    tx.run(&sql, vec![format!("agent:{agent}").into(), tx.scope.org.into(), tx.now.into()]).await?;
     Ok(())
 }
 

@@ -24,7 +24,7 @@ use crate::{
         sealing::SealContext,
         store::{Tx, patch, patch_all, patch_required},
     },
-    slices::{agents::UpdateAgentInput, conversations, spending},
+    slices::{agents::UpdateAgentInput, backups, conversations, spending},
 };
 
 /// Edits an agent. An edit that changes nothing does nothing.
@@ -92,6 +92,9 @@ pub(super) async fn write(
     let is_for_host = is_for_host(&agent);
     if agent.server_id.is_set() || agent.image_id.is_set() {
         conversations::forget_sessions(tx, id).await?;
+    }
+    if agent.server_id.is_set() {
+        backups::agent_moved(tx, id).await?;
     }
     if agent.image_id.is_set() {
         // Another program offers something else.

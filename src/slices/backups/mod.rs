@@ -21,7 +21,7 @@ pub use self::schedule::schedule_due;
 use crate::{
     base::{
         enums::{BackupCause, BackupState, ChangeOp, RecordKind},
-        ids::{AgentId, BackupId},
+        ids::{AgentId, BackupId, ServerId},
         problem::{Code, Problem, Result},
     },
     core::{
@@ -36,6 +36,17 @@ use crate::{
         orgs,
     },
 };
+
+/// How a backup and a restore that will not be done are ended: the column that says PENDING, the one that says since
+/// when, and what is written, with the reason `$2` and the time `$3`.
+const ENDINGS: [(&str, &str, &str); 2] = [
+    ("state", "created_at", "state = 'FAILED', error = $2, ended_at = $3"),
+    ("restore_state", "restored_at", "restore_state = 'FAILED', restore_error = $2, restored_at = $3"),
+];
+/// What is said of those of an agent that has left their server.
+const MOVED: &str = "The agent was moved to another server before the host had done this.";
+/// What is said of those on a server that is deleted.
+const SERVER_DELETED: &str = "The server was deleted before its host had done this.";
 
 /// Backs up an agent's home. It may run meanwhile.
 ///
@@ -108,6 +119,38 @@ pub async fn delete(scope: &Scope, id: BackupId) -> Result<AgentId> {
     record(&tx, "deleteBackup", agent.id, json!({ "backup": [id, Value::Null] }));
     tx.commit().await?;
     Ok(agent.id)
+}
+
+/// Fails what waits for the host of the server that the agent has left: one backup at most is under way, so it would keep
+/// the next one waiting. The agent is held.
+///
+/// # Errors
+/// The database is unreachable.
+pub async fn agent_moved(tx: &Tx, agent: AgentId) -> Result<()> {
+    outbox::leave_home(tx, agent).await?;
+    fail(tx, "agent_id", agent.0, MOVED).await
+}
+
+/// Fails what waits for the host of a server that is being deleted.
+///
+/// # Errors
+/// The database is unreachable.
+pub async fn server_deleted(tx: &Tx, server: ServerId) -> Result<()> {
+    fail(tx, "server_id", server.0, SERVER_DELETED).await
+}
+
+async fn fail(tx: &Tx, column: &str, id: i64, why: &str) -> Result<()> {
+    for (state, _, set) in ENDINGS {
+        let sql = format!(
+            "UPDATE agent_backups SET {set} WHERE organization_id = $1 AND {column} = $4 AND {state} = 'PENDING' \
+             RETURNING agent_id"
+        );
+        let values = vec![tx.scope.org.into(), why.into(), tx.now.into(), id.into()];
+        for row in tx.rows(&sql, values).await? {
+            agents::announce(tx, row.try_get_by(0)?);
+        }
+    }
+    Ok(())
 }
 
 /// Begins a backup. The agent is held.

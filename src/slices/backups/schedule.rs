@@ -12,7 +12,7 @@ use jiff::{Timestamp as Instant, tz::TimeZone};
 use sea_orm::QueryResult;
 use serde_json::{Value, json};
 
-use super::{begin, is_under_way, record};
+use super::{ENDINGS, begin, is_under_way, record};
 use crate::{
     base::{
         enums::{BackupCause, BackupSchedule},
@@ -122,13 +122,8 @@ async fn give_up(core: &Core) -> Result<u64> {
     let now = core.clock.now();
     let late = now.minus(PATIENCE);
     let mut done = 0;
-    for (waiting, set) in [
-        ("state = 'PENDING' AND created_at <= $1", "state = 'FAILED', error = $2, ended_at = $3"),
-        (
-            "restore_state = 'PENDING' AND restored_at <= $1",
-            "restore_state = 'FAILED', restore_error = $2, restored_at = $3",
-        ),
-    ] {
+    for (state, since, set) in ENDINGS {
+        let waiting = format!("{state} = 'PENDING' AND {since} <= $1");
         let some = format!("SELECT 1 FROM agent_backups WHERE {waiting} LIMIT 1");
         if core.db.one(some, vec![late.into()]).await?.is_some() {
             let sql = format!("UPDATE agent_backups SET {set} WHERE {waiting}");

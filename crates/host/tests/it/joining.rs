@@ -1,6 +1,6 @@
 //! Joining, once, and what is said when it can't be done.
 
-use std::{fs, path::PathBuf, process::Stdio};
+use std::{fs, os::unix::fs::chown, path::PathBuf, process::Stdio};
 
 use muster_protocol::{
     Command, Event, Happening,
@@ -64,6 +64,32 @@ async fn one_host_runs_in_a_folder_and_only_after_joining() {
     plane.wait("it says hello", |state| state.hellos.first().map(drop)).await;
     let second = within(|| host.command("run").args(["--isolation", "none"]).output().unwrap());
     assert!(!second.status.success() && said(&second).contains("(process "), "{}", said(&second));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn root_neither_joins_nor_runs_in_the_folder_of_another_user() {
+    if !rustix::process::geteuid().is_root() {
+        eprintln!("skipped: this is not root");
+        return;
+    }
+    let plane = Plane::start().await;
+    let (host, token, url) = (Host::empty(), plane.token(), plane.lock().url.clone());
+    let refuses = |refused: &std::process::Output| {
+        assert!(!refused.status.success(), "{}", said(refused));
+        assert!(said(refused).contains("belongs to another user (uid 1)"), "{}", said(refused));
+        assert!(said(refused).contains("`sudo -u '#1' muster host"), "{}", said(refused));
+    };
+    fs::create_dir(host.path()).unwrap();
+    chown(host.path(), Some(1), None).unwrap();
+    refuses(&within(|| host.join(&url, &token)));
+    assert_eq!(fs::read_dir(host.path()).unwrap().count(), 0, "nothing of root is there");
+    chown(host.path(), Some(0), None).unwrap();
+    let joined = within(|| host.join(&url, &token));
+    assert!(joined.status.success(), "{}", said(&joined));
+    chown(host.path(), Some(1), None).unwrap();
+    refuses(&within(|| host.command("run").output().unwrap()));
+    let doctor = within(|| host.command("doctor").output().unwrap());
+    assert!(said(&doctor).contains("belongs to another user (uid 1)"), "{}", said(&doctor));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -327,6 +353,11 @@ async fn doctor_says_what_is_wrong_by_its_exit_code_too() {
     assert!(fine.status.success(), "{}", said(&fine));
     assert!(said(&fine).contains("accepts the host's token"), "{}", said(&fine));
     assert!(said(&fine).contains("ok    a host runs in this folder (process "), "{}", said(&fine));
+    assert!(
+        said(&fine).contains("agents run without a sandbox"),
+        "it was started like this: {}",
+        said(&fine)
+    );
     plane.lock().host.as_mut().unwrap().0 = "another".to_owned();
     let refused = within(|| host.command("doctor").output().unwrap());
     assert!(!refused.status.success() && said(&refused).contains("401"), "{}", said(&refused));

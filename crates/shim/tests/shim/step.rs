@@ -96,6 +96,7 @@ fn bwrap_a_sandboxed_agent_sees_its_home_and_the_system_and_dies_with_its_shim()
     fs::write(shim.home().join("secret"), "of somebody else").unwrap();
     let script = format!(
         "echo mine >own; cat own; cat {}/secret || echo hidden; touch /usr/x || echo read-only; \
+         cat /etc/shadow || echo not for agents; \
          ls -d /proc/[0-9]* | wc -l; grep CapEff /proc/self/status; cat",
         shim.home().display()
     );
@@ -105,10 +106,10 @@ fn bwrap_a_sandboxed_agent_sees_its_home_and_the_system_and_dies_with_its_shim()
     shim.launch.cwd = Some(home.clone());
     let shim = shim.start();
     let (mut client, _) = shim.hello(1);
-    let texts = client.texts(5);
-    assert_eq!(texts[..3], ["mine", "hidden", "read-only"]);
-    assert!(texts[3].parse::<u32>().unwrap() < 8, "it sees {} processes", texts[3]);
-    assert_eq!(texts[4], "CapEff:\t0000000000000000");
+    let texts = client.texts(6);
+    assert_eq!(texts[..4], ["mine", "hidden", "read-only", "not for agents"]);
+    assert!(texts[4].parse::<u32>().unwrap() < 8, "it sees {} processes", texts[4]);
+    assert_eq!(texts[5], "CapEff:\t0000000000000000");
     assert_eq!(fs::read_to_string(home.join("own")).unwrap(), "mine\n");
     client.line(1, b"hello").unwrap();
     assert_eq!(client.texts(1), ["hello"]);
