@@ -105,7 +105,7 @@ pub struct Entry {
 pub fn record(tx: &Tx, entry: Entry) {
     let (scope, request) = (&tx.scope, &tx.scope.request);
     let Entry { kind, id, op, .. } = entry;
-    tx.announce(Event { org: scope.org, kind, id, op, of: None, only: None });
+    tx.announce(Event::new(scope.org, op, kind, id));
     if !scope.core.audit.audited {
         return;
     }
