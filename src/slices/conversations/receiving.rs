@@ -18,12 +18,18 @@ use super::{
 };
 use crate::{
     base::{
-        enums::{ConversationStatus, MessageKind, MessageRole, MessageStatus, Transport, TurnCause},
+        enums::{
+            ChangeOp, ConversationStatus, MessageKind, MessageRole, MessageStatus, RecordKind, Transport,
+            TurnCause,
+        },
         ids::{AgentId, AttachmentId, ChannelId, ContactId, ConversationId, IdentityId, MessageId},
         plain::{bounded, without_nul},
         problem::{Code, Result},
     },
-    core::store::{Tx, held},
+    core::{
+        Event,
+        store::{Tx, held},
+    },
     slices::{channels, deliveries, turns},
 };
 
@@ -269,7 +275,9 @@ async fn begin(tx: &Tx, agent: AgentId, incoming: &Incoming<'_>) -> Result<conve
         updated_at: Set(tx.now),
         ..Default::default()
     };
-    Ok(conversation.insert(tx.connection()).await?)
+    let begun = conversation.insert(tx.connection()).await?;
+    tx.announce(Event::new(tx.scope.org, ChangeOp::Created, RecordKind::Conversation, begun.id).of(agent));
+    Ok(begun)
 }
 
 /// An id, name or title of a vendor's, as it is kept.

@@ -17,12 +17,13 @@ use serde::Serialize;
 use super::{Arrived, Ignored};
 use crate::{
     base::{
+        enums::{ChangeOp, RecordKind},
         ids::{ChannelId, ContactId, ConversationId, IdentityId, MessageId},
         plain::bounded,
         problem::Result,
         time::Timestamp,
     },
-    core::store::Tx,
+    core::{Event, store::Tx},
     slices::{
         agents,
         channels::entity::{channels, contacts, identities},
@@ -159,7 +160,9 @@ async fn new_contact(tx: &Tx, name: &str) -> Result<ContactId> {
         updated_at: Set(tx.now),
         ..Default::default()
     };
-    Ok(contact.insert(tx.connection()).await?.id)
+    let id = contact.insert(tx.connection()).await?.id;
+    tx.announce(Event::new(tx.scope.org, ChangeOp::Created, RecordKind::Contact, id));
+    Ok(id)
 }
 
 async fn new_identity(tx: &Tx, arrived: &Arrived, origin: &Origin, contact: ContactId) -> Result<IdentityId> {
