@@ -79,12 +79,12 @@ async fn receive(
     if answers.is_empty() { StatusCode::OK } else { StatusCode::from_u16(answers.remove(0)).unwrap() }
 }
 
-async fn app() -> TestApp {
+pub async fn app() -> TestApp {
     TestApp::start_with(|config| config.channels.networks = vec!["127.0.0.0/8".parse().unwrap()]).await
 }
 
 /// A channel of signed requests: its id and path.
-async fn channel(app: &TestApp, outbound_url: &str) -> (i64, String) {
+pub async fn channel(app: &TestApp, outbound_url: &str) -> (i64, String) {
     let agent = app.agent().await;
     let body = json!({
         "name": "Orders", "transport": "WEBHOOK", "agent_id": agent,
@@ -95,7 +95,7 @@ async fn channel(app: &TestApp, outbound_url: &str) -> (i64, String) {
 }
 
 /// Sends a request signed by the official library.
-async fn bring(app: &TestApp, path: &str, id: &str, body: &Value) -> (u16, Value) {
+pub async fn bring(app: &TestApp, path: &str, id: &str, body: &Value) -> (u16, Value) {
     let body = body.to_string();
     let at = app.clock.now().unix_seconds();
     let signature = Webhook::new(INBOUND).unwrap().sign(id, at, body.as_bytes()).unwrap();
@@ -116,14 +116,21 @@ async fn request(
     (status, answer.json().await.unwrap_or_default())
 }
 
-/// Brings all at once. Nothing is written until each has been judged, so that they share commits.
+/// Brings all at once, each with an id of its own.
 async fn bring_together(app: &TestApp, path: &str, said: &[Value]) -> Vec<(u16, Value)> {
+    let named: Vec<_> =
+        said.iter().enumerate().map(|(n, said)| (format!("together-{n}"), said.clone())).collect();
+    bring_named(app, path, &named).await
+}
+
+/// Brings all at once, with their ids. Nothing is written until each has been judged, so that they share commits. Which comes
+/// first is open.
+pub async fn bring_named(app: &TestApp, path: &str, said: &[(String, Value)]) -> Vec<(u16, Value)> {
     let holder = app.database.begin().await.unwrap();
     holder.execute_unprepared("UPDATE agents SET updated_at = updated_at").await.unwrap();
     // One statement finds the channel, one asks its whitelist.
     let judged = app.statements() + 2 * said.len() as u64;
-    let all = said.iter().enumerate();
-    let all = all.map(|(n, said)| async move { bring(app, path, &format!("together-{n}"), said).await });
+    let all = said.iter().map(|(id, said)| bring(app, path, id, said));
     let release = async {
         until("all are judged", async || app.statements() >= judged).await;
         holder.commit().await.unwrap();
@@ -218,11 +225,25 @@ async fn a_message_costs_few_statements_and_many_at_once_fewer_each() {
     let (said, before) = (vec![hello("Where is it?"); 20], app.writes());
     let answers = bring_together(&app, &path, &said).await;
     assert!(answers.iter().all(|(status, _)| *status == 202), "{answers:?}");
-    // Five, and their part of what they share. The first one went alone.
+    // One each, to find the conversation. The rest is shared in each commit, and the first one went alone.
     let writes = app.writes() - before;
-    assert!(writes <= 7 * 20, "{writes} writes");
+    assert!(writes <= 3 * 20, "{writes} writes");
     let seqs = app.column::<i64>("SELECT seq FROM messages ORDER BY seq").await;
     assert_eq!(seqs, (1..=29).collect::<Vec<_>>());
+    // In conversations of their own they take three each: to find it, its turn, its summary.
+    let own = (0..20).map(|n| {
+        json!({ "text": "Mine?", "origin_id": "ada", "origin_name": "Ada", "thread": format!("own-{n}") })
+    });
+    let own: Vec<_> = own.collect();
+    for (n, said) in own.iter().enumerate() {
+        assert_eq!(bring(&app, &path, &format!("begins-{n}"), said).await.0, 202);
+    }
+    let own: Vec<_> = (0..).map(|n| format!("own-{n}")).zip(own).collect();
+    let before = app.writes();
+    let answers = bring_named(&app, &path, &own).await;
+    assert!(answers.iter().all(|(status, _)| *status == 202), "{answers:?}");
+    let writes = app.writes() - before;
+    assert!(writes <= 4 * 20 + 10, "{writes} writes");
 }
 
 #[tokio::test]

@@ -45,7 +45,7 @@ async fn told(client: &mut Socket) -> (String, Option<i64>, String) {
 }
 
 fn event(org: i64, kind: RecordKind, id: i64) -> Event {
-    Event { org: OrgId(org), kind, id, op: ChangeOp::Updated, of: None, only: None }
+    Event::new(OrgId(org), ChangeOp::Updated, kind, id)
 }
 
 #[tokio::test]

@@ -67,7 +67,7 @@ impl Replica {
 async fn hears(app: &TestApp, one: &Core, other: &Core) {
     let org = app.scope().org;
     let mut news = one.events.subscribe(org, &Caller::System);
-    let event = Event { org, kind: RecordKind::Skill, id: 1, op: ChangeOp::Updated, of: None, only: None };
+    let event = Event::new(org, ChangeOp::Updated, RecordKind::Skill, 1_i64);
     loop {
         other.events.publish(event);
         let heard = timeout(Duration::from_millis(50), news.next()).await;

@@ -34,6 +34,7 @@ mod channels_files;
 mod channels_mail;
 mod channels_paced;
 mod channels_probed;
+mod channels_together;
 mod channels_told;
 mod channels_walk;
 mod channels_writing;

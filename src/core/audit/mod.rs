@@ -106,7 +106,7 @@ pub struct Entry {
 /// Writes a line in the name of the transaction's caller when it commits, and notifies subscribers of the organization.
 pub fn record(tx: &Tx, entry: Entry) {
     let Entry { kind, id, op, .. } = entry;
-    tx.announce(Event { org: tx.scope.org, kind, id, op, of: None, only: None });
+    tx.announce(Event::new(tx.scope.org, op, kind, id));
     if tx.scope.core.audit.audited {
         line::write(tx.connection(), [line_of(tx, entry)]);
     }

@@ -149,14 +149,7 @@ fn tell(core: &Core, sealed: &[Line]) {
     let newest: BTreeMap<OrgId, i64> =
         sealed.iter().filter_map(|line| Some((OrgId(line.organization_id?), line.id))).collect();
     for (org, id) in newest {
-        core.events.publish(Event {
-            org,
-            kind: RecordKind::AuditEntry,
-            id,
-            op: ChangeOp::Created,
-            of: None,
-            only: None,
-        });
+        core.events.publish(Event::new(org, ChangeOp::Created, RecordKind::AuditEntry, id));
     }
 }
 

@@ -64,6 +64,26 @@ pub struct Event {
     pub only: Option<UserId>,
 }
 
+impl Event {
+    /// A change of which everyone is told who may see the record.
+    #[must_use]
+    pub fn new(org: OrgId, op: ChangeOp, kind: RecordKind, id: impl Into<i64>) -> Self {
+        Self { org, kind, id: id.into(), op, of: None, only: None }
+    }
+
+    /// The same, of a record with this parent.
+    #[must_use]
+    pub fn of(self, parent: impl Into<i64>) -> Self {
+        Self { of: Some(parent.into()), ..self }
+    }
+
+    /// The same, of which only this person is told.
+    #[must_use]
+    pub fn only(self, person: UserId) -> Self {
+        Self { only: Some(person), ..self }
+    }
+}
+
 /// What a subscriber receives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum News {
@@ -224,7 +244,7 @@ mod tests {
     use super::*;
 
     fn event(org: i64, id: i64) -> Event {
-        Event { org: OrgId(org), kind: RecordKind::Agent, id, op: ChangeOp::Updated, of: None, only: None }
+        Event::new(OrgId(org), ChangeOp::Updated, RecordKind::Agent, id)
     }
 
     #[tokio::test]

@@ -168,14 +168,7 @@ pub async fn equip<E: Assignable>(
     let touched = tx.scope.update::<E>().filter(E::ID.is_in(changed.iter().copied()));
     touched.col_expr(E::UPDATED_AT, Expr::value(tx.now)).exec(tx.connection()).await?;
     for id in changed {
-        tx.announce(Event {
-            org: tx.scope.org,
-            kind: E::KIND,
-            id,
-            op: ChangeOp::Updated,
-            of: None,
-            only: None,
-        });
+        tx.announce(Event::new(tx.scope.org, ChangeOp::Updated, E::KIND, id));
     }
     Ok(Some(json!({ "added": added, "removed": removed })))
 }

@@ -24,14 +24,7 @@ use crate::{
 
 /// Tells subscribers that the agent has changed.
 pub fn announce(tx: &Tx, id: AgentId) {
-    tx.announce(Event {
-        org: tx.scope.org,
-        kind: RecordKind::Agent,
-        id: id.0,
-        op: ChangeOp::Updated,
-        of: None,
-        only: None,
-    });
+    tx.announce(Event::new(tx.scope.org, ChangeOp::Updated, RecordKind::Agent, id));
 }
 
 pub(super) fn host_of(agent: &agents::Model) -> Host {

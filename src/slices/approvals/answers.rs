@@ -258,6 +258,5 @@ fn words(approval: &approvals::Model, said: &str) -> Result<String> {
 }
 
 fn announce(tx: &Tx, approval: &approvals::Model) {
-    let (kind, op) = (RecordKind::Approval, ChangeOp::Updated);
-    tx.announce(Event { org: tx.scope.org, kind, id: approval.id.0, op, of: None, only: None });
+    tx.announce(Event::new(tx.scope.org, ChangeOp::Updated, RecordKind::Approval, approval.id));
 }

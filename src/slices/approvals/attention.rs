@@ -107,8 +107,7 @@ pub async fn snooze(scope: &Scope, id: ApprovalId, until: Option<Timestamp>) -> 
         }
     }
     // Nobody else's business.
-    let (kind, op) = (RecordKind::Approval, ChangeOp::Updated);
-    tx.announce(Event { org: scope.org, kind, id: id.0, op, of: None, only: Some(person) });
+    tx.announce(Event::new(scope.org, ChangeOp::Updated, RecordKind::Approval, id).only(person));
     tx.commit().await
 }
 

@@ -158,8 +158,7 @@ pub async fn raise(tx: &mut Tx, new: NewApproval) -> Result<ApprovalId> {
         }
         conversations::await_decision(tx, conversation).await?;
     }
-    let (kind, op) = (RecordKind::Approval, ChangeOp::Created);
-    tx.announce(Event { org: tx.scope.org, kind, id: approval.id.0, op, of: None, only: None });
+    tx.announce(Event::new(tx.scope.org, ChangeOp::Created, RecordKind::Approval, approval.id));
     notifications::approval_raised(tx, approval.id).await?;
     Ok(approval.id)
 }

@@ -132,8 +132,7 @@ async fn switch(
         .filter(channels::Column::AgentId.eq(agent));
     let switched = switched.exec_with_returning(tx.connection()).await?;
     for channel in &switched {
-        let (kind, op) = (RecordKind::Channel, ChangeOp::Updated);
-        tx.announce(Event { org: tx.scope.org, kind, id: channel.id.0, op, of: None, only: None });
+        tx.announce(Event::new(tx.scope.org, ChangeOp::Updated, RecordKind::Channel, channel.id));
     }
     Ok(switched)
 }

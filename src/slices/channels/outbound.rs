@@ -126,8 +126,7 @@ pub async fn fail(tx: &mut Tx, id: ChannelId, reason: InactiveReason, why: &str)
         .col_expr(channels::Column::UpdatedAt, Expr::value(tx.now));
     // Another attempt may have found out at the same time.
     let Some(channel) = failed.exec_with_returning(tx.connection()).await?.pop() else { return Ok(()) };
-    let (kind, op) = (RecordKind::Channel, ChangeOp::Updated);
-    tx.announce(Event { org: tx.scope.org, kind, id: id.0, op, of: None, only: None });
+    tx.announce(Event::new(tx.scope.org, ChangeOp::Updated, RecordKind::Channel, id));
     let body = format!("{why}\n\nIts messages wait. Correct its settings, and switch it on again.");
     alert(tx, &channel, body).await
 }

@@ -158,7 +158,6 @@ async fn keep(scope: &Scope, now: &Model) -> Result<()> {
         .col_expr(Column::Warnings, Expr::value(now.warnings.clone()))
         .exec(tx.connection())
         .await?;
-    let (org, kind, op) = (tx.scope.org, RecordKind::Channel, ChangeOp::Updated);
-    tx.announce(Event { org, kind, id: now.id.0, op, of: None, only: None });
+    tx.announce(Event::new(tx.scope.org, ChangeOp::Updated, RecordKind::Channel, now.id));
     tx.commit().await
 }

@@ -1,7 +1,7 @@
-//! The only way to add a message: its position in the conversation, its row, its words in the search index, the
-//! conversation's summary, and the events, all in the caller's transaction.
+//! The only way to add messages, all in the caller's transaction. For each conversation: their positions, its turn, its summary.
+//! Then for all of them together: their rows, and their words in the search index. The events follow the commit.
 
-use std::{collections::BTreeMap, mem};
+use std::collections::{BTreeMap, HashMap};
 
 use sea_orm::{
     ColumnTrait, ConnectionTrait, DbBackend, EntityTrait, NotSet, QueryFilter, QueryTrait, Set, Statement,
@@ -19,7 +19,7 @@ use super::{
 use crate::{
     base::{
         enums::{ConversationStatus, DeliveryStatus, MessageKind, MessageRole, MessageStatus},
-        ids::{ChannelId, ConversationId, IdentityId, MessageId, TurnId, UserId},
+        ids::{AgentId, ChannelId, ConversationId, IdentityId, MessageId, TurnId, UserId},
         problem::{Problem, Result},
         time::Timestamp,
     },
@@ -29,6 +29,8 @@ use crate::{
 
 /// How many characters of a message its conversation shows.
 const PREVIEW: usize = 160;
+/// How many messages one statement writes at most: SQLite binds 32,766 values to one, and a message has 21.
+const ROWS: usize = 500;
 
 /// A message's delivery through a channel.
 #[derive(Clone, Debug)]
@@ -133,59 +135,56 @@ pub async fn append(tx: &mut Tx, new: NewMessage) -> Result<MessageId> {
 /// See [`append`].
 pub async fn add(tx: &mut Tx, new: NewMessage) -> Result<(MessageId, i64)> {
     let conversation = load(tx, new.conversation).await?;
-    let added = add_all(tx, &conversation, vec![new]).await?;
+    let added = add_all(tx, &[conversation], vec![new]).await?;
     added.into_iter().next().ok_or_else(|| Problem::internal(anyhow::anyhow!("a message without a row")))
 }
 
-/// Appends messages to one conversation, which is locked, in this order: a few statements, however many there are. Returns
-/// their ids and positions.
+/// Appends messages to `conversations`, which are theirs and locked, in this order: their rows and their words take a statement
+/// each, however many there are; each conversation takes a few. Returns their ids and positions, in the same order.
 ///
 /// # Errors
 /// See [`append`].
 pub(super) async fn add_all(
     tx: &mut Tx,
-    conversation: &conversations::Model,
+    conversations: &[conversations::Model],
     new: Vec<NewMessage>,
 ) -> Result<Vec<(MessageId, i64)>> {
-    let mut status = conversation.status;
-    let mut turns: BTreeMap<TurnId, (i64, i64)> = BTreeMap::new();
-    let mut placed = Vec::with_capacity(new.len());
-    for (mut new, seq) in new.into_iter().zip(conversation.last_seq + 1..) {
-        let is_inbound = new.role == MessageRole::User && new.reopens;
-        let happening = if is_inbound { Happening::Inbound } else { Happening::Outbound };
-        status = happening.apply(status)?;
-        if let Some(cause) = new.cause {
-            let (agent, id, seqs) = (conversation.agent_id, conversation.id, Some((seq, seq)));
-            new.turn = Some(turns::queued(tx, agent, id, cause, seqs).await?);
-        } else if let Some(turn) = new.turn {
-            turns.entry(turn).or_insert((seq, seq)).1 = seq;
-        }
-        let (at, text) = (new.created_at.unwrap_or(tx.now), text_of(new.kind, &new.content));
-        placed.push(Placed { new, seq, at, text, is_sent: false });
-    }
-    if placed.is_empty() {
+    if new.is_empty() {
         return Ok(Vec::new());
     }
-    summarize(tx, conversation, &placed, status).await?;
-    let way = send_out(tx, conversation, &mut placed).await?;
-    let is_sent: Vec<_> = placed.iter().map(|message| message.is_sent.then_some(message.new.files)).collect();
-    let words: Vec<String> = placed.iter_mut().map(|message| mem::take(&mut message.text)).collect();
-    let added = insert(tx, conversation.id, placed).await?;
-    index(tx, conversation, &added, &words).await?;
-    if let Some(way) = way {
-        let said = added.iter().zip(&words).zip(is_sent);
-        let said = said.filter_map(|(((id, _), text), files)| {
-            Some(deliveries::Spoken { message: *id, text, files: files? })
+    let mut placed = place(tx, conversations, new)?;
+    let mut ways = Vec::new();
+    for conversation in conversations {
+        let own = placed.iter_mut().filter(|message| message.new.conversation == conversation.id);
+        let mut own: Vec<_> = own.collect();
+        let status = status_after(conversation.status, &own)?;
+        join_turns(tx, conversation, &mut own).await?;
+        summarize(tx, conversation, &own, status).await?;
+        if let Some(way) = send_out(tx, conversation, &mut own).await? {
+            ways.push((conversation.id, way));
+        }
+    }
+    let mut added = Vec::with_capacity(placed.len());
+    for placed in placed.chunks_mut(ROWS) {
+        let ids = insert(tx, placed).await?;
+        index(tx, placed, &ids).await?;
+        added.extend(ids.into_iter().zip(placed.iter().map(|message| message.seq)));
+    }
+    for (conversation, way) in ways {
+        let said = placed.iter().zip(&added);
+        let said = said.filter(|(message, _)| message.is_sent && message.new.conversation == conversation);
+        let said = said.map(|(Placed { new, text, .. }, (message, _))| deliveries::Spoken {
+            message: *message,
+            text,
+            files: new.files,
         });
-        let said: Vec<_> = said.collect();
-        deliveries::plan(tx, way, conversation.id, &said).await?;
+        deliveries::plan(tx, way, conversation, &said.collect::<Vec<_>>()).await?;
     }
-    for (id, _) in &added {
-        super::rows::announce_message(tx, conversation.id, *id);
+    for (message, (id, _)) in placed.iter().zip(&added) {
+        super::rows::announce_message(tx, message.new.conversation, *id);
     }
-    super::rows::announce(tx, conversation.agent_id, conversation.id);
-    for (turn, (first, last)) in turns {
-        turns::reaches(tx, turn, first, last).await?;
+    for conversation in conversations {
+        super::rows::announce(tx, conversation.agent_id, conversation.id);
     }
     Ok(added)
 }
@@ -193,6 +192,8 @@ pub(super) async fn add_all(
 /// A message and its place.
 struct Placed {
     new: NewMessage,
+    /// The conversation's agent.
+    agent: AgentId,
     seq: i64,
     at: Timestamp,
     /// What people read.
@@ -201,25 +202,74 @@ struct Placed {
     is_sent: bool,
 }
 
+/// Gives messages the next places in their conversations.
+fn place(tx: &Tx, conversations: &[conversations::Model], new: Vec<NewMessage>) -> Result<Vec<Placed>> {
+    let ends = conversations.iter().map(|one| (one.id, (one.agent_id, one.last_seq)));
+    let mut ends: HashMap<_, _> = ends.collect();
+    let placed = new.into_iter().map(|new| {
+        let unknown = || Problem::not_found("conversation", new.conversation);
+        let (agent, last) = ends.get_mut(&new.conversation).ok_or_else(unknown)?;
+        *last += 1;
+        let (at, text) = (new.created_at.unwrap_or(tx.now), text_of(new.kind, &new.content));
+        Ok(Placed { new, agent: *agent, seq: *last, at, text, is_sent: false })
+    });
+    placed.collect()
+}
+
+/// A conversation's status after its messages.
+fn status_after(before: ConversationStatus, own: &[&mut Placed]) -> Result<ConversationStatus> {
+    let mut status = before;
+    for Placed { new, .. } in own {
+        let is_inbound = new.role == MessageRole::User && new.reopens;
+        let happening = if is_inbound { Happening::Inbound } else { Happening::Outbound };
+        status = happening.apply(status)?;
+    }
+    Ok(status)
+}
+
+/// Makes the turn of those messages that cause one, and tells the turns of others how far they reach.
+async fn join_turns(tx: &Tx, conversation: &conversations::Model, own: &mut [&mut Placed]) -> Result<()> {
+    let mut reached: BTreeMap<TurnId, (i64, i64)> = BTreeMap::new();
+    let mut caused: Option<(turns::Cause, i64, i64)> = None;
+    for Placed { new, seq, .. } in &*own {
+        if let Some(cause) = new.cause {
+            caused.get_or_insert((cause, *seq, *seq)).2 = *seq;
+        } else if let Some(turn) = new.turn {
+            reached.entry(turn).or_insert((*seq, *seq)).1 = *seq;
+        }
+    }
+    if let Some((cause, first, last)) = caused {
+        let (agent, id, seqs) = (conversation.agent_id, conversation.id, Some((first, last)));
+        let turn = turns::queued(tx, agent, id, cause, seqs).await?;
+        for message in own.iter_mut().filter(|message| message.new.cause.is_some()) {
+            message.new.turn = Some(turn);
+        }
+    }
+    for (turn, (first, last)) in reached {
+        turns::reaches(tx, turn, first, last).await?;
+    }
+    Ok(())
+}
+
 /// Marks what is said to the people on the other side of a channel: texts and files of the agent, and of whoever answers in its place.
 async fn send_out(
     tx: &Tx,
     conversation: &conversations::Model,
-    placed: &mut [Placed],
+    own: &mut [&mut Placed],
 ) -> Result<Option<deliveries::Way>> {
     let Some(channel) = conversation.channel_id else { return Ok(None) };
-    let is_said = |message: &Placed| {
+    let is_said = |message: &&mut Placed| {
         let new = &message.new;
         new.role == MessageRole::Assistant
             && matches!(new.kind, MessageKind::Text | MessageKind::File)
             && new.delivery.is_none()
             && (new.files > 0 || !message.text.trim().is_empty())
     };
-    if conversation.target.is_none() || !placed.iter().any(is_said) {
+    if conversation.target.is_none() || !own.iter().any(is_said) {
         return Ok(None);
     }
     let Some(way) = deliveries::way(tx, channel).await? else { return Ok(None) };
-    for message in placed.iter_mut().filter(|message| is_said(message)) {
+    for message in own.iter_mut().filter(|message| is_said(message)) {
         message.is_sent = true;
         message.new.via_channel = Some(channel);
         let status = way.status;
@@ -248,12 +298,12 @@ pub async fn append_error(
 async fn summarize(
     tx: &Tx,
     conversation: &conversations::Model,
-    placed: &[Placed],
+    own: &[&mut Placed],
     status: ConversationStatus,
 ) -> Result<()> {
     use conversations::Column;
-    let Some(last) = placed.last() else { return Ok(()) };
-    let latest = placed.iter().map(|message| message.at.0).max().unwrap_or_default();
+    let Some(last) = own.last() else { return Ok(()) };
+    let latest = own.iter().map(|message| message.at.0).max().unwrap_or_default();
     let reopened = status != conversation.status;
     let mut update = tx
         .scope
@@ -261,7 +311,7 @@ async fn summarize(
         .filter(Column::Id.eq(conversation.id))
         .col_expr(
             Column::MessageCount,
-            Expr::value(conversation.message_count + placed.len().cast_signed() as i64),
+            Expr::value(conversation.message_count + own.len().cast_signed() as i64),
         )
         .col_expr(Column::LastSeq, Expr::value(last.seq))
         .col_expr(Column::LastMessageSeq, Expr::value(last.seq))
@@ -281,65 +331,63 @@ async fn summarize(
     Ok(())
 }
 
-/// Writes the rows. Returns their ids and seqs in the order of the seqs.
-async fn insert(tx: &Tx, conversation: ConversationId, placed: Vec<Placed>) -> Result<Vec<(MessageId, i64)>> {
-    let rows = placed.into_iter().map(|message| row(tx, conversation, message));
+/// Writes the rows, which takes what they hold out of the messages. Returns their ids, in this order.
+async fn insert(tx: &Tx, placed: &mut [Placed]) -> Result<Vec<MessageId>> {
+    use messages::Column;
+    let rows: Vec<_> = placed.iter_mut().map(|message| row(tx, message)).collect();
     let mut insert = messages::Entity::insert_many(rows).into_query();
-    insert.returning(Query::returning().columns([messages::Column::Id, messages::Column::Seq]));
-    let found = tx.connection().query_all(&insert).await?;
-    let added: Result<Vec<_>> =
-        found.iter().map(|row| Ok((row.try_get_by_index(0)?, row.try_get_by_index(1)?))).collect();
-    let mut added = added?;
+    insert.returning(Query::returning().columns([Column::ConversationId, Column::Seq, Column::Id]));
     // No database promises an order of what it returns.
-    added.sort_unstable_by_key(|(_, seq)| *seq);
-    Ok(added)
+    let mut ids: HashMap<(ConversationId, i64), MessageId> = HashMap::with_capacity(placed.len());
+    for row in tx.connection().query_all(&insert).await? {
+        let place = (row.try_get_by_index(0)?, row.try_get_by_index(1)?);
+        ids.insert(place, row.try_get_by_index(2)?);
+    }
+    let id = |message: &Placed| ids.get(&(message.new.conversation, message.seq)).copied();
+    let ids: Option<Vec<_>> = placed.iter().map(id).collect();
+    ids.ok_or_else(|| Problem::internal(anyhow::anyhow!("a message without a row")))
 }
 
-fn row(tx: &Tx, conversation: ConversationId, message: Placed) -> messages::ActiveModel {
+fn row(tx: &Tx, message: &mut Placed) -> messages::ActiveModel {
     let Placed { new, seq, at, .. } = message;
-    let delivery = new.delivery;
+    let delivery = new.delivery.take();
     messages::ActiveModel {
         organization_id: Set(tx.scope.org),
         id: NotSet,
-        conversation_id: Set(conversation),
-        seq: Set(seq),
+        conversation_id: Set(new.conversation),
+        seq: Set(*seq),
         turn_id: Set(new.turn),
-        host_key: Set(new.host_key),
+        host_key: Set(new.host_key.take()),
         role: Set(new.role),
         kind: Set(new.kind),
         via_channel_id: Set(new.via_channel),
         via_identity_id: Set(new.via_identity),
-        dedupe_key: Set(new.dedupe_key),
-        vendor_id: Set(new.vendor_id),
+        dedupe_key: Set(new.dedupe_key.take()),
+        vendor_id: Set(new.vendor_id.take()),
         unproven: Set(new.is_unproven),
         author_user_id: Set(new.author_user),
-        author_name: Set(new.author_name),
+        author_name: Set(new.author_name.take()),
         status: Set(new.status),
         delivery_status: Set(delivery.as_ref().map(|delivery| delivery.status)),
         delivery_attempts: Set(delivery.as_ref().map_or(0, |delivery| delivery.attempts)),
         delivery_error: Set(delivery.as_ref().and_then(|delivery| delivery.error.clone())),
         delivery_sent_at: Set(delivery.and_then(|delivery| delivery.sent_at)),
-        content: Set(new.content),
-        created_at: Set(at),
+        content: Set(new.content.take()),
+        created_at: Set(*at),
     }
 }
 
-/// Adds the messages' words to the search index (`migrations/README.md`). `texts` are theirs, in the same order.
-async fn index(
-    tx: &Tx,
-    conversation: &conversations::Model,
-    added: &[(MessageId, i64)],
-    texts: &[String],
-) -> Result<()> {
+/// Adds the messages' words to the search index (`migrations/README.md`). `ids` are theirs, in the same order.
+async fn index(tx: &Tx, placed: &[Placed], ids: &[MessageId]) -> Result<()> {
     let backend = tx.connection().get_database_backend();
     let mut values: Vec<Value> = Vec::new();
-    let mut rows = Vec::with_capacity(added.len());
-    for ((id, seq), text) in added.iter().zip(texts) {
+    let mut rows = Vec::with_capacity(placed.len());
+    for (Placed { new, agent, seq, text, .. }, id) in placed.iter().zip(ids) {
         let mut words = tokens(text);
-        words.extend(place_tokens(tx.scope.org, conversation.agent_id, conversation.id));
+        words.extend(place_tokens(tx.scope.org, *agent, new.conversation));
         let at = values.len();
         if backend == DbBackend::Postgres {
-            values.extend([tx.scope.org.0, id.0, conversation.id.0, *seq].map(Value::from));
+            values.extend([tx.scope.org.0, id.0, new.conversation.0, *seq].map(Value::from));
             values.push(words.into());
             let [org, id, conversation, seq, words] = [1, 2, 3, 4, 5].map(|n| at + n);
             rows.push(format!("(${org}, ${id}, ${conversation}, ${seq}, array_to_tsvector(${words}))"));

@@ -272,6 +272,5 @@ pub async fn deliver(tx: &Tx, message: MessageId) -> Result<()> {
 }
 
 pub(super) fn announce_changed(tx: &Tx, conversation: ConversationId, id: MessageId) {
-    let (kind, op) = (RecordKind::Message, ChangeOp::Updated);
-    tx.announce(Event { org: tx.scope.org, kind, id: id.0, op, of: Some(conversation.0), only: None });
+    tx.announce(Event::new(tx.scope.org, ChangeOp::Updated, RecordKind::Message, id).of(conversation));
 }

@@ -52,9 +52,8 @@ pub async fn mark_read(scope: &Scope, id: ConversationId, seq: i64) -> Result<()
     if !read_to(&tx, id, user, seq.min(conversation.last_seq)).await? {
         return Ok(());
     }
-    let (kind, op) = (RecordKind::Conversation, ChangeOp::Updated);
-    let of = Some(conversation.agent_id.0);
-    tx.announce(Event { org: scope.org, kind, id: id.0, op, of, only: Some(user) });
+    let read = Event::new(scope.org, ChangeOp::Updated, RecordKind::Conversation, id);
+    tx.announce(read.of(conversation.agent_id).only(user));
     tx.commit().await
 }
 

@@ -1,6 +1,8 @@
 //! Messages that came in through channels: which conversation they belong to, and the turn that they make.
+//!
+//! Each finds its conversation, or begins one, and stores its files; then all are written together (`append.rs`).
 
-use std::{collections::HashSet, time::Duration};
+use std::{collections::HashSet, mem, time::Duration};
 
 use muster_channels::Thread;
 use sea_orm::{
@@ -16,12 +18,18 @@ use super::{
 };
 use crate::{
     base::{
-        enums::{ConversationStatus, MessageKind, MessageRole, MessageStatus, Transport, TurnCause},
+        enums::{
+            ChangeOp, ConversationStatus, MessageKind, MessageRole, MessageStatus, RecordKind, Transport,
+            TurnCause,
+        },
         ids::{AgentId, AttachmentId, ChannelId, ContactId, ConversationId, IdentityId, MessageId},
         plain::{bounded, without_nul},
-        problem::{Code, Problem, Result},
+        problem::{Code, Result},
     },
-    core::store::{Tx, held},
+    core::{
+        Event,
+        store::{Tx, held},
+    },
     slices::{channels, deliveries, turns},
 };
 
@@ -82,43 +90,87 @@ pub async fn stored(tx: &Tx, channel: ChannelId, keys: &[String]) -> Result<Hash
     rows.iter().map(|row| Ok(row.try_get_by(0)?)).collect()
 }
 
-/// Stores a message and makes its turn, unless it may be part of a loop. The caller holds the agent, and sends the turn.
+/// Stores messages and makes their turns, unless they may be part of a loop. Returns where each is. The caller holds the agent,
+/// and sends the turns.
 ///
 /// # Errors
-/// `CONFLICT`: it was stored in the same moment. The database is unreachable.
+/// `CONFLICT`: one was stored in the same moment. The database is unreachable.
 pub async fn receive(
     tx: &mut Tx,
     agent: AgentId,
-    incoming: Incoming<'_>,
-) -> Result<(ConversationId, MessageId)> {
-    let conversation = match find(tx, &incoming).await? {
-        Some(found) => moved(tx, found, incoming.thread).await?,
-        None => begin(tx, agent, &incoming).await?,
-    };
-    let id = conversation.id;
-    let is_answered =
-        incoming.is_answered && !(incoming.is_automatic && is_enough(tx, id, &incoming).await?);
-    let cause = turns::Cause { kind: TurnCause::Channel, user: None, token: None };
-    let (files, text) = keep(tx, &incoming).await?;
-    let content = json!({ "text": bounded(&text, TEXT_BYTES), "format": "markdown" });
-    let new = NewMessage {
-        author_name: incoming.author.as_deref().map(word),
-        via_channel: Some(incoming.channel),
-        via_identity: Some(incoming.identity),
-        dedupe_key: incoming.key,
-        vendor_id: incoming.vendor_id.as_deref().map(word),
-        is_unproven: incoming.is_unproven,
-        status: if is_answered { MessageStatus::Pending } else { MessageStatus::Delivered },
-        cause: is_answered.then_some(cause),
-        ..NewMessage::new(id, MessageRole::User, MessageKind::Text, without_nul(content))
-    };
-    let added = add_all(tx, &conversation, vec![new]).await?;
-    let (message, _) =
-        *added.first().ok_or_else(|| Problem::internal(anyhow::anyhow!("a message without a row")))?;
-    for file in files {
-        attachments::attach(tx, message, file).await?;
+    incoming: Vec<Incoming<'_>>,
+) -> Result<Vec<(ConversationId, MessageId)>> {
+    let (mut batch, mut stored) = (Batch::default(), Vec::with_capacity(incoming.len()));
+    for incoming in incoming {
+        if batch.is_asked_for(&incoming) {
+            stored.extend(mem::take(&mut batch).write(tx).await?);
+        }
+        batch.add(tx, agent, incoming).await?;
     }
-    Ok((id, message))
+    stored.extend(batch.write(tx).await?);
+    Ok(stored)
+}
+
+/// Messages that are not written yet, though their conversations and files are.
+#[derive(Default)]
+struct Batch {
+    /// Their conversations, locked, each as it is without them.
+    conversations: Vec<conversations::Model>,
+    new: Vec<NewMessage>,
+    /// What each came with.
+    files: Vec<Vec<AttachmentId>>,
+}
+
+impl Batch {
+    /// Whether these must be written before a message is added, because it is judged by them: by the one that it refers to or, if
+    /// a program wrote it, by how many are answered.
+    fn is_asked_for(&self, incoming: &Incoming<'_>) -> bool {
+        let refs: HashSet<_> = incoming.thread.refs.iter().map(|id| word(id)).collect();
+        let is_one = |new: &NewMessage| new.vendor_id.as_ref().is_some_and(|id| refs.contains(id));
+        incoming.is_automatic || self.new.iter().any(is_one)
+    }
+
+    async fn add(&mut self, tx: &Tx, agent: AgentId, incoming: Incoming<'_>) -> Result<()> {
+        let conversation = match find(tx, &incoming).await? {
+            Some(found) => moved(tx, found, incoming.thread).await?,
+            None => begin(tx, agent, &incoming).await?,
+        };
+        let id = conversation.id;
+        if self.conversations.iter().all(|known| known.id != id) {
+            self.conversations.push(conversation);
+        }
+        let is_answered =
+            incoming.is_answered && !(incoming.is_automatic && is_enough(tx, id, &incoming).await?);
+        let cause = turns::Cause { kind: TurnCause::Channel, user: None, token: None };
+        let (files, text) = keep(tx, &incoming).await?;
+        let content = json!({ "text": bounded(&text, TEXT_BYTES), "format": "markdown" });
+        self.files.push(files);
+        self.new.push(NewMessage {
+            author_name: incoming.author.as_deref().map(word),
+            via_channel: Some(incoming.channel),
+            via_identity: Some(incoming.identity),
+            dedupe_key: incoming.key,
+            vendor_id: incoming.vendor_id.as_deref().map(word),
+            is_unproven: incoming.is_unproven,
+            status: if is_answered { MessageStatus::Pending } else { MessageStatus::Delivered },
+            cause: is_answered.then_some(cause),
+            ..NewMessage::new(id, MessageRole::User, MessageKind::Text, without_nul(content))
+        });
+        Ok(())
+    }
+
+    /// Writes them. Returns where each is.
+    async fn write(self, tx: &mut Tx) -> Result<Vec<(ConversationId, MessageId)>> {
+        let places: Vec<_> = self.new.iter().map(|new| new.conversation).collect();
+        let added = add_all(tx, &self.conversations, self.new).await?;
+        let stored: Vec<_> = places.into_iter().zip(added.into_iter().map(|(message, _)| message)).collect();
+        for ((_, message), files) in stored.iter().zip(self.files) {
+            for file in files {
+                attachments::attach(tx, *message, file).await?;
+            }
+        }
+        Ok(stored)
+    }
 }
 
 /// Stores the files. Returns them, and the text, which names those that there was no room for.
@@ -223,7 +275,9 @@ async fn begin(tx: &Tx, agent: AgentId, incoming: &Incoming<'_>) -> Result<conve
         updated_at: Set(tx.now),
         ..Default::default()
     };
-    Ok(conversation.insert(tx.connection()).await?)
+    let begun = conversation.insert(tx.connection()).await?;
+    tx.announce(Event::new(tx.scope.org, ChangeOp::Created, RecordKind::Conversation, begun.id).of(agent));
+    Ok(begun)
 }
 
 /// An id, name or title of a vendor's, as it is kept.

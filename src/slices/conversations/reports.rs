@@ -3,7 +3,10 @@
 //! A message is stored once: its key is unique in the conversation, so that a host which has lost its place and reports
 //! again adds nothing.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    slice,
+};
 
 use base64::{Engine, engine::general_purpose::STANDARD};
 use muster_protocol::event::{Content, Message};
@@ -96,7 +99,7 @@ async fn of_thread(
         });
         files.push(file);
     }
-    for ((message, _), file) in add_all(tx, &thread, new).await?.into_iter().zip(files) {
+    for ((message, _), file) in add_all(tx, slice::from_ref(&thread), new).await?.into_iter().zip(files) {
         if let Some(file) = file {
             attachments::attach(tx, message, file).await?;
         }

@@ -66,14 +66,12 @@ pub async fn decided(tx: &mut Tx, id: ConversationId) -> Result<()> {
 
 /// Tells subscribers that a conversation of `agent` has changed.
 pub(super) fn announce(tx: &Tx, agent: AgentId, id: ConversationId) {
-    let (kind, op) = (RecordKind::Conversation, ChangeOp::Updated);
-    tx.announce(Event { org: tx.scope.org, kind, id: id.0, op, of: Some(agent.0), only: None });
+    tx.announce(Event::new(tx.scope.org, ChangeOp::Updated, RecordKind::Conversation, id).of(agent));
 }
 
 /// Tells subscribers about a new message.
 pub(super) fn announce_message(tx: &Tx, conversation: ConversationId, id: MessageId) {
-    let (kind, op) = (RecordKind::Message, ChangeOp::Created);
-    tx.announce(Event { org: tx.scope.org, kind, id: id.0, op, of: Some(conversation.0), only: None });
+    tx.announce(Event::new(tx.scope.org, ChangeOp::Created, RecordKind::Message, id).of(conversation));
 }
 
 /// Applies the state table to the conversation.

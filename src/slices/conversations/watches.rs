@@ -29,8 +29,8 @@ pub async fn watch(scope: &Scope, id: ConversationId, watches: bool) -> Result<(
         return Ok(());
     }
     // Nobody else's business.
-    let (kind, op) = (RecordKind::Conversation, ChangeOp::Updated);
-    tx.announce(Event { org: scope.org, kind, id: id.0, op, of: Some(agent.0), only: Some(person) });
+    let watched = Event::new(scope.org, ChangeOp::Updated, RecordKind::Conversation, id);
+    tx.announce(watched.of(agent).only(person));
     tx.commit().await
 }
 

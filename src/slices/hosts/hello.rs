@@ -174,8 +174,7 @@ async fn desired(tx: &Tx, server: ServerId) -> Result<Vec<Running>> {
 
 /// Tells subscribers that the server has changed.
 pub(super) fn announce(tx: &Tx, server: ServerId) {
-    let (kind, op) = (RecordKind::Server, ChangeOp::Updated);
-    tx.announce(Event { org: tx.scope.org, kind, id: server.0, op, of: None, only: None });
+    tx.announce(Event::new(tx.scope.org, ChangeOp::Updated, RecordKind::Server, server));
 }
 
 #[cfg(test)]

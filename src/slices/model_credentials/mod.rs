@@ -355,8 +355,7 @@ async fn require_free_name(tx: &Tx, name: &str, except: Option<ModelCredentialId
 }
 
 fn announce(tx: &Tx, op: ChangeOp, id: ModelCredentialId) {
-    let kind = RecordKind::ModelCredential;
-    tx.announce(Event { org: tx.scope.org, kind, id: id.0, op, of: None, only: None });
+    tx.announce(Event::new(tx.scope.org, op, RecordKind::ModelCredential, id));
 }
 
 fn record(

@@ -15,8 +15,7 @@ use crate::{
 
 /// Tells subscribers about a turn.
 pub(super) fn announce(tx: &Tx, op: ChangeOp, conversation: ConversationId, id: TurnId) {
-    let kind = RecordKind::Turn;
-    tx.announce(Event { org: tx.scope.org, kind, id: id.0, op, of: Some(conversation.0), only: None });
+    tx.announce(Event::new(tx.scope.org, op, RecordKind::Turn, id).of(conversation));
 }
 
 /// A turn of this agent.

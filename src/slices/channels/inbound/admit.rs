@@ -1,4 +1,12 @@
-//! What is written for messages that came in: their contacts and addresses, then their conversations, themselves and turns.
+//! What is written for messages of one channel that came in together, in this order:
+//!
+//! | | statements |
+//! | --- | --- |
+//! | the agent is held, the channel's activity noted, duplicates and known authors found | four for all |
+//! | who writes for the first time | two for each person |
+//! | the conversation | one for each message; more if it begins one, refers to others, or has files |
+//! | its turn and summary | two for each conversation |
+//! | the messages' rows, and their words | two for all |
 
 use std::collections::HashMap;
 
@@ -9,12 +17,13 @@ use serde::Serialize;
 use super::{Arrived, Ignored};
 use crate::{
     base::{
-        ids::{AgentId, ChannelId, ContactId, ConversationId, IdentityId, MessageId},
+        enums::{ChangeOp, RecordKind},
+        ids::{ChannelId, ContactId, ConversationId, IdentityId, MessageId},
         plain::bounded,
         problem::Result,
         time::Timestamp,
     },
-    core::store::Tx,
+    core::{Event, store::Tx},
     slices::{
         agents,
         channels::entity::{channels, contacts, identities},
@@ -57,16 +66,20 @@ pub(super) async fn admit(tx: &mut Tx, arrived: &[&Arrived]) -> Result<Vec<Fate>
     let new: Vec<_> =
         arrived.iter().zip(keys).map(|(arrived, key)| is_new(key).then_some(*arrived)).collect();
     let mut known = seen(tx, &new).await?;
-    let mut fates = Vec::with_capacity(new.len());
-    for arrived in new {
-        fates.push(match arrived {
-            Some(arrived) => Ok(store(tx, agent.id, arrived, &mut known).await?),
-            None => Err(Ignored::Duplicate),
-        });
+    let mut incoming = Vec::with_capacity(new.len());
+    for arrived in new.iter().flatten() {
+        incoming.push(from_known(tx, arrived, &mut known).await?);
     }
-    let conversations: Vec<_> = fates.iter().flatten().map(|stored| stored.conversation_id).collect();
+    let stored = conversations::receive(tx, agent.id, incoming).await?;
+    let conversations: Vec<_> = stored.iter().map(|(conversation, _)| *conversation).collect();
     turns::send(tx, &agent, &conversations).await?;
-    Ok(fates)
+    let mut stored = stored.into_iter();
+    let fates = new.iter().map(|arrived| {
+        let stored = arrived.and_then(|_| stored.next());
+        let admitted = stored.map(|(conversation_id, message_id)| Admitted { conversation_id, message_id });
+        admitted.ok_or(Ignored::Duplicate)
+    });
+    Ok(fates.collect())
 }
 
 impl Arrived {
@@ -100,7 +113,8 @@ async fn seen(tx: &Tx, new: &[Option<&Arrived>]) -> Result<Known> {
     rows.iter().map(|row| Ok((row.try_get_by(0)?, (row.try_get_by(1)?, row.try_get_by(2)?)))).collect()
 }
 
-async fn store(tx: &mut Tx, agent: AgentId, arrived: &Arrived, known: &mut Known) -> Result<Admitted> {
+/// The message, from whoever is behind its origin: those who write for the first time are known now.
+async fn from_known<'a>(tx: &Tx, arrived: &'a Arrived, known: &mut Known) -> Result<Incoming<'a>> {
     let message = &*arrived.message;
     let origin = &message.origin;
     let (contact, identity) = match known.get(&origin.id) {
@@ -111,7 +125,7 @@ async fn store(tx: &mut Tx, agent: AgentId, arrived: &Arrived, known: &mut Known
             new
         }
     };
-    let incoming = Incoming {
+    Ok(Incoming {
         channel: arrived.channel,
         transport: arrived.transport,
         contact,
@@ -125,9 +139,7 @@ async fn store(tx: &mut Tx, agent: AgentId, arrived: &Arrived, known: &mut Known
         is_answered: arrived.is_answered,
         is_automatic: message.is_automatic,
         is_unproven: message.proof == Proof::None,
-    };
-    let (conversation_id, message_id) = conversations::receive(tx, agent, incoming).await?;
-    Ok(Admitted { conversation_id, message_id })
+    })
 }
 
 /// Somebody who writes for the first time.
@@ -148,7 +160,9 @@ async fn new_contact(tx: &Tx, name: &str) -> Result<ContactId> {
         updated_at: Set(tx.now),
         ..Default::default()
     };
-    Ok(contact.insert(tx.connection()).await?.id)
+    let id = contact.insert(tx.connection()).await?.id;
+    tx.announce(Event::new(tx.scope.org, ChangeOp::Created, RecordKind::Contact, id));
+    Ok(id)
 }
 
 async fn new_identity(tx: &Tx, arrived: &Arrived, origin: &Origin, contact: ContactId) -> Result<IdentityId> {

@@ -86,8 +86,7 @@ impl Lease {
         values.extend([state.as_str().into(), cause.clone().into(), core.clock.now().into()]);
         if core.db.execute(sql, values).await? == 1 {
             tracing::info!(channel = self.channel.0, state = state.as_str(), cause, "channel.link");
-            let (org, kind, op) = (self.org, RecordKind::Channel, ChangeOp::Updated);
-            core.events.publish(Event { org, kind, id: self.channel.0, op, of: None, only: None });
+            core.events.publish(Event::new(self.org, ChangeOp::Updated, RecordKind::Channel, self.channel));
         }
         Ok(())
     }

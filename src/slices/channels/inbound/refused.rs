@@ -106,8 +106,7 @@ async fn write(core: &Arc<Core>, (org, channel): Channel, origins: HashMap<Strin
     for (origin, name) in strangers {
         request_access(&mut tx, &row, &origin, name).await?;
     }
-    let (kind, op) = (RecordKind::Channel, ChangeOp::Updated);
-    tx.announce(Event { org, kind, id: channel.0, op, of: None, only: None });
+    tx.announce(Event::new(org, ChangeOp::Updated, RecordKind::Channel, channel));
     tx.commit().await
 }
 

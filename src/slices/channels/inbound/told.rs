@@ -160,6 +160,5 @@ pub(super) async fn take_back(
 }
 
 fn announce(tx: &Tx, id: ChannelId) {
-    let (org, kind, op) = (tx.scope.org, RecordKind::Channel, ChangeOp::Updated);
-    tx.announce(Event { org, kind, id: id.0, op, of: None, only: None });
+    tx.announce(Event::new(tx.scope.org, ChangeOp::Updated, RecordKind::Channel, id));
 }

@@ -234,8 +234,7 @@ pub async fn announce(core: &Core, tx: &Transaction, id: UserId) -> Result<()> {
     let sql = "SELECT organization_id FROM members WHERE user_id = $1";
     let statement = Statement::from_sql_and_values(tx.get_database_backend(), sql, [id.into()]);
     for row in tx.query_all_raw(statement).await? {
-        let (op, kind) = (ChangeOp::Updated, RecordKind::Member);
-        let event = Event { org: row.try_get_by(0)?, kind, id: id.0, op, of: None, only: None };
+        let event = Event::new(row.try_get_by(0)?, ChangeOp::Updated, RecordKind::Member, id);
         let events = Arc::clone(&core.events);
         tx.afterwards(move || events.publish(event));
     }
