@@ -12,6 +12,7 @@ use super::{
     chain::{GENESIS, INSTANCE, Sealed},
     key::PublicKey,
     statement::{sign, statement, with_signature},
+    trust::{End, continued},
     verify::{Report, Verifier},
 };
 use crate::{
@@ -164,6 +165,7 @@ async fn range(
     }
 }
 
+/// The header of an export, signed if the last line continues what was signed before.
 async fn header(
     core: &Core,
     state: &impl ConnectionTrait,
@@ -180,17 +182,24 @@ async fn header(
     let mut header = statement("export", chain, last, &end, core.clock.now(), id);
     header["from_seq"] = first.into();
     header["from_hash"] = hex::encode(&before).into();
-    Ok(match key {
-        Some(key) => {
-            let signature = sign(key, &header);
-            with_signature(header, &signature)
-        }
-        None => header,
-    })
+    let Some(key) = key else { return Ok(header) };
+    let belief =
+        continued(state, core.audit.trust.keys(), chain, &End { seq: last, hash: end }, last).await?;
+    if let Err(why) = belief {
+        tracing::error!(chain, why, "audit.export_unsigned: the log does not continue what was signed");
+        return Ok(header);
+    }
+    let signature = sign(key, &header);
+    Ok(with_signature(header, &signature))
 }
 
 /// The lines after one place, up to another.
-async fn page(db: &impl ConnectionTrait, chain: i64, after: i64, last: i64) -> Result<Vec<Sealed>> {
+pub(super) async fn page(
+    db: &impl ConnectionTrait,
+    chain: i64,
+    after: i64,
+    last: i64,
+) -> Result<Vec<Sealed>> {
     let query = format!(
         "SELECT {} FROM audit_log WHERE COALESCE(organization_id, 0) = $1 AND chain_seq > $2 AND chain_seq <= $3 \
          ORDER BY chain_seq LIMIT {PAGE}",
@@ -206,20 +215,26 @@ async fn statements(
     first: i64,
     last: i64,
 ) -> Result<Vec<(i64, String, Value)>> {
-    let query = "SELECT kind, seq, hash, at, key_id, signature FROM audit_checkpoints \
-                 WHERE chain = $1 AND seq >= $2 AND seq <= $3 ORDER BY seq, kind DESC";
-    let read = |row: &QueryResult| -> Result<(i64, String, Value)> {
-        let (kind, seq): (String, i64) = (row.try_get_by(0)?, row.try_get_by(1)?);
-        let (hash, at): (Vec<u8>, Timestamp) = (row.try_get_by(2)?, row.try_get_by(3)?);
-        let (key, signature): (String, Vec<u8>) = (row.try_get_by(4)?, row.try_get_by(5)?);
-        let said = statement(&kind.to_ascii_lowercase(), chain, seq, &hash, at, &key);
-        Ok((seq, kind, with_signature(said, &signature)))
-    };
-    all(db, query, &[chain, first, last]).await?.iter().map(read).collect()
+    let query = format!(
+        "SELECT {STATED} FROM audit_checkpoints WHERE chain = $1 AND seq >= $2 AND seq <= $3 ORDER BY seq, kind DESC"
+    );
+    all(db, &query, &[chain, first, last]).await?.iter().map(|row| stated(chain, row)).collect()
+}
+
+/// The columns that [`stated`] reads.
+pub(super) const STATED: &str = "kind, seq, hash, at, key_id, signature";
+
+/// A statement about a chain: its place, its kind, and the statement with its signature, whatever that is worth.
+pub(super) fn stated(chain: i64, row: &QueryResult) -> Result<(i64, String, Value)> {
+    let (kind, seq): (String, i64) = (row.try_get_by(0)?, row.try_get_by(1)?);
+    let (hash, at): (Vec<u8>, Timestamp) = (row.try_get_by(2)?, row.try_get_by(3)?);
+    let (key, signature): (String, Vec<u8>) = (row.try_get_by(4)?, row.try_get_by(5)?);
+    let said = statement(&kind.to_ascii_lowercase(), chain, seq, &hash, at, &key);
+    Ok((seq, kind, with_signature(said, &signature)))
 }
 
 /// The rows of a statement.
-async fn all(db: &impl ConnectionTrait, sql: &str, values: &[i64]) -> Result<Vec<QueryResult>> {
+pub(super) async fn all(db: &impl ConnectionTrait, sql: &str, values: &[i64]) -> Result<Vec<QueryResult>> {
     let values = values.iter().map(|value| (*value).into());
     Ok(db.query_all_raw(Statement::from_sql_and_values(db.get_database_backend(), sql, values)).await?)
 }
