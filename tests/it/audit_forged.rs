@@ -144,6 +144,34 @@ async fn a_chain_that_is_as_it_was_is_signed_again() {
     assert!(page.lines().any(|line| line == "muster_audit_refused 0"));
 }
 
+#[tokio::test]
+async fn the_operator_resumes_a_broken_log() {
+    let app = signing().await;
+    begun(&app).await;
+    let org = app.org.to_string();
+    let resume = ["audit", "resume", "--org", &org];
+    app.refuses(&resume, 1, "CONFLICT").await;
+    forge(&app, "UPDATE audit_log SET operation = 'nothing' WHERE chain_seq = 11").await;
+    assert_eq!(signed(&app).await, 0);
+    assert_eq!(app.cli(&resume).await.expect(), json!({ "seq": 12 }));
+    assert_eq!(count(&app, "audit_lines WHERE operation = 'resumeAuditLog'").await, 1);
+    grow(&app).await;
+    app.clock.advance(Duration::from_mins(10));
+    // The instance's own log has a line now.
+    assert_eq!(signed(&app).await, 2);
+    let broken = verify(&app).await.broken.unwrap();
+    assert_eq!((broken.seq, broken.fault), (11, Fault::Changed));
+    assert!(header(&app).await["signature"].is_string());
+    // What the log has lost stays lost: nothing is signed below a checkpoint.
+    forge(
+        &app,
+        "DELETE FROM audit_log WHERE chain_seq > 13 AND organization_id IS NOT NULL; \
+                 UPDATE audit_chains SET last_seq = 13 WHERE chain <> 0",
+    )
+    .await;
+    app.refuses(&resume, 1, "CONFLICT").await;
+}
+
 /// The header of an export over HTTP.
 async fn header(app: &TestApp) -> Value {
     let answer = app.admin.get(&format!("/export/audit/{}", app.org)).await;
@@ -244,4 +272,85 @@ async fn a_row_that_claims_later_checkpoints_is_corrected() {
     assert_eq!(audit::mend(&app.core).await.unwrap(), 1);
     app.clock.advance(Duration::from_mins(5));
     assert_eq!(signed(&app).await, 1);
+}
+
+#[tokio::test]
+async fn a_hidden_log_falls_short_of_its_known_checkpoint() {
+    let app = signing().await;
+    app.agent().await;
+    app.other_agent().await;
+    app.seal().await;
+    assert_eq!(signed(&app).await, 2);
+    let mut known = Vec::new();
+    for log in [app.org, app.other_org] {
+        let hash: Vec<u8> =
+            app.one("SELECT hash FROM audit_checkpoints WHERE chain = $1", vec![log.into()]).await;
+        known.push(format!("{log}:3:{}", hex::encode(hash)));
+    }
+    let both = ["audit", "verify", "--at-least", &known[0], "--at-least", &known[1]];
+    assert_eq!(app.cli(&both).await.expect()["ok"], true);
+    for table in
+        ["audit_log WHERE organization_id", "audit_chains WHERE chain", "audit_checkpoints WHERE chain"]
+    {
+        app.execute(&format!("DELETE FROM {table} = $1"), vec![app.org.into()]).await;
+    }
+    let of = |out: &Value, log: i64| {
+        out["logs"].as_array().unwrap().iter().find(|report| report["organization_id"] == log).cloned()
+    };
+    // The database shows nothing but an organization without a log.
+    let all = app.cli(&["audit", "verify"]).await.expect();
+    let hidden = of(&all, app.org).unwrap();
+    assert_eq!((&hidden["ok"], &hidden["lines"]), (&json!(true), &json!(0)));
+    let found = app.cli(&both).await;
+    assert_eq!(found.code, Some(1), "{}", found.err);
+    assert_eq!(of(&found.out, app.org).unwrap()["broken"]["fault"], "TRUNCATED");
+    assert_eq!(of(&found.out, app.other_org).unwrap()["ok"], true);
+    // Also without its hash, and for an organization that has no row left.
+    for (log, place) in [(app.org, 1), (987_654, 5)] {
+        let found = app.cli(&["audit", "verify", "--at-least", &format!("{log}:{place}")]).await;
+        assert_eq!(found.code, Some(1), "{}", found.err);
+        assert_eq!(of(&found.out, log).unwrap()["broken"]["fault"], "TRUNCATED");
+    }
+    let other = app.other_org.to_string();
+    let said = app.refuses(&["audit", "verify", "--at-least", &known[0], "--org", &other], 1, "FAILED").await;
+    assert!(said.contains("is not verified"), "{said}");
+    assert_eq!(app.stranger.get(&format!("/v1/org/{}", app.org)).await.status, 403);
+}
+
+#[tokio::test]
+async fn what_is_left_of_a_hidden_log_is_reported() {
+    let left: &[(&str, i64, Fault)] = &[
+        // Entries without a row.
+        ("DELETE FROM audit_checkpoints; DELETE FROM audit_chains", 1, Fault::Inserted),
+        // A row without entries.
+        ("DELETE FROM audit_checkpoints; DELETE FROM audit_log", 1, Fault::Truncated),
+        (
+            "DELETE FROM audit_checkpoints; DELETE FROM audit_log; UPDATE audit_chains SET last_seq = 0",
+            1,
+            Fault::Truncated,
+        ),
+        // A row that ends before its entries.
+        ("DELETE FROM audit_checkpoints; UPDATE audit_chains SET last_seq = 10", 11, Fault::Inserted),
+    ];
+    for (sql, seq, fault) in left {
+        let app = signing().await;
+        begun(&app).await;
+        forge(&app, sql).await;
+        assert!(audit::chains(&app.core).await.unwrap().contains(&app.org));
+        let broken = verify(&app).await.broken.unwrap();
+        assert_eq!((broken.seq, broken.fault), (*seq, *fault), "{sql}");
+    }
+    // Entries given to another organization, and a row to one that does not exist.
+    let app = signing().await;
+    begun(&app).await;
+    let other = app.other_org;
+    forge(
+        &app,
+        &format!("UPDATE audit_log SET organization_id = {other}; UPDATE audit_chains SET chain = 987654"),
+    )
+    .await;
+    assert_eq!(audit::chains(&app.core).await.unwrap(), [audit::INSTANCE, app.org, other, 987_654]);
+    for (log, fault) in [(app.org, Fault::Truncated), (other, Fault::Changed), (987_654, Fault::Truncated)] {
+        assert_eq!(verify_log(&app, log).await.broken.unwrap().fault, fault, "{log}");
+    }
 }

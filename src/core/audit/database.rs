@@ -13,7 +13,7 @@ use super::{
     key::PublicKey,
     statement::{sign, statement, with_signature},
     trust::{End, continued},
-    verify::{Report, Verifier},
+    verify::{Known, Report, Verifier},
 };
 use crate::{
     base::{
@@ -26,17 +26,20 @@ use crate::{
 /// How many lines are in memory at a time.
 const PAGE: usize = 500;
 
-/// Every chain.
+/// Every chain: the instance's, each organization's, even without lines, and whatever else is in the log's tables.
 ///
 /// # Errors
 /// The database can't be reached.
 pub async fn chains(core: &Core) -> Result<Vec<i64>> {
-    let known = "SELECT chain FROM audit_chains UNION SELECT chain FROM audit_checkpoints ORDER BY 1";
-    let rows = core.db.all(known.to_owned(), vec![]).await?;
+    let known = format!(
+        "SELECT {INSTANCE} UNION SELECT id FROM organizations UNION SELECT chain FROM audit_chains \
+         UNION SELECT chain FROM audit_checkpoints UNION SELECT COALESCE(organization_id, 0) FROM audit_log ORDER BY 1"
+    );
+    let rows = core.db.all(known, vec![]).await?;
     Ok(rows.iter().map(|row| row.try_get_by(0)).collect::<std::result::Result<_, _>>()?)
 }
 
-/// Whether a chain is as it was sealed, and contains a line known from elsewhere, given by its place and hash.
+/// Whether a chain is as it was sealed, and contains the lines known from elsewhere.
 ///
 /// # Errors
 /// The database can't be reached.
@@ -44,7 +47,7 @@ pub async fn verify(
     core: &Core,
     chain: i64,
     keys: &[PublicKey],
-    known: Option<(i64, &[u8])>,
+    known: impl IntoIterator<Item = Known>,
 ) -> Result<Report> {
     let state = core.db.snapshot().await?;
     let mut verifier = Verifier::new(organization(chain), keys);
@@ -55,8 +58,8 @@ pub async fn verify(
         }
         verifier.statement(&said);
     }
-    if let Some((seq, hash)) = known {
-        verifier.expect(seq, hash);
+    for known in known {
+        verifier.expect(known);
     }
     loop {
         let rows = page(&state, chain, after, i64::MAX).await?;
@@ -70,12 +73,14 @@ pub async fn verify(
         }
     }
     let last = all(&state, "SELECT last_seq FROM audit_chains WHERE chain = $1", &[chain]).await?;
-    let last = last.first().map(|row| row.try_get_by(0)).transpose()?;
+    let last: Option<i64> = last.first().map(|row| row.try_get_by(0)).transpose()?;
+    // A row is written with the chain's first line.
+    let last = last.map_or(0, |last| last.max(1));
     let unsealed = format!("SELECT COUNT(*) FROM audit_unsealed WHERE {}", of(chain));
     let unsealed = all(&state, &unsealed, &[]).await?;
     let unsealed: i64 = unsealed.first().map_or(Ok(0), |row| row.try_get_by(0))?;
     state.rollback().await?;
-    Ok(verifier.finish(last, unsealed.unsigned_abs()))
+    Ok(verifier.finish(Some(last), unsealed.unsigned_abs()))
 }
 
 /// The sealed lines of a chain between two instants as JSON Lines: a signed header, the entries, and the checkpoints

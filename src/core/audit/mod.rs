@@ -43,7 +43,7 @@ pub use self::{
     retention::retain,
     seal::{checkpoint, lag, resume, seal},
     trust::{doubts, mend},
-    verify::{Broken, Fault, Report, Verifier},
+    verify::{Broken, Fault, Known, Report, Verifier},
 };
 use self::{line::Line, seal::Floor, trust::Trust};
 use crate::{
