@@ -1,6 +1,7 @@
 //! `muster audit …`.
 
 use std::{
+    collections::BTreeSet,
     fs::File,
     io::{self, BufRead, BufReader, Write},
     path::{Path, PathBuf},
@@ -16,7 +17,7 @@ use serde_json::{Value, json};
 use super::{Cli, Failure, Output};
 use crate::{
     base::{files::create_private, problem::Problem, time::Timestamp},
-    core::audit::{self, AuditKey, INSTANCE, PublicKey, Report, Verifier},
+    core::audit::{self, AuditKey, INSTANCE, Known, PublicKey, Report, Verifier},
     slices::orgs,
 };
 
@@ -27,6 +28,8 @@ pub enum Audit {
     Verify(Verify),
     /// Write a log and its checkpoints as JSON Lines
     Export(Export),
+    /// Sign a broken log's end, so that its later lines are signed again; what is broken stays so
+    Resume(Resume),
     /// Print the public key that verifies an export without the service
     Key,
 }
@@ -43,9 +46,10 @@ pub struct Verify {
     /// An export to verify; needs no database
     #[arg(long, value_name = "FILE")]
     file: Option<PathBuf>,
-    /// A checkpoint known from elsewhere that the log must reach
-    #[arg(long, value_name = "SEQ:HASH", value_parser = checkpoint)]
-    at_least: Option<(i64, Hash)>,
+    /// A checkpoint known from elsewhere that the log must reach; may be repeated. The organization is 0 for the instance's own
+    /// log, and may be left out with --org, --instance or --file
+    #[arg(long, value_name = "ORG:SEQ:HASH", value_parser = checkpoint)]
+    at_least: Vec<Checkpoint>,
     /// A trusted public key; may be repeated [default: the keys in the key file]
     #[arg(long, value_name = "KEY")]
     key: Vec<String>,
@@ -72,11 +76,24 @@ pub struct Export {
     out: Option<PathBuf>,
 }
 
+/// Arguments of `muster audit resume`.
+#[derive(Debug, clap::Args)]
+#[command(group(clap::ArgGroup::new("which").required(true).args(["org", "instance"])))]
+pub struct Resume {
+    /// The organization's id or name
+    #[arg(long)]
+    org: Option<String>,
+    /// The instance's own log
+    #[arg(long)]
+    instance: bool,
+}
+
 impl Audit {
     pub(super) async fn run(self, cli: &Cli) -> Result<Output, Failure> {
         match self {
             Self::Verify(command) => command.run(cli).await,
             Self::Export(command) => command.run(cli).await,
+            Self::Resume(command) => command.run(cli).await,
             Self::Key => {
                 let keys = cli.settings()?.existing_keys()?;
                 let key =
@@ -90,40 +107,41 @@ impl Audit {
 impl Verify {
     async fn run(self, cli: &Cli) -> Result<Output, Failure> {
         let reports = match &self.file {
-            Some(path) => vec![verify_file(path, &self.keys(cli)?, self.at_least)?],
+            Some(path) => vec![verify_file(path, &self.keys(cli)?, &self.at_least)?],
             None => self.verify_database(cli).await?,
         };
         let bad = reports.iter().any(|report| !report.ok);
-        let mut text: Vec<String> = reports.iter().map(ToString::to_string).collect();
-        if text.is_empty() {
-            text.push("No line has been sealed yet; a running service seals new lines.".to_owned());
-        }
+        let text: Vec<String> = reports.iter().map(ToString::to_string).collect();
         Ok(Output::with_text(json!({ "ok": !bad, "logs": reports }), text.join("\n")).failed_if(bad))
     }
 
     async fn verify_database(&self, cli: &Cli) -> Result<Vec<Report>, Failure> {
-        if self.at_least.is_some() && self.org.is_none() && !self.instance {
+        let is_single = self.org.is_some() || self.instance;
+        if !is_single && self.at_least.iter().any(|known| known.chain.is_none()) {
             return Err(Failure::new(
-                "--at-least applies to a single log: choose it with --org, --instance or --file",
+                "SEQ:HASH applies to a single log: choose it with --org, --instance or --file, or name it: ORG:SEQ:HASH",
             ));
         }
         let core = cli.open_as_is().await?;
         let keys = self.keys(cli)?;
         let chains = match &self.org {
-            Some(org) => vec![orgs::find(&core, org).await?.0],
-            None if self.instance => vec![INSTANCE],
-            None => audit::chains(&core).await?,
+            Some(org) => BTreeSet::from([orgs::find(&core, org).await?.0]),
+            None if self.instance => BTreeSet::from([INSTANCE]),
+            None => {
+                let named = self.at_least.iter().filter_map(|known| known.chain);
+                audit::chains(&core).await?.into_iter().chain(named).collect()
+            }
         };
+        for known in &self.at_least {
+            known.require_among(&chains)?;
+        }
         let mut reports = Vec::new();
         for chain in chains {
-            reports.push(audit::verify(&core, chain, &keys, self.known()).await?);
+            let known = self.at_least.iter().filter(|known| known.is_of(chain)).map(|known| known.line);
+            reports.push(audit::verify(&core, chain, &keys, known).await?);
         }
         core.shut_down().await;
         Ok(reports)
-    }
-
-    fn known(&self) -> Option<(i64, &[u8])> {
-        self.at_least.as_ref().map(|(seq, hash)| (*seq, hash.as_slice()))
     }
 
     fn keys(&self, cli: &Cli) -> Result<Vec<PublicKey>, Failure> {
@@ -138,7 +156,7 @@ impl Verify {
     }
 }
 
-fn verify_file(path: &Path, keys: &[PublicKey], known: Option<(i64, Hash)>) -> Result<Report, Failure> {
+fn verify_file(path: &Path, keys: &[PublicKey], known: &[Checkpoint]) -> Result<Report, Failure> {
     let shown = path.display();
     let file = File::open(path).map_err(|error| Failure::new(format!("{shown}: {error}")))?;
     let mut verifier: Option<Verifier<'_>> = None;
@@ -147,10 +165,13 @@ fn verify_file(path: &Path, keys: &[PublicKey], known: Option<(i64, Hash)>) -> R
         let line: Result<Value, _> = serde_json::from_slice(&line);
         match (&mut verifier, line) {
             (None, Ok(header)) if header["type"] == "export" => {
-                let mut begun = Verifier::new(header["organization_id"].as_i64(), keys);
+                let organization = header["organization_id"].as_i64();
+                let chain = BTreeSet::from([organization.unwrap_or(INSTANCE)]);
+                let mut begun = Verifier::new(organization, keys);
                 begun.see(header);
-                if let Some((seq, hash)) = known {
-                    begun.expect(seq, &hash);
+                for known in known {
+                    known.require_among(&chain)?;
+                    begun.expect(known.line);
                 }
                 verifier = Some(begun);
             }
@@ -167,14 +188,66 @@ fn verify_file(path: &Path, keys: &[PublicKey], known: Option<(i64, Hash)>) -> R
     Ok(verifier.finish(None, 0))
 }
 
-/// A line's hash.
-type Hash = [u8; 32];
+/// A checkpoint known from elsewhere.
+#[derive(Clone, Copy, Debug)]
+struct Checkpoint {
+    /// Its chain; `None` for the only one that is verified.
+    chain: Option<i64>,
+    line: Known,
+}
 
-fn checkpoint(text: &str) -> Result<(i64, Hash), String> {
-    let parsed = text.split_once(':').and_then(|(seq, hash)| {
-        Some((seq.parse().ok().filter(|seq| *seq > 0)?, <Hash as hex::FromHex>::from_hex(hash).ok()?))
-    });
-    parsed.ok_or_else(|| "a checkpoint has the form 5702:9f3c…, with 64 hexadecimal digits".to_owned())
+impl Checkpoint {
+    fn is_of(self, chain: i64) -> bool {
+        self.chain.is_none_or(|own| own == chain)
+    }
+
+    fn require_among(self, chains: &BTreeSet<i64>) -> Result<(), Failure> {
+        match self.chain.filter(|chain| !chains.contains(chain)) {
+            None => Ok(()),
+            Some(chain) => {
+                Err(Failure::new(format!("--at-least names the log of {chain}, which is not verified")))
+            }
+        }
+    }
+}
+
+/// Reads `ORG:SEQ`, `ORG:SEQ:HASH` or `SEQ:HASH`.
+fn checkpoint(text: &str) -> Result<Checkpoint, String> {
+    let chain = |text: &str| text.parse().ok().filter(|chain: &i64| *chain >= 0);
+    let seq = |text: &str| text.parse().ok().filter(|seq: &i64| *seq > 0);
+    let hash = |text: &str| <[u8; 32] as hex::FromHex>::from_hex(text).ok();
+    let parsed = match text.split(':').collect::<Vec<_>>()[..] {
+        [own, place, known] => chain(own)
+            .zip(seq(place))
+            .zip(hash(known))
+            .map(|((own, seq), hash)| Checkpoint { chain: Some(own), line: Known { seq, hash: Some(hash) } }),
+        [first, second] => match hash(second) {
+            Some(hash) => {
+                seq(first).map(|seq| Checkpoint { chain: None, line: Known { seq, hash: Some(hash) } })
+            }
+            None => chain(first)
+                .zip(seq(second))
+                .map(|(own, seq)| Checkpoint { chain: Some(own), line: Known { seq, hash: None } }),
+        },
+        _ => None,
+    };
+    parsed.ok_or_else(|| {
+        "a checkpoint has the form 101:5702:9f3c… or 101:5702, or 5702:9f3c… for a single log; the hash has 64 hexadecimal digits".to_owned()
+    })
+}
+
+impl Resume {
+    async fn run(self, cli: &Cli) -> Result<Output, Failure> {
+        let core = cli.open_unbound().await?;
+        let chain = match &self.org {
+            Some(org) => orgs::find(&core, org).await?.0,
+            None => INSTANCE,
+        };
+        let seq = audit::resume(&core, chain).await?;
+        core.shut_down().await;
+        let text = format!("Line {seq} is signed. A running service signs later ones within ten minutes.");
+        Ok(Output::with_text(json!({ "seq": seq }), text))
+    }
 }
 
 impl Export {

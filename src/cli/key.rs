@@ -173,6 +173,8 @@ impl Retire {
             return Ok(Output::with_text(json!({ "kid": self.key, "retired": true }), text));
         };
         if !self.no_wait {
+            // What is refused now would be refused after the wait as well.
+            keys::require_unused(core, &core.keys.current(), id).await?;
             settle(core, json).await;
         }
         keys::retire(core, id).await?;

@@ -161,6 +161,7 @@ pub const ROUNDS: &[Round] = &[
         every: Duration::from_secs(5),
         run: |core| async { audit::checkpoint(core).await.map(|_| 0) }.boxed(),
     },
+    Round { name: "audit.mend", every: Duration::from_mins(1), run: |core| audit::mend(core).boxed() },
     Round { name: "audit.retain", every: Duration::from_secs(3600), run: |core| audit::retain(core).boxed() },
     Round {
         name: "connections.trim",

@@ -138,6 +138,19 @@ async fn a_sealing_key_is_rotated_rewrapped_and_retired() {
 }
 
 #[tokio::test]
+async fn a_retirement_that_must_be_refused_does_not_wait_first() {
+    let app = started().await;
+    app.cli(&ENCRYPTION).await.expect();
+    // Without --json, a wait is announced.
+    let mut command = tokio::process::Command::new(env!("CARGO_BIN_EXE_muster"));
+    command.args(["key", "retire", "1"]).env_clear().envs(app.variables()).kill_on_drop(true);
+    let ran = command.output().await.unwrap();
+    let said = String::from_utf8_lossy(&ran.stderr);
+    assert!(!ran.status.success() && said.contains("muster key rewrap"), "{said}");
+    assert!(!said.contains("waiting"), "{said}");
+}
+
+#[tokio::test]
 async fn a_refused_command_leaves_the_keys_unchanged() {
     let app = started().await;
     let path = &app.core.config.keys_file;

@@ -15,6 +15,7 @@ mod assignments;
 mod attachments;
 mod audit;
 mod audit_chain;
+mod audit_forged;
 mod audit_law;
 mod audit_moving;
 mod audit_refusals;

@@ -20,6 +20,7 @@ use super::{Cli, Failure, Output};
 use crate::{
     base::{ids::OrgId, numerals::counted, time::Clock},
     core::{
+        audit::{self, INSTANCE},
         config::{Config, ConfigError},
         keys::{self, Record, SEALED, SealedColumn},
         ledger, policy,
@@ -322,6 +323,7 @@ async fn database(config: &Config) -> Vec<Finding> {
                     .await
                     .unwrap_or_else(|error| Finding::bad("sealed values", error.to_string(), advice)),
             );
+            findings.push(audit_log(&db, &keys).await);
         }
         findings.extend(policies::found(&db, config).await);
     }
@@ -423,6 +425,21 @@ async fn open_one(
         }
     };
     Ok(Some(opened.map(drop).map_err(|error| error.to_string())))
+}
+
+/// Whether the service signs every chain of the audit log.
+async fn audit_log(db: &Db, keys: &KeyFile) -> Finding {
+    const CHECK: &str = "audit log";
+    let advice = "`muster audit verify` shows more; docs/audit.md says what to do about a broken log";
+    let named = |(chain, why): &(i64, String)| match *chain {
+        INSTANCE => format!("instance: {why}"),
+        org => format!("organization {org}: {why}"),
+    };
+    match audit::doubts(db, keys).await {
+        Ok(doubts) if doubts.is_empty() => Finding::good(CHECK, "every chain continues what was signed"),
+        Ok(doubts) => Finding::bad(CHECK, doubts.iter().map(named).collect::<Vec<_>>().join("; "), advice),
+        Err(error) => Finding::bad(CHECK, error.to_string(), advice),
+    }
 }
 
 fn room(folder: &Path) -> Finding {

@@ -12,7 +12,8 @@ use super::{
     chain::{GENESIS, INSTANCE, Sealed},
     key::PublicKey,
     statement::{sign, statement, with_signature},
-    verify::{Report, Verifier},
+    trust::{End, continued},
+    verify::{Known, Report, Verifier},
 };
 use crate::{
     base::{
@@ -25,17 +26,20 @@ use crate::{
 /// How many lines are in memory at a time.
 const PAGE: usize = 500;
 
-/// Every chain.
+/// Every chain: the instance's, each organization's, even without lines, and whatever else is in the log's tables.
 ///
 /// # Errors
 /// The database can't be reached.
 pub async fn chains(core: &Core) -> Result<Vec<i64>> {
-    let known = "SELECT chain FROM audit_chains UNION SELECT chain FROM audit_checkpoints ORDER BY 1";
-    let rows = core.db.all(known.to_owned(), vec![]).await?;
+    let known = format!(
+        "SELECT {INSTANCE} UNION SELECT id FROM organizations UNION SELECT chain FROM audit_chains \
+         UNION SELECT chain FROM audit_checkpoints UNION SELECT COALESCE(organization_id, 0) FROM audit_log ORDER BY 1"
+    );
+    let rows = core.db.all(known, vec![]).await?;
     Ok(rows.iter().map(|row| row.try_get_by(0)).collect::<std::result::Result<_, _>>()?)
 }
 
-/// Whether a chain is as it was sealed, and contains a line known from elsewhere, given by its place and hash.
+/// Whether a chain is as it was sealed, and contains the lines known from elsewhere.
 ///
 /// # Errors
 /// The database can't be reached.
@@ -43,7 +47,7 @@ pub async fn verify(
     core: &Core,
     chain: i64,
     keys: &[PublicKey],
-    known: Option<(i64, &[u8])>,
+    known: impl IntoIterator<Item = Known>,
 ) -> Result<Report> {
     let state = core.db.snapshot().await?;
     let mut verifier = Verifier::new(organization(chain), keys);
@@ -54,8 +58,8 @@ pub async fn verify(
         }
         verifier.statement(&said);
     }
-    if let Some((seq, hash)) = known {
-        verifier.expect(seq, hash);
+    for known in known {
+        verifier.expect(known);
     }
     loop {
         let rows = page(&state, chain, after, i64::MAX).await?;
@@ -69,12 +73,14 @@ pub async fn verify(
         }
     }
     let last = all(&state, "SELECT last_seq FROM audit_chains WHERE chain = $1", &[chain]).await?;
-    let last = last.first().map(|row| row.try_get_by(0)).transpose()?;
+    let last: Option<i64> = last.first().map(|row| row.try_get_by(0)).transpose()?;
+    // A row is written with the chain's first line.
+    let last = last.map_or(0, |last| last.max(1));
     let unsealed = format!("SELECT COUNT(*) FROM audit_unsealed WHERE {}", of(chain));
     let unsealed = all(&state, &unsealed, &[]).await?;
     let unsealed: i64 = unsealed.first().map_or(Ok(0), |row| row.try_get_by(0))?;
     state.rollback().await?;
-    Ok(verifier.finish(last, unsealed.unsigned_abs()))
+    Ok(verifier.finish(Some(last), unsealed.unsigned_abs()))
 }
 
 /// The sealed lines of a chain between two instants as JSON Lines: a signed header, the entries, and the checkpoints
@@ -164,6 +170,7 @@ async fn range(
     }
 }
 
+/// The header of an export, signed if the last line continues what was signed before.
 async fn header(
     core: &Core,
     state: &impl ConnectionTrait,
@@ -180,17 +187,24 @@ async fn header(
     let mut header = statement("export", chain, last, &end, core.clock.now(), id);
     header["from_seq"] = first.into();
     header["from_hash"] = hex::encode(&before).into();
-    Ok(match key {
-        Some(key) => {
-            let signature = sign(key, &header);
-            with_signature(header, &signature)
-        }
-        None => header,
-    })
+    let Some(key) = key else { return Ok(header) };
+    let belief =
+        continued(state, core.audit.trust.keys(), chain, &End { seq: last, hash: end }, last).await?;
+    if let Err(why) = belief {
+        tracing::error!(chain, why, "audit.export_unsigned: the log does not continue what was signed");
+        return Ok(header);
+    }
+    let signature = sign(key, &header);
+    Ok(with_signature(header, &signature))
 }
 
 /// The lines after one place, up to another.
-async fn page(db: &impl ConnectionTrait, chain: i64, after: i64, last: i64) -> Result<Vec<Sealed>> {
+pub(super) async fn page(
+    db: &impl ConnectionTrait,
+    chain: i64,
+    after: i64,
+    last: i64,
+) -> Result<Vec<Sealed>> {
     let query = format!(
         "SELECT {} FROM audit_log WHERE COALESCE(organization_id, 0) = $1 AND chain_seq > $2 AND chain_seq <= $3 \
          ORDER BY chain_seq LIMIT {PAGE}",
@@ -206,20 +220,26 @@ async fn statements(
     first: i64,
     last: i64,
 ) -> Result<Vec<(i64, String, Value)>> {
-    let query = "SELECT kind, seq, hash, at, key_id, signature FROM audit_checkpoints \
-                 WHERE chain = $1 AND seq >= $2 AND seq <= $3 ORDER BY seq, kind DESC";
-    let read = |row: &QueryResult| -> Result<(i64, String, Value)> {
-        let (kind, seq): (String, i64) = (row.try_get_by(0)?, row.try_get_by(1)?);
-        let (hash, at): (Vec<u8>, Timestamp) = (row.try_get_by(2)?, row.try_get_by(3)?);
-        let (key, signature): (String, Vec<u8>) = (row.try_get_by(4)?, row.try_get_by(5)?);
-        let said = statement(&kind.to_ascii_lowercase(), chain, seq, &hash, at, &key);
-        Ok((seq, kind, with_signature(said, &signature)))
-    };
-    all(db, query, &[chain, first, last]).await?.iter().map(read).collect()
+    let query = format!(
+        "SELECT {STATED} FROM audit_checkpoints WHERE chain = $1 AND seq >= $2 AND seq <= $3 ORDER BY seq, kind DESC"
+    );
+    all(db, &query, &[chain, first, last]).await?.iter().map(|row| stated(chain, row)).collect()
+}
+
+/// The columns that [`stated`] reads.
+pub(super) const STATED: &str = "kind, seq, hash, at, key_id, signature";
+
+/// A statement about a chain: its place, its kind, and the statement with its signature, whatever that is worth.
+pub(super) fn stated(chain: i64, row: &QueryResult) -> Result<(i64, String, Value)> {
+    let (kind, seq): (String, i64) = (row.try_get_by(0)?, row.try_get_by(1)?);
+    let (hash, at): (Vec<u8>, Timestamp) = (row.try_get_by(2)?, row.try_get_by(3)?);
+    let (key, signature): (String, Vec<u8>) = (row.try_get_by(4)?, row.try_get_by(5)?);
+    let said = statement(&kind.to_ascii_lowercase(), chain, seq, &hash, at, &key);
+    Ok((seq, kind, with_signature(said, &signature)))
 }
 
 /// The rows of a statement.
-async fn all(db: &impl ConnectionTrait, sql: &str, values: &[i64]) -> Result<Vec<QueryResult>> {
+pub(super) async fn all(db: &impl ConnectionTrait, sql: &str, values: &[i64]) -> Result<Vec<QueryResult>> {
     let values = values.iter().map(|value| (*value).into());
     Ok(db.query_all_raw(Statement::from_sql_and_values(db.get_database_backend(), sql, values)).await?)
 }

@@ -7,6 +7,7 @@
 //! - `refusals.rs`: lines for refusals, collected in memory and written in the background.
 //! - `chain.rs`, `statement.rs`, `key.rs`: how lines are hashed, and what is signed with which key.
 //! - `seal.rs`: gives committed lines their places and signs checkpoints; `retention.rs`: removes old lines.
+//! - `trust.rs`: what may be believed of the database before something is signed.
 //! - `verify.rs`: checks that a chain is as it was sealed; `database.rs`: reads and exports chains.
 //!
 //! Lines are only ever added. Events outside any organization (accounts, bad credentials, unknown callers) go to the
@@ -22,6 +23,7 @@ mod refusals;
 mod retention;
 mod seal;
 mod statement;
+mod trust;
 mod verify;
 
 use std::{
@@ -41,10 +43,11 @@ pub use self::{
         Refusals, rate_limited, refused, refused_account, refused_action, refused_credential, write_refusals,
     },
     retention::retain,
-    seal::{checkpoint, lag, seal},
-    verify::{Broken, Fault, Report, Verifier},
+    seal::{checkpoint, lag, resume, seal},
+    trust::{doubts, mend},
+    verify::{Broken, Fault, Known, Report, Verifier},
 };
-use self::{line::Line, seal::Floor};
+use self::{line::Line, seal::Floor, trust::Trust};
 use crate::{
     base::{
         enums::{ChangeOp, RecordKind},
@@ -70,6 +73,8 @@ pub struct Recorder {
     audited: bool,
     /// Where the sealer starts to look.
     floor: Floor,
+    /// What may be believed of the database.
+    trust: Trust,
     /// The organizations whose log is being exported.
     pub(crate) exporting: Arc<Mutex<HashSet<OrgId>>>,
 }
@@ -83,8 +88,14 @@ impl Recorder {
             key: AuditKey::of(keys),
             audited,
             floor: Floor::default(),
+            trust: Trust::new(keys),
             exporting: Arc::default(),
         }
+    }
+
+    /// The number of chains for which this process refuses to sign, because they do not continue what was signed.
+    pub(crate) fn refused(&self) -> usize {
+        self.trust.refused()
     }
 }
 

@@ -4,10 +4,17 @@
 //! Age is measured by the checkpoints: there are few, so the log itself need not be read. A clock that jumped would make
 //! everything old at once. So nothing is removed while the checkpoints of all chains show a gap longer than
 //! [`LONGEST_GAP`] within the time to keep, or just before it.
+//!
+//! Only signed times count: whoever writes to the database could make recent lines look old. What removes lines, a
+//! checkpoint or a tombstone, must bear a signature of ours.
 
-use sea_orm::ConnectionTrait;
+use sea_orm::{ConnectionTrait, QueryResult};
 
-use super::seal::{begin_alone, sql, store};
+use super::{
+    database::{STATED, stated},
+    seal::{begin_alone, sql, store},
+    statement::mistrust,
+};
 use crate::{
     base::{problem::Result, time::Timestamp},
     core::Core,
@@ -68,12 +75,15 @@ async fn instant(core: &Core, sql: &str, values: Vec<sea_orm::Value>) -> Result<
 /// keep nothing.
 async fn tombstone(core: &Core, chain: i64, (kept, now): (Timestamp, Timestamp)) -> Result<()> {
     let Some(tx) = begin_alone(core).await? else { return Ok(()) };
-    let last = "SELECT seq, hash FROM audit_checkpoints WHERE chain = $1 AND kind = 'CHECKPOINT' AND at < $2 \
-                AND seq < COALESCE((SELECT MIN(seq) FROM audit_checkpoints WHERE chain = $1 \
-                AND kind = 'CHECKPOINT' AND at >= $2 AND at <= $3), $4) ORDER BY seq DESC LIMIT 1";
+    let last = format!(
+        "SELECT {STATED} FROM audit_checkpoints WHERE chain = $1 AND kind = 'CHECKPOINT' AND at < $2 \
+         AND seq < COALESCE((SELECT MIN(seq) FROM audit_checkpoints WHERE chain = $1 \
+         AND kind = 'CHECKPOINT' AND at >= $2 AND at <= $3), $4) ORDER BY seq DESC LIMIT 1"
+    );
     let values = vec![chain.into(), kept.0.into(), now.0.into(), i64::MAX.into()];
-    let Some(row) = tx.query_one_raw(sql(core, last, values)).await? else { return Ok(()) };
-    let (seq, end): (i64, Vec<u8>) = (row.try_get_by(0)?, row.try_get_by(1)?);
+    let Some(row) = tx.query_one_raw(sql(core, &last, values)).await? else { return Ok(()) };
+    let Some(seq) = vouched(core, chain, &row)? else { return Ok(()) };
+    let end: Vec<u8> = row.try_get_by(2)?;
     store(core, &tx, "TOMBSTONE", (chain, seq, &end), now).await?;
     let older =
         "DELETE FROM audit_checkpoints WHERE chain = $1 AND (seq < $2 OR (seq = $2 AND kind = 'CHECKPOINT'))";
@@ -85,10 +95,26 @@ async fn tombstone(core: &Core, chain: i64, (kept, now): (Timestamp, Timestamp))
 
 /// The chains with lines behind their tombstone, from this round or an interrupted one.
 async fn behind_tombstones(core: &Core) -> Result<Vec<(i64, i64)>> {
-    let behind = "SELECT c.chain, c.seq FROM audit_checkpoints c WHERE c.kind = 'TOMBSTONE' AND EXISTS (SELECT 1 \
-                  FROM audit_log l WHERE COALESCE(l.organization_id, 0) = c.chain AND l.chain_seq <= c.seq)";
-    let rows = core.db.all(behind.to_owned(), vec![]).await?;
-    rows.iter().map(|row| Ok((row.try_get_by(0)?, row.try_get_by(1)?))).collect()
+    let behind = format!(
+        "SELECT {STATED}, chain FROM audit_checkpoints c WHERE c.kind = 'TOMBSTONE' AND EXISTS (SELECT 1 \
+         FROM audit_log l WHERE COALESCE(l.organization_id, 0) = c.chain AND l.chain_seq <= c.seq)"
+    );
+    let mut behind_ours = Vec::new();
+    for row in core.db.all(behind, vec![]).await? {
+        let chain = row.try_get_by(6)?;
+        behind_ours.extend(vouched(core, chain, &row)?.map(|seq| (chain, seq)));
+    }
+    Ok(behind_ours)
+}
+
+/// The place that a statement is about, if we signed it, and with it its time. Nothing is removed because of another one.
+fn vouched(core: &Core, chain: i64, row: &QueryResult) -> Result<Option<i64>> {
+    let (seq, kind, said) = stated(chain, row)?;
+    let why = mistrust(&said, core.audit.trust.keys());
+    if let Some(why) = &why {
+        tracing::error!(chain, seq, kind, why, "audit.retention_refused: a statement is not ours");
+    }
+    Ok(why.is_none().then_some(seq))
 }
 
 /// Removes the lines up to a place, oldest first.

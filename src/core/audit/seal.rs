@@ -17,13 +17,15 @@ use serde_json::json;
 use super::{
     chain::{GENESIS, Sealed, hash},
     line::{COLUMNS, Line},
+    personal::Origin,
     statement::{sign, statement},
+    trust::{End, believe, continued, newest},
 };
 use crate::{
     base::{
         enums::{ChangeOp, RecordKind},
         ids::OrgId,
-        problem::{Problem, Result},
+        problem::{Code, Problem, Result},
         time::Timestamp,
     },
     core::{Core, Event, store::Transaction},
@@ -212,34 +214,100 @@ async fn move_to_log(core: &Core, tx: &Transaction, places: serde_json::Value) -
 }
 
 /// Signs a checkpoint for every chain that has grown by the configured number of lines since the last one, or has grown
-/// at all and waited for the configured time. Returns the number of checkpoints.
+/// at all and waited for the configured time, if it continues what was signed last. Returns the number of checkpoints.
 ///
 /// # Errors
 /// The database can't be reached.
 pub async fn checkpoint(core: &Core) -> Result<u64> {
     let Some(key) = &core.audit.key else { return Ok(0) };
-    let (now, settings) = (core.clock.now(), &core.config.audit);
+    let now = core.clock.now();
+    let believed = believed_ends(core, now).await?;
+    // Usually none is due, and checking must not make anyone wait.
+    if believed.is_empty() {
+        return Ok(0);
+    }
+    let Some(tx) = begin_alone(core).await? else { return Ok(0) };
+    let mut signed = Vec::new();
+    for (chain, last, end) in believed {
+        // Another process may have signed in the meantime.
+        if newest(&tx, core.audit.trust.keys(), chain, i64::MAX).await?.as_ref() != Ok(&last) {
+            continue;
+        }
+        sign_end(core, &tx, chain, &end, now).await?;
+        signed.push((chain, end));
+    }
+    tx.commit().await?;
+    let count = signed.len() as u64;
+    for (chain, end) in signed {
+        // A log kept elsewhere vouches for the chain's length when the database no longer can.
+        let (seq, hash) = (end.seq, hex::encode(&end.hash));
+        tracing::info!(chain, seq, hash, key = key.public().id(), "audit.checkpoint");
+        core.audit.trust.remember(chain, end);
+    }
+    Ok(count)
+}
+
+/// The chains that are due, with what was signed last and the end to sign now. Nobody waits while their lines are read.
+async fn believed_ends(core: &Core, now: Timestamp) -> Result<Vec<(i64, End, End)>> {
+    let settings = &core.config.audit;
     let before = now.0 - i64::from(settings.checkpoint_minutes) * 60_000;
     let due = "SELECT chain, last_seq, last_hash FROM audit_chains WHERE last_seq > checkpoint_seq \
                AND (last_seq - checkpoint_seq >= $1 OR checkpoint_at <= $2)";
     let values: Vec<Value> = vec![i64::from(settings.checkpoint_lines).into(), before.into()];
-    // Usually none is due, and checking must not make anyone wait.
+    let mut believed = Vec::new();
     if core.db.one(due.to_owned(), values.clone()).await?.is_none() {
-        return Ok(0);
+        return Ok(believed);
     }
-    let Some(tx) = begin_alone(core).await? else { return Ok(0) };
-    let rows = tx.query_all_raw(sql(core, due, values)).await?;
-    for row in &rows {
-        let (chain, seq, head): (i64, i64, Vec<u8>) =
-            (row.try_get_by(0)?, row.try_get_by(1)?, row.try_get_by(2)?);
-        store(core, &tx, "CHECKPOINT", (chain, seq, &head), now).await?;
-        let noted = "UPDATE audit_chains SET checkpoint_seq = $1, checkpoint_at = $2 WHERE chain = $3";
-        tx.execute_raw(sql(core, noted, vec![seq.into(), now.0.into(), chain.into()])).await?;
-        // A log kept elsewhere vouches for the chain's length when the database no longer can.
-        tracing::info!(chain, seq, hash = hex::encode(&head), key = key.public().id(), "audit.checkpoint");
+    let state = core.db.snapshot().await?;
+    for row in state.query_all_raw(sql(core, due, values)).await? {
+        let (chain, end) = (row.try_get_by(0)?, End { seq: row.try_get_by(1)?, hash: row.try_get_by(2)? });
+        if core.audit.trust.rests(chain, now) {
+            continue;
+        }
+        if let Some(last) = believe(core, &state, chain, &end).await? {
+            believed.push((chain, last, end));
+        }
     }
+    state.rollback().await?;
+    Ok(believed)
+}
+
+/// Signs the end of a chain that does not continue what was signed, so that later lines are signed again. It is for the
+/// operator, who has secured the evidence: verification still reports what is broken. Returns the place.
+///
+/// # Errors
+/// `NOT_FOUND` without a line; `CONFLICT` if there is nothing to resume, or a statement stands at the chain's end or after it.
+pub async fn resume(core: &Core, chain: i64) -> Result<i64> {
+    let conflict = |detail: String| Problem::new(Code::Conflict, detail);
+    let Some(tx) = begin_alone(core).await? else {
+        return Err(conflict("Another process works on the log. Try again.".to_owned()));
+    };
+    let head = "SELECT last_seq, last_hash, (SELECT COALESCE(MAX(seq), 0) FROM audit_checkpoints WHERE chain = $1) \
+                FROM audit_chains WHERE chain = $1";
+    let row = tx.query_one_raw(sql(core, head, vec![chain.into()])).await?;
+    let row = row.ok_or_else(|| Problem::new(Code::NotFound, "The log has no line."))?;
+    let (end, stated) =
+        (End { seq: row.try_get_by(0)?, hash: row.try_get_by(1)? }, row.try_get_by::<i64, _>(2)?);
+    if continued(&tx, core.audit.trust.keys(), chain, &end, i64::MAX).await?.is_ok() {
+        return Err(conflict("The log continues what was signed.".to_owned()));
+    }
+    if stated >= end.seq {
+        let detail = format!("There is a checkpoint at {stated}, and the log ends at {}.", end.seq);
+        return Err(conflict(detail));
+    }
+    sign_end(core, &tx, chain, &end, core.clock.now()).await?;
     tx.commit().await?;
-    Ok(rows.len() as u64)
+    let changes = json!({ "seq": end.seq, "hash": hex::encode(&end.hash) });
+    Origin::operator(core).record_after("resumeAuditLog", ("audit log", Some(chain)), changes).await?;
+    Ok(end.seq)
+}
+
+/// Signs a checkpoint, and notes it in the chain's row.
+async fn sign_end(core: &Core, tx: &Transaction, chain: i64, end: &End, now: Timestamp) -> Result<()> {
+    store(core, tx, "CHECKPOINT", (chain, end.seq, &end.hash), now).await?;
+    let noted = "UPDATE audit_chains SET checkpoint_seq = $1, checkpoint_at = $2 WHERE chain = $3";
+    tx.execute_raw(sql(core, noted, vec![end.seq.into(), now.0.into(), chain.into()])).await?;
+    Ok(())
 }
 
 /// Signs and stores a statement.

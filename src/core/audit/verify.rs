@@ -87,6 +87,17 @@ pub struct Verifier<'a> {
     expected: BTreeMap<i64, String>,
     /// The place of a missing line, which may still turn up before the end.
     gap: Option<i64>,
+    /// The last line known from elsewhere.
+    reach: i64,
+}
+
+/// A line known from elsewhere, such as the service's own log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Known {
+    /// Its place.
+    pub seq: i64,
+    /// Its hash, if that is known.
+    pub hash: Option<[u8; 32]>,
 }
 
 impl<'a> Verifier<'a> {
@@ -107,7 +118,7 @@ impl<'a> Verifier<'a> {
             broken: None,
         };
         let (expected, gap) = (BTreeMap::new(), None);
-        Self { keys, report, next: 1, prev: GENESIS.to_vec(), expected, gap }
+        Self { keys, report, next: 1, prev: GENESIS.to_vec(), expected, gap, reach: 0 }
     }
 
     /// Takes the next line of an export: an entry, a checkpoint, a tombstone or the header.
@@ -180,10 +191,12 @@ impl<'a> Verifier<'a> {
         }
     }
 
-    /// Takes a line known from elsewhere: the chain must reach `seq`, and that line must have this hash. Call it before
-    /// any line.
-    pub fn expect(&mut self, seq: i64, hash: &[u8]) {
-        self.expected.insert(seq, hex::encode(hash));
+    /// Takes a line known from elsewhere, which the chain must reach. Call it before any line.
+    pub fn expect(&mut self, known: Known) {
+        self.reach = self.reach.max(known.seq);
+        if let Some(hash) = known.hash {
+            self.expected.insert(known.seq, hex::encode(hash));
+        }
     }
 
     /// Takes an entry.
@@ -256,14 +269,18 @@ impl<'a> Verifier<'a> {
         self.report.broken.get_or_insert_with(|| Broken { seq, id, fault, detail: detail.into() });
     }
 
-    /// The result. `last` is the chain's end as known from elsewhere.
+    /// The result. `last` is the chain's end according to its row in the database, 0 without one; `None` for a file.
     #[must_use]
     pub fn finish(mut self, last: Option<i64>, unsealed: u64) -> Report {
         let signed = self.expected.keys().next_back().copied();
-        if let Some(end) = signed.max(last).filter(|end| *end >= self.next) {
+        if let Some(end) = signed.max(last).max(Some(self.reach)).filter(|end| *end >= self.next) {
             let what = if signed == Some(end) { "the signed part" } else { "the chain's end" };
             let (next, detail) = (self.next, format!("{what} reaches {end}"));
             self.fail(next, None, Fault::Truncated, detail);
+        }
+        if let Some(last) = last.filter(|last| *last < self.report.last_seq) {
+            let detail = format!("the chain's row in audit_chains ends it at {last}");
+            self.fail(last + 1, None, Fault::Inserted, detail);
         }
         self.report.unsealed = unsealed;
         self.report.ok = self.report.broken.is_none();
@@ -293,6 +310,13 @@ impl std::fmt::Display for Report {
         if let Some(Broken { seq, id, fault, detail }) = &self.broken {
             let id = id.map(|id| format!(" (id {id})")).unwrap_or_default();
             return write!(f, "BROKEN at line {seq}{id}: {fault:?}: {detail}");
+        }
+        if self.last_seq == 0 {
+            f.write_str("no lines")?;
+            return match self.unsealed {
+                0 => Ok(()),
+                unsealed => write!(f, "; {unsealed} not sealed yet"),
+            };
         }
         let first = self.first_seq.unwrap_or(self.last_seq + 1);
         write!(

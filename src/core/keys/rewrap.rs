@@ -246,34 +246,40 @@ pub async fn in_use(core: &Core, id: u32) -> Result<Vec<(&'static SealedColumn, 
     Ok(used)
 }
 
-/// Removes the sealing key `id` from the key file.
+/// Whether the sealing key `id` may be removed by now.
 ///
 /// # Errors
 /// `IN_USE` while anything is wrapped with it, or if it is the active key; `NOT_FOUND`.
-pub async fn retire(core: &Core, id: u32) -> Result<()> {
-    let mut change = Change::begin(core).await?;
-    let file = &mut change.file;
-    if file.ring().active_id() == id {
+pub async fn require_unused(core: &Core, ring: &KeyRing, id: u32) -> Result<()> {
+    if ring.active_id() == id {
         return Err(Problem::new(Code::InUse, format!("Key {id} is the active key: rotate first.")));
     }
-    if !file.ring().ids().any(|known| known == id) {
+    if !ring.ids().any(|known| known == id) {
         return Err(Problem::new(Code::NotFound, format!("The key file has no sealing key {id}.")));
     }
     let used = in_use(core, id).await?;
-    if !used.is_empty() {
-        let total: i64 = used.iter().map(|(_, count)| count).sum();
-        let wheres: Vec<String> = used
-            .iter()
-            .map(|(column, count)| format!("{}.{}: {count}", column.table, column.column))
-            .collect();
-        let detail = format!(
-            "Key {id} still seals {} ({}). Run `muster key rewrap` first.",
-            counted(total, "value"),
-            wheres.join(", ")
-        );
-        return Err(Problem::new(Code::InUse, detail));
+    if used.is_empty() {
+        return Ok(());
     }
-    file.retire_sealing(id);
+    let total: i64 = used.iter().map(|(_, count)| count).sum();
+    let wheres: Vec<String> =
+        used.iter().map(|(column, count)| format!("{}.{}: {count}", column.table, column.column)).collect();
+    let detail = format!(
+        "Key {id} still seals {} ({}). Run `muster key rewrap` first.",
+        counted(total, "value"),
+        wheres.join(", ")
+    );
+    Err(Problem::new(Code::InUse, detail))
+}
+
+/// Removes the sealing key `id` from the key file.
+///
+/// # Errors
+/// Those of [`require_unused`].
+pub async fn retire(core: &Core, id: u32) -> Result<()> {
+    let mut change = Change::begin(core).await?;
+    require_unused(core, change.file.ring(), id).await?;
+    change.file.retire_sealing(id);
     change.save()?;
     let target = ("sealing key", Some(id.into()));
     Origin::operator(core).record_after("retireSealingKey", target, json!({ "id": id })).await

@@ -74,6 +74,8 @@ families! {
         "Lines of the audit log waiting to be sealed, counted up to 100,000.";
     AUDIT_CHECKPOINT_AGE = "muster_audit_checkpoint_age_seconds", "gauge", [],
         "Age of the oldest last checkpoint among chains that have grown since.";
+    AUDIT_REFUSED = "muster_audit_refused", "gauge", [],
+        "Chains of the audit log that this process does not sign, because they do not continue what was signed.";
     UP = "muster_database_up", "gauge", [], "1 if the database answered during this scrape.";
     POLICY_INFO = "muster_policy_info", "gauge", ["version"], "1; the policy in force.";
     POLICY_LOADED = "muster_policy_loaded_timestamp_seconds", "gauge", [], "When that policy came into force.";

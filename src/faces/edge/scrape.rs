@@ -6,9 +6,9 @@ use axum::{Router, extract::State, response::IntoResponse, routing::get};
 use http::header;
 
 use crate::core::telemetry::metrics::{
-    AUDIT_CHECKPOINT_AGE, AUDIT_UNSEALED, BUILD_INFO, CPU, FAMILIES, HELD, HELD_MAX, MAX_FDS, Meters,
-    OPEN_FDS, OUTBOX_AGE, OUTBOX_DEPTH, POLICY_DIFFERING, POLICY_INFO, POLICY_LOADED, POLICY_PROBLEMS,
-    POLICY_READS, POOL_CONNECTIONS, POOL_MAX, RESIDENT, STARTED, UP, VIRTUAL, begin,
+    AUDIT_CHECKPOINT_AGE, AUDIT_REFUSED, AUDIT_UNSEALED, BUILD_INFO, CPU, FAMILIES, HELD, HELD_MAX, MAX_FDS,
+    Meters, OPEN_FDS, OUTBOX_AGE, OUTBOX_DEPTH, POLICY_DIFFERING, POLICY_INFO, POLICY_LOADED,
+    POLICY_PROBLEMS, POLICY_READS, POOL_CONNECTIONS, POOL_MAX, RESIDENT, STARTED, UP, VIRTUAL, begin,
 };
 use crate::{
     base::time::Timestamp,
@@ -81,6 +81,7 @@ async fn outbox(core: &Core, page: &mut Page) {
 }
 
 async fn audit_log(core: &Core, page: &mut Page) {
+    page.value(AUDIT_REFUSED, &[], core.audit.refused() as f64);
     if let Ok(Ok((unsealed, since))) = tokio::time::timeout(PATIENCE, audit::lag(core)).await {
         page.value(AUDIT_UNSEALED, &[], unsealed as f64);
         let age = since.map_or(0, |since| (core.clock.now().0 - since.0).max(0));
