@@ -111,3 +111,22 @@ async fn a_url_must_not_contain_a_password_and_secret_names_are_unique() {
     let same = update(&app, id, json!({ "auth": ["K"] })).await.data();
     assert_eq!(same["updateMcpServer"]["auth"], json!(["K"]));
 }
+
+#[tokio::test]
+async fn all_that_is_wrong_is_named_at_once() {
+    let app = TestApp::start().await;
+    let wrong = json!({ "name": " Muster ", "auth": ["K", "K"], "url": "https://tickets.example/mcp" });
+    let mut new = wrong.clone();
+    new["transport"] = json!("STDIO");
+    let refused = create(&app, &app.operator, new).await;
+    let expected = [
+        ("/input/name", "NOT_ALLOWED"),
+        ("/input/auth/1", "DUPLICATE"),
+        ("/input/command", "REQUIRED"),
+        ("/input/url", "NOT_ALLOWED"),
+    ];
+    assert_eq!(refused.wrong_inputs(), expected);
+    let id = made(&app, json!({ "name": "tickets", "transport": "STDIO", "command": "c" })).await;
+    let refused = update(&app, id, wrong).await;
+    assert_eq!(refused.wrong_inputs(), [expected[0], expected[1], expected[3]]);
+}

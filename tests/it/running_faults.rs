@@ -190,38 +190,49 @@ pub fn demo(
     (demo, serde_json::from_str(&said).expect("it becomes ready"))
 }
 
+/// What the demo answers to a query with its token.
+async fn answer(client: &reqwest::Client, said: &serde_json::Value, query: &str) -> serde_json::Value {
+    let request = client.post(said["explorer"].as_str().unwrap()).json(&json!({ "query": query }));
+    let token = said["service_token"].as_str().unwrap();
+    let answer: serde_json::Value = request.bearer_auth(token).send().await.unwrap().json().await.unwrap();
+    answer["data"].clone()
+}
+
+/// Ends the host that a killed demo has left, and its agents. Nobody else would.
+async fn ends(folder: &std::path::Path) {
+    let dir = folder.join("host");
+    let stops = async || {
+        let mut stop = std::process::Command::new(env!("CARGO_BIN_EXE_muster"));
+        stop.args(["host", "stop", "--grace-ms", "500", "--dir"]).arg(&dir).status().unwrap().success()
+    };
+    until("the host ends with its demo", stops).await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_demo_that_is_killed_leaves_its_agents_to_the_next_one() {
     // A short path, for sockets below it.
     let folder = tempfile::Builder::new().prefix("md").tempdir_in("/tmp").unwrap();
     let held = Address::free();
-    let address = held.as_str();
     let _ = rustls::crypto::ring::default_provider().install_default();
     let client = reqwest::Client::new();
-    let ask = async |said: &serde_json::Value, query: &str| -> serde_json::Value {
-        let request = client.post(format!("http://{address}/graphql")).json(&json!({ "query": query }));
-        let token = said["service_token"].as_str().unwrap();
-        request.bearer_auth(token).send().await.unwrap().json().await.unwrap()
-    };
     let mut launches = Vec::new();
     for _ in 0..2 {
-        let (demo, said) = demo(folder.path(), address, &[], &[]);
+        let (demo, said) = demo(folder.path(), held.as_str(), &[], &[]);
         let org = said["organization_id"].clone();
         let is_up = async || {
-            let agent =
-                ask(&said, &format!("{{ agent(orgId: {org}, id: 1) {{ status statusReason }} }}")).await;
-            agent["data"]["agent"] == json!({ "status": "RUNNING", "statusReason": null })
+            let query = format!("{{ agent(orgId: {org}, id: 1) {{ status statusReason }} }}");
+            answer(&client, &said, &query).await["agent"]
+                == json!({ "status": "RUNNING", "statusReason": null })
         };
         until("the agent runs", is_up).await;
         let say = format!(
             "mutation {{ startConversation(orgId: {org}, input: {{ agentId: 1, text: \"Hello?\" }}) {{ id }} }}"
         );
-        let begun = ask(&said, &say).await;
-        let conversation = begun["data"]["startConversation"]["id"].clone();
+        let conversation = answer(&client, &said, &say).await["startConversation"]["id"].clone();
         let turns = format!(
             "{{ turns(orgId: {org}, conversationId: {conversation}, page: 1, limit: 1) {{ data {{ state }} }} }}"
         );
-        let is_done = async || ask(&said, &turns).await["data"]["turns"]["data"][0]["state"] == "DONE";
+        let is_done = async || answer(&client, &said, &turns).await["turns"]["data"][0]["state"] == "DONE";
         until("the agent has answered", is_done).await;
         let agents = folder.path().join("host/agents/1");
         let entries = std::fs::read_dir(agents).unwrap().flatten();
@@ -229,11 +240,49 @@ async fn a_demo_that_is_killed_leaves_its_agents_to_the_next_one() {
         drop(demo);
     }
     assert_eq!(launches, [1, 1], "the agent is the same process");
-    // Nobody is left to end the last one's agents but this test.
-    let dir = folder.path().join("host");
-    let stops = async || {
-        let mut stop = std::process::Command::new(env!("CARGO_BIN_EXE_muster"));
-        stop.args(["host", "stop", "--grace-ms", "500", "--dir"]).arg(&dir).status().unwrap().success()
-    };
-    until("the host ends with its demo", stops).await;
+    ends(folder.path()).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_demos_agent_asks_by_itself_and_goes_on_once_it_is_decided() {
+    // A short path, for sockets below it.
+    let folder = tempfile::Builder::new().prefix("md").tempdir_in("/tmp").unwrap();
+    let held = Address::free();
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let client = reqwest::Client::new();
+    let (demo, said) = demo(folder.path(), held.as_str(), &[], &[]);
+    let org = said["organization_id"].clone();
+    for (kind, chosen, expected) in [
+        ("ACTION", "approve", "I was allowed to: Refund 89.00 EUR for ORD-48213"),
+        ("QUESTION", "Green, size M", "The answer is: Green, size M"),
+    ] {
+        let feed = format!(
+            "{{ approvalFeed(orgId: {org}, agentId: 1, kinds: [{kind}], status: [PENDING]) \
+             {{ data {{ id conversationId }} }} }}"
+        );
+        let asks = async || {
+            let pending = answer(&client, &said, &feed).await["approvalFeed"]["data"].clone();
+            Some(pending.as_array()?.first()?.clone())
+        };
+        let approval = found(asks).await.unwrap_or_else(|| panic!("Marlow never asks: {kind}"));
+        let (id, conversation) = (&approval["id"], &approval["conversationId"]);
+        let decide = format!(
+            "mutation {{ answerApproval(orgId: {org}, id: {id}, input: {{ options: [\"{chosen}\"] }}) {{ status }} }}"
+        );
+        let decided = answer(&client, &said, &decide).await;
+        assert_eq!(decided["answerApproval"]["status"], "RESOLVED", "{decided}");
+        let thread = format!(
+            "{{ messages(orgId: {org}, conversationId: {conversation}) {{ data {{ role content }} }} }}"
+        );
+        let goes_on = async || {
+            let messages = answer(&client, &said, &thread).await["messages"]["data"].clone();
+            let is_said = |message: &serde_json::Value| {
+                message["role"] == "ASSISTANT" && message["content"]["text"] == expected
+            };
+            messages.as_array().is_some_and(|messages| messages.iter().any(is_said))
+        };
+        until(expected, goes_on).await;
+    }
+    drop(demo);
+    ends(folder.path()).await;
 }

@@ -59,8 +59,32 @@ async fn queries_and_mutations_run_over_a_socket_too() {
     client.subscribe("m", start, json!({"o": app.org, "a": agent})).await;
     assert_eq!(client.next().await["payload"]["data"]["startAgent"]["status"], "SPAWNING");
     assert_eq!(client.next().await["type"], "complete");
-    client.subscribe("q", "{ nothing }", json!({})).await;
-    assert_eq!(client.next().await["payload"]["errors"][0]["extensions"]["code"], "VALIDATION_FAILED");
+    let unknown = "query($o: Id!) { agent(orgId: $o, id: 999999) { id } }";
+    client.subscribe("q", unknown, json!({"o": app.org})).await;
+    assert_eq!(client.next().await["payload"]["errors"][0]["extensions"]["code"], "NOT_FOUND");
+    assert_eq!(client.next().await, json!({"type": "complete", "id": "q"}));
+}
+
+#[tokio::test]
+async fn an_operation_that_is_not_executed_gets_an_error_and_nothing_else() {
+    let app = TestApp::start().await;
+    let mut client = Client::of(&app.viewer).await;
+    let unknown = "subscription($o: Id!) { agentChanged(orgId: $o) { nothing } }";
+    for (query, variables) in [
+        ("subscription {", json!({})),
+        (unknown, json!({"o": app.org})),
+        (WATCH, json!({})),
+        ("{ nothing }", json!({})),
+    ] {
+        // The id is free again each time.
+        client.subscribe("1", query, variables).await;
+        let refused = client.next().await;
+        assert_eq!((&refused["type"], &refused["id"]), (&json!("error"), &json!("1")), "{refused}");
+        let error = &refused["payload"][0];
+        assert!(error["message"].is_string() && error["extensions"]["requestId"].is_string(), "{refused}");
+        assert!(error["extensions"]["code"].is_string(), "{refused}");
+    }
+    client.settled().await;
 }
 
 #[tokio::test]

@@ -27,22 +27,22 @@ const REASONS: Record<Reason, { what: string; todo: string }> = {
   },
   BACKUP_FAILED: {
     what: 'Its home could not be backed up.',
-    todo: 'It goes on. Its backups say why; the next one that succeeds ends this.',
+    todo: 'It keeps running. Its backups say why; the next one that succeeds clears this.',
   },
   DISK_FULL: {
     what: 'The disk of its server is full.',
     todo: 'Free space on the server, then start it again.',
   },
   ENGINE_AWAY: {
-    what: 'Its server can’t reach its container engine. It goes on trying.',
+    what: 'Its server can’t reach its container engine, and keeps trying.',
     todo: 'Start the engine there. Its state says which.',
   },
   EXITED: {
     what: 'Its program ended by itself.',
-    todo: 'See what it wrote below, then start it again.',
+    todo: 'Read below what it wrote, then start it again.',
   },
   HOST_AWAY: {
-    what: 'Its server is not connected. The agent goes on meanwhile.',
+    what: 'Its server is not connected. The agent keeps running meanwhile.',
     todo: 'Look at the server: its machine may be off, or its host program may have stopped.',
   },
   IMAGE_NOT_FOUND: {
@@ -54,7 +54,7 @@ const REASONS: Record<Reason, { what: string; todo: string }> = {
     todo: 'Ask whoever runs the server, then start it again.',
   },
   LIMIT_REACHED: {
-    what: 'It was stopped because what it may spend is used up.',
+    what: 'It was stopped because it has spent all that it may.',
     todo: 'Look at what it did. Allow more, or raise the limit, then start it again.',
   },
   LINE_TOO_LONG: {
@@ -87,7 +87,7 @@ const REASONS: Record<Reason, { what: string; todo: string }> = {
   },
   SYNC_FAILED: {
     what: 'A change of its skills, MCP servers or credentials does not reach it.',
-    todo: 'It goes on without the change. Its state says why.',
+    todo: 'It keeps running without the change. Its state says why.',
   },
   WAITING_FOR_HOST: {
     what: 'It waits for its server, which is not connected.',
@@ -99,7 +99,7 @@ const STATES: Record<string, string> = {
   RUNNING: 'It is up and takes new work.',
   SPAWNING: 'It is being launched on its server.',
   PAUSED: 'It stays in memory and takes no new turns. New work waits.',
-  STOPPING: 'It ends its work and goes down.',
+  STOPPING: 'It finishes its work and shuts down.',
   STOPPED: 'It is not running. New work waits until it is started.',
   ERROR: 'It has failed.',
 }

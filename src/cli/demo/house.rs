@@ -3,24 +3,19 @@
 use std::collections::BTreeMap;
 
 use async_graphql::MaybeUndefined;
-use serde_json::{Value, json};
 
 use super::machine;
 use crate::{
     base::{
-        enums::{
-            ApprovalKind, CredentialKind, Effort, FieldType, McpTransport, MessageKind, MessageRole,
-            ResponseStyle, Severity,
-        },
-        ids::{AgentId, ConversationId, ServerId},
+        enums::{CredentialKind, Effort, FieldType, McpTransport, ResponseStyle},
+        ids::{AgentId, ServerId},
         problem::Result,
         secret::SecretText,
     },
     core::access::Scope,
     slices::{
         agents::{self, CreateAgentInput, UpdateAgentInput},
-        approvals::{self, Choice, NewApproval, Question, ToolRequest},
-        conversations::{self, NewConversation, NewMessage},
+        conversations::{self, NewConversation},
         credentials::{self, CreateCredentialInput, CredentialFieldInput},
         mcp_servers::{self, CreateMcpServerInput},
         servers::{self, CreateServerInput, Labels},
@@ -39,7 +34,7 @@ pub async fn furnish(scope: &Scope) -> Result<AgentId> {
     let style = UpdateAgentInput {
         response_style: MaybeUndefined::Value(ResponseStyle::Friendly),
         approval_ask_threshold: MaybeUndefined::Value(40),
-        approval_categories: MaybeUndefined::Value(vec!["payments".to_owned()]),
+        approval_categories: MaybeUndefined::Value(vec!["money".to_owned()]),
         timezone: MaybeUndefined::Value("Europe/Berlin".to_owned()),
         ..UpdateAgentInput::default()
     };
@@ -123,86 +118,20 @@ async fn tools(scope: &Scope, agents: &[AgentId]) -> Result<()> {
     skills::set_agents(scope, skill, &agents[..1]).await
 }
 
-/// Two conversations in the panel: one waiting for a decision, one for an answer.
+/// What people have written to Marlow. It answers once it runs, and asks by itself. Without a model the last lines say what it
+/// does (docs/agents.md, "Words of the reference agent").
 async fn talk(scope: &Scope, agent: AgentId) -> Result<()> {
-    let refund =
-        start(scope, agent, "Refund for ORD-48213", "Please refund ORD-48213, the grinder came broken.");
-    let refund = refund.await?;
-    say(
-        scope,
-        refund,
-        MessageRole::Assistant,
-        MessageKind::Thinking,
-        json!({ "text": "89.00 EUR is above the limit of 50, so I need approval before I refund it." }),
-    )
-    .await?;
-    let call = json!({ "tool": "orders.lookup", "call_id": "call_1", "input": { "order": "ORD-48213" } });
-    say(scope, refund, MessageRole::Assistant, MessageKind::ToolCall, call).await?;
-    let result = json!({ "call_id": "call_1", "output": { "item": "espresso grinder", "paid": "89.00" }, "is_error": false });
-    say(scope, refund, MessageRole::Tool, MessageKind::ToolResult, result).await?;
-    let action = NewApproval {
-        severity: Severity::High,
-        category: Some("payments".to_owned()),
-        risk: Some(62),
-        body: Some("The amount is above the limit of the refund policy.".to_owned()),
-        request: Some(ToolRequest {
-            tool: "payments.refund".to_owned(),
-            input: json!({ "order": "ORD-48213", "amount": "89.00", "currency": "EUR" }),
-        }),
-        ..NewApproval::new(ApprovalKind::Action, "Refund 89.00 EUR for ORD-48213")
-    };
-    ask(scope, agent, refund, action).await?;
-    let text = "What should we send instead of the sold-out blue jacket?";
-    let jacket = start(scope, agent, "Replacement for a trail jacket", text).await?;
-    let choice = |id: &str, label: &str, about: &str| Choice {
-        id: id.to_owned(),
-        label: label.to_owned(),
-        description: Some(about.to_owned()),
-    };
-    let question = NewApproval {
-        question: Some(Question {
-            text: "The blue trail jacket is sold out in size M. Which one should I offer?".to_owned(),
-            options: vec![
-                choice("green", "Green, size M", "In stock in Frankfurt"),
-                choice("blue-l", "Blue, size L", "In stock in Lisbon"),
-                choice("refund", "Refund", "The full amount"),
-            ],
-            multiple: false,
-            allow_text: true,
-        }),
-        ..NewApproval::new(ApprovalKind::Question, "Which jacket should I offer?")
-    };
-    ask(scope, agent, jacket, question).await
-}
+    let refund = "Please refund ORD-48213, the grinder came broken.
 
-async fn start(scope: &Scope, agent: AgentId, title: &str, text: &str) -> Result<ConversationId> {
-    let new = NewConversation { agent, title: Some(title.to_owned()), text: Some(text.to_owned()) };
-    conversations::start(scope, new).await
-}
+think 89.00 EUR is above the limit of 50, so I need approval before I refund it.
 
-async fn say(
-    scope: &Scope,
-    conversation: ConversationId,
-    role: MessageRole,
-    kind: MessageKind,
-    content: Value,
-) -> Result<()> {
-    let mut tx = scope.begin().await?;
-    conversations::append(&mut tx, NewMessage::new(conversation, role, kind, content)).await?;
-    tx.commit().await
-}
+do other Refund 89.00 EUR for ORD-48213 {\"order\": \"ORD-48213\", \"amount\": \"89.00\", \"currency\": \"EUR\"}";
+    let jacket = "What should we send instead of the sold-out blue jacket?
 
-async fn ask(
-    scope: &Scope,
-    agent: AgentId,
-    conversation: ConversationId,
-    approval: NewApproval,
-) -> Result<()> {
-    let mut tx = scope.begin().await?;
-    let approval = NewApproval { agent_id: Some(agent), conversation_id: Some(conversation), ..approval };
-    let id = approvals::raise(&mut tx, approval).await?;
-    let content = json!({ "approval_id": id });
-    let message = NewMessage::new(conversation, MessageRole::Assistant, MessageKind::Approval, content);
-    conversations::append(&mut tx, message).await?;
-    tx.commit().await
+ask The blue trail jacket is sold out in size M. Which one should I offer? | Green, size M | Blue, size L | Refund";
+    for (title, text) in [("Refund for ORD-48213", refund), ("Replacement for a trail jacket", jacket)] {
+        let new = NewConversation { agent, title: Some(title.to_owned()), text: Some(text.to_owned()) };
+        conversations::start(scope, new).await?;
+    }
+    Ok(())
 }

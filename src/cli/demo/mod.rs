@@ -283,7 +283,9 @@ impl Shown {
 
 Later, sign in at http://{address} with {EMAIL} / {PASSWORD}
 
-Two agents run on this machine: Marlow and Redline. The others are examples, and stopped: their server is away.
+Two agents run on this machine: Marlow and Redline. When the demo starts for the first time, Marlow asks for approval of a
+refund, and which jacket to offer: decide it in the panel, under Approvals, and Marlow goes on. The other agents are examples,
+and stopped: their server is away.
 
   organization    {org} (Northwind Outfitters)
   service token   {token}

@@ -40,12 +40,13 @@ use crate::{
 /// `NAME_TAKEN`.
 pub async fn create(scope: &Scope, new: CreateMcpServerInput) -> Result<McpServerId> {
     let args = json!(new.args.unwrap_or_default());
-    let auth = secret_names(&new.auth.unwrap_or_default())?;
-    check_endpoint(new.transport, new.command.as_deref(), &args, new.url.as_deref())?;
+    let auth = trimmed(&new.auth.unwrap_or_default());
+    let name = new.name.trim().to_owned();
+    let mut violations: Vec<_> = own_name(&name).into_iter().chain(duplicates(&auth)).collect();
+    violations.extend(flaws_of_endpoint(new.transport, new.command.as_deref(), &args, new.url.as_deref()));
+    Problem::refuse(violations)?;
     let tx = scope.begin().await?;
     orgs::check_limit(&tx, Limit::McpServers).await?;
-    let name = new.name.trim().to_owned();
-    require_other_than_own(&name)?;
     assignments::require_free_name::<mcp_servers::Entity>(&tx, &name, None).await?;
     let server = mcp_servers::ActiveModel {
         organization_id: Set(scope.org),
@@ -84,28 +85,34 @@ pub async fn update(scope: &Scope, id: McpServerId, edit: UpdateMcpServerInput) 
     let mut tx = scope.begin().await?;
     let before = assignments::load_active::<mcp_servers::Entity>(&tx, id).await?;
     let mut server = before.clone().into_active_model();
-    if let MaybeUndefined::Value(name) = &edit.name {
-        require_other_than_own(name)?;
-        assignments::require_free_name::<mcp_servers::Entity>(&tx, name.trim(), Some(id)).await?;
-    }
-    patch_required(&mut server.name, edit.name.map_value(|name| name.trim().to_owned()));
+    let name = edit.name.map_value(|name| name.trim().to_owned());
+    let auth = edit.auth.map_value(|auth| trimmed(&auth));
+    let mut violations: Vec<_> = name.value().and_then(|name| own_name(name)).into_iter().collect();
+    patch_required(&mut server.name, name.clone());
     patch(&mut server.description, edit.description);
     patch_required(&mut server.transport, edit.transport);
     patch(&mut server.command, edit.command);
     patch_required(&mut server.args, edit.args.map_value(|args| json!(args)));
     patch(&mut server.url, edit.url);
-    if let MaybeUndefined::Value(auth) = edit.auth {
-        server.auth.set_if_not_equals(json!(secret_names(&auth)?));
+    if let MaybeUndefined::Value(auth) = auth {
+        violations.extend(duplicates(&auth));
+        server.auth.set_if_not_equals(json!(auth));
+    }
+    if server.is_changed() {
+        violations.extend(flaws_of_endpoint(
+            *server.transport.as_ref(),
+            server.command.as_ref().as_deref(),
+            server.args.as_ref(),
+            server.url.as_ref().as_deref(),
+        ));
+    }
+    Problem::refuse(violations)?;
+    if let MaybeUndefined::Value(name) = &name {
+        assignments::require_free_name::<mcp_servers::Entity>(&tx, name, Some(id)).await?;
     }
     if !server.is_changed() {
         return Ok(());
     }
-    check_endpoint(
-        *server.transport.as_ref(),
-        server.command.as_ref().as_deref(),
-        server.args.as_ref(),
-        server.url.as_ref().as_deref(),
-    )?;
     server.updated_at = Set(tx.now);
     let changes = audit::changed(&before, &server);
     server.update(tx.connection()).await?;
@@ -193,33 +200,31 @@ pub async fn of_agent(tx: &Tx, agent: AgentId) -> Result<Vec<Callable>> {
 }
 
 /// Agents treat the server of Muster's own as what asks people; another of that name must not pass for it.
-fn require_other_than_own(name: &str) -> Result<()> {
-    if folding::name(name.trim()) == "muster" {
-        let detail =
-            "`muster` is the name of Muster's own MCP server, which every agent has. Choose another name.";
-        return Err(Problem::invalid_at("/name", "NOT_ALLOWED", detail));
-    }
-    Ok(())
+fn own_name(name: &str) -> Option<Violation> {
+    let detail =
+        "`muster` is the name of Muster's own MCP server, which every agent has. Choose another name.";
+    (folding::name(name) == "muster").then(|| Violation::at("/name", "NOT_ALLOWED", detail))
 }
 
-/// Trims the names of secrets and refuses duplicates.
-fn secret_names(given: &[String]) -> Result<Vec<String>> {
-    let names: Vec<String> = given.iter().map(|name| name.trim().to_owned()).collect();
-    let repeated = names.iter().enumerate().filter(|(n, name)| names[..*n].contains(name));
-    let violations = repeated.map(|(n, name)| {
+fn trimmed(names: &[String]) -> Vec<String> {
+    names.iter().map(|name| name.trim().to_owned()).collect()
+}
+
+/// Names of secrets that appear more than once.
+fn duplicates(names: &[String]) -> impl Iterator<Item = Violation> {
+    let repeated = names.iter().enumerate().filter(move |(n, name)| names[..*n].contains(name));
+    repeated.map(|(n, name)| {
         Violation::at(format!("/auth/{n}"), "DUPLICATE", format!("`{name}` appears more than once."))
-    });
-    Problem::refuse(violations.collect())?;
-    Ok(names)
+    })
 }
 
 /// STDIO takes a command, HTTP and SSE a URL, and neither takes the other.
-fn check_endpoint(
+fn flaws_of_endpoint(
     transport: McpTransport,
     command: Option<&str>,
     args: &serde_json::Value,
     url: Option<&str>,
-) -> Result<()> {
+) -> Vec<Violation> {
     let required = |pointer: &str| {
         let detail = format!("`{}` is required for {transport}.", &pointer[1..]);
         Violation::at(pointer, "REQUIRED", detail)
@@ -240,5 +245,5 @@ fn check_endpoint(
             None => Some(required("/url")),
         });
     }
-    Problem::refuse(violations)
+    violations
 }

@@ -146,7 +146,7 @@ test('the demo: signed in by its link, a newcomer talks to an agent, decides wha
   await marlow.getByText(/^The answer is: .*tea/).waitFor()
   const seconds = Math.round((Date.now() - begun) / 1000)
 
-  // What was there before anybody came.
+  // What it has asked before anybody came. It goes on from there as well.
   await page.getByRole('link', { name: /^Approvals/ }).first().click()
   const refund = row(page, 'Refund 89.00 EUR for ORD-48213')
   await refund.click()
@@ -154,6 +154,9 @@ test('the demo: signed in by its link, a newcomer talks to an agent, decides wha
   await page.keyboard.down('Enter')
   await refund.getByText('Approved by you').waitFor()
   await page.keyboard.up('Enter')
+  await page.getByRole('link', { name: 'Conversations' }).first().click()
+  await row(page, 'Refund for ORD-48213').first().click()
+  await marlow.getByText('I was allowed to: Refund 89.00 EUR for ORD-48213').waitFor()
 
   await signsOut(page)
   const again = await browse(t, { base: address })

@@ -99,7 +99,7 @@ test('an agent has a limit of its own, and is allowed more within the hour', asy
   const guard = section(page, 'Cost guard')
   await guard.getByLabel('Limit', { exact: true }).selectOption('CUSTOM')
   await guard.getByLabel('An hour').fill('1000')
-  await guard.getByLabel('When they are used').selectOption('PAUSE')
+  await guard.getByLabel('When they are used up').selectOption('PAUSE')
   await button(guard, 'Save').click()
   await button(guard, 'Save').waitFor({ state: 'detached' })
   await page.goto(`${world.base}${org}/agents/${world.agent}`)

@@ -16,16 +16,16 @@ export const KINDS: Record<ApprovalRecord['kind'], KindWords> = {
     name: 'Action',
     about: 'The agent wants to do this and waits.',
     meaning:
-      'Approve: the agent does exactly what is shown here, at once. Deny: it is told no, with your comment, and goes on without it.',
+      'Approve: the agent does exactly what is shown here, at once. Deny: it is told no, with your comment, and continues without it.',
   },
   QUESTION: {
     name: 'Question',
     about: 'The agent asks you something and waits.',
-    meaning: 'Your answer is given to the agent word for word. It then goes on.',
+    meaning: 'The agent gets your answer word for word, and continues.',
   },
   ACCESS_REQUEST: {
     name: 'Unknown sender',
-    about: 'Somebody whom this agent does not know wrote to it.',
+    about: 'Somebody who is not on the channel’s list wrote to this agent.',
     meaning:
       'Add the sender to the channel’s list first if the agent should answer. “Resolved” only takes this off the list.',
   },
@@ -41,9 +41,9 @@ export const KINDS: Record<ApprovalRecord['kind'], KindWords> = {
   },
   COST_GUARD: {
     name: 'Spending',
-    about: 'Nothing is left of what may be spent.',
+    about: 'What may be spent is used up.',
     meaning:
-      'Look at what it does first. Allow more: what waits for it goes on by itself, up to the new limit. “Resolved” only takes this off the list, and what waits keeps waiting.',
+      'Look at what it does first. Allow more: what waits for it continues by itself, up to the new limit. “Resolved” only takes this off the list, and what waits keeps waiting.',
   },
   SERVER_ALERT: {
     name: 'Server',

@@ -41,7 +41,7 @@ export function AllowMore({ kind, agent, proposed = null, approvalId, onClose, o
   const field = kind === 'money' ? 'costMicro' : 'tokens'
   const submit = async () => {
     const refused =
-      amount === null ? 'Type how much.' : refusal(amount, boundsOf(`AllowSpendingInput.${field}`))
+      amount === null ? 'Type an amount.' : refusal(amount, boundsOf(`AllowSpendingInput.${field}`))
     setWrong(refused)
     if (refused || amount === null) return
     const said =
@@ -72,7 +72,7 @@ export function AllowMore({ kind, agent, proposed = null, approvalId, onClose, o
       onSubmit={submit}
       onClose={onClose}
     >
-      <Field label="How much more" hint="Turns that wait for it go on by themselves." error={wrong}>
+      <Field label="How much more" hint="Turns that wait for it continue by themselves." error={wrong}>
         {kind === 'money' ? (
           <MoneyInput value={amount} onValue={setAmount} />
         ) : (

@@ -23,7 +23,7 @@ export const amountOf = (micro: number | null): number | null => (micro === null
 export const ACTIONS = [
   { value: 'PAUSE', label: 'Turns wait until somebody allows more' },
   { value: 'STOP', label: 'The agent is stopped' },
-  { value: 'NOTIFY', label: 'People are told, and it goes on' },
+  { value: 'NOTIFY', label: 'People are told, and it continues' },
 ] as const
 
 export const actionOf = (value: unknown): string =>

@@ -27,7 +27,7 @@ export function Appearance() {
           />
         </div>
       </Panel>
-      <Panel title="Density" about="How close the rows of lists stand.">
+      <Panel title="Density" about="How close together the rows of lists are.">
         <div className="rounded-card border border-line p-4">
           <RadioGroup
             label="Density"
@@ -57,7 +57,7 @@ export function Appearance() {
           />
         </div>
       </Panel>
-      <Panel title="Keys" about="What each page answers to is shown by All keys, in the menu with your name.">
+      <Panel title="Keys" about="“All keys”, in the menu with your name, lists the keys of the page.">
         <div className="rounded-card border border-line p-4">
           <Switch
             label="Single-key shortcuts"

@@ -38,7 +38,7 @@ export function Chats({ orgId }: { orgId: number }) {
       <h3 className="font-medium">Chats</h3>
       {chats.length === 0 ? (
         <p className="text-sm text-muted">
-          You are asked here and by mail alone. To be asked in a chat as well, open a{' '}
+          You are asked only here and by mail. To be asked in a chat as well, open a{' '}
           <Link to="/o/$org/channels" params={{ org: orgId }} className="link">
             channel
           </Link>{' '}

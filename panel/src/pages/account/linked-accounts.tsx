@@ -27,7 +27,7 @@ export function LinkedAccounts() {
   return (
     <Panel
       title="Linked accounts"
-      about="They sign in to this account. Signing in with a provider links it again as long as it vouches for your address."
+      about="You can sign in to this account with any of them. Signing in with a provider links it again as long as it vouches for your address."
     >
       <ul className="divide-y divide-line rounded-card border border-line">
         {accounts.map(({ id, label, email, lastUsedAt, isUsable }) => (

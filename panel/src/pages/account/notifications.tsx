@@ -46,7 +46,9 @@ export function NotificationsTab() {
   const { memberships } = useViewer()
   if (memberships.length === 0)
     return (
-      <Empty title="No organization">Notifications belong to organizations, and you are in none yet.</Empty>
+      <Empty title="No organization">
+        Notifications belong to organizations, and you are not in one yet. Ask somebody to invite you.
+      </Empty>
     )
   return (
     <>

@@ -98,7 +98,7 @@ function Picture() {
             )}
           </div>
           <p className="text-xs text-muted">
-            PNG, JPEG, WebP or GIF. It is made small in this browser before it is sent.
+            PNG, JPEG, WebP or GIF. This browser scales it down before sending it.
           </p>
           {refused && <Notice>{refused}</Notice>}
         </div>

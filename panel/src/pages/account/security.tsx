@@ -51,7 +51,7 @@ function Password() {
   return (
     <Panel
       title="Password"
-      about="Changing it ends your other sessions. If you sign in with a provider only, set one by “Forgotten?” on the sign-in page."
+      about="Changing it ends your other sessions. If you only sign in with a provider, set one with “Forgotten?” on the sign-in page."
     >
       <form
         className="space-y-4 rounded-card border border-line p-4"

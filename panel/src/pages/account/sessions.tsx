@@ -40,7 +40,7 @@ export function Sessions() {
   return (
     <Panel
       title="Sessions"
-      about="Where you are signed in. End those that you do not know, and change your password."
+      about="Where you are signed in. If you don’t recognize one, end it and change your password."
       actions={
         sessions.length > 1 && (
           <Button busy={others.pending} onClick={() => void endOthers()}>

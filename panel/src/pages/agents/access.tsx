@@ -113,7 +113,7 @@ function Part({ kind, agent, items, onChanged }: PartProps) {
       <h3 className="text-sm font-medium">{title}</h3>
       <p className="mb-1.5 text-xs text-muted">{hint}</p>
       {!items && <Skeleton className="w-1/2" />}
-      {items?.length === 0 && <p className="mb-1.5 text-sm text-muted">None.</p>}
+      {items?.length === 0 && <p className="mb-1.5 text-sm text-muted">Nothing yet.</p>}
       <ul className="mb-1.5">
         {items?.map((item) => (
           <li key={item.id} className="flex items-center gap-2">

@@ -167,7 +167,7 @@ function State({ item }: { item: Item }) {
         </Badge>
       )}
       {agent.restartPending && (
-        <Badge tone="info" tip="It gets what has changed only when it is started again.">
+        <Badge tone="info" tip="It gets the changes only when it is started again.">
           Restart
         </Badge>
       )}

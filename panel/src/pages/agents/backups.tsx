@@ -80,8 +80,8 @@ export function Backups({ agent }: { agent: AgentRecord }) {
     <Gate on={agent} may="agent.edit">
       <div className="mb-4 flex flex-wrap items-center justify-between gap-3">
         <p className="text-sm text-muted">
-          Copies of its home, on its host. When they are made by themselves is in its settings. What it writes
-          meanwhile may be half in a copy: pause it first for one of a single moment.
+          Copies of its home, on its host. The schedule is in its settings. Files that it is writing may be
+          incomplete in a copy: for a consistent one, pause it first.
         </p>
         <ActionButton busy={busy} action={now}>
           Back up now
@@ -90,10 +90,11 @@ export function Backups({ agent }: { agent: AgentRecord }) {
       {found.data.length === 0 ? (
         <Empty
           icon={Archive}
-          title="It was never backed up"
+          title="It has never been backed up"
           command={`mutation { backupAgent(orgId: ${orgId}, id: ${agent.id}) { id state } }`}
         >
-          A backup holds all files of its home, so that it can go back to what it was.
+          A backup holds all files of its home, so that you can restore them later. Make one with “Back up
+          now”, or set a schedule in its settings.
         </Empty>
       ) : (
         <ol className="divide-y divide-line rounded-card border border-line">

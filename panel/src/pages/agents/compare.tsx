@@ -85,7 +85,7 @@ export function Compare({ agent, revision, against, known, onAgainst, onClose }:
           </p>
         )}
         {agent.revision === 1 ? (
-          <p className="text-muted">It is the only one: nothing has been changed since it was made.</p>
+          <p className="text-muted">This is the only one: nothing has changed since the agent was made.</p>
         ) : (
           <Field label="Compared with">
             <Select

@@ -115,12 +115,12 @@ export function Images({ archived, onArchived, creating, onClose, peek, onPeek, 
             empty={
               <Empty
                 icon={Boxes}
-                title="No images"
+                title="No images yet"
                 action={create}
                 command={`mutation {\n  createImage(orgId: ${orgId}, input: { name: "Our agent", reference: "example/agent:1.2" }) { id }\n}`}
               >
-                An image names the program that an agent runs. A server starts only what its operator has
-                listed.
+                An image names the program that an agent runs. Create one for each program that the operators
+                of your servers have listed: a server starts nothing else.
               </Empty>
             }
           />

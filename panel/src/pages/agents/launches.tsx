@@ -36,10 +36,11 @@ export function Launches({ agentId }: { agentId: number }) {
     return (
       <Empty
         icon={Rocket}
-        title="It was never started"
+        title="It has never been started"
         command={`curl -X POST -H "Authorization: Bearer $TOKEN" \\\n  ${location.origin}/v1/org/${orgId}/agent/${agentId}/start`}
       >
-        Each start is kept here: who started it, how long it was up, and why it ended.
+        Start it at the top of this page. Each launch is kept here: who started it, how long it was up, and
+        why it ended.
       </Empty>
     )
   }

@@ -55,7 +55,7 @@ export function ModelCalls({ turnId }: { turnId: number }) {
       )}
       <Panel title="Model calls" about="As its server measured them. Kept for 90 days.">
         {turn.modelCalls.length === 0 ? (
-          <p className="text-muted">None was seen.</p>
+          <p className="text-muted">Its server has seen no model call in this turn.</p>
         ) : (
           <ol className="divide-y divide-line rounded-card border border-line">
             {turn.modelCalls.map((call) => (

@@ -60,7 +60,7 @@ export function ApprovalRules({ agent }: { agent: AgentSettings }) {
         form={form}
         name="approvalCategories"
         label="Always ask for"
-        hint="Kinds of action in words, one a line, such as payment or deletion."
+        hint="Kinds of action in words, one per line, such as payment or deletion."
         optional
         asText={(lines) => (Array.isArray(lines) && lines.length > 0 ? lines.join(', ') : 'nothing')}
       >

@@ -39,7 +39,7 @@ export function Limits({ agent }: { agent: AgentSettings }) {
       </SectionForm>
       <SectionForm
         title="Sessions"
-        about="What an agent remembers of a conversation grows with it. A session that is too long begins anew with its next turn."
+        about="What an agent remembers of a conversation grows with it. A session that is too long starts over with its next turn."
         form={sessions}
       >
         <div className="grid gap-4 sm:grid-cols-2">

@@ -21,7 +21,7 @@ const CHOICES = [
 const HINTS = {
   INHERIT: 'The organization’s default for its provider, as Settings → Models and money says.',
   OWN: 'A key that it alone uses.',
-  NONE: 'It has no access to a model but what its program brings along.',
+  NONE: 'It has no access to a model except through its own program.',
 }
 
 export function Model({ agent }: { agent: AgentSettings }) {
@@ -77,7 +77,7 @@ export function Model({ agent }: { agent: AgentSettings }) {
       </SectionForm>
       <SectionForm
         title="Model credential"
-        about="What its server shows to its model’s provider for it. The agent itself never sees it."
+        about="The key that its server sends to its model’s provider for it. The agent itself never sees it."
         form={access}
       >
         <SectionField

@@ -57,8 +57,8 @@ function Network({ agent }: { agent: AgentSettings }) {
       />
       {form.values.networkPrivileged && (
         <Notice tone="warn">
-          The list of hosts no longer holds for it: it reaches whatever its server reaches, and nobody is
-          asked. What it knows can leave by any way.
+          The list of hosts no longer applies to it: it reaches whatever its server reaches, and nobody is
+          asked. What it knows can leave by any route.
         </Notice>
       )}
     </SectionForm>

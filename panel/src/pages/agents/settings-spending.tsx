@@ -32,7 +32,7 @@ function Budget({ agent }: { agent: AgentSettings }) {
   return (
     <SectionForm
       title="Budget"
-      about="What it may spend in a calendar month. The organization’s budget holds beside it."
+      about="What it may spend in a calendar month. The organization’s budget applies as well."
       form={form}
     >
       <div className="grid gap-4 sm:grid-cols-2">
@@ -49,7 +49,7 @@ function Budget({ agent }: { agent: AgentSettings }) {
             onValue={(micro) => set('monthlyBudgetMicro', micro)}
           />
         </SectionField>
-        <SectionField form={form} name="budgetAction" label="When it is spent" asText={actionOf}>
+        <SectionField form={form} name="budgetAction" label="When it is used up" asText={actionOf}>
           <Select
             value={values.budgetAction}
             options={ACTIONS}
@@ -82,7 +82,7 @@ function CostGuard({ agent }: { agent: AgentSettings }) {
               onValue={(tokens) => set('costGuardTokensPerHour', tokens)}
             />
           </SectionField>
-          <SectionField form={form} name="costGuardAction" label="When they are used" asText={actionOf}>
+          <SectionField form={form} name="costGuardAction" label="When they are used up" asText={actionOf}>
             <Select
               value={values.costGuardAction}
               options={ACTIONS}

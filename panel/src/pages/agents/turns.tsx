@@ -159,14 +159,16 @@ export function Turns({ agentId }: { agentId: number }) {
               onActive={({ id }) => search.turn && set({ turn: id })}
               empty={
                 search.state ? (
-                  <Empty icon={ListTodo} title="No turn is in this state" />
+                  <Empty icon={ListTodo} title="No turn is in this state">
+                    Choose another state, or all of them.
+                  </Empty>
                 ) : (
                   <Empty
                     icon={ListTodo}
                     title="No turns yet"
                     command={`mutation {\n  startConversation(orgId: ${orgId}, input: { agentId: ${agentId}, text: "Hello" }) { id }\n}`}
                   >
-                    What an agent is given to do is a turn: the messages that have come since the last one.
+                    A turn is what an agent is given to do: the messages that have come since the last one.
                     Write to it, and its first turn appears here.
                   </Empty>
                 )

@@ -130,7 +130,8 @@ export function AuditPage() {
                     title="No entries"
                     command={`curl -H "Authorization: Bearer $TOKEN" \\\n  ${location.origin}/export/audit/${org.id}`}
                   >
-                    Nothing that matches was done or refused. Remove a filter, or choose another period.
+                    Nothing that matches these filters was done or refused. Remove a filter, or choose another
+                    period.
                   </Empty>
                 }
               />

@@ -41,7 +41,7 @@ export function EntryPeek({
   useActions([
     actorId !== null && {
       id: 'audit.actor',
-      label: 'All that they did',
+      label: 'Everything they did',
       group: 'Entry',
       also: 'actor who',
       run: () => onFilter({ actor: actorId }),
@@ -74,7 +74,7 @@ export function EntryPeek({
               ? narrow(
                   { actor: entry.actorId },
                   <Visible text={entry.actorName ?? String(entry.actorId)} />,
-                  'All that they did',
+                  'Everything they did',
                 )
               : (entry.actorName ?? words(entry.actorKind))}
             {entry.credentialKind && (
@@ -93,7 +93,7 @@ export function EntryPeek({
                 {narrow(
                   { targetKind: entry.targetKind, target: entry.targetId ?? undefined },
                   'History of this record',
-                  'All that was done to it',
+                  'Everything done to it',
                 )}
               </span>
             </Fact>
@@ -103,7 +103,7 @@ export function EntryPeek({
           </Fact>
           {entry.permission && (
             <Fact name="Permission">
-              {narrow({ permission: entry.permission }, entry.permission, 'All that needed it')}
+              {narrow({ permission: entry.permission }, entry.permission, 'Everything that needed it')}
             </Fact>
           )}
           {entry.decidedBy && (

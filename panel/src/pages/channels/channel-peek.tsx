@@ -89,7 +89,7 @@ function Delete({ channel, onDeleted }: { channel: Channel; onDeleted: () => voi
           if (!error) onDeleted()
         }}
       >
-        Its secrets are gone at once, and nobody reaches the agent through it any more. Its conversations
+        Its secrets are gone at once, and nobody can reach the agent through it after that. Its conversations
         stay. This can’t be taken back.
       </ConfirmDialog>
     </Panel>

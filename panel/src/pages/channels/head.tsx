@@ -59,7 +59,7 @@ function Hindrances({ channel }: { channel: Channel }) {
       )}
       {isUnheard(channel) && (
         <Notice tone="warn">
-          <p>What people write does not come in at the moment. Muster goes on trying by itself.</p>
+          <p>What people write does not come in at the moment. Muster keeps trying by itself.</p>
           {link?.cause && (
             <p className="mt-1 break-words">
               <Visible text={link.cause} />

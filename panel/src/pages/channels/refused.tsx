@@ -20,7 +20,7 @@ const REASONS: Record<string, { why: string; todo: string }> = {
   NOT_WHITELISTED: { why: 'Not on the list', todo: '' },
   LABEL: {
     why: 'The message had none of the labels',
-    todo: 'They label it, or you change the labels below.',
+    todo: 'They add one, or you change the labels below.',
   },
   UNPROVEN: {
     why: 'The mail server did not prove the sender',

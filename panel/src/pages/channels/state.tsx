@@ -39,7 +39,7 @@ const REASONS: Record<string, Reason> = {
   },
   GONE: {
     word: 'Gone',
-    why: 'The other end says that it no longer exists.',
+    why: 'The other side says that it no longer exists.',
     todo: `Correct the address below and switch it on, or delete the channel. ${WAITS}`,
   },
   NOT_SUPPORTED: {

@@ -206,7 +206,7 @@ function Nothing({ search, clear, begin }: NothingProps) {
           </Button>
         }
       >
-        No conversation matches these filters.
+        Change or clear the filters.
       </Empty>
     )
   }
@@ -224,7 +224,7 @@ function Nothing({ search, clear, begin }: NothingProps) {
       command={'mutation { startConversation(orgId: …, input: { agentId: …, text: "Hello" }) { id } }'}
     >
       A conversation is between an agent and a person: here in the panel, or outside through a channel such as
-      mail. Begin one to see how an agent works.
+      mail. Start one to see how an agent works.
     </Empty>
   )
 }

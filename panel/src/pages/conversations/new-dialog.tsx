@@ -52,7 +52,7 @@ export function NewConversation({ agent, onClose }: { agent: Choice | null; onCl
   return (
     <FormDialog
       title="New conversation"
-      about="An agent answers as soon as it runs."
+      about="The agent answers as soon as it runs."
       action="Start"
       may="agent.interact"
       busy={act.pending}
@@ -61,7 +61,7 @@ export function NewConversation({ agent, onClose }: { agent: Choice | null; onCl
     >
       {problem && <Notice>{problem}</Notice>}
       <Field label="Agent" error={wrong.agentId}>
-        <Picker value={chosen} onValue={choose} search={search} placeholder="Type a part of its name" />
+        <Picker value={chosen} onValue={choose} search={search} placeholder="Type part of its name" />
       </Field>
       <Field label="Subject" optional error={wrong.title}>
         <TextInput value={title} onValue={setTitle} maxLength={200} autoComplete="off" />

@@ -61,7 +61,7 @@ export function WhatWasSaid({ q, agent }: { q: string; agent: number | undefined
       onEnd={feed.loadMore}
       empty={
         <Empty icon={SearchX} title="Nothing matches">
-          No message contains all of these words. Only whole words are found.
+          No message contains all of these words. Only whole words are found: try fewer, or other ones.
         </Empty>
       }
     />

@@ -131,7 +131,7 @@ function Details({ conversation }: { conversation: ConversationRecord }) {
         <h3 className="mb-2 text-sm font-medium">The conversation</h3>
         <Facts>
           <Fact name="Short code">{conversation.ref}</Fact>
-          <Fact name="Begun">
+          <Fact name="Started">
             <Time at={conversation.createdAt} />
           </Fact>
           <Fact name="Last active">

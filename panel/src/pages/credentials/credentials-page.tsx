@@ -138,7 +138,9 @@ export function CredentialsPage() {
                 onActive={({ id }) => search.peek && set({ peek: id })}
                 empty={
                   search.q ? (
-                    <Empty icon={KeyRound} title="No credential has this name" />
+                    <Empty icon={KeyRound} title="No credential has this name">
+                      Search for part of a name.
+                    </Empty>
                   ) : (
                     <Empty
                       icon={KeyRound}
@@ -147,7 +149,8 @@ export function CredentialsPage() {
                       command={`curl -H "Authorization: Bearer $TOKEN" -H "Content-Type: application/json" \\\n  -d '{"name": "ticket system", "kind": "api-key", "fields": [{"label": "key", "value": "…"}]}' \\\n  ${location.origin}/v1/org/${org.id}/credential`}
                     >
                       A credential is a key, a password or a certificate that an agent needs for its work. It
-                      is stored sealed; servers add it to what their agents ask of the addresses it is for.
+                      is stored sealed; servers add it to their agents’ requests to the addresses that it is
+                      for.
                     </Empty>
                   )
                 }

@@ -54,7 +54,7 @@ export function Fields({ credential }: { credential: Credential }) {
         </Gate>
       }
     >
-      {credential.fields.length === 0 && <p className="text-muted">No fields.</p>}
+      {credential.fields.length === 0 && <p className="text-muted">No fields yet. Add the first one.</p>}
       <ul className="divide-y divide-line rounded-card border border-line empty:hidden">
         {credential.fields.map(({ id, label, type, hasValue }) => (
           <li key={id} className="flex items-center gap-2 px-3 py-1.5">

@@ -102,7 +102,7 @@ export function MemberMenu({ member, offered, onRemoved }: Props) {
           if (!error) onRemoved?.()
         }}
       >
-        {member.name} no longer gets into {org.name}. What they made stays. You can invite them again.
+        {member.name} loses access to {org.name}. What they made stays. You can invite them again.
       </ConfirmDialog>
       <ConfirmDialog
         open={asking === 'leave'}
@@ -116,7 +116,7 @@ export function MemberMenu({ member, offered, onRemoved }: Props) {
           if (!error) await navigate({ to: '/account' })
         }}
       >
-        You no longer get into it. Somebody else can invite you again.
+        You lose access to it. Another member can invite you again.
       </ConfirmDialog>
     </>
   )

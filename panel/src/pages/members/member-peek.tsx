@@ -75,7 +75,7 @@ function MemberFacts({ member }: { member: Member }) {
             search={{ actor: member.userId }}
             className="link"
           >
-            All that they did
+            Everything they did
           </Link>
         </Fact>
       )}

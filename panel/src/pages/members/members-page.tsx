@@ -162,7 +162,7 @@ export function MembersPage() {
                 onActive={({ userId }) => peek && set({ peek: userId })}
                 empty={
                   <Empty icon={Users} title="Nobody has this name">
-                    Look for a part of the name or of the address.
+                    Search for part of a name or an address.
                   </Empty>
                 }
               />

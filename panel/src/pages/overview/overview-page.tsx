@@ -109,7 +109,7 @@ export function OverviewPage() {
                   title="Failed agents"
                   all={
                     <Link to="/o/$org/agents" params={link} search={{ status: ['ERROR'] }}>
-                      All failed
+                      All failed agents
                     </Link>
                   }
                 >

@@ -80,7 +80,7 @@ export function ServerActions({ server }: { server: ServerRecord }) {
           onConfirm={renewIt}
         >
           {joined
-            ? 'The host that has joined is cut off at once, and has to join again with the new token. Its agents keep running meanwhile, but report nothing until then.'
+            ? 'The host that has joined is disconnected at once, and has to join again with the new token. Until then its agents keep running, but report nothing.'
             : 'The token that was shown before stops working.'}
           {problem && <Notice>{problem}</Notice>}
         </ConfirmDialog>

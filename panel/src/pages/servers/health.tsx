@@ -109,7 +109,7 @@ function Connection({ server }: { server: ServerRecord }) {
       <Panel title="Waiting to join">
         <Notice tone="info">
           {over ? (
-            <>Its token is used up or has expired. Make a new one, and run the line that it comes with.</>
+            <>Its token has been used or has expired. Make a new one, and run the line that comes with it.</>
           ) : (
             <>
               Run the line that was shown for {name} on its machine. The token in it is valid until{' '}

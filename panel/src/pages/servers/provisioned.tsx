@@ -16,7 +16,7 @@ export function Provisioned({ server, onDone }: { server: Fresh; onDone: () => v
     <ShownOnce
       open
       title={`Connect ${server.name}`}
-      about="Run this on the machine, best as a user of its own and not as root."
+      about="Run this on the machine, ideally as a dedicated user, not as root."
       secrets={[{ label: 'The line to run', text: joinLine(server.token, server.id) }]}
       used={joined}
       onDone={onDone}

@@ -57,7 +57,8 @@ export function AllowedHosts() {
           <ListSkeleton />
         ) : found.allowedHosts.length === 0 ? (
           <p className="rounded-card border border-line p-4 text-muted">
-            None. An agent that wants to reach a host asks a person first, or is refused.
+            None yet. An agent that wants to reach a host asks a person first, or is refused. Allow the hosts
+            that your agents need.
           </p>
         ) : (
           <ul className="divide-y divide-line rounded-card border border-line">

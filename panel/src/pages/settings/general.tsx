@@ -54,7 +54,7 @@ export function General({ settings }: { settings: Settings }) {
           form={sessions}
           name="sessionResetTokens"
           label="Longest session"
-          hint="An agent’s session that has grown beyond this begins anew with its next turn. Agents may have a limit of their own."
+          hint="An agent’s session that has grown beyond this starts over with its next turn. Agents may have a limit of their own."
           optional
         >
           <NumberInput

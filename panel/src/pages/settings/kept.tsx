@@ -30,7 +30,7 @@ export function Kept({ settings }: { settings: Settings }) {
           <SectionField
             form={backups}
             name="backupRetention"
-            label="Keep of each agent"
+            label="Backups to keep of each agent"
             hint="Empty: 7."
             optional
           >
@@ -46,8 +46,8 @@ export function Kept({ settings }: { settings: Settings }) {
         <SectionField
           form={transcripts}
           name="transcriptRetentionDays"
-          label="Keep after the last word"
-          hint="Then messages and files of the conversation are removed for good. Empty: kept forever."
+          label="Keep after the last message"
+          hint="After that, the conversation’s messages and files are deleted for good. Empty: kept forever."
           optional
         >
           <NumberInput

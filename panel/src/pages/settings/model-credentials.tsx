@@ -63,8 +63,8 @@ export function ModelCredentials() {
         <ListSkeleton />
       ) : found.modelCredentials.length === 0 ? (
         <p className="rounded-card border border-line p-4 text-muted">
-          None yet. An agent without one of its own has no access to a model until there is one for its
-          provider.
+          None yet. Add one for each provider that your agents use: an agent without a credential of its own
+          has no access to a model until then.
         </p>
       ) : (
         <ul className="divide-y divide-line rounded-card border border-line">

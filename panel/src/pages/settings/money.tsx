@@ -105,7 +105,7 @@ function Budget({ settings }: { settings: Settings }) {
           />
         </SectionField>
       </div>
-      <SectionField form={form} name="budgetAction" label="When it is spent" asText={actionOf}>
+      <SectionField form={form} name="budgetAction" label="When it is used up" asText={actionOf}>
         <Select
           value={values.budgetAction}
           options={ACTIONS}
@@ -122,7 +122,7 @@ function CostGuard({ settings }: { settings: Settings }) {
   return (
     <SectionForm
       title="Cost guard"
-      about="Catches an agent that runs in circles: what each of them may use within 60 minutes. Read, written and put into a cache count."
+      about="Catches an agent that runs in circles: how many tokens each may use within 60 minutes. Those read, written and put into a cache count."
       form={form}
     >
       <div className="grid gap-4 sm:grid-cols-2">
@@ -139,7 +139,7 @@ function CostGuard({ settings }: { settings: Settings }) {
             onValue={(tokens) => set('costGuardTokensPerHour', tokens)}
           />
         </SectionField>
-        <SectionField form={form} name="costGuardAction" label="When they are used" asText={actionOf}>
+        <SectionField form={form} name="costGuardAction" label="When they are used up" asText={actionOf}>
           <Select
             value={values.costGuardAction}
             options={ACTIONS}
@@ -157,7 +157,7 @@ function Traces({ settings }: { settings: Settings }) {
     <SectionForm title="Traces" form={form}>
       <Switch
         label="Put prompts and answers into traces"
-        hint="Whoever can read the traces can then read what people and agents said. Otherwise traces hold names, times and numbers alone."
+        hint="Whoever can read the traces can then read what people and agents said. Otherwise traces hold only names, times and numbers."
         checked={form.values.traceContent}
         onChecked={(on) => form.set('traceContent', on)}
       />

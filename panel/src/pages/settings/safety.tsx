@@ -32,7 +32,7 @@ export function Safety({ settings }: { settings: Settings }) {
           form={people}
           name="chatRiskLimit"
           label="Decide in chats below this risk"
-          hint="From 0, nothing, to 101, everything. What is as risky or more is decided here alone."
+          hint="From 0, nothing, to 101, everything. What is as risky or more can only be decided here."
         >
           <NumberInput
             value={people.values.chatRiskLimit}

@@ -102,6 +102,6 @@ export function AcceptInvitationPage() {
 
 function aboutOf(step: Answer['step']): string {
   if (step.kind === 'ask') return 'You have been invited. This link is only for you.'
-  if (step.kind === 'new') return 'You have no account yet. This makes one, for the address that was invited.'
+  if (step.kind === 'new') return 'You have no account yet. This creates one for the invited address.'
   return `${step.email ?? 'Your address'} has an account already. Give its password to join with it.`
 }

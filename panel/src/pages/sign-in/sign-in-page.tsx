@@ -124,7 +124,7 @@ function Forgotten({ email: known, onBack }: { email: string; onBack: () => void
         ? { tone: 'danger', text: wordsOf(error) }
         : {
             tone: 'ok',
-            text: 'If there is an account for that address, a link is on its way. If it does not arrive, look into your spam folder or ask an administrator.',
+            text: 'If there is an account for that address, a link is on its way. If it does not arrive, look in your spam folder or ask an administrator.',
           },
     )
   }

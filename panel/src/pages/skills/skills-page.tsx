@@ -125,7 +125,9 @@ export function SkillsPage() {
                 onActive={({ id }) => search.peek && set({ peek: id })}
                 empty={
                   search.q ? (
-                    <Empty icon={BookOpen} title="No skill has this name" />
+                    <Empty icon={BookOpen} title="No skill has this name">
+                      Search for part of a name.
+                    </Empty>
                   ) : (
                     <Empty
                       icon={BookOpen}

@@ -92,7 +92,7 @@ function Talk({ id, agent }: { id: number; agent: StartAgent }) {
       </ul>
       {!answered && (
         <p role="status" className="pulsing text-sm text-muted">
-          {agent.name} works on it…
+          {agent.name} is working on it…
         </p>
       )}
     </div>

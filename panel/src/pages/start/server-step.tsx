@@ -51,7 +51,7 @@ export function ServerStep({ servers }: { servers: readonly StartServer[] }) {
     return (
       <>
         <p className="mb-3 text-muted">
-          {name} waits for its machine. Run the line that was shown when it was made, or have another one.
+          {name} waits for its machine. Run the line that was shown when it was made, or get a new one.
         </p>
         <Gate may="server.edit">
           <Button

@@ -68,8 +68,8 @@ function ForOthers() {
           </Link>
         }
       >
-        Your role can’t connect servers or make agents. An owner or an administrator does, and you see here in
-        the panel what the agents do.
+        Your role can’t connect servers or create agents. An owner or an administrator does that; what the
+        agents do then appears here in the panel.
       </Empty>
     </>
   )

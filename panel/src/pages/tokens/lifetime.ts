@@ -5,7 +5,7 @@ export const LIFETIMES = [
   { value: '30', label: '30 days', days: 30 },
   { value: '90', label: '90 days', days: 90 },
   { value: '365', label: 'A year', days: 365 },
-  { value: 'NEVER', label: 'For ever', days: null },
+  { value: 'NEVER', label: 'Forever', days: null },
 ] as const
 
 export type Lifetime = (typeof LIFETIMES)[number]['value']

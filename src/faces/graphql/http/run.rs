@@ -224,26 +224,40 @@ impl Session {
 
     /// Runs any operation. A subscription has many responses, anything else has one; each is JSON.
     pub fn stream_json(&self, operation: Operation) -> BoxStream<'static, Vec<u8>> {
-        let (request, responses) = self.stream(operation, true);
-        responses.map(move |response| render(&response, &request)).boxed()
+        match self.stream(operation, true) {
+            Ok((request, responses)) => responses.map(move |response| render(&response, &request)).boxed(),
+            Err(unfit) => {
+                let json = render(&unfit, &self.request());
+                stream::once(async { json }).boxed()
+            }
+        }
     }
 
     /// Runs any operation. Each response is the executor's value, with errors as callers see them.
-    pub fn stream_responses(&self, operation: Operation) -> BoxStream<'static, Response> {
-        let (request, responses) = self.stream(operation, false);
-        let shown = move |mut response: Response| {
-            response.errors = response.errors.iter().map(|error| show(error, &request)).collect();
+    ///
+    /// # Errors
+    /// The response to an operation that is not executed.
+    pub fn stream_responses(
+        &self,
+        operation: Operation,
+    ) -> Result<BoxStream<'static, Response>, Box<Response>> {
+        let shown = |mut response: Response, request: &Request| {
+            response.errors = response.errors.iter().map(|error| show(error, request)).collect();
             response
         };
-        responses.map(shown).boxed()
+        match self.stream(operation, false) {
+            Ok((request, responses)) => Ok(responses.map(move |response| shown(response, &request)).boxed()),
+            Err(unfit) => Err(Box::new(shown(*unfit, &self.request()))),
+        }
     }
 
-    fn stream(&self, operation: Operation, raw: bool) -> (Arc<Request>, BoxStream<'static, Response>) {
+    fn stream(
+        &self,
+        operation: Operation,
+        raw: bool,
+    ) -> Result<(Arc<Request>, BoxStream<'static, Response>), Box<Response>> {
         let Prepared { graphql, request, reading, is_subscription, order, known } =
-            match self.prepare(operation, raw) {
-                Ok(prepared) => prepared,
-                Err(unfit) => return (self.request(), stream::once(async { *unfit }).boxed()),
-            };
+            self.prepare(operation, raw)?;
         let responses = match graphql {
             Some(graphql) => self.graphql.schema.execute_stream(graphql),
             None => stream::once(async { Response::default() }).boxed(),
@@ -253,11 +267,11 @@ impl Session {
         let responses = responses.inspect(move |_| reading.answered.give_back());
         if is_subscription {
             let open = metrics::on().map(Open::new);
-            return (request, responses.inspect(move |_| _ = &open).boxed());
+            return Ok((request, responses.inspect(move |_| _ = &open).boxed()));
         }
         // The same deadline as an HTTP request.
         let deadline = tokio::time::sleep(self.graphql.core.config.limits.request_timeout());
-        (request, responses.take_until(deadline.map(drop)).boxed())
+        Ok((request, responses.take_until(deadline.map(drop)).boxed()))
     }
 
     /// A request by the session's caller.

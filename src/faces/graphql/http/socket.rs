@@ -1,8 +1,8 @@
 //! Operations over a WebSocket: the protocol `graphql-transport-ws`.
 //!
 //! async-graphql speaks the protocol's messages. This guard around it adds what it leaves open: deadlines,
-//! keep-alive, the number of operations, duplicate ids, expiring credentials, and the protocol's own close
-//! codes (the library uses some from other protocols).
+//! keep-alive, the number of operations, duplicate ids, expiring credentials, the message `error`, and the
+//! protocol's own close codes (the library uses some from other protocols).
 //!
 //! ```text
 //! client ── read ──► async-graphql ──► write ── client
@@ -25,7 +25,7 @@ use axum::{
     Error,
     extract::{
         FromRequestParts, WebSocketUpgrade,
-        ws::{CloseFrame, Message, WebSocket},
+        ws::{CloseFrame, Message, Utf8Bytes, WebSocket},
     },
     response::Response,
 };
@@ -35,6 +35,7 @@ use futures::{
     stream::{self, BoxStream, SplitSink, SplitStream},
 };
 use http::{HeaderValue, header};
+use serde_json::json;
 use tokio::{
     sync::Semaphore,
     time::{interval, timeout},
@@ -67,6 +68,8 @@ const LARGEST_MESSAGE: usize = 256 << 10;
 /// Weight of a byte of a message while its operation runs: parsed variables take that much more memory than
 /// their text.
 const PARSED_WEIGHT: usize = 8;
+/// Marks the response to an operation that is not executed, until it is written as an `error`.
+const REFUSED: &str = "refused";
 /// How long a closing handshake may take.
 const FAREWELL: Duration = Duration::from_secs(2);
 
@@ -288,6 +291,7 @@ impl Socket {
         mut from_library: mpsc::Receiver<Message>,
     ) {
         let mut ping = interval(PING_EVERY);
+        let mut refused = HashMap::new();
         loop {
             let message = tokio::select! {
                 message = from_library.next() => match message {
@@ -302,10 +306,10 @@ impl Socket {
                     code: self.refusal.get().copied().unwrap_or(4403),
                     ..frame
                 })),
-                Message::Text(text) => {
-                    self.note_completion(&text);
-                    Message::Text(text)
-                }
+                Message::Text(text) => match self.as_protocol(text, &mut refused) {
+                    Some(text) => Message::Text(text),
+                    None => continue,
+                },
                 message => message,
             };
             let Ok(waiting) = self.enter(&message) else { return };
@@ -324,17 +328,23 @@ impl Socket {
         line.piece(holder, bytes)
     }
 
-    /// The id of a completed operation can be used again.
-    fn note_completion(&self, text: &str) {
-        #[derive(serde::Deserialize)]
-        struct Complete {
-            id: String,
+    /// A message of the library's, as the protocol wants it. The library refuses an operation with `next` and then
+    /// `complete`; the protocol has one `error` for both, after which the id can be used again, as after `complete`.
+    fn as_protocol(
+        &self,
+        text: Utf8Bytes,
+        refused: &mut HashMap<String, Vec<serde_json::Value>>,
+    ) -> Option<Utf8Bytes> {
+        if let Some(Refusal { id, payload }) = Refusal::read(&text) {
+            refused.insert(id, payload.errors);
+            return None;
         }
-        if text.starts_with(r#"{"type":"complete""#)
-            && let Ok(Complete { id }) = serde_json::from_str(text)
-        {
-            self.running.lock().unwrap_or_else(PoisonError::into_inner).remove(&id);
-        }
+        let Some(Complete { id }) = Complete::read(&text) else { return Some(text) };
+        self.running.lock().unwrap_or_else(PoisonError::into_inner).remove(&id);
+        Some(match refused.remove(&id) {
+            Some(errors) => json!({ "type": "error", "id": id, "payload": errors }).to_string().into(),
+            None => text,
+        })
     }
 
     /// Waits until the credential has expired. A client with a new one connects again.
@@ -357,19 +367,61 @@ impl Socket {
     }
 
     fn begin(&self, request: async_graphql::Request) -> BoxStream<'static, async_graphql::Response> {
-        let refuse = |problem: &Problem| {
-            let response = refused(problem, &self.request_id);
-            stream::once(async { response }).boxed()
+        let refuse = |response: async_graphql::Response| {
+            stream::once(async { response.extension(REFUSED, true.into()) }).boxed()
         };
         let Some(session) = self.session.get() else {
-            return refuse(&Problem::internal(anyhow::anyhow!("an operation before the introduction")));
+            let problem = Problem::internal(anyhow::anyhow!("an operation before the introduction"));
+            return refuse(refused(&problem, &self.request_id));
         };
         let Ok(slot) = Arc::clone(&self.slots).try_acquire_owned() else {
-            return refuse(&too_many(MOST_OPERATIONS));
+            return refuse(refused(&too_many(MOST_OPERATIONS), &self.request_id));
         };
         let operation = Operation::new(request.query, request.operation_name, request.variables);
-        let responses = session.stream_responses(operation);
-        responses.inspect(move |_| _ = &slot).boxed()
+        match session.stream_responses(operation) {
+            Ok(responses) => responses.inspect(move |_| _ = &slot).boxed(),
+            Err(unfit) => refuse(*unfit),
+        }
+    }
+}
+
+/// The library's `next` for an operation that is not executed.
+#[derive(serde::Deserialize)]
+struct Refusal {
+    id: String,
+    payload: Refused,
+}
+
+#[derive(serde::Deserialize)]
+struct Refused {
+    #[serde(rename = "extensions")]
+    _extensions: Mark,
+    errors: Vec<serde_json::Value>,
+}
+
+#[derive(serde::Deserialize)]
+struct Mark {
+    #[serde(rename = "refused")]
+    _refused: bool,
+}
+
+impl Refusal {
+    fn read(text: &str) -> Option<Self> {
+        // Answers can be large, and have no extensions.
+        let can_be = text.starts_with(r#"{"type":"next""#) && text.contains(r#""data":null,"extensions":"#);
+        can_be.then(|| serde_json::from_str(text).ok()).flatten()
+    }
+}
+
+/// The library's `complete`.
+#[derive(serde::Deserialize)]
+struct Complete {
+    id: String,
+}
+
+impl Complete {
+    fn read(text: &str) -> Option<Self> {
+        text.starts_with(r#"{"type":"complete""#).then(|| serde_json::from_str(text).ok()).flatten()
     }
 }
 
