@@ -5,7 +5,7 @@
 
 mod kept;
 
-use std::{sync::Arc, time::Duration};
+use std::{panic::AssertUnwindSafe, sync::Arc, time::Duration};
 
 use futures::{
     FutureExt,
@@ -18,7 +18,7 @@ use tokio::{
 
 pub use self::kept::{KEPT, Kept, sweep};
 use crate::{
-    base::problem::Result,
+    base::problem::{Problem, Result},
     core::{
         Core,
         access::{decisions, rules},
@@ -198,6 +198,12 @@ const WOKEN: &[&str] = &["mail.send", "deliveries.send", "asks.send"];
 /// The gap between the first rounds at start: all at once would open a connection each.
 const APART: Duration = Duration::from_millis(10);
 
+/// Runs a round. A panic is a failure like any other: the next round may succeed.
+async fn caught(round: &Round, core: &Arc<Core>) -> Result<u64> {
+    let done = AssertUnwindSafe(async { (round.run)(core).await }).catch_unwind().await;
+    done.unwrap_or_else(|_| Err(Problem::internal(anyhow::anyhow!("the round panicked"))))
+}
+
 /// Starts rounds. A round in progress is finished before the service ends.
 pub fn start(core: &Arc<Core>, rounds: &'static [Round]) {
     for (n, round) in (0..).zip(rounds) {
@@ -211,7 +217,7 @@ pub fn start(core: &Arc<Core>, rounds: &'static [Round]) {
                 tokio::select! { _ = tick.tick() => (), Some(_) = woken => () }
             };
             while stopping.run_until_cancelled(next()).await.is_some() {
-                match telemetry::round(round.name, (round.run)(&worker)).await {
+                match telemetry::round(round.name, caught(round, &worker)).await {
                     Ok(0) => {}
                     Ok(done) => tracing::info!(round = round.name, done, "round.done"),
                     Err(problem) => {
