@@ -142,6 +142,11 @@ pub const ROUNDS: &[Round] = &[
         every: Duration::from_secs(1),
         run: |core| deliveries::send_due(core).boxed(),
     },
+    Round {
+        name: "deliveries.skip",
+        every: Duration::from_secs(2),
+        run: |core| deliveries::skip_deleted(core).boxed(),
+    },
     Round { name: "asks.send", every: Duration::from_secs(1), run: |core| asks::send_due(core).boxed() },
     Round { name: "hosts.look", every: hosts::LOOK, run: |core| hosts::look(core).boxed() },
     Round { name: "hosts.seen", every: hosts::SEEN, run: |core| hosts::seen(core).boxed() },
