@@ -29,8 +29,8 @@ use crate::{
     faces::edge::idempotency,
     fields::RECHECK,
     slices::{
-        agents, approvals, asks, backups, conversations, deliveries, hosts, notifications, orgs, people,
-        spending, turns,
+        agents, approvals, asks, backups, channels, conversations, deliveries, hosts, notifications, orgs,
+        people, spending, turns,
     },
 };
 
@@ -146,6 +146,11 @@ pub const ROUNDS: &[Round] = &[
         name: "deliveries.skip",
         every: Duration::from_secs(2),
         run: |core| deliveries::skip_deleted(core).boxed(),
+    },
+    Round {
+        name: "channels.check_again",
+        every: Duration::from_mins(1),
+        run: |core| channels::check_again(core).boxed(),
     },
     Round { name: "asks.send", every: Duration::from_secs(1), run: |core| asks::send_due(core).boxed() },
     Round { name: "hosts.look", every: hosts::LOOK, run: |core| hosts::look(core).boxed() },
