@@ -36,7 +36,7 @@ use super::ledger::Holder;
 use crate::base::network::network;
 use crate::{
     base::{
-        ids::ServerId,
+        ids::{OrgId, ServerId},
         numerals::counted,
         problem::{Code, Problem, Result},
         time::Clock,
@@ -151,8 +151,8 @@ impl RateLimiter {
     /// Takes one token from the bucket of a server's host, which is as large as one for reads, because it reports for many
     /// agents. If it is empty, returns how long until there is one: a host is slowed down instead of refused, so that nothing of
     /// it is lost.
-    pub fn pace(&self, server: ServerId) -> Option<Duration> {
-        let empty = self.reads.check_key(&Holder::Server(server.0)).err()?;
+    pub fn pace(&self, org: OrgId, server: ServerId) -> Option<Duration> {
+        let empty = self.reads.check_key(&Holder::Server(org.0, server.0)).err()?;
         Some(empty.wait_time_from(self.clock.now()))
     }
 

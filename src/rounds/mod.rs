@@ -5,7 +5,7 @@
 
 mod kept;
 
-use std::{sync::Arc, time::Duration};
+use std::{panic::AssertUnwindSafe, sync::Arc, time::Duration};
 
 use futures::{
     FutureExt,
@@ -18,7 +18,7 @@ use tokio::{
 
 pub use self::kept::{KEPT, Kept, sweep};
 use crate::{
-    base::problem::Result,
+    base::problem::{Problem, Result},
     core::{
         Core,
         access::{decisions, rules},
@@ -29,8 +29,8 @@ use crate::{
     faces::edge::idempotency,
     fields::RECHECK,
     slices::{
-        agents, approvals, asks, backups, conversations, deliveries, hosts, notifications, orgs, people,
-        spending, turns,
+        agents, approvals, asks, backups, channels, conversations, deliveries, hosts, notifications, orgs,
+        people, spending, turns,
     },
 };
 
@@ -142,6 +142,16 @@ pub const ROUNDS: &[Round] = &[
         every: Duration::from_secs(1),
         run: |core| deliveries::send_due(core).boxed(),
     },
+    Round {
+        name: "deliveries.skip",
+        every: Duration::from_secs(2),
+        run: |core| deliveries::skip_deleted(core).boxed(),
+    },
+    Round {
+        name: "channels.check_again",
+        every: Duration::from_mins(1),
+        run: |core| channels::check_again(core).boxed(),
+    },
     Round { name: "asks.send", every: Duration::from_secs(1), run: |core| asks::send_due(core).boxed() },
     Round { name: "hosts.look", every: hosts::LOOK, run: |core| hosts::look(core).boxed() },
     Round { name: "hosts.seen", every: hosts::SEEN, run: |core| hosts::seen(core).boxed() },
@@ -199,6 +209,12 @@ const WOKEN: &[&str] = &["mail.send", "deliveries.send", "asks.send"];
 /// The gap between the first rounds at start: all at once would open a connection each.
 const APART: Duration = Duration::from_millis(10);
 
+/// Runs a round. A panic is a failure like any other: the next round may succeed.
+async fn caught(round: &Round, core: &Arc<Core>) -> Result<u64> {
+    let done = AssertUnwindSafe(async { (round.run)(core).await }).catch_unwind().await;
+    done.unwrap_or_else(|_| Err(Problem::internal(anyhow::anyhow!("the round panicked"))))
+}
+
 /// Starts rounds. A round in progress is finished before the service ends.
 pub fn start(core: &Arc<Core>, rounds: &'static [Round]) {
     for (n, round) in (0..).zip(rounds) {
@@ -212,7 +228,7 @@ pub fn start(core: &Arc<Core>, rounds: &'static [Round]) {
                 tokio::select! { _ = tick.tick() => (), Some(_) = woken => () }
             };
             while stopping.run_until_cancelled(next()).await.is_some() {
-                match telemetry::round(round.name, (round.run)(&worker)).await {
+                match telemetry::round(round.name, caught(round, &worker)).await {
                     Ok(0) => {}
                     Ok(done) => tracing::info!(round = round.name, done, "round.done"),
                     Err(problem) => {

@@ -421,6 +421,29 @@ async fn what_fails_is_tried_again_with_the_same_id_and_the_next_message_waits()
 }
 
 #[tokio::test]
+async fn what_waits_in_a_deleted_channel_is_skipped() {
+    let app = app().await;
+    let receiver = Receiver::start(&app, &[]).await;
+    let (id, path) = channel(&app, &receiver.url).await;
+    let (_, taken) = bring(&app, &path, "m1", &hello("Hello")).await;
+    let conversation = taken["conversation_id"].as_i64().unwrap();
+    // More than are skipped at a time.
+    for n in 0..101 {
+        say(&app, conversation, MessageRole::Assistant, &format!("Answer {n}")).await;
+    }
+    assert_eq!(deliveries::skip_deleted(&app.core).await.unwrap(), 0);
+    let delete = "mutation($o: Id!, $c: Id!) { deleteChannel(orgId: $o, id: $c) }";
+    app.operator.gql(delete, json!({ "o": app.org, "c": id })).await.data();
+    assert_eq!(deliveries::skip_deleted(&app.core).await.unwrap(), 101);
+    let said =
+        "SELECT DISTINCT delivery_status || ' ' || delivery_error FROM messages WHERE role = 'ASSISTANT'";
+    assert_eq!(app.column::<String>(said).await, ["SKIPPED The channel was deleted."]);
+    assert_eq!(app.column::<i64>("SELECT COUNT(*) FROM deliveries WHERE text IS NOT NULL").await, [0]);
+    assert_eq!(deliveries::skip_deleted(&app.core).await.unwrap(), 0);
+    assert!(receiver.texts().is_empty());
+}
+
+#[tokio::test]
 async fn a_channel_whose_receiver_is_gone_says_so_and_its_queue_waits() {
     let app = app().await;
     let receiver = Receiver::start(&app, &[410]).await;

@@ -8,8 +8,8 @@ use crate::{
     channels_paced::let_time_pass,
     channels_probed::{bot, whitelist, with_telegram},
     harness::{
-        Answer,
-        fakes::telegram::{TOKEN, said},
+        Answer, TestApp,
+        fakes::telegram::{Shared, TOKEN, said},
         until,
     },
     takeover::take_over,
@@ -40,8 +40,8 @@ async fn a_file_that_comes_with_a_message_is_kept_with_it() {
     assert!(texts[1].contains("And this") && texts[1].contains("film.mp4 (it is longer than"), "{texts:?}");
 }
 
-#[tokio::test]
-async fn a_file_that_a_person_sends_instead_of_the_agent_goes_out_with_their_message() {
+/// A person has answered with a text and a file in the place of the agent.
+async fn answered_with_a_file() -> (TestApp, Shared) {
     let (app, telegram) = with_telegram().await;
     let channel = connect(&app, bot(app.agent().await, TOKEN)).await;
     whitelist(&app, &channel, "5").await;
@@ -58,20 +58,52 @@ async fn a_file_that_a_person_sends_instead_of_the_agent_goes_out_with_their_mes
     let post = "mutation($o: Id!, $c: Id!, $i: PostMessageInput!) { postMessage(orgId: $o, conversationId: $c, input: $i) { id } }";
     let input = json!({ "text": "Here it is", "attachmentIds": [file["id"]] });
     app.operator.gql(post, json!({ "o": app.org, "c": conversation, "i": input })).await.data();
-    until("both parts are sent", async || {
+    (app, telegram)
+}
+
+async fn parts_are_sent(app: &TestApp, expected: i64) {
+    until(&format!("{expected} parts are sent"), async || {
         deliveries::send_due(&app.core).await.unwrap();
-        let_time_pass(&app).await;
+        let_time_pass(app).await;
         let sent = "SELECT COUNT(*) FROM deliveries WHERE status = 'SENT'";
-        app.column::<i64>(sent).await == [2]
+        app.column::<i64>(sent).await == [expected]
     })
     .await;
+}
+
+/// What a method of the vendor was asked.
+fn asked(telegram: &Shared, method: &str) -> Vec<Value> {
     let asked = telegram.lock().unwrap().asked.clone();
-    let of = |method: &str| {
-        asked.iter().filter(|(name, _)| name == method).map(|(_, asked)| asked.clone()).collect::<Vec<_>>()
-    };
-    assert_eq!(of("sendMessage").len(), 1);
-    assert_eq!(
-        of("sendDocument").iter().map(|asked| asked["document"].clone()).collect::<Vec<_>>(),
-        ["plan.txt: the plan"]
-    );
+    asked.into_iter().filter(|(name, _)| name == method).map(|(_, asked)| asked).collect()
+}
+
+#[tokio::test]
+async fn a_file_that_a_person_sends_instead_of_the_agent_goes_out_with_their_message() {
+    let (app, telegram) = answered_with_a_file().await;
+    parts_are_sent(&app, 2).await;
+    assert_eq!(asked(&telegram, "sendMessage").len(), 1);
+    let documents: Vec<_> =
+        asked(&telegram, "sendDocument").iter().map(|asked| asked["document"].clone()).collect();
+    assert_eq!(documents, ["plan.txt: the plan"]);
+}
+
+#[tokio::test]
+async fn what_the_database_did_not_give_is_sent_later() {
+    let (app, telegram) = answered_with_a_file().await;
+    let lanes = app.core.outbox.lanes.clone();
+    let free = lanes.free();
+    app.execute("ALTER TABLE attachment_blobs RENAME TO away", vec![]).await;
+    parts_are_sent(&app, 1).await;
+    // The file has no room for a second after the text, and can't be read.
+    for _ in 0..3 {
+        until("the lane is free", async || lanes.free() == free).await;
+        let_time_pass(&app).await;
+        deliveries::send_due(&app.core).await.unwrap();
+    }
+    until("the lane is free", async || lanes.free() == free).await;
+    assert_eq!(app.column::<String>("SELECT status FROM deliveries WHERE files = 1").await, ["PENDING"]);
+    app.execute("ALTER TABLE away RENAME TO attachment_blobs", vec![]).await;
+    parts_are_sent(&app, 2).await;
+    assert_eq!(asked(&telegram, "sendDocument").len(), 1);
+    assert_eq!(app.column::<i64>("SELECT attempts FROM deliveries").await, [1, 1]);
 }

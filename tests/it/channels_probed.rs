@@ -4,7 +4,7 @@
 use std::{net::SocketAddr, time::Duration};
 
 use hmac::{Hmac, KeyInit, Mac};
-use muster::core::config::Config;
+use muster::{core::config::Config, slices::channels};
 use reqwest::Method;
 use serde_json::{Value, json};
 use sha2::Sha256;
@@ -110,6 +110,39 @@ async fn a_vendor_that_is_away_refuses_nothing_and_is_asked_again_by_the_listene
         shown["botUsername"] == "muster_bot" && shown["link"]["state"] == "UP"
     })
     .await;
+}
+
+#[tokio::test]
+async fn a_vendor_that_nobody_listens_to_is_asked_again_until_it_is_reached() {
+    let (app, telegram) = with_telegram().await;
+    for _ in 0..2 {
+        telegram.lock().unwrap().answers.push_back(refusal(502, "Bad Gateway"));
+    }
+    let mut body = bot(app.agent().await, TOKEN);
+    body["direction"] = json!("OUTBOUND");
+    let channel = connect(&app, body).await;
+    let warned = "Not checked: Telegram: Bad Gateway";
+    for expected in [0, 1, 0] {
+        let shown = shown(&app, &channel).await;
+        assert_eq!(shown["warnings"][0] == warned, shown["botUsername"].is_null(), "{shown}");
+        assert_eq!(shown["warnings"][0] == warned, telegram.lock().unwrap().asked.len() <= 2, "{shown}");
+        assert_eq!(channels::check_again(&app.core).await.unwrap(), expected);
+    }
+    assert_eq!(shown(&app, &channel).await["botUsername"], "muster_bot");
+    assert_eq!(telegram.lock().unwrap().asked.len(), 4, "what is checked is not asked again");
+}
+
+#[tokio::test]
+async fn a_credential_that_turns_out_to_be_refused_ends_the_channel() {
+    let (app, telegram) = with_telegram().await;
+    telegram.lock().unwrap().answers.push_back(refusal(502, "Bad Gateway"));
+    let mut body = bot(app.agent().await, TOKEN);
+    body["direction"] = json!("OUTBOUND");
+    let channel = connect(&app, body).await;
+    telegram.lock().unwrap().answers.push_back(refusal(401, "Unauthorized"));
+    assert_eq!(channels::check_again(&app.core).await.unwrap(), 1);
+    assert_eq!(shown(&app, &channel).await["inactiveReason"], "AUTH_FAILED");
+    assert_eq!(channels::check_again(&app.core).await.unwrap(), 0);
 }
 
 #[tokio::test]

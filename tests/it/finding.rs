@@ -72,6 +72,59 @@ async fn a_record_of_any_kind_is_found_by_name_short_code_or_id() {
 }
 
 #[tokio::test]
+async fn a_deleted_channel_and_who_came_through_it_alone_are_not_found() {
+    let app = TestApp::start().await;
+    let agent = app.agent().await;
+    let mut channels = Vec::new();
+    for name in ["Quaint one", "Quaint two"] {
+        let body = json!({
+            "name": name, "transport": "WEBHOOK", "agent_id": agent, "direction": "INBOUND",
+            "webhook": { "inbound_secret": "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw" },
+        });
+        let made = app.owner.post(&format!("/v1/org/{}/channel", app.org), body).await.expect(201);
+        channels.push(made["id"].as_i64().unwrap());
+    }
+    // Whose addresses were first seen on which of the two.
+    for (name, seen) in
+        [("Quaint Ada", &[0][..]), ("Quaint Bob", &[0, 1]), ("Quaint Cy", &[0]), ("Quaint Dee", &[])]
+    {
+        let contact = app.contact(name).await;
+        for &n in seen {
+            let sql = "INSERT INTO identities (organization_id, contact_id, channel_id, transport, origin_id, \
+                       origin_id_folded, created_at, updated_at) VALUES ($1, $2, $3, 'WEBHOOK', $4, $4, 0, 0)";
+            let origin = format!("{contact} of {n}");
+            let values = vec![app.org.into(), contact.into(), channels[n].into(), origin.into()];
+            app.execute(sql, values).await;
+        }
+        // The second one also knows Cy, by the same address.
+        if name == "Quaint Cy" {
+            let conversation = app.conversation(agent).await;
+            let sql = "UPDATE conversations SET contact_id = $2, channel_id = $3 WHERE id = $1";
+            app.execute(sql, vec![conversation.into(), contact.into(), channels[1].into()]).await;
+        }
+    }
+    let list = "query($o: Id!) { contacts(orgId: $o, page: 1, limit: 10, search: \"quaint\") { total data { name } } }";
+    let names = |records: &Value| {
+        let names =
+            records.as_array().unwrap().iter().map(|record| record["name"].as_str().unwrap().to_owned());
+        names.collect::<BTreeSet<_>>()
+    };
+    let found = async || names(&Value::from(search(&app.owner, app.org, "quaint").await));
+    assert_eq!(found().await.len(), 6);
+    let delete = "mutation($o: Id!, $c: Id!) { deleteChannel(orgId: $o, id: $c) }";
+    app.owner.gql(delete, json!({ "o": app.org, "c": channels[0] })).await.data();
+    let left = ["Quaint Bob", "Quaint Cy", "Quaint Dee"].map(str::to_owned);
+    let mut all = BTreeSet::from(left.clone());
+    let listed = app.owner.gql(list, json!({ "o": app.org })).await.data()["contacts"].clone();
+    assert_eq!((names(&listed["data"]), &listed["total"]), (all.clone(), &json!(3)));
+    all.insert("Quaint two".to_owned());
+    assert_eq!(found().await, all);
+    assert!(search(&app.owner, app.org, "Quaint Ada").await.is_empty(), "not by an exact name either");
+    let by_id = search(&app.owner, app.org, &format!("#{}", channels[0])).await;
+    assert!(by_id.iter().all(|hit| hit["kind"] != "CHANNEL"), "{by_id:?}");
+}
+
+#[tokio::test]
 async fn the_best_hit_comes_first() {
     let app = TestApp::start().await;
     let all = app.populate(6).await;

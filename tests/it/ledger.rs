@@ -11,7 +11,7 @@ use tokio::{
 };
 use tokio_tungstenite::{connect_async, tungstenite::client::IntoClientRequest};
 
-use crate::harness::{self, Answer, PATIENCE, Socket, TestApp, introduction};
+use crate::harness::{self, Actor, Answer, PATIENCE, Socket, TestApp, introduction};
 
 const WATCH: &str = "subscription($o: Id!) { agentChanged(orgId: $o) { id } }";
 
@@ -211,6 +211,36 @@ async fn bodies_in_flight_are_counted_and_bounded() {
     let name = "x".repeat(20_000);
     let path = format!("/v1/org/{}/server", app.org);
     assert_eq!(app.owner.post(&path, json!({ "name": name })).await.status, 422);
+    drop((under_way, third));
+    until("all are given back", || held(&app, What::Bodies) == 0).await;
+}
+
+#[tokio::test]
+async fn an_unsigned_webhook_costs_its_address_and_no_organization() {
+    let app = with(|config| config.limits.bodies_bytes = 1 << 20).await;
+    let channel = async |actor: &Actor, org: i64, agent: i64| {
+        let body = json!({
+            "name": "Orders", "transport": "WEBHOOK", "agent_id": agent, "direction": "INBOUND",
+            "webhook": { "inbound_secret": "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw" },
+        });
+        let made = actor.post(&format!("/v1/org/{org}/channel"), body).await.expect(201);
+        made["inbound_path"].as_str().unwrap().to_owned()
+    };
+    let ours = channel(&app.owner, app.org, app.agent().await).await;
+    let theirs = channel(&app.stranger, app.other_org, app.other_agent().await).await;
+    let mut under_way = Vec::new();
+    // An eighth of the total for one address, whoever's channels it sends to.
+    for n in 1..=2 {
+        let mut stream = raw(&app).await;
+        stream.write_all(head(&ours, None, 65_000).as_bytes()).await.unwrap();
+        stream.write_all(&vec![b' '; 60_000]).await.unwrap();
+        under_way.push(stream);
+        until("they have arrived", || held(&app, What::Bodies) == n * 60_000).await;
+    }
+    let mut third = raw(&app).await;
+    third.write_all(head(&theirs, None, 65_000).as_bytes()).await.unwrap();
+    third.write_all(&vec![b' '; 60_000]).await.unwrap();
+    assert_eq!(status(&mut third).await, "HTTP/1.1 429");
     drop((under_way, third));
     until("all are given back", || held(&app, What::Bodies) == 0).await;
 }

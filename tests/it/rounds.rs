@@ -3,11 +3,15 @@
 
 use std::{
     collections::BTreeSet,
-    sync::{Arc, Mutex},
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
 };
 
-use futures::future::join_all;
-use muster::rounds::{KEPT, ROUNDS};
+use futures::{FutureExt, future::join_all};
+use muster::rounds::{self, KEPT, ROUNDS, Round};
 use serde_json::json;
 
 use crate::harness::{TestApp, is_postgres};
@@ -46,6 +50,35 @@ async fn an_idle_round_does_not_wait_for_writers() {
         assert_eq!((round.run)(&app.core).await.unwrap(), 0, "{}", round.name);
     }
     drop(writing);
+}
+
+static FRAGILE_RUNS: AtomicU64 = AtomicU64::new(0);
+
+/// Its first run panics before its work begins, the second in the middle of it.
+static FRAGILE: [Round; 1] = [Round {
+    name: "test.fragile",
+    every: Duration::from_millis(1),
+    run: |_| {
+        let run = FRAGILE_RUNS.fetch_add(1, Ordering::SeqCst);
+        assert!(run != 0, "the first run fails");
+        let round = async move {
+            tokio::task::yield_now().await;
+            assert!(run != 1, "so does the second");
+            Ok(0)
+        };
+        round.boxed()
+    },
+}];
+
+#[tokio::test]
+async fn a_round_that_panics_comes_again() {
+    let app = TestApp::start().await;
+    app.expects_failures();
+    rounds::start(&app.core, &FRAGILE);
+    while FRAGILE_RUNS.load(Ordering::SeqCst) < 3 {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    app.core.tasks.stopping.cancel();
 }
 
 #[tokio::test]

@@ -2,8 +2,9 @@
 
 use std::{
     collections::HashMap,
+    hash::Hash,
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicUsize, Ordering},
     },
 };
@@ -46,13 +47,55 @@ pub struct Line {
     total: AtomicUsize,
     /// The part of the total held by addresses without a credential.
     strangers: AtomicUsize,
-    by: Mutex<HashMap<Holder, usize>>,
+    shares: Mutex<Shares>,
+}
+
+/// Who holds how much.
+#[derive(Default)]
+struct Shares {
+    of: HashMap<Holder, usize>,
+    /// Of tokens, channels and hosts together.
+    of_organizations: HashMap<i64, usize>,
+}
+
+impl Shares {
+    fn of(&self, holder: Holder) -> usize {
+        self.of.get(&holder).copied().unwrap_or(0)
+    }
+
+    fn of_organization(&self, org: i64) -> usize {
+        self.of_organizations.get(&org).copied().unwrap_or(0)
+    }
+
+    fn add(&mut self, holder: Holder, more: usize) {
+        *self.of.entry(holder).or_default() += more;
+        if let Some(org) = holder.organization() {
+            *self.of_organizations.entry(org).or_default() += more;
+        }
+    }
+
+    fn take_off(&mut self, holder: Holder, less: usize) {
+        take_off(&mut self.of, &holder, less);
+        if let Some(org) = holder.organization() {
+            take_off(&mut self.of_organizations, &org, less);
+        }
+    }
+}
+
+/// Nobody who holds nothing is remembered.
+fn take_off<K: Eq + Hash>(amounts: &mut HashMap<K, usize>, key: &K, less: usize) {
+    if let Some(amount) = amounts.get_mut(key) {
+        *amount -= less;
+        if *amount == 0 {
+            amounts.remove(key);
+        }
+    }
 }
 
 impl Line {
     pub(super) fn new(name: &'static str, own: &'static str, most: Most) -> Arc<Self> {
         let (total, strangers) = (AtomicUsize::new(0), AtomicUsize::new(0));
-        Arc::new(Self { name, own, most, total, strangers, by: Mutex::default() })
+        Arc::new(Self { name, own, most, total, strangers, shares: Mutex::default() })
     }
 
     /// How much is currently held.
@@ -64,11 +107,16 @@ impl Line {
     /// Takes `amount` for `holder`.
     ///
     /// # Errors
-    /// `RATE_LIMITED` if the holder reaches its maximum; `UNAVAILABLE` if all together reach theirs.
+    /// `RATE_LIMITED` if the holder reaches its maximum, or its organization its share; `UNAVAILABLE` if all together reach
+    /// theirs.
     pub fn take(self: &Arc<Self>, holder: Holder, amount: usize) -> Result<Held> {
-        let mut held = Held { line: Arc::clone(self), holder: self.keyed(holder), amount: 0 };
+        let mut held = self.nothing(holder);
         held.grow(amount)?;
         Ok(held)
+    }
+
+    fn nothing(self: &Arc<Self>, holder: Holder) -> Held {
+        Held { line: Arc::clone(self), holder: self.keyed(holder), amount: 0 }
     }
 
     /// The holder to charge. Bytes of service tokens are charged to their organization, which could create more tokens.
@@ -86,49 +134,60 @@ impl Line {
     /// Takes `amount` for `holder` without a check: for what can no longer be refused.
     #[must_use]
     pub fn enter(self: &Arc<Self>, holder: Holder, amount: usize) -> Held {
-        let holder = self.keyed(holder);
-        let mut by = self.by.lock().unwrap_or_else(PoisonError::into_inner);
-        *by.entry(holder).or_default() += amount;
-        self.add(holder, amount);
-        drop(by);
-        Held { line: Arc::clone(self), holder, amount }
+        let mut held = self.nothing(holder);
+        held.add(&mut self.shares(), amount);
+        held
     }
 
-    /// Takes a piece of a stream. An event of moderate size is never lost because others are waiting.
+    /// Takes a piece of a stream. An event of moderate size is never lost because of what others hold.
     ///
     /// # Errors
-    /// As [`Self::take`], for a large piece.
+    /// As [`Self::take`], for a large piece; for one of moderate size only if the holder itself reaches its maximum.
     pub fn piece(self: &Arc<Self>, holder: Holder, bytes: usize) -> Result<Option<Held>> {
         if bytes <= SMALL {
             Ok(None)
         } else if bytes <= OWED {
-            Ok(Some(self.enter(holder, bytes)))
+            let mut held = self.nothing(holder);
+            held.grow_within(bytes, false)?;
+            Ok(Some(held))
         } else {
             self.take(holder, bytes).map(Some)
         }
     }
 
-    fn add(&self, holder: Holder, amount: usize) {
-        self.total.fetch_add(amount, Ordering::Relaxed);
-        if matches!(holder, Holder::Address(_)) {
-            self.strangers.fetch_add(amount, Ordering::Relaxed);
-        }
+    fn shares(&self) -> MutexGuard<'_, Shares> {
+        self.shares.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn refuse(&self, own: Option<usize>) -> Problem {
+    fn refuse(&self, full: Full) -> Problem {
         count_refusal(self.name);
-        let problem = match own {
-            Some(most) => {
+        let what = self.name.replace('_', " ");
+        let problem = match full {
+            Full::Own(most) => {
                 Problem::new(Code::RateLimited, format!("{} ({most}).", self.own)).with("maximum", most)
             }
-            None => {
-                let what = self.name.replace('_', " ");
+            Full::Share => {
+                let detail =
+                    format!("The organization already holds half of the {what} that are left; try again.");
+                Problem::new(Code::RateLimited, detail)
+            }
+            Full::Together => {
                 let detail = format!("The service has reached its maximum of {what}; try again.");
                 Problem::new(Code::Unavailable, detail)
             }
         };
         problem.with("limit", self.name).with("retry_after", COME_BACK)
     }
+}
+
+/// What is full.
+enum Full {
+    /// The holder's maximum.
+    Own(usize),
+    /// What the holder's organization may take while it leaves as much for others.
+    Share,
+    /// The maximum of all together.
+    Together,
 }
 
 /// Counts a refusal in the metrics.
@@ -151,29 +210,56 @@ impl Held {
     /// # Errors
     /// As [`Line::take`]. What was already held stays held.
     pub fn grow(&mut self, more: usize) -> Result<()> {
-        let line = &self.line;
-        let is_stranger = matches!(self.holder, Holder::Address(_));
-        let most = if is_stranger { line.most.anonymous } else { line.most.known };
-        let mut by = line.by.lock().unwrap_or_else(PoisonError::into_inner);
-        let others = by.get(&self.holder).copied().unwrap_or(0) - self.amount;
+        self.grow_within(more, true)
+    }
+
+    /// Takes more, within the holder's maximum, and `with_others` also within what others leave.
+    fn grow_within(&mut self, more: usize, with_others: bool) -> Result<()> {
+        let line = Arc::clone(&self.line);
+        let most = if self.is_strangers() { line.most.anonymous } else { line.most.known };
+        let mut shares = line.shares();
+        let others = shares.of(self.holder) - self.amount;
         let mine = self.amount.saturating_add(more);
         // A single body or answer is admitted whatever its size, which other settings limit.
         let is_first = others == 0 && line.counts_bytes();
         if others.saturating_add(mine) > most && !is_first {
-            return Err(line.refuse(Some(most)));
+            return Err(line.refuse(Full::Own(most)));
         }
-        // Under the lock, so that the sum is exact.
-        let of_strangers = line.strangers.load(Ordering::Relaxed).saturating_add(more);
-        if line.total().saturating_add(more) > line.most.together
-            || (is_stranger && of_strangers > line.most.strangers)
-        {
-            return Err(line.refuse(None));
+        if with_others {
+            self.check_others(&shares, more)?;
         }
-        line.add(self.holder, more);
-        by.insert(self.holder, others + mine);
-        drop(by);
-        self.amount = mine;
+        self.add(&mut shares, more);
         Ok(())
+    }
+
+    /// Checks that others leave room for more, under the lock, so that the sums are exact.
+    fn check_others(&self, shares: &Shares, more: usize) -> Result<()> {
+        let line = &self.line;
+        let of_strangers = line.strangers.load(Ordering::Relaxed).saturating_add(more);
+        let total = line.total().saturating_add(more);
+        if total > line.most.together || (self.is_strangers() && of_strangers > line.most.strangers) {
+            return Err(line.refuse(Full::Together));
+        }
+        let Some(org) = self.holder.organization() else { return Ok(()) };
+        // An organization holds no more than it leaves. Its first body or answer is admitted, as a holder's is.
+        let held = shares.of_organization(org);
+        if held > self.amount && held.saturating_add(more) > line.most.together - total {
+            return Err(line.refuse(Full::Share));
+        }
+        Ok(())
+    }
+
+    fn add(&mut self, shares: &mut Shares, more: usize) {
+        shares.add(self.holder, more);
+        self.amount += more;
+        self.line.total.fetch_add(more, Ordering::Relaxed);
+        if self.is_strangers() {
+            self.line.strangers.fetch_add(more, Ordering::Relaxed);
+        }
+    }
+
+    const fn is_strangers(&self) -> bool {
+        matches!(self.holder, Holder::Address(_))
     }
 
     /// Gives a part back.
@@ -183,17 +269,12 @@ impl Held {
             return;
         }
         self.amount -= less;
-        let mut by = self.line.by.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut shares = self.line.shares();
         self.line.total.fetch_sub(less, Ordering::Relaxed);
-        if matches!(self.holder, Holder::Address(_)) {
+        if self.is_strangers() {
             self.line.strangers.fetch_sub(less, Ordering::Relaxed);
         }
-        if let Some(held) = by.get_mut(&self.holder) {
-            *held -= less;
-            if *held == 0 {
-                by.remove(&self.holder);
-            }
-        }
+        shares.take_off(self.holder, less);
     }
 
     /// The holder.
@@ -264,7 +345,7 @@ mod tests {
         drop(one);
         assert!(line.take(ADA, 1).is_ok());
         drop(two);
-        assert!((line.total(), line.by.lock().unwrap().len()) == (0, 0), "nobody is remembered");
+        assert!((line.total(), line.shares().of.len()) == (0, 0), "nobody is remembered");
     }
 
     #[test]
@@ -300,6 +381,39 @@ mod tests {
         assert_eq!(line.take(Holder::Token(1, 2), 1).err().unwrap().code, Code::RateLimited);
         drop(held);
         assert!(line.take(at(2), 25).is_ok());
+    }
+
+    #[test]
+    fn an_organization_leaves_as_much_as_it_holds() {
+        let line = line(25, 25, 100);
+        let channel = |org, n| Holder::Channel(org, n);
+        let first = line.take(channel(1, 1), 25).unwrap();
+        let mut second = line.take(Holder::Server(1, 2), 20).unwrap();
+        let refused = line.take(channel(1, 3), 6).err().unwrap();
+        assert_eq!((refused.code, refused.retry_after()), (Code::RateLimited, Some(5)));
+        assert_eq!(second.grow(6).err().unwrap().code, Code::RateLimited);
+        second.grow(5).unwrap();
+        // Others have the other half, and share it likewise.
+        let _theirs = [line.take(channel(2, 4), 20).unwrap(), line.take(channel(2, 5), 5).unwrap()];
+        assert_eq!(line.take(channel(2, 6), 1).err().unwrap().code, Code::RateLimited);
+        let _person = line.take(ADA, 25).unwrap();
+        drop((first, second));
+        assert_eq!(line.shares().of_organizations.len(), 1, "nobody is remembered");
+        assert!(line.take(channel(1, 3), 25).is_ok());
+    }
+
+    #[test]
+    fn pieces_of_streams_have_their_holders_maximum() {
+        let line = line(OWED, 2 * OWED, 3 * OWED);
+        assert!(line.piece(ADA, SMALL).unwrap().is_none());
+        let pieces = [line.piece(ADA, OWED).unwrap(), line.piece(ADA, OWED).unwrap()];
+        assert_eq!(line.piece(ADA, SMALL + 1).err().unwrap().code, Code::RateLimited);
+        // What others hold loses no event of moderate size.
+        let _ben = [line.piece(BEN, OWED).unwrap(), line.piece(BEN, OWED).unwrap()];
+        assert_eq!(line.total(), 4 * OWED);
+        assert_eq!(line.piece(Holder::Person(3), OWED + 1).err().unwrap().code, Code::Unavailable);
+        drop(pieces);
+        assert!(line.piece(ADA, OWED).unwrap().is_some());
     }
 
     #[test]

@@ -71,10 +71,10 @@ pub enum Holder {
     Address(IpAddr),
     /// An organization.
     Organization(i64),
-    /// The host of a server.
-    Server(i64),
-    /// A channel's vendor.
-    Channel(i64),
+    /// The host of a server of an organization.
+    Server(i64, i64),
+    /// The vendor of a channel of an organization.
+    Channel(i64, i64),
 }
 
 impl Holder {
@@ -86,6 +86,16 @@ impl Holder {
             Caller::Chatting(person) => Self::Person(person.id.0),
             Caller::Token(token) => Self::Token(token.org.0, token.id.0),
             Caller::System | Caller::Anonymous => Self::at(ip),
+        }
+    }
+
+    /// The organization whose share it is part of. A person may belong to several, and an address to all.
+    const fn organization(self) -> Option<i64> {
+        match self {
+            Self::Token(org, _) | Self::Organization(org) | Self::Server(org, _) | Self::Channel(org, _) => {
+                Some(org)
+            }
+            Self::Person(_) | Self::Address(_) => None,
         }
     }
 

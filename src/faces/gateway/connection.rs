@@ -222,7 +222,7 @@ async fn run(
 
 /// The host in the ledger.
 pub(super) fn holder(link: &Link) -> Holder {
-    Holder::Server(link.server.0)
+    Holder::Server(link.scope.org.0, link.server.0)
 }
 
 impl Connection {

@@ -100,7 +100,7 @@ async fn connect(
         Ok(handshake) => handshake,
         Err(rejection) => return Ok(rejection.into_response()),
     };
-    let place = core.ledger.line(What::Hosts).take(Holder::Server(identity.server.0), 1)?;
+    let place = core.ledger.line(What::Hosts).take(Holder::Server(identity.org.0, identity.server.0), 1)?;
     let scope = Scope::host(core, identity.org, arrival.ip, &arrival.request_id);
     let handshake = handshake.max_message_size(LARGEST_FRAME).max_frame_size(LARGEST_FRAME);
     let arrival = arrival.clone();

@@ -96,7 +96,7 @@ impl Connection {
     /// Waits until the host may say more. One that says too much is read more slowly: it keeps what is not read yet.
     async fn pace(&self) {
         let Link { scope, server, .. } = &self.link;
-        while let Some(wait) = scope.core.limits.as_ref().and_then(|limits| limits.pace(*server)) {
+        while let Some(wait) = scope.core.limits.as_ref().and_then(|limits| limits.pace(scope.org, *server)) {
             sleep(wait).await;
         }
     }

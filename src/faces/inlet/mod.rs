@@ -53,7 +53,8 @@ async fn on_request(
 }
 
 /// Who can't name a channel, or can't sign for it, pays as a stranger. A channel whose vendor has signed before costs its
-/// address nothing, and has a place of its own in the ledger, so that strangers at that address can't lock it out.
+/// address nothing. The bytes of a body are the address's until they are verified, so that nobody uses up the channel's
+/// organization's share who merely knows the path.
 async fn receive(
     Inlet { core, door }: &Inlet,
     arrival: &Arrival,
@@ -66,7 +67,7 @@ async fn receive(
         prepaid.refund();
     }
     let most = core.config.limits.body_bytes;
-    let body = body::read_for(core, Holder::Channel(channel.id().0), body, most).await?;
+    let body = body::read_for(core, Holder::at(arrival.ip), body, most).await?;
     let outcome = door.receive(&channel, &arrival.headers, body).await;
     if outcome.as_ref().is_err_and(|problem| problem.code == Code::Unauthenticated) {
         // Dropped without a refund: it stays paid.

@@ -1,9 +1,10 @@
-//! Asking the vendor who we are: when a channel is made, when its settings change, and when somebody begins to listen to it.
+//! Asking the vendor who we are: when a channel is made, when its settings change, when somebody begins to listen to it, and as
+//! long as it could not be reached.
 //!
 //! A credential that the vendor refuses is refused at once, with the field that holds it. A vendor that can't be reached
 //! refuses nothing: the channel is made, and its warnings say that it was not checked. Never inside a transaction.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use futures::future::join_all;
 use muster_channels::{Config, EmailConfig, Failure, Identity, WebhookConfig};
@@ -14,10 +15,13 @@ use super::{
     check::is_bot,
     entity::channels::{Column, Entity, Model},
     open::{Opened, config},
+    outbound::fail,
+    rows,
 };
 use crate::{
     base::{
-        enums::{ChangeOp, RecordKind},
+        enums::{ChangeOp, InactiveReason, RecordKind},
+        ids::{ChannelId, OrgId},
         plain::bounded,
         problem::{Result, Violation},
     },
@@ -28,6 +32,10 @@ use crate::{
 const PATIENCE: Duration = Duration::from_secs(10);
 /// The longest word of a vendor that is kept, in bytes.
 const WORD_BYTES: usize = 300;
+/// How a warning begins that says why a vendor could not be asked.
+const UNCHECKED: &str = "Not checked: ";
+/// How many vendors are asked again at a time.
+const AT_ONCE: usize = 64;
 
 /// What vendors said.
 #[derive(Debug, Default)]
@@ -73,7 +81,7 @@ impl Answer {
                 let detail = format!("This credential is not accepted. {cause}");
                 self.refused.push(Violation::at(field, "NOT_ALLOWED", detail));
             }
-            Err(failure) => self.unchecked.push(format!("Not checked: {failure}")),
+            Err(failure) => self.unchecked.push(format!("{UNCHECKED}{failure}")),
         }
     }
 }
@@ -148,10 +156,54 @@ pub(super) async fn again(scope: &Scope, channel: Model) -> Result<std::result::
     Ok(Ok(now))
 }
 
-/// Keeps what was learnt. It is not an edit: `updated_at` stays, by which listeners know that settings changed.
+/// Asks vendors again that could not be reached. Returns of how many channels something was learnt.
+///
+/// # Errors
+/// The database is unreachable.
+pub async fn check_again(core: &Arc<Core>) -> Result<u64> {
+    let sql = format!(
+        "SELECT organization_id, id FROM channels WHERE is_active AND archived_at IS NULL \
+         AND CAST(warnings AS TEXT) LIKE '%\"{UNCHECKED}%' ORDER BY id"
+    );
+    let mut learnt = 0;
+    for some in core.db.all(sql, vec![]).await?.chunks(AT_ONCE) {
+        let places = some.iter().map(|row| Ok((row.try_get_by(0)?, row.try_get_by(1)?)));
+        let places = places.collect::<Result<Vec<(OrgId, ChannelId)>>>()?;
+        let asked =
+            join_all(places.into_iter().map(|(org, id)| check_one(Scope::system(core, org), id))).await;
+        for (row, asked) in some.iter().zip(asked) {
+            match asked {
+                Ok(is_learnt) => learnt += u64::from(is_learnt),
+                // Its secrets can't be opened, say: the others are asked all the same.
+                Err(problem) => {
+                    let channel: i64 = row.try_get_by(1)?;
+                    tracing::warn!(channel, %problem, "channel.not_checked");
+                }
+            }
+        }
+    }
+    Ok(learnt)
+}
+
+async fn check_one(scope: Scope, id: ChannelId) -> Result<bool> {
+    let Some(channel) = rows::active(&scope, id).await? else { return Ok(false) };
+    let warnings = channel.warnings.clone();
+    match again(&scope, channel).await? {
+        Ok(now) => Ok(now.warnings != warnings),
+        Err(why) => {
+            let mut tx = scope.begin().await?;
+            fail(&mut tx, id, InactiveReason::AuthFailed, &why).await?;
+            tx.commit().await?;
+            Ok(true)
+        }
+    }
+}
+
+/// Keeps what was learnt, unless the settings are others by now. It is not an edit: `updated_at` stays, by which listeners know that settings changed.
 async fn keep(scope: &Scope, now: &Model) -> Result<()> {
     let tx = scope.begin().await?;
     let row = tx.scope.update::<Entity>().filter(Column::Id.eq(now.id));
+    let row = row.filter(Column::UpdatedAt.eq(now.updated_at));
     row.col_expr(Column::SelfIds, Expr::value(now.self_ids.clone()))
         .col_expr(Column::BotUsername, Expr::value(now.bot_username.clone()))
         .col_expr(Column::InviteUrl, Expr::value(now.invite_url.clone()))

@@ -9,10 +9,10 @@
 //! call, so that what a crash leaves SENDING is known to be uncertain.
 //!
 //! States: PENDING; SENDING while somebody has claimed it; SENT; FAILED with a code, until a person sends it again; SKIPPED if
-//! its channel is switched off or goes the other way. A channel that lost its credentials keeps what is PENDING.
+//! its channel is switched off, goes the other way, or was deleted while it waited. A channel that lost its credentials keeps what is PENDING.
 //!
 //! - `parts.rs`: what a message becomes; `sending.rs`: lanes and claims; `verdict.rs`: what an answer means;
-//!   `settling.rs`: writing that down; `again.rs`: by hand.
+//!   `settling.rs`: writing that down; `again.rs`: by hand; `skipping.rs`: in deleted channels.
 
 mod again;
 mod entity;
@@ -20,6 +20,7 @@ pub mod graphql;
 mod parts;
 mod sending;
 mod settling;
+mod skipping;
 mod verdict;
 
 use sea_orm::{ColumnTrait, QueryFilter, QuerySelect};
@@ -30,6 +31,7 @@ pub use self::{
     parts::{Spoken, Way, plan, way},
     sending::send_due,
     settling::bounced,
+    skipping::skip_deleted,
 };
 use crate::{
     base::{

@@ -10,8 +10,8 @@
 use std::{sync::Arc, time::Duration};
 
 use futures::future::join_all;
-use muster_channels::{Attachment, Failure, Part, Rendered, Traits, Transport};
-use sea_orm::{ColumnTrait, QueryFilter, QueryResult, sea_query::Expr};
+use muster_channels::{Attachment, Failure, Part, Receipt, Rendered, Traits, Transport};
+use sea_orm::{ColumnTrait, FromQueryResult, QueryFilter, QueryResult, sea_query::Expr};
 
 use super::{
     entity::deliveries,
@@ -29,7 +29,10 @@ use crate::{
         access::Scope,
         outbox::{self, Full, Room},
     },
-    slices::{channels, conversations},
+    slices::{
+        channels,
+        conversations::{self, Place},
+    },
 };
 
 /// How many parts a channel sends at a time.
@@ -80,12 +83,12 @@ async fn serve(core: &Arc<Core>, org: OrgId, channel: ChannelId) -> Result<Optio
     let (scope, mut soonest) = (Scope::system(core, org), None);
     while !core.tasks.stopping.is_cancelled() {
         let Some(transport) = channels::sender(&scope, channel).await? else { break };
-        let Claims { claimed, held } = claims(&scope, channel, &*transport).await?;
-        if claimed.is_empty() && held.is_none() {
+        let Ready { parts, held } = ready(&scope, channel, &*transport).await?;
+        if parts.is_empty() && held.is_none() {
             break;
         }
         soonest = soonest.into_iter().chain(held).min();
-        let sent = claimed.into_iter().map(|(part, room)| attempt(&scope, &*transport, part, room));
+        let sent = parts.into_iter().map(|(part, room)| attempt(&scope, &*transport, part, room));
         join_all(sent).await.into_iter().collect::<Result<Vec<()>>>()?;
     }
     Ok(soonest)
@@ -93,53 +96,45 @@ async fn serve(core: &Arc<Core>, org: OrgId, channel: ChannelId) -> Result<Optio
 
 /// What a lane does next.
 #[derive(Default)]
-struct Claims {
+struct Ready {
     /// Sent now.
-    claimed: Vec<(deliveries::Model, Room)>,
+    parts: Vec<(deliveries::Model, Room)>,
     /// How long the first of those waits that found no room.
     held: Option<Duration>,
 }
 
-/// Claims what is due and has room. What somebody left behind is settled.
-async fn claims(scope: &Scope, channel: ChannelId, transport: &dyn Transport) -> Result<Claims> {
-    let mut claims = Claims::default();
+/// What is due and has room. What somebody left behind is settled.
+async fn ready(scope: &Scope, channel: ChannelId, transport: &dyn Transport) -> Result<Ready> {
+    let mut ready = Ready::default();
     for due in due(scope, channel).await? {
-        match consider(scope, channel, transport, due, &mut claims).await {
-            Ok(true) => {}
-            Ok(false) => break,
-            // What is claimed is sent first: nobody else would, before its claim is over.
-            Err(problem) if !claims.claimed.is_empty() => {
-                tracing::warn!(channel = channel.0, %problem, "deliveries.not_claimed");
-                break;
-            }
-            Err(problem) => return Err(problem),
+        if !consider(scope, channel, transport, due, &mut ready).await? {
+            break;
         }
     }
-    Ok(claims)
+    Ok(ready)
 }
 
-/// Claims a part if it has room, or settles it if somebody left it behind. Returns whether there may be room for others.
+/// Finds room for a part, or settles it if somebody left it behind. Returns whether there may be room for others.
 async fn consider(
     scope: &Scope,
     channel: ChannelId,
     transport: &dyn Transport,
-    Due { id, status, target }: Due,
-    claims: &mut Claims,
+    Due { part, target }: Due,
+    ready: &mut Ready,
 ) -> Result<bool> {
-    if status != DeliveryStatus::Pending {
-        abandoned(scope, transport, id).await?;
+    if part.status != DeliveryStatus::Pending {
+        abandoned(scope, transport, part.id).await?;
         return Ok(true);
     }
     let core = &scope.core;
     match core.outbox.pace.take(&core.clock, (scope.org, channel), transport, &target) {
         Ok(room) => {
-            let part = claim(scope, id, transport.traits()).await?;
-            claims.claimed.extend(part.map(|part| (part, room)));
+            ready.parts.push((part, room));
             Ok(true)
         }
         Err(full) => {
-            hold(scope, channel, id, full).await?;
-            claims.held = claims.held.into_iter().chain([full.wait]).min();
+            hold(scope, channel, part.id, full).await?;
+            ready.held = ready.held.into_iter().chain([full.wait]).min();
             Ok(!full.is_for_all)
         }
     }
@@ -161,8 +156,7 @@ async fn hold(scope: &Scope, channel: ChannelId, id: DeliveryId, full: Full) -> 
 
 /// The first part of a conversation.
 struct Due {
-    id: DeliveryId,
-    status: DeliveryStatus,
+    part: deliveries::Model,
     /// Where it goes. Empty: nobody knows, which its attempt finds out.
     target: String,
 }
@@ -170,7 +164,7 @@ struct Due {
 /// The first parts of conversations that are due: to be sent, or left behind by somebody who died.
 async fn due(scope: &Scope, channel: ChannelId) -> Result<Vec<Due>> {
     let sql = format!(
-        "SELECT d.id, d.status, COALESCE(v.target, '') FROM deliveries d \
+        "SELECT d.*, COALESCE(v.target, '') AS target FROM deliveries d \
          JOIN channels c ON c.organization_id = d.organization_id AND c.id = d.channel_id \
          JOIN conversations v ON v.organization_id = d.organization_id AND v.id = d.conversation_id \
          WHERE d.organization_id = $1 AND d.channel_id = $2 AND d.status IN ('PENDING', 'SENDING') \
@@ -180,7 +174,7 @@ async fn due(scope: &Scope, channel: ChannelId) -> Result<Vec<Due>> {
     let values = vec![scope.org.into(), channel.into(), scope.core.clock.now().into()];
     let found = scope.core.db.all(sql, values).await?;
     let due = |row: &QueryResult| {
-        Ok(Due { id: row.try_get_by(0)?, status: row.try_get_by(1)?, target: row.try_get_by(2)? })
+        Ok(Due { part: deliveries::Model::from_query_result(row, "")?, target: row.try_get("", "target")? })
     };
     found.iter().map(due).collect()
 }
@@ -200,18 +194,19 @@ async fn claim(scope: &Scope, id: DeliveryId, facts: &Traits) -> Result<Option<d
     Ok(taken.into_iter().next())
 }
 
-/// Sends a part once, and writes down what became of it.
-async fn attempt(
-    scope: &Scope,
-    transport: &dyn Transport,
-    part: deliveries::Model,
-    room: Room,
-) -> Result<()> {
+/// Sends a part once, and writes down what became of it. What goes out is read before the claim: if the database fails meanwhile,
+/// the part is still PENDING, and what stays SENDING may have been sent.
+async fn attempt(scope: &Scope, transport: &dyn Transport, due: deliveries::Model, room: Room) -> Result<()> {
     let facts = transport.traits();
-    let answer = tokio::time::timeout(facts.longest_send, call(scope, transport, &part, Ask::ToSend)).await;
+    let outgoing = Outgoing::of(scope, &due, facts.largest_out).await?;
+    let Some(part) = claim(scope, due.id, facts).await? else { return Ok(()) };
+    let answer = match outgoing {
+        Ok(outgoing) => tokio::time::timeout(facts.longest_send, transport.send(&outgoing.part())).await,
+        Err(failure) => Ok(Err(failure)),
+    };
     drop(room);
     let verdict = match answer {
-        Ok(answer) => judge(answer?, part.attempts, facts.idempotent_send, facts.reconciles),
+        Ok(answer) => judge(answer, part.attempts, facts.idempotent_send, facts.reconciles),
         Err(_) => uncertain(&part, facts, "The vendor did not answer in time."),
     };
     conclude(scope, transport, &part, verdict).await
@@ -234,67 +229,78 @@ async fn conclude(
     verdict: Verdict,
 ) -> Result<()> {
     let verdict = match verdict {
-        Verdict::Ask(why) => match call(scope, transport, part, Ask::Whether).await? {
-            Ok(receipt) => Verdict::Sent(receipt),
-            Err(_) => Verdict::Failed(DeliveryCode::UnknownOutcome, why),
+        Verdict::Ask(why) => match asked(scope, transport, part).await? {
+            Some(receipt) => Verdict::Sent(receipt),
+            None => Verdict::Failed(DeliveryCode::UnknownOutcome, why),
         },
         verdict => verdict,
     };
     settle(scope, part, verdict).await
 }
 
-/// What a vendor is asked.
-enum Ask {
-    /// To take it.
-    ToSend,
-    /// Whether it has it.
-    Whether,
-}
-
-type Answer = std::result::Result<muster_channels::Receipt, Failure>;
-
-async fn call(
+/// Asks the vendor whether it has a part. `None`: it has not, or can't tell.
+async fn asked(
     scope: &Scope,
     transport: &dyn Transport,
     part: &deliveries::Model,
-    ask: Ask,
-) -> Result<Answer> {
-    let Some(place) = conversations::place_of(scope, part.message_id).await? else {
-        return Ok(Err(Failure::TargetGone("The conversation has no target.".into())));
+) -> Result<Option<Receipt>> {
+    let Ok(outgoing) = Outgoing::of(scope, part, transport.traits().largest_out).await? else {
+        return Ok(None);
     };
-    let id = format!("{}_{}", place.reference, part.id);
-    let text = Rendered {
-        text: part.text.clone().unwrap_or_default(),
-        plain: part.plain.clone().unwrap_or_default(),
-    };
-    let files = match files_of(scope, part, transport.traits().largest_out).await? {
-        Ok(files) => files,
-        Err(failure) => return Ok(Err(failure)),
-    };
-    let written_at = jiff::Timestamp::from_millisecond(place.written_at.0).unwrap_or_default();
-    let outgoing = Part {
-        id: &id,
-        conversation: &place.reference,
-        scene: place.scene.as_ref(),
-        target: &place.target,
-        text: &text,
-        speaker: place.speaker.as_deref(),
-        reply_to: place.reply_to.as_deref(),
-        refs: &place.refs,
-        title: place.title.as_deref(),
-        buttons: &[],
-        files: &files,
-        replaces: None,
-        written_at,
-    };
-    Ok(match ask {
-        Ask::ToSend => transport.send(&outgoing).await,
-        Ask::Whether => match transport.reconcile(&outgoing).await {
-            Ok(Some(receipt)) => Ok(receipt),
-            Ok(None) => Err(Failure::Unknown("The vendor can't tell.".into())),
-            Err(failure) => Err(failure),
-        },
-    })
+    Ok(transport.reconcile(&outgoing.part()).await.ok().flatten())
+}
+
+/// What goes out.
+struct Outgoing {
+    id: String,
+    place: Place,
+    text: Rendered,
+    files: Vec<Attachment>,
+    written_at: jiff::Timestamp,
+}
+
+impl Outgoing {
+    /// Reads it. The inner error: it can't go out.
+    async fn of(
+        scope: &Scope,
+        part: &deliveries::Model,
+        largest: u64,
+    ) -> Result<std::result::Result<Self, Failure>> {
+        let Some(place) = conversations::place_of(scope, part.message_id).await? else {
+            return Ok(Err(Failure::TargetGone("The conversation has no target.".into())));
+        };
+        let files = match files_of(scope, part, largest).await? {
+            Ok(files) => files,
+            Err(failure) => return Ok(Err(failure)),
+        };
+        let text = Rendered {
+            text: part.text.clone().unwrap_or_default(),
+            plain: part.plain.clone().unwrap_or_default(),
+        };
+        let id = format!("{}_{}", place.reference, part.id);
+        let written_at = jiff::Timestamp::from_millisecond(place.written_at.0).unwrap_or_default();
+        Ok(Ok(Self { id, place, text, files, written_at }))
+    }
+
+    /// As the transport takes it.
+    fn part(&self) -> Part<'_> {
+        let place = &self.place;
+        Part {
+            id: &self.id,
+            conversation: &place.reference,
+            scene: place.scene.as_ref(),
+            target: &place.target,
+            text: &self.text,
+            speaker: place.speaker.as_deref(),
+            reply_to: place.reply_to.as_deref(),
+            refs: &place.refs,
+            title: place.title.as_deref(),
+            buttons: &[],
+            files: &self.files,
+            replaces: None,
+            written_at: self.written_at,
+        }
+    }
 }
 
 /// The files that go with a part.

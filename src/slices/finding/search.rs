@@ -19,6 +19,7 @@ use crate::{
         store::{holding, starting},
     },
     read::id_of,
+    slices::channels::contacts,
 };
 
 /// Among how many records of a kind a part of a name is looked for.
@@ -31,6 +32,8 @@ struct Place {
     from: &'static str,
     /// A condition that rows must meet.
     living: &'static str,
+    /// A condition on what matches: the columns of the organization and of the id to the SQL. It costs too much for all.
+    is_found: fn(&str, &str) -> String,
     id: &'static str,
     /// What is shown as the name.
     name: &'static str,
@@ -50,6 +53,7 @@ const PLACE: Place = Place {
     permission: Permission::AgentView,
     from: "agents t",
     living: "t.archived_at IS NULL",
+    is_found: |_, _| "1 = 1".to_owned(),
     id: "t.id",
     name: "t.name",
     exact: "1 = 0",
@@ -86,14 +90,13 @@ const PLACES: &[Place] = &[
         permission: Permission::ContactView,
         from: "contacts t",
         exact: "t.name_folded = $2",
-        living: "",
+        is_found: contacts::is_reached,
         detail: "t.note",
         ..PLACE
     },
     Place {
         kind: RecordKind::Channel,
         from: "channels t",
-        living: "",
         detail: "t.transport",
         agent: "t.agent_id",
         ..PLACE
@@ -233,13 +236,14 @@ impl Place {
              CAST({agent} AS BIGINT) AS agent_id"
         );
         let rank = format!("CASE WHEN {is_exact} THEN 0 WHEN {begins} THEN 1 ELSE 2 END");
+        let (this_is_found, one_is_found) = ((self.is_found)("$1", id), (self.is_found)("$1", "n.id"));
         // What is known by an index; and the newest of all, and of these the matching ones.
         let parts = format!(
             "SELECT '{kind}' AS kind, {order} AS place, 0 AS rank, {columns} FROM {from} \
-             WHERE t.organization_id = $1 AND {is_known}{living} \
+             WHERE t.organization_id = $1 AND {is_known}{living} AND {this_is_found} \
              UNION SELECT '{kind}', {order}, n.rank, n.id, n.name, n.detail, n.reference, n.agent_id \
              FROM (SELECT {rank} AS rank, ({contains}) AS matches, {columns} FROM {from} \
-             WHERE t.organization_id = $1{living} ORDER BY {newest} LIMIT {SCANNED}) n WHERE n.matches"
+             WHERE t.organization_id = $1{living} ORDER BY {newest} LIMIT {SCANNED}) n WHERE n.matches AND {one_is_found}"
         );
         format!("SELECT * FROM (SELECT * FROM ({parts}) e ORDER BY rank, id DESC LIMIT $7) p{order}")
     }

@@ -18,12 +18,17 @@ mod writer;
 
 use crate::contract::{Dialect, Longest, Rendered, Unit};
 
-/// Renders a text, in as many parts as it needs. An empty text has none.
+/// Renders a text, in as many parts as it needs. An empty text has none. Markdown that shows no words, such as an empty code
+/// fence or the definition of a link, is written letter by letter: vendors take no empty message.
 ///
 /// `longest` is at least 600, which holds the deepest nesting of marks.
 pub fn render(markdown: &str, dialect: Dialect, longest: Longest) -> Vec<Rendered> {
     let pieces = pieces::of(markdown, dialect, longest.count);
-    let parts = writer::write(&pieces, dialect, longest);
+    let mut parts = writer::write(&pieces, dialect, longest);
+    if parts.is_empty() {
+        let pieces = pieces::verbatim(markdown.trim(), dialect, longest.count);
+        parts = writer::write(&pieces, dialect, longest);
+    }
     match <[Rendered; 1]>::try_from(parts) {
         // Nothing was split, so it may stay as it was written.
         Ok([whole]) if dialect == Dialect::Markdown => as_written(markdown, whole, longest),

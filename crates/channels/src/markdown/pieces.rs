@@ -53,18 +53,19 @@ pub enum Mark {
 /// The pieces of a text.
 pub fn of(markdown: &str, dialect: Dialect, longest: usize) -> Vec<Piece> {
     let options = Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH | Options::ENABLE_TASKLISTS;
-    let mut reader = Reader {
-        pieces: Vec::new(),
-        open: Vec::new(),
-        numbers: Vec::new(),
-        table: None,
-        dialect,
-        longest_url: (longest / 4).min(2000),
-        in_code: false,
-    };
+    let mut reader = Reader::new(dialect, longest);
     for event in TextMergeStream::new(Parser::new_ext(markdown, options)) {
         reader.take(event);
     }
+    reader.pieces
+}
+
+/// The pieces of a text that is taken letter by letter.
+pub fn verbatim(text: &str, dialect: Dialect, longest: usize) -> Vec<Piece> {
+    let mut reader = Reader::new(dialect, longest);
+    reader.pieces.push(Piece::Open(Mark::Paragraph));
+    reader.text(text);
+    reader.pieces.push(Piece::Close);
     reader.pieces
 }
 
@@ -91,6 +92,18 @@ enum Opened {
 }
 
 impl Reader {
+    fn new(dialect: Dialect, longest: usize) -> Self {
+        Self {
+            pieces: Vec::new(),
+            open: Vec::new(),
+            numbers: Vec::new(),
+            table: None,
+            dialect,
+            longest_url: (longest / 4).min(2000),
+            in_code: false,
+        }
+    }
+
     fn take(&mut self, event: Event<'_>) {
         match event {
             Event::Start(tag) => self.start(tag),

@@ -72,6 +72,26 @@ fn markdown_stays_as_it_was_written() {
 }
 
 #[test]
+fn markdown_without_words_is_sent_as_it_was_written() {
+    for markdown in ["```\n```", "[a]: https://a.test/", "![](https://a.test/b.png)", "#", "> ", "&nbsp;"] {
+        for dialect in
+            [Dialect::Html, Dialect::TelegramHtml, Dialect::Mrkdwn, Dialect::Markdown, Dialect::Plain]
+        {
+            let parts = render(markdown, dialect, longest(600, Unit::Characters));
+            assert_eq!(parts.len(), 1, "{markdown} in {dialect:?}");
+            assert_eq!(parts[0].plain, markdown.trim(), "{dialect:?}");
+        }
+    }
+    assert_eq!(whole("[<b>]: @all", Dialect::Html), "<p>[&lt;b&gt;]: @\u{2060}all</p>");
+    assert_eq!(whole("```\n```", Dialect::Markdown), "```\n```");
+    assert!(render(" \n", Dialect::Plain, longest(600, Unit::Characters)).is_empty());
+    // However many there are, they are split like any text.
+    let many = (0..100).map(|n| format!("[{n}]: https://a.test/\n")).collect::<String>();
+    let parts = render(&many, Dialect::TelegramHtml, longest(600, Unit::VisibleUtf16));
+    assert!(parts.len() > 2 && parts.iter().all(|part| is_short(part, longest(600, Unit::VisibleUtf16))));
+}
+
+#[test]
 fn links_are_never_commands() {
     assert_eq!(
         whole("[all](!channel) <!here> [x](javascript:alert)", Dialect::Mrkdwn),
@@ -203,7 +223,9 @@ proptest! {
     #[test]
     fn any_text_is_rendered(markdown in "[ \\n*_`~>#\\-\\[\\](){}|<!@a-z0-9\u{1F600}\u{301}]{0,400}", dialect in dialects(), unit in units()) {
         let longest = longest(600, unit);
-        for part in render(&markdown, dialect, longest) {
+        let parts = render(&markdown, dialect, longest);
+        prop_assert_eq!(parts.is_empty(), markdown.trim().is_empty());
+        for part in parts {
             prop_assert!(is_short(&part, longest), "{:?}", part);
         }
     }

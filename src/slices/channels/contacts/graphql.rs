@@ -4,7 +4,7 @@ use std::sync::LazyLock;
 
 use async_graphql::{Context, InputObject, MaybeUndefined, Object};
 
-use super::ContactEdit;
+use super::{ContactEdit, is_reached};
 use crate::{
     base::{
         enums::{RecordKind, Transport},
@@ -117,16 +117,17 @@ impl ContactQuery {
     }
 }
 
-/// Contacts whose name or one of whose addresses contains `search`.
+/// Contacts whose name or one of whose addresses contains `search`, unless all their channels are deleted.
 fn matching(rows: Rows<Contact>, search: Option<&str>) -> Rows<Contact> {
     let Some(search) = search.map(str::trim).filter(|search| !search.is_empty()) else { return rows };
     let Some(word) = holding(search) else { return rows.filter("1 = 0", []) };
     let condition = format!(
         "({} OR EXISTS (SELECT 1 FROM identities i WHERE i.organization_id = t.organization_id AND i.contact_id = t.id \
-         AND ({} OR {})))",
+         AND ({} OR {}))) AND {}",
         holds("t.name_folded"),
         holds("i.origin_id_folded"),
         holds("i.display_name_folded"),
+        is_reached("t.organization_id", "t.id"),
     );
     rows.filter(&condition, [word.clone().into(), word.clone().into(), word.into()])
 }

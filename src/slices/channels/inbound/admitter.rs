@@ -96,7 +96,7 @@ impl Load {
         match &mut self.held {
             Some(held) => held.grow(bytes),
             None => {
-                let holder = Holder::Channel(self.channel.0);
+                let holder = Holder::Channel(self.org.0, self.channel.0);
                 self.held = Some(core.ledger.line(What::Bodies).take(holder, bytes)?);
                 Ok(())
             }

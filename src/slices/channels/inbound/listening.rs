@@ -159,14 +159,16 @@ impl Door {
         })
     }
 
-    /// Renews the lease until it is lost, or the channel's settings are others.
+    /// Renews the lease until it is lost, or the channel's settings are others, or its vendor has said who it is.
     async fn keep(&self, lease: &Lease, channel: &channels::Model) -> Result<()> {
         let mut tick = interval(LEASE / 3);
         loop {
             tick.tick().await;
             let scope = Scope::system(&self.core, lease.org);
             let now = rows::active(&scope, lease.channel).await?;
-            let is_same = now.is_some_and(|now| now.updated_at == channel.updated_at);
+            let is_same = now.is_some_and(|now| {
+                now.updated_at == channel.updated_at && now.bot_username == channel.bot_username
+            });
             if !is_same || !lease.renew(&self.core).await? {
                 return Ok(());
             }

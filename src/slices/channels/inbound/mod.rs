@@ -75,14 +75,6 @@ const PROVEN: u64 = 10_000;
 /// A channel that a request was sent to.
 pub struct Addressed(channels::Model);
 
-impl Addressed {
-    /// Identifies the channel.
-    #[must_use]
-    pub fn id(&self) -> ChannelId {
-        self.0.id
-    }
-}
-
 /// What became of a request.
 #[derive(Debug)]
 pub enum Outcome {

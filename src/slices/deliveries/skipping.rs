@@ -1,0 +1,65 @@
+//! What waits in deleted channels, and is never sent.
+
+use std::{collections::BTreeSet, sync::Arc};
+
+use sea_orm::{ColumnTrait, QueryFilter, QueryOrder, QuerySelect, sea_query::Expr};
+
+use super::{entity::deliveries, settling::summarize};
+use crate::{
+    base::{
+        enums::DeliveryStatus,
+        ids::{ChannelId, DeliveryId, MessageId},
+        problem::Result,
+    },
+    core::{Core, access::Scope},
+};
+
+/// How many parts are skipped in one transaction.
+const PORTION: u64 = 100;
+
+/// Skips what waits in deleted channels. Returns how many parts that were.
+///
+/// # Errors
+/// The database is unreachable; what was skipped stays skipped.
+pub async fn skip_deleted(core: &Arc<Core>) -> Result<u64> {
+    let sql = "SELECT d.organization_id, d.channel_id FROM deliveries d \
+               JOIN channels c ON c.organization_id = d.organization_id AND c.id = d.channel_id \
+               WHERE c.archived_at IS NOT NULL AND d.status IN ('PENDING', 'SENDING') AND d.status = 'PENDING' LIMIT 1";
+    let mut skipped = 0;
+    while !core.tasks.stopping.is_cancelled() {
+        let Some(row) = core.db.one(sql.to_owned(), vec![]).await? else { break };
+        let scope = Scope::system(core, row.try_get_by(0)?);
+        let portion = skip(&scope, row.try_get_by(1)?).await?;
+        if portion == 0 {
+            break;
+        }
+        skipped += portion;
+    }
+    Ok(skipped)
+}
+
+/// Skips a portion of what waits in a channel. Nobody can send it again, so its text goes.
+async fn skip(scope: &Scope, channel: ChannelId) -> Result<u64> {
+    use deliveries::Column;
+    let tx = scope.begin().await?;
+    let waiting = tx.scope.find::<deliveries::Entity>().filter(Column::ChannelId.eq(channel));
+    let waiting = waiting.filter(Column::Status.eq(DeliveryStatus::Pending)).order_by_asc(Column::Id);
+    let waiting = waiting.limit(PORTION).select_only().columns([Column::Id, Column::MessageId]);
+    let parts = waiting.into_tuple::<(DeliveryId, MessageId)>().all(tx.connection()).await?;
+    let (ids, messages): (Vec<_>, BTreeSet<_>) = parts.iter().map(|(id, message)| (id.0, message.0)).unzip();
+    let skipped = tx.scope.update::<deliveries::Entity>().filter(Column::Id.is_in(ids));
+    let skipped = skipped
+        .filter(Column::Status.eq(DeliveryStatus::Pending))
+        .col_expr(Column::Status, Expr::value(DeliveryStatus::Skipped.as_str()))
+        .col_expr(Column::Error, Expr::value("The channel was deleted."))
+        .col_expr(Column::Text, Expr::value(None::<String>))
+        .col_expr(Column::Plain, Expr::value(None::<String>))
+        .exec(tx.connection())
+        .await?
+        .rows_affected;
+    for message in messages {
+        summarize(&tx, MessageId(message)).await?;
+    }
+    tx.commit().await?;
+    Ok(skipped)
+}
