@@ -181,6 +181,7 @@ impl Line {
 }
 
 /// What is full.
+#[derive(Clone, Copy)]
 enum Full {
     /// The holder's maximum.
     Own(usize),
