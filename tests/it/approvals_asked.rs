@@ -4,7 +4,6 @@ use std::time::Duration;
 
 use muster::{
     base::ids::{AgentId, ApprovalId},
-    core::audit,
     slices::approvals,
 };
 use muster_protocol::{
@@ -13,16 +12,16 @@ use muster_protocol::{
 };
 use serde_json::{Value, json};
 
-use crate::harness::{Host, TestApp, is_postgres};
+use crate::harness::{Host, TestApp};
 
 /// An agent that works on a turn.
-struct Working<'a> {
-    host: Host<'a>,
+pub struct Working<'a> {
+    pub host: Host<'a>,
     conversation: i64,
     turn: i64,
 }
 
-async fn working(app: &TestApp) -> Working<'_> {
+pub async fn working(app: &TestApp) -> Working<'_> {
     let host = app.running_agent().await;
     let conversation = app.conversation(host.agent).await;
     let turn = post(app, conversation).await;
@@ -36,7 +35,7 @@ async fn post(app: &TestApp, conversation: i64) -> i64 {
     posted["postMessage"]["turn"]["id"].as_i64().unwrap()
 }
 
-fn run(command: &str) -> Asked {
+pub fn run(command: &str) -> Asked {
     Asked::Action {
         tool: Some("shell".to_owned()),
         tool_kind: "execute".to_owned(),
@@ -45,7 +44,7 @@ fn run(command: &str) -> Asked {
     }
 }
 
-fn question() -> Asked {
+pub fn question() -> Asked {
     let choice =
         |id: &str, label: &str| Choice { id: id.to_owned(), label: label.to_owned(), description: None };
     Asked::Question {
@@ -57,53 +56,53 @@ fn question() -> Asked {
 }
 
 impl Working<'_> {
-    async fn asks(&self, request: &str, asked: Asked) {
+    pub async fn asks(&self, request: &str, asked: Asked) {
         self.host.asks(self.conversation, Some(self.turn), request, asked).await.unwrap();
     }
 
     /// Asks, and returns the approval.
-    async fn raises(&self, request: &str, asked: Asked) -> i64 {
+    pub async fn raises(&self, request: &str, asked: Asked) -> i64 {
         self.asks(request, asked).await;
         let sql = "SELECT id FROM approvals WHERE request_key = $1 AND agent_id = $2";
         self.host.app.one(sql, vec![request.to_owned().into(), self.host.agent.into()]).await
     }
 
-    async fn turn_is(&self) -> String {
+    pub async fn turn_is(&self) -> String {
         self.host.app.one("SELECT state FROM turns WHERE id = $1", vec![self.turn.into()]).await
     }
 
-    async fn verdicts(&self) -> Vec<Value> {
+    pub async fn verdicts(&self) -> Vec<Value> {
         self.of_kind("VERDICT").await
     }
 
-    async fn of_kind(&self, kind: &str) -> Vec<Value> {
+    pub async fn of_kind(&self, kind: &str) -> Vec<Value> {
         self.host.commands().await.into_iter().filter(|command| command["kind"] == kind).collect()
     }
 
-    async fn decides(&self, id: i64, answer: Value) -> Value {
+    pub async fn decides(&self, id: i64, answer: Value) -> Value {
         let path = format!("/v1/org/{}/approval/{id}/answer", self.host.app.org);
         self.host.app.operator.patch(&path, answer).await.expect(200)
     }
 
-    async fn delivered(&self, id: i64) {
+    pub async fn delivered(&self, id: i64) {
         let told = self
             .host
             .tell(async |tx, from| approvals::reports::delivered(tx, from, ApprovalId(id), false).await);
         told.await.unwrap();
     }
 
-    async fn not_waiting(&self, id: i64) {
+    pub async fn not_waiting(&self, id: i64) {
         let told =
             self.host.tell(async |tx, from| approvals::reports::not_waiting(tx, from, ApprovalId(id)).await);
         told.await.unwrap();
     }
 
-    async fn answer(&self, id: i64) -> Answer {
+    pub async fn answer(&self, id: i64) -> Answer {
         let (scope, agent) = (self.host.app.scope(), AgentId(self.host.agent));
         approvals::plans::answer(&scope, agent, self.host.generation, ApprovalId(id)).await.unwrap()
     }
 
-    async fn approval(&self, id: i64) -> Value {
+    pub async fn approval(&self, id: i64) -> Value {
         let query = "query($o: Id!, $i: Id!) { approval(orgId: $o, id: $i) { kind status outcome title risk category severity \
             messageSeq expiresAt deliveredAt request { tool input digest } turn { id } } }";
         let shown = self.host.app.viewer.gql(query, json!({ "o": self.host.app.org, "i": id })).await.data();
@@ -111,7 +110,7 @@ impl Working<'_> {
     }
 
     /// The conversation's messages: role, kind, status, text.
-    async fn messages(&self) -> Vec<(String, String, String, String)> {
+    pub async fn messages(&self) -> Vec<(String, String, String, String)> {
         let app = self.host.app;
         let path = format!(
             "/v1/org/{}/agent/{}/conversation/{}/message",
@@ -125,73 +124,14 @@ impl Working<'_> {
             .collect()
     }
 
-    async fn conversation_is(&self) -> String {
+    pub async fn conversation_is(&self) -> String {
         let sql = "SELECT status FROM conversations WHERE id = $1";
         self.host.app.one(sql, vec![self.conversation.into()]).await
     }
 }
 
-fn message(role: &str, kind: &str, status: &str, text: &str) -> (String, String, String, String) {
+pub fn message(role: &str, kind: &str, status: &str, text: &str) -> (String, String, String, String) {
     (role.to_owned(), kind.to_owned(), status.to_owned(), text.to_owned())
-}
-
-#[tokio::test]
-async fn what_is_harmless_needs_nobody_and_what_is_dangerous_is_refused() {
-    let app = TestApp::start().await;
-    let work = working(&app).await;
-    let read = Asked::Action {
-        tool: None,
-        tool_kind: "read".to_owned(),
-        title: "Read a file".to_owned(),
-        input: json!({ "path": "a" }),
-    };
-    work.asks("1.1", read).await;
-    work.asks("1.2", run("reboot")).await;
-    let verdict =
-        |request: &str, allowed| json!({ "kind": "VERDICT", "request": request, "allowed": allowed });
-    assert_eq!(work.verdicts().await, [verdict("1.1", true), verdict("1.2", false)]);
-    let approvals: i64 = app.one("SELECT COUNT(*) FROM approvals", vec![]).await;
-    assert_eq!((approvals, work.turn_is().await.as_str()), (0, "RUNNING"));
-    let said = work.messages().await.remove(1);
-    assert_eq!((said.0.as_str(), said.1.as_str()), ("SYSTEM", "ERROR"));
-    assert_eq!(said.3, "The action was not allowed, because its risk is 95: Run reboot");
-    audit::write_refusals(&app.core, false).await.unwrap();
-    let traces: Vec<String> = app
-        .column("SELECT CAST(changes AS TEXT) FROM audit_lines WHERE operation = 'judgeAction' ORDER BY id")
-        .await;
-    let traces: Vec<Value> = traces.iter().map(|trace| serde_json::from_str(trace).unwrap()).collect();
-    assert_eq!(
-        (&traces[0]["allowed"], &traces[0]["risk"], &traces[0]["rule"]),
-        (&json!(true), &json!(10), &json!("read"))
-    );
-    assert_eq!(
-        (&traces[1]["allowed"], &traces[1]["risk"], &traces[1]["rule"]),
-        (&json!(false), &json!(95), &json!("power"))
-    );
-    assert!(!traces[1].to_string().contains("canary") && traces[1]["digest"].as_str().unwrap().len() == 64);
-}
-
-#[tokio::test]
-async fn an_agent_can_not_flood_the_audit_log_with_what_it_is_refused() {
-    let app = TestApp::start().await;
-    let (one, other) = (working(&app).await, working(&app).await);
-    for n in 0..40 {
-        one.asks(&format!("1.{n}"), run(&format!("reboot {n}"))).await;
-    }
-    other.asks("1.1", run("reboot")).await;
-    let disable = "mutation($o: Id!, $a: Id!) { updateAgent(orgId: $o, id: $a, input: { disabledToolGroups: [\"execute\"] }) { id } }";
-    app.operator.gql(disable, json!({ "o": app.org, "a": other.host.agent })).await.data();
-    other.asks("1.2", run("reboot")).await;
-    audit::write_refusals(&app.core, false).await.unwrap();
-    let counted = "SELECT count FROM audit_lines WHERE operation = 'judgeAction' ORDER BY count";
-    assert_eq!(app.column::<i64>(counted).await, [1, 1, 40], "of each agent, and for each reason");
-    one.asks("2.1", run("reboot")).await;
-    one.asks("2.2", run("reboot")).await;
-    audit::write_refusals(&app.core, false).await.unwrap();
-    assert_eq!(app.column::<i64>(counted).await.len(), 3, "the next ones are counted for a minute");
-    app.clock.advance(Duration::from_mins(1));
-    audit::write_refusals(&app.core, false).await.unwrap();
-    assert_eq!(app.column::<i64>(counted).await, [1, 1, 2, 40]);
 }
 
 #[tokio::test]
@@ -409,45 +349,6 @@ async fn delivery_and_the_end_of_the_launch_have_one_winner() {
 }
 
 #[tokio::test]
-async fn categories_in_words_are_asked_by_a_rule_or_by_the_agent_itself() {
-    let app = TestApp::start().await;
-    approvals::store_categories(&app.core).await.unwrap();
-    approvals::store_categories(&app.core).await.unwrap();
-    let work = working(&app).await;
-    let query = "mutation($o: Id!, $a: Id!) { updateAgent(orgId: $o, id: $a, input: { \
-        approvalCategories: [\"Changing  files\", \"being rude\"] }) { notEnforced } }";
-    let edited = app.operator.gql(query, json!({ "o": app.org, "a": work.host.agent })).await.data();
-    assert_eq!(edited["updateAgent"]["notEnforced"], json!(["being rude"]));
-    let edit = Asked::Action {
-        tool: None,
-        tool_kind: "edit".to_owned(),
-        title: "Edit".to_owned(),
-        input: json!({}),
-    };
-    let id = work.raises("1.1", edit).await;
-    let shown = work.approval(id).await;
-    assert_eq!(
-        (&shown["risk"], &shown["severity"], &shown["request"]["tool"]),
-        (&json!(35), &json!("LOW"), &json!("Edit"))
-    );
-}
-
-#[tokio::test]
-async fn the_agents_own_thresholds_count() {
-    let app = TestApp::start().await;
-    let work = working(&app).await;
-    let sql = "UPDATE agents SET approval_ask_threshold = 60, approval_block_threshold = 70 WHERE id = $1";
-    app.execute(sql, vec![work.host.agent.into()]).await;
-    work.asks("1.1", run("make")).await;
-    work.asks("1.2", run("git push")).await;
-    work.asks("1.3", run("rm -rf build")).await;
-    let verdicts: Vec<_> = work.verdicts().await.iter().map(|verdict| verdict["allowed"].clone()).collect();
-    assert_eq!(verdicts, [json!(true), json!(false)]);
-    let asked: Vec<String> = app.column("SELECT request_key FROM approvals").await;
-    assert_eq!(asked, ["1.2"]);
-}
-
-#[tokio::test]
 async fn what_a_terminal_would_obey_is_not_shown_of_a_question() {
     let app = TestApp::start().await;
     let work = working(&app).await;
@@ -465,33 +366,6 @@ async fn what_a_terminal_would_obey_is_not_shown_of_a_question() {
     assert_eq!(kept["text"], "Which\u{fffd}[2J?\nSay.");
     assert_eq!(kept["options"][0]["label"], "Yes [31m, on");
     assert_eq!(kept["options"][0]["description"], "one\u{fffd}\ntwo");
-}
-
-#[tokio::test]
-async fn an_input_that_nobody_could_see_whole_is_refused_and_not_asked() {
-    let app = TestApp::start().await;
-    let work = working(&app).await;
-    let make = |kib: usize| Asked::Action {
-        tool: Some("shell".to_owned()),
-        tool_kind: "execute".to_owned(),
-        title: "Run make".to_owned(),
-        input: json!({ "command": "make", "text": "x".repeat(kib * 1024) }),
-    };
-    work.asks("1.1", make(256)).await;
-    assert_eq!(work.verdicts().await, [json!({ "kind": "VERDICT", "request": "1.1", "allowed": false })]);
-    let said = work.messages().await.remove(1).3;
-    assert_eq!(
-        said,
-        "The action was not allowed, because a person would have to decide, and its input is longer than the 256 KiB that \
-         people are shown: Run make"
-    );
-    assert_eq!(
-        (app.one::<i64>("SELECT COUNT(*) FROM approvals", vec![]).await, work.turn_is().await.as_str()),
-        (0, "RUNNING")
-    );
-    let id = work.raises("1.2", make(255)).await;
-    let input = work.approval(id).await["request"]["input"].clone();
-    assert_eq!(input["text"].as_str().map(str::len), Some(255 * 1024), "all of it is shown");
 }
 
 #[tokio::test]
@@ -648,25 +522,4 @@ async fn an_approval_that_would_have_expired_or_of_an_earlier_launch_allows_noth
             "{stands:?}, {minutes}, {is_earlier}"
         );
     }
-}
-
-#[tokio::test]
-async fn an_agent_can_not_flood_people_with_requests() {
-    let app = TestApp::start().await;
-    let working = working(&app).await;
-    for n in 0..49 {
-        working.asks(&format!("r{n}"), run(&format!("rm {n}"))).await;
-    }
-    working.asks("last", question()).await;
-    let waiting = "SELECT COUNT(*) FROM approvals WHERE status = 'PENDING'";
-    assert_eq!(app.one::<i64>(waiting, vec![]).await, 50);
-    working.asks("more", run("rm everything")).await;
-    working.asks("why", question()).await;
-    assert_eq!(app.one::<i64>(waiting, vec![]).await, 50);
-    let verdicts = working.verdicts().await;
-    assert_eq!(verdicts.len(), 2, "{verdicts:?}");
-    assert!(verdicts.iter().all(|verdict| verdict["allowed"] == false), "{verdicts:?}");
-    let told = "SELECT COUNT(*) FROM messages WHERE kind = 'ERROR' AND content LIKE '%TOO_MANY_REQUESTS%'";
-    let told = if is_postgres() { told.replace("content LIKE", "content::text LIKE") } else { told.into() };
-    assert_eq!(app.one::<i64>(&told, vec![]).await, 2);
 }

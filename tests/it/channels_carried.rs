@@ -1,27 +1,16 @@
-//! Channels that carry messages: signed requests in, deliveries out. The other side is the official library of Standard
-//! Webhooks, and a receiver on loopback.
+//! Channels that carry messages in: signed requests, which become messages and turns. The other side is the official library of
+//! Standard Webhooks.
 
 use std::{
     sync::{
-        Arc, Mutex,
+        Arc,
         atomic::{AtomicBool, Ordering},
     },
     time::{Duration, Instant},
 };
 
-use axum::{Router, body::Bytes, extract::State, routing::post};
-use http::{HeaderMap, StatusCode};
-use muster::{
-    base::{
-        enums::{MessageKind, MessageRole},
-        ids::ConversationId,
-    },
-    core::ledger::What,
-    slices::{
-        conversations::{self, NewMessage},
-        deliveries,
-    },
-};
+use axum::{Router, body::Bytes, routing::post};
+use muster::core::ledger::What;
 use muster_protocol::event::TurnOutcome;
 use sea_orm::{ConnectionTrait, TransactionTrait};
 use serde_json::{Value, json};
@@ -29,55 +18,12 @@ use standardwebhooks::Webhook;
 
 use crate::{
     harness::{PATIENCE, TestApp, is_postgres, until},
-    messages::say,
     turns::write,
 };
 
 /// 24 bytes.
-const INBOUND: &str = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
-const OUTBOUND: &str = "whsec_C2FVsBQIhrscChlQIMV+b5sSYspob7oD";
-
-/// What a receiver got: headers and body.
-type Got = Arc<Mutex<Vec<(HeaderMap, Bytes)>>>;
-
-/// Somebody else's service. Answers with what `answers` has left, then with 200.
-struct Receiver {
-    url: String,
-    got: Got,
-    answers: Arc<Mutex<Vec<u16>>>,
-}
-
-impl Receiver {
-    async fn start(app: &TestApp, answers: &[u16]) -> Self {
-        let (got, answers) = (Got::default(), Arc::new(Mutex::new(answers.to_vec())));
-        let state = (Arc::clone(&got), Arc::clone(&answers));
-        let router = Router::new().route("/in", post(receive)).with_state(state);
-        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let url = format!("http://{}/in", listener.local_addr().unwrap());
-        app.core.tasks.spawn(async move { axum::serve(listener, router).await.unwrap() });
-        Self { url, got, answers }
-    }
-
-    fn texts(&self) -> Vec<String> {
-        let got = self.got.lock().unwrap();
-        got.iter()
-            .map(|(_, body)| {
-                let body: Value = serde_json::from_slice(body).unwrap();
-                body["data"]["message"]["text"].as_str().unwrap().to_owned()
-            })
-            .collect()
-    }
-}
-
-async fn receive(
-    State((got, answers)): State<(Got, Arc<Mutex<Vec<u16>>>)>,
-    headers: HeaderMap,
-    body: Bytes,
-) -> StatusCode {
-    got.lock().unwrap().push((headers, body));
-    let mut answers = answers.lock().unwrap();
-    if answers.is_empty() { StatusCode::OK } else { StatusCode::from_u16(answers.remove(0)).unwrap() }
-}
+pub const INBOUND: &str = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
+pub const OUTBOUND: &str = "whsec_C2FVsBQIhrscChlQIMV+b5sSYspob7oD";
 
 pub async fn app() -> TestApp {
     TestApp::start_with(|config| config.channels.networks = vec!["127.0.0.0/8".parse().unwrap()]).await
@@ -102,7 +48,7 @@ pub async fn bring(app: &TestApp, path: &str, id: &str, body: &Value) -> (u16, V
     request(app, path, (id, at, &signature), body).await
 }
 
-async fn request(
+pub async fn request(
     app: &TestApp,
     path: &str,
     (id, at, signature): (&str, i64, &str),
@@ -153,22 +99,8 @@ pub async fn forbid(app: &TestApp, word: &str) {
     app.execute(&forbidden, vec![]).await;
 }
 
-fn hello(text: &str) -> Value {
+pub fn hello(text: &str) -> Value {
     json!({ "text": text, "origin_id": "ada", "origin_name": "Ada", "thread": "t1", "title": "An order" })
-}
-
-/// The delivery of a message, once it is no longer on its way.
-async fn settled(app: &TestApp, message: i64, expected: &str) -> Value {
-    let sql = "SELECT delivery_status FROM messages WHERE id = $1";
-    until(&format!("it is {expected}"), async || {
-        deliveries::send_due(&app.core).await.unwrap();
-        app.one::<String>(sql, vec![message.into()]).await == expected
-    })
-    .await;
-    let attempts: i64 =
-        app.one("SELECT delivery_attempts FROM messages WHERE id = $1", vec![message.into()]).await;
-    let status: String = app.one(sql, vec![message.into()]).await;
-    json!({ "status": status, "attempts": attempts })
 }
 
 #[tokio::test]
@@ -324,48 +256,6 @@ async fn who_is_not_on_the_list_is_refused_without_a_write_and_let_in_by_one_ste
 }
 
 #[tokio::test]
-async fn what_the_agent_says_is_sent_signed_and_in_order() {
-    let app = app().await;
-    let receiver = Receiver::start(&app, &[]).await;
-    let (id, path) = channel(&app, &receiver.url).await;
-    let (_, taken) = bring(&app, &path, "m1", &hello("Hello")).await;
-    let conversation = taken["conversation_id"].as_i64().unwrap();
-    let first = say(&app, conversation, MessageRole::Assistant, "One").await;
-    let second = say(&app, conversation, MessageRole::Assistant, "Two").await;
-    assert_eq!(settled(&app, second, "SENT").await, json!({ "status": "SENT", "attempts": 1 }));
-    assert_eq!(settled(&app, first, "SENT").await, json!({ "status": "SENT", "attempts": 1 }));
-    assert_eq!(receiver.texts(), ["One", "Two"]);
-    for (headers, body) in receiver.got.lock().unwrap().iter() {
-        Webhook::new(OUTBOUND).unwrap().verify(body, headers).unwrap();
-    }
-    let kept = app.column::<i64>("SELECT COUNT(*) FROM deliveries WHERE text IS NOT NULL").await;
-    assert_eq!(kept, [0], "the text goes once it is sent");
-    // Who speaks with whom, and where.
-    let mut sent: Value = serde_json::from_slice(&receiver.got.lock().unwrap()[0].1).unwrap();
-    assert_eq!(sent["type"], "message.created");
-    let data = sent["data"].as_object_mut().unwrap();
-    let message = data.remove("message").unwrap();
-    assert_eq!((&message["reply_to"], &message["attachments"]), (&json!("m1"), &json!([])));
-    let [reference, agent] = [
-        "SELECT ref FROM conversations WHERE id = $1",
-        "SELECT a.name FROM agents a JOIN conversations c ON c.agent_id = a.id WHERE c.id = $1",
-    ];
-    let reference: String = app.one(reference, vec![conversation.into()]).await;
-    let agent: String = app.one(agent, vec![conversation.into()]).await;
-    let [agents, contacts] = ["agent_id", "contact_id"]
-        .map(|column| format!("SELECT {column} FROM conversations WHERE id = {conversation}"));
-    let [agent_id, contact_id] =
-        [app.one::<i64>(&agents, vec![]).await, app.one::<i64>(&contacts, vec![]).await];
-    let expected = json!({
-        "conversation": { "id": conversation, "ref": reference, "thread": "t1", "title": "An order" },
-        "channel": { "id": id, "name": "Orders" },
-        "agent": { "id": agent_id, "name": agent },
-        "contact": { "id": contact_id, "name": "Ada", "origin_id": "ada" },
-    });
-    assert_eq!(sent["data"], expected);
-}
-
-#[tokio::test]
 async fn what_to_know_about_a_channel_is_told_in_its_conversations_alone() {
     let app = app().await;
     let host = app.running_agent().await;
@@ -397,157 +287,6 @@ async fn what_to_know_about_a_channel_is_told_in_its_conversations_alone() {
 }
 
 #[tokio::test]
-async fn what_fails_is_tried_again_with_the_same_id_and_the_next_message_waits() {
-    let app = app().await;
-    let receiver = Receiver::start(&app, &[500]).await;
-    let (_, path) = channel(&app, &receiver.url).await;
-    let (_, taken) = bring(&app, &path, "m1", &hello("Hello")).await;
-    let conversation = taken["conversation_id"].as_i64().unwrap();
-    let first = say(&app, conversation, MessageRole::Assistant, "One").await;
-    let second = say(&app, conversation, MessageRole::Assistant, "Two").await;
-    until("it is tried", async || {
-        deliveries::send_due(&app.core).await.unwrap();
-        !receiver.got.lock().unwrap().is_empty()
-    })
-    .await;
-    // The failure is written down a moment after the request, and the clock must not run ahead of it.
-    until("it has failed", async || settled(&app, first, "PENDING").await["attempts"] == 1).await;
-    app.clock.advance(Duration::from_secs(6));
-    assert_eq!(settled(&app, second, "SENT").await["status"], "SENT");
-    assert_eq!(settled(&app, first, "SENT").await, json!({ "status": "SENT", "attempts": 2 }));
-    assert_eq!(receiver.texts(), ["One", "One", "Two"]);
-    let got = receiver.got.lock().unwrap();
-    assert_eq!(got[0].0["webhook-id"], got[1].0["webhook-id"]);
-}
-
-#[tokio::test]
-async fn what_waits_in_a_deleted_channel_is_skipped() {
-    let app = app().await;
-    let receiver = Receiver::start(&app, &[]).await;
-    let (id, path) = channel(&app, &receiver.url).await;
-    let (_, taken) = bring(&app, &path, "m1", &hello("Hello")).await;
-    let conversation = taken["conversation_id"].as_i64().unwrap();
-    // More than are skipped at a time.
-    for n in 0..101 {
-        say(&app, conversation, MessageRole::Assistant, &format!("Answer {n}")).await;
-    }
-    assert_eq!(deliveries::skip_deleted(&app.core).await.unwrap(), 0);
-    let delete = "mutation($o: Id!, $c: Id!) { deleteChannel(orgId: $o, id: $c) }";
-    app.operator.gql(delete, json!({ "o": app.org, "c": id })).await.data();
-    assert_eq!(deliveries::skip_deleted(&app.core).await.unwrap(), 101);
-    let said =
-        "SELECT DISTINCT delivery_status || ' ' || delivery_error FROM messages WHERE role = 'ASSISTANT'";
-    assert_eq!(app.column::<String>(said).await, ["SKIPPED The channel was deleted."]);
-    assert_eq!(app.column::<i64>("SELECT COUNT(*) FROM deliveries WHERE text IS NOT NULL").await, [0]);
-    assert_eq!(deliveries::skip_deleted(&app.core).await.unwrap(), 0);
-    assert!(receiver.texts().is_empty());
-}
-
-#[tokio::test]
-async fn a_channel_whose_receiver_is_gone_says_so_and_its_queue_waits() {
-    let app = app().await;
-    let receiver = Receiver::start(&app, &[410]).await;
-    let (channel, path) = channel(&app, &receiver.url).await;
-    let (_, taken) = bring(&app, &path, "m1", &hello("Hello")).await;
-    let conversation = taken["conversation_id"].as_i64().unwrap();
-    let message = say(&app, conversation, MessageRole::Assistant, "One").await;
-    let state = format!("SELECT COALESCE(inactive_reason, '') FROM channels WHERE id = {channel}");
-    until("the channel says so", async || {
-        deliveries::send_due(&app.core).await.unwrap();
-        app.column::<String>(&state).await == ["GONE"]
-    })
-    .await;
-    let told = "SELECT COUNT(*) FROM approvals WHERE kind = 'CHANNEL_ERROR' AND status = 'PENDING'";
-    assert_eq!(app.column::<i64>(told).await, [1]);
-    let more = say(&app, conversation, MessageRole::Assistant, "Two").await;
-    assert_eq!(settled(&app, more, "PENDING").await["status"], "PENDING");
-    assert!(receiver.answers.lock().unwrap().is_empty());
-    let edit = format!("/v1/org/{}/channel/{channel}", app.org);
-    app.owner.patch(&edit, json!({ "is_active": true })).await.expect(200);
-    assert_eq!(settled(&app, more, "SENT").await["status"], "SENT");
-    assert_eq!(settled(&app, message, "SENT").await["status"], "SENT");
-    assert_eq!(receiver.texts(), ["One", "One", "Two"]);
-}
-
-/// Says something whose last attempt fails.
-async fn gives_up(app: &TestApp, conversation: i64, text: &str) {
-    let content = json!({ "text": text, "format": "markdown" });
-    let new =
-        NewMessage::new(ConversationId(conversation), MessageRole::Assistant, MessageKind::Text, content);
-    let mut tx = app.scope().begin().await.unwrap();
-    let message = conversations::append(&mut tx, new).await.unwrap().0;
-    // Before anybody can send it.
-    let attempted = "UPDATE deliveries SET attempts = 7 WHERE organization_id = $1 AND message_id = $2";
-    assert_eq!(tx.run(attempted, vec![app.org.into(), message.into()]).await.unwrap(), 1);
-    tx.commit().await.unwrap();
-    assert_eq!(settled(app, message, "FAILED").await, json!({ "status": "FAILED", "attempts": 8 }));
-}
-
-#[tokio::test]
-async fn a_channel_through_which_nothing_could_be_sent_for_five_days_is_switched_off() {
-    const DAY: Duration = Duration::from_hours(24);
-    let app = app().await;
-    let receiver = Receiver::start(&app, &[500; 3]).await;
-    let (channel, path) = channel(&app, &receiver.url).await;
-    let (_, taken) = bring(&app, &path, "m1", &hello("Hello")).await;
-    let conversation = taken["conversation_id"].as_i64().unwrap();
-    let state = format!("SELECT COALESCE(inactive_reason, 'on') FROM channels WHERE id = {channel}");
-    let told = "SELECT COUNT(*) FROM approvals WHERE kind = 'CHANNEL_ERROR' AND status = 'PENDING'";
-    gives_up(&app, conversation, "One").await;
-    app.clock.advance(4 * DAY);
-    gives_up(&app, conversation, "Two").await;
-    assert_eq!(app.column::<String>(&state).await, ["on"]);
-    app.clock.advance(DAY);
-    gives_up(&app, conversation, "Three").await;
-    assert_eq!(app.column::<String>(&state).await, ["DELIVERY_FAILING"]);
-    assert_eq!(app.column::<i64>(told).await, [1]);
-    // What is said meanwhile waits, and the days are counted anew.
-    let waits = say(&app, conversation, MessageRole::Assistant, "Four").await;
-    let edit = format!("/v1/org/{}/channel/{channel}", app.org);
-    app.owner.patch(&edit, json!({ "is_active": true })).await.expect(200);
-    assert_eq!(app.column::<i64>(told).await, [0], "it is on again");
-    settled(&app, waits, "SENT").await;
-    for text in ["Five", "Six"] {
-        receiver.answers.lock().unwrap().push(500);
-        gives_up(&app, conversation, text).await;
-        assert_eq!(app.column::<String>(&state).await, ["on"], "{text}");
-        let works = say(&app, conversation, MessageRole::Assistant, "It works").await;
-        settled(&app, works, "SENT").await;
-        app.clock.advance(6 * DAY);
-    }
-}
-
-#[tokio::test]
-async fn what_the_receiver_refuses_is_sent_again_by_hand() {
-    let app = app().await;
-    let receiver = Receiver::start(&app, &[422]).await;
-    let (_, path) = channel(&app, &receiver.url).await;
-    let (_, taken) = bring(&app, &path, "m1", &hello("Hello")).await;
-    let conversation = taken["conversation_id"].as_i64().unwrap();
-    let message = say(&app, conversation, MessageRole::Assistant, "One").await;
-    assert_eq!(settled(&app, message, "FAILED").await["status"], "FAILED");
-    let again =
-        "mutation($o: Id!, $m: Id!) { retryDelivery(orgId: $o, messageId: $m) { delivery { status code } } }";
-    let variables = json!({ "o": app.org, "m": message });
-    let answer = app.operator.gql(again, variables.clone()).await;
-    assert_eq!(answer.data()["retryDelivery"]["delivery"], json!({ "status": "PENDING", "code": null }));
-    assert_eq!(settled(&app, message, "SENT").await["status"], "SENT");
-    assert_eq!(app.operator.gql(again, variables).await.code(), "CONFLICT");
-}
-
-#[tokio::test]
-async fn an_outgoing_address_that_leads_inward_is_not_called() {
-    let app = TestApp::start().await;
-    let receiver = Receiver::start(&app, &[]).await;
-    let (_, path) = channel(&app, &receiver.url).await;
-    let (_, taken) = bring(&app, &path, "m1", &hello("Hello")).await;
-    let conversation = taken["conversation_id"].as_i64().unwrap();
-    let message = say(&app, conversation, MessageRole::Assistant, "One").await;
-    assert_eq!(settled(&app, message, "FAILED").await["status"], "FAILED");
-    assert!(receiver.texts().is_empty());
-}
-
-#[tokio::test]
 async fn transports_that_carry_nothing_yet_say_so() {
     let app = TestApp::start().await;
     let agent = app.agent().await;
@@ -557,44 +296,6 @@ async fn transports_that_carry_nothing_yet_say_so() {
     let edit = format!("/v1/org/{}/channel/{}", app.org, made["id"]);
     let refused = app.owner.patch(&edit, json!({ "is_active": true })).await;
     assert_eq!(refused.expect(409)["code"], "NOT_SUPPORTED");
-}
-
-#[tokio::test]
-async fn a_replaced_secret_counts_for_a_day_in_both_directions() {
-    let app = app().await;
-    let receiver = Receiver::start(&app, &[]).await;
-    let (id, path) = channel(&app, &receiver.url).await;
-    let channel = format!("/v1/org/{}/channel/{id}", app.org);
-    let (new, other) = ("whsec_AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA", "whsec_BBBBBBBBBBBBBBBBBBBBBBBBBBBBBBBB");
-    let replace = async |field: &str, secret: &str| {
-        app.owner.patch(&channel, json!({ "webhook": { field: secret } })).await.expect(200);
-    };
-    replace("inbound_secret", new).await;
-    replace("outbound_secret", new).await;
-    let (status, taken) = bring(&app, &path, "m1", &hello("One")).await;
-    assert_eq!(status, 202, "{taken}");
-    let conversation = taken["conversation_id"].as_i64().unwrap();
-    let message = say(&app, conversation, MessageRole::Assistant, "Both").await;
-    settled(&app, message, "SENT").await;
-    let verified = |secret: &str| {
-        let got = receiver.got.lock().unwrap();
-        let (headers, body) = got.last().unwrap();
-        Webhook::new(secret).unwrap().verify(body, headers).is_ok()
-    };
-    assert_eq!([new, OUTBOUND, other].map(verified), [true, true, false]);
-    // The same again is no exchange.
-    replace("inbound_secret", new).await;
-    assert_eq!(bring(&app, &path, "m2", &hello("Two")).await.0, 202);
-    app.clock.advance(Duration::from_secs(24 * 60 * 60 + 1));
-    assert_eq!(bring(&app, &path, "m3", &hello("Three")).await.0, 401);
-    let message = say(&app, conversation, MessageRole::Assistant, "One").await;
-    settled(&app, message, "SENT").await;
-    assert_eq!([new, OUTBOUND].map(verified), [true, false]);
-    // Two exchanges in a row end the first at once.
-    replace("inbound_secret", INBOUND).await;
-    replace("inbound_secret", other).await;
-    replace("inbound_secret", new).await;
-    assert_eq!(bring(&app, &path, "m4", &hello("Four")).await.0, 401);
 }
 
 /// Files that come with messages are in memory until these are stored, so their bytes have a bound: of many requests that

@@ -318,6 +318,14 @@ pub struct Usage {
     pub cost_micro: Option<i64>,
 }
 
+impl Usage {
+    /// Tokens of all classes that are known.
+    #[must_use]
+    pub fn tokens(&self) -> i64 {
+        [self.input, self.output, self.cache_read, self.cache_write].into_iter().flatten().sum()
+    }
+}
+
 /// What an agent asks.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Request {

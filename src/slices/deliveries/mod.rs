@@ -9,7 +9,8 @@
 //! call, so that what a crash leaves SENDING is known to be uncertain.
 //!
 //! States: PENDING; SENDING while somebody has claimed it; SENT; FAILED with a code, until a person sends it again; SKIPPED if
-//! its channel is switched off, goes the other way, or was deleted while it waited. A channel that lost its credentials keeps what is PENDING.
+//! its channel is switched off, goes the other way, or was deleted while it waited. A channel that lost its credentials keeps
+//! what is PENDING.
 //!
 //! - `parts.rs`: what a message becomes; `sending.rs`: lanes and claims; `verdict.rs`: what an answer means;
 //!   `settling.rs`: writing that down; `again.rs`: by hand; `skipping.rs`: in deleted channels.

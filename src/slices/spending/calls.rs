@@ -64,12 +64,6 @@ impl Call {
         self.status.is_some_and(|status| (200..300).contains(&status))
     }
 
-    /// Tokens of all classes.
-    fn tokens(&self) -> i64 {
-        let of = &self.usage;
-        [of.input, of.output, of.cache_read, of.cache_write].into_iter().flatten().sum()
-    }
-
     /// The tokens that the cost guard counts.
     fn counted(&self) -> i64 {
         let of = &self.usage;
@@ -99,12 +93,12 @@ pub async fn called(tx: &mut Tx, from: &Reporter, call: ModelCall) -> Result<()>
     for of in [Of::Agent(agent.id), Of::Organization] {
         months::at(tx, of, &terms, call.started_at).await?;
         let (begins, _) = month(&terms.zone, call.started_at);
-        months::spend(tx, of, begins, (cost, call.tokens(), 0)).await?;
+        months::spend(tx, of, begins, (cost, call.usage.tokens(), 0)).await?;
         if let Some(taken) = &taken {
             months::spend(tx, of, taken.month, (0, 0, taken.micro)).await?;
         }
     }
-    agents::spent(tx, &agent, call.tokens(), cost).await?;
+    agents::spent(tx, &agent, call.usage.tokens(), cost).await?;
     if call.has_passed() {
         passed(tx, &agent, &call).await?;
     }

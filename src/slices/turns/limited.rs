@@ -11,7 +11,6 @@ use sea_orm::{
 use super::{
     entity::turns,
     queue::{dispatch, due, takes_turns},
-    reports::total,
     rows::{announce, happen},
     state::Happening,
 };
@@ -182,7 +181,7 @@ async fn measured_late(tx: &Tx, agent: &Standing, turn: &turns::Model) -> Result
             cache_write: turn.cache_write_tokens,
             cost_micro: turn.cost_micro,
         };
-        agents::spent(tx, agent, -total(&said), -said.cost_micro.unwrap_or(0)).await?;
+        agents::spent(tx, agent, -said.tokens(), -said.cost_micro.unwrap_or(0)).await?;
     }
     let late = tx.scope.update::<turns::Entity>().filter(Column::Id.eq(turn.id));
     let late = late

@@ -120,7 +120,7 @@ pub async fn turn_ended(tx: &mut Tx, from: &Reporter, end: TurnEnd) -> Result<()
     }
     // What was measured is added up already, also calls that could have been of several turns.
     if measured.is_none() && !spending::has_measured(tx, agent.id, turn.started_at).await? {
-        agents::spent(tx, &agent, total(&usage), usage.cost_micro.unwrap_or(0)).await?;
+        agents::spent(tx, &agent, usage.tokens(), usage.cost_micro.unwrap_or(0)).await?;
         let counted = tx.scope.update::<turns::Entity>().filter(turns::Column::Id.eq(turn.id));
         counted.col_expr(turns::Column::Unmeasured, Expr::value(true)).exec(tx.connection()).await?;
     }
@@ -175,9 +175,4 @@ fn spent(usage: Usage) -> Usage {
         cache_write: sane(usage.cache_write),
         cost_micro: sane(usage.cost_micro),
     }
-}
-
-/// Tokens of all classes.
-pub(super) fn total(usage: &Usage) -> i64 {
-    [usage.input, usage.output, usage.cache_read, usage.cache_write].into_iter().flatten().sum()
 }
