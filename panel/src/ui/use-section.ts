@@ -62,16 +62,16 @@ export function useSection<V extends Values>({
   const fields = Object.keys(stored).join(' ')
   const { errors: told, problem } = useMemo(() => placed(error, fields.split(' ')), [error, fields])
 
-  /** Begins anew, without what was `saved`: what was typed while it was being saved stays. */
-  const beginAnew = useCallback((saved?: Partial<V>) => {
+  /** Begins again, without what was `saved`: what was typed while it was being saved stays, as an edit of `next`. */
+  const beginAgain = useCallback((saved?: Partial<V>, next: typeof begun = null) => {
     setMine((before) => (saved ? withoutSaved(before, saved) : {}))
     setError(undefined)
     setConflict(null)
-    begin(null)
+    begin(next)
     setAsked(false)
   }, [])
 
-  const discard = useCallback(() => beginAnew(), [beginAnew])
+  const discard = useCallback(() => beginAgain(), [beginAgain])
 
   /** Puts `next` in the place of `before`: also if somebody has changed another part of the record meanwhile. */
   const put = async (next: Partial<V>, before: Partial<V> | undefined, ifRevision: number | undefined) => {
@@ -82,8 +82,8 @@ export function useSection<V extends Values>({
     return stale && isOther ? (await save(next, stale.revision)).error : refusedBy
   }
 
-  const latest = useRef({ stored, revision })
-  latest.current = { stored, revision }
+  const latest = useRef({ stored, revision, mine })
+  latest.current = { stored, revision, mine }
   /** Takes a new name back, unless somebody has given another one since. */
   const takeBack = async (given: Partial<V>, before: Partial<V>, sent: number) => {
     // A form that is gone has not heard of its own edit: what is sent is refused then, with what is there now.
@@ -105,7 +105,9 @@ export function useSection<V extends Values>({
     setError(stale ? undefined : refusedBy)
     if (stale) setConflict(stale)
     if (refusedBy) return false
-    beginAnew(changes)
+    // Nobody has told the revision that this made. With the one before, the service says what stands there, and `put` compares.
+    const isLeft = Object.keys(withoutSaved(latest.current.mine, changes)).length > 0
+    beginAgain(changes, isLeft && ofCurrent ? { stored: { ...base, ...changes }, revision: sent } : null)
     const isRename = Object.keys(changes).join() === 'name' && ofCurrent && sent !== undefined
     const undo = () => takeBack(nameOnly<V>(changes.name), nameOnly<V>(base.name), sent ?? 0)
     say(said, isRename ? { undo } : {})

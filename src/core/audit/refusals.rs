@@ -98,7 +98,7 @@ impl Refusals {
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(burst) = kept.lines.get_mut(&key) {
             if burst.count == 0 {
-                burst.first = now;
+                (burst.line, burst.first) = (line(), now);
             }
             burst.count += 1;
             burst.last = now;
@@ -145,6 +145,7 @@ impl Refusals {
                 burst.last = burst.last.max(burst.first);
                 burst.count += count;
                 burst.due = now;
+                burst.line = line;
             }
         }
     }
@@ -386,6 +387,16 @@ mod tests {
         assert_eq!(take(60_007, true), [1], "the end of the service waits for no window");
         assert_eq!(take(200_000, false), [0_i64; 0]);
         assert!(refusals.kept.lock().unwrap().lines.is_empty(), "what is over is forgotten");
+    }
+
+    #[test]
+    fn a_later_line_shows_the_first_of_its_own() {
+        let refusals = Refusals::default();
+        let shown = |at| refusals.take(Timestamp(at), true).remove(0).1.operation;
+        for (at, operation) in [(1, "a"), (2, "b"), (3, "c")] {
+            refusals.add(key(Some(1), "x"), Timestamp(at), || Line::of(operation, Timestamp(at)));
+            assert_eq!(shown(at), operation);
+        }
     }
 
     #[test]

@@ -148,7 +148,7 @@ impl Line {
             Ok(None)
         } else if bytes <= OWED {
             let mut held = self.nothing(holder);
-            held.grow_within(bytes, false)?;
+            held.grow_own(bytes)?;
             Ok(Some(held))
         } else {
             self.take(holder, bytes).map(Some)
@@ -168,7 +168,7 @@ impl Line {
             }
             Full::Share => {
                 let detail =
-                    format!("The organization already holds half of the {what} that are left; try again.");
+                    format!("The organization would hold more {what} than it leaves for others; try again.");
                 Problem::new(Code::RateLimited, detail)
             }
             Full::Together => {
@@ -211,29 +211,40 @@ impl Held {
     /// # Errors
     /// As [`Line::take`]. What was already held stays held.
     pub fn grow(&mut self, more: usize) -> Result<()> {
-        self.grow_within(more, true)
+        let line = Arc::clone(&self.line);
+        // The lock makes the sums exact.
+        let mut shares = line.shares();
+        self.check_own(&shares, more)?;
+        self.check_others(&shares, more)?;
+        self.add(&mut shares, more);
+        Ok(())
     }
 
-    /// Takes more, within the holder's maximum, and `with_others` also within what others leave.
-    fn grow_within(&mut self, more: usize, with_others: bool) -> Result<()> {
+    /// Takes more whatever others hold.
+    fn grow_own(&mut self, more: usize) -> Result<()> {
         let line = Arc::clone(&self.line);
-        let most = if self.is_strangers() { line.most.anonymous } else { line.most.known };
         let mut shares = line.shares();
+        self.check_own(&shares, more)?;
+        self.add(&mut shares, more);
+        Ok(())
+    }
+
+    /// Checks that the holder stays within its own maximum.
+    fn check_own(&self, shares: &Shares, more: usize) -> Result<()> {
+        let line = &self.line;
+        let most = if self.is_strangers() { line.most.anonymous } else { line.most.known };
         let others = shares.of(self.holder) - self.amount;
         let mine = self.amount.saturating_add(more);
         // A single body or answer is admitted whatever its size, which other settings limit.
         let is_first = others == 0 && line.counts_bytes();
         if others.saturating_add(mine) > most && !is_first {
-            return Err(line.refuse(Full::Own(most)));
+            Err(line.refuse(Full::Own(most)))
+        } else {
+            Ok(())
         }
-        if with_others {
-            self.check_others(&shares, more)?;
-        }
-        self.add(&mut shares, more);
-        Ok(())
     }
 
-    /// Checks that others leave room for more, under the lock, so that the sums are exact.
+    /// Checks that others leave room for more.
     fn check_others(&self, shares: &Shares, more: usize) -> Result<()> {
         let line = &self.line;
         let of_strangers = line.strangers.load(Ordering::Relaxed).saturating_add(more);

@@ -63,8 +63,9 @@ pub const ENTRIES: &[Entry] = &[
         name: "body_bytes",
         about: "Bytes of request bodies being received, and of files that come with messages of channels; only bodies over 16 KiB count",
         anonymous: "one body of {limits.anonymous_body_bytes}; all addresses together a quarter",
-        known: "an eighth, or one body; an organization's tokens count as one caller. Its tokens, channels and hosts hold no \
-                more than they leave free. The bytes of a webhook's request are its address's",
+        known: "an eighth, or one body; an organization's tokens count as one caller. Its tokens, channels and hosts can \
+                hold at most as much as stays free. A webhook's bytes count against the sender's address until its channel's \
+                vendor has signed once",
         together: "{limits.bodies_bytes}",
         beyond: "413; 429; 503 if all together hold too much",
     },
@@ -72,8 +73,8 @@ pub const ENTRIES: &[Entry] = &[
         name: "answer_bytes",
         about: "Bytes of answers waiting to be sent; only answers over 16 KiB count",
         anonymous: "an eighth, or one answer; all addresses together a quarter",
-        known: "an eighth, or one answer; an organization's tokens count as one caller. Its tokens and hosts hold no more than \
-                they leave free",
+        known: "an eighth, or one answer; an organization's tokens count as one caller. Its tokens and hosts can hold at most \
+                as much as stays free",
         together: "{limits.answers_bytes}",
         beyond: "429; 503. After a change only 503, and only for answers over 64 KiB; the change stands. A connection that reads less than 64 KiB in {limits.write_timeout_seconds} s while more is waiting is closed",
     },

@@ -53,21 +53,23 @@ async fn on_request(
 }
 
 /// Who can't name a channel, or can't sign for it, pays as a stranger. A channel whose vendor has signed before costs its
-/// address nothing. The bytes of a body are the address's until they are verified, so that nobody uses up the channel's
-/// organization's share who merely knows the path.
+/// address nothing, and has a place of its own in the ledger, so that strangers at that address can't lock it out. Until then
+/// the bytes of a body are the address's.
 async fn receive(
     Inlet { core, door }: &Inlet,
     arrival: &Arrival,
     (transport, slug): (&str, &str),
     body: Body,
 ) -> Result<Outcome> {
-    let prepaid = if door.is_proven(slug) { None } else { Some(arrival.prepay(core)?) };
+    let is_proven = door.is_proven(slug);
+    let prepaid = if is_proven { None } else { Some(arrival.prepay(core)?) };
     let channel = door.find(transport, slug).await?;
     if let Some(prepaid) = prepaid {
         prepaid.refund();
     }
     let most = core.config.limits.body_bytes;
-    let body = body::read_for(core, Holder::at(arrival.ip), body, most).await?;
+    let holder = if is_proven { channel.holder() } else { Holder::at(arrival.ip) };
+    let body = body::read_for(core, holder, body, most).await?;
     let outcome = door.receive(&channel, &arrival.headers, body).await;
     if outcome.as_ref().is_err_and(|problem| problem.code == Code::Unauthenticated) {
         // Dropped without a refund: it stays paid.

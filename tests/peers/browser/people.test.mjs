@@ -105,12 +105,26 @@ test('settings that somebody else changed meanwhile are shown beside what was ty
   assert.equal(await stored(), theirs, 'nothing is overwritten unasked')
   await isAccessible(page, 'in a conflict')
   await shows(page, 'settings-conflict-light')
+  // The service saves it, and what is typed before its answer arrives is another edit.
+  let answer
+  const answered = new Promise((resolve) => {
+    answer = resolve
+  })
+  await page.route('**/graphql', async (route) => {
+    if (!route.request().postData()?.includes('updateOrganization')) return route.continue()
+    const response = await route.fetch()
+    await answered
+    await route.fulfill({ response })
+  })
   await page.getByRole('button', { name: 'Save mine' }).click()
   await until(async () => (await stored()) === mine, 'my city')
+  await city.fill(`${mine} two`)
+  answer()
+  await page.getByText('Saved', { exact: true }).first().waitFor()
+  assert.equal(await city.inputValue(), `${mine} two`)
 
   // A change of another part of the record is not a conflict.
   const name = 'mutation($o: Id!, $n: String!) { updateOrganization(orgId: $o, input: { taxName: $n }) { id } }'
-  await city.fill(`${mine} two`)
   assert.deepEqual((await call(other, name, { n: theirs })).codes, [])
   await page.getByRole('button', { name: 'Save', exact: true }).click()
   await until(async () => (await stored()) === `${mine} two`, 'my second city')

@@ -55,7 +55,7 @@ use crate::{
         ids::{AgentId, ChannelId, OrgId},
         problem::{Code, Problem, Result},
     },
-    core::{Core, access::Scope},
+    core::{Core, access::Scope, ledger::Holder},
     slices::conversations::Upload,
 };
 
@@ -122,6 +122,14 @@ struct Arrived {
     message: Box<Inbound>,
     /// What came with it.
     files: Vec<Upload>,
+}
+
+impl Addressed {
+    /// The channel in the ledger.
+    #[must_use]
+    pub const fn holder(&self) -> Holder {
+        Holder::Channel(self.0.organization_id.0, self.0.id.0)
+    }
 }
 
 impl Door {
