@@ -313,19 +313,24 @@ async fn what_waits_for_a_host_that_the_agent_has_left_fails_and_the_next_backup
 }
 
 #[tokio::test]
-async fn a_backup_on_a_server_that_is_deleted_fails() {
+async fn what_waits_for_the_host_of_a_deleted_agent_fails_and_its_file_goes() {
     let app = TestApp::start().await;
     let host = app.running_agent().await;
-    let server: i64 = app.one("SELECT server_id FROM agents WHERE id = $1", vec![host.agent.into()]).await;
     host.rests().await;
     let id = host.back_up().await;
     let delete = "mutation($o: Id!, $i: Id!) { deleteAgent(orgId: $o, id: $i) }";
-    app.admin.gql(delete, json!({ "o": app.org, "i": host.agent })).await.data();
-    let delete = "mutation($o: Id!, $i: Id!) { deleteServer(orgId: $o, id: $i) }";
-    app.owner.gql(delete, json!({ "o": app.org, "i": server })).await.data();
-    let error = "SELECT error FROM agent_backups WHERE id = $1 AND state = 'FAILED' AND ended_at IS NOT NULL";
-    let error: String = app.one(error, vec![id.into()]).await;
-    assert_eq!(error, "The server was deleted before its host had done this.");
+    host.sends(&app.admin, delete, host.agent).await.data();
+    let restore = "mutation($o: Id!, $i: Id!) { restoreAgent(orgId: $o, id: $i) { id } }";
+    host.sends(&app.admin, restore, host.agent).await.data();
+    let list = host.backups().await["agentBackups"]["data"].clone();
+    let why = "The agent was deleted before its host had done this.";
+    assert_eq!((&list[0]["state"], &list[0]["error"]), (&json!("FAILED"), &json!(why)));
+    // The host had begun it.
+    host.backs_up(id, done()).await;
+    assert_eq!(host.told("FORGET").await.len(), 1);
+    assert_eq!(host.states().await, ["FAILED"]);
+    host.back_up().await;
+    assert_eq!(host.states().await, ["PENDING", "FAILED"]);
 }
 
 /// Waits until the newest backup has been made or restored: `field` is its state.

@@ -58,7 +58,7 @@ use crate::{
         store::{Tx, held},
     },
     slices::{
-        channels,
+        backups, channels,
         orgs::{self, Limit},
         servers, spending, turns,
     },
@@ -231,6 +231,7 @@ pub async fn delete(scope: &Scope, id: AgentId) -> Result<()> {
     channels::deactivate_for_archived_agent(&mut tx, id).await?;
     turns::abandon(&tx, id).await?;
     spending::forget(&tx, id).await?;
+    backups::agent_deleted(&tx, id).await?;
     finish(tx, (ChangeOp::Deleted, "deleteAgent"), id, json!({ "name": name })).await
 }
 

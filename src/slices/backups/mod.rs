@@ -21,7 +21,7 @@ pub use self::schedule::schedule_due;
 use crate::{
     base::{
         enums::{BackupCause, BackupState, ChangeOp, RecordKind},
-        ids::{AgentId, BackupId, ServerId},
+        ids::{AgentId, BackupId},
         problem::{Code, Problem, Result},
     },
     core::{
@@ -45,8 +45,8 @@ const ENDINGS: [(&str, &str, &str); 2] = [
 ];
 /// What is said of those of an agent that has left their server.
 const MOVED: &str = "The agent was moved to another server before the host had done this.";
-/// What is said of those on a server that is deleted.
-const SERVER_DELETED: &str = "The server was deleted before its host had done this.";
+/// What is said of those of an agent that was deleted.
+const DELETED: &str = "The agent was deleted before its host had done this.";
 
 /// Backs up an agent's home. It may run meanwhile.
 ///
@@ -127,28 +127,25 @@ pub async fn delete(scope: &Scope, id: BackupId) -> Result<AgentId> {
 /// # Errors
 /// The database is unreachable.
 pub async fn agent_moved(tx: &Tx, agent: AgentId) -> Result<()> {
-    outbox::leave_home(tx, agent).await?;
-    fail(tx, "agent_id", agent.0, MOVED).await
+    fail(tx, agent, MOVED).await
 }
 
-/// Fails what waits for the host of a server that is being deleted.
+/// Fails what waits for the host of an agent that is being deleted: the agent can be restored, and would wait for it. The agent
+/// is held.
 ///
 /// # Errors
 /// The database is unreachable.
-pub async fn server_deleted(tx: &Tx, server: ServerId) -> Result<()> {
-    fail(tx, "server_id", server.0, SERVER_DELETED).await
+pub async fn agent_deleted(tx: &Tx, agent: AgentId) -> Result<()> {
+    fail(tx, agent, DELETED).await
 }
 
-async fn fail(tx: &Tx, column: &str, id: i64, why: &str) -> Result<()> {
+async fn fail(tx: &Tx, agent: AgentId, why: &str) -> Result<()> {
+    outbox::leave_home(tx, agent).await?;
     for (state, _, set) in ENDINGS {
         let sql = format!(
-            "UPDATE agent_backups SET {set} WHERE organization_id = $1 AND {column} = $4 AND {state} = 'PENDING' \
-             RETURNING agent_id"
+            "UPDATE agent_backups SET {set} WHERE organization_id = $1 AND agent_id = $4 AND {state} = 'PENDING'"
         );
-        let values = vec![tx.scope.org.into(), why.into(), tx.now.into(), id.into()];
-        for row in tx.rows(&sql, values).await? {
-            agents::announce(tx, row.try_get_by(0)?);
-        }
+        tx.run(&sql, vec![tx.scope.org.into(), why.into(), tx.now.into(), agent.into()]).await?;
     }
     Ok(())
 }
@@ -183,14 +180,17 @@ async fn begin(tx: &Tx, agent: &Standing, cause: BackupCause) -> Result<BackupId
 
 /// Removes a backup here, and its file there.
 async fn forget(tx: &Tx, agent: &Standing, backup: agent_backups::Model) -> Result<()> {
-    let (id, server) = (backup.id, backup.server_id);
-    let has_file = backup.state == BackupState::Done;
-    backup.delete(tx.connection()).await?;
-    if has_file {
-        let host = Host { server, agent: agent.id, generation: agent.generation };
-        outbox::enqueue(tx, host, &Command::Forget { backup_id: id.0 });
+    if backup.state == BackupState::Done {
+        forget_file(tx, agent, &backup);
     }
+    backup.delete(tx.connection()).await?;
     Ok(())
+}
+
+/// Has its host remove a backup's file.
+fn forget_file(tx: &Tx, agent: &Standing, backup: &agent_backups::Model) {
+    let host = Host { server: backup.server_id, agent: agent.id, generation: agent.generation };
+    outbox::enqueue(tx, host, &Command::Forget { backup_id: backup.id.0 });
 }
 
 /// A backup and its agent, held.

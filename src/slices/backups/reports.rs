@@ -2,7 +2,7 @@
 
 use sea_orm::{ActiveModelTrait, ColumnTrait, IntoActiveModel, QueryFilter, QueryOrder, QuerySelect, Set};
 
-use super::{entity::agent_backups, forget, of_agent};
+use super::{entity::agent_backups, forget, forget_file, of_agent};
 use crate::{
     base::{
         enums::BackupState,
@@ -41,9 +41,15 @@ pub struct BackedUp {
 pub async fn backed_up(tx: &mut Tx, from: &Reporter, id: BackupId, end: BackedUp) -> Result<()> {
     let Some(agent) = agents::standing(tx, from.agent).await? else { return Ok(()) };
     let found = of_agent(tx, agent.id).filter(agent_backups::Column::Id.eq(id));
-    let found = found.filter(agent_backups::Column::State.eq(BackupState::Pending));
     let found = found.filter(agent_backups::Column::ServerId.eq(from.server)).one(tx.connection()).await?;
     let Some(backup) = found else { return Ok(()) };
+    if backup.state != BackupState::Pending {
+        if backup.state == BackupState::Failed && end.error.is_none() {
+            // It was given up meanwhile, and its file is of no use.
+            forget_file(tx, &agent, &backup);
+        }
+        return Ok(());
+    }
     let at = from.time(tx, backup.created_at);
     let sha256 = end.sha256.filter(|sha256| is_digest(sha256) && end.error.is_none());
     let mut backup = backup.into_active_model();

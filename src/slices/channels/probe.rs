@@ -167,6 +167,9 @@ pub async fn check_again(core: &Arc<Core>) -> Result<u64> {
     );
     let mut learnt = 0;
     for some in core.db.all(sql, vec![]).await?.chunks(AT_ONCE) {
+        if core.tasks.stopping.is_cancelled() {
+            break;
+        }
         let places = some.iter().map(|row| Ok((row.try_get_by(0)?, row.try_get_by(1)?)));
         let places = places.collect::<Result<Vec<(OrgId, ChannelId)>>>()?;
         let asked =
@@ -187,11 +190,15 @@ pub async fn check_again(core: &Arc<Core>) -> Result<u64> {
 
 async fn check_one(scope: Scope, id: ChannelId) -> Result<bool> {
     let Some(channel) = rows::active(&scope, id).await? else { return Ok(false) };
-    let warnings = channel.warnings.clone();
+    let (warnings, updated_at) = (channel.warnings.clone(), channel.updated_at);
     match again(&scope, channel).await? {
         Ok(now) => Ok(now.warnings != warnings),
         Err(why) => {
             let mut tx = scope.begin().await?;
+            // Somebody may have corrected its credentials meanwhile.
+            if rows::load(&tx, id).await?.updated_at != updated_at {
+                return Ok(false);
+            }
             fail(&mut tx, id, InactiveReason::AuthFailed, &why).await?;
             tx.commit().await?;
             Ok(true)
@@ -199,7 +206,8 @@ async fn check_one(scope: Scope, id: ChannelId) -> Result<bool> {
     }
 }
 
-/// Keeps what was learnt, unless the settings are others by now. It is not an edit: `updated_at` stays, by which listeners know that settings changed.
+/// Keeps what was learnt, unless the settings are others by now. It is not an edit: `updated_at` stays, by which listeners know
+/// that settings changed.
 async fn keep(scope: &Scope, now: &Model) -> Result<()> {
     let tx = scope.begin().await?;
     let row = tx.scope.update::<Entity>().filter(Column::Id.eq(now.id));

@@ -35,6 +35,8 @@ use crate::{
     },
 };
 
+/// How long a part waits that can't be read.
+const UNREAD: Duration = Duration::from_secs(10);
 /// How many parts a channel sends at a time.
 const AT_ONCE: u64 = 4;
 /// How much longer than a call its claim lasts: for asking the vendor, and for writing down what became of it.
@@ -194,11 +196,17 @@ async fn claim(scope: &Scope, id: DeliveryId, facts: &Traits) -> Result<Option<d
     Ok(taken.into_iter().next())
 }
 
-/// Sends a part once, and writes down what became of it. What goes out is read before the claim: if the database fails meanwhile,
-/// the part is still PENDING, and what stays SENDING may have been sent.
+/// Sends a part once, and writes down what became of it. What goes out is read before the claim: if the database does not give it,
+/// the part is still PENDING, waits a little, and keeps no other waiting. What stays SENDING may have been sent.
 async fn attempt(scope: &Scope, transport: &dyn Transport, due: deliveries::Model, room: Room) -> Result<()> {
     let facts = transport.traits();
-    let outgoing = Outgoing::of(scope, &due, facts.largest_out).await?;
+    let outgoing = match Outgoing::of(scope, &due, facts.largest_out).await {
+        Ok(outgoing) => outgoing,
+        Err(problem) => {
+            tracing::warn!(channel = due.channel_id.0, delivery = due.id.0, %problem, "deliveries.not_read");
+            return hold(scope, due.channel_id, due.id, Full { wait: UNREAD, is_for_all: false }).await;
+        }
+    };
     let Some(part) = claim(scope, due.id, facts).await? else { return Ok(()) };
     let answer = match outgoing {
         Ok(outgoing) => tokio::time::timeout(facts.longest_send, transport.send(&outgoing.part())).await,

@@ -38,10 +38,7 @@ use crate::{
         audit, edits, outbox,
         store::{Tx, held, patch, patch_required},
     },
-    slices::{
-        backups,
-        orgs::{self, Limit},
-    },
+    slices::orgs::{self, Limit},
 };
 
 /// How long a provisioning token is valid.
@@ -150,7 +147,6 @@ pub async fn delete(scope: &Scope, id: ServerId) -> Result<()> {
         return Err(Problem::new(Code::InUse, detail).with("agents", agents));
     }
     outbox::forget_server(&tx, id).await?;
-    backups::server_deleted(&tx, id).await?;
     let name = server.name.clone();
     let mut server = server.into_active_model();
     // A name that starts with a space can't clash: names given by callers are trimmed.

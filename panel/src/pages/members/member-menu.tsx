@@ -102,7 +102,7 @@ export function MemberMenu({ member, offered, onRemoved }: Props) {
           if (!error) onRemoved?.()
         }}
       >
-        {member.name} loses access to {org.name}. What they made stays. You can invite them again.
+        {member.name} will lose access to {org.name}. What they made stays. You can invite them again.
       </ConfirmDialog>
       <ConfirmDialog
         open={asking === 'leave'}
@@ -116,7 +116,7 @@ export function MemberMenu({ member, offered, onRemoved }: Props) {
           if (!error) await navigate({ to: '/account' })
         }}
       >
-        You lose access to it. Another member can invite you again.
+        You will lose access to it. Another member can invite you again.
       </ConfirmDialog>
     </>
   )
