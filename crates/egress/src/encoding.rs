@@ -4,7 +4,7 @@
 use http::{HeaderMap, HeaderValue, header};
 
 const CHARSET: &str =
-    "The Content-Type names another charset than UTF-8, or there are several. Send JSON in UTF-8.";
+    "The Content-Type names a charset other than UTF-8, or there are several. Send JSON in UTF-8.";
 const ENCODED: &str = "The request has a Content-Encoding. Send it as it is, without compression.";
 const NOT_UTF_8: &str =
     "The request is not plain UTF-8: it has other bytes, NUL, or a byte order mark. Send JSON in UTF-8.";

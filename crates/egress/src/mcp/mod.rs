@@ -168,6 +168,10 @@ impl Posted {
         }
         let method = fields.has("method").then(|| fields.text("method"));
         let method = method.map(|method| method.ok_or(bad("The method must be a string."))).transpose()?;
+        if method.as_deref().is_some_and(|method| method.chars().any(char::is_control)) {
+            // A reader that ends texts at a NUL would read another method.
+            return Err(bad("The method must not have control characters."));
+        }
         let id = fields.has("id").then(|| fields.value("id").filter(|id| !(id.is_array() || id.is_object())));
         let id = id.map(|id| id.ok_or(bad("The id is neither a text nor a number."))).transpose()?;
         let mut call = None;

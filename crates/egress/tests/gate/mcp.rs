@@ -23,6 +23,17 @@ fn call(tool: &str) -> Value {
     json!({ "jsonrpc": "2.0", "id": 3, "method": "tools/call", "params": { "name": tool, "arguments": { "a": 1 } } })
 }
 
+/// A server that answers everything, and an agent that has it as `shop`.
+async fn shop() -> (Server, World) {
+    let there =
+        Server::start(plainly(|_| Response::new(body(r#"{"jsonrpc":"2.0","id":3,"result":{}}"#)))).await;
+    let mut world = World::new();
+    let url = format!("http://127.0.0.1:{}/mcp", there.port);
+    world.plan.mcp_servers = vec![server("shop", McpTransport::Http { url, headers: secret("x-key") })];
+    world.apply();
+    (there, world)
+}
+
 #[tokio::test]
 async fn calls_of_tools_are_judged_and_everything_else_passes() {
     let there =
@@ -45,12 +56,7 @@ async fn calls_of_tools_are_judged_and_everything_else_passes() {
 
 #[tokio::test]
 async fn a_call_is_refused_asked_or_made() {
-    let there =
-        Server::start(plainly(|_| Response::new(body(r#"{"jsonrpc":"2.0","id":3,"result":{}}"#)))).await;
-    let mut world = World::new();
-    let url = format!("http://127.0.0.1:{}/mcp", there.port);
-    world.plan.mcp_servers = vec![server("shop", McpTransport::Http { url, headers: secret("x-key") })];
-    world.apply();
+    let (there, mut world) = shop().await;
     let text = |answer: &str| -> String {
         let answer: Value = serde_json::from_str(answer).unwrap();
         assert_eq!((&answer["id"], &answer["result"]["isError"]), (&json!(3), &json!(true)));
@@ -90,12 +96,7 @@ async fn a_call_is_refused_asked_or_made() {
 
 #[tokio::test]
 async fn what_is_judged_is_what_another_reader_reads() {
-    let there =
-        Server::start(plainly(|_| Response::new(body(r#"{"jsonrpc":"2.0","id":3,"result":{}}"#)))).await;
-    let mut world = World::new();
-    let url = format!("http://127.0.0.1:{}/mcp", there.port);
-    world.plan.mcp_servers = vec![server("shop", McpTransport::Http { url, headers: secret("x-key") })];
-    world.apply();
+    let (there, world) = shop().await;
     let post = async |text: &str| {
         world.ask(Request::post("/mcp/shop").body(Full::from(text.to_owned())).unwrap()).await
     };
@@ -111,6 +112,9 @@ async fn what_is_judged_is_what_another_reader_reads() {
         r#"{"jsonrpc":"2.0","id":3,"ERROR":{}}"#,
         r#"{"jsonRPC":"2.0","id":3,"method":"ping"}"#,
         r#"{"jsonrpc":"2.0","id":3,"method":["tools/call"],"params":{"name":"buy"}}"#,
+        r#"{"jsonrpc":"2.0","id":3,"method":"tools/call\u0000","params":{"name":"buy"}}"#,
+        r#"{"jsonrpc":"2.0","id":3,"method":"tools/call\u0000x"}"#,
+        r#"{"jsonrpc":"2.0","id":3,"method":"tools/call\n","params":{"name":"buy"}}"#,
         r#"{"jsonrpc":"2.0","id":[3],"method":"ping"}"#,
         r#"{"jsonrpc":"2.0","id":3,"method":"tools/call","params":["buy",{}]}"#,
         r#"{"jsonrpc":"2.0","id":3,"method":"tools/call"}"#,
@@ -150,12 +154,7 @@ async fn what_is_judged_is_what_another_reader_reads() {
 /// One that reads it as other text would read another message.
 #[tokio::test]
 async fn a_message_is_utf_8_whatever_its_head_says() {
-    let there =
-        Server::start(plainly(|_| Response::new(body(r#"{"jsonrpc":"2.0","id":3,"result":{}}"#)))).await;
-    let mut world = World::new();
-    let url = format!("http://127.0.0.1:{}/mcp", there.port);
-    world.plan.mcp_servers = vec![server("shop", McpTransport::Http { url, headers: secret("x-key") })];
-    world.apply();
+    let (there, world) = shop().await;
     let post = async |head: &[(&str, &str)], body: &[u8]| {
         let request = head
             .iter()
@@ -166,7 +165,7 @@ async fn a_message_is_utf_8_whatever_its_head_says() {
     let ping = br#"{"jsonrpc":"2.0","id":3,"method":"ping","x":"+ACI-,+ACI-method+ACI-:+ACI-tools/call"}"#;
     let (status, words) = post(&[("content-type", "application/json; charset=utf-7")], ping).await;
     assert_eq!(status, StatusCode::UNSUPPORTED_MEDIA_TYPE);
-    assert!(words.contains("names another charset than UTF-8"), "{words}");
+    assert!(words.contains("names a charset other than UTF-8"), "{words}");
     let kind = |value| ("content-type", value);
     for head in [
         &[kind("application/json; charset=\"UTF-16\"")][..],
