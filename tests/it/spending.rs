@@ -449,6 +449,29 @@ async fn after_a_usage_window_one_turn_goes_alone_and_the_others_follow() {
 }
 
 #[tokio::test]
+async fn an_agent_that_takes_no_turns_leaves_the_try_to_others() {
+    let app = TestApp::start().await;
+    let create = "mutation($o: Id!) { createModelCredential(orgId: $o, input: { name: \"main\", provider: \"Anthropic\", \
+                  secret: \"canary-secret\", isDefault: true }) { id } }";
+    let made = app.owner.gql(create, json!({ "o": app.org })).await.data();
+    let credential = made["createModelCredential"]["id"].as_i64();
+    let (paused, running) = (app.running_agent().await, app.running_agent().await);
+    for host in [&paused, &running] {
+        let (_, turn) = host.works().await;
+        host.is_limited(credential, 600).await;
+        host.turn_ended(turn, TurnOutcome::Failed).await;
+    }
+    let of_paused = vec![paused.agent.into()];
+    app.execute("UPDATE agents SET status = 'PAUSED' WHERE id = $1", of_paused.clone()).await;
+    app.clock.advance(Duration::from_secs(600));
+    // It is looked at first.
+    app.execute("UPDATE agent_limits SET until_at = 0 WHERE agent_id = $1", of_paused).await;
+    assert_eq!(spending::release_due(&app.core).await.unwrap(), 1);
+    assert_eq!([paused.given().await.len(), running.given().await.len()], [1, 2]);
+    assert_eq!(paused.agent_shows("limit { kind }").await["limit"]["kind"], "USAGE");
+}
+
+#[tokio::test]
 async fn a_turn_that_was_sent_alone_and_is_given_up_again_waits_like_the_others() {
     let app = TestApp::start().await;
     let host = app.running_agent().await;

@@ -177,8 +177,8 @@ async fn release(tx: &Tx, id: AgentId) -> Result<bool> {
         eased(tx, &agent).await?;
         return Ok(true);
     }
-    if orgs::is_stopped(tx).await? {
-        // Nothing is sent now, so nothing is tried: nobody waits for the end of it after the release.
+    if !turns::takes_turns(&agent) || orgs::is_stopped(tx).await? {
+        // Nothing is sent now, so nothing is tried, and nobody waits for the end of it.
         put_off(tx, id, tx.now.plus(LOOK), None).await?;
         return Ok(false);
     }

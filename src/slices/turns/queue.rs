@@ -236,7 +236,7 @@ pub async fn cancel_open(tx: &Tx, agent: &Standing) -> Result<()> {
 }
 
 /// Whether the agent takes turns at the moment.
-pub(super) const fn takes_turns(agent: &Standing) -> bool {
+pub const fn takes_turns(agent: &Standing) -> bool {
     matches!(agent.status, AgentStatus::Running)
 }
 
