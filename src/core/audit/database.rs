@@ -12,7 +12,7 @@ use super::{
     chain::{GENESIS, INSTANCE, Sealed},
     key::PublicKey,
     statement::{sign, statement, with_signature},
-    trust::{End, continued},
+    trust::{End, contradicted},
     verify::{Known, Report, Verifier},
 };
 use crate::{
@@ -170,7 +170,7 @@ async fn range(
     }
 }
 
-/// The header of an export, signed if the last line continues what was signed before.
+/// The header of an export, signed if what was signed before and after its last line agrees with it.
 async fn header(
     core: &Core,
     state: &impl ConnectionTrait,
@@ -188,9 +188,7 @@ async fn header(
     header["from_seq"] = first.into();
     header["from_hash"] = hex::encode(&before).into();
     let Some(key) = key else { return Ok(header) };
-    let belief =
-        continued(state, core.audit.trust.keys(), chain, &End { seq: last, hash: end }, last).await?;
-    if let Err(why) = belief {
+    if let Some(why) = contradicted(core, state, chain, End { seq: last, hash: end }).await? {
         tracing::error!(chain, why, "audit.export_unsigned: the log does not continue what was signed");
         return Ok(header);
     }

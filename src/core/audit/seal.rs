@@ -16,9 +16,10 @@ use serde_json::json;
 
 use super::{
     chain::{GENESIS, Sealed, hash},
+    database::{STATED, stated},
     line::{COLUMNS, Line},
     personal::Origin,
-    statement::{sign, statement},
+    statement::{mistrust, sign, statement},
     trust::{End, believe, continued, newest},
 };
 use crate::{
@@ -228,7 +229,7 @@ pub async fn checkpoint(core: &Core) -> Result<u64> {
     }
     let Some(tx) = begin_alone(core).await? else { return Ok(0) };
     let mut signed = Vec::new();
-    for (chain, last, end) in believed {
+    for Due { chain, signed: last, end } in believed {
         // Another process may have signed in the meantime.
         if newest(&tx, core.audit.trust.keys(), chain, i64::MAX).await?.as_ref() != Ok(&last) {
             continue;
@@ -247,15 +248,28 @@ pub async fn checkpoint(core: &Core) -> Result<u64> {
     Ok(count)
 }
 
-/// The chains that are due, with what was signed last and the end to sign now. Nobody waits while their lines are read.
-async fn believed_ends(core: &Core, now: Timestamp) -> Result<Vec<(i64, End, End)>> {
+/// A chain that is due, and can be believed.
+struct Due {
+    chain: i64,
+    /// What was signed last.
+    signed: End,
+    /// What is to be signed now.
+    end: End,
+}
+
+/// The chains that are due. Nobody waits while their lines are read.
+async fn believed_ends(core: &Core, now: Timestamp) -> Result<Vec<Due>> {
     let settings = &core.config.audit;
     let before = now.0 - i64::from(settings.checkpoint_minutes) * 60_000;
     let due = "SELECT chain, last_seq, last_hash FROM audit_chains WHERE last_seq > checkpoint_seq \
                AND (last_seq - checkpoint_seq >= $1 OR checkpoint_at <= $2)";
     let values: Vec<Value> = vec![i64::from(settings.checkpoint_lines).into(), before.into()];
     let mut believed = Vec::new();
-    if core.db.one(due.to_owned(), values.clone()).await?.is_none() {
+    let chains = core.db.all(due.to_owned(), values.clone()).await?;
+    let chains: Vec<i64> =
+        chains.iter().map(|row| row.try_get_by(0)).collect::<std::result::Result<_, _>>()?;
+    core.audit.trust.refuses_only(&chains);
+    if chains.is_empty() {
         return Ok(believed);
     }
     let state = core.db.snapshot().await?;
@@ -264,8 +278,8 @@ async fn believed_ends(core: &Core, now: Timestamp) -> Result<Vec<(i64, End, End
         if core.audit.trust.rests(chain, now) {
             continue;
         }
-        if let Some(last) = believe(core, &state, chain, &end).await? {
-            believed.push((chain, last, end));
+        if let Some(signed) = believe(core, &state, chain, &end).await? {
+            believed.push(Due { chain, signed, end });
         }
     }
     state.rollback().await?;
@@ -276,30 +290,44 @@ async fn believed_ends(core: &Core, now: Timestamp) -> Result<Vec<(i64, End, End
 /// operator, who has secured the evidence: verification still reports what is broken. Returns the place.
 ///
 /// # Errors
-/// `NOT_FOUND` without a line; `CONFLICT` if there is nothing to resume, or a statement stands at the chain's end or after it.
+/// `NOT_FOUND` without a line; `CONFLICT` if there is nothing to resume, or a statement of ours stands at the chain's end or after
+/// it. What others have put there is removed.
 pub async fn resume(core: &Core, chain: i64) -> Result<i64> {
     let conflict = |detail: String| Problem::new(Code::Conflict, detail);
     let Some(tx) = begin_alone(core).await? else {
         return Err(conflict("Another process works on the log. Try again.".to_owned()));
     };
-    let head = "SELECT last_seq, last_hash, (SELECT COALESCE(MAX(seq), 0) FROM audit_checkpoints WHERE chain = $1) \
-                FROM audit_chains WHERE chain = $1";
+    let head = "SELECT last_seq, last_hash FROM audit_chains WHERE chain = $1";
     let row = tx.query_one_raw(sql(core, head, vec![chain.into()])).await?;
     let row = row.ok_or_else(|| Problem::new(Code::NotFound, "The log has no line."))?;
-    let (end, stated) =
-        (End { seq: row.try_get_by(0)?, hash: row.try_get_by(1)? }, row.try_get_by::<i64, _>(2)?);
+    let end = End { seq: row.try_get_by(0)?, hash: row.try_get_by(1)? };
     if continued(&tx, core.audit.trust.keys(), chain, &end, i64::MAX).await?.is_ok() {
-        return Err(conflict("The log continues what was signed.".to_owned()));
+        let detail = "The log continues what was signed. A service that refuses it all the same remembers a checkpoint that \
+                      is gone: restart it.";
+        return Err(conflict(detail.to_owned()));
     }
-    if stated >= end.seq {
-        let detail = format!("There is a checkpoint at {stated}, and the log ends at {}.", end.seq);
-        return Err(conflict(detail));
-    }
+    let removed = remove_foreign(core, &tx, chain, &end).await?;
     sign_end(core, &tx, chain, &end, core.clock.now()).await?;
+    let changes = json!({ "seq": end.seq, "hash": hex::encode(&end.hash), "removed": removed });
+    Origin::operator(core).record(&tx, "resumeAuditLog", ("audit log", Some(chain)), changes);
     tx.commit().await?;
-    let changes = json!({ "seq": end.seq, "hash": hex::encode(&end.hash) });
-    Origin::operator(core).record_after("resumeAuditLog", ("audit log", Some(chain)), changes).await?;
     Ok(end.seq)
+}
+
+/// Removes the statements at a chain's end and after it that are not ours: nothing could be signed beside them. Returns how many.
+async fn remove_foreign(core: &Core, tx: &Transaction, chain: i64, end: &End) -> Result<u64> {
+    let behind = format!("SELECT {STATED} FROM audit_checkpoints WHERE chain = $1 AND seq >= $2");
+    for row in tx.query_all_raw(sql(core, &behind, vec![chain.into(), end.seq.into()])).await? {
+        let (seq, kind, said) = stated(chain, &row)?;
+        if mistrust(&said, core.audit.trust.keys()).is_none() {
+            let detail = format!("There is a checkpoint at {seq}, and the log ends at {}.", end.seq);
+            return Err(Problem::new(Code::Conflict, detail));
+        }
+        tracing::error!(chain, seq, kind, statement = %said, "audit.statement_removed: it is not ours");
+    }
+    let remove = "DELETE FROM audit_checkpoints WHERE chain = $1 AND seq >= $2";
+    let removed = tx.execute_raw(sql(core, remove, vec![chain.into(), end.seq.into()])).await?;
+    Ok(removed.rows_affected())
 }
 
 /// Signs a checkpoint, and notes it in the chain's row.

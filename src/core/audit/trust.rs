@@ -9,12 +9,13 @@
 //! replaced together with everything after them: nothing in the database can prevent that.
 
 use std::{
+    cmp::Ordering,
     collections::HashMap,
     sync::{Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
-use sea_orm::{ConnectionTrait, Value};
+use sea_orm::{ConnectionTrait, QueryResult, Value};
 
 use super::{
     chain::{GENESIS, hash},
@@ -95,12 +96,29 @@ impl Trust {
         tracing::error!(chain, why, "audit.refused: the log does not continue what was signed");
     }
 
-    /// Why a statement can't be what was signed last; `None` if it can.
-    fn forgotten(&self, chain: i64, signed: &End) -> Option<String> {
-        let memory = self.memory();
-        let known = memory.signed.get(&chain)?;
-        let is_gone = signed.seq < known.seq || (signed.seq == known.seq && signed.hash != known.hash);
-        is_gone.then(|| format!("the checkpoint at {} is gone", known.seq))
+    /// Keeps only the refusals of these chains: the others have been signed since, by whomever.
+    pub fn refuses_only(&self, chains: &[i64]) {
+        self.memory().refused.retain(|chain, _| chains.contains(chain));
+    }
+
+    /// Why a statement can't be what was signed last; `None` if it can. Another process may have signed after this one: then the
+    /// line that this one signed must still be there, unless retention has removed it.
+    async fn forgotten(
+        &self,
+        state: &impl ConnectionTrait,
+        chain: i64,
+        signed: &End,
+    ) -> Result<Option<String>> {
+        let Some(known) = self.memory().signed.get(&chain).cloned() else { return Ok(None) };
+        let is_there = match signed.seq.cmp(&known.seq) {
+            Ordering::Less => false,
+            Ordering::Equal => signed.hash == known.hash,
+            Ordering::Greater => {
+                let line = page(state, chain, known.seq - 1, known.seq).await?;
+                line.first().is_none_or(|line| line.hash == known.hash)
+            }
+        };
+        Ok((!is_there).then(|| format!("the checkpoint at {} is gone", known.seq)))
     }
 
     fn memory(&self) -> MutexGuard<'_, Memory> {
@@ -116,12 +134,63 @@ pub(super) async fn believe(
     end: &End,
 ) -> Result<Option<End>> {
     let trust = &core.audit.trust;
-    let belief = continued(state, trust.keys(), chain, end, i64::MAX).await?;
-    let belief = belief.and_then(|signed| match trust.forgotten(chain, &signed) {
-        Some(why) => Err(why),
-        None => Ok(signed),
-    });
+    let mut belief = continued(state, trust.keys(), chain, end, i64::MAX).await?;
+    if let Ok(signed) = &belief
+        && let Some(why) = trust.forgotten(state, chain, signed).await?
+    {
+        belief = Err(why);
+    }
     Ok(belief.map_err(|why| trust.refuse(chain, core.clock.now(), &why)).ok())
+}
+
+/// What contradicts an export that ends at this line. The lines must lead to it from the statement before, and from it to the
+/// next one, or to the chain's end; and the newest statement must be one that this process can believe.
+pub(super) async fn contradicted(
+    core: &Core,
+    state: &impl ConnectionTrait,
+    chain: i64,
+    end: End,
+) -> Result<Option<String>> {
+    let trust = &core.audit.trust;
+    if let Err(why) = continued(state, trust.keys(), chain, &end, end.seq).await? {
+        return Ok(Some(why));
+    }
+    let newest = match newest(state, trust.keys(), chain, i64::MAX).await? {
+        Ok(newest) => newest,
+        Err(why) => return Ok(Some(why)),
+    };
+    if let Some(why) = trust.forgotten(state, chain, &newest).await? {
+        return Ok(Some(why));
+    }
+    let next = match next(state, trust.keys(), chain, &end).await? {
+        Ok(next) => next,
+        Err(why) => return Ok(Some(why)),
+    };
+    if end.seq == 0 && newest.seq > 0 {
+        return emptied(state, chain, &newest).await;
+    }
+    broken(state, chain, &end, &next).await
+}
+
+/// Why a log without lines, though there were some, can't be believed; `None` if retention has removed them all.
+async fn emptied(db: &impl ConnectionTrait, chain: i64, newest: &End) -> Result<Option<String>> {
+    let removed = "SELECT 1 FROM audit_checkpoints k JOIN audit_chains c ON c.chain = k.chain AND c.last_seq = k.seq \
+                   WHERE k.chain = $1 AND k.seq = $2 AND k.kind = 'TOMBSTONE'";
+    let is_removed = !all(db, removed, &[chain, newest.seq]).await?.is_empty();
+    Ok((!is_removed).then(|| "its lines are missing".to_owned()))
+}
+
+/// The first statement about lines at a place or after it; without one, the chain's end.
+async fn next(db: &impl ConnectionTrait, keys: &[PublicKey], chain: i64, from: &End) -> Result<Belief> {
+    let query = format!(
+        "SELECT {STATED} FROM audit_checkpoints WHERE chain = $1 AND seq >= $2 ORDER BY seq, kind LIMIT 1"
+    );
+    if let Some(row) = all(db, &query, &[chain, from.seq]).await?.first() {
+        return believed(chain, row, keys);
+    }
+    let end = all(db, "SELECT last_seq, last_hash FROM audit_chains WHERE chain = $1", &[chain]).await?;
+    let Some(row) = end.first() else { return Ok(Ok(from.clone())) };
+    Ok(Ok(End { seq: row.try_get_by(0)?, hash: row.try_get_by(1)? }))
 }
 
 /// Corrects the rows of chains that claim more checkpoints, or later ones, than there are: they would suppress checkpoints.
@@ -130,7 +199,7 @@ pub(super) async fn believe(
 /// # Errors
 /// The database can't be reached.
 pub async fn mend(core: &Core) -> Result<u64> {
-    let wrong = "SELECT c.chain, COALESCE(k.seq, 0), COALESCE(k.at, $1) FROM audit_chains c LEFT JOIN audit_checkpoints k \
+    let wrong = "SELECT c.chain, COALESCE(k.seq, 0), COALESCE(k.at, $1), c.checkpoint_seq, c.checkpoint_at FROM audit_chains c LEFT JOIN audit_checkpoints k \
                  ON k.id = (SELECT n.id FROM audit_checkpoints n WHERE n.chain = c.chain AND n.seq <= c.last_seq \
                  ORDER BY n.seq DESC, n.kind LIMIT 1) \
                  WHERE c.checkpoint_seq <> COALESCE(k.seq, 0) OR c.checkpoint_at > COALESCE(k.at, $2) OR c.checkpoint_at > $2";
@@ -145,7 +214,20 @@ pub async fn mend(core: &Core) -> Result<u64> {
         let (chain, seq, at): (i64, i64, i64) = (row.try_get_by(0)?, row.try_get_by(1)?, row.try_get_by(2)?);
         let mended = "UPDATE audit_chains SET checkpoint_seq = $1, checkpoint_at = $2 WHERE chain = $3";
         tx.execute_raw(sql(core, mended, vec![seq.into(), at.min(now.0).into(), chain.into()])).await?;
-        tracing::error!(chain, seq, "audit.row_mended: its row in audit_chains claimed other checkpoints");
+        let (claimed, claimed_at): (i64, i64) = (row.try_get_by(3)?, row.try_get_by(4)?);
+        if claimed != seq || (seq > 0 && claimed_at > at) {
+            tracing::error!(
+                chain,
+                seq,
+                "audit.row_mended: its row in audit_chains claimed other checkpoints"
+            );
+        } else {
+            tracing::warn!(
+                chain,
+                seq,
+                "audit.row_mended: its time is in the future, so a clock was set back"
+            );
+        }
     }
     tx.commit().await?;
     Ok(rows.len() as u64)
@@ -197,6 +279,11 @@ pub(super) async fn newest(
     );
     let rows = all(db, &query, &[chain, up_to]).await?;
     let Some(row) = rows.first() else { return Ok(Ok(End { seq: 0, hash: GENESIS.to_vec() })) };
+    believed(chain, row, keys)
+}
+
+/// What a statement is about, if we signed it.
+fn believed(chain: i64, row: &QueryResult, keys: &[PublicKey]) -> Result<Belief> {
     let (seq, kind, said) = stated(chain, row)?;
     Ok(match mistrust(&said, keys) {
         Some(why) => Err(format!("the {} at {seq}: {why}", kind.to_ascii_lowercase())),
