@@ -130,7 +130,7 @@ impl Working<'_> {
     }
 }
 
-pub fn message(role: &str, kind: &str, status: &str, text: &str) -> (String, String, String, String) {
+fn message(role: &str, kind: &str, status: &str, text: &str) -> (String, String, String, String) {
     (role.to_owned(), kind.to_owned(), status.to_owned(), text.to_owned())
 }
 

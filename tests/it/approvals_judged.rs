@@ -7,7 +7,7 @@ use muster_protocol::event::Asked;
 use serde_json::{Value, json};
 
 use crate::{
-    approvals_asked::{message, question, run, working},
+    approvals_asked::{question, run, working},
     harness::{TestApp, is_postgres},
 };
 

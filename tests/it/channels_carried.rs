@@ -9,7 +9,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use axum::{Router, body::Bytes, routing::post};
+use axum::{Router, body::Bytes};
 use muster::core::ledger::What;
 use muster_protocol::event::TurnOutcome;
 use sea_orm::{ConnectionTrait, TransactionTrait};
@@ -48,7 +48,7 @@ pub async fn bring(app: &TestApp, path: &str, id: &str, body: &Value) -> (u16, V
     request(app, path, (id, at, &signature), body).await
 }
 
-pub async fn request(
+async fn request(
     app: &TestApp,
     path: &str,
     (id, at, signature): (&str, i64, &str),

@@ -21,7 +21,7 @@ use serde_json::{Value, json};
 use standardwebhooks::Webhook;
 
 use crate::{
-    channels_carried::{INBOUND, OUTBOUND, app, bring, channel, hello, request},
+    channels_carried::{INBOUND, OUTBOUND, app, bring, channel, hello},
     harness::{TestApp, until},
     messages::say,
 };
