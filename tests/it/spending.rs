@@ -456,8 +456,8 @@ async fn an_agent_that_takes_no_turns_leaves_the_try_to_others() {
     let made = app.owner.gql(create, json!({ "o": app.org })).await.data();
     let credential = made["createModelCredential"]["id"].as_i64();
     let (paused, running) = (app.running_agent().await, app.running_agent().await);
-    for host in [&paused, &running] {
-        let (_, turn) = host.works().await;
+    let ((_, first), (_, second)) = (paused.works().await, running.works().await);
+    for (host, turn) in [(&paused, first), (&running, second)] {
         host.is_limited(credential, 600).await;
         host.turn_ended(turn, TurnOutcome::Failed).await;
     }
