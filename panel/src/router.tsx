@@ -69,8 +69,12 @@ const org = createRoute({
   },
 })
 const record = {
-  parse: ({ id }: { id: string }) => ({ id: Number(id) }),
-  stringify: ({ id }: { id: number }) => ({ id: String(id) }),
+  params: {
+    parse: ({ id }: { id: string }) => ({ id: Number(id) }),
+    stringify: ({ id }: { id: number }) => ({ id: String(id) }),
+  },
+  // Another record is another page: what was shown and typed of the one before does not stay.
+  remountDeps: ({ params }: { params: unknown }) => params,
 }
 const overview = createRoute({
   getParentRoute: () => org,
@@ -86,7 +90,7 @@ const approvals = createRoute({
 const approval = createRoute({
   getParentRoute: () => org,
   path: '/approvals/$id',
-  params: record,
+  ...record,
   validateSearch: approvalSearch,
   component: lazyPage(() => import('./pages/approvals/approval-page'), 'ApprovalPage'),
 })
@@ -99,7 +103,7 @@ const conversations = createRoute({
 const conversation = createRoute({
   getParentRoute: () => org,
   path: '/conversations/$id',
-  params: record,
+  ...record,
   validateSearch: conversationSearch,
   component: lazyPage(() => import('./pages/conversations/conversation-page'), 'ConversationPage'),
 })
@@ -112,7 +116,7 @@ const agents = createRoute({
 const agent = createRoute({
   getParentRoute: () => org,
   path: '/agents/$id',
-  params: record,
+  ...record,
   validateSearch: agentSearch,
   component: lazyPage(() => import('./pages/agents/agent-page'), 'AgentPage'),
 })
@@ -125,7 +129,7 @@ const servers = createRoute({
 const server = createRoute({
   getParentRoute: () => org,
   path: '/servers/$id',
-  params: record,
+  ...record,
   validateSearch: tabSearch,
   component: lazyPage(() => import('./pages/servers/server-page'), 'ServerPage'),
 })

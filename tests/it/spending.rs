@@ -448,17 +448,22 @@ async fn after_a_usage_window_one_turn_goes_alone_and_the_others_follow() {
     assert!(waiting.agent_shows("limit { kind }").await["limit"].is_null());
 }
 
+/// The credential that agents without one of their own use.
+async fn default_credential(app: &TestApp, provider: &str) -> i64 {
+    let create = "mutation($o: Id!, $p: String!) { createModelCredential(orgId: $o, \
+                  input: { name: \"main\", provider: $p, secret: \"one\", isDefault: true }) { id } }";
+    let made = app.owner.gql(create, json!({ "o": app.org, "p": provider })).await.data();
+    made["createModelCredential"]["id"].as_i64().unwrap()
+}
+
 #[tokio::test]
 async fn an_agent_that_takes_no_turns_leaves_the_try_to_others() {
     let app = TestApp::start().await;
-    let create = "mutation($o: Id!) { createModelCredential(orgId: $o, input: { name: \"main\", provider: \"Anthropic\", \
-                  secret: \"canary-secret\", isDefault: true }) { id } }";
-    let made = app.owner.gql(create, json!({ "o": app.org })).await.data();
-    let credential = made["createModelCredential"]["id"].as_i64();
+    let credential = default_credential(&app, "anthropic").await;
     let (paused, running) = (app.running_agent().await, app.running_agent().await);
     let ((_, first), (_, second)) = (paused.works().await, running.works().await);
     for (host, turn) in [(&paused, first), (&running, second)] {
-        host.is_limited(credential, 600).await;
+        host.is_limited(Some(credential), 600).await;
         host.turn_ended(turn, TurnOutcome::Failed).await;
     }
     let of_paused = vec![paused.agent.into()];
@@ -493,31 +498,25 @@ async fn a_turn_that_was_sent_alone_and_is_given_up_again_waits_like_the_others(
 #[tokio::test]
 async fn a_provider_is_believed_for_a_day_and_only_from_the_host_of_an_agent_that_is_up() {
     let app = TestApp::start().await;
-    let create = "mutation($o: Id!) { createModelCredential(orgId: $o, input: { name: \"main\", provider: \"anthropic\", \
-                  secret: \"one\", isDefault: true }) { id } }";
-    let made = app.owner.gql(create, json!({ "o": app.org })).await.data();
-    let credential = made["createModelCredential"]["id"].as_i64();
+    let credential = default_credential(&app, "anthropic").await;
     let (gone, up) = (app.running_agent().await, app.running_agent().await);
     gone.act("stop").await;
     gone.ended(EndReason::Stopped).await;
     let until = || app.one::<Option<i64>>("SELECT limited_until FROM model_credentials", vec![]);
-    gone.is_limited(credential, 600).await;
+    gone.is_limited(Some(credential), 600).await;
     assert_eq!(until().await, None);
     let told = gone.tell(async |tx, from| agents::reports::auth_required(tx, from, "401".to_owned()).await);
     told.await.unwrap();
     assert_eq!(app.one::<i64>("SELECT COUNT(*) FROM approvals", vec![]).await, 0);
     assert!(up.agent_shows("limit { kind }").await["limit"].is_null());
-    up.is_limited(credential, 30 * 24 * 3600).await;
+    up.is_limited(Some(credential), 30 * 24 * 3600).await;
     assert_eq!(until().await, Some(app.clock.now().plus(Duration::from_hours(24)).0));
 }
 
 #[tokio::test]
 async fn a_rejected_credential_is_asked_for_once_and_a_new_secret_ends_it() {
     let app = TestApp::start().await;
-    let create = "mutation($o: Id!) { createModelCredential(orgId: $o, input: { name: \"main\", provider: \"openai\", \
-                  secret: \"one\", isDefault: true }) { id } }";
-    let made = app.owner.gql(create, json!({ "o": app.org })).await.data();
-    let credential = made["createModelCredential"]["id"].as_i64().unwrap();
+    let credential = default_credential(&app, "openai").await;
     for host in [app.running_agent().await, app.running_agent().await] {
         let told = host.tell(async |tx, from| {
             muster::slices::agents::reports::auth_required(tx, from, "401".to_owned()).await

@@ -1,6 +1,15 @@
 // The frame of everything behind the sign-in: who is signed in, the organization that is shown, the navigation.
 import { Outlet, useLocation, useNavigate, useParams } from '@tanstack/react-router'
-import { lazy, Suspense, useEffect, useLayoutEffect, useMemo, useRef, useSyncExternalStore } from 'react'
+import {
+  Fragment,
+  lazy,
+  Suspense,
+  useEffect,
+  useLayoutEffect,
+  useMemo,
+  useRef,
+  useSyncExternalStore,
+} from 'react'
 import { useClient } from 'urql'
 import { fetched } from '../api/chunk'
 import { isSignedOut } from '../api/errors'
@@ -76,24 +85,45 @@ function Frame() {
   const around =
     pathname === '/account' && memberships.some(({ organizationId }) => organizationId === last) ? last : null
   const shown = orgId ?? around
-  return shown ? (
-    <Organization key={shown} orgId={shown} optional={!orgId} />
-  ) : (
-    <Columns>
-      <Outlet />
-    </Columns>
+  const { org, error, refetch } = useOrganization(shown)
+  const isKnown = shown === null || org || (!orgId && error)
+  // One navigation for all organizations, before one is known as well: a menu that was opened early stays.
+  return (
+    <OrganizationContext value={org}>
+      <Columns>
+        <Fragment key={shown}>
+          {/* Always there: what covers the page shuts off what is here, also a banner that arrives later. */}
+          <div className="shrink-0">
+            {org?.stopped && (
+              <Suspense>
+                <StopBanner />
+              </Suspense>
+            )}
+          </div>
+          {org && <StopAction />}
+          {isKnown ? (
+            <Outlet />
+          ) : (
+            <Suspense>{error ? <OrganizationProblem error={error} retry={refetch} /> : null}</Suspense>
+          )}
+        </Fragment>
+      </Columns>
+    </OrganizationContext>
   )
 }
 
-function Organization({ orgId, optional }: { orgId: number; optional: boolean }) {
+/** The organization with this id, once it is known. */
+function useOrganization(orgId: number | null) {
   const client = useClient()
   const { data, error, refetch } = useLive({
     query: OrganizationQuery,
-    variables: { orgId },
+    variables: { orgId: orgId ?? 0 },
     on: ['ORGANIZATION', 'MEMBER', 'POLICY'],
+    pause: orgId === null,
   })
-  const record = data?.organization
-  useEffect(() => follow(client, orgId), [client, orgId])
+  // Until there is an answer, this is still the one before.
+  const record = data?.organization?.id === orgId ? data?.organization : null
+  useEffect(() => (orgId === null ? undefined : follow(client, orgId)), [client, orgId])
   useEffect(() => {
     if (!record) return
     rememberOrganization(record.id)
@@ -105,28 +135,7 @@ function Organization({ orgId, optional }: { orgId: number; optional: boolean })
     const may = new Set<string>(record.viewerPermissions)
     return { ...record, can: (permission) => may.has(permission) }
   }, [record])
-
-  // The same frame before and after it is known: a menu that was opened early stays.
-  return (
-    <OrganizationContext value={org}>
-      <Columns>
-        {/* Always there: what covers the page shuts off what is here, also a banner that arrives later. */}
-        <div className="shrink-0">
-          {org?.stopped && (
-            <Suspense>
-              <StopBanner />
-            </Suspense>
-          )}
-        </div>
-        {org && <StopAction />}
-        {org || (optional && error) ? (
-          <Outlet />
-        ) : (
-          <Suspense>{error ? <OrganizationProblem error={error} retry={refetch} /> : null}</Suspense>
-        )}
-      </Columns>
-    </OrganizationContext>
-  )
+  return { org, error, refetch }
 }
 
 function Columns({ children }: { children: React.ReactNode }) {

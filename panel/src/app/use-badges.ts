@@ -7,6 +7,7 @@ import { setTitleFrame } from './title'
 
 const Badges = graphql(`
   query ShellBadges($orgId: Id!) {
+    organization(orgId: $orgId) { id }
     overview(orgId: $orgId) {
       pendingApprovals { total }
       unreadConversations
@@ -22,8 +23,10 @@ export function useBadges(): { approvals: number; conversations: number } {
     on: ['APPROVAL', 'CONVERSATION'],
     pause: org === null,
   })
-  const approvals = data?.overview?.pendingApprovals?.total ?? 0
-  const conversations = data?.overview?.unreadConversations ?? 0
+  // Until there is an answer, these are still the numbers of the organization before.
+  const overview = data?.organization?.id === org?.id ? data?.overview : null
+  const approvals = overview?.pendingApprovals?.total ?? 0
+  const conversations = overview?.unreadConversations ?? 0
   useEffect(() => setTitleFrame({ waiting: approvals }), [approvals])
   return { approvals, conversations }
 }

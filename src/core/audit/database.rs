@@ -93,9 +93,10 @@ pub async fn export(
     chain: i64,
     (from, to): (Option<Timestamp>, Option<Timestamp>),
 ) -> Result<impl Stream<Item = Result<Bytes>> + Send> {
+    let known = core.audit.trust.signed(chain);
     let state = core.db.snapshot().await?;
     let (first, last) = range(&state, chain, from, to).await?;
-    let header = header(&core, &state, chain, (first, last)).await?;
+    let header = header(&core, &state, chain, (first, last), known).await?;
     let mut begin = Vec::new();
     write(&header, &mut begin);
     for (seq, kind, said) in statements(&state, chain, first - 1, first - 1).await? {
@@ -170,12 +171,14 @@ async fn range(
     }
 }
 
-/// The header of an export, signed if what was signed before and after its last line agrees with it.
+/// The header of an export, signed if what was signed before and after its last line agrees with it, and with what this
+/// process knew before the snapshot.
 async fn header(
     core: &Core,
     state: &impl ConnectionTrait,
     chain: i64,
     (first, last): (i64, i64),
+    known: Option<End>,
 ) -> Result<Value> {
     let hash = |row: Option<&Sealed>| row.map_or(GENESIS.to_vec(), |row| row.hash.clone());
     let ends = page(state, chain, last - 1, last).await?;
@@ -188,7 +191,7 @@ async fn header(
     header["from_seq"] = first.into();
     header["from_hash"] = hex::encode(&before).into();
     let Some(key) = key else { return Ok(header) };
-    if let Some(why) = contradicted(core, state, chain, End { seq: last, hash: end }).await? {
+    if let Some(why) = contradicted(core, state, chain, End { seq: last, hash: end }, known).await? {
         tracing::error!(chain, why, "audit.export_unsigned: the log does not continue what was signed");
         return Ok(header);
     }

@@ -11,9 +11,9 @@
 use sea_orm::{ConnectionTrait, QueryResult};
 
 use super::{
-    database::{STATED, stated},
+    database::STATED,
     seal::{begin_alone, sql, store},
-    statement::mistrust,
+    trust::{End, believed},
 };
 use crate::{
     base::{problem::Result, time::Timestamp},
@@ -82,9 +82,8 @@ async fn tombstone(core: &Core, chain: i64, (kept, now): (Timestamp, Timestamp))
     );
     let values = vec![chain.into(), kept.0.into(), now.0.into(), i64::MAX.into()];
     let Some(row) = tx.query_one_raw(sql(core, &last, values)).await? else { return Ok(()) };
-    let Some(seq) = vouched(core, chain, &row)? else { return Ok(()) };
-    let end: Vec<u8> = row.try_get_by(2)?;
-    store(core, &tx, "TOMBSTONE", (chain, seq, &end), now).await?;
+    let Some(End { seq, hash }) = vouched(core, chain, &row)? else { return Ok(()) };
+    store(core, &tx, "TOMBSTONE", (chain, seq, &hash), now).await?;
     let older =
         "DELETE FROM audit_checkpoints WHERE chain = $1 AND (seq < $2 OR (seq = $2 AND kind = 'CHECKPOINT'))";
     tx.execute_raw(sql(core, older, vec![chain.into(), seq.into()])).await?;
@@ -102,19 +101,17 @@ async fn behind_tombstones(core: &Core) -> Result<Vec<(i64, i64)>> {
     let mut behind_ours = Vec::new();
     for row in core.db.all(behind, vec![]).await? {
         let chain = row.try_get_by(6)?;
-        behind_ours.extend(vouched(core, chain, &row)?.map(|seq| (chain, seq)));
+        behind_ours.extend(vouched(core, chain, &row)?.map(|end| (chain, end.seq)));
     }
     Ok(behind_ours)
 }
 
-/// The place that a statement is about, if we signed it, and with it its time. Nothing is removed because of another one.
-fn vouched(core: &Core, chain: i64, row: &QueryResult) -> Result<Option<i64>> {
-    let (seq, kind, said) = stated(chain, row)?;
-    let why = mistrust(&said, core.audit.trust.keys());
-    if let Some(why) = &why {
-        tracing::error!(chain, seq, kind, why, "audit.retention_refused: a statement is not ours");
-    }
-    Ok(why.is_none().then_some(seq))
+/// What a statement is about, if we signed it, and with it its time. Nothing is removed because of another one.
+fn vouched(core: &Core, chain: i64, row: &QueryResult) -> Result<Option<End>> {
+    let belief = believed(chain, row, core.audit.trust.keys())?;
+    Ok(belief
+        .inspect_err(|why| tracing::error!(chain, why, "audit.retention_refused: a statement is not ours"))
+        .ok())
 }
 
 /// Removes the lines up to a place, oldest first.

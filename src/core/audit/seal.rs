@@ -20,7 +20,7 @@ use super::{
     line::{COLUMNS, Line},
     personal::Origin,
     statement::{mistrust, sign, statement},
-    trust::{End, believe, continued, newest},
+    trust::{End, believe, continued, head, newest},
 };
 use crate::{
     base::{
@@ -274,7 +274,7 @@ async fn believed_ends(core: &Core, now: Timestamp) -> Result<Vec<Due>> {
     }
     let state = core.db.snapshot().await?;
     for row in state.query_all_raw(sql(core, due, values)).await? {
-        let (chain, end) = (row.try_get_by(0)?, End { seq: row.try_get_by(1)?, hash: row.try_get_by(2)? });
+        let (chain, end) = (row.try_get_by(0)?, End::read(&row, 1)?);
         if core.audit.trust.rests(chain, now) {
             continue;
         }
@@ -297,10 +297,7 @@ pub async fn resume(core: &Core, chain: i64) -> Result<i64> {
     let Some(tx) = begin_alone(core).await? else {
         return Err(conflict("Another process works on the log. Try again.".to_owned()));
     };
-    let head = "SELECT last_seq, last_hash FROM audit_chains WHERE chain = $1";
-    let row = tx.query_one_raw(sql(core, head, vec![chain.into()])).await?;
-    let row = row.ok_or_else(|| Problem::new(Code::NotFound, "The log has no line."))?;
-    let end = End { seq: row.try_get_by(0)?, hash: row.try_get_by(1)? };
+    let end = head(&tx, chain).await?.ok_or_else(|| Problem::new(Code::NotFound, "The log has no line."))?;
     if continued(&tx, core.audit.trust.keys(), chain, &end, i64::MAX).await?.is_ok() {
         let detail = "The log continues what was signed. A service that refuses it all the same remembers a checkpoint that \
                       is gone: restart it.";

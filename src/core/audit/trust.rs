@@ -44,6 +44,13 @@ pub(super) struct End {
     pub hash: Vec<u8>,
 }
 
+impl End {
+    /// Reads `last_seq` and `last_hash`, of which the first is in this column.
+    pub fn read(row: &QueryResult, column: usize) -> Result<Self> {
+        Ok(Self { seq: row.try_get_by(column)?, hash: row.try_get_by(column + 1)? })
+    }
+}
+
 /// What was signed last, or why a chain can't be believed.
 type Belief = std::result::Result<End, String>;
 
@@ -101,24 +108,10 @@ impl Trust {
         self.memory().refused.retain(|chain, _| chains.contains(chain));
     }
 
-    /// Why a statement can't be what was signed last; `None` if it can. Another process may have signed after this one: then the
-    /// line that this one signed must still be there, unless retention has removed it.
-    async fn forgotten(
-        &self,
-        state: &impl ConnectionTrait,
-        chain: i64,
-        signed: &End,
-    ) -> Result<Option<String>> {
-        let Some(known) = self.memory().signed.get(&chain).cloned() else { return Ok(None) };
-        let is_there = match signed.seq.cmp(&known.seq) {
-            Ordering::Less => false,
-            Ordering::Equal => signed.hash == known.hash,
-            Ordering::Greater => {
-                let line = page(state, chain, known.seq - 1, known.seq).await?;
-                line.first().is_none_or(|line| line.hash == known.hash)
-            }
-        };
-        Ok((!is_there).then(|| format!("the checkpoint at {} is gone", known.seq)))
+    /// What this process signed last. Whoever compares it with the database takes it before a snapshot: the snapshot then
+    /// contains everything up to it.
+    pub fn signed(&self, chain: i64) -> Option<End> {
+        self.memory().signed.get(&chain).cloned()
     }
 
     fn memory(&self) -> MutexGuard<'_, Memory> {
@@ -135,8 +128,10 @@ pub(super) async fn believe(
 ) -> Result<Option<End>> {
     let trust = &core.audit.trust;
     let mut belief = continued(state, trust.keys(), chain, end, i64::MAX).await?;
+    // Only the round that asks this signs, so memory is not newer than its snapshot.
     if let Ok(signed) = &belief
-        && let Some(why) = trust.forgotten(state, chain, signed).await?
+        && let Some(known) = trust.signed(chain)
+        && let Some(why) = forgotten(state, chain, &known, signed).await?
     {
         belief = Err(why);
     }
@@ -144,32 +139,53 @@ pub(super) async fn believe(
 }
 
 /// What contradicts an export that ends at this line. The lines must lead to it from the statement before, and from it to the
-/// next one, or to the chain's end; and the newest statement must be one that this process can believe.
+/// next one, or to the chain's end; and the newest statement must be one that a process can believe that signed `known` last.
 pub(super) async fn contradicted(
     core: &Core,
     state: &impl ConnectionTrait,
     chain: i64,
     end: End,
+    known: Option<End>,
 ) -> Result<Option<String>> {
-    let trust = &core.audit.trust;
-    if let Err(why) = continued(state, trust.keys(), chain, &end, end.seq).await? {
+    let keys = core.audit.trust.keys();
+    if let Err(why) = continued(state, keys, chain, &end, end.seq).await? {
         return Ok(Some(why));
     }
-    let newest = match newest(state, trust.keys(), chain, i64::MAX).await? {
+    let newest = match newest(state, keys, chain, i64::MAX).await? {
         Ok(newest) => newest,
         Err(why) => return Ok(Some(why)),
     };
-    if let Some(why) = trust.forgotten(state, chain, &newest).await? {
+    if let Some(known) = known
+        && let Some(why) = forgotten(state, chain, &known, &newest).await?
+    {
         return Ok(Some(why));
     }
-    let next = match next(state, trust.keys(), chain, &end).await? {
-        Ok(next) => next,
-        Err(why) => return Ok(Some(why)),
-    };
     if end.seq == 0 && newest.seq > 0 {
         return emptied(state, chain, &newest).await;
     }
-    broken(state, chain, &end, &next).await
+    match next(state, keys, chain, &end).await? {
+        Ok(next) => broken(state, chain, &end, &next).await,
+        Err(why) => Ok(Some(why)),
+    }
+}
+
+/// Why a statement can't be the newest for a process that signed `known` last; `None` if it can. Another process may have
+/// signed after it: then the line that this one signed must still be there, unless retention has removed it.
+async fn forgotten(
+    db: &impl ConnectionTrait,
+    chain: i64,
+    known: &End,
+    newest: &End,
+) -> Result<Option<String>> {
+    let is_there = match newest.seq.cmp(&known.seq) {
+        Ordering::Less => false,
+        Ordering::Equal => newest.hash == known.hash,
+        Ordering::Greater => {
+            let line = page(db, chain, known.seq - 1, known.seq).await?;
+            line.first().is_none_or(|line| line.hash == known.hash)
+        }
+    };
+    Ok((!is_there).then(|| format!("the checkpoint at {} is gone", known.seq)))
 }
 
 /// Why a log without lines, though there were some, can't be believed; `None` if retention has removed them all.
@@ -188,9 +204,13 @@ async fn next(db: &impl ConnectionTrait, keys: &[PublicKey], chain: i64, from: &
     if let Some(row) = all(db, &query, &[chain, from.seq]).await?.first() {
         return believed(chain, row, keys);
     }
-    let end = all(db, "SELECT last_seq, last_hash FROM audit_chains WHERE chain = $1", &[chain]).await?;
-    let Some(row) = end.first() else { return Ok(Ok(from.clone())) };
-    Ok(Ok(End { seq: row.try_get_by(0)?, hash: row.try_get_by(1)? }))
+    Ok(Ok(head(db, chain).await?.unwrap_or_else(|| from.clone())))
+}
+
+/// The end of a chain; `None` without a line.
+pub(super) async fn head(db: &impl ConnectionTrait, chain: i64) -> Result<Option<End>> {
+    let head = "SELECT last_seq, last_hash FROM audit_chains WHERE chain = $1";
+    all(db, head, &[chain]).await?.first().map(|row| End::read(row, 0)).transpose()
 }
 
 /// Corrects the rows of chains that claim more checkpoints, or later ones, than there are: they would suppress checkpoints.
@@ -199,7 +219,8 @@ async fn next(db: &impl ConnectionTrait, keys: &[PublicKey], chain: i64, from: &
 /// # Errors
 /// The database can't be reached.
 pub async fn mend(core: &Core) -> Result<u64> {
-    let wrong = "SELECT c.chain, COALESCE(k.seq, 0), COALESCE(k.at, $1), c.checkpoint_seq, c.checkpoint_at FROM audit_chains c LEFT JOIN audit_checkpoints k \
+    let wrong = "SELECT c.chain, COALESCE(k.seq, 0), COALESCE(k.at, $1), c.checkpoint_seq, c.checkpoint_at \
+                 FROM audit_chains c LEFT JOIN audit_checkpoints k \
                  ON k.id = (SELECT n.id FROM audit_checkpoints n WHERE n.chain = c.chain AND n.seq <= c.last_seq \
                  ORDER BY n.seq DESC, n.kind LIMIT 1) \
                  WHERE c.checkpoint_seq <> COALESCE(k.seq, 0) OR c.checkpoint_at > COALESCE(k.at, $2) OR c.checkpoint_at > $2";
@@ -242,7 +263,7 @@ pub async fn doubts(db: &Db, keys: &KeyFile) -> Result<Vec<(i64, String)>> {
     let state = db.snapshot().await?;
     let mut doubts = Vec::new();
     for row in all(&state, "SELECT chain, last_seq, last_hash FROM audit_chains ORDER BY chain", &[]).await? {
-        let (chain, end) = (row.try_get_by(0)?, End { seq: row.try_get_by(1)?, hash: row.try_get_by(2)? });
+        let (chain, end) = (row.try_get_by(0)?, End::read(&row, 1)?);
         if let Err(why) = continued(&state, &keys, chain, &end, i64::MAX).await? {
             doubts.push((chain, why));
         }
@@ -283,7 +304,7 @@ pub(super) async fn newest(
 }
 
 /// What a statement is about, if we signed it.
-fn believed(chain: i64, row: &QueryResult, keys: &[PublicKey]) -> Result<Belief> {
+pub(super) fn believed(chain: i64, row: &QueryResult, keys: &[PublicKey]) -> Result<Belief> {
     let (seq, kind, said) = stated(chain, row)?;
     Ok(match mistrust(&said, keys) {
         Some(why) => Err(format!("the {} at {seq}: {why}", kind.to_ascii_lowercase())),

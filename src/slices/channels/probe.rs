@@ -165,23 +165,20 @@ pub async fn check_again(core: &Arc<Core>) -> Result<u64> {
         "SELECT organization_id, id FROM channels WHERE is_active AND archived_at IS NULL \
          AND CAST(warnings AS TEXT) LIKE '%\"{UNCHECKED}%' ORDER BY id"
     );
+    let unchecked = core.db.all(sql, vec![]).await?;
+    let unchecked = unchecked.iter().map(|row| Ok((row.try_get_by(0)?, row.try_get_by(1)?)));
+    let unchecked = unchecked.collect::<Result<Vec<(OrgId, ChannelId)>>>()?;
     let mut learnt = 0;
-    for some in core.db.all(sql, vec![]).await?.chunks(AT_ONCE) {
+    for some in unchecked.chunks(AT_ONCE) {
         if core.tasks.stopping.is_cancelled() {
             break;
         }
-        let places = some.iter().map(|row| Ok((row.try_get_by(0)?, row.try_get_by(1)?)));
-        let places = places.collect::<Result<Vec<(OrgId, ChannelId)>>>()?;
-        let asked =
-            join_all(places.into_iter().map(|(org, id)| check_one(Scope::system(core, org), id))).await;
-        for (row, asked) in some.iter().zip(asked) {
+        let asked = some.iter().map(|(org, id)| check_one(Scope::system(core, *org), *id));
+        for ((_, channel), asked) in some.iter().zip(join_all(asked).await) {
             match asked {
                 Ok(is_learnt) => learnt += u64::from(is_learnt),
                 // Its secrets can't be opened, say: the others are asked all the same.
-                Err(problem) => {
-                    let channel: i64 = row.try_get_by(1)?;
-                    tracing::warn!(channel, %problem, "channel.not_checked");
-                }
+                Err(problem) => tracing::warn!(%channel, %problem, "channel.not_checked"),
             }
         }
     }

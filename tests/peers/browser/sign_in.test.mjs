@@ -75,6 +75,26 @@ test('a page that still asks who is signed in shows whoever has signed in meanwh
   await page.getByRole('button', { name: /^You: .*Otto Operator/ }).waitFor()
 })
 
+test('a menu that was opened early stays while a person arrives in their organization', async (t) => {
+  const page = await browse(t, { as: 'OPERATOR' })
+  let lead = () => {}
+  const led = new Promise((resolve) => {
+    lead = resolve
+  })
+  await page.route('**/overview-home-page.js', async (route) => {
+    await led
+    await route.continue()
+  })
+  await page.goto(world.base)
+  await page.getByRole('button', { name: /^You: / }).click()
+  const entry = page.getByRole('menuitem', { name: 'Sign out' })
+  await entry.waitFor()
+  lead()
+  await isIn(page)
+  await page.getByRole('link', { name: 'Overview', includeHidden: true }).first().waitFor()
+  assert.ok(await entry.isVisible())
+})
+
 test('a wrong password is refused in words, and what was typed stays', async (t) => {
   const page = await browse(t, { at: '/sign-in' })
   await types(page, { ...world.people.OWNER, password: 'not the password' })

@@ -55,7 +55,7 @@ export function AgentPage() {
       (kind === 'AGENT' && changed === id) || kind === 'TURN' || kind === 'APPROVAL' || kind === 'SERVER',
   })
   const agent = data?.agent
-  if (agent) return <Shown key={id} agent={agent} />
+  if (agent) return <Shown agent={agent} />
   return (
     <>
       <PageHeader title="Agent" above={<Up />} />

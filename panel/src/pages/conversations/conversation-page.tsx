@@ -43,7 +43,7 @@ export function ConversationPage() {
     [client, org.id, id, refetch],
   )
   const conversation = data?.conversation
-  if (conversation?.id === id) return <Loaded key={id} conversation={conversation} />
+  if (conversation) return <Loaded conversation={conversation} />
   return (
     <>
       <PageHeader title="Conversation" />
