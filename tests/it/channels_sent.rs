@@ -159,13 +159,18 @@ async fn what_waits_in_a_deleted_channel_is_skipped() {
     for n in 0..101 {
         say(&app, conversation, MessageRole::Assistant, &format!("Answer {n}")).await;
     }
+    // Its sender dies.
+    let claimed = "UPDATE deliveries SET status = 'SENDING', available_at = $1 WHERE id = (SELECT MAX(id) FROM deliveries)";
+    app.execute(claimed, vec![app.clock.now().plus(Duration::from_secs(60)).0.into()]).await;
     assert_eq!(deliveries::skip_deleted(&app.core).await.unwrap(), 0);
     let delete = "mutation($o: Id!, $c: Id!) { deleteChannel(orgId: $o, id: $c) }";
     app.operator.gql(delete, json!({ "o": app.org, "c": id })).await.data();
-    assert_eq!(deliveries::skip_deleted(&app.core).await.unwrap(), 101);
-    let said =
-        "SELECT DISTINCT delivery_status || ' ' || delivery_error FROM messages WHERE role = 'ASSISTANT'";
-    assert_eq!(app.column::<String>(said).await, ["SKIPPED The channel was deleted."]);
+    assert_eq!(deliveries::skip_deleted(&app.core).await.unwrap(), 100);
+    app.clock.advance(Duration::from_secs(60));
+    assert_eq!(deliveries::skip_deleted(&app.core).await.unwrap(), 1);
+    let said = "SELECT DISTINCT delivery_status || ' ' || delivery_error FROM messages WHERE role = 'ASSISTANT' ORDER BY 1";
+    let said = app.column::<String>(said).await;
+    assert_eq!(said, ["FAILED The channel was deleted.", "SKIPPED The channel was deleted."]);
     assert_eq!(app.column::<i64>("SELECT COUNT(*) FROM deliveries WHERE text IS NOT NULL").await, [0]);
     assert_eq!(deliveries::skip_deleted(&app.core).await.unwrap(), 0);
     assert!(receiver.texts().is_empty());

@@ -1,13 +1,17 @@
-//! What waits in deleted channels, and is never sent.
+//! What waits in deleted channels, and is never sent. What somebody was sending there who died has failed: nobody knows
+//! whether it was sent.
 
 use std::{collections::BTreeSet, sync::Arc};
 
-use sea_orm::{ColumnTrait, QueryFilter, QueryOrder, QuerySelect, sea_query::Expr};
+use sea_orm::{
+    ColumnTrait, QueryFilter, QueryOrder, QuerySelect,
+    sea_query::{CaseStatement, Expr},
+};
 
 use super::{entity::deliveries, settling::summarize};
 use crate::{
     base::{
-        enums::DeliveryStatus,
+        enums::{DeliveryCode, DeliveryStatus},
         ids::{ChannelId, DeliveryId, MessageId},
         problem::Result,
     },
@@ -24,10 +28,11 @@ const PORTION: u64 = 100;
 pub async fn skip_deleted(core: &Arc<Core>) -> Result<u64> {
     let sql = "SELECT d.organization_id, d.channel_id FROM deliveries d \
                JOIN channels c ON c.organization_id = d.organization_id AND c.id = d.channel_id \
-               WHERE c.archived_at IS NOT NULL AND d.status IN ('PENDING', 'SENDING') AND d.status = 'PENDING' LIMIT 1";
+               WHERE c.archived_at IS NOT NULL AND d.status IN ('PENDING', 'SENDING') \
+               AND (d.status = 'PENDING' OR d.available_at <= $1) LIMIT 1";
     let mut skipped = 0;
     while !core.tasks.stopping.is_cancelled() {
-        let Some(row) = core.db.one(sql.to_owned(), vec![]).await? else { break };
+        let Some(row) = core.db.one(sql.to_owned(), vec![core.clock.now().into()]).await? else { break };
         let scope = Scope::system(core, row.try_get_by(0)?);
         let portion = skip(&scope, row.try_get_by(1)?).await?;
         if portion == 0 {
@@ -42,15 +47,24 @@ pub async fn skip_deleted(core: &Arc<Core>) -> Result<u64> {
 async fn skip(scope: &Scope, channel: ChannelId) -> Result<u64> {
     use deliveries::Column;
     let tx = scope.begin().await?;
-    let waiting = tx.scope.find::<deliveries::Entity>().filter(Column::ChannelId.eq(channel));
-    let waiting = waiting.filter(Column::Status.eq(DeliveryStatus::Pending)).order_by_asc(Column::Id);
-    let waiting = waiting.limit(PORTION).select_only().columns([Column::Id, Column::MessageId]);
-    let parts = waiting.into_tuple::<(DeliveryId, MessageId)>().all(tx.connection()).await?;
+    let is_left = Column::Status
+        .eq(DeliveryStatus::Pending)
+        .or(Column::Status.eq(DeliveryStatus::Sending).and(Column::AvailableAt.lte(tx.now)));
+    let left = tx.scope.find::<deliveries::Entity>().filter(Column::ChannelId.eq(channel));
+    let left = left.filter(is_left.clone()).order_by_asc(Column::Id).limit(PORTION);
+    let left = left.select_only().columns([Column::Id, Column::MessageId]);
+    let parts = left.into_tuple::<(DeliveryId, MessageId)>().all(tx.connection()).await?;
     let (ids, messages): (Vec<_>, BTreeSet<_>) = parts.iter().map(|(id, message)| (id.0, message.0)).unzip();
-    let skipped = tx.scope.update::<deliveries::Entity>().filter(Column::Id.is_in(ids));
+    let ended = |pending: Option<&str>, sending: &str| {
+        CaseStatement::new().case(Column::Status.eq(DeliveryStatus::Pending), pending).finally(sending)
+    };
+    let skipped = tx.scope.update::<deliveries::Entity>().filter(Column::Id.is_in(ids)).filter(is_left);
     let skipped = skipped
-        .filter(Column::Status.eq(DeliveryStatus::Pending))
-        .col_expr(Column::Status, Expr::value(DeliveryStatus::Skipped.as_str()))
+        .col_expr(
+            Column::Status,
+            ended(Some(DeliveryStatus::Skipped.as_str()), DeliveryStatus::Failed.as_str()).into(),
+        )
+        .col_expr(Column::Code, ended(None, DeliveryCode::UnknownOutcome.as_str()).into())
         .col_expr(Column::Error, Expr::value("The channel was deleted."))
         .col_expr(Column::Text, Expr::value(None::<String>))
         .col_expr(Column::Plain, Expr::value(None::<String>))
