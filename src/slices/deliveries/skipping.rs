@@ -4,7 +4,7 @@
 use std::{collections::BTreeSet, sync::Arc};
 
 use sea_orm::{
-    ColumnTrait, QueryFilter, QueryOrder, QuerySelect,
+    ColumnTrait, ExprTrait, QueryFilter, QueryOrder, QuerySelect,
     sea_query::{CaseStatement, Expr},
 };
 
