@@ -77,21 +77,20 @@ test('a page that still asks who is signed in shows whoever has signed in meanwh
 
 test('a menu that was opened early stays while a person arrives in their organization', async (t) => {
   const page = await browse(t, { as: 'OPERATOR' })
-  let lead = () => {}
-  const led = new Promise((resolve) => {
-    lead = resolve
+  let arrive = () => {}
+  const arrived = new Promise((resolve) => {
+    arrive = resolve
   })
-  await page.route('**/overview-home-page.js', async (route) => {
-    await led
+  await page.route('**/overview-overview-page.js', async (route) => {
+    await arrived
     await route.continue()
   })
   await page.goto(world.base)
   await page.getByRole('button', { name: /^You: / }).click()
   const entry = page.getByRole('menuitem', { name: 'Sign out' })
   await entry.waitFor()
-  lead()
-  await isIn(page)
-  await page.getByRole('link', { name: 'Overview', includeHidden: true }).first().waitFor()
+  arrive()
+  await page.getByRole('link', { name: 'Overview', includeHidden: true }).waitFor()
   assert.ok(await entry.isVisible())
 })
 
