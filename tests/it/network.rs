@@ -176,3 +176,49 @@ async fn an_agent_holds_only_what_a_person_has_said_it_may_read() {
         ("SHOP_TOKEN", "canary")
     );
 }
+
+#[tokio::test]
+async fn a_token_adds_a_destination_for_stored_values_only_where_a_person_has_allowed_it() {
+    let app = TestApp::start().await;
+    let own = "https://shop.example/v1";
+    let fields = json!([{ "label": "token", "value": "canary" }]);
+    let path = format!("/v1/org/{}/credential", app.org);
+    let body = json!({ "name": "Shop", "kind": "bearer-token", "destinations": [own], "fields": fields });
+    let made = app.operator.post(&path, body).await.expect(201);
+    let path = format!("{path}/{}", made["id"]);
+    for host in ["listed.example", "tools"] {
+        app.allows_host(&app.admin, json!({ "host": host })).await.data();
+    }
+    let token = app.token(&["credential.edit", "credential.view"]).await;
+    for foreign in [
+        "https://evil.example",
+        "https://shop.example",
+        "https://listed.example:8443",
+        "evil.example",
+        "mcp://tools",
+        "mcp://tools:443",
+    ] {
+        for fields in [Value::Null, json!([{ "label": "token" }])] {
+            let mut edit = json!({ "destinations": [own, foreign] });
+            if !fields.is_null() {
+                edit["fields"] = fields;
+            }
+            let refused = token.patch(&path, edit).await;
+            assert_eq!(refused.problem(), (403, "PERMISSION_DENIED"), "{foreign}");
+            let said = format!("A service token can add {foreign} only together with the values");
+            assert!(refused.text.contains(&said), "{}", refused.text);
+        }
+    }
+    let shown = token.get(&path).await.expect(200);
+    assert_eq!(shown["destinations"], json!([own]));
+    let again = json!({ "destinations": [own, "https://evil.example", "mcp://tools"], "fields": fields });
+    token.patch(&path, again).await.expect(200);
+    let edits = async |actor: &Actor, destinations: Value| {
+        let edited = actor.patch(&path, json!({ "destinations": destinations })).await.expect(200);
+        assert_eq!(edited["destinations"], destinations);
+    };
+    edits(&token, json!([own, "mcp://tools"])).await;
+    edits(&token, json!([own, "https://listed.example/api", "listed.example"])).await;
+    edits(&token, json!(["https://listed.example/api"])).await;
+    edits(&app.operator, json!([own, "https://evil.example", "mcp://tools"])).await;
+}

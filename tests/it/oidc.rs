@@ -19,6 +19,7 @@ use crate::harness::{self, Actor, Answer, PATIENCE, TestApp};
 pub const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/peers/oidc");
 pub const EXCHANGE: &str = "mutation($c: SecretString!) { exchangeSignInCode(code: $c) { accessToken user { id email name emailConfirmed } challenge { token } } }";
 pub const EMAIL: &str = "ann@example.org";
+const INVITE: &str = "mutation($o: Id!) { inviteMember(orgId: $o, input: { email: \"new@example.org\", role: OPERATOR }) { id } }";
 
 /// A provider, running.
 pub struct Provider {
@@ -284,10 +285,9 @@ async fn an_unverified_address_lets_nobody_in() {
 
 #[tokio::test]
 async fn an_invited_person_gets_an_account_if_the_settings_allow_it() {
-    let invite = "mutation($o: Id!) { inviteMember(orgId: $o, input: { email: \"new@example.org\", role: OPERATOR }) { id } }";
     for join in [true, false] {
         let setup = Setup::open(true, join).await;
-        setup.app.admin.gql(invite, json!({ "o": setup.app.org })).await.data();
+        setup.app.admin.gql(INVITE, json!({ "o": setup.app.org })).await.data();
         let end = setup.visit("new").await;
         if !join {
             assert_eq!(end["error"], "NO_ACCOUNT");
@@ -307,6 +307,31 @@ async fn an_invited_person_gets_an_account_if_the_settings_allow_it() {
             setup.app.one("SELECT password_hash FROM users WHERE email = 'new@example.org'", vec![]).await;
         assert!(hash.is_none());
     }
+}
+
+#[tokio::test]
+async fn an_invitation_that_makes_nobody_a_member_creates_no_account() {
+    let setup = Setup::open(true, true).await;
+    let app = &setup.app;
+    app.admin.gql(INVITE, json!({ "o": app.org })).await.data();
+    let sender_is = async |role: &str| {
+        let sql = "UPDATE members SET role = $1 WHERE user_id = $2";
+        app.execute(sql, vec![role.into(), app.admin.user.into()]).await;
+    };
+    let members_are_at_most = async |max: i64| {
+        app.execute("UPDATE plans SET max_members = $1 WHERE plan = 'BUSINESS'", vec![max.into()]).await;
+    };
+    let count = "SELECT COUNT(*) FROM users";
+    let before: i64 = app.one(count, vec![]).await;
+    sender_is("VIEWER").await;
+    assert_eq!(setup.visit("new").await["error"], "NO_ACCOUNT");
+    sender_is("ADMIN").await;
+    members_are_at_most(4).await;
+    assert_eq!(setup.visit("new").await["error"], "NO_ACCOUNT");
+    assert_eq!(app.one::<i64>(count, vec![]).await, before);
+    members_are_at_most(5).await;
+    assert!(setup.visit("new").await.contains_key("code"));
+    assert_eq!(app.one::<i64>(count, vec![]).await, before + 1);
 }
 
 #[tokio::test]

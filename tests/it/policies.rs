@@ -370,12 +370,18 @@ async fn the_policy_reveals_nothing_about_other_organizations() {
     let expectations = dir.path().join("expectations.csv");
     let text = fs::read_to_string(&expectations).unwrap();
     let mine = format!("OWNER, {org}, agent.view, allow\n");
-    fs::write(&expectations, format!("{text}{mine}OWNER, {other}, agent.view, allow\n")).unwrap();
+    let comments = "# Their contract 4711:\n\n# Since May:\n";
+    let others = format!("{comments}OWNER, {other}, agent.view, allow\n# Their end.\n");
+    fs::write(&expectations, format!("{text}# Our contract:\n{mine}{others}")).unwrap();
     app.core.policy.reload().unwrap();
     let files = "query($o: Id!) { policy(orgId: $o) { files { file text } problems { file reason } } }";
     let seen = app.owner.gql(files, json!({ "o": org })).await;
     assert!(seen.text.contains(&format!("OWNER, {org}, agent.view")), "{}", seen.text);
     assert!(!seen.text.contains(&format!("OWNER, {other}, agent.view")), "{}", seen.text);
+    assert!(seen.text.contains("# Our contract:") && seen.text.contains("# Roles inherit"), "{}", seen.text);
+    for theirs in ["Their contract", "Since May", "Their end"] {
+        assert!(!seen.text.contains(theirs), "{}", seen.text);
+    }
     fs::write(dir.path().join(format!("orgs/{other}.csv")), "theirs\n").unwrap();
     assert!(app.core.policy.reload().is_err());
     let seen = app.owner.gql(files, json!({ "o": org })).await;

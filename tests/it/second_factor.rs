@@ -2,10 +2,12 @@
 
 use std::time::Duration;
 
+use sea_orm::{ConnectionTrait, TransactionTrait};
+use secrecy::ExposeSecret;
 use serde_json::{Value, json};
 use totp_rs::Totp;
 
-use crate::harness::{Actor, Answer, TestApp, muster};
+use crate::harness::{Actor, Answer, TestApp, connect, muster};
 
 const COMPLETE: &str = "mutation($t: SecretString!, $c: SecretString, $r: SecretString) { completeSignIn(challenge: $t, code: $c, recoveryCode: $r) { accessToken refreshToken user { hasSecondFactor } challenge { token } } }";
 const BEGIN: &str = "mutation($p: SecretString) { beginTotp(password: $p) { secret url } }";
@@ -217,6 +219,26 @@ async fn setting_one_up_needs_more_than_an_open_session() {
     let begun: i64 = app.one("SELECT COUNT(*) FROM users WHERE totp_secret_sealed IS NOT NULL", vec![]).await;
     assert_eq!(begun, 1);
     set_up(&app, &found).await;
+}
+
+/// SQLite has a single writer.
+#[tokio::test(flavor = "multi_thread")]
+async fn postgres_one_that_is_confirmed_at_this_moment_is_not_replaced() {
+    let app = TestApp::with_mail().await;
+    app.user(EMAIL, true).await;
+    let (actor, _) = app.session(&password(&app).await);
+    let begin = || actor.gql(BEGIN, json!({ "p": "correct horse" }));
+    begin().await.data();
+    let confirming = connect(app.core.config.database.url.expose_secret()).await;
+    let confirming = confirming.begin().await.unwrap();
+    let confirmed = "UPDATE users SET totp_confirmed_at = 1 WHERE totp_secret_sealed IS NOT NULL";
+    assert_eq!(confirming.execute_unprepared(confirmed).await.unwrap().rows_affected(), 1);
+    let confirm = async {
+        app.waits_for_a_lock().await;
+        confirming.commit().await.unwrap();
+    };
+    let (begun, ()) = tokio::join!(begin(), confirm);
+    assert_eq!(begun.code(), "CONFLICT");
 }
 
 #[tokio::test]

@@ -41,6 +41,14 @@ fn is_destination(text: &str) -> bool {
     !host.contains(strange) && Url::parse(&format!("https://{host}")).is_ok()
 }
 
+/// The address of a destination; that of a host is its HTTPS address. None for an MCP server (`mcp://NAME`), which has a name and no
+/// address.
+pub fn address(destination: &str) -> Option<Url> {
+    let is_url = destination.contains("://");
+    let url = if is_url { Url::parse(destination) } else { Url::parse(&format!("https://{destination}")) };
+    url.ok().filter(|url| url.scheme() != "mcp")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -71,6 +79,19 @@ mod tests {
             "mailto:somebody",
         ] {
             assert!(!is_destination(bad), "{bad}");
+        }
+    }
+
+    #[test]
+    fn an_mcp_server_has_no_address() {
+        for (destination, expected) in [
+            ("https://api.example.com/v1", Some("https://api.example.com/v1")),
+            ("*.example.com", Some("https://*.example.com/")),
+            ("db.example.com:5432", Some("https://db.example.com:5432/")),
+            ("mcp://tools", None),
+            ("MCP://tools:443", None),
+        ] {
+            assert_eq!(address(destination).as_ref().map(Url::as_str), expected, "{destination}");
         }
     }
 }

@@ -91,6 +91,27 @@ pub async fn replace(
     Ok(replaced)
 }
 
+/// Whether a stored value outlasts the edit. Without a list all do; with one, those whose label is listed without a value.
+///
+/// # Errors
+/// The database is unreachable.
+pub async fn keeps_value(
+    tx: &Tx,
+    credential: CredentialId,
+    edited: &MaybeUndefined<Vec<CredentialFieldInput>>,
+) -> Result<bool> {
+    let stored = tx.scope.find::<credential_fields::Entity>();
+    let stored = stored.filter(credential_fields::Column::CredentialId.eq(credential));
+    let stored = stored.filter(credential_fields::Column::ValueSealed.is_not_null());
+    let is_kept = |row: &credential_fields::Model| match edited {
+        MaybeUndefined::Value(fields) => {
+            fields.iter().any(|field| field.label.trim() == row.label && field.value.is_undefined())
+        }
+        MaybeUndefined::Undefined | MaybeUndefined::Null => true,
+    };
+    Ok(stored.all(tx.connection()).await?.iter().any(is_kept))
+}
+
 /// Updates a field whose label is listed again. Returns whether anything changed.
 async fn keep(
     tx: &Tx,

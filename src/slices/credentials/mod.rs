@@ -36,6 +36,7 @@ use crate::{
     },
     slices::{
         agents::assignments,
+        network,
         orgs::{self, Limit},
         people,
     },
@@ -89,7 +90,8 @@ pub async fn create(scope: &Scope, new: CreateCredentialInput, agent_may_read: b
 /// Edits a credential (specification, operation 21) and tells its agents, unless nothing changes.
 ///
 /// # Errors
-/// `NOT_FOUND`, `ARCHIVED`, `NAME_TAKEN`, `VALIDATION_FAILED` for an invalid destination, label, or value.
+/// `NOT_FOUND`, `ARCHIVED`, `NAME_TAKEN`, `VALIDATION_FAILED` for an invalid destination, label, or value; `PERMISSION_DENIED` for
+/// what only a person may do.
 pub async fn update(
     scope: &Scope,
     id: CredentialId,
@@ -106,7 +108,11 @@ pub async fn update(
     patch(&mut credential.description, edit.description);
     patch_required(&mut credential.kind, edit.kind);
     if let MaybeUndefined::Value(destinations) = edit.destinations {
-        credential.destinations.set_if_not_equals(json!(destinations::checked(destinations)?));
+        let destinations = destinations::checked(destinations)?;
+        if is_token(scope) {
+            require_values(&tx, &before, &destinations, &edit.fields).await?;
+        }
+        credential.destinations.set_if_not_equals(json!(destinations));
     }
     if let Some(may_read) = agent_may_read {
         let is_open = credential.agent_may_read_at.as_ref().is_some();
@@ -139,9 +145,40 @@ pub async fn update(
     tx.commit().await
 }
 
+fn is_token(scope: &Scope) -> bool {
+    matches!(scope.request.caller, Caller::Token(_))
+}
+
+/// Refuses a new destination for values that are stored already, unless a person has allowed its host. An MCP server at the
+/// destination is sent the values, so a service token that could choose it freely could read what it has never known.
+async fn require_values(
+    tx: &Tx,
+    before: &credentials::Model,
+    destinations: &[String],
+    fields: &MaybeUndefined<Vec<CredentialFieldInput>>,
+) -> Result<()> {
+    let is_known = |new: &String| before.destinations.as_array().into_iter().flatten().any(|old| old == new);
+    let added: Vec<&String> = destinations.iter().filter(|new| !is_known(new)).collect();
+    if added.is_empty() || !fields::keeps_value(tx, before.id, fields).await? {
+        return Ok(());
+    }
+    let allowed = network::allowed(tx).await?;
+    for destination in added {
+        let address = destinations::address(destination);
+        if address.as_ref().is_some_and(|address| network::reaches(&allowed, address)) {
+            continue;
+        }
+        let otherwise = if address.is_some() { ", or after a person has allowed the host" } else { "" };
+        let detail =
+            format!("A service token can add {destination} only together with the values{otherwise}.");
+        return Err(Problem::new(Code::PermissionDenied, detail));
+    }
+    Ok(())
+}
+
 /// A secret is only shown to agents if a person says so; or the operator, whom nobody stops.
 fn require_person(scope: &Scope) -> Result<()> {
-    if matches!(scope.request.caller, Caller::Token(_)) {
+    if is_token(scope) {
         let detail = "Only a person can say that agents may read a credential, not a service token.";
         return Err(Problem::new(Code::PermissionDenied, detail));
     }

@@ -220,13 +220,23 @@ pub(super) fn in_force(scope: &Scope) -> OrganizationPolicy {
     }
 }
 
-/// The expectations without the lines that name other organizations.
+/// The expectations without the lines that name other organizations, and without the comments above those: a comment stays
+/// only with the line that it stands above.
 fn concerning(org: OrgId, text: &str) -> String {
-    let others = |line: &&str| {
+    let (mut kept, mut pending) = (String::new(), String::new());
+    for line in text.lines() {
+        pending.push_str(line);
+        pending.push('\n');
+        if line.trim().is_empty() || line.trim_start().starts_with('#') {
+            continue;
+        }
         let place = line.split(',').nth(1).and_then(|place| place.trim().parse::<i64>().ok());
-        !line.trim_start().starts_with('#') && place.is_some_and(|place| place != org.0)
-    };
-    text.lines().filter(|line| !others(line)).map(|line| format!("{line}\n")).collect()
+        if place.is_none_or(|place| place == org.0) {
+            kept.push_str(&pending);
+        }
+        pending.clear();
+    }
+    kept
 }
 
 /// Problems in the organization's own rules. For the operator's files only says that there are some, because

@@ -436,6 +436,13 @@ pub async fn open_for(core: &Core, email: &str) -> Result<Vec<invitations::Model
         .await?)
 }
 
+/// Refuses an invitation that makes nobody a member at present: its sender could no longer send it, or the organization is full.
+pub async fn require_acceptable(request: &Request, row: &invitations::Model) -> Result<()> {
+    let tx = Scope::system_for(request, row.organization_id).begin().await?;
+    require_inviter(&tx, row).await?;
+    orgs::check_limit(&tx, Limit::Members).await
+}
+
 /// Accepts an invitation for a person whose address a provider vouches for.
 pub async fn accept_vouched(request: &Arc<Request>, row: &invitations::Model, user: UserId) -> Result<()> {
     let scope = Scope::system_for(request, row.organization_id);

@@ -30,7 +30,7 @@ use crate::{
         accounts::{
             credentials::require_password,
             letters::{Notice, notify},
-            users::by_id,
+            users::{by_id, hold},
         },
         entity::users,
     },
@@ -84,7 +84,8 @@ pub async fn begin(request: &Request, person: &Person, password: Option<&SecretS
     let core = &request.core;
     require_password(request, person.id, password).await?;
     let tx = request.begin().await?;
-    let user = by_id(&tx, person.id).await?;
+    // Held: the secret must not replace one that another request confirms meanwhile.
+    let user = hold(&tx, person.id).await?;
     if user.totp_confirmed_at.is_some() {
         return Err(Problem::new(
             Code::Conflict,
@@ -115,7 +116,7 @@ pub async fn confirm(request: &Request, person: &Person, code: &SecretString) ->
     let core = &request.core;
     charge(core, person.id, code).await?;
     let tx = request.begin().await?;
-    let user = by_id(&tx, person.id).await?;
+    let user = hold(&tx, person.id).await?;
     if user.totp_secret_sealed.is_none() || user.totp_confirmed_at.is_some() {
         return Err(Problem::new(Code::Conflict, "Start setting up a second factor first (`beginTotp`)."));
     }

@@ -129,8 +129,7 @@ async fn link(
     let core = &request.core;
     let email =
         provider_user.email.as_deref().filter(|email| is_email(email)).ok_or(Refusal::EmailNotVerified)?;
-    let invited =
-        provider.settings.join_by_invitation && !invitations::open_for(core, email).await?.is_empty();
+    let invited = provider.settings.join_by_invitation && is_invited(request, email).await?;
     let tx = core.db.begin().await?;
     let user = match by_email(&tx, email).await? {
         Some(user) if user.disabled_at.is_some() => return Err(Refusal::NoAccount),
@@ -171,6 +170,19 @@ async fn link(
     core.access.cache.invalidate_after(&tx);
     tx.commit().await?;
     Ok(user.id)
+}
+
+/// Whether an invitation makes the owner of this address a member. Otherwise a new account would be in no organization.
+async fn is_invited(request: &Request, email: &str) -> Result<bool> {
+    for invitation in invitations::open_for(&request.core, email).await? {
+        match invitations::require_acceptable(request, &invitation).await {
+            Ok(()) => return Ok(true),
+            Err(problem) => {
+                tracing::info!(%problem, invitation = invitation.id.0, "oidc.invitation_not_accepted");
+            }
+        }
+    }
+    Ok(false)
 }
 
 /// Confirms the address of an account that nobody could sign in to, on the provider's word.

@@ -191,12 +191,14 @@ impl Provider {
             .context("the provider rejected the code")?;
         let token = answer.id_token().context("the provider sent no ID token")?;
         let nonce = Nonce::new(memory.nonce.clone());
-        let claims = match token.claims(&client.id_token_verifier(), &nonce) {
-            Ok(claims) => claims.clone(),
-            // The provider may have rotated its keys since we fetched them.
+        let claims = token.claims(&client.id_token_verifier(), &nonce).cloned();
+        let (client, claims) = match claims {
+            Ok(claims) => (client, claims),
+            // The provider may have rotated its keys since we fetched them. All that follows needs the new ones.
             Err(_) => {
                 let client = self.client(now, true).await?;
-                token.claims(&client.id_token_verifier(), &nonce).context("ID token")?.clone()
+                let claims = token.claims(&client.id_token_verifier(), &nonce).context("ID token")?.clone();
+                (client, claims)
             }
         };
         if let Some(expected) = claims.access_token_hash() {
