@@ -975,7 +975,7 @@ CREATE TABLE identities (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
     organization_id BIGINT NOT NULL,
     contact_id BIGINT NOT NULL,
-    channel_id BIGINT, -- The channel where the address was first seen.
+    channel_id BIGINT, -- The channel where the address was first seen. A webhook's counts there alone.
     transport TEXT NOT NULL CHECK (transport IN ('TELEGRAM', 'DISCORD', 'SLACK', 'EMAIL', 'CODE_HOST', 'WEBHOOK', 'DRIVE', 'CALENDAR', 'INTERNAL')),
     origin_id TEXT NOT NULL,
     origin_id_folded TEXT NOT NULL,
@@ -994,7 +994,9 @@ CREATE INDEX identities_channel ON identities (organization_id, channel_id) WHER
 
 CREATE INDEX identities_contact ON identities (organization_id, contact_id);
 
-CREATE UNIQUE INDEX identities_origin ON identities (organization_id, transport, origin_id);
+CREATE UNIQUE INDEX identities_origin ON identities (organization_id, transport, origin_id) WHERE transport <> 'WEBHOOK';
+
+CREATE UNIQUE INDEX identities_webhook_origin ON identities (organization_id, channel_id, origin_id) WHERE transport = 'WEBHOOK';
 
 CREATE TABLE images (
     id INTEGER PRIMARY KEY AUTOINCREMENT,

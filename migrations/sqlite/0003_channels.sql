@@ -178,7 +178,7 @@ CREATE TABLE identities (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
     organization_id BIGINT NOT NULL,
     contact_id BIGINT NOT NULL,
-    channel_id BIGINT, -- The channel where the address was first seen.
+    channel_id BIGINT, -- The channel where the address was first seen. A webhook's counts there alone.
     transport TEXT NOT NULL CHECK (transport IN ('TELEGRAM', 'DISCORD', 'SLACK', 'EMAIL', 'CODE_HOST', 'WEBHOOK', 'DRIVE', 'CALENDAR', 'INTERNAL')),
     origin_id TEXT NOT NULL,
     origin_id_folded TEXT NOT NULL,
@@ -192,6 +192,8 @@ CREATE TABLE identities (
     CONSTRAINT identities_contact_fk FOREIGN KEY (organization_id, contact_id) REFERENCES contacts (organization_id, id) ON DELETE CASCADE,
     CONSTRAINT identities_channel_fk FOREIGN KEY (organization_id, channel_id) REFERENCES channels (organization_id, id)
 );
-CREATE UNIQUE INDEX identities_origin ON identities (organization_id, transport, origin_id);
+-- A vendor's address is one person in all channels. What a webhook's sender calls people means something in its channel alone.
+CREATE UNIQUE INDEX identities_origin ON identities (organization_id, transport, origin_id) WHERE transport <> 'WEBHOOK';
+CREATE UNIQUE INDEX identities_webhook_origin ON identities (organization_id, channel_id, origin_id) WHERE transport = 'WEBHOOK';
 CREATE INDEX identities_contact ON identities (organization_id, contact_id);
 CREATE INDEX identities_channel ON identities (organization_id, channel_id) WHERE channel_id IS NOT NULL;

@@ -4,21 +4,28 @@
 use std::{net::SocketAddr, time::Duration};
 
 use hmac::{Hmac, KeyInit, Mac};
-use muster::{core::config::Config, slices::channels};
+use muster::{
+    base::enums::MessageRole,
+    core::config::Config,
+    slices::{channels, deliveries},
+};
 use reqwest::Method;
 use serde_json::{Value, json};
 use sha2::Sha256;
+use tokio::sync::oneshot;
 
 use crate::{
     channels::{at, connect, path},
+    channels_paced::let_time_pass,
     harness::{
         TestApp,
         fakes::{
             slack::{self, APP, BOT, envelope, slack},
-            telegram::{self, TOKEN, refusal, telegram},
+            telegram::{self, TOKEN, refusal, said, telegram},
         },
         until,
     },
+    messages::say,
 };
 
 async fn app(vendor: SocketAddr) -> TestApp {
@@ -143,6 +150,71 @@ async fn a_credential_that_turns_out_to_be_refused_ends_the_channel() {
     assert_eq!(channels::check_again(&app.core).await.unwrap(), 1);
     assert_eq!(shown(&app, &channel).await["inactiveReason"], "AUTH_FAILED");
     assert_eq!(channels::check_again(&app.core).await.unwrap(), 0);
+}
+
+/// The vendor's answer to the next call of this method is sent from here.
+fn hold(telegram: &telegram::Shared, method: &'static str) -> oneshot::Sender<(u16, Value)> {
+    let (answer, held) = oneshot::channel();
+    telegram.lock().unwrap().held = Some((method, held));
+    answer
+}
+
+/// Somebody enters the token while the call that is held runs with the one before, which is refused.
+async fn correct(
+    app: &TestApp,
+    channel: &Value,
+    telegram: &telegram::Shared,
+    answer: oneshot::Sender<(u16, Value)>,
+) {
+    assert!(telegram.lock().unwrap().held.is_none());
+    app.clock.advance(Duration::from_secs(1));
+    app.operator.patch(&at(app, channel), json!({ "bot_token": TOKEN })).await.expect(200);
+    // On a slow machine nobody may wait for it any more.
+    answer.send(refusal(401, "Unauthorized")).ok();
+}
+
+#[tokio::test]
+async fn a_listener_with_the_credential_before_switches_off_no_corrected_channel() {
+    let (app, telegram) = with_telegram().await;
+    let channel = connect(&app, bot(app.agent().await, TOKEN)).await;
+    let answer = hold(&telegram, "getMe");
+    app.service.door.listen();
+    until("the listener asks", async || telegram.lock().unwrap().held.is_none()).await;
+    correct(&app, &channel, &telegram, answer).await;
+    until("somebody listens, or nobody will", async || {
+        let shown = shown(&app, &channel).await;
+        shown["link"]["state"] == "UP" || shown["isActive"] == false
+    })
+    .await;
+    assert_eq!(shown(&app, &channel).await["isActive"], true);
+}
+
+#[tokio::test]
+async fn what_is_sent_with_the_credential_before_switches_off_no_corrected_channel() {
+    let (app, telegram) = with_telegram().await;
+    let channel = connect(&app, bot(app.agent().await, TOKEN)).await;
+    whitelist(&app, &channel, "5").await;
+    telegram.lock().unwrap().updates = vec![said(1, "Hello")];
+    app.service.door.listen();
+    let conversations = "SELECT id FROM conversations";
+    until("it is stored", async || !app.column::<i64>(conversations).await.is_empty()).await;
+    let answer = hold(&telegram, "sendMessage");
+    let message = say(&app, app.column::<i64>(conversations).await[0], MessageRole::Assistant, "Yes?").await;
+    until("it is being sent", async || {
+        deliveries::send_due(&app.core).await.unwrap();
+        telegram.lock().unwrap().held.is_none()
+    })
+    .await;
+    correct(&app, &channel, &telegram, answer).await;
+    let status = "SELECT delivery_status FROM messages WHERE id = $1";
+    until("it is sent, or never will be", async || {
+        let_time_pass(&app).await;
+        deliveries::send_due(&app.core).await.unwrap();
+        app.one::<String>(status, vec![message.into()]).await == "SENT"
+            || shown(&app, &channel).await["isActive"] == false
+    })
+    .await;
+    assert_eq!(shown(&app, &channel).await["isActive"], true);
 }
 
 #[tokio::test]

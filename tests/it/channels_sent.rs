@@ -124,6 +124,30 @@ async fn what_the_agent_says_is_sent_signed_and_in_order() {
     assert_eq!(sent["data"], expected);
 }
 
+/// What two systems call people has nothing to do with each other.
+#[tokio::test]
+async fn the_same_origin_of_two_webhooks_is_two_people() {
+    let app = app().await;
+    let receiver = Receiver::start(&app, &[]).await;
+    let (_, first) = channel(&app, &receiver.url).await;
+    let (_, second) = channel(&app, &receiver.url).await;
+    let greeting =
+        |name: &str| json!({ "text": "Hello", "origin_id": "5", "origin_name": name, "thread": "t1" });
+    for (n, (path, name)) in
+        [(&first, "Ada"), (&second, "Bob"), (&first, "Ada"), (&second, "Bob")].into_iter().enumerate()
+    {
+        assert_eq!(bring(&app, path, &format!("m{n}"), &greeting(name)).await.0, 202);
+    }
+    assert_eq!(app.column::<String>("SELECT name FROM contacts ORDER BY name").await, ["Ada", "Bob"]);
+    assert_eq!(app.column::<i64>("SELECT COUNT(*) FROM identities").await, [2]);
+    let (_, taken) = bring(&app, &second, "m5", &greeting("Bob")).await;
+    let message = say(&app, taken["conversation_id"].as_i64().unwrap(), MessageRole::Assistant, "Yes?").await;
+    settled(&app, message, "SENT").await;
+    let sent: Value = serde_json::from_slice(&receiver.got.lock().unwrap()[0].1).unwrap();
+    let contact = &sent["data"]["contact"];
+    assert_eq!((&contact["name"], &contact["origin_id"]), (&json!("Bob"), &json!("5")));
+}
+
 #[tokio::test]
 async fn what_fails_is_tried_again_with_the_same_id_and_the_next_message_waits() {
     let app = app().await;

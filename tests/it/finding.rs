@@ -96,7 +96,7 @@ async fn a_deleted_channel_and_who_came_through_it_alone_are_not_found() {
             let values = vec![app.org.into(), contact.into(), channels[n].into(), origin.into()];
             app.execute(sql, values).await;
         }
-        // The second one also knows Cy, by the same address.
+        // The second one also knows Cy.
         if name == "Quaint Cy" {
             let conversation = app.conversation(agent).await;
             let sql = "UPDATE conversations SET contact_id = $2, channel_id = $3 WHERE id = $1";

@@ -28,7 +28,7 @@ use crate::{
     },
     slices::{
         approvals::{self, Shown},
-        channels,
+        channels::{self, Sender},
     },
 };
 
@@ -84,7 +84,7 @@ pub async fn send_due(core: &Arc<Core>) -> Result<u64> {
 async fn serve(core: &Arc<Core>, org: OrgId, channel: ChannelId) -> Result<Option<Duration>> {
     let (scope, mut soonest) = (Scope::system(core, org), None);
     while !core.tasks.stopping.is_cancelled() {
-        let Some(transport) = channels::sender(&scope, channel).await? else { break };
+        let Some(Sender { transport, seen }) = channels::sender(&scope, channel).await? else { break };
         let (row, room) = match claim(&scope, channel, &*transport).await? {
             Claim::Taken(row, room) => (*row, room),
             Claim::Held(wait) => {
@@ -98,7 +98,7 @@ async fn serve(core: &Arc<Core>, org: OrgId, channel: ChannelId) -> Result<Optio
             _ => close(&scope, &*transport, &row).await?,
         };
         drop(room);
-        settle(&scope, &row, step).await?;
+        settle(&scope, &row, seen, step).await?;
     }
     Ok(soonest)
 }
@@ -245,7 +245,8 @@ fn after(failure: &Failure, attempts: i64) -> Step {
 }
 
 /// Writes down what became of a row, unless somebody else has claimed it since. One that has ended meanwhile is closed next.
-async fn settle(scope: &Scope, row: &Model, step: Step) -> Result<()> {
+/// `seen`: of the settings that it was sent with.
+async fn settle(scope: &Scope, row: &Model, seen: Timestamp, step: Step) -> Result<()> {
     let mut tx = scope.begin().await?;
     let (now, attempts) = (tx.now, row.attempts);
     match step {
@@ -260,7 +261,7 @@ async fn settle(scope: &Scope, row: &Model, step: Step) -> Result<()> {
         Step::Later(wait) => write(&tx, row, (row.state, attempts, now.plus(wait))).await?,
         Step::Channel(reason, why) => {
             write(&tx, row, (row.state, attempts - 1, now)).await?;
-            channels::fail(&mut tx, row.channel_id, reason, &why).await?;
+            channels::fail(&mut tx, row.channel_id, seen, reason, &why).await?;
         }
     }
     tx.commit().await

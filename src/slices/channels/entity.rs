@@ -177,7 +177,7 @@ pub mod identities {
         #[sea_orm(primary_key)]
         pub id: IdentityId,
         pub contact_id: ContactId,
-        /// Where the address was first seen.
+        /// Where the address was first seen. A webhook's counts there alone.
         pub channel_id: Option<ChannelId>,
         pub transport: Transport,
         pub origin_id: String,

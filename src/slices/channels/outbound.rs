@@ -54,16 +54,24 @@ pub async fn proves_people(tx: &Tx, id: ChannelId) -> Result<bool> {
     })
 }
 
+/// What sends through a channel.
+pub struct Sender {
+    /// Its vendor, with the credentials that were read.
+    pub transport: Arc<dyn Transport>,
+    /// When the settings that were read had been edited last.
+    pub seen: Timestamp,
+}
+
 /// What sends through a channel. `None`: it is inactive, or was deleted, or waits.
 ///
 /// # Errors
 /// Its secrets can't be opened.
-pub async fn sender(scope: &Scope, id: ChannelId) -> Result<Option<Arc<dyn Transport>>> {
+pub async fn sender(scope: &Scope, id: ChannelId) -> Result<Option<Sender>> {
     let Some(channel) = active(scope, id).await? else { return Ok(None) };
     if channel.send_after.is_some_and(|from| from > scope.core.clock.now()) {
         return Ok(None);
     }
-    open(&scope.core, &channel)
+    Ok(open(&scope.core, &channel)?.map(|transport| Sender { transport, seen: channel.updated_at }))
 }
 
 /// Sends nothing through a channel before this instant: its vendor asked for it, or would. It never shortens a wait.
@@ -95,11 +103,11 @@ pub async fn sent(tx: &Tx, id: ChannelId) -> Result<()> {
 }
 
 /// Notes that something could not be sent, though nothing is wrong with it. If that was its last attempt, which failed for the
-/// reason `given_up`, and nothing could be sent for days, the channel is switched off.
+/// reason `given_up`, and nothing could be sent for days, the channel is switched off. `seen` as for [`fail`].
 ///
 /// # Errors
 /// The database is unreachable.
-pub async fn not_sent(tx: &mut Tx, id: ChannelId, given_up: Option<&str>) -> Result<()> {
+pub async fn not_sent(tx: &mut Tx, id: ChannelId, seen: Timestamp, given_up: Option<&str>) -> Result<()> {
     let fails = tx.scope.update::<channels::Entity>().filter(channels::Column::Id.eq(id));
     let fails = fails.filter(channels::Column::FailingSince.is_null());
     fails.col_expr(channels::Column::FailingSince, Expr::value(tx.now)).exec(tx.connection()).await?;
@@ -110,25 +118,34 @@ pub async fn not_sent(tx: &mut Tx, id: ChannelId, given_up: Option<&str>) -> Res
         return Ok(());
     }
     let why = format!("Nothing could be sent for five days. The last attempt: {why}");
-    fail(tx, id, InactiveReason::DeliveryFailing, &why).await
+    fail(tx, id, seen, InactiveReason::DeliveryFailing, &why).await.map(drop)
 }
 
-/// Switches a channel off that can't go on, and tells people why. Its queue waits.
+/// Switches a channel off that can't go on, and tells people why. Its queue waits. What was learnt with the settings edited last
+/// at `seen` says nothing about later ones: then the channel stays on. Returns whether it is switched off by this.
 ///
 /// # Errors
 /// The database is unreachable.
-pub async fn fail(tx: &mut Tx, id: ChannelId, reason: InactiveReason, why: &str) -> Result<()> {
+pub async fn fail(
+    tx: &mut Tx,
+    id: ChannelId,
+    seen: Timestamp,
+    reason: InactiveReason,
+    why: &str,
+) -> Result<bool> {
     let failed = tx.scope.update::<channels::Entity>().filter(channels::Column::Id.eq(id));
     let failed = failed
         .filter(channels::Column::IsActive.eq(true))
+        .filter(channels::Column::UpdatedAt.eq(seen))
         .col_expr(channels::Column::IsActive, Expr::value(false))
         .col_expr(channels::Column::InactiveReason, Expr::value(reason.as_str()))
         .col_expr(channels::Column::UpdatedAt, Expr::value(tx.now));
     // Another attempt may have found out at the same time.
-    let Some(channel) = failed.exec_with_returning(tx.connection()).await?.pop() else { return Ok(()) };
+    let Some(channel) = failed.exec_with_returning(tx.connection()).await?.pop() else { return Ok(false) };
     tx.announce(Event::new(tx.scope.org, ChangeOp::Updated, RecordKind::Channel, id));
     let body = format!("{why}\n\nIts messages wait. Correct its settings, and switch it on again.");
-    alert(tx, &channel, body).await
+    alert(tx, &channel, body).await?;
+    Ok(true)
 }
 
 /// Tells people that a channel was switched off by itself.

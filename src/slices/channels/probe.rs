@@ -187,18 +187,14 @@ pub async fn check_again(core: &Arc<Core>) -> Result<u64> {
 
 async fn check_one(scope: Scope, id: ChannelId) -> Result<bool> {
     let Some(channel) = rows::active(&scope, id).await? else { return Ok(false) };
-    let (warnings, updated_at) = (channel.warnings.clone(), channel.updated_at);
+    let (warnings, seen) = (channel.warnings.clone(), channel.updated_at);
     match again(&scope, channel).await? {
         Ok(now) => Ok(now.warnings != warnings),
         Err(why) => {
             let mut tx = scope.begin().await?;
-            // Somebody may have corrected its credentials meanwhile.
-            if rows::load(&tx, id).await?.updated_at != updated_at {
-                return Ok(false);
-            }
-            fail(&mut tx, id, InactiveReason::AuthFailed, &why).await?;
+            let is_off = fail(&mut tx, id, seen, InactiveReason::AuthFailed, &why).await?;
             tx.commit().await?;
-            Ok(true)
+            Ok(is_off)
         }
     }
 }

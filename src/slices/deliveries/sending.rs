@@ -30,7 +30,7 @@ use crate::{
         outbox::{self, Full, Room},
     },
     slices::{
-        channels,
+        channels::{self, Sender},
         conversations::{self, Place},
     },
 };
@@ -84,13 +84,13 @@ pub async fn send_due(core: &Arc<Core>) -> Result<u64> {
 async fn serve(core: &Arc<Core>, org: OrgId, channel: ChannelId) -> Result<Option<Duration>> {
     let (scope, mut soonest) = (Scope::system(core, org), None);
     while !core.tasks.stopping.is_cancelled() {
-        let Some(transport) = channels::sender(&scope, channel).await? else { break };
-        let Ready { parts, held } = ready(&scope, channel, &*transport).await?;
+        let Some(sender) = channels::sender(&scope, channel).await? else { break };
+        let Ready { parts, held } = ready(&scope, channel, &sender).await?;
         if parts.is_empty() && held.is_none() {
             break;
         }
         soonest = soonest.into_iter().chain(held).min();
-        let sent = parts.into_iter().map(|(part, room)| attempt(&scope, &*transport, part, room));
+        let sent = parts.into_iter().map(|(part, room)| attempt(&scope, &sender, part, room));
         join_all(sent).await.into_iter().collect::<Result<Vec<()>>>()?;
     }
     Ok(soonest)
@@ -106,10 +106,10 @@ struct Ready {
 }
 
 /// What is due and has room. What somebody left behind is settled.
-async fn ready(scope: &Scope, channel: ChannelId, transport: &dyn Transport) -> Result<Ready> {
+async fn ready(scope: &Scope, channel: ChannelId, sender: &Sender) -> Result<Ready> {
     let mut ready = Ready::default();
     for due in due(scope, channel).await? {
-        if !consider(scope, channel, transport, due, &mut ready).await? {
+        if !consider(scope, channel, sender, due, &mut ready).await? {
             break;
         }
     }
@@ -120,16 +120,16 @@ async fn ready(scope: &Scope, channel: ChannelId, transport: &dyn Transport) -> 
 async fn consider(
     scope: &Scope,
     channel: ChannelId,
-    transport: &dyn Transport,
+    sender: &Sender,
     Due { part, target }: Due,
     ready: &mut Ready,
 ) -> Result<bool> {
     if part.status != DeliveryStatus::Pending {
-        abandoned(scope, transport, part.id).await?;
+        abandoned(scope, sender, part.id).await?;
         return Ok(true);
     }
     let core = &scope.core;
-    match core.outbox.pace.take(&core.clock, (scope.org, channel), transport, &target) {
+    match core.outbox.pace.take(&core.clock, (scope.org, channel), &*sender.transport, &target) {
         Ok(room) => {
             ready.parts.push((part, room));
             Ok(true)
@@ -198,8 +198,8 @@ async fn claim(scope: &Scope, id: DeliveryId, facts: &Traits) -> Result<Option<d
 
 /// Sends a part once, and writes down what became of it. What goes out is read before the claim: if the database does not give it,
 /// the part is still PENDING, waits a little, and keeps no other waiting. What stays SENDING may have been sent.
-async fn attempt(scope: &Scope, transport: &dyn Transport, due: deliveries::Model, room: Room) -> Result<()> {
-    let facts = transport.traits();
+async fn attempt(scope: &Scope, sender: &Sender, due: deliveries::Model, room: Room) -> Result<()> {
+    let facts = sender.transport.traits();
     let outgoing = match Outgoing::of(scope, &due, facts.largest_out).await {
         Ok(outgoing) => outgoing,
         Err(problem) => {
@@ -209,7 +209,9 @@ async fn attempt(scope: &Scope, transport: &dyn Transport, due: deliveries::Mode
     };
     let Some(part) = claim(scope, due.id, facts).await? else { return Ok(()) };
     let answer = match outgoing {
-        Ok(outgoing) => tokio::time::timeout(facts.longest_send, transport.send(&outgoing.part())).await,
+        Ok(outgoing) => {
+            tokio::time::timeout(facts.longest_send, sender.transport.send(&outgoing.part())).await
+        }
         Err(failure) => Ok(Err(failure)),
     };
     drop(room);
@@ -217,33 +219,28 @@ async fn attempt(scope: &Scope, transport: &dyn Transport, due: deliveries::Mode
         Ok(answer) => judge(answer, part.attempts, facts.idempotent_send, facts.reconciles),
         Err(_) => uncertain(&part, facts, "The vendor did not answer in time."),
     };
-    conclude(scope, transport, &part, verdict).await
+    conclude(scope, sender, &part, verdict).await
 }
 
 /// Settles a part whose sender died during the call.
-async fn abandoned(scope: &Scope, transport: &dyn Transport, id: DeliveryId) -> Result<()> {
+async fn abandoned(scope: &Scope, sender: &Sender, id: DeliveryId) -> Result<()> {
     let found = scope.find::<deliveries::Entity>().filter(deliveries::Column::Id.eq(id));
     let found = found.filter(deliveries::Column::Status.eq(DeliveryStatus::Sending));
     let Some(part) = found.one(scope.core.db.read()).await? else { return Ok(()) };
-    let verdict = uncertain(&part, transport.traits(), "The service ended while this was being sent.");
-    conclude(scope, transport, &part, verdict).await
+    let verdict = uncertain(&part, sender.transport.traits(), "The service ended while this was being sent.");
+    conclude(scope, sender, &part, verdict).await
 }
 
 /// Writes a verdict down. Where nobody knows, the vendor is asked first.
-async fn conclude(
-    scope: &Scope,
-    transport: &dyn Transport,
-    part: &deliveries::Model,
-    verdict: Verdict,
-) -> Result<()> {
+async fn conclude(scope: &Scope, sender: &Sender, part: &deliveries::Model, verdict: Verdict) -> Result<()> {
     let verdict = match verdict {
-        Verdict::Ask(why) => match asked(scope, transport, part).await? {
+        Verdict::Ask(why) => match asked(scope, &*sender.transport, part).await? {
             Some(receipt) => Verdict::Sent(receipt),
             None => Verdict::Failed(DeliveryCode::UnknownOutcome, why),
         },
         verdict => verdict,
     };
-    settle(scope, part, verdict).await
+    settle(scope, part, sender.seen, verdict).await
 }
 
 /// Asks the vendor whether it has a part. `None`: it has not, or can't tell.

@@ -24,8 +24,13 @@ pub(super) fn uncertain(part: &deliveries::Model, facts: &Traits, why: &str) -> 
     super::verdict::judge(Err(lost), part.attempts, facts.idempotent_send, facts.reconciles)
 }
 
-/// Writes a verdict down. What another replica has claimed since stays as it is.
-pub(super) async fn settle(scope: &Scope, part: &deliveries::Model, verdict: Verdict) -> Result<()> {
+/// Writes a verdict down. What another replica has claimed since stays as it is. `seen`: of the settings that it was sent with.
+pub(super) async fn settle(
+    scope: &Scope,
+    part: &deliveries::Model,
+    seen: Timestamp,
+    verdict: Verdict,
+) -> Result<()> {
     let mut tx = scope.begin().await?;
     if !write(&tx, part, &verdict).await? {
         return Ok(());
@@ -41,14 +46,18 @@ pub(super) async fn settle(scope: &Scope, part: &deliveries::Model, verdict: Ver
         Verdict::Later { wait, is_for_all: true, .. } => {
             channels::wait(&tx, part.channel_id, tx.now.plus(wait)).await?;
         }
-        Verdict::Channel(reason, why) => channels::fail(&mut tx, part.channel_id, reason, &why).await?,
+        Verdict::Channel(reason, why) => {
+            channels::fail(&mut tx, part.channel_id, seen, reason, &why).await?;
+        }
         Verdict::Failed(code, why) => {
             fail_rest(&tx, part).await?;
             if matches!(code, DeliveryCode::GaveUp | DeliveryCode::UnknownOutcome) {
-                channels::not_sent(&mut tx, part.channel_id, Some(&why)).await?;
+                channels::not_sent(&mut tx, part.channel_id, seen, Some(&why)).await?;
             }
         }
-        Verdict::Later { counts: true, .. } => channels::not_sent(&mut tx, part.channel_id, None).await?,
+        Verdict::Later { counts: true, .. } => {
+            channels::not_sent(&mut tx, part.channel_id, seen, None).await?;
+        }
         Verdict::Later { .. } | Verdict::Ask(_) => {}
     }
     summarize(&tx, part.message_id).await?;

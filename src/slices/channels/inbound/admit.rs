@@ -11,13 +11,13 @@
 use std::collections::HashMap;
 
 use muster_channels::{Origin, Proof};
-use sea_orm::{ActiveModelTrait, ColumnTrait, NotSet, QueryFilter, Set, sea_query::Expr};
+use sea_orm::{ActiveModelTrait, ColumnTrait, NotSet, QueryFilter, Set, Value, sea_query::Expr};
 use serde::Serialize;
 
 use super::{Arrived, Ignored};
 use crate::{
     base::{
-        enums::{ChangeOp, RecordKind},
+        enums::{ChangeOp, RecordKind, Transport},
         ids::{ChannelId, ContactId, ConversationId, IdentityId, MessageId},
         plain::bounded,
         problem::Result,
@@ -98,17 +98,23 @@ async fn is_open(tx: &Tx, channel: ChannelId) -> Result<bool> {
     Ok(seen.rows_affected > 0)
 }
 
-/// Those behind the messages who wrote before. They are seen now.
+/// Those behind the messages who wrote before: to any channel of the vendor, but to this one if its sender makes up the ids.
+/// They are seen now.
 async fn seen(tx: &Tx, new: &[Option<&Arrived>]) -> Result<Known> {
     let Some(first) = new.iter().flatten().next() else { return Ok(Known::new()) };
     let origins: Vec<_> = new.iter().flatten().map(|arrived| arrived.message.origin.id.clone()).collect();
     let db = &tx.scope.core.db;
+    // Each as the condition of its partial index says it, which is not used otherwise.
+    let (place, within): (_, Value) = match first.transport {
+        Transport::Webhook => ("transport = 'WEBHOOK' AND channel_id = $3", first.channel.into()),
+        vendor => ("transport <> 'WEBHOOK' AND transport = $3", vendor.into()),
+    };
     let sql = format!(
-        "UPDATE identities SET last_seen_at = $4 WHERE organization_id = $1 AND origin_id {} AND transport = $3 \
+        "UPDATE identities SET last_seen_at = $4 WHERE organization_id = $1 AND origin_id {} AND {place} \
          RETURNING origin_id, contact_id, id",
         db.is_among()
     );
-    let values = vec![tx.scope.org.into(), db.keys(&origins), first.transport.into(), tx.now.into()];
+    let values = vec![tx.scope.org.into(), db.keys(&origins), within, tx.now.into()];
     let rows = tx.rows(&sql, values).await?;
     rows.iter().map(|row| Ok((row.try_get_by(0)?, (row.try_get_by(1)?, row.try_get_by(2)?)))).collect()
 }

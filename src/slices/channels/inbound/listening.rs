@@ -24,6 +24,7 @@ use crate::{
         enums::InactiveReason,
         ids::{ChannelId, OrgId},
         problem::{Problem, Result},
+        time::Timestamp,
     },
     core::{access::Scope, sealing::random_bytes},
     slices::channels::{entity::channels, open::open_to_listen, outbound::fail, probe, rows},
@@ -90,9 +91,10 @@ impl Door {
         let Some(cursor) = lease.take(core).await? else { return Ok(()) };
         let scope = Scope::system(core, lease.org);
         let Some(channel) = rows::active(&scope, lease.channel).await? else { return Ok(()) };
+        let seen = channel.updated_at;
         let channel = match probe::again(&scope, channel).await? {
             Ok(channel) => channel,
-            Err(why) => return self.over(&scope, lease, InactiveReason::AuthFailed, &why).await,
+            Err(why) => return self.over(&scope, lease, seen, InactiveReason::AuthFailed, &why).await,
         };
         let Some(channel) = told::prepared(&scope, channel).await? else { return Ok(()) };
         let Some(transport) = open_to_listen(&scope, &channel).await? else { return Ok(()) };
@@ -110,30 +112,43 @@ impl Door {
         told::ended(&scope, &channel, &*transport).await?;
         match ended {
             Some(Failure::Credentials(cause)) => {
-                self.over(&scope, lease, InactiveReason::AuthFailed, cause.as_str()).await
+                self.over(&scope, lease, seen, InactiveReason::AuthFailed, cause.as_str()).await
             }
             Some(Failure::Gone(cause)) => {
-                self.over(&scope, lease, InactiveReason::Gone, cause.as_str()).await
+                self.over(&scope, lease, seen, InactiveReason::Gone, cause.as_str()).await
             }
             Some(failure) => {
                 tracing::warn!(channel = lease.channel.0, %failure, "channel.not_listened_to");
                 lease.link(core, &Link::Down(failure.to_string().into())).await?;
                 lease.give_up(core, core.clock.now().plus(REST)).await
             }
-            None => {
-                lease.link(core, &Link::Down(PAUSED.into())).await?;
-                lease.give_up(core, core.clock.now()).await
-            }
+            None => self.pause(lease).await,
         }
     }
 
-    /// Switches the channel off.
-    async fn over(&self, scope: &Scope, lease: &Lease, reason: InactiveReason, why: &str) -> Result<()> {
-        lease.link(&self.core, &Link::Down(why.into())).await?;
-        lease.give_up(&self.core, self.core.clock.now().plus(REST)).await?;
+    /// Switches the channel off. If its settings are others than those edited last at `seen`, somebody listens with them instead.
+    async fn over(
+        &self,
+        scope: &Scope,
+        lease: &Lease,
+        seen: Timestamp,
+        reason: InactiveReason,
+        why: &str,
+    ) -> Result<()> {
         let mut tx = scope.begin().await?;
-        fail(&mut tx, lease.channel, reason, why).await?;
-        tx.commit().await
+        let is_off = fail(&mut tx, lease.channel, seen, reason, why).await?;
+        tx.commit().await?;
+        if !is_off {
+            return self.pause(lease).await;
+        }
+        lease.link(&self.core, &Link::Down(why.into())).await?;
+        lease.give_up(&self.core, self.core.clock.now().plus(REST)).await
+    }
+
+    /// Lets somebody else listen at once.
+    async fn pause(&self, lease: &Lease) -> Result<()> {
+        lease.link(&self.core, &Link::Down(PAUSED.into())).await?;
+        lease.give_up(&self.core, self.core.clock.now()).await
     }
 
     /// Returns why hearing ended.

@@ -15,6 +15,7 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use serde_json::{Value, json};
+use tokio::sync::oneshot;
 
 use super::{asked, number, serve};
 
@@ -28,6 +29,8 @@ pub struct Fake {
     pub updates: Vec<Value>,
     /// What is answered next, instead of what is right.
     pub answers: VecDeque<(u16, Value)>,
+    /// The next call of this method is answered with what comes from there.
+    pub held: Option<(&'static str, oneshot::Receiver<(u16, Value)>)>,
     /// What was asked.
     pub asked: Vec<(String, Value)>,
     /// Where updates are sent to: as long as there is a place, nobody can ask for them.
@@ -66,7 +69,11 @@ async fn answer(State(fake): State<Shared>, uri: Uri, headers: HeaderMap, body: 
         return respond(refusal(401, "Unauthorized"));
     };
     let asked = asked(&uri, &headers, body).await;
-    let (status, said) = fake.lock().unwrap().judge(method, &asked);
+    let held = fake.lock().unwrap().hold(method, &asked);
+    let (status, said) = match held {
+        Some(answer) => answer.await.unwrap(),
+        None => fake.lock().unwrap().judge(method, &asked),
+    };
     if method == "getUpdates" && said["result"] == json!([]) {
         // A real one would wait for fifty seconds.
         tokio::time::sleep(Duration::from_millis(20)).await;
@@ -79,6 +86,12 @@ fn respond((status, said): (u16, Value)) -> Response {
 }
 
 impl Fake {
+    fn hold(&mut self, method: &str, asked: &Value) -> Option<oneshot::Receiver<(u16, Value)>> {
+        let (_, answer) = self.held.take_if(|(held, _)| *held == method)?;
+        self.asked.push((method.to_owned(), asked.clone()));
+        Some(answer)
+    }
+
     fn judge(&mut self, method: &str, asked: &Value) -> (u16, Value) {
         self.asked.push((method.to_owned(), asked.clone()));
         if let Some(answer) = self.answers.pop_front() {
