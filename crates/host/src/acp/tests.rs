@@ -115,6 +115,14 @@ impl Script {
         ends.next_back().unwrap()
     }
 
+    /// Everything that is reported fits into a frame.
+    fn assert_small(&self) {
+        for event in &self.fx.events {
+            let bytes = serde_json::to_vec(event).unwrap().len();
+            assert!(bytes < muster_protocol::LARGEST_FRAME, "{bytes} bytes");
+        }
+    }
+
     fn asks(&mut self, id: &Value, call: &Value) {
         let options = json!([
             { "optionId": "ever", "name": "Always", "kind": "allow_always" },
@@ -443,6 +451,35 @@ fn a_question_of_another_session_is_not_shown() {
     assert!(matches!(request.asked, Asked::Question { allow_text: true, .. }));
     script.says(&json!({ "method": "$/cancel_request", "params": { "requestId": 2 } }));
     assert_eq!(script.fx.events.last(), Some(&Happening::Withdrawn { request: "3.h1".to_owned() }));
+}
+
+#[test]
+fn a_long_name_of_a_tool_call_is_cut() {
+    let mut script = Script::prompted();
+    let name = "x".repeat(1_100_000);
+    script
+        .update(&json!({ "sessionUpdate": "tool_call_update", "toolCallId": name, "status": "in_progress" }));
+    script.asks(&json!(1), &json!({ "toolCallId": name }));
+    assert!(matches!(script.messages()[..], [Content::ToolCall { .. }]));
+    assert!(matches!(script.fx.events.last(), Some(Happening::Asked(_))));
+    script.assert_small();
+}
+
+#[test]
+fn a_form_with_an_option_that_can_not_be_told_is_declined() {
+    let mut script = Script::prompted();
+    let long = "x".repeat(2 << 20);
+    let fields = [
+        json!({ "type": "string", "enum": [long] }),
+        json!({ "type": "string", "oneOf": [{ "const": long, "title": "L" }] }),
+    ];
+    for (id, field) in fields.into_iter().enumerate() {
+        script.says(&json!({ "id": id, "method": "elicitation/create", "params": { "mode": "form",
+            "sessionId": "s", "message": "?",
+            "requestedSchema": { "type": "object", "properties": { "a": field } } } }));
+        assert_eq!(script.written()[0]["result"], json!({ "action": "decline" }));
+    }
+    assert!(script.fx.events.is_empty());
 }
 
 #[test]

@@ -266,7 +266,7 @@ impl Machine {
         }
         let begin = |again: bool| Tool {
             call_id: if again { format!("{}~{line}", short(name, 200)) } else { short(name, 200) },
-            title: name.to_owned(),
+            title: short(name, 200),
             kind: "other".to_owned(),
             input: json!({}),
             ..Tool::default()
