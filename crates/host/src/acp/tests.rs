@@ -504,6 +504,70 @@ fn too_many_questions_are_not_kept() {
     assert_eq!(script.written().len(), 5, "the others are refused at once");
 }
 
+impl Script {
+    /// The agent writes a line, without the journal in between.
+    fn writes(&mut self, line: &Value) {
+        self.machine.line(self.machine.read + 1, line.to_string().as_bytes(), &mut self.fx);
+    }
+
+    /// How large what is kept of the agent is, in bytes.
+    fn size(&self) -> usize {
+        serde_json::to_vec(&self.machine).unwrap().len()
+    }
+}
+
+fn tool_call(name: &str, input: &str) -> Value {
+    json!({ "method": "session/update", "params": { "sessionId": "s", "update": {
+        "sessionUpdate": "tool_call", "toolCallId": name, "title": "Run", "rawInput": { "a": input } } } })
+}
+
+#[test]
+fn tool_calls_that_never_end_are_forgotten() {
+    let mut script = Script::prompted();
+    for number in 0..1500 {
+        script.writes(&tool_call(&format!("t{number}"), "x"));
+        assert!(script.machine.conversations[&1].tools.len() <= 1000);
+    }
+    assert_eq!(script.messages().len(), 1500, "each is told");
+    let mut script = Script::prompted();
+    for number in 0..30 {
+        script.writes(&tool_call(&format!("t{number}"), &"x".repeat(LONGEST_VALUE - 100)));
+    }
+    assert!(script.size() < 3 << 20, "{} bytes", script.size());
+    let mut script = Script::prompted();
+    let name = "x".repeat(1 << 20);
+    script.writes(&tool_call(&name, "x"));
+    script.update(&json!({ "sessionUpdate": "tool_call_update", "toolCallId": name, "status": "completed" }));
+    assert!(matches!(script.messages()[..], [Content::ToolCall { .. }, Content::ToolResult { .. }]));
+    assert!(script.size() < 16 << 10, "{} bytes", script.size());
+}
+
+#[test]
+fn what_is_kept_of_an_agent_has_a_bound_whatever_it_asks_and_offers() {
+    let mut script = Script::prompted();
+    let long = "x".repeat(1 << 20);
+    script.writes(&json!({ "id": 1, "method": "session/request_permission", "params": { "sessionId": "s",
+        "toolCall": { "toolCallId": "t", "title": "Run" },
+        "options": [{ "optionId": long, "name": "Once", "kind": "allow_once" }] } }));
+    assert_eq!(script.written()[0]["result"]["outcome"]["outcome"], "cancelled");
+    script.writes(&json!({ "id": 2, "method": "elicitation/create", "params": { "mode": "form", "sessionId": "s",
+        "message": "?", "requestedSchema": { "type": "object", "properties": { long.as_str(): { "type": "string" } } } } }));
+    assert_eq!(script.written()[0]["result"], json!({ "action": "decline" }));
+    let option = |id: &str, value: &str| {
+        json!({ "id": id, "name": "M", "category": "model", "type": "select", "currentValue": value,
+            "options": [{ "value": value, "name": "L" }, { "value": "small", "name": "S" }] })
+    };
+    for option in [option("model", &long), option(&long, "small")] {
+        script.writes(&json!({ "method": "session/update", "params": { "sessionId": "s",
+            "update": { "sessionUpdate": "config_option_update", "configOptions": [option] } } }));
+    }
+    assert!(script.size() < 16 << 10, "{} bytes", script.size());
+    for number in 0..5000 {
+        script.writes(&json!({ "id": number, "method": "fs/read_text_file", "params": {} }));
+    }
+    assert!(script.machine.lines.len() <= 1000, "an agent that reads nothing is not answered for ever");
+}
+
 #[test]
 fn texts_and_values_are_cut_between_characters() {
     assert_eq!(floor_boundary("aäb", 2), 1);
