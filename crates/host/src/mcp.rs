@@ -34,7 +34,7 @@ use tokio::{
 };
 
 use crate::{
-    acp::{in_words, short},
+    acp::{LONGEST_VALUE, in_words, is_too_long, short},
     agent::{
         Decided,
         home::{self, LARGEST_FILE},
@@ -260,6 +260,10 @@ impl Server {
         let asked: RequestApproval = serde_json::from_value(arguments).map_err(|error| wrong(&error))?;
         if !KINDS.contains(&asked.kind.as_str()) {
             return Err(format!("`kind` must be one of {}.", KINDS.join(", ")));
+        }
+        if is_too_long(&asked.input) {
+            let most = LONGEST_VALUE / 1024;
+            return Err(format!("`input` is longer than {most} KiB, so nobody can judge it."));
         }
         let title = short(&asked.title, 1000);
         self.decided(Asked::Action { tool: None, tool_kind: asked.kind, title, input: asked.input }).await

@@ -46,7 +46,8 @@ const ENVELOPE: [&str; 6] = ["jsonrpc", "id", "method", "params", "result", "err
 const CALL: [&str; 2] = ["name", "arguments"];
 /// The method that calls a tool.
 const CALLS: &str = "tools/call";
-/// The longest name of a tool, in characters, and the longest input, in bytes: people have to read them.
+/// The longest name of a tool, in characters, and the longest input, in bytes, as it arrives and as it is sent: people have to
+/// read them, and the control plane has to be asked.
 const LONGEST_NAME: usize = 200;
 const LONGEST_INPUT: usize = 512 * 1024;
 /// How much memory a byte of JSON takes when it is understood, at most.
@@ -203,8 +204,9 @@ impl Called {
         let name = params.text("name").filter(|name| (1..=LONGEST_NAME).contains(&name.chars().count()));
         let name = name.ok_or(bad("A call names its tool, in 200 characters at most."))?;
         let raw = params.raw("arguments").unwrap_or("null");
+        let too_long = bad("The arguments of a call have 512 KiB at most.");
         if raw.len() > LONGEST_INPUT {
-            return Err(bad("The arguments of a call have 512 KiB at most."));
+            return Err(too_long);
         }
         let held = shared.room.take(GROWTH * raw.len()).await.ok_or(NO_ROOM)?;
         let input = match serde_json::from_str(raw) {
@@ -212,9 +214,14 @@ impl Called {
             Ok(input @ Value::Object(_)) => input,
             _ => return Err(bad("The arguments of a call are an object.")),
         };
+        // Numbers can become longer: 1e15 is written as 1000000000000000.0.
+        let text = input.to_string();
+        if text.len() > LONGEST_INPUT {
+            return Err(too_long);
+        }
         params.set("name", Value::from(name.as_str()).to_string());
         if params.has("arguments") {
-            params.set("arguments", input.to_string());
+            params.set("arguments", text);
         }
         Ok(Self { name, input, _held: held })
     }

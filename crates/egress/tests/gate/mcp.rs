@@ -75,6 +75,14 @@ async fn a_call_is_refused_asked_or_made() {
     assert!(text(&world.ask(request).await.1).contains("End your turn now"));
     let batch = world.post("/mcp/shop", &json!([call("buy")])).await;
     assert_eq!(batch.0, StatusCode::BAD_REQUEST);
+    // The control plane is asked about the arguments as they are sent, and 1e15 is written in 18 characters.
+    let numbers = vec!["1e15"; 60_000].join(",");
+    let long = format!(
+        r#"{{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{{"name":"buy","arguments":{{"n":[{numbers}]}}}}}}"#
+    );
+    let request = Request::post("/mcp/shop").body(Full::from(long)).unwrap();
+    let (status, answer) = world.ask(request).await;
+    assert!(status == StatusCode::BAD_REQUEST && answer.contains("512 KiB"), "{status} {answer}");
     assert!(there.seen().is_empty(), "nothing has left");
     verdict(Verdict::Allowed);
     let request = Request::post("/mcp/shop").header(CONVERSATION, "12").header("authorization", "Bearer own");

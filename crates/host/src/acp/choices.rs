@@ -11,13 +11,13 @@ use serde_json::Value;
 
 use super::{
     Effects, Machine, Pending,
-    offers::Found,
+    offers::{Found, LONGEST_ID},
     options::{self, Select},
     rpc, short,
 };
 
-/// How many values of a choice are remembered.
-const MOST: usize = 100;
+/// How many values of a choice are known.
+const MOST: usize = 1000;
 
 /// Something that a session lets the host choose.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -38,26 +38,39 @@ pub struct Choices {
 }
 
 impl Choice {
+    /// What is longer than what can be told is left out: nobody can choose it.
+    fn new(
+        option: Option<String>,
+        current: Option<String>,
+        offered: impl Iterator<Item = String>,
+    ) -> Option<Self> {
+        let is_fine = |id: &String| id.len() <= LONGEST_ID;
+        let offered = offered.filter(is_fine).take(MOST).collect();
+        option.as_ref().is_none_or(is_fine).then_some(Self {
+            option,
+            current: current.filter(is_fine),
+            offered,
+        })
+    }
+
     /// The option of this category.
     fn of(options: &[SessionConfigOption], category: &SessionConfigOptionCategory) -> Option<Self> {
         let Select { id, current, values } = Select::find(options, category)?;
-        let offered = values.iter().map(|value| value.value.to_string()).collect();
-        Some(Self { option: Some(id), current: Some(current), offered })
+        Self::new(Some(id), Some(current), values.iter().map(|value| value.value.to_string()))
     }
 
     /// `{ "currentModeId": …, "availableModes": [{ "id": … }] }`.
     fn older_mode(answer: &Value) -> Option<Self> {
         let told = answer.get("modes")?;
         let modes = told.get("availableModes")?.as_array()?.iter();
-        let offered = modes.filter_map(|mode| mode.get("id")?.as_str().map(str::to_owned)).collect();
+        let offered = modes.filter_map(|mode| mode.get("id")?.as_str().map(str::to_owned));
         let current = told.get("currentModeId").and_then(Value::as_str).map(str::to_owned);
-        Some(Self { option: None, current, offered })
+        Self::new(None, current, offered)
     }
 
     /// What is remembered of it for sessions that don't tell. What they have is not known.
     fn remembered(&self) -> Self {
-        let offered = self.offered.iter().take(MOST).cloned().collect();
-        Self { option: self.option.clone(), current: None, offered }
+        Self { current: None, ..self.clone() }
     }
 
     /// Whether the session can have this value and doesn't.

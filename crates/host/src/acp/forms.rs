@@ -13,6 +13,8 @@ use super::short;
 
 /// How many options a question may have.
 const MOST_OPTIONS: usize = 50;
+/// The longest id of an option, in bytes. A form with a longer one is declined: an id must not be cut.
+const LONGEST_ID: usize = 500;
 
 /// How a form is filled.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -59,7 +61,8 @@ pub fn question(message: &str, schema: &ElicitationSchema) -> Option<(Asked, For
     let known = |name: &String| {
         [choice.as_ref().map(|(name, _)| name), text.as_ref().map(|(name, _)| name)].contains(&Some(name))
     };
-    if (choice.is_none() && text.is_none()) || !required.iter().all(known) {
+    let is_too_long = offered.iter().any(|option| option.id.len() > LONGEST_ID);
+    if (choice.is_none() && text.is_none()) || is_too_long || !required.iter().all(known) {
         return None;
     }
     let asked = Asked::Question {

@@ -58,7 +58,7 @@ pub use self::{
 /// How much of a message is kept in one piece, in bytes. A longer text goes on in the next message.
 pub const LONGEST_TEXT: usize = 64 * 1024;
 /// How much of a tool's input or output is kept, in bytes of JSON.
-const LONGEST_VALUE: usize = 200 * 1024;
+pub const LONGEST_VALUE: usize = 200 * 1024;
 /// How many requests of an agent may wait at the same time.
 const MOST_OPEN: usize = 64;
 /// How many sessions' costs are remembered.
@@ -361,8 +361,8 @@ pub fn short(text: &str, most: usize) -> String {
     }
 }
 
-/// Whether [`fit`] cuts the value.
-fn is_too_long(value: &Value) -> bool {
+/// Whether a value is longer than what is kept of one.
+pub fn is_too_long(value: &Value) -> bool {
     value.to_string().len() > LONGEST_VALUE
 }
 

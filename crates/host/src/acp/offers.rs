@@ -15,7 +15,7 @@ use super::{
 /// How many models or modes are told.
 const MOST: usize = 100;
 /// The longest name of one that is told, in bytes. A longer one can't be told, because it must not be cut.
-const LONGEST_ID: usize = 200;
+pub(super) const LONGEST_ID: usize = 200;
 
 /// What a session has told. `None`: it said nothing about it.
 #[derive(Debug, Default, PartialEq)]

@@ -18,8 +18,13 @@ use super::{
     Delivery, Effects, LONGEST_VALUE, MOST_OPEN, Machine, Settings,
     forms::{self, Form},
     rpc, short,
-    updates::{Mention, is_empty},
+    updates::{Mention, is_empty, name_of},
 };
+
+/// How much is kept of a request that waits, in bytes of JSON.
+const LONGEST_OPEN: usize = 16 * 1024;
+/// How many lines may wait for an agent that doesn't read them before its requests are not answered any more.
+const MOST_WAITING: usize = 1000;
 
 const METHOD_NOT_FOUND: i64 = -32601;
 const INVALID_PARAMS: i64 = -32602;
@@ -55,6 +60,10 @@ pub enum Answered {
 
 impl Machine {
     pub(super) fn request(&mut self, id: Value, method: &str, params: &str, fx: &mut Effects) {
+        if self.lines.len() >= MOST_WAITING {
+            self.unknown += 1;
+            return;
+        }
         match method {
             "session/request_permission" => match serde_json::from_str(params) {
                 Ok(request) => self.permission(id, request, fx),
@@ -72,7 +81,7 @@ impl Machine {
     }
 
     fn make_no_sense(&mut self, id: &Value, error: &serde_json::Error) {
-        self.reject(id, INVALID_PARAMS, &format!("The request makes no sense: {error}."));
+        self.reject(id, INVALID_PARAMS, &short(&format!("The request makes no sense: {error}."), 1000));
     }
 
     fn reject(&mut self, id: &Value, code: i64, message: &str) {
@@ -81,13 +90,14 @@ impl Machine {
 
     fn permission(&mut self, id: Value, request: RequestPermissionRequest, fx: &mut Effects) {
         let found = self.conversation_of(&request.session_id.0);
-        let Some((key, conversation_id)) = found.and_then(|found| self.may_wait(&id, found)) else {
+        let key = found.and_then(|found| self.may_wait(&id, found, &request.options));
+        let Some((key, conversation_id)) = key else {
             let refused = RequestPermissionResponse::new(RequestPermissionOutcome::Cancelled);
             self.say(rpc::response(&id, &refused));
             return;
         };
         self.finish_messages(conversation_id, fx);
-        let name = request.tool_call.tool_call_id.0.to_string();
+        let name = name_of(&request.tool_call.tool_call_id);
         self.known_tool(conversation_id, &name, &request.tool_call.fields, Mention::Question);
         self.tell_call(conversation_id, &name, fx);
         let tool = self.tool(conversation_id, &name).map(|tool| tool.clone()).unwrap_or_default();
@@ -121,7 +131,7 @@ impl Machine {
         };
         let asked = form.and_then(|(form, found)| {
             let (asked, form) = forms::question(&request.message, &form.requested_schema)?;
-            Some((self.may_wait(&id, found)?, asked, form))
+            Some((self.may_wait(&id, found, &form)?, asked, form))
         });
         let Some(((key, conversation_id), asked, form)) = asked else {
             self.say(rpc::response(&id, &CreateElicitationResponse::new(ElicitationAction::Decline)));
@@ -131,10 +141,12 @@ impl Machine {
         self.ask(key, conversation_id, id, Waits::Form(form), asked, fx);
     }
 
-    /// The key of a request that may be kept: it has a turn that goes on, and there is room. The key is the host's own, and
-    /// used once: an agent may use the name of its request again, and a decision must reach what was decided.
-    fn may_wait(&mut self, id: &Value, conversation_id: i64) -> Option<(String, i64)> {
+    /// The key of a request that may be kept: it has a turn that goes on, and there is room for it and for what is kept of it.
+    /// The key is the host's own, and used once: an agent may use the name of its request again, and a decision must reach what
+    /// was decided.
+    fn may_wait(&mut self, id: &Value, conversation_id: i64, kept: &impl Serialize) -> Option<(String, i64)> {
         let is_fine = rpc::name(id).is_some()
+            && serde_json::to_vec(kept).is_ok_and(|json| json.len() <= LONGEST_OPEN)
             && !self.is_cancelled(conversation_id)
             && self.turn_of(conversation_id).is_some()
             && self.open.len() < MOST_OPEN

@@ -165,6 +165,34 @@ impl Machine {
         self.choose(id, &answer, fx);
     }
 
+    /// Gives up the sessions that lines after this number would open: there is no plan for them. Their turns have failed.
+    pub fn not_opened(&mut self, after: u64, reason: &str, fx: &mut Effects) {
+        let mut waiting = Vec::new();
+        for line in self.lines.iter_mut().filter(|line| line.seq > after) {
+            if let Text::Session { id, conversation_id, .. } = &line.text {
+                waiting.push((id.clone(), *conversation_id));
+                // Lines are numbered without gaps, so another one takes its place: it cancels what was never asked.
+                let params = serde_json::json!({ "requestId": id });
+                line.text = Text::Plain(rpc::notification("$/cancel_request", &params));
+            }
+        }
+        for (name, id) in waiting {
+            if self.pending.remove(&name).is_none() {
+                continue;
+            }
+            let is_cancelled = self.is_cancelled(id);
+            if let Some(conversation) = self.conversations.get_mut(&id) {
+                (conversation.session, conversation.is_replaying) = (None, false);
+            }
+            let (outcome, error) = if is_cancelled {
+                (TurnOutcome::Cancelled, None)
+            } else {
+                (TurnOutcome::Failed, Some(super::short(reason, 2000)))
+            };
+            self.end_turn(id, outcome, error, Usage::default(), fx);
+        }
+    }
+
     /// Whether a session can be closed and opened again.
     pub fn may_rest(&self) -> bool {
         self.capabilities.close && (self.capabilities.resume || self.capabilities.load)

@@ -1,17 +1,23 @@
 //! What the agent says: updates become messages, each complete, and pieces of text for whoever watches.
 
+use std::collections::BTreeMap;
+
 use agent_client_protocol_schema::v1::{
     ContentBlock, ContentChunk, EmbeddedResourceResource, NoticeSeverity, SessionNotification, SessionUpdate,
-    ToolCall, ToolCallContent, ToolCallStatus, ToolCallUpdateFields,
+    ToolCall, ToolCallContent, ToolCallId, ToolCallStatus, ToolCallUpdateFields,
 };
 use muster_protocol::event::Content;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::{Effects, LONGEST_TEXT, Machine, Piece, fit, floor_boundary, is_too_long, short, usage};
+use super::{
+    Effects, LONGEST_TEXT, LONGEST_VALUE, Machine, Piece, fit, floor_boundary, is_too_long, short, usage,
+};
 
 /// How many tool calls of one turn are told apart.
 const MOST_TOOLS: usize = 1000;
+/// How much is remembered of a turn's tool calls, in bytes of JSON, about. It is written with each step.
+const MOST_OF_TOOLS: usize = 10 * LONGEST_VALUE;
 /// The largest picture that is passed on, in characters of base64.
 const LARGEST_PICTURE: usize = 512 * 1024 * 4 / 3;
 
@@ -55,6 +61,28 @@ pub struct Tool {
     pub is_told: bool,
     /// Its result has been told.
     pub is_over: bool,
+    /// What is remembered of it, in bytes of JSON.
+    #[serde(default)]
+    bytes: usize,
+}
+
+/// What a tool call is known by: the agent's name for it, which may have any length.
+pub(super) fn name_of(id: &ToolCallId) -> String {
+    short(&id.0, 200)
+}
+
+/// Makes room for what is said about a tool call. Those that are over are forgotten first.
+fn make_room(tools: &mut BTreeMap<String, Tool>) {
+    let is_full = |tools: &BTreeMap<String, Tool>| {
+        tools.len() >= MOST_TOOLS || tools.values().map(|tool| tool.bytes).sum::<usize>() >= MOST_OF_TOOLS
+    };
+    if is_full(tools) {
+        tools.retain(|_, tool| !tool.is_over);
+    }
+    if is_full(tools) {
+        // Agents that never end their calls. What is said about one later is told as if it began then.
+        tools.clear();
+    }
 }
 
 impl Machine {
@@ -76,7 +104,7 @@ impl Machine {
             SessionUpdate::ToolCall(call) => self.tool_called(id, call, fx),
             SessionUpdate::ToolCallUpdate(update) => {
                 self.finish_text(id, fx);
-                self.tool_changed(id, &update.tool_call_id.0, update.fields, fx);
+                self.tool_changed(id, &name_of(&update.tool_call_id), update.fields, fx);
             }
             SessionUpdate::UsageUpdate(update) => {
                 if let Some(conversation) = self.conversations.get_mut(&id) {
@@ -217,7 +245,7 @@ impl Machine {
 
     fn tool_called(&mut self, id: i64, call: ToolCall, fx: &mut Effects) {
         self.finish_messages(id, fx);
-        let name = call.tool_call_id.0.to_string();
+        let name = name_of(&call.tool_call_id);
         self.known_tool(id, &name, &ToolCallUpdateFields::new(), Mention::Call);
         let fields = ToolCallUpdateFields::new()
             .kind(call.kind)
@@ -261,11 +289,9 @@ impl Machine {
     ) {
         let line = self.read;
         let Some(conversation) = self.conversations.get_mut(&id) else { return };
-        if conversation.tools.len() >= MOST_TOOLS {
-            conversation.tools.retain(|_, tool| !tool.is_over);
-        }
+        make_room(&mut conversation.tools);
         let begin = |again: bool| Tool {
-            call_id: if again { format!("{}~{line}", short(name, 200)) } else { short(name, 200) },
+            call_id: if again { format!("{name}~{line}") } else { name.to_owned() },
             title: name.to_owned(),
             kind: "other".to_owned(),
             input: json!({}),
@@ -296,6 +322,7 @@ impl Machine {
             tool.is_cut = is_too_long(input);
             tool.input = fit(input.clone());
         }
+        tool.bytes = serde_json::to_vec(&*tool).map_or(0, |json| json.len());
     }
 
     pub(super) fn tool(&mut self, id: i64, name: &str) -> Option<&mut Tool> {

@@ -211,9 +211,16 @@ impl Agent {
                 }
                 self.refuse(&order, RefusedReason::Forbidden);
             }
-            (Why::Launch | Why::Plan, _) => {
-                tracing::warn!(agent = self.id, "the control plane gives no plan");
+            (Why::Plan, given) => {
+                // Asked for again with the next session that has to be opened.
+                let reason = match given {
+                    Given::Refused { reason } => reason,
+                    _ => "The control plane's answer makes no sense.".to_owned(),
+                };
+                tracing::warn!(agent = self.id, reason, "the control plane gives no plan");
+                self.record.machine.not_opened(self.sent, &reason, &mut self.effects);
             }
+            (Why::Launch, _) => tracing::warn!(agent = self.id, "the control plane gives no plan"),
         }
         Ok(())
     }

@@ -5,7 +5,8 @@ use std::{error::Error, time::Duration};
 use futures::{SinkExt, StreamExt, stream::SplitStream};
 use http::HeaderValue;
 use muster_protocol::{
-    Event, FromHost, LARGEST_FRAME, PATH, Secret, ToHost, VERSIONS,
+    Event, FromHost, Happening, LARGEST_FRAME, PATH, Secret, ToHost, VERSIONS,
+    event::{self, Content},
     frame::{Hello, RefusedCode, Welcome},
 };
 use tokio::{
@@ -125,9 +126,37 @@ pub async fn greet(url: &str, token: &Secret) -> Result<(), LinkError> {
     Link::open(url, token).await.map(drop)
 }
 
+/// A frame as a text. An event that doesn't fit would end each connection, for ever: it is told without what it holds.
 fn text(frame: &FromHost) -> Message {
     // Frames are made of texts, numbers and JSON, all of which can be written.
-    Message::text(serde_json::to_string(frame).unwrap_or_default())
+    let written = |frame: &FromHost| serde_json::to_string(frame).unwrap_or_default();
+    let whole = written(frame);
+    Message::text(match frame {
+        FromHost::Event(event) if whole.len() > LARGEST_FRAME => {
+            written(&FromHost::Event(without_content(event)))
+        }
+        _ => whole,
+    })
+}
+
+/// What is told of an event that is too large. Only messages and requests hold what an agent says at length; everything else
+/// is cut where it is made.
+fn without_content(event: &Event) -> Event {
+    let what = match &event.what {
+        Happening::Message(event::Message { conversation_id, turn_id, key, .. }) => {
+            let text = format!(
+                "Something that the agent said is left out: it is larger than {} KiB.",
+                LARGEST_FRAME / 1024
+            );
+            let content = Content::Error { code: "TOO_LARGE".to_owned(), text };
+            let (conversation_id, turn_id, key) = (*conversation_id, *turn_id, key.clone());
+            Happening::Message(event::Message { conversation_id, turn_id, key, content })
+        }
+        // Nobody can decide what nobody can read.
+        Happening::Asked(request) => Happening::Withdrawn { request: request.request.clone() },
+        other => other.clone(),
+    };
+    Event { what, ..*event }
 }
 
 fn refused(code: RefusedCode, reason: String, retry_after: Option<i64>) -> LinkError {
@@ -336,5 +365,54 @@ impl Progress {
             || !self.events.is_empty()
             || self.is_load_due
             || self.is_ping_due
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use muster_protocol::event::{Asked, Request};
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn an_event_that_is_too_large_is_told_without_its_content() {
+        let told = |what: Happening| {
+            let event = Event { seq: 4, agent_id: 7, generation: 3, at: 1, what };
+            let text = text(&FromHost::Event(event)).into_text().unwrap();
+            assert!(text.len() < LARGEST_FRAME, "{} bytes", text.len());
+            match serde_json::from_str(&text).unwrap() {
+                FromHost::Event(event) => {
+                    assert_eq!((event.seq, event.agent_id, event.generation), (4, 7, 3));
+                    event.what
+                }
+                other => panic!("{other:?}"),
+            }
+        };
+        // It fits until it is written: each of these characters becomes six.
+        let file = Content::File {
+            filename: "a.png".to_owned(),
+            mime_type: "image/png".to_owned(),
+            base64: "\u{1}".repeat(512 * 1024),
+            caption: None,
+        };
+        let message = |content| {
+            let key = "3.9.f".to_owned();
+            Happening::Message(event::Message { conversation_id: 1, turn_id: Some(5), key, content })
+        };
+        let Happening::Message(shown) = told(message(file)) else { panic!("no message") };
+        assert_eq!((shown.conversation_id, shown.turn_id, shown.key.as_str()), (1, Some(5), "3.9.f"));
+        assert!(matches!(shown.content, Content::Error { code, .. } if code == "TOO_LARGE"));
+        let asked = Asked::Action {
+            tool: None,
+            tool_kind: "other".to_owned(),
+            title: "Run".to_owned(),
+            input: json!("x".repeat(LARGEST_FRAME)),
+        };
+        let request = Request { request: "3.h1".to_owned(), conversation_id: 1, turn_id: Some(5), asked };
+        let withdrawn = Happening::Withdrawn { request: "3.h1".to_owned() };
+        assert_eq!(told(Happening::Asked(request)), withdrawn);
+        let small = message(Content::Text { text: "Hi".to_owned() });
+        assert_eq!(told(small.clone()), small);
     }
 }

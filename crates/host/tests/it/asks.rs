@@ -115,6 +115,15 @@ async fn a_tool_call_returns_the_answer_of_a_person_who_is_quick() {
     plane.order(7, 1, Command::Verdict { request: asked.request, allowed: true });
     plane.end_of(turn).await;
     assert!(plane.lock().texts(turn).join("").contains("approved"));
+    // Written out, it is longer than what the agent wrote: 1e15 has 18 characters.
+    let numbers = vec!["1e15"; 20_000].join(",");
+    let words =
+        format!("call request_approval {{\"title\": \"Go\", \"kind\": \"execute\", \"input\": [{numbers}]}}");
+    let turn = plane.turn(7, 1, 70, &words);
+    plane.end_of(turn).await;
+    let state = plane.lock();
+    assert!(state.texts(turn).join("").contains("longer than 200 KiB"), "{:?}", state.texts(turn));
+    assert_eq!(state.asked(70).len(), 2);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

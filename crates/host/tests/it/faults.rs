@@ -38,6 +38,31 @@ async fn a_host_that_is_killed_in_mid_sentence_goes_on() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_turn_fails_with_the_reason_if_a_host_that_was_started_again_gets_no_plan() {
+    let plane = Plane::start().await;
+    let mut host = Host::start(&plane, &[]);
+    plane.launch(7, 1).await;
+    assert_eq!(plane.say(7, 1, 70, "Hello").await.outcome, TurnOutcome::Done);
+    host.kill();
+    let plan = plane.lock().plans.remove(&7).unwrap();
+    let before = plane.lock().asked_plans;
+    host.run();
+    plane.wait("the gate's rules are asked for", |state| (state.asked_plans > before).then_some(())).await;
+    for conversation in [70, 71] {
+        let end = plane.say(7, 1, conversation, "Hello").await;
+        let error = end.error.unwrap_or_default();
+        assert_eq!((end.outcome, error.as_str()), (TurnOutcome::Failed, "There is no such thing."));
+    }
+    let asked = plane.lock().asked_plans - before;
+    assert!(asked <= 3, "asked for {asked} times: once for the gate, and once for each turn");
+    plane.set(|state| _ = state.plans.insert(7, plan));
+    for conversation in [70, 71] {
+        assert_eq!(plane.say(7, 1, conversation, "Hello").await.outcome, TurnOutcome::Done);
+    }
+    plane.lock().check();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_agent_that_waits_gets_its_answer_from_the_host_that_was_started_again() {
     let plane = Plane::start().await;
     let mut host = Host::start(&plane, &[]);

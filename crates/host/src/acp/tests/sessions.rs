@@ -5,6 +5,28 @@ use muster_protocol::event::Offer;
 use super::*;
 
 #[test]
+fn a_turn_whose_session_can_not_be_opened_fails_and_the_next_one_tries_again() {
+    let mut script = Script::prompted();
+    script.says(&json!({ "id": "3.50", "result": { "stopReason": "end_turn" } }));
+    let settings = script.machine.settings.clone();
+    script.machine.assignments_changed(settings);
+    script.turn(6, Some("s"));
+    script.turn(7, Some("s"));
+    script.says(&json!({ "id": "3.60.close", "result": {} }));
+    let before = script.machine.written - 1;
+    script.fx.events.clear();
+    script.machine.not_opened(before, "It is too large.", &mut script.fx);
+    assert_eq!((script.end().turn_id, script.end().outcome), (6, TurnOutcome::Failed));
+    assert_eq!(script.end().error.as_deref(), Some("It is too large."));
+    let written = script.written();
+    let methods: Vec<_> = written.iter().map(|line| line["method"].as_str()).collect();
+    assert_eq!(methods, [Some("session/close"), Some("$/cancel_request"), None], "no number is left out");
+    assert_eq!(written[2]["opening"], json!({ "Resume": { "session": "s" } }));
+    script.says(&json!({ "id": "3.70.again", "result": {} }));
+    assert_eq!(script.written()[0]["id"], "3.70");
+}
+
+#[test]
 fn text_given_with_a_verdict_is_reported_as_still_to_be_told() {
     for (comment, is_left) in [(Some("Use staging."), true), (Some(" "), false), (None, false)] {
         let mut script = Script::prompted();
