@@ -14,9 +14,12 @@ use muster_protocol::{
 use serde_json::json;
 use tokio::sync::Notify;
 
-use crate::harness::{
-    TestApp,
-    spending::{CALL, MODEL},
+use crate::{
+    approvals_asked::question,
+    harness::{
+        TestApp,
+        spending::{CALL, MODEL},
+    },
 };
 
 #[tokio::test]
@@ -243,6 +246,56 @@ async fn a_parked_turn_is_cancelled_at_once_and_survives_its_launch() {
     let host = host.launched().await;
     host.started().await;
     assert_eq!(host.given().await, [second]);
+}
+
+#[tokio::test]
+async fn a_turn_that_is_given_up_while_it_waits_for_a_person_is_sent_again() {
+    let app = TestApp::start().await;
+    app.sets(json!({ "monthlyBudgetMicro": CALL })).await;
+    let host = app.running_agent().await;
+    let ((_, other), (conversation, turn)) = (host.works().await, host.works().await);
+    host.calls(host.call(None, 100_000, 0)).await;
+    assert!(host.leases().await.is_none());
+    app.allows(json!({ "costMicro": 300_000 })).await;
+    assert_eq!(app.turn_is(turn).await, "RUNNING");
+    host.asks(conversation, Some(turn), "1.1", question()).await.unwrap();
+    assert_eq!(app.turn_is(turn).await, "WAITING_APPROVAL");
+    // The next call is refused, too, and the agent ends the turn without the person's answer.
+    host.calls(host.call(None, 100_000, 0)).await;
+    assert!(host.leases().await.is_none());
+    host.turn_ended(turn, TurnOutcome::Failed).await;
+    assert_eq!([app.turn_is(other).await, app.turn_is(turn).await], ["WAITING_LIMIT", "WAITING_LIMIT"]);
+    assert_eq!(host.given().await, [other, turn]);
+    app.allows(json!({ "costMicro": 600_000 })).await;
+    assert_eq!(host.given().await, [other, turn, turn]);
+    assert_eq!(app.turn_is(turn).await, "RUNNING");
+    host.takes(turn).await;
+    host.turn_ended(turn, TurnOutcome::Done).await;
+    assert_eq!(app.turn_is(turn).await, "DONE");
+}
+
+#[tokio::test]
+async fn a_turn_that_the_agent_never_got_is_not_lost_because_another_reached_a_limit() {
+    let app = TestApp::start().await;
+    app.sets(json!({ "monthlyBudgetMicro": CALL })).await;
+    let host = app.running_agent().await;
+    let (_, begun) = host.works().await;
+    // Its host opens a session for it.
+    let unseen = app.posts(app.conversation(host.agent).await).await;
+    host.plan(unseen).await.unwrap();
+    host.calls(host.call(None, 100_000, 0)).await;
+    assert!(host.leases().await.is_none());
+    assert_eq!(app.turn_is(unseen).await, "WAITING_LIMIT");
+    host.ended(EndReason::Exited).await;
+    assert_eq!([app.turn_is(begun).await, app.turn_is(unseen).await], ["INTERRUPTED", "QUEUED"]);
+    app.allows(json!({ "costMicro": 300_000 })).await;
+    let host = host.launched().await;
+    host.started().await;
+    assert_eq!(host.given().await, [unseen]);
+    // The limit was the other launch's.
+    host.takes(unseen).await;
+    host.turn_ended(unseen, TurnOutcome::Failed).await;
+    assert_eq!(app.turn_is(unseen).await, "FAILED");
 }
 
 #[tokio::test]

@@ -10,7 +10,7 @@ use muster::{
     core::{News, access::Caller},
     slices::{agents, orgs, spending, turns},
 };
-use muster_protocol::event::RefusedReason;
+use muster_protocol::event::{RefusedReason, TurnOutcome};
 use serde_json::{Value, json};
 
 use crate::{
@@ -324,6 +324,31 @@ async fn a_provider_is_tried_after_the_release_and_not_during_the_stop() {
     app.clock.advance(Duration::from_secs(5));
     assert_eq!(spending::release_due(&app.core).await.unwrap(), 1);
     assert_eq!(host.given().await, [turn]);
+}
+
+#[tokio::test]
+async fn a_turn_that_waited_for_a_provider_and_that_the_stop_cancelled_does_not_run_after_the_release() {
+    let app = TestApp::start().await;
+    let host = app.running_agent().await;
+    let (_, turn) = host.works().await;
+    host.is_limited(None, 60).await;
+    host.turn_ended(turn, TurnOutcome::Failed).await;
+    app.clock.advance(Duration::from_secs(61));
+    assert_eq!(spending::release_due(&app.core).await.unwrap(), 1);
+    assert_eq!((host.given().await, app.turn_is(turn).await.as_str()), (vec![turn; 2], "RUNNING"));
+    // Its host is away. When it returns, the cancellation overtakes the turn, of which it knows nothing.
+    stop(&app, &app.operator, "so").await.data();
+    let cancelled: Vec<String> = free(&app).await.into_iter().filter(|kind| kind == "CANCEL").collect();
+    assert_eq!(cancelled.len(), 1);
+    release(&app, &app.admin).await.data();
+    assert_eq!(host.plan(turn).await.unwrap_err().code.as_str(), "CONFLICT");
+    let command: i64 = app.one("SELECT MAX(id) FROM outbox WHERE kind = 'TURN'", vec![]).await;
+    let reason = RefusedReason::Forbidden;
+    host.tell(async |tx, from| agents::reports::refused(tx, from, command, reason).await).await.unwrap();
+    assert_eq!(app.turn_is(turn).await, "CANCELLED");
+    app.clock.advance(Duration::from_secs(31));
+    turns::send_left(&app.core).await.unwrap();
+    assert_eq!(host.given().await, [turn, turn]);
 }
 
 #[tokio::test]

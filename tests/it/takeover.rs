@@ -11,7 +11,7 @@ use muster_protocol::{
 use serde_json::{Value, json};
 
 use crate::{
-    harness::{Actor, Answer, Host, Socket, TestApp, until},
+    harness::{Actor, Answer, Host, Socket, TestApp, spending::CALL, until},
     running::House,
     turns::{state, statuses, texts, write},
 };
@@ -136,6 +136,28 @@ async fn the_agent_starts_at_once_if_the_last_message_waits_for_an_answer() {
     hand_back(&app, &app.admin, conversation).await;
     assert_eq!(host.given().await, [turn]);
     assert_eq!(told(&host.takes(turn).await), ["(said in your place) hello", "are you there?"]);
+}
+
+#[tokio::test]
+async fn a_turn_that_the_agent_never_got_waits_for_the_hand_back_though_a_limit_was_reached() {
+    let app = TestApp::start().await;
+    app.sets(json!({ "monthlyBudgetMicro": CALL })).await;
+    let (host, conversation) = begun(&app).await;
+    let (_, other) = host.works().await;
+    // Its host opens a session for it while the other turn reaches the limit.
+    let turn = write(&app, conversation, "are you there?").await;
+    host.plan(turn).await.unwrap();
+    host.calls(host.call(None, 100_000, 0)).await;
+    assert!(host.leases().await.is_none());
+    assert_eq!(state(&app, turn).await, "WAITING_LIMIT");
+    take_over(&app, &app.admin, conversation).await;
+    host.turn_ended(turn, TurnOutcome::Cancelled).await;
+    assert_eq!(state(&app, turn).await, "QUEUED");
+    hand_back(&app, &app.admin, conversation).await;
+    assert_eq!(host.given().await, [other, turn], "nothing is left to spend");
+    app.allows(json!({ "costMicro": 300_000 })).await;
+    assert_eq!(host.given().await, [other, turn, turn]);
+    assert_eq!(told(&host.takes(turn).await), ["are you there?"]);
 }
 
 #[tokio::test]

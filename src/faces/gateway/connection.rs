@@ -249,7 +249,8 @@ impl Connection {
     async fn command(&self, mut woken: Woken) -> Ended {
         let mut received = self.received.subscribe();
         loop {
-            let through = *received.borrow_and_update();
+            // Not marked as seen: what comes from here on is noted below, even if something else wakes this first.
+            let through = *received.borrow();
             let orders = async {
                 let sent = self.sent.load(Ordering::Relaxed);
                 hosts::next(&self.link, sent, through).await

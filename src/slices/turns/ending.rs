@@ -34,8 +34,7 @@ pub async fn lose(tx: &mut Tx, agent: &Standing, generation: i64, reason: &str) 
         .filter(turns::Column::Generation.lte(generation))
         .order_by_asc(turns::Column::Id);
     for turn in lost.all(tx.connection()).await? {
-        let is_begun = turn.started_at.is_some() || turn.state != TurnState::Running;
-        match (is_begun, turn.cancel_requested_at.filter(|_| !turn.yielded)) {
+        match (turn.started_at.is_some(), turn.cancel_requested_at.filter(|_| !turn.yielded)) {
             (true, _) => interrupt(tx, &turn, reason).await?,
             (false, Some(_)) => {
                 end(tx, &turn, TurnState::Cancelled, None).await?;
@@ -72,6 +71,8 @@ pub(super) async fn give_back(tx: &Tx, turn: &turns::Model, why: &str) -> Result
         let back = tx.scope.update::<turns::Entity>().filter(turns::Column::Id.eq(turn.id));
         let back = back.col_expr(turns::Column::Generation, none());
         let back = back.col_expr(turns::Column::CancelRequestedAt, none());
+        // Whatever limit was reached was reached by another turn.
+        let back = back.col_expr(turns::Column::Limited, Expr::value(None::<String>));
         let back = back.col_expr(turns::Column::Yielded, Expr::value(false));
         back.col_expr(turns::Column::HandedSeq, none()).exec(tx.connection()).await?;
     }

@@ -27,7 +27,8 @@ const AGAIN: &str = "You had to stop in the middle because a limit was reached. 
 ///
 /// # Errors
 /// `AGENT_NOT_RUNNING` for a launch that is not the agent's present one; `NOT_FOUND`; `CONFLICT` for a turn that has ended,
-/// while another of its conversation is open, or while a person answers instead of the agent; `ORGANIZATION_STOPPED`.
+/// or that was cancelled after it was sent again, while another of its conversation is open, or while a person answers instead
+/// of the agent; `ORGANIZATION_STOPPED`.
 pub async fn turn(scope: &Scope, agent: AgentId, generation: i64, turn: TurnId) -> Result<TurnPlan> {
     let tx = scope.begin().await?;
     let agent = agents::present(&tx, agent, generation).await?;
@@ -43,6 +44,12 @@ pub async fn turn(scope: &Scope, agent: AgentId, generation: i64, turn: TurnId) 
                 return Err(Problem::new(Code::Conflict, "A person answers instead of the agent."));
             }
             thread.last_seq
+        }
+        // Its host may have heard of the cancellation first, and forgotten it. The refusal ends the turn.
+        TurnState::Running
+            if turn.limited == Some(TurnLimit::Resumed) && turn.cancel_requested_at.is_some() =>
+        {
+            return Err(Problem::new(Code::Conflict, "The turn is being cancelled."));
         }
         state if is_open(state) && turn.generation == Some(generation) => turn.handed_seq.unwrap_or(0),
         state => {

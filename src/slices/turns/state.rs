@@ -1,7 +1,8 @@
 //! A turn's lifecycle as a pure table: what may happen in which state, and what follows.
 //!
 //! QUEUED → RUNNING, when its host is told what to say ⇄ WAITING_APPROVAL, WAITING_LIMIT → DONE, FAILED or CANCELLED, as the
-//! host reports, or INTERRUPTED, when the agent's launch ends first. The last four are final.
+//! host reports, or INTERRUPTED, when the agent's launch ends first. The last four are final. What the agent never got is QUEUED
+//! again when its launch ends, or when a person took over.
 
 use crate::base::enums::TurnState;
 
@@ -28,7 +29,7 @@ pub enum Happening {
     Cancelled,
     /// The agent's launch has ended.
     Lost,
-    /// The agent's launch has ended before the agent got it.
+    /// The agent's launch has ended, or a person has taken over, before the agent got it.
     GivenBack,
 }
 
@@ -81,17 +82,16 @@ impl Happening {
             (Self::Given | Self::Started, from) => Ok(from),
             (Self::Asked, Running | WaitingApproval) => Ok(WaitingApproval),
             (Self::Answered, WaitingApproval) => Ok(Running),
-            (Self::Limited, Running | WaitingLimit) => Ok(WaitingLimit),
+            // An agent that waits for a person may give up because of a limit.
+            (Self::Limited, Running | WaitingApproval | WaitingLimit) => Ok(WaitingLimit),
             (Self::Freed, WaitingLimit) => Ok(Running),
             (Self::Asked | Self::Answered | Self::Limited | Self::Freed, _) => refused,
             (Self::Done, _) => Ok(Done),
             (Self::Failed, _) => Ok(Failed),
             (Self::Cancelled, _) => Ok(Cancelled),
-            // What no agent has seen waits for the next launch.
-            (Self::Lost | Self::GivenBack, Queued) => Ok(Queued),
-            (Self::Lost, Running | WaitingApproval | WaitingLimit) => Ok(Interrupted),
-            (Self::GivenBack, Running) => Ok(Queued),
-            (Self::Lost | Self::GivenBack, _) => refused,
+            // What no agent has seen waits.
+            (Self::Lost, Queued) | (Self::GivenBack, _) => Ok(Queued),
+            (Self::Lost, _) => Ok(Interrupted),
         }
     }
 }
