@@ -40,8 +40,8 @@ async fn a_file_that_comes_with_a_message_is_kept_with_it() {
     assert!(texts[1].contains("And this") && texts[1].contains("film.mp4 (it is longer than"), "{texts:?}");
 }
 
-/// A person has answered with a text and a file in the place of the agent.
-async fn answered_with_a_file() -> (TestApp, Shared) {
+/// A conversation that a person has taken over from the agent.
+async fn taken_over() -> (TestApp, Shared, i64) {
     let (app, telegram) = with_telegram().await;
     let channel = connect(&app, bot(app.agent().await, TOKEN)).await;
     whitelist(&app, &channel, "5").await;
@@ -51,13 +51,23 @@ async fn answered_with_a_file() -> (TestApp, Shared) {
     until("it is stored", async || app.column::<i64>(stored).await.len() == 1).await;
     let conversation = app.column::<i64>(stored).await[0];
     take_over(&app, &app.operator, conversation).await;
+    (app, telegram, conversation)
+}
+
+/// A person answers in the place of the agent.
+async fn answer(app: &TestApp, conversation: i64, input: Value) {
+    let post = "mutation($o: Id!, $c: Id!, $i: PostMessageInput!) { postMessage(orgId: $o, conversationId: $c, input: $i) { id } }";
+    app.operator.gql(post, json!({ "o": app.org, "c": conversation, "i": input })).await.data();
+}
+
+/// A person has answered with a text and a file.
+async fn answered_with_a_file() -> (TestApp, Shared) {
+    let (app, telegram, conversation) = taken_over().await;
     let upload = app
         .operator
         .request(reqwest::Method::POST, &format!("/v1/org/{}/attachment?filename=plan.txt", app.org));
     let file = Answer::of(upload.header("content-type", "text/plain").body("the plan")).await.expect(201);
-    let post = "mutation($o: Id!, $c: Id!, $i: PostMessageInput!) { postMessage(orgId: $o, conversationId: $c, input: $i) { id } }";
-    let input = json!({ "text": "Here it is", "attachmentIds": [file["id"]] });
-    app.operator.gql(post, json!({ "o": app.org, "c": conversation, "i": input })).await.data();
+    answer(&app, conversation, json!({ "text": "Here it is", "attachmentIds": [file["id"]] })).await;
     (app, telegram)
 }
 
@@ -75,6 +85,16 @@ async fn parts_are_sent(app: &TestApp, expected: i64) {
 fn asked(telegram: &Shared, method: &str) -> Vec<Value> {
     let asked = telegram.lock().unwrap().asked.clone();
     asked.into_iter().filter(|(name, _)| name == method).map(|(_, asked)| asked).collect()
+}
+
+#[tokio::test]
+async fn plain_text_of_a_person_arrives_as_it_was_written() {
+    let (app, telegram, conversation) = taken_over().await;
+    let text = "2*3*4\n\n[1]: https://a.test";
+    answer(&app, conversation, json!({ "text": text, "format": "plain" })).await;
+    parts_are_sent(&app, 1).await;
+    let sent: Vec<_> = asked(&telegram, "sendMessage").iter().map(|asked| asked["text"].clone()).collect();
+    assert_eq!(sent, [text]);
 }
 
 #[tokio::test]

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::{
     channels::connect,
     channels_probed::whitelist,
-    harness::{Dovecot, MAILBOX, TestApp, found},
+    harness::{Dovecot, MAILBOX, TestApp, found, until},
 };
 
 /// An agent's channel that reads the mailbox.
@@ -21,6 +21,29 @@ fn mailbox(dovecot: &Dovecot, agent: i64, authserv_id: Option<&str>) -> Value {
             "authserv_id": authserv_id,
         },
     })
+}
+
+/// When a mail arrives that is read: after the channel was connected.
+fn soon(app: &TestApp) -> SystemTime {
+    let now = u64::try_from(app.clock.now().plus(Duration::from_secs(1)).0).unwrap();
+    SystemTime::UNIX_EPOCH + Duration::from_millis(now)
+}
+
+#[tokio::test]
+async fn a_mail_from_no_address_does_not_hold_up_the_next_one() {
+    let dovecot = Dovecot::start().await;
+    let app =
+        TestApp::start_with(|config| config.channels.networks = vec!["127.0.0.0/8".parse().unwrap()]).await;
+    let channel = connect(&app, mailbox(&dovecot, app.agent().await, None)).await;
+    whitelist(&app, &channel, "ada@a.test").await;
+    // The first one's address has a NUL.
+    for (id, from) in [("m1", "=?utf-8?q?a=00b@evil.test?= (x)"), ("m2", "ada@a.test")] {
+        let mail = format!("From: {from}\nTo: agent@b.test\nMessage-ID: <{id}@a.test>\n\nHello\n");
+        dovecot.deliver_at(id, &mail, soon(&app));
+    }
+    app.service.door.listen();
+    let stored = "SELECT vendor_id FROM messages WHERE via_channel_id IS NOT NULL";
+    until("the second one is stored", async || app.column::<String>(stored).await == ["m2@a.test"]).await;
 }
 
 #[tokio::test]
@@ -37,8 +60,7 @@ async fn the_agent_is_told_before_a_mail_that_its_sender_is_not_proven() {
     app.service.door.listen();
     let mail = "From: Ada <ada@a.test>\nTo: agent@b.test\nSubject: A question\nMessage-ID: <m1@a.test>\n\
                 Authentication-Results: mx.b.test; dmarc=pass header.from=a.test\n\nWhere is my order?\n";
-    let now = u64::try_from(app.clock.now().plus(Duration::from_secs(1)).0).unwrap();
-    dovecot.deliver_at("m1", mail, SystemTime::UNIX_EPOCH + Duration::from_millis(now));
+    dovecot.deliver_at("m1", mail, soon(&app));
     let mut told = Vec::new();
     let mut shown = Vec::new();
     for host in agents {

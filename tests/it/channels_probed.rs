@@ -296,6 +296,21 @@ async fn a_program_is_answered_three_times_an_hour_and_heard_all_the_same() {
 }
 
 #[tokio::test]
+async fn an_origin_that_can_not_be_stored_holds_nothing_up() {
+    let (app, slack) = with_slack().await;
+    let channel = connect(&app, workspace(app.agent().await, APP)).await;
+    whitelist(&app, &channel, "U1").await;
+    let mut nobody = envelope("1", "Never stored");
+    nobody["payload"]["event"]["user"] = json!("U\u{0}1");
+    slack.lock().unwrap().envelopes = vec![nobody, envelope("2", "Hello")];
+    app.service.door.listen();
+    let said = "SELECT COUNT(*) FROM messages WHERE via_channel_id IS NOT NULL";
+    until("what came after it is stored", async || app.column::<i64>(said).await == [1]).await;
+    let refused = "SELECT origin_id FROM channel_refusals";
+    until("it is counted", async || app.column::<String>(refused).await == ["U\u{fffd}1"]).await;
+}
+
+#[tokio::test]
 async fn with_a_signing_secret_slack_sends_its_events_to_the_channels_path() {
     let (app, _slack) = with_slack().await;
     let secret = "8f742231b10e8888abcd99yyyzzz85a5";

@@ -40,7 +40,7 @@ pub use self::{
         Scope, Sink, SlackConfig, SlackInlet, SlackTokenError, Spool, Stopped, TelegramConfig, Thread,
         Traits, Transport, Unit, WebhookConfig,
     },
-    markdown::render,
+    markdown::{render, render_plain},
     signature::{Key, KeyError},
     world::{Guard, GuardError, Vendors, World},
 };

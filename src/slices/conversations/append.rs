@@ -18,7 +18,7 @@ use super::{
 };
 use crate::{
     base::{
-        enums::{ConversationStatus, DeliveryStatus, MessageKind, MessageRole, MessageStatus},
+        enums::{ConversationStatus, DeliveryStatus, MessageKind, MessageRole, MessageStatus, TextFormat},
         ids::{AgentId, ChannelId, ConversationId, IdentityId, MessageId, TurnId, UserId},
         problem::{Problem, Result},
         time::Timestamp,
@@ -173,9 +173,10 @@ pub(super) async fn add_all(
     for (conversation, way) in ways {
         let said = placed.iter().zip(&added);
         let said = said.filter(|(message, _)| message.is_sent && message.new.conversation == conversation);
-        let said = said.map(|(Placed { new, text, .. }, (message, _))| deliveries::Spoken {
+        let said = said.map(|(Placed { new, text, is_plain, .. }, (message, _))| deliveries::Spoken {
             message: *message,
             text,
+            is_plain: *is_plain,
             files: new.files,
         });
         deliveries::plan(tx, way, conversation, &said.collect::<Vec<_>>()).await?;
@@ -198,6 +199,8 @@ struct Placed {
     at: Timestamp,
     /// What people read.
     text: String,
+    /// Whether nothing in it is markup.
+    is_plain: bool,
     /// Whether it goes out through the conversation's channel.
     is_sent: bool,
 }
@@ -211,7 +214,8 @@ fn place(tx: &Tx, conversations: &[conversations::Model], new: Vec<NewMessage>) 
         let (agent, last) = ends.get_mut(&new.conversation).ok_or_else(unknown)?;
         *last += 1;
         let (at, text) = (new.created_at.unwrap_or(tx.now), text_of(new.kind, &new.content));
-        Ok(Placed { new, agent: *agent, seq: *last, at, text, is_sent: false })
+        let is_plain = new.content["format"] == TextFormat::Plain.as_str();
+        Ok(Placed { new, agent: *agent, seq: *last, at, text, is_plain, is_sent: false })
     });
     placed.collect()
 }

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use muster_channels::{Files, Kind, Rendered, Traits, render, traits};
+use muster_channels::{Files, Kind, Rendered, Traits, render, render_plain, traits};
 use sea_orm::{EntityTrait, NotSet, Set};
 
 use super::entity::deliveries;
@@ -40,8 +40,10 @@ pub async fn way(tx: &Tx, channel: ChannelId) -> Result<Option<Way>> {
 pub struct Spoken<'a> {
     /// The message.
     pub message: MessageId,
-    /// Its text, in markdown. May be empty if there are files.
+    /// Its text. May be empty if there are files.
     pub text: &'a str,
+    /// Whether nothing in the text is markup. If not, it is markdown.
+    pub is_plain: bool,
     /// How many files are attached to it.
     pub files: usize,
 }
@@ -69,6 +71,7 @@ pub async fn plan(tx: &Tx, way: Way, conversation: ConversationId, said: &[Spoke
 /// The parts of a message, each with the files that go with it.
 fn parts(spoken: &Spoken<'_>, facts: &Traits) -> Vec<(Rendered, Range<usize>)> {
     let nothing = || Rendered { text: String::new(), plain: String::new() };
+    let render = if spoken.is_plain { render_plain } else { render };
     let has_text = !spoken.text.trim().is_empty();
     let rendered = if has_text { render(spoken.text, facts.dialect, facts.longest) } else { Vec::new() };
     let mut parts: Vec<_> = rendered.into_iter().map(|text| (text, 0..0)).collect();

@@ -98,10 +98,12 @@ fn slow() -> Failure {
     Failure::NotSent("The mail server does not answer in time.".into())
 }
 
-/// What a server means that says no for now.
+/// Whether a server's no is not about the password: codes of RFC 5530, and what servers write without one.
 fn is_away(words: &str) -> bool {
+    const AWAY: [&str; 8] =
+        ["UNAVAILABLE", "INUSE", "LIMIT", "SERVERBUG", "CONTACTADMIN", "TOO MANY", "TRY AGAIN", "TEMPORAR"];
     let words = words.to_ascii_uppercase();
-    ["UNAVAILABLE", "INUSE", "LIMIT"].iter().any(|word| words.contains(word))
+    AWAY.iter().any(|word| words.contains(word))
 }
 
 fn failed(error: &Error) -> Failure {

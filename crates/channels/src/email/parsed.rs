@@ -45,7 +45,8 @@ fn inbound(
 ) -> Result<Inbound, Refusal> {
     let author = mail.from().and_then(|from| from.first());
     let address = author.and_then(|author| author.address()).map(str::to_lowercase);
-    let address = address.filter(|address| address.contains('@'));
+    let is_address = |address: &String| address.contains('@') && !address.contains(char::is_control);
+    let address = address.filter(is_address);
     let address = address.ok_or_else(|| Refusal::Malformed("A mail has no sender.".into()))?;
     let id = mail.message_id().map(str::to_owned);
     let text: String = mail.body_text(0).unwrap_or_default().chars().take(LONGEST_TEXT).collect();

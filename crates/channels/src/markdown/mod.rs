@@ -1,4 +1,5 @@
-//! What agents write (CommonMark with tables and strikethrough), as each vendor's people read it, in parts that are short enough.
+//! What agents write (CommonMark with tables and strikethrough), as each vendor's people read it, in parts that are short enough;
+//! and what people write, who mean no markup.
 //!
 //! ```text
 //! markdown ──▶ pieces (words, breaks, marks that open and close) ──▶ parts, each with its marks closed and reopened
@@ -26,8 +27,7 @@ pub fn render(markdown: &str, dialect: Dialect, longest: Longest) -> Vec<Rendere
     let pieces = pieces::of(markdown, dialect, longest.count);
     let mut parts = writer::write(&pieces, dialect, longest);
     if parts.is_empty() {
-        let pieces = pieces::verbatim(markdown.trim(), dialect, longest.count);
-        parts = writer::write(&pieces, dialect, longest);
+        parts = render_plain(markdown.trim(), dialect, longest);
     }
     match <[Rendered; 1]>::try_from(parts) {
         // Nothing was split, so it may stay as it was written.
@@ -35,6 +35,11 @@ pub fn render(markdown: &str, dialect: Dialect, longest: Longest) -> Vec<Rendere
         Ok(whole) => whole.into(),
         Err(parts) => parts,
     }
+}
+
+/// Renders a text letter by letter, as [`render`] does markdown.
+pub fn render_plain(text: &str, dialect: Dialect, longest: Longest) -> Vec<Rendered> {
+    writer::write(&pieces::verbatim(text, dialect, longest.count), dialect, longest)
 }
 
 fn as_written(markdown: &str, whole: Rendered, longest: Longest) -> Vec<Rendered> {

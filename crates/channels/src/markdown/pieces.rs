@@ -64,7 +64,7 @@ pub fn of(markdown: &str, dialect: Dialect, longest: usize) -> Vec<Piece> {
 pub fn verbatim(text: &str, dialect: Dialect, longest: usize) -> Vec<Piece> {
     let mut reader = Reader::new(dialect, longest);
     reader.pieces.push(Piece::Open(Mark::Paragraph));
-    reader.text(text);
+    reader.words(&mentions::neutral(text), &Piece::Hard);
     reader.pieces.push(Piece::Close);
     reader.pieces
 }
@@ -115,7 +115,7 @@ impl Reader {
                     return self.text(&text);
                 }
                 self.pieces.push(Piece::Open(Mark::Code));
-                self.words(&text);
+                self.words(&text, &Piece::Soft);
                 self.pieces.push(Piece::Close);
             }
             Event::Html(text) | Event::InlineHtml(text) => self.text(&text),
@@ -299,14 +299,15 @@ impl Reader {
         let text = mentions::neutral(text);
         match self.cell() {
             Some(cell) => cell.push_str(&text),
-            None => self.words(&text),
+            None => self.words(&text, &Piece::Soft),
         }
     }
 
-    fn words(&mut self, text: &str) {
+    /// Words, with `newline` between their lines.
+    fn words(&mut self, text: &str, newline: &Piece) {
         for (nth, line) in text.split('\n').enumerate() {
             if nth > 0 {
-                self.pieces.push(Piece::Soft);
+                self.pieces.push(newline.clone());
             }
             let words = line.split_inclusive(' ').map(|word| Piece::Text(word.to_owned()));
             self.pieces.extend(words);

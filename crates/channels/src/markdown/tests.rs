@@ -92,6 +92,29 @@ fn markdown_without_words_is_sent_as_it_was_written() {
 }
 
 #[test]
+fn plain_text_is_sent_letter_by_letter() {
+    let text = "2*3*4 C:\\*\n\n[1]: https://a.test";
+    for (dialect, expected) in [
+        (Dialect::Html, r"<p>2*3*4 C:\*<br>|<br>|[1]: https://a.test</p>"),
+        (Dialect::TelegramHtml, r"2*3*4 C:\*||[1]: https://a.test"),
+        (Dialect::Mrkdwn, r"2*3*4 C:\*||[1]: https://a.test"),
+        (Dialect::Markdown, r"2\*3\*4 C:\\\*||\[1\]: https://a.test"),
+        (Dialect::Plain, r"2*3*4 C:\*||[1]: https://a.test"),
+    ] {
+        let parts = render_plain(text, dialect, longest(600, Unit::Characters));
+        assert_eq!(parts.len(), 1);
+        assert_eq!(parts[0].text.replace('\u{2060}', ""), expected.replace('|', "\n"), "{dialect:?}");
+        assert_eq!(parts[0].plain, text);
+    }
+    assert_eq!(render_plain("@all", Dialect::Plain, longest(600, Unit::Characters))[0].text, "@\u{2060}all");
+    // A long one is split between words.
+    let words = (0..300).map(|n| format!("*w{n}*")).collect::<Vec<_>>().join(" ");
+    let parts = render_plain(&words, Dialect::TelegramHtml, longest(600, Unit::VisibleUtf16));
+    assert!(parts.len() > 2 && parts.iter().all(|part| is_short(part, longest(600, Unit::VisibleUtf16))));
+    assert_eq!(parts.iter().map(|part| part.text.as_str()).collect::<Vec<_>>().join(" "), words);
+}
+
+#[test]
 fn links_are_never_commands() {
     assert_eq!(
         whole("[all](!channel) <!here> [x](javascript:alert)", Dialect::Mrkdwn),

@@ -103,7 +103,7 @@ fn message(callback: &Callback, proof: Proof) -> Result<Option<Event>, Refusal> 
     let message = Message::deserialize(&callback.event).map_err(malformed)?;
     let us: Vec<_> = callback.authorizations.iter().filter_map(|one| one.user_id.as_deref()).collect();
     let (text, is_named) = mrkdwn::read(&message.text, &us);
-    let files: Vec<_> = message.files.into_iter().filter_map(remote).collect();
+    let files: Vec<_> = message.files.into_iter().map(remote).collect();
     let authors: Vec<_> =
         [message.user, message.bot_id.clone(), message.app_id].into_iter().flatten().collect();
     let Some(author) = authors.first().cloned() else { return Ok(None) };
@@ -153,13 +153,14 @@ fn pressed(tapped: Tapped, proof: Proof) -> Option<Event> {
     }))
 }
 
-fn remote(file: File) -> Option<RemoteFile> {
-    Some(RemoteFile {
+/// Slack gives no address for a file that the app may not read. It is kept all the same: that it can't be read is then said.
+fn remote(file: File) -> RemoteFile {
+    RemoteFile {
         name: file.name.unwrap_or_else(|| "file".to_owned()),
         media_type: file.mimetype.unwrap_or_else(|| "application/octet-stream".to_owned()),
         size: file.size,
-        content: Content::There(file.url_private_download?),
-    })
+        content: Content::There(file.url_private_download.unwrap_or_default()),
+    }
 }
 
 /// A `ts` begins with seconds.
@@ -211,6 +212,9 @@ mod tests {
         let bot = said(json!({"bot_id": "B1", "app_id": "A1", "subtype": "bot_message"})).unwrap();
         assert!(bot.is_automatic);
         assert_eq!(bot.authors, ["U1", "B1", "A1"]);
+        let only_a_file = said(json!({"text": "", "files": [{"id": "F1", "name": "a.pdf"}]})).unwrap();
+        let [file] = &only_a_file.files[..] else { panic!("{only_a_file:?}") };
+        assert_eq!((file.name.as_str(), &file.content), ("a.pdf", &Content::There(String::new())));
         for subtype in ["message_changed", "message_deleted", "channel_join"] {
             assert_eq!(said(json!({"subtype": subtype})), None);
         }

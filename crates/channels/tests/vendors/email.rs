@@ -93,6 +93,40 @@ async fn a_mail_server_that_never_ends_its_line_is_left() {
     assert!(failure.to_string().contains("its answer is too long"), "{failure}");
 }
 
+/// What becomes of signing in where the server refuses it with these words.
+async fn refused(words: &str) -> Failure {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let refusing = async {
+        let mut stream = BufReader::new(listener.accept().await.unwrap().0);
+        stream.write_all(b"* OK hi\r\n").await.unwrap();
+        let mut line = String::new();
+        stream.read_line(&mut line).await.unwrap();
+        let tag = line.split(' ').next().unwrap();
+        stream.write_all(format!("{tag} NO {words}\r\n").as_bytes()).await.unwrap();
+    };
+    let mailbox = channel(Some(server(port, "secret")), None, &open_world(None));
+    tokio::join!(mailbox.probe(), refusing).0.unwrap_err()
+}
+
+#[tokio::test]
+async fn a_mail_server_that_says_no_for_now_refuses_no_password() {
+    for words in [
+        "[UNAVAILABLE] User's backend did not respond in time.",
+        "[ALERT] Too many simultaneous connections. (Failure)",
+        "[SERVERBUG] Internal error occurred. Please try again later.",
+        "[CONTACTADMIN] Ask your administrator.",
+        "Temporary authentication failure.",
+    ] {
+        let failure = refused(words).await;
+        assert!(matches!(failure, Failure::NotSent(_)), "{words}: {failure}");
+    }
+    for words in ["[AUTHENTICATIONFAILED] Authentication failed.", "[ALERT] Invalid credentials (Failure)"] {
+        let failure = refused(words).await;
+        assert!(matches!(failure, Failure::Credentials(_)), "{words}: {failure}");
+    }
+}
+
 #[tokio::test]
 async fn mails_come_once_and_as_they_arrive() {
     let dovecot = Dovecot::start().await;

@@ -61,6 +61,15 @@ fn html_becomes_text_and_an_id_is_made_up() {
 }
 
 #[test]
+fn a_sender_with_control_characters_is_refused() {
+    for from in ["=?utf-8?q?a=00b@evil.test?= (x)", "<a\0b@evil.test>"] {
+        let mail = format!("From: {from}\r\nMessage-ID: <1@a>\r\n\r\nhi");
+        let read = event(mail.as_bytes(), &[], &config(), Timestamp::UNIX_EPOCH);
+        assert!(matches!(read, Err(Refusal::Malformed(_))), "{from:?}: {read:?}");
+    }
+}
+
+#[test]
 fn the_answer_goes_to_from_and_never_to_reply_to() {
     let mail = "From: ada@a.test\nReply-To: eve@evil.test\nMessage-ID: <1@a>\n\nhi";
     assert_eq!(message(mail).thread.target, "ada@a.test");
