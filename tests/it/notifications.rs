@@ -197,8 +197,11 @@ async fn whom_a_channel_names_is_told_that_it_has_failed() {
     let agent = app.agent().await;
     let fails = async |channel: &Value| {
         let id = ChannelId(channel["id"].as_i64().unwrap());
+        let seen = app.one("SELECT updated_at FROM channels WHERE id = $1", vec![id.0.into()]).await;
         let mut tx = app.scope().begin().await.unwrap();
-        channels::fail(&mut tx, id, InactiveReason::AuthFailed, "The vendor refuses it.").await.unwrap();
+        channels::fail(&mut tx, id, Timestamp(seen), InactiveReason::AuthFailed, "The vendor refuses it.")
+            .await
+            .unwrap();
         tx.commit().await.unwrap();
         later(&app);
         who(&app).await
