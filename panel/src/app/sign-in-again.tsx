@@ -6,15 +6,15 @@ import { signedIn } from '../api/session'
 import { SignInForm } from '../pages/sign-in/sign-in-form'
 import { Button } from '../ui/button'
 import { Dialog } from '../ui/dialog'
+import { keptFor } from './kept'
 import { enter } from './person'
 import { ViewerQuery } from './viewer'
 
 export default function SignInAgain() {
-  // From the cache: without a session the service does not answer this any more.
+  // From the cache, if it still has it: without a session the service does not answer this any more.
   const [{ data }] = useQuery({ query: ViewerQuery, requestPolicy: 'cache-only' })
-  const before = data?.viewer?.user
   const goOn = (userId: number) => {
-    if (before && before.id !== userId) {
+    if (keptFor() !== userId) {
       // Somebody else: nothing of what is shown is theirs.
       enter(userId)
       location.assign('/')
@@ -38,7 +38,11 @@ export default function SignInAgain() {
         </Button>
       }
     >
-      <SignInForm email={before?.email} onSignedIn={goOn} next={location.pathname + location.search} />
+      <SignInForm
+        email={data?.viewer?.user.email}
+        onSignedIn={goOn}
+        next={location.pathname + location.search}
+      />
     </Dialog>
   )
 }

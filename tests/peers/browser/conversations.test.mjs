@@ -131,6 +131,48 @@ test('a message that gets no answer stays, and sending it again does not double 
   assert.equal(written.length, 1)
 })
 
+test('sending again does not double what is still under way, or has too long an answer to be kept', async (t) => {
+  const conversation = await begins('hello')
+  const page = await browse(t, { as: 'OPERATOR', fails: ['/graphql'] })
+  // What a test does with the next posts. The others go on.
+  const next = []
+  await page.route('**/graphql', async (route) => {
+    const does = route.request().postData()?.includes('PostMessage') && next.shift()
+    return does ? does(route) : route.continue()
+  })
+  const takes = async (route) => {
+    await route.fetch()
+    await route.abort()
+  }
+  const isUnderWay = (route) =>
+    route.fulfill({
+      status: 409,
+      contentType: 'application/graphql-response+json',
+      body: JSON.stringify({ errors: [{ message: 'Wait', extensions: { code: 'IDEMPOTENCY_IN_PROGRESS' } }] }),
+    })
+  const again = () => page.getByRole('button', { name: 'Send again' }).click()
+  const areGone = () => until(async () => (await page.getByText(/^(Sending…|Not sent)/).count()) === 0, 'it to be accepted')
+  const written = async (start) =>
+    (await thread(conversation)).filter(({ role, content }) => role === 'USER' && content.text?.startsWith(start)).length
+  await page.goto(world.base + at(conversation))
+
+  next.push(takes, isUnderWay)
+  await write(page, 'twice under way')
+  await again()
+  await page.getByText(/still under way/).waitFor()
+  await again()
+  await areGone()
+  assert.equal(await written('twice under way'), 1)
+
+  // More than 64 KiB: the service keeps no such answer, and only tells that the message is there.
+  next.push(takes)
+  await write(page, `very long ${'ä'.repeat(45_000)}`)
+  await again()
+  await areGone()
+  await said(page, /^very long/).waitFor()
+  assert.equal(await written('very long'), 1)
+})
+
 test('a draft is kept while one is elsewhere', async (t) => {
   const page = await browse(t, { as: 'OPERATOR', at: at(await begins('hello')) })
   await page.getByRole('textbox', { name: 'Message' }).fill('not yet finished')

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { asks, hasFocus, listens, row } from './acts.mjs'
+import { asks, hasFocus, listens, row, stepTo } from './acts.mjs'
 import { api, browse, isAccessibleInBoth, shows, until, world } from './stage.mjs'
 
 const inbox = `/o/${world.org}/approvals`
@@ -122,6 +122,27 @@ test('a denial carries a comment to the agent', async (t) => {
   await page.keyboard.press('d')
   await until(async () => (await stands(asked.approval)).outcome === 'DENIED', 'the denial')
   assert.equal((await stands(asked.approval)).answer.text, 'not in this weather')
+})
+
+test('words that were begun go along with a decision by key in the list', async (t) => {
+  const asked = await asks('do execute Tar the planks {"command": "tar"}')
+  const page = await browse(t, { as: 'OPERATOR', at: `${inbox}?conversation=${asked.conversation}` })
+  const peek = page.getByRole('complementary', { name: 'Tar the planks' })
+  // The row is marked by J: opening it alone does not mark it.
+  await stepTo(page, row(page, 'Tar the planks'), 'j')
+  await page.keyboard.press('Enter')
+  await peek.getByRole('button', { name: 'Deny' }).waitFor()
+  await page.keyboard.press('c')
+  const words = peek.getByRole('textbox', { name: /words for the agent/i })
+  await words.waitFor()
+  await until(() => hasFocus(words), 'the focus to be in the words')
+  await words.fill('wait for the sun')
+  await page.keyboard.press('Escape')
+  await page.keyboard.press('Escape')
+  await peek.waitFor({ state: 'detached' })
+  await page.keyboard.press('d')
+  await until(async () => (await stands(asked.approval)).outcome === 'DENIED', 'the denial')
+  assert.equal((await stands(asked.approval)).answer.text, 'wait for the sun')
 })
 
 test('the keys of what is open work, though the list does not show it', async (t) => {

@@ -5,11 +5,12 @@ import { memo, useCallback, useRef, useState } from 'react'
 import { useClient } from 'urql'
 import { useLive } from '../../api/use-live'
 import { Decide, type DecideHandle } from '../../app/approvals/decide'
-import { cancelDecision, DELAY_MS, decide, isOnItsWay } from '../../app/approvals/decisions'
+import { cancelDecision, DELAY_MS, decide, draftPlace, isOnItsWay } from '../../app/approvals/decisions'
 import { ApprovalQuery, type ApprovalRecord } from '../../app/approvals/fields'
 import { useSnooze } from '../../app/approvals/handling'
 import { snoozeChoices } from '../../app/approvals/snooze'
 import { isHighRisk } from '../../app/approvals/words'
+import { keptOf } from '../../app/kept'
 import { useOrg } from '../../app/organization'
 import { useViewer } from '../../app/viewer'
 import { useActions } from '../../keys/use-actions'
@@ -159,7 +160,9 @@ function useKeys({ current, peeked, handle, next, show }: KeyProps): void {
     const slow = current.kind !== 'ACTION' || (option === 'approve' && isHighRisk(current))
     if (slow) return show(current.id, false)
     const said = option === 'approve' ? 'Approve' : 'Deny'
-    decide(client, org.id, current.id, { how: 'ANSWER', options: [option], said }, DELAY_MS)
+    // The words that were begun for it go along.
+    const text = keptOf(org.id, draftPlace(current.id)).trim()
+    decide(client, org.id, current.id, { how: 'ANSWER', options: [option], text, said }, DELAY_MS)
     next()
   }
   const comment = () => {

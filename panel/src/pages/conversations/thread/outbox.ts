@@ -4,8 +4,9 @@
 import type { Client } from '@urql/core'
 import { useEffect, useSyncExternalStore } from 'react'
 import { onClient } from '../../../api/current-client'
-import { isUnanswered, wordsOf } from '../../../api/errors'
+import { isUnanswered, problemOf, wordsOf } from '../../../api/errors'
 import { graphql } from '../../../api/graphql'
+import { resync } from '../../../api/live'
 import { once, randomKey } from '../../../api/use-act'
 import { keep, keptFor, keptOf } from '../../../app/kept'
 import { MessageFields, type MessageRecord } from '../../../app/thread/fields'
@@ -154,9 +155,16 @@ async function send(client: Client, orgId: number, key: string): Promise<void> {
   const input = { text, format: 'plain' as const, ...(attachmentIds.length > 0 ? { attachmentIds } : {}) }
   const { data, error } = await client.mutation(Post, { orgId, conversationId, input }, once(key)).toPromise()
   const message = data?.postMessage
+  const code = problemOf(error)?.code
   if (message) {
     discard(key)
     for (const listener of sent) listener(message, conversationId)
+  } else if (code === 'IDEMPOTENCY_IN_DOUBT') {
+    // An earlier try has posted it, and only the answer is lost: the message is read like any other.
+    discard(key)
+    resync()
+  } else if (code === 'IDEMPOTENCY_IN_PROGRESS') {
+    change(key, { state: 'failed', problem: 'An earlier try is still under way. Try again in a moment.' })
   } else {
     // What was refused may be sent once more, as another request. Where nobody knows what came of it, the key stays.
     change(key, {
