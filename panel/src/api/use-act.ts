@@ -49,6 +49,16 @@ export function useAct<Data, Variables extends AnyVariables>(
   return Object.assign(act, { pending: running > 0 })
 }
 
+/** Runs what it is given one after the other: for changes that read first what they change. */
+export function queue(): <T>(act: () => Promise<T>) => Promise<T> {
+  let last: Promise<unknown> = Promise.resolve()
+  return (act) => {
+    const next = last.then(act, act)
+    last = next
+    return next
+  }
+}
+
 /** The context of a change that must happen once, also if the answer is lost and the browser sends it again. */
 export function once(key: string = randomKey()) {
   return {

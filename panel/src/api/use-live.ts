@@ -66,8 +66,12 @@ export function useLive<Data, Variables extends AnyVariables>(options: Options<D
   }, [state.fetching])
 
   const refetch = useCallback(() => ask.current(), [])
+  // While other variables are asked for, urql still has the error of those before.
+  const settled = useRef('')
+  if (!state.fetching) settled.current = key
+  const error = settled.current === key ? state.error : undefined
   const data = useKept(state.data, state.fetching || isAway(state.error), client, query, key)
-  return { data, error: state.error, loading: !data && !state.error && !pause, refetch }
+  return { data, error, loading: !data && !error && !pause, refetch }
 }
 
 const isAway = (error: CombinedError | undefined) => isUnanswered(error) || isSignedOut(error)

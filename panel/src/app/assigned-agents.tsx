@@ -4,7 +4,6 @@ import { X } from 'lucide-react'
 import { useCallback } from 'react'
 import { useClient } from 'urql'
 import { graphql } from '../api/graphql'
-import type { ActOptions, ActResult } from '../api/use-act'
 import type { Governed } from '../permissions/can'
 import { Gate } from '../permissions/gate'
 import type { Permission } from '../permissions/names'
@@ -13,6 +12,7 @@ import { IconButton } from '../ui/button'
 import { Panel } from '../ui/page'
 import { type Choice, Picker } from '../ui/picker'
 import { Visible } from '../ui/visible'
+import { type Kind, useAssign } from './assigned-agents-calls'
 import { useOrg } from './organization'
 
 const FindAgents = graphql(`
@@ -22,12 +22,15 @@ const FindAgents = graphql(`
 `)
 
 interface Props {
+  kind: Kind
   /** What they get: "this skill". */
   what: string
-  record: Governed & { agents: readonly { id: number; name: string; avatarUrl?: string | null }[] }
+  record: Governed & {
+    id: number
+    agents: readonly { id: number; name: string; avatarUrl?: string | null }[]
+  }
   may: Permission
   about?: string
-  onSet: (agentIds: number[], options: ActOptions) => Promise<ActResult<unknown>>
 }
 
 /** Finds agents by a part of their name, for a picker. */
@@ -43,13 +46,13 @@ export function useFindAgents(): (text: string) => Promise<Choice[]> {
   )
 }
 
-export function AssignedAgents({ what, record, may, about, onSet }: Props) {
+export function AssignedAgents({ kind, what, record, may, about }: Props) {
   const org = useOrg()
   const find = useFindAgents()
-  const ids = record.agents.map(({ id }) => id)
+  const assign = useAssign(kind)
   const mayEdit = record.viewerCan.includes(may)
-  const set = (next: number[], said: string) =>
-    void onSet(next, { said, undo: () => onSet(ids, { said: 'Taken back' }) })
+  const set = (agent: { id: number; name: string }, has: boolean) =>
+    void assign({ record: { id: record.id, name: what }, agent, has })
   return (
     <Panel title="Agents" about={about}>
       {record.agents.length === 0 && <p className="mb-2 text-muted">No agent has {what}.</p>}
@@ -65,12 +68,7 @@ export function AssignedAgents({ what, record, may, about, onSet }: Props) {
                 icon={X}
                 size="sm"
                 label={`Take ${what} from ${name}`}
-                onClick={() =>
-                  set(
-                    ids.filter((known) => known !== id),
-                    `${name} no longer has ${what}`,
-                  )
-                }
+                onClick={() => set({ id, name }, false)}
               />
             </Gate>
           </li>
@@ -85,8 +83,8 @@ export function AssignedAgents({ what, record, may, about, onSet }: Props) {
           disabled={!mayEdit}
           empty="No agent has this name."
           onValue={(agent) => {
-            if (agent && !ids.includes(Number(agent.id)))
-              set([...ids, Number(agent.id)], `${agent.name} has ${what}`)
+            if (agent && !record.agents.some(({ id }) => id === Number(agent.id)))
+              set({ id: Number(agent.id), name: agent.name }, true)
           }}
         />
       </Gate>

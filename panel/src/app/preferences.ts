@@ -1,7 +1,7 @@
 // What the person has set for the panel: kept with the account, so that it follows to the next browser.
-import { useCallback } from 'react'
-import { graphql, type Json } from '../api/graphql'
-import { useAct } from '../api/use-act'
+import { useClient } from 'urql'
+import { fetched } from '../api/chunk'
+import type { Json } from '../api/graphql'
 import { setSingleKeys } from '../keys/registry'
 import { setZone } from '../ui/clock'
 import { type Density, setDensity, setTheme, type Theme } from '../ui/theme'
@@ -18,15 +18,16 @@ export interface Preferences {
   views?: { [page: string]: { name: string; search: string }[] }
 }
 
-const SetPreferences = graphql(`
-  mutation SetPreferences($preferences: JSON!) {
-    setPreferences(preferences: $preferences) { preferences }
-  }
-`)
+/** What to set, or what follows from what is stored. */
+type Change = Preferences | ((before: Preferences) => Preferences)
+
+/** What was chosen here and is not stored yet: what is read meanwhile does not undo it. */
+let chosen: Preferences = {}
+let running = 0
 
 /** Applies them in this browser. */
 export function applyPreferences(json: Json | null | undefined): void {
-  const { theme, density, timeZone, singleKeys = true } = read(json)
+  const { theme, density, timeZone, singleKeys = true } = { ...read(json), ...chosen }
   if (theme) setTheme(theme)
   if (density) setDensity(density)
   if (timeZone) setZone({ zone: timeZone })
@@ -34,22 +35,27 @@ export function applyPreferences(json: Json | null | undefined): void {
 }
 
 /** What is set, and a function that changes a part of it: at once here, then with the account. */
-export function usePreferences(): [Preferences, (change: Preferences) => Promise<void>] {
-  const viewer = useViewer()
-  const act = useAct(SetPreferences)
-  const now = read(viewer.preferences)
-  const change = useCallback(
-    async (part: Preferences) => {
-      const next = { ...read(viewer.preferences), ...part }
-      applyPreferences(next as Json)
-      await act({ preferences: next as Json })
-    },
-    [act, viewer.preferences],
-  )
+export function usePreferences(): [Preferences, (change: Change) => Promise<void>] {
+  const client = useClient()
+  const now = read(useViewer().preferences)
+  const change = async (to: Change) => {
+    const isPart = typeof to !== 'function'
+    if (isPart) chosen = { ...chosen, ...to }
+    applyPreferences(now as Json)
+    running += 1
+    try {
+      const { changePreferences } = await fetched(() => import('./preferences-change'))
+      await changePreferences(client, isPart ? () => to : to)
+    } finally {
+      running -= 1
+      if (running === 0) chosen = {}
+    }
+  }
   return [now, change]
 }
 
-function read(json: Json | null | undefined): Preferences {
+/** Of preferences as they are stored, those that are known. */
+export function read(json: Json | null | undefined): Preferences {
   if (typeof json !== 'object' || json === null || Array.isArray(json)) return {}
   const { theme, density, timeZone, singleKeys, views } = json
   return {

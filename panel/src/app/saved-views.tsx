@@ -3,8 +3,6 @@
 import { useNavigate, useSearch } from '@tanstack/react-router'
 import { Bookmark, Pencil, Plus, RefreshCw, Trash2 } from 'lucide-react'
 import { useState } from 'react'
-import { useClient } from 'urql'
-import { graphql } from '../api/graphql'
 import { buttonClass } from '../ui/button'
 import { cx } from '../ui/cx'
 import { Menu, type MenuEntry } from '../ui/menu'
@@ -13,10 +11,6 @@ import { useOrg } from './organization'
 import { type Preferences, usePreferences } from './preferences'
 import { readViews, searchOfView, type View, viewOf, withoutView, withView } from './saved-views-list'
 import { NameView } from './saved-views-name'
-
-const PreferencesNow = graphql(`
-  query ShellPreferences { viewer { preferences } }
-`)
 
 /** `page`: the list that they are of, such as `approvals`. Stands beside its filters: chips, or `tall` ones. */
 export function SavedViews({ page, tall }: { page: string; tall?: boolean }) {
@@ -112,15 +106,10 @@ export function SavedViews({ page, tall }: { page: string; tall?: boolean }) {
 /** The views of a page, and a function that changes them as they are now: another tab may have changed them, too. */
 function useViews(page: string) {
   const org = useOrg()
-  const client = useClient()
   const [preferences, set] = usePreferences()
   const place = `${org.id}/${page}`
   const of = (from: Preferences['views']) => readViews(from?.[place])
-  const change = async (to: (before: View[]) => View[]) => {
-    const policy = { requestPolicy: 'network-only' as const }
-    const { data } = await client.query(PreferencesNow, {}, policy).toPromise()
-    const stored = (data?.viewer?.preferences ?? preferences) as Preferences
-    await set({ views: { ...stored.views, [place]: to(of(stored.views)) } })
-  }
+  const change = (to: (before: View[]) => View[]) =>
+    set(({ views }) => ({ views: { ...views, [place]: to(of(views)) } }))
   return { views: of(preferences.views), change }
 }

@@ -202,6 +202,27 @@ test('a picture is sent, shown from its bytes, and can be saved', async (t) => {
   assert.equal(download.suggestedFilename(), 'dot.png')
 })
 
+test('editing a message that was not sent gives its file back as well', async (t) => {
+  const page = await browse(t, { as: 'OPERATOR', at: at(await begins('hello')), fails: ['/graphql'] })
+  await page.getByRole('textbox', { name: 'Message' }).waitFor()
+  await page.route('**/graphql', (route) =>
+    route.request().postData()?.includes('PostMessage') ? route.abort() : route.continue(),
+  )
+  const attach = (name) =>
+    page.locator('input[type=file]').setInputFiles({ name, mimeType: 'text/plain', buffer: Buffer.from(name) })
+  const listed = (name) => page.getByRole('list', { name: 'Files to send' }).getByText(name)
+  await attach('tides.txt')
+  await listed('tides.txt').waitFor()
+  await write(page, 'the tides')
+  await page.getByText(/Not sent/).waitFor()
+  await attach('winds.txt')
+  await listed('winds.txt').waitFor()
+  await page.getByRole('button', { name: 'Edit', exact: true }).click()
+  await listed('tides.txt').waitFor()
+  assert.ok(await listed('winds.txt').isVisible(), 'what was attached since stays')
+  assert.equal(await page.getByRole('textbox', { name: 'Message' }).inputValue(), 'the tides')
+})
+
 test('words are found in the conversation, and lead to their message', async (t) => {
   const conversation = await begins('the anchor is rusty')
   await says(conversation, 'the rope is fine')

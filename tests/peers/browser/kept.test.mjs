@@ -1,7 +1,7 @@
 // What a person has chosen or typed is not lost: saved views, drafts, unsent messages, forms with unsaved changes.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { asks, begins, escapes, hops, row, thread } from './acts.mjs'
+import { asks, begins, call, escapes, hops, row, thread } from './acts.mjs'
 import { api, browse, isAccessible, signsOut, until, world } from './stage.mjs'
 
 const org = `/o/${world.org}`
@@ -35,6 +35,24 @@ test('a view is saved, chosen in another browser, renamed, deleted, and taken ba
   await hops(page, `${org}/conversations`)
   await views(page).click()
   assert.equal(await item(page, /Riskiest/).count(), 0, 'another list has its own')
+})
+
+test('a view that is saved in one tab outlasts the choice of a theme in another', async (t) => {
+  const page = await browse(t, { as: 'OWNER', at: `${org}/agents` })
+  await page.getByRole('button', { name: /^You: / }).waitFor()
+  const other = await browse(t, { as: 'OWNER', at: `${org}/approvals?severity=LOW` })
+  await views(other).click()
+  await item(other, 'Save this view…').click()
+  await other.getByRole('dialog').getByLabel('Name').fill('Calm')
+  await other.getByRole('dialog').getByLabel('Name').press('Enter')
+  await other.getByRole('button', { name: 'Saved views: Calm', exact: true }).waitFor()
+
+  await page.getByRole('button', { name: /^You: / }).click()
+  await item(page, 'Dark').click()
+  const stored = async () => (await call(other, '{ viewer { preferences } }')).data.viewer.preferences
+  await until(async () => (await stored()).theme === 'dark', 'the theme')
+  await other.reload()
+  await other.getByRole('button', { name: 'Saved views: Calm', exact: true }).waitFor()
 })
 
 test('a form with unsaved changes asks before it goes, and saves if it is told to', async (t) => {

@@ -169,3 +169,21 @@ test('what one is told by mail is chosen for each event, kept, and taken back', 
   await page.reload()
   await until(async () => (await choice.inputValue()) === 'DIGEST', 'what was kept')
 })
+
+test('an organization that is still being read does not show the refusal of the one before', async (t) => {
+  const page = await browse(t, { as: 'OWNER', at: '/o/999999', fails: ['/graphql'] })
+  const refusal = page.getByRole('heading', { name: 'You do not belong to this organization' })
+  await refusal.waitFor()
+  let release
+  const seen = new Promise((resolve) => {
+    release = resolve
+  })
+  await page.route('**/graphql', async (route) => {
+    if (route.request().postData()?.includes('ShellOrganization')) await seen
+    await route.continue()
+  })
+  await page.evaluate((address) => history.pushState({}, '', address), `/o/${world.org}/agents`)
+  await refusal.waitFor({ state: 'detached' })
+  release()
+  await page.getByRole('heading', { name: 'Agents', level: 1 }).waitFor()
+})

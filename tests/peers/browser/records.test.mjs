@@ -250,3 +250,43 @@ test('people who may not edit a record see that, are told why, and are refused b
   }, [world.org, createChannel.id, createCredential.id])
   assert.deepEqual(refused, Array(4).fill('PERMISSION_DENIED'))
 })
+
+test('a credential that is taken from two agents and given back to one is that agent’s alone', async (t) => {
+  const name = fresh('Shared key')
+  const { agent: first } = await api('query($org: Id!, $id: Id!) { agent(orgId: $org, id: $id) { id name serverId } }', { id: world.agent })
+  const second = { name: fresh('Second') }
+  const { createAgent, createCredential } = await api(
+    `mutation($org: Id!, $name: String!, $agent: String!, $server: Id!) {
+      createAgent(orgId: $org, input: { name: $agent, serverId: $server }) { id }
+      createCredential(orgId: $org, input: { name: $name, kind: "api-key", fields: [] }) { id }
+    }`,
+    { name, agent: second.name, server: first.serverId },
+  )
+  const { id } = createCredential
+  await api(
+    'mutation($org: Id!, $id: Id!, $agents: [Id!]!) { setCredentialAgents(orgId: $org, id: $id, input: { agentIds: $agents }) { id } }',
+    { id, agents: [first.id, createAgent.id] },
+  )
+  const stored = async () =>
+    (await api('query($org: Id!, $id: Id!) { credential(orgId: $org, id: $id) { agents { id } } }', { id })).credential.agents.map((agent) => agent.id)
+  const page = await browse(t, { as: 'OWNER', at: `${org}/credentials?peek=${id}` })
+  const take = (agent) => peek(page, name).getByRole('button', { name: `Take this credential from ${agent.name}` })
+  await take(first).waitFor()
+  await take(second).waitFor()
+  // The second is taken before the first has been answered.
+  let release
+  const bothTaken = new Promise((resolve) => {
+    release = resolve
+  })
+  await page.route('**/graphql', async (route) => {
+    if (route.request().postData()?.includes('SetCredentialAgents')) await bothTaken
+    await route.continue()
+  })
+  await take(first).click()
+  await take(second).click()
+  release()
+  await until(async () => (await stored()).length === 0, 'both to be taken')
+  await undo(page, `${first.name} no longer has this credential`)
+  await until(async () => (await stored()).length > 0, 'the undo')
+  assert.deepEqual(await stored(), [first.id])
+})

@@ -1,35 +1,8 @@
-// The calls behind what an agent may touch. No React here.
+// What an agent can be given, by a part of its name. No React here.
 import type { Client } from '@urql/core'
-import { wordsOf } from '../../api/errors'
 import { graphql } from '../../api/graphql'
 import type { Choice } from '../../ui/picker'
-import { sayProblem } from '../../ui/toast-store'
-import type { Kind } from './access'
 
-export const SetCredential = graphql(`
-  mutation GiveCredential($orgId: Id!, $id: Id!, $agentIds: [Id!]!) {
-    setCredentialAgents(orgId: $orgId, id: $id, input: { agentIds: $agentIds }) { id assignmentCount agents { id name } }
-  }
-`)
-export const SetMcp = graphql(`
-  mutation GiveMcpServer($orgId: Id!, $id: Id!, $agentIds: [Id!]!) {
-    setMcpServerAgents(orgId: $orgId, id: $id, input: { agentIds: $agentIds }) { id assignmentCount agents { id name } }
-  }
-`)
-export const SetSkill = graphql(`
-  mutation GiveSkill($orgId: Id!, $id: Id!, $agentIds: [Id!]!) {
-    setSkillAgents(orgId: $orgId, id: $id, input: { agentIds: $agentIds }) { id assignmentCount agents { id name } }
-  }
-`)
-const CredentialAgents = graphql(`
-  query AgentsOfCredential($orgId: Id!, $id: Id!) { it: credential(orgId: $orgId, id: $id) { id agents { id } } }
-`)
-const McpAgents = graphql(`
-  query AgentsOfMcpServer($orgId: Id!, $id: Id!) { it: mcpServer(orgId: $orgId, id: $id) { id agents { id } } }
-`)
-const SkillAgents = graphql(`
-  query AgentsOfSkill($orgId: Id!, $id: Id!) { it: skill(orgId: $orgId, id: $id) { id agents { id } } }
-`)
 const FindCredentials = graphql(`
   query FindCredentials($orgId: Id!, $search: String) {
     credentials(orgId: $orgId, page: 1, limit: 20, search: $search, sort: NAME) { data { id name kind } }
@@ -45,25 +18,6 @@ const FindSkills = graphql(`
     skills(orgId: $orgId, page: 1, limit: 20, search: $search, sort: NAME) { data { id name } }
   }
 `)
-
-const AGENTS = { credential: CredentialAgents, mcp: McpAgents, skill: SkillAgents }
-
-/** The agents that have a record now, as the service says. Null: it refused, and a toast says why. */
-export async function readAgents(
-  client: Client,
-  kind: Kind,
-  orgId: number,
-  id: number,
-): Promise<number[] | null> {
-  const { data, error } = await client
-    .query(AGENTS[kind], { orgId, id }, { requestPolicy: 'network-only' })
-    .toPromise()
-  if (!data?.it) {
-    sayProblem(wordsOf(error))
-    return null
-  }
-  return data.it.agents.map((agent) => agent.id)
-}
 
 const words = (text: string) => text.trim() || null
 

@@ -1,12 +1,12 @@
 // What an agent may touch: credentials, MCP servers, skills. Given and taken here; each change takes effect at once and can
-// be undone. They belong to the other record, so the set of its agents is read right before it is changed.
+// be undone.
 import { Link } from '@tanstack/react-router'
 import { X } from 'lucide-react'
 import { useCallback, useState } from 'react'
-import { type Client, useClient } from 'urql'
+import { useClient } from 'urql'
 import { graphql } from '../../api/graphql'
-import { useAct } from '../../api/use-act'
 import { useLive } from '../../api/use-live'
+import { type Kind, useAssign } from '../../app/assigned-agents-calls'
 import { useOrg } from '../../app/organization'
 import type { Governed } from '../../permissions/can'
 import { Gate } from '../../permissions/gate'
@@ -15,15 +15,7 @@ import { Panel } from '../../ui/page'
 import { type Choice, Picker } from '../../ui/picker'
 import { Skeleton } from '../../ui/skeleton'
 import { Visible } from '../../ui/visible'
-import {
-  findCredentials,
-  findMcpServers,
-  findSkills,
-  readAgents,
-  SetCredential,
-  SetMcp,
-  SetSkill,
-} from './access-calls'
+import { findCredentials, findMcpServers, findSkills } from './access-calls'
 import type { AgentRecord } from './agent-page'
 
 const AccessQuery = graphql(`
@@ -36,8 +28,6 @@ const AccessQuery = graphql(`
     }
   }
 `)
-
-export type Kind = 'credential' | 'mcp' | 'skill'
 
 const PARTS = {
   credential: {
@@ -105,7 +95,14 @@ function Part({ kind, agent, items, onChanged }: PartProps) {
   const org = useOrg()
   const client = useClient()
   const { title, one, may, to, find, hint } = PARTS[kind]
-  const assign = useAssign(kind, agent, onChanged)
+  const assign = useAssign(kind)
+  const [busy, setBusy] = useState<number | null>(null)
+  const set = async (record: { id: number; name: string }, has: boolean) => {
+    setBusy(record.id)
+    await assign({ record, agent, has })
+    setBusy(null)
+    onChanged()
+  }
   const search = useCallback(async (text: string) => find(client, org.id, text), [client, org.id, find])
   const mayAdd = org.can(may)
   return (
@@ -130,8 +127,8 @@ function Part({ kind, agent, items, onChanged }: PartProps) {
                 icon={X}
                 size="sm"
                 label={`Take ${item.name} from ${agent.name}`}
-                busy={assign.busy === item.id}
-                onClick={() => void assign.set(item, false)}
+                busy={busy === item.id}
+                onClick={() => void set(item, false)}
               />
             </Gate>
           </li>
@@ -147,34 +144,10 @@ function Part({ kind, agent, items, onChanged }: PartProps) {
           empty="Nothing has this name."
           onValue={(choice: Choice | null) => {
             if (choice && !items?.some(({ id }) => id === Number(choice.id)))
-              void assign.set({ id: Number(choice.id), name: choice.name }, true)
+              void set({ id: Number(choice.id), name: choice.name }, true)
           }}
         />
       </Gate>
     </section>
   )
-}
-
-function useAssign(kind: Kind, agent: AgentRecord, onChanged: () => void) {
-  const { id: orgId } = useOrg()
-  const client: Client = useClient()
-  const acts = { credential: useAct(SetCredential), mcp: useAct(SetMcp), skill: useAct(SetSkill) }
-  const [busy, setBusy] = useState<number | null>(null)
-  const set = async (item: { id: number; name: string }, has: boolean, undoable = true): Promise<void> => {
-    setBusy(item.id)
-    const ids = await readAgents(client, kind, orgId, item.id)
-    if (ids) {
-      const others = ids.filter((id) => id !== agent.id)
-      await acts[kind](
-        { orgId, id: item.id, agentIds: has ? [...others, agent.id] : others },
-        {
-          said: has ? `${agent.name} has ${item.name}` : `${agent.name} no longer has ${item.name}`,
-          ...(undoable && { undo: () => set(item, !has, false) }),
-        },
-      )
-    }
-    setBusy(null)
-    onChanged()
-  }
-  return { set, busy }
 }

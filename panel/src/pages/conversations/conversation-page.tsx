@@ -18,6 +18,7 @@ import { SidePanel } from './side-panel'
 import { Composer } from './thread/composer'
 import { addressee, TakeOver } from './thread/take-over'
 import { ThreadView } from './thread/thread'
+import type { Upload } from './thread/uploads'
 import { WorkLine } from './thread/work-line'
 
 const route = getRouteApi('/inside/o/$org/conversations/$id')
@@ -65,6 +66,7 @@ function Loaded({ conversation }: { conversation: ConversationRecord }) {
   const navigate = route.useNavigate()
   const [finding, find] = useState(search.q !== undefined)
   const [edits, setEdits] = useState(0)
+  const [files, setFiles] = useState<Upload[]>([])
   const { panel, seq, q } = search
   const onPanel = (next: 'details' | 'turns' | undefined) =>
     void navigate({ search: (before) => ({ ...before, panel: next }), replace: true, resetScroll: false })
@@ -107,10 +109,18 @@ function Loaded({ conversation }: { conversation: ConversationRecord }) {
         {finding && (
           <FindBar conversation={conversation} q={q ?? ''} at={seq} onQ={onQ} onClose={closeFind} />
         )}
-        <ThreadView conversation={conversation} onEdit={() => setEdits(edits + 1)} />
+        <ThreadView
+          conversation={conversation}
+          onEdit={(message) => {
+            setFiles((before) => [...before, ...message.files])
+            setEdits(edits + 1)
+          }}
+        />
         <WorkLine conversation={conversation} />
         <Composer
           key={edits}
+          files={files}
+          onFiles={setFiles}
           conversation={conversation}
           to={addressee(conversation, user.id)}
           closed={

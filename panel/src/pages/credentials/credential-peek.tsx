@@ -48,13 +48,6 @@ const Restore = graphql(`
     unarchiveCredential(orgId: $orgId, id: $id) { id archivedAt }
   }
 `)
-const SetAgents = graphql(`
-  mutation SetCredentialAgents($orgId: Id!, $id: Id!, $agentIds: [Id!]!) {
-    setCredentialAgents(orgId: $orgId, id: $id, input: { agentIds: $agentIds }) {
-      id revision assignmentCount agents { id name avatarUrl }
-    }
-  }
-`)
 
 export type Credential = NonNullable<ResultOf<typeof CredentialQuery>['credential']>
 
@@ -65,7 +58,7 @@ export function CredentialPeek({ id, onClose }: { id: number; onClose: () => voi
     variables: { orgId, id },
     on: ({ kind, id: changed }) => kind === 'CREDENTIAL' && changed === id,
   })
-  const [archive, restore, setAgents] = [useAct(Archive), useAct(Restore), useAct(SetAgents)]
+  const [archive, restore] = [useAct(Archive), useAct(Restore)]
   const credential = data?.credential
   return (
     <Peek title={credential?.name ?? 'Credential'} onClose={onClose}>
@@ -81,11 +74,11 @@ export function CredentialPeek({ id, onClose }: { id: number; onClose: () => voi
           <AgentUse credential={credential} />
           <Fields credential={credential} />
           <AssignedAgents
+            kind="credential"
             what="this credential"
             about="A running agent keeps what it has until it is started again."
             record={credential}
             may="credential.edit"
-            onSet={(agentIds, options) => setAgents({ orgId, id, agentIds }, options)}
           />
           <Members credential={credential} />
           <ArchiveButton

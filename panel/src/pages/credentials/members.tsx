@@ -1,7 +1,10 @@
 // The people who may use a credential themselves.
 import { X } from 'lucide-react'
+import { useClient } from 'urql'
+import { wordsOf } from '../../api/errors'
 import { graphql } from '../../api/graphql'
 import { useAct } from '../../api/use-act'
+import { changeSet } from '../../app/assigned-agents-calls'
 import { useFindMembers } from '../../app/find-members'
 import { useOrg } from '../../app/organization'
 import { Gate } from '../../permissions/gate'
@@ -9,9 +12,15 @@ import { Avatar } from '../../ui/avatar'
 import { IconButton } from '../../ui/button'
 import { Panel } from '../../ui/page'
 import { Picker } from '../../ui/picker'
+import { sayProblem } from '../../ui/toast-store'
 import { Visible } from '../../ui/visible'
 import type { Credential } from './credential-peek'
 
+const MembersNow = graphql(`
+  query MembersOfCredential($orgId: Id!, $id: Id!) {
+    credential(orgId: $orgId, id: $id) { id members { userId name email avatarUrl } }
+  }
+`)
 const SetMembers = graphql(`
   mutation SetCredentialMembers($orgId: Id!, $id: Id!, $userIds: [Id!]!) {
     setCredentialMembers(orgId: $orgId, id: $id, input: { userIds: $userIds }) {
@@ -23,11 +32,21 @@ const SetMembers = graphql(`
 export function Members({ credential }: { credential: Credential }) {
   const { id: orgId } = useOrg()
   const change = useAct(SetMembers)
-  const ids = credential.members.map(({ userId }) => userId)
-  const set = (userIds: number[], said: string) => {
-    const send = (to: number[]) => ({ orgId, id: credential.id, userIds: to })
-    void change(send(userIds), { said, undo: () => change(send(ids), { said: 'Taken back' }) })
-  }
+  const client = useClient()
+  const which = { orgId, id: credential.id }
+  const set = (person: { id: number; name: string }, has: boolean) =>
+    void changeSet({
+      id: person.id,
+      has,
+      said: `${person.name} ${has ? 'has it' : 'no longer has it'}`,
+      read: async () => {
+        const policy = { requestPolicy: 'network-only' as const }
+        const { data, error } = await client.query(MembersNow, which, policy).toPromise()
+        if (!data?.credential) sayProblem(wordsOf(error))
+        return data?.credential?.members.map(({ userId }) => userId) ?? null
+      },
+      send: (userIds, options) => change({ ...which, userIds }, options),
+    })
   const find = useFindMembers()
   return (
     <Panel title="People" about="Who may use it themselves.">
@@ -43,12 +62,7 @@ export function Members({ credential }: { credential: Credential }) {
                 icon={X}
                 size="sm"
                 label={`Take it from ${name}`}
-                onClick={() =>
-                  set(
-                    ids.filter((id) => id !== userId),
-                    `${name} no longer has it`,
-                  )
-                }
+                onClick={() => set({ id: userId, name }, false)}
               />
             </Gate>
           </li>
@@ -63,8 +77,8 @@ export function Members({ credential }: { credential: Credential }) {
           disabled={!credential.viewerCan.includes('credential.edit')}
           empty="Nobody has this name."
           onValue={(person) => {
-            if (person && !ids.includes(Number(person.id)))
-              set([...ids, Number(person.id)], `${person.name} has it`)
+            if (person && !credential.members.some(({ userId }) => userId === Number(person.id)))
+              set({ id: Number(person.id), name: person.name }, true)
           }}
         />
       </Gate>

@@ -41,13 +41,6 @@ const Restore = graphql(`
     unarchiveMcpServer(orgId: $orgId, id: $id) { id archivedAt }
   }
 `)
-const SetAgents = graphql(`
-  mutation SetMcpServerAgents($orgId: Id!, $id: Id!, $agentIds: [Id!]!) {
-    setMcpServerAgents(orgId: $orgId, id: $id, input: { agentIds: $agentIds }) {
-      id revision assignmentCount agents { id name avatarUrl }
-    }
-  }
-`)
 
 type McpServer = NonNullable<ResultOf<typeof McpServerQuery>['mcpServer']>
 
@@ -58,7 +51,7 @@ export function McpServerPeek({ id, onClose }: { id: number; onClose: () => void
     variables: { orgId, id },
     on: ({ kind, id: changed }) => kind === 'MCP_SERVER' && changed === id,
   })
-  const [archive, restore, setAgents] = [useAct(Archive), useAct(Restore), useAct(SetAgents)]
+  const [archive, restore] = [useAct(Archive), useAct(Restore)]
   const server = data?.mcpServer
   return (
     <Peek title={server?.name ?? 'MCP server'} onClose={onClose}>
@@ -71,12 +64,7 @@ export function McpServerPeek({ id, onClose }: { id: number; onClose: () => void
           <Gate on={server} may="mcp.edit">
             <Edit server={server} />
           </Gate>
-          <AssignedAgents
-            what="this MCP server"
-            record={server}
-            may="mcp.edit"
-            onSet={(agentIds, options) => setAgents({ orgId, id, agentIds }, options)}
-          />
+          <AssignedAgents kind="mcp" what="this MCP server" record={server} may="mcp.edit" />
           <ArchiveButton
             what="MCP server"
             record={server}

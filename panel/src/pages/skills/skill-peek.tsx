@@ -39,13 +39,6 @@ const Restore = graphql(`
     unarchiveSkill(orgId: $orgId, id: $id) { id archivedAt }
   }
 `)
-const SetAgents = graphql(`
-  mutation SetSkillAgents($orgId: Id!, $id: Id!, $agentIds: [Id!]!) {
-    setSkillAgents(orgId: $orgId, id: $id, input: { agentIds: $agentIds }) {
-      id revision assignmentCount agents { id name avatarUrl }
-    }
-  }
-`)
 
 export type Skill = NonNullable<ResultOf<typeof SkillQuery>['skill']>
 
@@ -64,7 +57,7 @@ export function SkillPeek({ id, onClose }: { id: number; onClose: () => void }) 
     variables: { orgId, id },
     on: ({ kind, id: changed }) => kind === 'SKILL' && changed === id,
   })
-  const [archive, restore, setAgents] = [useAct(Archive), useAct(Restore), useAct(SetAgents)]
+  const [archive, restore] = [useAct(Archive), useAct(Restore)]
   const skill = data?.skill
   return (
     <Peek title={skill?.name ?? 'Skill'} onClose={onClose}>
@@ -77,12 +70,7 @@ export function SkillPeek({ id, onClose }: { id: number; onClose: () => void }) 
           <Gate on={skill} may="skill.edit">
             <Edit skill={skill} />
           </Gate>
-          <AssignedAgents
-            what="this skill"
-            record={skill}
-            may="skill.edit"
-            onSet={(agentIds, options) => setAgents({ orgId, id, agentIds }, options)}
-          />
+          <AssignedAgents kind="skill" what="this skill" record={skill} may="skill.edit" />
           <Versions skill={skill} />
           <ArchiveButton
             what="skill"

@@ -1,6 +1,6 @@
 // Writing a message. It says to whom one writes; Enter sends, Shift+Enter begins a line; what is typed is kept.
 import { Paperclip, Send, X } from 'lucide-react'
-import { type ReactNode, useRef, useState } from 'react'
+import { type Dispatch, type ReactNode, type SetStateAction, useRef } from 'react'
 import { useClient } from 'urql'
 import { useOrg } from '../../../app/organization'
 import { useKept } from '../../../app/thread/use-kept'
@@ -21,15 +21,16 @@ interface Props {
   conversation: ConversationRecord
   /** To whom one writes, and what happens then. */
   to: string
+  files: Upload[]
+  onFiles: Dispatch<SetStateAction<Upload[]>>
   /** Why nothing can be written now. */
   closed?: ReactNode
 }
 
-export function Composer({ conversation, to, closed }: Props) {
+export function Composer({ conversation, to, files, onFiles: setFiles, closed }: Props) {
   const org = useOrg()
   const client = useClient()
   const [text, write] = useKept(org.id, draftPlace(conversation.id))
-  const [files, setFiles] = useState<Upload[]>([])
   const picker = useRef<HTMLInputElement>(null)
   const box = useRef<HTMLFormElement>(null)
   const refused = useRefused('agent.interact', conversation)

@@ -6,7 +6,13 @@ import { useOrg } from '../../../app/organization'
 import { Button } from '../../../ui/button'
 import { discard, draftPlace, type Pending, sendAgain } from './outbox'
 
-export function PendingMessages({ messages, onEdit }: { messages: Pending[]; onEdit: () => void }) {
+export function PendingMessages({
+  messages,
+  onEdit,
+}: {
+  messages: Pending[]
+  onEdit: (message: Pending) => void
+}) {
   const org = useOrg()
   const client = useClient()
   const edit = (key: string) => {
@@ -14,7 +20,7 @@ export function PendingMessages({ messages, onEdit }: { messages: Pending[]; onE
     if (!back) return
     const place = draftPlace(back.conversationId)
     keep(org.id, place, [keptOf(org.id, place), back.text].filter(Boolean).join('\n'))
-    onEdit()
+    onEdit(back)
   }
   return messages.map(({ key, text, files, state, problem }) => (
     <div key={key} className="px-4 pt-3 sm:px-6">

@@ -14,7 +14,7 @@ import type { ConversationRecord } from '../record'
 import { itemsOf } from './items'
 import { Message } from './message'
 import type { Names } from './names'
-import { onSent, usePending } from './outbox'
+import { onSent, type Pending, usePending } from './outbox'
 import { PendingMessages } from './pending'
 import { keepPlace, type Place, placeOf } from './places'
 import { Streaming } from './streaming'
@@ -28,7 +28,7 @@ import { EMPTY, lastSeq } from './window'
 interface Props {
   conversation: ConversationRecord
   /** A message goes back into the composer. */
-  onEdit: () => void
+  onEdit: (message: Pending) => void
 }
 
 export function ThreadView({ conversation, onEdit }: Props) {
