@@ -1,4 +1,4 @@
-import{q as e}from"./shared.js";var t=e(`
+import{Y as e}from"./shared.js";var t=e(`
   mutation SignIn($email: String!, $password: SecretString!) {
     signIn(email: $email, password: $password, cookie: true) { user { id } challenge { token expiresAt } }
   }
