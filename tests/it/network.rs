@@ -209,8 +209,9 @@ async fn a_token_adds_a_destination_for_stored_values_only_where_a_person_has_al
             assert!(refused.text.contains(&said), "{}", refused.text);
         }
     }
-    let shown = token.get(&path).await.expect(200);
-    assert_eq!(shown["destinations"], json!([own]));
+    let shown = "query($o: Id!, $i: Id!) { credential(orgId: $o, id: $i) { destinations } }";
+    let shown = token.gql(shown, json!({ "o": app.org, "i": made["id"] })).await.data();
+    assert_eq!(shown["credential"]["destinations"], json!([own]));
     let again = json!({ "destinations": [own, "https://evil.example", "mcp://tools"], "fields": fields });
     token.patch(&path, again).await.expect(200);
     let edits = async |actor: &Actor, destinations: Value| {
