@@ -62,7 +62,6 @@ pub struct Tool {
     /// Its result has been told.
     pub is_over: bool,
     /// What is remembered of it, in bytes of JSON.
-    #[serde(default)]
     bytes: usize,
 }
 
