@@ -1,7 +1,7 @@
-import{S as e,Y as t,_ as n,ot as r,qt as i,x as a}from"./shared.js";var o=t(`
+import{Kt as e,S as t,Y as n,_ as r,ot as i,x as a}from"./shared.js";var o=n(`
   query ShellPreferences { viewer { preferences } }
-`),s=t(`
+`),s=n(`
   mutation SetPreferences($preferences: JSON!) {
     setPreferences(preferences: $preferences) { preferences }
   }
-`),c=e(),l=(e,t)=>c(async()=>{let c=await e.query(o,{},{requestPolicy:`network-only`}).toPromise();if(!c.data?.viewer)return void r(i(c.error));let l=n(c.data.viewer.preferences),u={...l,...t(l)},{error:d}=await e.mutation(s,{preferences:u},a()).toPromise();d&&r(i(d))});export{l as changePreferences};
+`),c=t(),l=(t,n)=>c(async()=>{let c=await t.query(o,{},{requestPolicy:`network-only`}).toPromise();if(!c.data?.viewer)return void i(e(c.error));let l=r(c.data.viewer.preferences),u={...l,...n(l)},{error:d}=await t.mutation(s,{preferences:u},a()).toPromise();d&&i(e(d))});export{l as changePreferences};

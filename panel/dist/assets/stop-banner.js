@@ -1,4 +1,4 @@
-import{t as e}from"./octagon-x.js";import{It as t,L as n,Y as r,k as i,m as a,w as o}from"./shared.js";import{F as s}from"./vendor.js";var c=s(),l=r(`
+import{t as e}from"./octagon-x.js";import{Ft as t,L as n,Y as r,k as i,m as a,w as o}from"./shared.js";import{F as s}from"./vendor.js";var c=s(),l=r(`
   mutation ReleaseOrganization($orgId: Id!) {
     releaseOrganization(orgId: $orgId) { id stopped { at by reason userId } }
   }

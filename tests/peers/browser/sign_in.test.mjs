@@ -3,8 +3,8 @@
 import assert from 'node:assert/strict'
 import { createHmac } from 'node:crypto'
 import { test } from 'node:test'
-import { call, hasEntered } from './acts.mjs'
-import { apiAs, browse, isAccessible, shows, signsOut, stage, until, world } from './stage.mjs'
+import { hasEntered } from './acts.mjs'
+import { browse, isAccessible, shows, signsOut, stage, until, world } from './stage.mjs'
 
 const org = `/o/${world.org}`
 const heading = (page, name) => page.getByRole('heading', { name, exact: true })
@@ -163,47 +163,6 @@ test('a second factor is set up, asked for, replaced by a recovery code, and rem
   await isIn(page)
 })
 
-test('an organization that asks for a second factor opens once it is set up, and changes arrive again', async (t) => {
-  const email = 'guarded@example.org'
-  await stage(`muster org create --name Guarded --owner-email ${email} --plan ENTERPRISE`)
-  const { link } = await stage(`muster session create --link --email ${email}`)
-  const page = await browse(t, { fails: ['/graphql'] })
-  const shown = (name) => page.getByRole('button', { name: new RegExp(`^Organization:.*${name}$`) })
-  await page.goto(link)
-  await button(page, 'Sign in').click()
-  await isIn(page)
-  await shown('Guarded').waitFor()
-  const id = Number(page.url().match(/\/o\/(\d+)/)[1])
-  const does = async (document, variables) => {
-    const { data, codes } = await call(page, document, { o: undefined, ...variables })
-    assert.deepEqual(codes, [])
-    return data
-  }
-  // Whoever asks for one has it, and removes it afterwards.
-  const { beginTotp } = await does('mutation { beginTotp { secret } }')
-  const { confirmTotp } = await does('mutation($c: SecretString!) { confirmTotp(code: $c) }', { c: codeOf(beginTotp.secret) })
-  await does('mutation($o: Id!) { updateOrganization(orgId: $o, input: { requireSecondFactor: true }) { id } }', { o: id })
-  await does('mutation($c: SecretString!) { disableTotp(code: $c) }', { c: confirmTotp[0] })
-
-  await page.goto(`${world.base}/o/${id}`)
-  await heading(page, 'This organization asks for a second factor').waitFor()
-  await page.getByRole('link', { name: 'Set it up' }).click()
-  await button(page, 'Set up').click()
-  const dialog = page.getByRole('dialog')
-  await button(dialog, 'Continue').click()
-  const secret = await dialog.getByText(/^[A-Z2-7]{32}$/).textContent()
-  await dialog.getByLabel('Code', { exact: true }).fill(codeOf(secret))
-  await button(dialog, 'Continue').click()
-  await dialog.getByLabel('I have stored it').check()
-  await button(dialog, 'Done').click()
-  await page.getByRole('button', { name: /^Organization:/ }).click()
-  await page.getByRole('menu').getByText('Guarded', { exact: true }).click()
-  await page.waitForURL(new RegExp(`/o/${id}`))
-  await shown('Guarded').waitFor()
-  await does('mutation($o: Id!) { updateOrganization(orgId: $o, input: { name: "Well guarded" }) { id } }', { o: id })
-  await shown('Well guarded').waitFor()
-})
-
 /** At the provider: its own forms. */
 async function agrees(page, login) {
   await page.waitForURL(`${world.provider}/**`)
@@ -312,27 +271,4 @@ test('an address is confirmed, and changed, by the link in a mail and a press', 
   await heading(mailbox, 'Your address is confirmed').waitFor()
   await page.reload()
   await page.getByText(next, { exact: true }).waitFor()
-})
-
-test('somebody else who signs in over a page whose session has ended gets none of it', async (t) => {
-  const page = await browse(t, { as: 'OPERATOR', fails: ['/graphql'] })
-  let isFollowed = false
-  page.on('websocket', (socket) =>
-    socket.on('framereceived', ({ payload }) => {
-      isFollowed ||= String(payload).includes('RESYNC')
-    }),
-  )
-  await page.goto(`${world.base}${org}/agents`)
-  await until(() => isFollowed, 'changes to arrive')
-  await page.context().clearCookies()
-  // Who is signed in is read again, and refused.
-  const refused = page.waitForResponse(
-    (answer) => answer.status() === 401 && (answer.request().postData()?.includes('ShellViewer') ?? false),
-  )
-  await apiAs('OPERATOR', 'mutation { changeName(name: "Otto O.") { id } }', { org: undefined })
-  await refused
-  const dialog = page.getByRole('dialog', { name: 'Your session has ended' })
-  await dialog.waitFor()
-  await types(dialog, world.people.OWNER)
-  await page.waitForURL(({ pathname }) => !pathname.endsWith('/agents'))
 })

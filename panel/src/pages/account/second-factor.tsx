@@ -3,8 +3,6 @@ import { ShieldCheck } from 'lucide-react'
 import { useState } from 'react'
 import { wordsOf } from '../../api/errors'
 import { graphql } from '../../api/graphql'
-import { resync } from '../../api/live'
-import { sessionChanged } from '../../api/session'
 import { useAct } from '../../api/use-act'
 import { useViewer } from '../../app/viewer'
 import { Badge } from '../../ui/badge'
@@ -30,12 +28,6 @@ const Regenerate = graphql(`
 const Disable = graphql(`
   mutation DisableTotp($code: SecretString!, $password: SecretString) { disableTotp(code: $code, password: $password) }
 `)
-
-/** Organizations that ask for one open, or close: nothing else tells that. */
-function changed(): void {
-  sessionChanged()
-  resync()
-}
 
 type Step =
   | { kind: 'password' }
@@ -93,7 +85,6 @@ export function SecondFactor() {
           onRemoved={() => {
             setStep(null)
             setOn(false)
-            changed()
           }}
         />
       )}
@@ -102,10 +93,7 @@ export function SecondFactor() {
         title="Your recovery codes"
         about="Each works once instead of a code from your app: if the phone is lost, they are the way in."
         secrets={[{ label: 'Recovery codes', text: codes.join('\n') }]}
-        onDone={() => {
-          setCodes([])
-          changed()
-        }}
+        onDone={() => setCodes([])}
       />
     </Panel>
   )
