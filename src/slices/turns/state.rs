@@ -2,7 +2,7 @@
 //!
 //! QUEUED → RUNNING, when its host is told what to say ⇄ WAITING_APPROVAL, WAITING_LIMIT → DONE, FAILED or CANCELLED, as the
 //! host reports, or INTERRUPTED, when the agent's launch ends first. The last four are final. What the agent never got is QUEUED
-//! again when its launch ends, or when a person took over.
+//! again when its launch ends, or when a person takes over.
 
 use crate::base::enums::TurnState;
 

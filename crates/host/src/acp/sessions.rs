@@ -165,7 +165,7 @@ impl Machine {
         self.choose(id, &answer, fx);
     }
 
-    /// Gives up the sessions that lines after this number would open: there is no plan for them. Their turns have failed.
+    /// Gives up the sessions that lines after this number would open, because there is no plan for them: their turns fail.
     pub fn not_opened(&mut self, after: u64, reason: &str, fx: &mut Effects) {
         let mut waiting = Vec::new();
         for line in self.lines.iter_mut().filter(|line| line.seq > after) {
