@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use crate::{
     channels::connect,
     channels_paced::let_time_pass,
-    channels_probed::{bot, whitelist, with_telegram},
+    channels_probed::{begun_by, bot, whitelist, with_telegram},
     harness::{
         Answer, TestApp,
         fakes::telegram::{Shared, TOKEN, said},
@@ -42,14 +42,7 @@ async fn a_file_that_comes_with_a_message_is_kept_with_it() {
 
 /// A conversation that a person has taken over from the agent.
 async fn taken_over() -> (TestApp, Shared, i64) {
-    let (app, telegram) = with_telegram().await;
-    let channel = connect(&app, bot(app.agent().await, TOKEN)).await;
-    whitelist(&app, &channel, "5").await;
-    telegram.lock().unwrap().updates = vec![said(10, "Send me the file")];
-    app.service.door.listen();
-    let stored = "SELECT conversation_id FROM messages WHERE via_channel_id IS NOT NULL";
-    until("it is stored", async || app.column::<i64>(stored).await.len() == 1).await;
-    let conversation = app.column::<i64>(stored).await[0];
+    let (app, telegram, _, conversation) = begun_by(said(10, "Send me the file")).await;
     take_over(&app, &app.operator, conversation).await;
     (app, telegram, conversation)
 }

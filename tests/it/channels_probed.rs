@@ -49,6 +49,19 @@ pub async fn with_telegram() -> (TestApp, telegram::Shared) {
     (app(address).await, fake)
 }
 
+/// A bot with which somebody has begun a conversation, by this update of chat 5. Its channel and the conversation.
+pub async fn begun_by(update: Value) -> (TestApp, telegram::Shared, Value, i64) {
+    let (app, telegram) = with_telegram().await;
+    let channel = connect(&app, bot(app.agent().await, TOKEN)).await;
+    whitelist(&app, &channel, "5").await;
+    telegram.lock().unwrap().updates = vec![update];
+    app.service.door.listen();
+    let stored = "SELECT conversation_id FROM messages WHERE via_channel_id IS NOT NULL";
+    until("it is stored", async || app.column::<i64>(stored).await.len() == 1).await;
+    let conversation = app.column::<i64>(stored).await[0];
+    (app, telegram, channel, conversation)
+}
+
 async fn with_slack() -> (TestApp, slack::Shared) {
     let (address, fake) = slack().await;
     (app(address).await, fake)
@@ -191,15 +204,9 @@ async fn a_listener_with_the_credential_before_switches_off_no_corrected_channel
 
 #[tokio::test]
 async fn what_is_sent_with_the_credential_before_switches_off_no_corrected_channel() {
-    let (app, telegram) = with_telegram().await;
-    let channel = connect(&app, bot(app.agent().await, TOKEN)).await;
-    whitelist(&app, &channel, "5").await;
-    telegram.lock().unwrap().updates = vec![said(1, "Hello")];
-    app.service.door.listen();
-    let conversations = "SELECT id FROM conversations";
-    until("it is stored", async || !app.column::<i64>(conversations).await.is_empty()).await;
+    let (app, telegram, channel, conversation) = begun_by(said(1, "Hello")).await;
     let answer = hold(&telegram, "sendMessage");
-    let message = say(&app, app.column::<i64>(conversations).await[0], MessageRole::Assistant, "Yes?").await;
+    let message = say(&app, conversation, MessageRole::Assistant, "Yes?").await;
     until("it is being sent", async || {
         deliveries::send_due(&app.core).await.unwrap();
         telegram.lock().unwrap().held.is_none()

@@ -39,8 +39,7 @@ async fn a_guard_ends_with_its_month_and_the_next_one_has_its_own() {
     let app = TestApp::start().await;
     app.sets(json!({ "monthlyBudgetMicro": CALL, "timezone": "UTC" })).await;
     let host = app.running_agent().await;
-    host.calls(host.call(None, 100_000, 0)).await;
-    assert!(host.leases().await.is_none());
+    host.runs_out().await;
     let [guard] = app.guards().await[..] else { panic!() };
     let reminder: Option<i64> = app.one("SELECT remind_at FROM approvals", vec![]).await;
     assert_eq!(reminder, None, "nothing is lost with it");
@@ -51,8 +50,7 @@ async fn a_guard_ends_with_its_month_and_the_next_one_has_its_own() {
     app.may_not_allow(json!({ "costMicro": CALL, "approvalId": guard }), "APPROVAL_NOT_PENDING").await;
     assert!(host.leases().await.is_some());
     // Before the round has ended the first one.
-    host.calls(host.call(None, 100_000, 0)).await;
-    assert!(host.leases().await.is_none());
+    host.runs_out().await;
     assert_eq!(app.guards().await.len(), 2);
 }
 

@@ -147,8 +147,7 @@ async fn a_turn_that_the_agent_never_got_waits_for_the_hand_back_though_a_limit_
     // Its host opens a session for it while the other turn reaches the limit.
     let turn = write(&app, conversation, "are you there?").await;
     host.plan(turn).await.unwrap();
-    host.calls(host.call(None, 100_000, 0)).await;
-    assert!(host.leases().await.is_none());
+    host.runs_out().await;
     assert_eq!(state(&app, turn).await, "WAITING_LIMIT");
     take_over(&app, &app.admin, conversation).await;
     host.turn_ended(turn, TurnOutcome::Cancelled).await;

@@ -71,6 +71,12 @@ impl Host<'_> {
         }
     }
 
+    /// The agent's call uses up what is left of a budget, and its next one is refused.
+    pub async fn runs_out(&self) {
+        self.calls(self.call(None, 100_000, 0)).await;
+        assert!(self.leases().await.is_none());
+    }
+
     pub async fn is_limited(&self, credential: Option<i64>, seconds: u64) {
         let until = self.app.clock.now().plus(Duration::from_secs(seconds));
         let credential = credential.map(muster::base::ids::ModelCredentialId);

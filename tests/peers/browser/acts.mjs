@@ -23,6 +23,19 @@ export async function says(conversation, text) {
   return postMessage
 }
 
+/** Holds back what a page asks for at these addresses, if it contains a word, until the returned function is called. */
+export async function holdsBack(page, addresses, word = '') {
+  let release = () => {}
+  const released = new Promise((resolve) => {
+    release = resolve
+  })
+  await page.route(addresses, async (route) => {
+    if ((route.request().postData() ?? '').includes(word)) await released
+    await route.continue()
+  })
+  return release
+}
+
 /** Until the agent has nothing to do in a conversation. */
 export async function rests(conversation) {
   await until(async () => {

@@ -109,19 +109,30 @@ test('a question is answered with an option and with words', async (t) => {
   assert.equal((await stands(asked.approval)).answer.text, 'a dark one')
 })
 
+/** Begins words for the agent in an open approval, by keys, and leaves their field. */
+async function beginsWords(peek, text) {
+  const { keyboard } = peek.page()
+  await peek.getByRole('button', { name: 'Deny' }).waitFor()
+  await keyboard.press('c')
+  const words = peek.getByRole('textbox', { name: /words for the agent/i })
+  await words.waitFor()
+  await until(() => hasFocus(words), 'the focus to be in the words')
+  await words.fill(text)
+  await keyboard.press('Escape')
+}
+
+/** Denied, with these words. */
+async function isDenied(approval, text) {
+  await until(async () => (await stands(approval)).outcome === 'DENIED', 'the denial')
+  assert.equal((await stands(approval)).answer.text, text)
+}
+
 test('a denial carries a comment to the agent', async (t) => {
   const asked = await asks('do execute Paint the boat {"command": "paint"}')
   const page = await browse(t, { as: 'OPERATOR', at: `${inbox}?peek=${asked.approval}` })
-  await page.getByRole('button', { name: 'Deny' }).waitFor()
-  await page.keyboard.press('c')
-  const words = page.getByRole('textbox', { name: /words for the agent/i })
-  await words.waitFor()
-  await until(() => hasFocus(words), 'the focus to be in the words')
-  await words.fill('not in this weather')
-  await page.keyboard.press('Escape')
+  await beginsWords(page.getByRole('complementary', { name: 'Paint the boat' }), 'not in this weather')
   await page.keyboard.press('d')
-  await until(async () => (await stands(asked.approval)).outcome === 'DENIED', 'the denial')
-  assert.equal((await stands(asked.approval)).answer.text, 'not in this weather')
+  await isDenied(asked.approval, 'not in this weather')
 })
 
 test('words that were begun go along with a decision by key in the list', async (t) => {
@@ -131,18 +142,11 @@ test('words that were begun go along with a decision by key in the list', async 
   // The row is marked by J: opening it alone does not mark it.
   await stepTo(page, row(page, 'Tar the planks'), 'j')
   await page.keyboard.press('Enter')
-  await peek.getByRole('button', { name: 'Deny' }).waitFor()
-  await page.keyboard.press('c')
-  const words = peek.getByRole('textbox', { name: /words for the agent/i })
-  await words.waitFor()
-  await until(() => hasFocus(words), 'the focus to be in the words')
-  await words.fill('wait for the sun')
-  await page.keyboard.press('Escape')
+  await beginsWords(peek, 'wait for the sun')
   await page.keyboard.press('Escape')
   await peek.waitFor({ state: 'detached' })
   await page.keyboard.press('d')
-  await until(async () => (await stands(asked.approval)).outcome === 'DENIED', 'the denial')
-  assert.equal((await stands(asked.approval)).answer.text, 'wait for the sun')
+  await isDenied(asked.approval, 'wait for the sun')
 })
 
 test('the keys of what is open work, though the list does not show it', async (t) => {

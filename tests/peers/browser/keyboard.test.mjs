@@ -1,7 +1,7 @@
 // No test in this file uses the pointer.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { asks, begins, escapes, hasEntered, hasFocus, pressesAtOnce, rests, row, stepTo, tabs, tabTo, thread } from './acts.mjs'
+import { asks, begins, escapes, hasEntered, hasFocus, holdsBack, pressesAtOnce, rests, row, stepTo, tabs, tabTo, thread } from './acts.mjs'
 import { BEFORE, PAGES } from './pages.mjs'
 import { api, browse, isAccessible, until, world } from './stage.mjs'
 import { walksThrough } from './walk.mjs'
@@ -246,14 +246,7 @@ test('the row that J has led to is the one that Enter opens, also before the nex
 
 test('a field that is chosen from keeps the focus while what it opens is fetched', async (t) => {
   const page = await browse(t, { as: 'VIEWER' })
-  let release
-  const held = new Promise((resolve) => {
-    release = resolve
-  })
-  await page.route('**/overlays.js', async (route) => {
-    await held
-    await route.continue()
-  })
+  const release = await holdsBack(page, '**/overlays.js')
   await page.goto(`${world.base}${org}/approvals`)
   const standIn = page.getByPlaceholder('Any agent')
   await standIn.focus()

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
 import { test } from 'node:test'
-import { apart, asks, begins, escapes, hops, opens as goesTo, row } from './acts.mjs'
+import { apart, asks, begins, escapes, holdsBack, hops, opens as goesTo, row } from './acts.mjs'
 import { records } from './pages.mjs'
 import { api, browse, until, world } from './stage.mjs'
 
@@ -144,14 +144,7 @@ test('a record of each kind is found, and open beside its list', async (t) => {
 test('what is typed before the palette is there is for the palette, and no key of it for the page', async (t) => {
   await asks('do execute Grease the rails {"command": "grease"}')
   const page = await browse(t, { as: 'OPERATOR' })
-  let release
-  const held = new Promise((resolve) => {
-    release = resolve
-  })
-  await page.route('**/palette.js', async (route) => {
-    await held
-    await route.continue()
-  })
+  const release = await holdsBack(page, '**/palette.js')
   await page.goto(`${world.base}${org}/approvals?kind=ACTION&sort=CREATED`)
   await row(page, 'Grease the rails').waitFor()
   await page.keyboard.press('Control+k')

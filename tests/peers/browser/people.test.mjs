@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { call, hasEntered } from './acts.mjs'
+import { call, hasEntered, holdsBack } from './acts.mjs'
 import { api, browse, isAccessible, shows, until, world } from './stage.mjs'
 
 const org = `/o/${world.org}`
@@ -174,14 +174,7 @@ test('an organization that is still being read does not show the refusal of the 
   const page = await browse(t, { as: 'OWNER', at: '/o/999999', fails: ['/graphql'] })
   const refusal = page.getByRole('heading', { name: 'You do not belong to this organization' })
   await refusal.waitFor()
-  let release
-  const seen = new Promise((resolve) => {
-    release = resolve
-  })
-  await page.route('**/graphql', async (route) => {
-    if (route.request().postData()?.includes('ShellOrganization')) await seen
-    await route.continue()
-  })
+  const release = await holdsBack(page, '**/graphql', 'ShellOrganization')
   await page.evaluate((address) => history.pushState({}, '', address), `/o/${world.org}/agents`)
   await refusal.waitFor({ state: 'detached' })
   release()

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { holdsBack } from './acts.mjs'
 import { api, browse, isAccessible, shows, until, world } from './stage.mjs'
 
 const org = `/o/${world.org}`
@@ -274,14 +275,7 @@ test('a credential that is taken from two agents and given back to one is that a
   await take(first).waitFor()
   await take(second).waitFor()
   // The second is taken before the first has been answered.
-  let release
-  const bothTaken = new Promise((resolve) => {
-    release = resolve
-  })
-  await page.route('**/graphql', async (route) => {
-    if (route.request().postData()?.includes('SetCredentialAgents')) await bothTaken
-    await route.continue()
-  })
+  const release = await holdsBack(page, '**/graphql', 'SetCredentialAgents')
   await take(first).click()
   await take(second).click()
   release()

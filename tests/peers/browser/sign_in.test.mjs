@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict'
 import { createHmac } from 'node:crypto'
 import { test } from 'node:test'
-import { hasEntered } from './acts.mjs'
+import { hasEntered, holdsBack } from './acts.mjs'
 import { browse, isAccessible, shows, signsOut, stage, until, world } from './stage.mjs'
 
 const org = `/o/${world.org}`
@@ -77,14 +77,7 @@ test('a page that still asks who is signed in shows whoever has signed in meanwh
 
 test('a menu that was opened early stays while a person arrives in their organization', async (t) => {
   const page = await browse(t, { as: 'OPERATOR' })
-  let arrive = () => {}
-  const arrived = new Promise((resolve) => {
-    arrive = resolve
-  })
-  await page.route('**/overview-overview-page.js', async (route) => {
-    await arrived
-    await route.continue()
-  })
+  const arrive = await holdsBack(page, '**/overview-overview-page.js')
   await page.goto(world.base)
   await page.getByRole('button', { name: /^You: / }).click()
   const entry = page.getByRole('menuitem', { name: 'Sign out' })

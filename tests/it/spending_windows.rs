@@ -1,0 +1,137 @@
+//! Providers' usage windows and rejected credentials: turns wait, one tries again, and people are asked.
+
+use std::time::Duration;
+
+use muster::slices::{agents, spending};
+use muster_protocol::event::{EndReason, TurnOutcome};
+use serde_json::json;
+
+use crate::harness::TestApp;
+
+/// The credential that agents without one of their own use.
+async fn default_credential(app: &TestApp, provider: &str) -> i64 {
+    let create = "mutation($o: Id!, $p: String!) { createModelCredential(orgId: $o, \
+                  input: { name: \"main\", provider: $p, secret: \"one\", isDefault: true }) { id } }";
+    let made = app.owner.gql(create, json!({ "o": app.org, "p": provider })).await.data();
+    made["createModelCredential"]["id"].as_i64().unwrap()
+}
+
+#[tokio::test]
+async fn after_a_usage_window_one_turn_goes_alone_and_the_others_follow() {
+    let app = TestApp::start().await;
+    let create = "mutation($o: Id!) { createModelCredential(orgId: $o, input: { name: \"main\", provider: \"Anthropic\", \
+                  secret: \"canary-secret\", isDefault: true }) { id provider hasSecret } }";
+    let made = app.owner.gql(create, json!({ "o": app.org })).await.data()["createModelCredential"].clone();
+    assert_eq!((&made["provider"], &made["hasSecret"]), (&json!("anthropic"), &json!(true)));
+    let credential = made["id"].as_i64();
+    let (one, two) = (app.running_agent().await, app.running_agent().await);
+    let access = one.launch_plan().await.unwrap().model_access.unwrap();
+    assert_eq!((access.credential_id, access.key.expose()), (credential, "canary-secret"));
+    let ((_, first), (_, second)) = (one.works().await, two.works().await);
+    one.is_limited(credential, 600).await;
+    assert_eq!(app.turn_is(first).await, "WAITING_LIMIT");
+    let shown = one.agent_shows("usageStatus usageResetsAt limit { kind modelCredentialId }").await;
+    let limit = json!({ "kind": "USAGE", "modelCredentialId": credential });
+    assert_eq!(
+        shown,
+        json!({ "usageStatus": "REJECTED", "usageResetsAt": "2026-06-01T12:10:00.000Z", "limit": limit })
+    );
+    two.is_limited(credential, 600).await;
+    for (host, turn) in [(&one, first), (&two, second)] {
+        host.turn_ended(turn, TurnOutcome::Failed).await;
+    }
+    app.clock.advance(Duration::from_secs(599));
+    assert_eq!(spending::release_due(&app.core).await.unwrap(), 0);
+    app.clock.advance(Duration::from_secs(1));
+    assert_eq!(spending::release_due(&app.core).await.unwrap(), 1, "one goes alone");
+    let tried = [one.given().await.len(), two.given().await.len()];
+    assert_eq!(tried.iter().sum::<usize>(), 3);
+    let (prober, waiting, turn) = if tried[0] == 2 { (&one, &two, first) } else { (&two, &one, second) };
+    app.clock.advance(Duration::from_secs(10));
+    assert_eq!(spending::release_due(&app.core).await.unwrap(), 0);
+    prober.takes(turn).await;
+    prober.calls(prober.call(Some(turn), 10, 10)).await;
+    app.clock.advance(Duration::from_secs(1));
+    spending::release_due(&app.core).await.unwrap();
+    assert_eq!(waiting.given().await.len(), 2);
+    assert!(waiting.agent_shows("limit { kind }").await["limit"].is_null());
+}
+
+#[tokio::test]
+async fn an_agent_that_takes_no_turns_leaves_the_try_to_others() {
+    let app = TestApp::start().await;
+    let credential = default_credential(&app, "anthropic").await;
+    let (paused, running) = (app.running_agent().await, app.running_agent().await);
+    let ((_, first), (_, second)) = (paused.works().await, running.works().await);
+    for (host, turn) in [(&paused, first), (&running, second)] {
+        host.is_limited(Some(credential), 600).await;
+        host.turn_ended(turn, TurnOutcome::Failed).await;
+    }
+    let of_paused = vec![paused.agent.into()];
+    app.execute("UPDATE agents SET status = 'PAUSED' WHERE id = $1", of_paused.clone()).await;
+    app.clock.advance(Duration::from_secs(600));
+    // It is looked at first.
+    app.execute("UPDATE agent_limits SET until_at = 0 WHERE agent_id = $1", of_paused).await;
+    assert_eq!(spending::release_due(&app.core).await.unwrap(), 1);
+    assert_eq!([paused.given().await.len(), running.given().await.len()], [1, 2]);
+    assert_eq!(paused.agent_shows("limit { kind }").await["limit"]["kind"], "USAGE");
+}
+
+#[tokio::test]
+async fn a_turn_that_was_sent_alone_and_is_given_up_again_waits_like_the_others() {
+    let app = TestApp::start().await;
+    let host = app.running_agent().await;
+    let ((_, first), (_, second)) = (host.works().await, host.works().await);
+    host.is_limited(None, 600).await;
+    for turn in [first, second] {
+        host.turn_ended(turn, TurnOutcome::Failed).await;
+    }
+    app.clock.advance(Duration::from_secs(600));
+    assert_eq!(spending::release_due(&app.core).await.unwrap(), 1);
+    assert_eq!(host.given().await, [first, second, first]);
+    host.takes(first).await;
+    host.is_limited(None, 600).await;
+    // As if nothing were wrong. The second one waits: its call it can't have been.
+    host.turn_ended(first, TurnOutcome::Done).await;
+    assert_eq!([app.turn_is(first).await, app.turn_is(second).await], ["WAITING_LIMIT", "WAITING_LIMIT"]);
+}
+
+#[tokio::test]
+async fn a_provider_is_believed_for_a_day_and_only_from_the_host_of_an_agent_that_is_up() {
+    let app = TestApp::start().await;
+    let credential = default_credential(&app, "anthropic").await;
+    let (gone, up) = (app.running_agent().await, app.running_agent().await);
+    gone.act("stop").await;
+    gone.ended(EndReason::Stopped).await;
+    let until = || app.one::<Option<i64>>("SELECT limited_until FROM model_credentials", vec![]);
+    gone.is_limited(Some(credential), 600).await;
+    assert_eq!(until().await, None);
+    let told = gone.tell(async |tx, from| agents::reports::auth_required(tx, from, "401".to_owned()).await);
+    told.await.unwrap();
+    assert_eq!(app.one::<i64>("SELECT COUNT(*) FROM approvals", vec![]).await, 0);
+    assert!(up.agent_shows("limit { kind }").await["limit"].is_null());
+    up.is_limited(Some(credential), 30 * 24 * 3600).await;
+    assert_eq!(until().await, Some(app.clock.now().plus(Duration::from_hours(24)).0));
+}
+
+#[tokio::test]
+async fn a_rejected_credential_is_asked_for_once_and_a_new_secret_ends_it() {
+    let app = TestApp::start().await;
+    let credential = default_credential(&app, "openai").await;
+    for host in [app.running_agent().await, app.running_agent().await] {
+        let told = host.tell(async |tx, from| {
+            muster::slices::agents::reports::auth_required(tx, from, "401".to_owned()).await
+        });
+        told.await.unwrap();
+    }
+    let pending = "SELECT COUNT(*) FROM approvals WHERE kind = 'AUTH_REQUIRED' AND status = 'PENDING'";
+    assert_eq!(app.one::<i64>(pending, vec![]).await, 1);
+    let update = "mutation($o: Id!, $i: Id!, $input: UpdateModelCredentialInput!) { \
+                  updateModelCredential(orgId: $o, id: $i, input: $input) { authFailedAt revision } }";
+    let moved = json!({ "o": app.org, "i": credential, "input": { "baseUrl": "https://evil.example" } });
+    assert_eq!(app.owner.gql(update, moved).await.code(), "VALIDATION_FAILED");
+    let renewed = json!({ "o": app.org, "i": credential, "input": { "secret": "two" } });
+    let shown = app.owner.gql(update, renewed).await.data()["updateModelCredential"].clone();
+    assert_eq!(shown, json!({ "authFailedAt": null, "revision": 1 }));
+    assert_eq!(app.one::<i64>(pending, vec![]).await, 0);
+}
