@@ -106,7 +106,8 @@ impl Dovecot {
             }
         }
         let list = self.mail().join("dovecot-uidlist");
-        fs::write(&list, "3 V99999 N1 G0\n").unwrap();
+        // Without a valid GUID dovecot writes its own, whose UIDVALIDITY is the time in seconds: that of the one before.
+        fs::write(&list, "3 V99999 N1 G0123456789abcdef0123456789abcdef\n").unwrap();
         fs::set_permissions(list, fs::Permissions::from_mode(0o666)).unwrap();
     }
 

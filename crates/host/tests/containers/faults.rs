@@ -206,6 +206,7 @@ async fn whatever_dies_nothing_is_said_twice_and_every_turn_ends() {
     }
     println!("{interrupted} interrupted of {turns}, {generation} launches");
     plane.lock().check();
-    assert!(host.containers().len() <= 1, "{:?}", host.containers());
+    // The last launch's container may still be going while the next one's is there.
+    plane.wait("one container at most", |_| (host.containers().len() <= 1).then_some(())).await;
     drop(host);
 }
