@@ -4,7 +4,7 @@ import { cacheExchange } from '@urql/exchange-graphcache'
 import { isSignedOut } from './errors'
 import { keys } from './keys'
 import { withSocket } from './lazy-socket'
-import { requestsExchange } from './requests'
+import { requestsExchange, sentExchange } from './requests'
 import { sessionEnded } from './session'
 
 /** Tells the panel when an answer says that nobody is signed in. The page keeps what it shows. */
@@ -40,7 +40,14 @@ const liveExchange: Exchange = subscriptionExchange({
 export function makeClient(over: AbortSignal): Client {
   return new Client({
     url: '/graphql',
-    exchanges: [requestsExchange, cacheExchange({ keys }), sessionExchange, fetchExchange, liveExchange],
+    exchanges: [
+      requestsExchange,
+      cacheExchange({ keys }),
+      sentExchange,
+      sessionExchange,
+      fetchExchange,
+      liveExchange,
+    ],
     preferGetMethod: false,
     fetch: (...asked: Parameters<typeof fetch>) =>
       over.aborted ? Promise.reject(over.reason) : fetch(...asked),

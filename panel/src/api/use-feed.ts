@@ -5,6 +5,7 @@ import { useClient } from 'urql'
 import { pipe, subscribe } from 'wonka'
 import { isUnanswered } from './errors'
 import { concerns, type Interest, onChange, paced } from './live'
+import { readAnew } from './requests'
 
 /** The most that the service gives at a time. */
 const MOST = 200
@@ -83,10 +84,11 @@ export function useFeed<Data, Variables extends AnyVariables, Item>(
       let after = found.at(-1)?.page.next ?? null
       while (missing > 0 && alive && (after || found.length === 0)) {
         const limit = Math.min(MOST, missing)
-        const policy = { requestPolicy: 'network-only' as const }
-        const result: { data?: Data; error?: CombinedError } = await client
-          .query(query, variablesOf(after, limit) as never, policy)
-          .toPromise()
+        const result: { data?: Data; error?: CombinedError } = await readAnew(
+          client,
+          query,
+          variablesOf(after, limit),
+        )
         const page: Page<Item> | null = result.data ? latest.current.pageOf(result.data) : null
         if (!alive) return true
         if (!page) {

@@ -4,6 +4,7 @@ import { useCallback, useEffect, useRef } from 'react'
 import { useClient, useQuery } from 'urql'
 import { isSignedOut, isUnanswered } from './errors'
 import { concerns, type Interest, onChange, paced } from './live'
+import { readAnew } from './requests'
 
 /** Changes come in bursts; a view is read again at most this often. */
 const GAP_MS = 250
@@ -32,9 +33,6 @@ export function useLive<Data, Variables extends AnyVariables>(options: Options<D
   const interest = useRef(options.on)
   interest.current = options.on
   const ask = useRef<() => void>(() => {})
-  const fetching = useRef(false)
-  fetching.current = state.fetching
-  const missed = useRef(false)
   const key = JSON.stringify(variables)
 
   // biome-ignore lint/correctness/useExhaustiveDependencies: `key` stands for the variables
@@ -42,28 +40,17 @@ export function useLive<Data, Variables extends AnyVariables>(options: Options<D
     if (pause) return
     // The answer goes into the cache, and from there to everybody who shows these records.
     const read = async () => {
-      const { error } = await client.query(query, variables, { requestPolicy: 'network-only' }).toPromise()
+      const { error } = await readAnew(client, query, variables)
       return !isUnanswered(error)
     }
     const pace = paced(read, GAP_MS)
     ask.current = pace.ask
-    // While the first answer is on its way, a second request would be dropped as the same: it follows afterwards.
-    const heard = () => {
-      if (fetching.current) missed.current = true
-      else pace.ask()
-    }
-    const stop = onChange((change) => concerns(interest.current, change), heard)
+    const stop = onChange((change) => concerns(interest.current, change), pace.ask)
     return () => {
       stop()
       pace.stop()
     }
   }, [client, query, key, pause])
-
-  useEffect(() => {
-    if (state.fetching || !missed.current) return
-    missed.current = false
-    ask.current()
-  }, [state.fetching])
 
   const refetch = useCallback(() => ask.current(), [])
   // While other variables are asked for, urql still has the error of those before.

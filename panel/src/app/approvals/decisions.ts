@@ -6,6 +6,7 @@ import { useSyncExternalStore } from 'react'
 import { onClient } from '../../api/current-client'
 import { problemOf, wordsOf } from '../../api/errors'
 import { graphql } from '../../api/graphql'
+import { readAnew } from '../../api/requests'
 import { once, randomKey } from '../../api/use-act'
 import { keep } from '../kept'
 import { ApprovalFields, ApprovalQuery } from './fields'
@@ -122,7 +123,7 @@ async function send(client: Client, orgId: number, id: number, { sending, key }:
   }
   const late = problemOf(error)?.code === 'APPROVAL_NOT_PENDING' || problemOf(error)?.code === 'CONFLICT'
   // Somebody was faster: what is shown becomes what is true. The refusal carries the same record.
-  if (late) await client.query(ApprovalQuery, { orgId, id }, { requestPolicy: 'network-only' }).toPromise()
+  if (late) await readAnew(client, ApprovalQuery, { orgId, id })
   if (entries.get(id)?.key !== key) return
   put(id, { sending: { ...sending, state: late ? 'late' : 'failed', problem: wordsOf(error) }, key })
 }

@@ -5,6 +5,7 @@ import { useClient } from 'urql'
 import { graphql } from '../../../api/graphql'
 import { listen, RETRY_MS } from '../../../api/listen'
 import { onChange } from '../../../api/live'
+import { readAnew } from '../../../api/requests'
 import { MessageFields, type MessageRecord } from '../../../app/thread/fields'
 import {
   EMPTY,
@@ -95,7 +96,7 @@ export function useThread(orgId: number, conversationId: number, known: number):
   const read = useCallback(
     async (place: { aroundSeq?: string; beforeSeq?: string; afterSeq?: string }, limit = PAGE) => {
       const variables = { orgId, conversationId, limit, ...place }
-      const result = await client.query(Messages, variables, { requestPolicy: 'network-only' }).toPromise()
+      const result = await readAnew(client, Messages, variables)
       setError(result.data?.messages ? undefined : result.error)
       failedAt.current = result.data?.messages ? 0 : Date.now()
       return result.data?.messages ?? null
