@@ -51,8 +51,12 @@ const groups = [
   },
   // Labelled fields: signing in needs them, the overview does not.
   { name: 'fields', test: /\/src\/ui\/(field|inputs)\./, priority: 1 },
-  // What state a record is in: the overview needs it, signing in does not.
-  { name: 'status', test: /\/src\/ui\/status\./, priority: 1 },
+  // What state a record is in, with its icons: the overview needs it, signing in does not.
+  {
+    name: 'status',
+    test: /\/src\/ui\/status\.|\/src\/app\/agent-state\.|\/lucide-react\/.*\/(octagon-x|rocket)\./,
+    priority: 1,
+  },
   // Commands and secrets to copy.
   { name: 'code', test: /\/src\/ui\/(code|copy)\./, priority: 1 },
   // What agents write: a conversation and the first steps show it.

@@ -1,7 +1,7 @@
-import{Kt as e,S as t,Y as n,_ as r,ot as i,x as a}from"./shared.js";var o=n(`
+import{Ct as e,Jt as t,S as n,Y as r,_ as i,ot as a,x as o}from"./shared.js";var s=r(`
   query ShellPreferences { viewer { preferences } }
-`),s=n(`
+`),c=r(`
   mutation SetPreferences($preferences: JSON!) {
     setPreferences(preferences: $preferences) { preferences }
   }
-`),c=t(),l=(t,n)=>c(async()=>{let c=await t.query(o,{},{requestPolicy:`network-only`}).toPromise();if(!c.data?.viewer)return void i(e(c.error));let l=r(c.data.viewer.preferences),u={...l,...n(l)},{error:d}=await t.mutation(s,{preferences:u},a()).toPromise();d&&i(e(d))});export{l as changePreferences};
+`),l=n(),u=(n,r)=>l(async()=>{let l=await e(n,s,{});if(!l.data?.viewer)return void a(t(l.error));let u=i(l.data.viewer.preferences),d={...u,...r(u)},{error:f}=await n.mutation(c,{preferences:d},o()).toPromise();f&&a(t(f))});export{u as changePreferences};

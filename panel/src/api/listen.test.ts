@@ -2,7 +2,7 @@ import { type Client, CombinedError } from '@urql/core'
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import { makeSubject, type Subject } from 'wonka'
 import { listen } from './listen'
-import { sessionEnded, signedIn } from './session'
+import { sessionChanged, sessionEnded, signedIn } from './session'
 
 type Told = { data?: { n: number }; error?: CombinedError }
 let begun: Subject<Told>[]
@@ -63,13 +63,26 @@ test('an answer that repeats the one before it, with an error, is told once', ()
   expect(told).toEqual([1])
 })
 
-test('what was refused is not asked for again before somebody signs in', async () => {
+test('what was refused is asked for again once a minute, while somebody is signed in', async () => {
   begun[0]?.next(says('NOT_A_MEMBER'))
   begun[0]?.complete()
-  await vi.advanceTimersByTimeAsync(60_000)
+  await vi.advanceTimersByTimeAsync(59_999)
   expect(begun).toHaveLength(1)
+  await vi.advanceTimersByTimeAsync(1)
+  expect(begun).toHaveLength(2)
+  begun[1]?.next(says('NOT_A_MEMBER'))
+  begun[1]?.complete()
   sessionEnded()
+  await vi.advanceTimersByTimeAsync(120_000)
+  expect(begun).toHaveLength(2)
   signedIn()
+  expect(begun).toHaveLength(3)
+})
+
+test('what was refused is asked for again at once when the session may do more', () => {
+  begun[0]?.next(says('SECOND_FACTOR_REQUIRED'))
+  begun[0]?.complete()
+  sessionChanged()
   expect(begun).toHaveLength(2)
 })
 

@@ -1,5 +1,6 @@
 // Subscriptions that last. The service ends one when it stops or can't check a permission, and a session takes all of its own
-// along: it begins again, until nobody wants it any more. What was refused waits for the next session. No React here.
+// along: it begins again, until nobody wants it any more. What was refused waits longer, unless something changes about the
+// session. No React here.
 import type { AnyVariables, Client, TypedDocumentNode } from '@urql/core'
 import { onEnd, pipe, subscribe } from 'wonka'
 import { problemsOf } from './errors'
@@ -7,6 +8,8 @@ import { onSession, sessionNow } from './session'
 
 /** When what could not be done is tried again. */
 export const RETRY_MS = 5_000
+/** When what was refused is tried again: somebody may have let the person in meanwhile. */
+const REFUSED_MS = 60_000
 
 /** What the service says to those who may not hear it. */
 const REFUSALS = ['NOT_A_MEMBER', 'NOT_FOUND', 'PERMISSION_DENIED', 'SECOND_FACTOR_REQUIRED']
@@ -26,7 +29,7 @@ export function listen<Data, Variables extends AnyVariables>(
     const { unsubscribe } = pipe(
       client.subscription(document, variables),
       onEnd(() => {
-        if (!isOver) stop = isRefused ? nextSession(begin) : later(begin)
+        if (!isOver) stop = later(begin, isRefused ? REFUSED_MS : RETRY_MS)
       }),
       subscribe(({ data, error }) => {
         // An answer repeats the data and the errors of those before it.
@@ -46,22 +49,18 @@ export function listen<Data, Variables extends AnyVariables>(
   return () => stop()
 }
 
-/** Does something after a while, and not before somebody is signed in. Returns what prevents it. */
-function later(act: () => void): () => void {
-  let stop = () => clearTimeout(timer)
-  const timer = setTimeout(() => {
-    if (sessionNow() === 'in') act()
-    else stop = nextSession(act)
-  }, RETRY_MS)
-  return () => stop()
-}
-
-/** Does something when somebody signs in. Returns what prevents it. */
-function nextSession(act: () => void): () => void {
-  const stop = onSession(() => {
+/** Does something after a while, or as soon as something changes about the session; never while nobody is signed in. */
+function later(act: () => void, wait: number): () => void {
+  const go = () => {
     if (sessionNow() !== 'in') return
     stop()
     act()
-  })
+  }
+  const timer = setTimeout(go, wait)
+  const forget = onSession(go)
+  const stop = () => {
+    clearTimeout(timer)
+    forget()
+  }
   return stop
 }

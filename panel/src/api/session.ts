@@ -40,8 +40,13 @@ export function sessionEnded(): void {
   set(state === 'in' || state === 'ended' ? 'ended' : 'out')
 }
 
+/** The session may do more or less than before. */
+export function sessionChanged(): void {
+  for (const listener of listeners) listener()
+}
+
 function set(next: SessionState): void {
   if (state === next) return
   state = next
-  for (const listener of listeners) listener()
+  sessionChanged()
 }

@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict'
 import { createHmac } from 'node:crypto'
 import { test } from 'node:test'
-import { hasEntered, holdsBack } from './acts.mjs'
+import { call, hasEntered, holdsBack } from './acts.mjs'
 import { browse, isAccessible, shows, signsOut, stage, until, world } from './stage.mjs'
 
 const org = `/o/${world.org}`
@@ -154,6 +154,48 @@ test('a second factor is set up, asked for, replaced by a recovery code, and rem
   await signsOut(page)
   await types(page, ada)
   await isIn(page)
+})
+
+test('an organization that asks for a second factor opens once it is set up, and changes arrive again', async (t) => {
+  const email = 'guarded@example.org'
+  await stage(`muster org create --name Guarded --owner-email ${email} --plan ENTERPRISE`)
+  const { link } = await stage(`muster session create --link --email ${email}`)
+  const page = await browse(t, { fails: ['/graphql'] })
+  const shown = (name) => page.getByRole('button', { name: new RegExp(`^Organization:.*${name}$`) })
+  await page.goto(link)
+  await button(page, 'Sign in').click()
+  await isIn(page)
+  await shown('Guarded').waitFor()
+  const id = Number(page.url().match(/\/o\/(\d+)/)[1])
+  const does = async (document, variables) => {
+    const { data, codes } = await call(page, document, { o: undefined, ...variables })
+    assert.deepEqual(codes, [])
+    return data
+  }
+  // Whoever asks for one has it, and removes it afterwards.
+  const { beginTotp } = await does('mutation { beginTotp { secret } }')
+  const { confirmTotp } = await does('mutation($c: SecretString!) { confirmTotp(code: $c) }', { c: codeOf(beginTotp.secret) })
+  await does('mutation($o: Id!) { updateOrganization(orgId: $o, input: { requireSecondFactor: true }) { id } }', { o: id })
+  await does('mutation($c: SecretString!) { disableTotp(code: $c) }', { c: confirmTotp[0] })
+
+  await page.goto(`${world.base}/o/${id}`)
+  await heading(page, 'This organization asks for a second factor').waitFor()
+  await page.getByRole('link', { name: 'Set it up' }).click()
+  await button(page, 'Set up').click()
+  const dialog = page.getByRole('dialog')
+  await button(dialog, 'Continue').click()
+  const secret = await dialog.getByText(/^[A-Z2-7]{32}$/).textContent()
+  await dialog.getByLabel('Code', { exact: true }).fill(codeOf(secret))
+  await button(dialog, 'Continue').click()
+  await dialog.getByLabel('I have stored it').check()
+  await button(dialog, 'Done').click()
+  await dialog.waitFor({ state: 'detached' })
+  await page.getByRole('button', { name: /^Organization:/ }).click()
+  await page.getByRole('menu').getByText('Guarded', { exact: true }).click()
+  await page.waitForURL(new RegExp(`/o/${id}`))
+  await shown('Guarded').waitFor()
+  await does('mutation($o: Id!) { updateOrganization(orgId: $o, input: { name: "Well guarded" }) { id } }', { o: id })
+  await shown('Well guarded').waitFor()
 })
 
 /** At the provider: its own forms. */

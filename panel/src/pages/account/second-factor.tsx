@@ -3,6 +3,8 @@ import { ShieldCheck } from 'lucide-react'
 import { useState } from 'react'
 import { wordsOf } from '../../api/errors'
 import { graphql } from '../../api/graphql'
+import { resync } from '../../api/live'
+import { sessionChanged } from '../../api/session'
 import { useAct } from '../../api/use-act'
 import { useViewer } from '../../app/viewer'
 import { Badge } from '../../ui/badge'
@@ -28,6 +30,12 @@ const Regenerate = graphql(`
 const Disable = graphql(`
   mutation DisableTotp($code: SecretString!, $password: SecretString) { disableTotp(code: $code, password: $password) }
 `)
+
+/** Organizations that ask for one open, or close: nothing else tells that. */
+function changed(): void {
+  sessionChanged()
+  resync()
+}
 
 type Step =
   | { kind: 'password' }
@@ -85,6 +93,7 @@ export function SecondFactor() {
           onRemoved={() => {
             setStep(null)
             setOn(false)
+            changed()
           }}
         />
       )}
@@ -93,7 +102,10 @@ export function SecondFactor() {
         title="Your recovery codes"
         about="Each works once instead of a code from your app: if the phone is lost, they are the way in."
         secrets={[{ label: 'Recovery codes', text: codes.join('\n') }]}
-        onDone={() => setCodes([])}
+        onDone={() => {
+          setCodes([])
+          changed()
+        }}
       />
     </Panel>
   )
