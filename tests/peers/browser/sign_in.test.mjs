@@ -4,7 +4,7 @@ import assert from 'node:assert/strict'
 import { createHmac } from 'node:crypto'
 import { test } from 'node:test'
 import { call, hasEntered, holdsBack } from './acts.mjs'
-import { browse, isAccessible, shows, signsOut, stage, until, world } from './stage.mjs'
+import { apiAs, browse, isAccessible, shows, signsOut, stage, until, world } from './stage.mjs'
 
 const org = `/o/${world.org}`
 const heading = (page, name) => page.getByRole('heading', { name, exact: true })
@@ -191,7 +191,7 @@ test('an organization that asks for a second factor opens once it is set up, and
   await button(dialog, 'Done').click()
   await dialog.waitFor({ state: 'detached' })
   await page.getByRole('button', { name: /^Organization:/ }).click()
-  await page.getByRole('menu').getByText('Guarded', { exact: true }).click()
+  await page.getByRole('menuitem', { name: /^Guarded/ }).click()
   await page.waitForURL(new RegExp(`/o/${id}`))
   await shown('Guarded').waitFor()
   await does('mutation($o: Id!) { updateOrganization(orgId: $o, input: { name: "Well guarded" }) { id } }', { o: id })
@@ -306,4 +306,24 @@ test('an address is confirmed, and changed, by the link in a mail and a press', 
   await heading(mailbox, 'Your address is confirmed').waitFor()
   await page.reload()
   await page.getByText(next, { exact: true }).waitFor()
+})
+
+test('somebody else who signs in over a page whose session has ended gets none of it', async (t) => {
+  const page = await browse(t, { as: 'OPERATOR', fails: ['/graphql'] })
+  let isFollowed = false
+  page.on('websocket', (socket) =>
+    socket.on('framereceived', ({ payload }) => {
+      isFollowed ||= String(payload).includes('RESYNC')
+    }),
+  )
+  await page.goto(`${world.base}${org}/agents`)
+  await until(() => isFollowed, 'changes to arrive')
+  await page.context().clearCookies()
+  const refused = page.waitForResponse((answer) => answer.request().postData()?.includes('ShellViewer') ?? false)
+  await apiAs('OPERATOR', 'mutation { changeName(name: "Otto O.") { id } }', { org: undefined })
+  await refused
+  const dialog = page.getByRole('dialog', { name: 'Your session has ended' })
+  await dialog.waitFor()
+  await types(dialog, world.people.OWNER)
+  await page.waitForURL(({ pathname }) => !pathname.endsWith('/agents'))
 })
