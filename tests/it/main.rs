@@ -139,6 +139,7 @@ mod spending;
 mod spending_guards;
 mod spending_hosts;
 mod spending_leases;
+mod spending_parked;
 mod spending_windows;
 mod status;
 mod stop;

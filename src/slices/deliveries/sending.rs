@@ -188,6 +188,8 @@ async fn claim(scope: &Scope, id: DeliveryId, facts: &Traits) -> Result<Option<d
     let taken = tx.scope.update::<deliveries::Entity>().filter(deliveries::Column::Id.eq(id));
     let taken = taken
         .filter(deliveries::Column::Status.eq(DeliveryStatus::Pending))
+        // Another replica may have tried it meanwhile, in vain.
+        .filter(deliveries::Column::AvailableAt.lte(tx.now))
         .col_expr(deliveries::Column::Status, Expr::value(DeliveryStatus::Sending.as_str()))
         .col_expr(deliveries::Column::Attempts, Expr::cust("attempts + 1"))
         .col_expr(deliveries::Column::AvailableAt, Expr::value(until));
@@ -226,6 +228,8 @@ async fn attempt(scope: &Scope, sender: &Sender, due: deliveries::Model, room: R
 async fn abandoned(scope: &Scope, sender: &Sender, id: DeliveryId) -> Result<()> {
     let found = scope.find::<deliveries::Entity>().filter(deliveries::Column::Id.eq(id));
     let found = found.filter(deliveries::Column::Status.eq(DeliveryStatus::Sending));
+    // Another replica may be sending it again.
+    let found = found.filter(deliveries::Column::AvailableAt.lte(scope.core.clock.now()));
     let Some(part) = found.one(scope.core.db.read()).await? else { return Ok(()) };
     let verdict = uncertain(&part, sender.transport.traits(), "The service ended while this was being sent.");
     conclude(scope, sender, &part, verdict).await

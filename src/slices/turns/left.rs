@@ -6,12 +6,12 @@ use sea_orm::{ColumnTrait, QueryFilter, sea_query::Expr};
 
 use super::{
     entity::turns,
-    limited::{PARKED, park_again},
+    limited::{PARKED, is_sent_again, park_again},
     queue::{DUE, end_cancelled, send_due},
 };
 use crate::{
     base::{
-        enums::{OutboxKind, TurnLimit, TurnState},
+        enums::{OutboxKind, TurnState},
         ids::{AgentId, OrgId, TurnId},
         problem::Result,
     },
@@ -33,17 +33,15 @@ pub async fn resent(tx: &Tx, agent: &Standing, id: TurnId) -> Result<()> {
     let found = tx.scope.find::<turns::Entity>().filter(turns::Column::Id.eq(id));
     let found = found.filter(turns::Column::AgentId.eq(agent.id)).one(tx.connection()).await?;
     let Some(turn) = found else { return Ok(()) };
-    match (turn.state, turn.limited) {
-        (TurnState::Queued, _) => {
+    match turn.state {
+        TurnState::Queued => {
             let back = tx.scope.update::<turns::Entity>().filter(turns::Column::Id.eq(id));
             let back = back.col_expr(turns::Column::Generation, Expr::value(None::<i64>));
             back.col_expr(turns::Column::UpdatedAt, Expr::value(tx.now)).exec(tx.connection()).await?;
             Ok(())
         }
-        (TurnState::Running, Some(TurnLimit::Resumed)) if turn.cancel_requested_at.is_some() => {
-            end_cancelled(tx, &turn).await
-        }
-        (TurnState::Running, Some(TurnLimit::Resumed)) => park_again(tx, &turn).await,
+        _ if is_sent_again(&turn) && turn.cancel_requested_at.is_some() => end_cancelled(tx, &turn).await,
+        _ if is_sent_again(&turn) => park_again(tx, &turn).await,
         _ => Ok(()),
     }
 }

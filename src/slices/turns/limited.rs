@@ -39,7 +39,7 @@ pub async fn limit(tx: &Tx, agent: AgentId) -> Result<()> {
     let running = running.filter(Expr::cust("state IN ('RUNNING', 'WAITING_LIMIT')"));
     for turn in running.order_by_asc(turns::Column::Id).all(tx.connection()).await? {
         happen(tx, &turn, Happening::Limited).await?;
-        if turn.limited != Some(TurnLimit::Parked) {
+        if turn.limited != Some(TurnLimit::Parked) && turn.cancel_requested_at.is_none() {
             mark(tx, turn.id, Some(TurnLimit::Refused)).await?;
         }
     }
@@ -83,6 +83,12 @@ pub async fn go_on(tx: &Tx, agent: &Standing, most: Option<u64>) -> Result<u64> 
     let sent = fresh.len() as u64;
     dispatch(tx, agent, fresh).await?;
     Ok(gone + sent)
+}
+
+/// Whether the turn was sent again after it was parked. Until its host has it, a refused call may have been another turn's.
+pub(super) const fn is_sent_again(turn: &turns::Model) -> bool {
+    matches!(turn.limited, Some(TurnLimit::Resumed | TurnLimit::Refused))
+        && matches!(turn.state, TurnState::Running | TurnState::WaitingLimit)
 }
 
 /// Whether the agent ends a turn in this state because a call of its model was refused.

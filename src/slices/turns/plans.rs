@@ -12,7 +12,7 @@ use super::{
 };
 use crate::{
     base::{
-        enums::{ChangeOp, TurnLimit, TurnState},
+        enums::{ChangeOp, TurnState},
         ids::{AgentId, TurnId},
         problem::{Code, Problem, Result},
     },
@@ -46,9 +46,7 @@ pub async fn turn(scope: &Scope, agent: AgentId, generation: i64, turn: TurnId) 
             thread.last_seq
         }
         // Its host may have heard of the cancellation first, and forgotten it. The refusal ends the turn.
-        TurnState::Running
-            if turn.limited == Some(TurnLimit::Resumed) && turn.cancel_requested_at.is_some() =>
-        {
+        _ if is_sent_again(&turn) && turn.cancel_requested_at.is_some() => {
             return Err(Problem::new(Code::Conflict, "The turn is being cancelled."));
         }
         state if is_open(state) && turn.generation == Some(generation) => turn.handed_seq.unwrap_or(0),
@@ -86,7 +84,7 @@ pub async fn turn(scope: &Scope, agent: AgentId, generation: i64, turn: TurnId) 
     };
     tx.commit().await?;
     let mut prompt = prompt::parts(said);
-    if turn.limited == Some(TurnLimit::Resumed) && turn.started_at.is_some() {
+    if is_sent_again(&turn) && turn.started_at.is_some() {
         prompt.insert(0, Part::Note { text: AGAIN.to_owned() });
     }
     Ok(TurnPlan { conversation_id: turn.conversation_id.0, session: thread.session, instructions, prompt })

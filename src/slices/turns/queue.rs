@@ -276,7 +276,6 @@ pub async fn cancel(scope: &Scope, id: TurnId) -> Result<()> {
         request_cancel(&tx, &agent, &turn).await?;
     } else {
         end_cancelled(&tx, &turn).await?;
-        conversations::settle(&tx, turn.conversation_id, id, MessageStatus::Cancelled).await?;
     }
     let (operation, changes) = ("cancelTurn", json!({ "state": turn.state }));
     audit::record(
@@ -310,5 +309,6 @@ pub(super) async fn end_cancelled(tx: &Tx, turn: &turns::Model) -> Result<()> {
         .col_expr(turns::Column::UpdatedAt, Expr::value(tx.now));
     cancelled.exec(tx.connection()).await?;
     announce(tx, ChangeOp::Updated, turn.conversation_id, turn.id);
-    Ok(())
+    // What the agent never got.
+    conversations::settle(tx, turn.conversation_id, turn.id, MessageStatus::Cancelled).await
 }

@@ -149,6 +149,20 @@ test('words that were begun go along with a decision by key in the list', async 
   await isDenied(asked.approval, 'wait for the sun')
 })
 
+test('what was opened stays marked when it is closed: keys act on it', async (t) => {
+  const risky = await asks('do execute Burn the pier {"command": "rm -r pier"}')
+  const asked = await asks('do execute Tar the hull {"command": "tar"}')
+  const page = await browse(t, { as: 'OPERATOR', at: inbox })
+  await row(page, 'Tar the hull').click()
+  const peek = page.getByRole('complementary', { name: 'Tar the hull' })
+  await peek.getByText('tar', { exact: true }).first().waitFor()
+  await page.keyboard.press('Escape')
+  await peek.waitFor({ state: 'detached' })
+  await page.keyboard.press('d')
+  await until(async () => (await stands(asked.approval)).outcome === 'DENIED', 'the denial')
+  assert.equal((await stands(risky.approval)).status, 'PENDING')
+})
+
 test('the keys of what is open work, though the list does not show it', async (t) => {
   const asked = await asks('do execute Bail the dinghy {"command": "bail"}')
   const page = await browse(t, { as: 'OPERATOR', at: `${inbox}?kind=COST_GUARD&peek=${asked.approval}` })

@@ -165,7 +165,9 @@ fn bounce(mail: &Message<'_>) -> Report {
         }
         _ => None,
     });
-    let Some(vendor_id) = original else { return Report::Other };
+    // One with other characters is not ours, and no database takes all of them.
+    let ours = original.filter(|id| !id.contains(char::is_control));
+    let Some(vendor_id) = ours else { return Report::Other };
     let why = field("Diagnostic-Code").or_else(|| field("Status")).unwrap_or_default();
     Report::Failed(Bounce { vendor_id, cause: format!("The mail came back: {why}").into() })
 }

@@ -48,6 +48,7 @@ export function ApprovalsPage() {
   const ahead = useAhead(peek, go)
   const show = (id: number | undefined, replace?: boolean) => {
     ahead.stop()
+    setActiveId(id ?? peek ?? activeId)
     void go(id, replace)
   }
   const currentId = ahead.id ?? peek ?? activeId ?? inbox.items.find(isOpen)?.id ?? null
@@ -58,10 +59,9 @@ export function ApprovalsPage() {
     const at = inbox.items.findIndex(({ id }) => id === currentId)
     const rest = [...inbox.items.slice(at + 1), ...inbox.items.slice(0, Math.max(0, at))]
     const found = rest.find(isOpen)
+    if (peek !== undefined && found) ahead.go(found.id)
+    else if (peek !== undefined) show(undefined)
     setActiveId(found?.id ?? null)
-    if (peek === undefined) return
-    if (found) ahead.go(found.id)
-    else show(undefined)
   }
   useKeys({ current, peeked: peek !== undefined && ahead.id === null, handle, next, show })
   const arrivals = useArrivals(inbox.items)
