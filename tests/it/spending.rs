@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use muster::{
     rounds,
-    slices::{agents, spending, turns},
+    slices::{agents, spending},
 };
 use muster_protocol::{
     event::{EndReason, TurnEnd, TurnOutcome, Usage},
