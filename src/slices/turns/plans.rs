@@ -5,6 +5,7 @@ use sea_orm::{ColumnTrait, QueryFilter, sea_query::Expr};
 
 use super::{
     entity::turns,
+    limited::is_sent_again,
     prompt,
     queue::{Cause, queued},
     rows::{announce, happen, is_open, load},
