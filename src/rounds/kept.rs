@@ -63,7 +63,7 @@ pub const KEPT: &[Kept] = &[
     stays("allowed_hosts", "Until removed, at most 500 of each organization."),
     goes(
         "approval_asks",
-        "Until 30 days after the request was decided.",
+        "Until 30 days after the request was decided, or until the channel has another token or is deleted.",
         &[after("state = 'CLOSED' AND available_at < $1", Duration::from_hours(30 * 24))],
     ),
     goes("approval_snoozes", "Until they end.", &[after("until <= $1", Duration::ZERO)]),

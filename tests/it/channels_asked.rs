@@ -17,17 +17,18 @@ use serde_json::{Value, json};
 use crate::{
     channels::{at, connect},
     channels_paced::let_time_pass,
-    channels_probed::{bot, whitelist, with_telegram},
+    channels_probed::{bot, hold, whitelist, with_telegram},
     channels_told::{self, Hook},
     harness::{
         Actor, TestApp,
-        fakes::telegram::{Shared, TOKEN, said},
+        fakes::telegram::{NEW_TOKEN, Shared, TOKEN, said},
         until,
     },
 };
 
 const LINK: &str = "mutation($o: Id!, $c: Id!) { linkChat(orgId: $o, channelId: $c) { code expiresAt } }";
 const LINKED: &str = "query($o: Id!) { linkedChats(orgId: $o) { channelId originId originName } }";
+const ASKED: &str = "SELECT COUNT(*) FROM approval_asks WHERE approval_id = $1 AND state = 'ASKED'";
 const UNLINK: &str = "mutation($o: Id!, $c: Id!) { unlinkChat(orgId: $o, channelId: $c) }";
 
 /// A bot, and the chats with it.
@@ -170,22 +171,43 @@ impl Chat {
     }
 
     async fn asks_about(&self, title: &str) -> Arrived {
-        let new = NewApproval { risk: Some(10), ..NewApproval::new(ApprovalKind::Action, title) };
-        let approval = self.raise(new).await;
+        let approval = self.wants(title).await;
         self.arrives(approval).await
     }
 
+    /// An action of risk 10, which nobody is asked about yet.
+    async fn wants(&self, title: &str) -> i64 {
+        self.raise(NewApproval { risk: Some(10), ..NewApproval::new(ApprovalKind::Action, title) }).await
+    }
+
+    /// The administrator links the private chat of this user instead.
+    async fn moves(&self, id: i64, user: i64) {
+        let mut update = said(id, &self.code(&self.app.admin).await);
+        update["message"]["from"]["id"] = json!(user);
+        update["message"]["chat"]["id"] = json!(user);
+        self.comes(update);
+        until("the other chat is linked, and told so", async || {
+            self.links(&self.app.admin).await[0]["originId"] == user.to_string().as_str()
+                && self.asked("sendMessage").iter().any(|told| told["chat_id"] == user)
+        })
+        .await;
+    }
+
+    async fn is_denied(&self, approval: i64) {
+        let path = format!("/v1/org/{}/approval/{approval}/answer", self.app.org);
+        self.app.operator.patch(&path, json!({ "options": ["deny"] })).await.expect(200);
+    }
+
     async fn arrives(&self, approval: i64) -> Arrived {
-        let sql = "SELECT COUNT(*) FROM approval_asks WHERE approval_id = $1 AND state = 'ASKED'";
         until("it is asked", async || {
             asks::send_due(&self.app.core).await.unwrap();
             let_time_pass(&self.app).await;
-            self.app.one::<i64>(sql, vec![approval.into()]).await == 1
+            self.app.one::<i64>(ASKED, vec![approval.into()]).await == 1
         })
         .await;
         let sql = "SELECT vendor_id FROM approval_asks WHERE approval_id = $1";
         let vendor_id: String = self.app.one(sql, vec![approval.into()]).await;
-        let id: i64 = vendor_id.strip_prefix("5:").unwrap().parse().unwrap();
+        let id: i64 = vendor_id.rsplit_once(':').unwrap().1.parse().unwrap();
         let mut message = self.asked("sendMessage").pop().unwrap();
         message["message_id"] = json!(id);
         let rows = message["reply_markup"]["inline_keyboard"].as_array().cloned().unwrap_or_default();
@@ -537,8 +559,7 @@ async fn what_is_decided_elsewhere_or_too_risky_or_not_to_be_seen_whole_has_no_b
     let chat = Chat::linked().await;
     let app = &chat.app;
     let asked = chat.asks().await;
-    let path = format!("/v1/org/{}/approval/{}/answer", app.org, asked.approval);
-    app.operator.patch(&path, json!({ "options": ["deny"] })).await.expect(200);
+    chat.is_denied(asked.approval).await;
     let edited = chat.until_closed().await;
     assert!(edited["text"].as_str().unwrap().contains("Denied by operator."), "{edited}");
     assert_eq!(edited["reply_markup"], json!({ "inline_keyboard": [] }));
@@ -564,15 +585,13 @@ async fn what_is_decided_elsewhere_or_too_risky_or_not_to_be_seen_whole_has_no_b
 async fn a_new_token_ends_the_links_and_people_are_told() {
     let chat = Chat::linked().await;
     let app = &chat.app;
+    whitelist(app, &chat.channel, "5").await;
     let channel = at(app, &chat.channel);
     // The same token is no new one.
     app.operator.patch(&channel, json!({ "bot_token": TOKEN })).await.expect(200);
     assert_eq!(chat.links(&app.admin).await.as_array().unwrap().len(), 1);
     let asked = chat.asks().await;
-    app.operator
-        .patch(&channel, json!({ "bot_token": "9:canary-other", "is_active": false }))
-        .await
-        .expect(200);
+    app.operator.patch(&channel, json!({ "bot_token": NEW_TOKEN })).await.expect(200);
     assert_eq!(chat.links(&app.admin).await, json!([]));
     let told = "SELECT CAST(payload AS TEXT) FROM outbox WHERE kind = 'MAIL'";
     let told = app.column::<String>(told).await;
@@ -581,4 +600,55 @@ async fn a_new_token_ends_the_links_and_people_are_told() {
         "{told:?}"
     );
     assert_eq!(chat.state(asked.approval).await, PENDING);
+    // A message of the new bot may have the same number: a reply to that one is for the agent.
+    chat.replies(50, &asked.message, "1");
+    let stored = "SELECT COUNT(*) FROM messages WHERE via_channel_id IS NOT NULL";
+    until("it is a message", async || app.column::<i64>(stored).await == [1]).await;
+    assert_eq!(chat.state(asked.approval).await, PENDING);
+    // Nor is that message edited when the request ends.
+    assert_eq!(app.column::<i64>("SELECT COUNT(*) FROM approval_asks").await, [0]);
+}
+
+#[tokio::test]
+async fn what_was_asked_in_a_channel_goes_with_it() {
+    let chat = Chat::linked().await;
+    let app = &chat.app;
+    let asked = chat.asks().await;
+    let waits = chat.wants("Delete the rest").await;
+    let kept = "SELECT state FROM approval_asks ORDER BY id";
+    assert_eq!(app.column::<String>(kept).await, ["ASKED", "TO_ASK"]);
+    let delete = "mutation($o: Id!, $c: Id!) { deleteChannel(orgId: $o, id: $c) }";
+    app.operator.gql(delete, json!({ "o": app.org, "c": chat.channel["id"] })).await.data();
+    assert_eq!(app.column::<String>(kept).await, [""; 0]);
+    for approval in [asked.approval, waits] {
+        assert_eq!(chat.state(approval).await, PENDING);
+    }
+}
+
+#[tokio::test]
+async fn what_waits_is_asked_in_the_chat_that_is_linked_by_then() {
+    let chat = Chat::linked().await;
+    let app = &chat.app;
+    let waits = chat.wants("Delete it").await;
+    chat.moves(2, 6).await;
+    let asked = chat.arrives(waits).await;
+    assert_eq!(asked.message["chat_id"], 6);
+    chat.is_denied(waits).await;
+    assert_eq!(chat.until_closed().await["chat_id"], 6);
+    // What was on its way has arrived in the chat before, and says there how it ended.
+    let answer = hold(&chat.telegram, "sendMessage");
+    let flies = chat.wants("Delete the rest").await;
+    until("it is being sent", async || {
+        asks::send_due(&app.core).await.unwrap();
+        let_time_pass(app).await;
+        chat.telegram.lock().unwrap().held.is_none()
+    })
+    .await;
+    chat.moves(3, 7).await;
+    let there = json!({ "message_id": 99, "date": 1_700_000_001, "chat": { "id": 6, "type": "private" } });
+    answer.send((200, json!({ "ok": true, "result": there }))).unwrap();
+    until("it is asked", async || app.one::<i64>(ASKED, vec![flies.into()]).await == 1).await;
+    chat.is_denied(flies).await;
+    let edited = chat.until_closed().await;
+    assert_eq!((&edited["chat_id"], &edited["message_id"]), (&json!(6), &json!(99)));
 }

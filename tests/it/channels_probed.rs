@@ -166,7 +166,7 @@ async fn a_credential_that_turns_out_to_be_refused_ends_the_channel() {
 }
 
 /// The vendor's answer to the next call of this method is sent from here.
-fn hold(telegram: &telegram::Shared, method: &'static str) -> oneshot::Sender<(u16, Value)> {
+pub fn hold(telegram: &telegram::Shared, method: &'static str) -> oneshot::Sender<(u16, Value)> {
     let (answer, held) = oneshot::channel();
     telegram.lock().unwrap().held = Some((method, held));
     answer

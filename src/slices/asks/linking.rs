@@ -1,7 +1,7 @@
 //! Links: which chat is whose.
 //!
 //! A member gets a code in the panel and says it once, in a private chat with the channel's bot. The code is 60 bits and works for
-//! ten minutes. A link ends with the membership, the channel, and the bot's token.
+//! ten minutes. A link ends with the membership, the channel, and the bot's token, and what was asked over it goes with it.
 //!
 //! Wrong codes end no code: anybody may write to a bot, and could keep members from linking. Its length is what keeps it from
 //! being guessed. A thousand messages a second are 600,000 guesses while it works: they hit one of a hundred open codes with a
@@ -125,7 +125,8 @@ pub async fn of(scope: &Scope) -> Result<Vec<Linked>> {
     rows.iter().map(read).collect()
 }
 
-/// Ends all links of a channel, and tells people why.
+/// Ends all links of a channel, and tells people why. What was asked there is forgotten: a message of the next bot may have the
+/// same id, and must be neither answered nor edited in its place.
 ///
 /// # Errors
 /// The database is unreachable.
@@ -140,6 +141,7 @@ pub async fn unlink_all(tx: &Tx, channel: ChannelId, name: &str) -> Result<()> {
         outbox::enqueue_mail(&tx.scope.core, tx.connection(), &mail, tx.now.plus(NOTICE));
     }
     tx.run("DELETE FROM channel_links WHERE organization_id = $1 AND channel_id = $2", place()).await?;
+    tx.run("DELETE FROM approval_asks WHERE organization_id = $1 AND channel_id = $2", place()).await?;
     Ok(())
 }
 
@@ -174,8 +176,12 @@ pub async fn introduce(
     let name = message.origin.name.as_deref().map(|name| bounded(name, WORD_BYTES));
     let target = bounded(&message.thread.target, WORD_BYTES);
     let place = [org.into(), channel.into(), user.into(), origin.clone().into()];
-    let values = place.into_iter().chain([name.into(), target.into(), tx.now.into()]).collect();
+    let values = place.into_iter().chain([name.into(), target.clone().into(), tx.now.into()]).collect();
     tx.run(sql, values).await?;
+    // They may no longer have the chat that they had linked before.
+    let waiting = "UPDATE approval_asks SET target = $4 \
+                   WHERE organization_id = $1 AND channel_id = $2 AND user_id = $3 AND state = 'TO_ASK'";
+    tx.run(waiting, vec![org.into(), channel.into(), user.into(), target.into()]).await?;
     if let Some(theirs) = rights::in_transaction(&tx, (org, channel), &origin).await? {
         tx.scope = theirs;
     }

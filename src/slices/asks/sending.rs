@@ -251,17 +251,20 @@ async fn settle(scope: &Scope, row: &Model, seen: Timestamp, step: Step) -> Resu
     let (now, attempts) = (tx.now, row.attempts);
     match step {
         Step::Asked(receipt, digest) => {
+            // With the chat that it went to: its member may have linked another meanwhile.
             let sql = "UPDATE approval_asks SET state = CASE WHEN state = 'TO_ASK' THEN 'ASKED' ELSE state END, vendor_id = $4, \
-                       digest = $5, attempts = 0, available_at = $6 WHERE organization_id = $1 AND id = $2 AND available_at = $3";
+                       digest = $5, attempts = 0, available_at = $6, target = $7 \
+                       WHERE organization_id = $1 AND id = $2 AND available_at = $3";
             let place = [tx.scope.org.into(), row.id.into(), row.available_at.into()];
-            let values = place.into_iter().chain([receipt.vendor_id.into(), digest.into(), now.into()]);
-            tx.run(sql, values.collect()).await?;
+            let asked = [receipt.vendor_id.into(), digest.into(), now.into(), row.target.as_str().into()];
+            tx.run(sql, place.into_iter().chain(asked).collect()).await?;
         }
         Step::Closed => write(&tx, row, (AskState::Closed, attempts, now)).await?,
         Step::Later(wait) => write(&tx, row, (row.state, attempts, now.plus(wait))).await?,
         Step::Channel(reason, why) => {
-            write(&tx, row, (row.state, attempts - 1, now)).await?;
+            // The channel first, as an edit of it locks them.
             channels::fail(&mut tx, row.channel_id, seen, reason, &why).await?;
+            write(&tx, row, (row.state, attempts - 1, now)).await?;
         }
     }
     tx.commit().await

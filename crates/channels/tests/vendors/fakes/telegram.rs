@@ -21,6 +21,8 @@ use super::{asked, number, serve};
 
 /// The token of the only bot.
 pub const TOKEN: &str = "7:canary-AAF_secret";
+/// Another of its tokens.
+pub const NEW_TOKEN: &str = "7:canary-AAG_secret";
 
 /// Telegram.
 #[derive(Default)]
@@ -65,7 +67,8 @@ async fn answer(State(fake): State<Shared>, uri: Uri, headers: HeaderMap, body: 
     if path == format!("file/bot{TOKEN}/documents/a.txt") {
         return "abc".into_response();
     }
-    let Some(method) = path.strip_prefix(&format!("bot{TOKEN}/")) else {
+    let called = [TOKEN, NEW_TOKEN].iter().find_map(|token| path.strip_prefix(&format!("bot{token}/")));
+    let Some(method) = called else {
         return respond(refusal(401, "Unauthorized"));
     };
     let asked = asked(&uri, &headers, body).await;
