@@ -22,9 +22,16 @@ use standardwebhooks::Webhook;
 
 use crate::{
     channels_carried::{INBOUND, OUTBOUND, app, bring, channel, hello},
-    harness::{TestApp, until},
+    channels_probed::{begun_by, hold},
+    harness::{
+        TestApp,
+        fakes::telegram::{refusal, said},
+        until,
+    },
     messages::say,
 };
+
+const DAY: Duration = Duration::from_hours(24);
 
 /// What a receiver got: headers and body.
 type Got = Arc<Mutex<Vec<(HeaderMap, Bytes)>>>;
@@ -242,7 +249,6 @@ async fn gives_up(app: &TestApp, conversation: i64, text: &str) {
 
 #[tokio::test]
 async fn a_channel_through_which_nothing_could_be_sent_for_five_days_is_switched_off() {
-    const DAY: Duration = Duration::from_hours(24);
     let app = app().await;
     let receiver = Receiver::start(&app, &[500; 3]).await;
     let (channel, path) = channel(&app, &receiver.url).await;
@@ -272,6 +278,39 @@ async fn a_channel_through_which_nothing_could_be_sent_for_five_days_is_switched
         settled(&app, works, "SENT").await;
         app.clock.advance(6 * DAY);
     }
+}
+
+#[tokio::test]
+async fn answers_that_are_lost_days_apart_switch_no_channel_off() {
+    let (app, telegram, _, conversation) = begun_by(said(1, "Hello")).await;
+    for text in ["One", "Two"] {
+        // Telegram can't be asked whether it has the message.
+        hold(&telegram, "sendMessage").send(refusal(502, "Bad Gateway")).unwrap();
+        let message = say(&app, conversation, MessageRole::Assistant, text).await;
+        assert_eq!(settled(&app, message, "FAILED").await, json!({ "status": "FAILED", "attempts": 1 }));
+        app.clock.advance(6 * DAY);
+    }
+    assert_eq!(app.column::<String>("SELECT DISTINCT code FROM deliveries").await, ["unknown_outcome"]);
+    let state = "SELECT COALESCE(inactive_reason, 'on') FROM channels";
+    assert_eq!(app.column::<String>(state).await, ["on"]);
+}
+
+#[tokio::test]
+async fn a_refusal_between_messages_that_are_given_up_shows_that_the_receiver_is_there() {
+    let app = app().await;
+    let receiver = Receiver::start(&app, &[500, 422, 500]).await;
+    let (_, path) = channel(&app, &receiver.url).await;
+    let (_, taken) = bring(&app, &path, "m1", &hello("Hello")).await;
+    let conversation = taken["conversation_id"].as_i64().unwrap();
+    gives_up(&app, conversation, "One").await;
+    app.clock.advance(3 * DAY);
+    let refused = say(&app, conversation, MessageRole::Assistant, "Two").await;
+    assert_eq!(settled(&app, refused, "FAILED").await, json!({ "status": "FAILED", "attempts": 1 }));
+    app.clock.advance(3 * DAY);
+    gives_up(&app, conversation, "Three").await;
+    let state = "SELECT COALESCE(inactive_reason, 'on') FROM channels";
+    assert_eq!(app.column::<String>(state).await, ["on"]);
+    assert_eq!(receiver.texts(), ["One", "Two", "Three"]);
 }
 
 #[tokio::test]

@@ -39,7 +39,7 @@ pub use self::{
         CreateChannelInput, UpdateChannelInput,
     },
     instructions::instructions,
-    outbound::{Sender, fail, not_sent, proves_people, sender, sent, wait, way_out},
+    outbound::{Sender, fail, not_sent, proves_people, reached, sender, wait, way_out},
     probe::check_again,
     recipients::forget_recipient,
     whitelist::{add_origin, remove_origin},

@@ -88,11 +88,11 @@ pub async fn wait(tx: &Tx, id: ChannelId, until: Timestamp) -> Result<()> {
     Ok(())
 }
 
-/// Notes that something was sent through a channel.
+/// Notes that a channel's vendor was reached: it took something, or refused it.
 ///
 /// # Errors
 /// The database is unreachable.
-pub async fn sent(tx: &Tx, id: ChannelId) -> Result<()> {
+pub async fn reached(tx: &Tx, id: ChannelId) -> Result<()> {
     let works = tx.scope.update::<channels::Entity>().filter(channels::Column::Id.eq(id));
     let works = works.filter(channels::Column::FailingSince.is_not_null());
     works
@@ -102,8 +102,8 @@ pub async fn sent(tx: &Tx, id: ChannelId) -> Result<()> {
     Ok(())
 }
 
-/// Notes that something could not be sent, though nothing is wrong with it. If that was its last attempt, which failed for the
-/// reason `given_up`, and nothing could be sent for days, the channel is switched off. `seen` as for [`fail`].
+/// Notes that something could not be sent, though nothing is wrong with it. If it is given up after many attempts, the last of
+/// which failed for the reason `given_up`, and nothing could be sent for days, the channel is switched off. `seen` as for [`fail`].
 ///
 /// # Errors
 /// The database is unreachable.

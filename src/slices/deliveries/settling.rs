@@ -37,7 +37,7 @@ pub(super) async fn settle(
     }
     match verdict {
         Verdict::Sent(receipt) => {
-            channels::sent(&tx, part.channel_id).await?;
+            channels::reached(&tx, part.channel_id).await?;
             if let Some(target) = receipt.target {
                 conversations::retarget(&tx, part.conversation_id, target).await?;
             }
@@ -51,9 +51,7 @@ pub(super) async fn settle(
         }
         Verdict::Failed(code, why) => {
             fail_rest(&tx, part).await?;
-            if matches!(code, DeliveryCode::GaveUp | DeliveryCode::UnknownOutcome) {
-                channels::not_sent(&mut tx, part.channel_id, seen, Some(&why)).await?;
-            }
+            note(&mut tx, part.channel_id, seen, (code, &why)).await?;
         }
         Verdict::Later { counts: true, .. } => {
             channels::not_sent(&mut tx, part.channel_id, seen, None).await?;
@@ -62,6 +60,18 @@ pub(super) async fn settle(
     }
     summarize(&tx, part.message_id).await?;
     tx.commit().await
+}
+
+/// What it says about a channel that a part has failed.
+async fn note(tx: &mut Tx, id: ChannelId, seen: Timestamp, (code, why): (DeliveryCode, &str)) -> Result<()> {
+    match code {
+        DeliveryCode::GaveUp => channels::not_sent(tx, id, seen, Some(why)).await,
+        // It was one attempt, and perhaps it was sent.
+        DeliveryCode::UnknownOutcome => channels::not_sent(tx, id, seen, None).await,
+        DeliveryCode::Refused | DeliveryCode::TargetGone => channels::reached(tx, id).await,
+        // Other parts, or later.
+        DeliveryCode::EarlierPart | DeliveryCode::Bounced => Ok(()),
+    }
 }
 
 /// What a verdict makes of the row.
