@@ -282,6 +282,36 @@ test('J draws its row first and the approval after that, and no key decides what
   assert.equal((await stands(newer.approval)).status, 'PENDING')
 })
 
+/** Gives the decision about an approval to Otto Operator. */
+async function assigns(approval) {
+  const { members } = await api('query($org: Id!) { members(orgId: $org, page: 1, limit: 10, search: "Otto") { data { userId } } }')
+  const [{ userId }] = members.data
+  await api('mutation($org: Id!, $id: Id!, $userId: Id) { assignApproval(orgId: $org, id: $id, userId: $userId) { id } }', {
+    id: approval,
+    userId,
+  })
+}
+
+test('keys act on the row that has the focus, and never on one that waits while the order holds still', async (t) => {
+  const asked = await asks('do execute Gild the bell {"command": "gild"}')
+  await assigns(asked.approval)
+  const page = await browse(t, { as: 'OPERATOR', at: `${inbox}?mine=true&sort=CREATED` })
+  await row(page, 'Gild the bell').focus()
+  const other = await asks('do execute Stow the gaff {"command": "stow"}')
+  await assigns(other.approval)
+  const refresh = page.getByRole('button', { name: /refresh the order/ })
+  await refresh.waitFor()
+  await page.keyboard.press('d')
+  await row(page, 'Gild the bell').getByRole('button', { name: 'Cancel' }).waitFor()
+  // Of the rows that are drawn, no other one waits for a decision.
+  await page.keyboard.press('d')
+  await refresh.click()
+  await row(page, 'Stow the gaff').waitFor()
+  assert.equal(await row(page, 'Stow the gaff').getByRole('button', { name: 'Cancel' }).count(), 0)
+  await until(async () => (await stands(asked.approval)).outcome === 'DENIED', 'the denial')
+  assert.equal((await stands(other.approval)).status, 'PENDING')
+})
+
 test('what cannot be read says so, and can be tried again', async (t) => {
   const page = await browse(t, { as: 'ADMIN', fails: ['/graphql'] })
   let broken = true
