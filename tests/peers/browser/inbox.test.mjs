@@ -312,6 +312,24 @@ test('keys act on the row that has the focus, and never on one that waits while 
   assert.equal((await stands(other.approval)).status, 'PENDING')
 })
 
+test('what waits and what is decided do not mix when one changes between them', async (t) => {
+  const ended = await asks('do execute Lash the boom {"command": "lash"}')
+  await asks('do execute Pump the bilge {"command": "rm -r bilge"}')
+  await api(
+    'mutation($org: Id!, $id: Id!) { answerApproval(orgId: $org, id: $id, input: { options: ["deny"] }) { id } }',
+    { id: ended.approval },
+  )
+  const page = await browse(t, { as: 'OPERATOR', at: inbox })
+  await row(page, 'Pump the bilge').waitFor()
+  const decided = page.getByRole('button', { name: 'Decided', exact: true })
+  await decided.click()
+  await row(page, 'Lash the boom').waitFor()
+  await decided.click()
+  await row(page, 'Pump the bilge').waitFor()
+  assert.equal(await row(page, 'Lash the boom').count(), 0, 'what is decided has left with its list')
+  assert.equal(await page.getByRole('button', { name: /^Clear \d+ decided$/ }).count(), 0)
+})
+
 test('what cannot be read says so, and can be tried again', async (t) => {
   const page = await browse(t, { as: 'ADMIN', fails: ['/graphql'] })
   let broken = true
