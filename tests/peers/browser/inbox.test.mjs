@@ -62,6 +62,41 @@ test('a decision can be cancelled before it is sent', async (t) => {
   assert.equal((await stands(asked.approval)).outcome, 'APPROVED')
 })
 
+test('Z cancels what was decided last, though the keys have moved on', async (t) => {
+  const asked = await asks('do execute Air the sails {"command": "air"}')
+  const later = await asks('do execute Fold the flags {"command": "fold"}')
+  const page = await browse(t, { as: 'OPERATOR', at: `${inbox}?peek=${asked.approval}` })
+  const approve = (name) => page.getByRole('complementary', { name }).getByRole('button', { name: 'Approve' })
+  const cancel = row(page, 'Air the sails').getByRole('button', { name: 'Cancel' })
+  await approve('Air the sails').waitFor()
+  await page.keyboard.press('a')
+  await cancel.waitFor()
+  await page.keyboard.press('z')
+  await cancel.waitFor({ state: 'detached' })
+  // What is decided afterwards is sent after it: an approval that was still under way would have come first.
+  await row(page, 'Fold the flags').click()
+  await approve('Fold the flags').waitFor()
+  await page.keyboard.press('d')
+  await until(async () => (await stands(later.approval)).outcome === 'DENIED', 'the denial')
+  assert.equal((await stands(asked.approval)).status, 'PENDING')
+})
+
+test('on its own page, too, Z cancels a decision', async (t) => {
+  const asked = await asks('do execute Dry the nets {"command": "dry"}')
+  const page = await browse(t, { as: 'OPERATOR', at: `${inbox}/${asked.approval}` })
+  await page.getByRole('button', { name: 'Deny' }).waitFor()
+  await page.keyboard.press('d')
+  const cancel = page.getByRole('button', { name: 'Cancel' })
+  await cancel.waitFor()
+  await page.keyboard.press('z')
+  await cancel.waitFor({ state: 'detached' })
+  // It waits as long as the denial would have: that one would have been sent first.
+  await page.getByRole('button', { name: 'Approve' }).waitFor()
+  await page.keyboard.press('a')
+  await until(async () => (await stands(asked.approval)).status !== 'PENDING', 'a decision')
+  assert.equal((await stands(asked.approval)).outcome, 'APPROVED')
+})
+
 test('a decision that waits ends when somebody else signs in in another tab', async (t) => {
   const asked = await asks('do execute Sink the raft {"command": "sink"}')
   const at = `${inbox}?peek=${asked.approval}`

@@ -5,7 +5,7 @@ import { memo, useCallback, useRef, useState } from 'react'
 import { useClient } from 'urql'
 import { useLive } from '../../api/use-live'
 import { Decide, type DecideHandle } from '../../app/approvals/decide'
-import { cancelDecision, DELAY_MS, decide, draftPlace, isOnItsWay } from '../../app/approvals/decisions'
+import { cancelLatest, DELAY_MS, decide, draftPlace, isOnItsWay } from '../../app/approvals/decisions'
 import { ApprovalQuery, type ApprovalRecord } from '../../app/approvals/fields'
 import { useSnooze } from '../../app/approvals/handling'
 import { snoozeChoices } from '../../app/approvals/snooze'
@@ -151,7 +151,7 @@ interface KeyProps {
   show: (id: number | undefined, replace?: boolean) => void
 }
 
-/** A, D, C, S and Z on the approval that is open or marked. */
+/** A, D, C and S on the approval that is open or marked, Z on the one that was decided last. */
 function useKeys({ current, peeked, handle, next, show }: KeyProps): void {
   const org = useOrg()
   const client = useClient()
@@ -192,7 +192,8 @@ function useKeys({ current, peeked, handle, next, show }: KeyProps): void {
       label: 'Cancel what is about to be sent',
       group,
       keys: 'z',
-      run: () => current && cancelDecision(current.id),
+      // Not what is marked: a decision has already moved on to the next one.
+      run: cancelLatest,
     },
   ])
   useSnoozeKey(current)
