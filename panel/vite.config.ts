@@ -50,7 +50,7 @@ const groups = [
     priority: 3,
   },
   // Labelled fields: signing in needs them, the overview does not.
-  { name: 'fields', test: /\/src\/ui\/(field|inputs)\./, priority: 1 },
+  { name: 'fields', test: /\/src\/ui\/(field|inputs|number)\./, priority: 1 },
   // What state a record is in, with its icons: the overview needs it, signing in does not.
   {
     name: 'status',
@@ -64,7 +64,7 @@ const groups = [
   // Forms, and what is shown of secrets: the first pages do without.
   {
     name: 'forms',
-    test: /\/src\/(ui\/(section-form|leave|use-section|secret-field|shown-once|confirm|form-dialog|choices|tabs|picker)\.|api\/bounds)/,
+    test: /\/src\/(ui\/(section-form|leave|use-section|secret-field|shown-once|confirm|form-dialog|choices|tabs|picker)\.|api\/(bounds|use-form-act))/,
     priority: 1,
   },
   // Money: budgets, what is spent of them, allowing more.
@@ -80,7 +80,7 @@ const groups = [
   // All that the shell and most pages use. What is only needed now and then stays out: it is imported when it opens.
   {
     name: 'shared',
-    test: /\/src\/(api|app|keys|permissions|ui)\/(?!overlays\/|spending\/|meter|approvals\/|thread\/|hold-button|announce|use-alone|bytes|agent-state|filters|assigned-agents|archive-button|may-edit|find-members|agent-choices|server-joined|join-line|use-feed|peek|code\.|link-text|copy\.|pager|search-input|lines-input|picture|actions\.|palette|request-|key-sheet|why-dialog|sign-in-again|stop-dialog|stop-banner|markdown|parsable|list\.|table\.|json-tree|socket\.|section-form|leave|use-section|secret-field|shown-once|confirm|form-dialog|choices|tabs|picker|field\.|inputs\.|steady|fade|status\.|organization-problem|saved-views|preferences-change|program|bounds)/,
+    test: /\/src\/(api|app|keys|permissions|ui)\/(?!overlays\/|spending\/|meter|approvals\/|thread\/|hold-button|announce|use-alone|bytes|agent-state|filters|assigned-agents|archive-button|may-edit|find-members|agent-choices|server-joined|join-line|use-feed|peek|code\.|link-text|copy\.|pager|search-input|lines-input|picture|actions\.|palette|request-|key-sheet|why-dialog|sign-in-again|stop-dialog|stop-banner|markdown|parsable|list\.|table\.|json-tree|socket\.|section-form|leave|use-section|secret-field|shown-once|confirm|form-dialog|choices|tabs|picker|field\.|inputs\.|number\.|steady|fade|status\.|organization-problem|saved-views|preferences-change|program|bounds|use-form-act)/,
     priority: 2,
   },
 ]

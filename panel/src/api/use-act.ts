@@ -12,6 +12,8 @@ export interface ActOptions {
   undo?: () => unknown
   /** The caller shows the refusal itself, at its field for example. */
   quiet?: boolean
+  /** The key of the request. The same one is never carried out twice; without it each call is one of its own. */
+  key?: string
 }
 
 export interface ActResult<Data> {
@@ -33,10 +35,10 @@ export function useAct<Data, Variables extends AnyVariables>(
   const client = useClient()
   const [running, setRunning] = useState(0)
   const act = useCallback(
-    async (variables: Variables, { said, undo, quiet }: ActOptions = {}): Promise<ActResult<Data>> => {
+    async (variables: Variables, { said, undo, quiet, key }: ActOptions = {}): Promise<ActResult<Data>> => {
       setRunning((count) => count + 1)
       try {
-        const { data, error } = await client.mutation(document, variables, once()).toPromise()
+        const { data, error } = await client.mutation(document, variables, once(key)).toPromise()
         if (error && !quiet) sayProblem(wordsOf(error))
         if (!error && said) say(said, undo ? { undo } : undefined)
         return { data: error ? undefined : (data ?? undefined), error }

@@ -2,6 +2,7 @@
 import type { ComponentProps } from 'react'
 import { useLayoutEffect, useRef, useState } from 'react'
 import { cx } from './cx'
+import { parse } from './number'
 
 interface TextProps extends Omit<ComponentProps<'input'>, 'value' | 'onChange'> {
   value: string
@@ -84,11 +85,6 @@ export function NumberInput({ value, onValue, unit, className, ...rest }: Number
       )}
     </span>
   )
-}
-
-function parse(text: string): number | null {
-  const plain = text.trim()
-  return plain === '' ? null : /^-?\d+([.,]\d+)?$/.test(plain) ? Number(plain.replace(',', '.')) : Number.NaN
 }
 
 interface SelectProps<Value extends string> extends Omit<ComponentProps<'select'>, 'value' | 'onChange'> {

@@ -4,7 +4,7 @@
 import type { LinkProps } from '@tanstack/react-router'
 import { useNavigate, useRouter } from '@tanstack/react-router'
 import { useVirtualizer } from '@tanstack/react-virtual'
-import { type ReactNode, useEffect, useMemo, useRef, useState } from 'react'
+import { type ReactNode, useEffect, useLayoutEffect, useMemo, useRef, useState } from 'react'
 import { useActions } from '../keys/use-actions'
 import { Button } from './button'
 import { cx } from './cx'
@@ -26,6 +26,10 @@ export interface ListProps<Item> {
   openId?: string | number | null
   /** The row under the keys changed: J/K while something is open steps through it. */
   onActive?: (item: Item) => void
+  /** A row has got the focus, by whatever way. */
+  onMark?: (item: Item) => void
+  /** What it shows now, and in which order: new items may wait while the order is held. Told before it is painted. */
+  onShown?: (items: Item[]) => void
   rowHeight?: number
   selection?: Selection
   /**
@@ -56,6 +60,8 @@ function Rows<Item>(props: ListProps<Item>) {
     onOpen,
     openId,
     onActive,
+    onMark,
+    onShown,
     rowHeight = 44,
     selection,
     onEnd,
@@ -69,6 +75,10 @@ function Rows<Item>(props: ListProps<Item>) {
     const isDown = props.question !== undefined && (scroller.current?.scrollTop ?? 0) > 0
     return isDown || isInHand(box.current)
   })
+  useLayoutEffect(() => {
+    onShown?.(items)
+    return () => onShown?.([])
+  }, [onShown, items])
   const [activeId, setActiveId] = useState<string | number | null>(null)
   const active = Math.max(
     0,
@@ -95,10 +105,12 @@ function Rows<Item>(props: ListProps<Item>) {
     if (openId === shownOpen.current) return
     shownOpen.current = openId
     if (openId === null || openId === undefined) return
+    // The row under the keys is in view, and must not move under a pointer that is pressed.
+    if (openId === activeId) return
     setActiveId(openId)
     const index = items.findIndex((item) => idOf(item) === openId)
     if (index >= 0) virtual.scrollToIndex(index)
-  }, [openId, items, idOf, virtual])
+  }, [openId, activeId, items, idOf, virtual])
 
   const activate = (index: number, focus: boolean) => {
     const item = items[index]
@@ -213,7 +225,10 @@ function Rows<Item>(props: ListProps<Item>) {
                 aria-label={nameOf(item)}
                 aria-selected={selection ? selected : isOpen || undefined}
                 tabIndex={isActive ? 0 : -1}
-                onFocus={() => setActiveId(id)}
+                onFocus={() => {
+                  setActiveId(id)
+                  onMark?.(item)
+                }}
                 onKeyDown={(event) => {
                   if (event.target !== event.currentTarget || (event.key !== 'Enter' && event.key !== ' '))
                     return

@@ -78,6 +78,22 @@ test('pausing, resuming and stopping show the steps that the service makes', asy
   await page.getByText('Launch 1').waitFor()
 })
 
+test('a restart whose stop is not answered is given up, and the agent can still be stopped', async (t) => {
+  const id = await made('Restless')
+  const page = await browse(t, { as: 'OPERATOR', at: at(`/agents/${id}`), fails: ['/graphql'] })
+  await page.getByRole('button', { name: 'Start', exact: true }).click()
+  await page.getByText('It is up and takes new work.').waitFor()
+  // What only its next launch gives it.
+  await api('mutation($org: Id!, $id: Id!) { updateAgent(orgId: $org, id: $id, input: { memoryMbOverride: 512 }) { id } }', { id })
+  await page.route('**/graphql', (route) =>
+    route.request().postData()?.includes('StopAgent') ? route.abort() : route.continue(),
+  )
+  await page.getByRole('button', { name: 'Restart', exact: true }).click()
+  await page.getByText('The service did not answer.').waitFor()
+  await page.getByRole('button', { name: 'Stop', exact: true }).waitFor()
+  assert.equal((await agentOf('Restless')).status, 'RUNNING')
+})
+
 test('a list shows what others do, and narrows by its address', async (t) => {
   await made('Quiet one')
   const page = await browse(t, { as: 'OPERATOR', at: at('/agents?status=STOPPED&q=Quiet') })

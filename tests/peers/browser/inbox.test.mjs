@@ -62,6 +62,41 @@ test('a decision can be cancelled before it is sent', async (t) => {
   assert.equal((await stands(asked.approval)).outcome, 'APPROVED')
 })
 
+test('Z cancels what was decided last, though the keys have moved on', async (t) => {
+  const asked = await asks('do execute Air the sails {"command": "air"}')
+  const later = await asks('do execute Fold the flags {"command": "fold"}')
+  const page = await browse(t, { as: 'OPERATOR', at: `${inbox}?peek=${asked.approval}` })
+  const approve = (name) => page.getByRole('complementary', { name }).getByRole('button', { name: 'Approve' })
+  const cancel = row(page, 'Air the sails').getByRole('button', { name: 'Cancel' })
+  await approve('Air the sails').waitFor()
+  await page.keyboard.press('a')
+  await cancel.waitFor()
+  await page.keyboard.press('z')
+  await cancel.waitFor({ state: 'detached' })
+  // What is decided afterwards is sent after it: an approval that was still under way would have come first.
+  await row(page, 'Fold the flags').click()
+  await approve('Fold the flags').waitFor()
+  await page.keyboard.press('d')
+  await until(async () => (await stands(later.approval)).outcome === 'DENIED', 'the denial')
+  assert.equal((await stands(asked.approval)).status, 'PENDING')
+})
+
+test('on its own page, too, Z cancels a decision', async (t) => {
+  const asked = await asks('do execute Dry the nets {"command": "dry"}')
+  const page = await browse(t, { as: 'OPERATOR', at: `${inbox}/${asked.approval}` })
+  await page.getByRole('button', { name: 'Deny' }).waitFor()
+  await page.keyboard.press('d')
+  const cancel = page.getByRole('button', { name: 'Cancel' })
+  await cancel.waitFor()
+  await page.keyboard.press('z')
+  await cancel.waitFor({ state: 'detached' })
+  // It waits as long as the denial would have: that one would have been sent first.
+  await page.getByRole('button', { name: 'Approve' }).waitFor()
+  await page.keyboard.press('a')
+  await until(async () => (await stands(asked.approval)).status !== 'PENDING', 'a decision')
+  assert.equal((await stands(asked.approval)).outcome, 'APPROVED')
+})
+
 test('a decision that waits ends when somebody else signs in in another tab', async (t) => {
   const asked = await asks('do execute Sink the raft {"command": "sink"}')
   const at = `${inbox}?peek=${asked.approval}`
@@ -280,6 +315,54 @@ test('J draws its row first and the approval after that, and no key decides what
   await page.keyboard.press('a')
   await row(page, 'Tar the hull').getByRole('button', { name: 'Cancel' }).click()
   assert.equal((await stands(newer.approval)).status, 'PENDING')
+})
+
+/** Gives the decision about an approval to Otto Operator. */
+async function assigns(approval) {
+  const { members } = await api('query($org: Id!) { members(orgId: $org, page: 1, limit: 10, search: "Otto") { data { userId } } }')
+  const [{ userId }] = members.data
+  await api('mutation($org: Id!, $id: Id!, $userId: Id) { assignApproval(orgId: $org, id: $id, userId: $userId) { id } }', {
+    id: approval,
+    userId,
+  })
+}
+
+test('keys act on the row that has the focus, and never on one that waits while the order holds still', async (t) => {
+  const asked = await asks('do execute Gild the bell {"command": "gild"}')
+  await assigns(asked.approval)
+  const page = await browse(t, { as: 'OPERATOR', at: `${inbox}?mine=true&sort=CREATED` })
+  await row(page, 'Gild the bell').focus()
+  const other = await asks('do execute Stow the gaff {"command": "stow"}')
+  await assigns(other.approval)
+  const refresh = page.getByRole('button', { name: /refresh the order/ })
+  await refresh.waitFor()
+  await page.keyboard.press('d')
+  await row(page, 'Gild the bell').getByRole('button', { name: 'Cancel' }).waitFor()
+  // Of the rows that are drawn, no other one waits for a decision.
+  await page.keyboard.press('d')
+  await refresh.click()
+  await row(page, 'Stow the gaff').waitFor()
+  assert.equal(await row(page, 'Stow the gaff').getByRole('button', { name: 'Cancel' }).count(), 0)
+  await until(async () => (await stands(asked.approval)).outcome === 'DENIED', 'the denial')
+  assert.equal((await stands(other.approval)).status, 'PENDING')
+})
+
+test('what waits and what is decided do not mix when one changes between them', async (t) => {
+  const ended = await asks('do execute Lash the boom {"command": "lash"}')
+  await asks('do execute Pump the bilge {"command": "rm -r bilge"}')
+  await api(
+    'mutation($org: Id!, $id: Id!) { answerApproval(orgId: $org, id: $id, input: { options: ["deny"] }) { id } }',
+    { id: ended.approval },
+  )
+  const page = await browse(t, { as: 'OPERATOR', at: inbox })
+  await row(page, 'Pump the bilge').waitFor()
+  const decided = page.getByRole('button', { name: 'Decided', exact: true })
+  await decided.click()
+  await row(page, 'Lash the boom').waitFor()
+  await decided.click()
+  await row(page, 'Pump the bilge').waitFor()
+  assert.equal(await row(page, 'Lash the boom').count(), 0, 'what is decided has left with its list')
+  assert.equal(await page.getByRole('button', { name: /^Clear \d+ decided$/ }).count(), 0)
 })
 
 test('what cannot be read says so, and can be tried again', async (t) => {

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { asks } from './acts.mjs'
-import { api, browse, isAccessible, until, world } from './stage.mjs'
+import { api, apiAs, browse, isAccessible, until, world } from './stage.mjs'
 
 const org = `/o/${world.org}`
 const dialog = (page) => page.getByRole('dialog').or(page.getByRole('alertdialog'))
@@ -60,6 +60,31 @@ test('a budget is typed in money, and more is allowed on top of it', async (t) =
   await dialog(page).getByLabel('How much more').fill('2.5')
   await button(dialog(page), 'Allow it').click()
   await page.getByText('0.00 USD of 15.00 USD this month').waitFor()
+})
+
+test('what is allowed counts once, also if the answer is lost and it is sent again', async (t) => {
+  await apiAs('ADMIN', 'mutation($org: Id!) { updateOrganization(orgId: $org, input: { monthlyBudgetMicro: 20000000 }) { id } }')
+  const allowed = async () => Number((await organization('spending { allowedMicro }')).spending.allowedMicro)
+  const before = await allowed()
+  const page = await browse(t, { as: 'ADMIN', at: `${org}/settings?tab=money`, fails: ['/graphql'] })
+  let sent = 0
+  await page.route('**/graphql', async (route) => {
+    if (!route.request().postData()?.includes('AllowSpending')) return route.continue()
+    sent += 1
+    if (sent > 1) return route.continue()
+    // It is carried out, and nobody hears of it.
+    await route.fetch()
+    await route.abort()
+  })
+  await button(page, 'Allow more this month').click()
+  await dialog(page).getByLabel('How much more').fill('2.5')
+  await button(dialog(page), 'Allow it').click()
+  await dialog(page).getByText('The service did not answer.').waitFor()
+  assert.equal(await allowed(), before + 2_500_000, 'it is allowed, and the page does not know it')
+  await button(dialog(page), 'Allow it').click()
+  await dialog(page).waitFor({ state: 'detached' })
+  assert.equal(sent, 2)
+  assert.equal(await allowed(), before + 2_500_000)
 })
 
 test('a host is allowed, removed and back again; an address in digits is refused at its field', async (t) => {

@@ -46,7 +46,8 @@ export function Decide({ approval, onDecided, handle, withKeys }: Props) {
     if (!open) keep(org.id, draftPlace(approval.id), '')
   }, [open, org.id, approval.id])
   if (!open) return <Outcome approval={approval} />
-  if (sending && sending.state !== 'late') return <OnItsWay id={approval.id} sending={sending} />
+  if (sending && sending.state !== 'late')
+    return <OnItsWay id={approval.id} sending={sending} withKeys={withKeys} />
   // A draft belongs to one approval alone.
   return (
     <Form key={approval.id} approval={approval} onDecided={onDecided} handle={handle} withKeys={withKeys} />

@@ -61,12 +61,13 @@ interface Entry {
   timer?: ReturnType<typeof setTimeout>
 }
 
+/** In the order in which they have come to their states. */
 const entries = new Map<number, Entry>()
 const listeners = new Set<() => void>()
 
 function put(id: number, entry: Entry | null): void {
+  entries.delete(id)
   if (entry) entries.set(id, entry)
-  else entries.delete(id)
   for (const listener of listeners) listener()
 }
 
@@ -104,6 +105,12 @@ export function cancelDecision(id: number): void {
   if (!entry || entry.sending.state === 'sending') return
   clearTimeout(entry.timer)
   put(id, null)
+}
+
+/** Takes back what was decided last and has not been sent yet. */
+export function cancelLatest(): void {
+  const latest = [...entries].findLast(([, { sending }]) => sending.state === 'waiting')
+  if (latest) cancelDecision(latest[0])
 }
 
 /** Sends once more what was not answered, as the same request: it can't count twice. */

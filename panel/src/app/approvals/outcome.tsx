@@ -46,8 +46,15 @@ export function Outcome({ approval }: { approval: ApprovalRecord }) {
   )
 }
 
+interface OnItsWayProps {
+  id: number
+  sending: Sending
+  /** The page has a key that cancels it. */
+  withKeys?: boolean
+}
+
 /** A decision on its way: how long it can be taken back, or why it was not accepted. */
-export function OnItsWay({ id, sending }: { id: number; sending: Sending }) {
+export function OnItsWay({ id, sending, withKeys }: OnItsWayProps) {
   const org = useOrg()
   const client = useClient()
   const now = useNow(1000)
@@ -78,7 +85,7 @@ export function OnItsWay({ id, sending }: { id: number; sending: Sending }) {
         </span>
       </p>
       {isWaiting && (
-        <Button onClick={() => cancelDecision(id)} keys="z">
+        <Button onClick={() => cancelDecision(id)} keys={withKeys ? 'z' : undefined}>
           Cancel
         </Button>
       )}

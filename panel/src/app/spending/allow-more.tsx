@@ -3,7 +3,7 @@ import { useState } from 'react'
 import { boundsOf, refusal } from '../../api/bounds'
 import { placed } from '../../api/errors'
 import { graphql } from '../../api/graphql'
-import { useAct } from '../../api/use-act'
+import { useFormAct } from '../../api/use-form-act'
 import { Field } from '../../ui/field'
 import { FormDialog } from '../../ui/form-dialog'
 import { NumberInput } from '../../ui/inputs'
@@ -34,7 +34,7 @@ export interface AllowMoreProps {
 
 export function AllowMore({ kind, agent, proposed = null, approvalId, onClose, onDone }: AllowMoreProps) {
   const org = useOrg()
-  const allow = useAct(AllowSpending)
+  const allow = useFormAct(AllowSpending)
   const [amount, setAmount] = useState<number | null>(proposed)
   const [wrong, setWrong] = useState<string | null>(null)
   const [problem, setProblem] = useState<string | null>(null)

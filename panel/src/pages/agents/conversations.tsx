@@ -5,7 +5,7 @@ import { useState } from 'react'
 import { boundsOf, refusal } from '../../api/bounds'
 import { fieldErrors, wordsOf } from '../../api/errors'
 import { graphql } from '../../api/graphql'
-import { useAct } from '../../api/use-act'
+import { useFormAct } from '../../api/use-form-act'
 import { useLive } from '../../api/use-live'
 import { conversationTitle } from '../../app/conversation-title'
 import { useOrg } from '../../app/organization'
@@ -109,7 +109,7 @@ export function AgentConversations({ agent }: { agent: AgentRecord }) {
 function Write({ agent, onClose }: { agent: AgentRecord; onClose: () => void }) {
   const { id: org } = useOrg()
   const navigate = useNavigate()
-  const start = useAct(StartConversation)
+  const start = useFormAct(StartConversation)
   const [text, setText] = useState('')
   const [problem, setProblem] = useState<string | null>(null)
   const submit = async () => {

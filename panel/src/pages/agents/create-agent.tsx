@@ -5,6 +5,7 @@ import { boundsOf, refusal } from '../../api/bounds'
 import { placed } from '../../api/errors'
 import { graphql } from '../../api/graphql'
 import { useAct } from '../../api/use-act'
+import { useFormAct } from '../../api/use-form-act'
 import { useAgentChoices } from '../../app/agent-choices'
 import { useOrg } from '../../app/organization'
 import { Checkbox } from '../../ui/choices'
@@ -33,7 +34,7 @@ export function CreateAgent({
   onCreated: (id: number) => void
 }) {
   const org = useOrg()
-  const create = useAct(Create)
+  const create = useFormAct(Create)
   const begin = useAct(Start)
   const { servers, images, defaultImage, loading } = useAgentChoices()
   const [text, setText] = useState({ name: '', role: '', description: '', modelOverride: '' })

@@ -3,7 +3,7 @@ import { useState } from 'react'
 import { boundsOf, refusal } from '../../api/bounds'
 import { placed } from '../../api/errors'
 import { graphql } from '../../api/graphql'
-import { useAct } from '../../api/use-act'
+import { useFormAct } from '../../api/use-form-act'
 import { useOrg } from '../../app/organization'
 import { Field } from '../../ui/field'
 import { FormDialog } from '../../ui/form-dialog'
@@ -26,7 +26,7 @@ export function CreateImage({
   onCreated: (id: number) => void
 }) {
   const { id: orgId } = useOrg()
-  const create = useAct(Create)
+  const create = useFormAct(Create)
   const [input, setInput] = useState({
     name: '',
     reference: '',

@@ -103,7 +103,7 @@ function Pending({ agent, run }: { agent: AgentRecord; run: Run }) {
       label: 'Restart the agent',
       group: 'Agent',
       refused,
-      run: run.restart,
+      run: () => void run.restart(),
     }
     return (
       <Line

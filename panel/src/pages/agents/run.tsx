@@ -46,9 +46,10 @@ export interface Run {
   status: string
   /** Something is on its way to the service. */
   busy: boolean
-  step: (step: Step) => Promise<void>
+  /** Answers whether the service has made it. */
+  step: (step: Step) => Promise<boolean>
   /** Stops it and, once it is down, starts it again. */
-  restart: () => void
+  restart: () => Promise<void>
   restarting: boolean
 }
 
@@ -58,10 +59,11 @@ export function useRun(agent: Runnable): Run {
   const [going, go] = useState<Step | null>(null)
   const [restarting, setRestarting] = useState(false)
   const step = async (next: Step) => {
-    if (going) return
+    if (going) return false
     go(next)
-    await acts[next]({ orgId, id: agent.id })
+    const { error } = await acts[next]({ orgId, id: agent.id })
     go(null)
+    return !error
   }
   const isDown = agent.status === 'STOPPED' || agent.status === 'ERROR'
   // biome-ignore lint/correctness/useExhaustiveDependencies: only its state starts the second half
@@ -74,9 +76,10 @@ export function useRun(agent: Runnable): Run {
     status: going ? AFTER[going] : agent.status,
     busy: going !== null,
     step,
-    restart: () => {
+    restart: async () => {
       setRestarting(true)
-      if (!isDown) void step('stop')
+      // An agent that somebody stops later, on purpose, must not start again.
+      if (!isDown && !(await step('stop'))) setRestarting(false)
     },
     restarting,
   }

@@ -3,6 +3,7 @@ import { getRouteApi, Link } from '@tanstack/react-router'
 import { useRef } from 'react'
 import { useLive } from '../../api/use-live'
 import { Decide, type DecideHandle } from '../../app/approvals/decide'
+import { cancelDecision } from '../../app/approvals/decisions'
 import { ApprovalQuery } from '../../app/approvals/fields'
 import { KINDS } from '../../app/approvals/words'
 import { useOrg } from '../../app/organization'
@@ -34,6 +35,13 @@ export function ApprovalPage() {
       group,
       keys: 'c',
       run: () => handle.current?.comment(),
+    },
+    {
+      id: 'approval.cancel',
+      label: 'Cancel what is about to be sent',
+      group,
+      keys: 'z',
+      run: () => cancelDecision(id),
     },
   ])
   const approval = data?.approval

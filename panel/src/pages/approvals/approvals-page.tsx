@@ -5,7 +5,7 @@ import { memo, useCallback, useRef, useState } from 'react'
 import { useClient } from 'urql'
 import { useLive } from '../../api/use-live'
 import { Decide, type DecideHandle } from '../../app/approvals/decide'
-import { cancelDecision, DELAY_MS, decide, draftPlace, isOnItsWay } from '../../app/approvals/decisions'
+import { cancelLatest, DELAY_MS, decide, draftPlace, isOnItsWay } from '../../app/approvals/decisions'
 import { ApprovalQuery, type ApprovalRecord } from '../../app/approvals/fields'
 import { useSnooze } from '../../app/approvals/handling'
 import { snoozeChoices } from '../../app/approvals/snooze'
@@ -40,6 +40,7 @@ export function ApprovalsPage() {
   const navigate = route.useNavigate()
   const inbox = useInbox(search, user.id)
   const [activeId, setActiveId] = useState<number | null>(null)
+  const [shown, setShown] = useState<ApprovalRecord[]>([])
   const handle = useRef<DecideHandle>(null)
   const { peek } = search
 
@@ -51,13 +52,14 @@ export function ApprovalsPage() {
     setActiveId(id ?? peek ?? activeId)
     void go(id, replace)
   }
-  const currentId = ahead.id ?? peek ?? activeId ?? inbox.items.find(isOpen)?.id ?? null
-  // Nobody has read what is not drawn yet: until then the keys do nothing.
-  const current = ahead.id === null ? inbox.items.find(({ id }) => id === currentId) : undefined
+  const currentId = ahead.id ?? peek ?? activeId ?? shown.find(isOpen)?.id ?? null
+  // Nobody has read what is not drawn yet: the keys do nothing to it, nor to what waits while the list holds its order.
+  const drawn = peek === undefined ? shown : inbox.items
+  const current = ahead.id === null ? drawn.find(({ id }) => id === currentId) : undefined
   /** The next one that waits, below or else above. */
   const next = () => {
-    const at = inbox.items.findIndex(({ id }) => id === currentId)
-    const rest = [...inbox.items.slice(at + 1), ...inbox.items.slice(0, Math.max(0, at))]
+    const at = shown.findIndex(({ id }) => id === currentId)
+    const rest = [...shown.slice(at + 1), ...shown.slice(0, Math.max(0, at))]
     const found = rest.find(isOpen)
     if (peek !== undefined && found) ahead.go(found.id)
     else if (peek !== undefined) show(undefined)
@@ -107,6 +109,8 @@ export function ApprovalsPage() {
               setActiveId(id)
               if (peek !== undefined) ahead.go(id)
             }}
+            onMark={({ id }) => peek === undefined && setActiveId(id)}
+            onShown={setShown}
             question={inbox.question}
             hasMore={inbox.hasMore}
             onEnd={inbox.loadMore}
@@ -147,7 +151,7 @@ interface KeyProps {
   show: (id: number | undefined, replace?: boolean) => void
 }
 
-/** A, D, C, S and Z on the approval that is open or marked. */
+/** A, D, C and S on the approval that is open or marked, Z on the one that was decided last. */
 function useKeys({ current, peeked, handle, next, show }: KeyProps): void {
   const org = useOrg()
   const client = useClient()
@@ -188,7 +192,8 @@ function useKeys({ current, peeked, handle, next, show }: KeyProps): void {
       label: 'Cancel what is about to be sent',
       group,
       keys: 'z',
-      run: () => current && cancelDecision(current.id),
+      // Not what is marked: a decision has already moved on to the next one.
+      run: cancelLatest,
     },
   ])
   useSnoozeKey(current)

@@ -48,7 +48,7 @@ export const ApprovalRow = memo(function ApprovalRow({ approval }: { approval: A
           )}
         </div>
         {isOpen && sending && sending.state !== 'late' ? (
-          <OnItsWay id={approval.id} sending={sending} />
+          <OnItsWay id={approval.id} sending={sending} withKeys />
         ) : isOpen ? (
           <div className="flex min-w-0 items-center gap-1.5 text-sm text-muted">
             <span className="max-w-2/3 shrink-0 truncate">

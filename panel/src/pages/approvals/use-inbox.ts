@@ -79,7 +79,8 @@ export function useInbox(search: ApprovalsSearch, userId: number) {
   const client = useClient()
   const variables = filtersOf(search, org.id, userId)
   const feed = useFeed({ query: Inbox, variables, pageOf, idOf, on: ['APPROVAL'] })
-  const key = JSON.stringify(variables)
+  // Changes together with the items: under the key of a new question, those of the one before would count as having left.
+  const key = feed.question
   const pendingOnly = variables.status.join() === 'PENDING'
   const [gone, setGone] = useState<{ key: string; items: Map<number, ApprovalRecord> }>({
     key,

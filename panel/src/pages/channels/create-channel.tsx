@@ -3,7 +3,7 @@ import { useState } from 'react'
 import { boundsOf, refusal } from '../../api/bounds'
 import { placed } from '../../api/errors'
 import { graphql, type VariablesOf } from '../../api/graphql'
-import { useAct } from '../../api/use-act'
+import { useFormAct } from '../../api/use-form-act'
 import { useFindAgents } from '../../app/assigned-agents'
 import { useOrg } from '../../app/organization'
 import { Field } from '../../ui/field'
@@ -38,7 +38,7 @@ interface Props {
 
 export function CreateChannel({ onClose, onCreated }: Props) {
   const { id: orgId } = useOrg()
-  const create = useAct(Create)
+  const create = useFormAct(Create)
   const find = useFindAgents()
   const [agent, setAgent] = useState<Choice | null>(null)
   const [name, setName] = useState('')

@@ -4,7 +4,7 @@ import { useState } from 'react'
 import { boundsOf, refusal } from '../../api/bounds'
 import { fieldErrors, wordsOf } from '../../api/errors'
 import { graphql } from '../../api/graphql'
-import { useAct } from '../../api/use-act'
+import { useFormAct } from '../../api/use-form-act'
 import { useAgentSearch } from '../../app/filters'
 import { useOrg } from '../../app/organization'
 import { Field } from '../../ui/field'
@@ -27,7 +27,7 @@ export function NewConversation({ agent, onClose }: { agent: Choice | null; onCl
   const org = useOrg()
   const navigate = useNavigate()
   const search = useAgentSearch()
-  const act = useAct(Start)
+  const act = useFormAct(Start)
   const [chosen, choose] = useState<Choice | null>(agent)
   const [title, setTitle] = useState('')
   const [text, setText] = useState('')

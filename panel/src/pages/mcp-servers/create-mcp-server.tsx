@@ -3,7 +3,7 @@ import { useState } from 'react'
 import { boundsOf, refusal } from '../../api/bounds'
 import { placed } from '../../api/errors'
 import { graphql } from '../../api/graphql'
-import { useAct } from '../../api/use-act'
+import { useFormAct } from '../../api/use-form-act'
 import { useOrg } from '../../app/organization'
 import { RadioGroup } from '../../ui/choices'
 import { Field } from '../../ui/field'
@@ -27,7 +27,7 @@ export function CreateMcpServer({
   onCreated: (id: number) => void
 }) {
   const { id: orgId } = useOrg()
-  const create = useAct(Create)
+  const create = useFormAct(Create)
   const [name, setName] = useState('')
   const [description, setDescription] = useState('')
   const [transport, setTransport] = useState<Transport>('HTTP')

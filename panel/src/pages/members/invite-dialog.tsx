@@ -3,7 +3,7 @@ import { useState } from 'react'
 import { boundsOf, refusal } from '../../api/bounds'
 import { placed } from '../../api/errors'
 import { graphql } from '../../api/graphql'
-import { useAct } from '../../api/use-act'
+import { useFormAct } from '../../api/use-form-act'
 import { useOrg } from '../../app/organization'
 import { RadioGroup } from '../../ui/choices'
 import { Field } from '../../ui/field'
@@ -20,7 +20,7 @@ const Invite = graphql(`
 
 export function InviteDialog({ onClose, onInvited }: { onClose: () => void; onInvited: () => void }) {
   const org = useOrg()
-  const invite = useAct(Invite)
+  const invite = useFormAct(Invite)
   const [email, setEmail] = useState('')
   const [role, setRole] = useState<Role>('OPERATOR')
   const [errors, setErrors] = useState<Record<string, string>>({})

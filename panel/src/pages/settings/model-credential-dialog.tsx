@@ -4,6 +4,7 @@ import { boundsOf, type Place, refusal } from '../../api/bounds'
 import { placed } from '../../api/errors'
 import { graphql } from '../../api/graphql'
 import { useAct } from '../../api/use-act'
+import { useFormAct } from '../../api/use-form-act'
 import { useOrg } from '../../app/organization'
 import { Checkbox } from '../../ui/choices'
 import { Field } from '../../ui/field'
@@ -69,7 +70,7 @@ interface Props {
 
 export function ModelCredentialDialog({ editing, onClose, onChanged }: Props) {
   const { id: orgId } = useOrg()
-  const [create, update] = [useAct(Create), useAct(UpdateModelCredential)]
+  const [create, update] = [useFormAct(Create), useAct(UpdateModelCredential)]
   const known = editing.what === 'new' ? null : editing.credential
   const [values, setValues] = useState<Values>({
     name: known?.name ?? '',

@@ -3,7 +3,7 @@ import { useState } from 'react'
 import { boundsOf, refusal } from '../../api/bounds'
 import { fieldErrors, wordsOf } from '../../api/errors'
 import { graphql, type Json } from '../../api/graphql'
-import { useAct } from '../../api/use-act'
+import { useFormAct } from '../../api/use-form-act'
 import { useLive } from '../../api/use-live'
 import { useOrg } from '../../app/organization'
 import { Gate } from '../../permissions/gate'
@@ -27,7 +27,7 @@ const TalkQuery = graphql(`
 
 export function AnswerStep({ agent, talk }: { agent: StartAgent; talk: StartTalk | undefined }) {
   const { id: orgId } = useOrg()
-  const ask = useAct(Ask)
+  const ask = useFormAct(Ask)
   const [text, setText] = useState('Good morning')
   const [problem, setProblem] = useState<string | null>(null)
   const [begun, begin] = useState<number | null>(null)
