@@ -19,8 +19,10 @@ use tokio::sync::oneshot;
 
 use super::{asked, number, serve};
 
-/// The token of the only bot.
+/// The token of a bot.
 pub const TOKEN: &str = "7:canary-AAF_secret";
+/// The token of another one, which is answered as the first is.
+pub const OTHER: &str = "9:canary-AAF_secret";
 
 /// Telegram.
 #[derive(Default)]
@@ -65,7 +67,8 @@ async fn answer(State(fake): State<Shared>, uri: Uri, headers: HeaderMap, body: 
     if path == format!("file/bot{TOKEN}/documents/a.txt") {
         return "abc".into_response();
     }
-    let Some(method) = path.strip_prefix(&format!("bot{TOKEN}/")) else {
+    let method = [TOKEN, OTHER].iter().find_map(|token| path.strip_prefix(&format!("bot{token}/")));
+    let Some(method) = method else {
         return respond(refusal(401, "Unauthorized"));
     };
     let asked = asked(&uri, &headers, body).await;
