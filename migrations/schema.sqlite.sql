@@ -1778,6 +1778,8 @@ CREATE TABLE turns (
 
 CREATE INDEX turns_agent ON turns (organization_id, agent_id, id);
 
+CREATE INDEX turns_caused_by_token ON turns (organization_id, caused_by_token_id) WHERE caused_by_token_id IS NOT NULL;
+
 CREATE INDEX turns_conversation ON turns (organization_id, conversation_id, id);
 
 CREATE UNIQUE INDEX turns_open ON turns (organization_id, conversation_id) WHERE state IN ('RUNNING', 'WAITING_APPROVAL', 'WAITING_LIMIT');

@@ -134,6 +134,7 @@ CREATE INDEX turns_conversation ON turns (organization_id, conversation_id, id);
 CREATE INDEX turns_agent ON turns (organization_id, agent_id, id);
 CREATE INDEX turns_state ON turns (organization_id, state, id);
 CREATE INDEX turns_unfinished ON turns (organization_id, agent_id) WHERE ended_at IS NULL;
+CREATE INDEX turns_caused_by_token ON turns (organization_id, caused_by_token_id) WHERE caused_by_token_id IS NOT NULL;
 
 -- What turns have waited for, other than people. Only their traces show it.
 CREATE TABLE turn_waits (

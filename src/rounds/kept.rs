@@ -176,10 +176,12 @@ pub const KEPT: &[Kept] = &[
     ),
     goes(
         "service_tokens",
-        "A year after they were revoked or expired; forever if they decided an approval.",
+        "A year after they were revoked or expired; forever if they decided an approval or caused a turn.",
         &[after(
             "COALESCE(revoked_at, expires_at) <= $1 AND NOT EXISTS (SELECT 1 FROM approvals a \
-             WHERE a.organization_id = service_tokens.organization_id AND a.decided_by_token_id = service_tokens.id)",
+             WHERE a.organization_id = service_tokens.organization_id AND a.decided_by_token_id = service_tokens.id) \
+             AND NOT EXISTS (SELECT 1 FROM turns t \
+             WHERE t.organization_id = service_tokens.organization_id AND t.caused_by_token_id = service_tokens.id)",
             DAY.saturating_mul(365),
         )],
     ),
@@ -206,21 +208,27 @@ pub const KEPT: &[Kept] = &[
     stays("users", "Forever; an account is disabled, not deleted."),
 ];
 
-/// Removes expired rows, and returns how many.
+/// Removes expired rows, and returns how many. A table that fails keeps no other waiting.
 ///
 /// # Errors
-/// The database can't be reached; rows already removed stay removed.
+/// The first that a table failed with. The others were swept nevertheless.
 pub async fn sweep(core: &Core) -> Result<u64> {
     let now = core.clock.now();
-    let mut gone = 0;
+    let (mut gone, mut failed) = (0, None);
     for kept in KEPT {
         for Goes { rows, past } in kept.goes {
             let past = match past {
                 Past::Age(age) => now.minus(*age).0,
                 Past::Newest(number) => *number,
             };
-            gone += core.db.sweep(kept.table, rows, past).await?;
+            match core.db.sweep(kept.table, rows, past).await {
+                Ok(rows) => gone += rows,
+                Err(error) => {
+                    tracing::error!(table = kept.table, %error, "round.failed_for_one");
+                    failed.get_or_insert(error);
+                }
+            }
         }
     }
-    Ok(gone)
+    failed.map_or(Ok(gone), |error| Err(error.into()))
 }

@@ -1,4 +1,5 @@
-//! `muster backup` while the service is running: the backup can be restored, whatever is written meanwhile.
+//! `muster backup` while the service is running: the backup can be restored, whatever is written meanwhile, and all of it or
+//! nothing.
 
 use std::{
     fs,
@@ -48,4 +49,27 @@ async fn sqlite_a_policy_file_replaced_during_a_backup_does_not_spoil_it() {
     done.store(true, Ordering::Relaxed);
     replacing.join().unwrap();
     assert_eq!(app.stranger.get(&format!("/v1/org/{}", app.org)).await.status, 403);
+}
+
+#[tokio::test]
+async fn sqlite_a_restore_that_fails_leaves_no_policy_files_and_the_next_one_restores_them() {
+    let (app, policies) = TestApp::with_policy_folder().await;
+    fs::create_dir_all(policies.path().join("orgs")).unwrap();
+    fs::write(policies.path().join("orgs/1.csv"), "# first\n").unwrap();
+    let file = app.folder().join("made.backup");
+    backup(&app.core.config, &file, app.clock.now()).await.unwrap();
+    let place = tempfile::tempdir().unwrap();
+    let (database, folder) = (place.path().join("muster.db"), place.path().join("policies"));
+    fs::create_dir(&folder).unwrap();
+    // There is no database, and yet its name is taken.
+    std::os::unix::fs::symlink(place.path().join("nowhere"), &database).unwrap();
+    let mut there = config(place.path(), &format!("sqlite://{}", database.display()));
+    there.policy_dir = Some(folder.clone());
+    let refused = format!("{:#}", restore(&there, &file).await.unwrap_err());
+    assert!(refused.starts_with(database.to_str().unwrap()), "{refused}");
+    assert_eq!(fs::read_dir(&folder).unwrap().count(), 0);
+    fs::remove_file(&database).unwrap();
+    let (manifest, is_restored) = restore(&there, &file).await.unwrap();
+    assert!(is_restored && manifest.policies() > 1);
+    assert_eq!(fs::read_to_string(folder.join("orgs/1.csv")).unwrap(), "# first\n");
 }

@@ -12,7 +12,7 @@ use crate::{
     channels_probed::{self, app_with, whitelist, with_telegram},
     harness::{
         Actor, TestApp,
-        fakes::telegram::{Shared, TOKEN, said, telegram},
+        fakes::telegram::{OTHER, Shared, TOKEN, said, telegram},
         until,
     },
 };
@@ -207,6 +207,25 @@ async fn a_new_token_gets_a_path_and_a_secret_of_its_own() {
     assert!(second.path != first.path && second.secret != first.secret);
     assert_eq!(asked(&telegram, "deleteWebhook").len(), 1);
     assert_eq!(second.brings(&said(10, "Hello")).await, 200);
+}
+
+#[tokio::test]
+async fn another_bot_begins_its_numbers_again_and_nothing_of_it_counts_as_stored() {
+    let (app, telegram, _, channel) = bot().await;
+    whitelist(&app, &channel, "5").await;
+    assert_eq!(Hook::of(&app, &telegram).brings(&said(7, "To the first")).await, 200);
+    // Listeners know by its time that something was changed.
+    app.clock.advance(Duration::from_secs(1));
+    sets(&app, &channel, json!({ "bot_token": OTHER })).await;
+    until_registered(&app, &channel).await;
+    let second = Hook::of(&app, &telegram);
+    for _ in 0..2 {
+        assert_eq!(second.brings(&said(7, "To the second")).await, 200);
+    }
+    let stored = "SELECT content FROM messages WHERE via_channel_id IS NOT NULL ORDER BY id";
+    let stored = app.column::<Value>(stored).await;
+    let stored: Vec<_> = stored.iter().map(|content| content["text"].as_str().unwrap()).collect();
+    assert_eq!(stored, ["To the first", "To the second"]);
 }
 
 #[tokio::test]

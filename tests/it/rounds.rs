@@ -111,16 +111,21 @@ async fn expired_rows_are_removed_and_nothing_else_is() {
                    VALUES ($1, 'f', 'TOKENS', $2, 0, $3)";
         app.execute(sql, vec![user.into(), vec![u8::try_from(n).unwrap(); 32].into(), end.into()]).await;
     }
-    for (n, revoked) in [now - 400 * DAY, now - 400 * DAY, now - DAY].into_iter().enumerate() {
+    let long_ago = now - 400 * DAY;
+    for (n, revoked) in [long_ago, long_ago, long_ago, now - DAY].into_iter().enumerate() {
         let sql = "INSERT INTO service_tokens (organization_id, name, name_folded, token_hash, hint, created_at, revoked_at) \
                    VALUES ($1, $2, $2, $3, 'abcd', 0, $4)";
         let hash = vec![100 + u8::try_from(n).unwrap(); 32];
         app.execute(sql, vec![org.into(), n.to_string().into(), hash.into(), revoked.into()]).await;
     }
-    // The first has decided something.
+    // The first has decided something; the second has caused a turn.
     let sql = "INSERT INTO approvals (organization_id, kind, title, title_folded, status, outcome, decided_by_token_id, created_at, updated_at) \
                SELECT $1, 'ACTION', 'x', 'x', 'RESOLVED', 'APPROVED', id, 0, 0 FROM service_tokens WHERE name = '0'";
     app.execute(sql, vec![org.into()]).await;
+    let agent = app.agent().await;
+    let sql = "INSERT INTO turns (organization_id, conversation_id, agent_id, cause, caused_by_token_id, state, ended_at, \
+               created_at, updated_at) SELECT $1, $2, $3, 'API', id, 'DONE', 0, 0, 0 FROM service_tokens WHERE name = '1'";
+    app.execute(sql, vec![org.into(), app.conversation(agent).await.into(), agent.into()]).await;
     for (n, end) in [now - 91 * DAY, now - DAY].into_iter().enumerate() {
         let sql = "INSERT INTO invitations (organization_id, email, email_folded, role, token_hash, created_at, expires_at) \
                    VALUES ($1, $2, $2, 'VIEWER', $3, 0, $4)";
@@ -144,11 +149,26 @@ async fn expired_rows_are_removed_and_nothing_else_is() {
     }
     assert_eq!(muster::rounds::sweep(&app.core).await.unwrap(), 1 + 1 + 1 + 2 + 3);
     assert_eq!(muster::rounds::sweep(&app.core).await.unwrap(), 0);
-    assert_eq!([count("sessions").await, count("service_tokens").await], [before[0] + 1, before[1] + 2]);
+    assert_eq!([count("sessions").await, count("service_tokens").await], [before[0] + 1, before[1] + 3]);
+    assert_eq!(app.column::<String>("SELECT name FROM service_tokens WHERE name = '2'").await, [""; 0]);
     assert_eq!((count("invitations").await, count("outbox").await), (1, 2));
     let oldest: i64 = app.one("SELECT MIN(CAST(text AS BIGINT)) FROM policy_versions", vec![]).await;
     assert_eq!(oldest, 3, "the newest 200 stay");
     assert_eq!(app.stranger.get(&format!("/v1/org/{org}")).await.status, 403);
+}
+
+#[tokio::test]
+async fn a_table_that_can_not_be_swept_keeps_no_other_waiting() {
+    let app = TestApp::start().await;
+    let sql = "INSERT INTO sessions (user_id, family, kind, token_hash, created_at, expires_at) \
+               VALUES ($1, 'over', 'TOKENS', $2, 0, 0)";
+    app.execute(sql, vec![app.owner.user.into(), vec![7_u8; 32].into()]).await;
+    app.execute("ALTER TABLE approval_snoozes RENAME TO away", vec![]).await;
+    assert!(rounds::sweep(&app.core).await.is_err());
+    let left: i64 = app.one("SELECT COUNT(*) FROM sessions WHERE family = 'over'", vec![]).await;
+    assert_eq!(left, 0);
+    app.execute("ALTER TABLE away RENAME TO approval_snoozes", vec![]).await;
+    assert_eq!(rounds::sweep(&app.core).await.unwrap(), 0);
 }
 
 #[tokio::test]

@@ -18,9 +18,12 @@ use muster::core::{
 };
 use sea_orm::ConnectionTrait;
 use secrecy::ExposeSecret;
-use serde_json::json;
+use serde_json::{Value, json};
 
-use crate::harness::{Actor, TestApp, is_postgres, until};
+use crate::{
+    channels::{connect, path},
+    harness::{Actor, TestApp, is_postgres, until},
+};
 
 const FAST: Pace = Pace { batch: 3, rest: Duration::ZERO };
 
@@ -153,6 +156,48 @@ async fn everything_moves_to_the_new_key_and_the_old_one_can_go() {
     keys::load(&app.core).await.unwrap();
     app.owner.get(&format!("/v1/org/{}", app.org)).await.expect(200);
     assert_eq!(app.stranger.get(&format!("/v1/org/{}", app.org)).await.problem(), (403, "NOT_A_MEMBER"));
+}
+
+fn bot(agent: i64) -> Value {
+    json!({ "name": "Bot", "transport": "TELEGRAM", "agent_id": agent, "bot_token": "5:s-bot" })
+}
+
+/// Replaces the first sealing key, as docs/keys.md says.
+async fn replace_key(app: &TestApp) {
+    rotate_file(&app.core);
+    assert_eq!(rewrap(app).await.broken, 0);
+    keys::retire(&app.core, 1).await.unwrap();
+    keys::reload(&app.core);
+    assert_eq!(app.core.keys.current().ids().collect::<Vec<_>>(), [2]);
+}
+
+/// The bot is refused in each organization.
+async fn refuses_bot(app: &TestApp, agent: i64) {
+    let again = app.operator.post(&path(app), bot(agent)).await;
+    assert_eq!(again.violations(), [("/bot_token", "NOT_ALLOWED")]);
+    let theirs = format!("/v1/org/{}/channel", app.other_org);
+    let again = app.stranger.post(&theirs, bot(app.other_agent().await)).await;
+    assert_eq!(again.violations(), [("/bot_token", "NOT_ALLOWED")]);
+}
+
+#[tokio::test]
+async fn a_bot_is_known_under_the_new_key_as_well() {
+    let app = TestApp::start().await;
+    let agent = app.agent().await;
+    connect(&app, bot(agent)).await;
+    replace_key(&app).await;
+    refuses_bot(&app, agent).await;
+}
+
+#[tokio::test]
+async fn two_channels_with_the_same_bot_move_to_the_new_key_and_a_third_is_refused() {
+    let app = TestApp::start().await;
+    let agent = app.agent().await;
+    connect(&app, bot(agent)).await;
+    app.execute("UPDATE channels SET bot_hash = NULL", vec![]).await;
+    connect(&app, bot(agent)).await;
+    replace_key(&app).await;
+    refuses_bot(&app, agent).await;
 }
 
 #[tokio::test]

@@ -409,7 +409,7 @@ async fn open_one(
     keys: &KeyFile,
     column: &SealedColumn,
 ) -> Result<Option<Result<(), String>>, sea_orm::DbErr> {
-    let SealedColumn { table, column: name, organization, record } = *column;
+    let SealedColumn { table, column: name, organization, record, .. } = *column;
     let key = record.column();
     let sql = format!("SELECT {organization}, {key}, {name} FROM {table} WHERE length({name}) > 0 LIMIT 1");
     let Some(row) = db.one(sql, vec![]).await? else {

@@ -17,6 +17,17 @@ pub struct SealedColumn {
     pub organization: &'static str,
     /// The column that identifies the record, to which the value is bound.
     pub record: Record,
+    /// The digest that is kept beside the values and moves with them.
+    pub digest: Option<Digest>,
+}
+
+/// A column of digests of bots' tokens ([`bot_digests`](super::bot_digests)).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Digest {
+    /// The column.
+    pub column: &'static str,
+    /// The column with the transport, for which it counts.
+    pub transport: &'static str,
 }
 
 /// How a record is identified.
@@ -32,18 +43,27 @@ pub enum Record {
 const NONE: &str = "CAST(0 AS BIGINT)";
 
 const fn of_tenant(table: &'static str, column: &'static str) -> SealedColumn {
-    SealedColumn { table, column, organization: "organization_id", record: Record::Id("id") }
+    SealedColumn { table, column, organization: "organization_id", record: Record::Id("id"), digest: None }
 }
 
 const fn of_organization(column: &'static str) -> SealedColumn {
-    SealedColumn { table: "organizations", column, organization: "id", record: Record::Id("id") }
+    SealedColumn {
+        table: "organizations",
+        column,
+        organization: "id",
+        record: Record::Id("id"),
+        digest: None,
+    }
 }
 
 /// Every sealed column of every table.
 pub const SEALED: &[SealedColumn] = &[
     of_tenant("agents", "launched_with_sealed"),
     of_tenant("agents", "model_credential_sealed"),
-    of_tenant("channels", "bot_token_sealed"),
+    SealedColumn {
+        digest: Some(Digest { column: "bot_hash", transport: "transport" }),
+        ..of_tenant("channels", "bot_token_sealed")
+    },
     of_tenant("channels", "email_imap_pass_sealed"),
     of_tenant("channels", "email_smtp_pass_sealed"),
     of_tenant("channels", "webhook_inbound_previous_sealed"),
@@ -60,18 +80,21 @@ pub const SEALED: &[SealedColumn] = &[
         column: "answer_sealed",
         organization: "organization_id",
         record: Record::Name("holder"),
+        digest: None,
     },
     SealedColumn {
         table: "signing_keys",
         column: "private_key_sealed",
         organization: NONE,
         record: Record::Name("kid"),
+        digest: None,
     },
     SealedColumn {
         table: "users",
         column: "totp_secret_sealed",
         organization: NONE,
         record: Record::Id("id"),
+        digest: None,
     },
 ];
 

@@ -5,13 +5,14 @@
 //! - *sealing keys* (in the key file) wrap the data keys of everything that is sealed in the database. A running
 //!   service notices a changed file within a second (`watch.rs`); `file.rs` changes it, one process at a time; [`rewrap`]
 //!   reseals everything with the active key, and [`retire`] removes a key that nothing is wrapped with any more.
-//!   `columns.rs` lists where sealed values are.
+//!   `columns.rs` lists where sealed values are; `bot_tokens.rs` has the one digest that is derived from these keys and kept.
 //! - *signing keys* (in the table `signing_keys`, with the private half sealed) sign access tokens (`signing.rs`). All
 //!   replicas read the table, though not for every made-up name (`lookups.rs`); `faces/files/jwks.rs` publishes the
 //!   public halves.
 //!
 //! Only the operator can change them, at the command line (`cli/key.rs`); no root field does.
 
+mod bot_tokens;
 mod columns;
 mod file;
 mod lookups;
@@ -21,7 +22,8 @@ mod signing;
 mod watch;
 
 pub use self::{
-    columns::{Record, SEALED, SealedColumn},
+    bot_tokens::bot_digests,
+    columns::{Digest, Record, SEALED, SealedColumn},
     file::rotate_sealing,
     lookups::Lookups,
     present::require_presence,

@@ -11,6 +11,7 @@ use serde::Serialize;
 use serde_json::json;
 
 use super::{
+    bot_tokens::bot_digests,
     columns::{Record, SEALED, SealedColumn},
     file::Change,
 };
@@ -23,7 +24,7 @@ use crate::{
     core::{
         Core,
         audit::Origin,
-        sealing::{KeyRing, Locator},
+        sealing::{KeyRing, Locator, SealContext, SealError},
     },
 };
 
@@ -60,6 +61,14 @@ struct Found {
     organization: i64,
     record: Value,
     sealed: Vec<u8>,
+    /// The transport of a bot's token.
+    transport: String,
+}
+
+/// A value under the active key, and its digest if its column has one.
+struct Moved {
+    sealed: Vec<u8>,
+    digest: Option<Vec<u8>>,
 }
 
 /// Reseals every value with the active key of the current ring; `told` receives the progress after each batch.
@@ -128,8 +137,8 @@ async fn read(
     after: Option<&(i64, Value)>,
     limit: u64,
 ) -> Result<Vec<Found>> {
-    let SealedColumn { table, column: name, organization, record } = *column;
-    let key = record.column();
+    let SealedColumn { table, column: name, organization, record, digest } = *column;
+    let (key, transport) = (record.column(), digest.map_or("''", |digest| digest.transport));
     let mut values: Vec<Value> = vec![KeyRing::begins(ring.active_id()).to_vec().into()];
     let beyond = match after {
         Some((organization_id, id)) => {
@@ -140,8 +149,8 @@ async fn read(
     };
     // A value of zero bytes is a destroyed secret.
     let sql = format!(
-        "SELECT {organization}, {key}, {name} FROM {table} WHERE length({name}) > 0 AND substr({name}, 1, 5) <> $1 \
-         {beyond} ORDER BY {organization}, {key} LIMIT {limit}"
+        "SELECT {organization}, {key}, {name}, {transport} FROM {table} \
+         WHERE length({name}) > 0 AND substr({name}, 1, 5) <> $1 {beyond} ORDER BY {organization}, {key} LIMIT {limit}"
     );
     let rows = core.db.all(sql, values).await?;
     rows.iter().map(|row| found(row, record)).collect()
@@ -152,7 +161,8 @@ fn found(row: &QueryResult, record: Record) -> Result<Found> {
         Record::Id(_) => row.try_get_by::<i64, _>(1)?.into(),
         Record::Name(_) => row.try_get_by::<String, _>(1)?.into(),
     };
-    Ok(Found { organization: row.try_get_by(0)?, record, sealed: row.try_get_by(2)? })
+    let (organization, sealed, transport) = (row.try_get_by(0)?, row.try_get_by(2)?, row.try_get_by(3)?);
+    Ok(Found { organization, record, sealed, transport })
 }
 
 async fn write(
@@ -162,7 +172,7 @@ async fn write(
     batch: &[Found],
     done: &mut Progress,
 ) -> Result<()> {
-    let moved: Vec<(&Found, Option<Vec<u8>>)> =
+    let moved: Vec<(&Found, Option<Moved>)> =
         batch.iter().map(|found| (found, moved(ring, column, found))).collect();
     if core.db.backend() == DbBackend::Sqlite {
         // One write to disk for all of them. It blocks other writers, but only briefly.
@@ -180,22 +190,31 @@ async fn write(
 async fn put(
     db: &impl ConnectionTrait,
     column: &SealedColumn,
-    moved: Vec<(&Found, Option<Vec<u8>>)>,
+    moved: Vec<(&Found, Option<Moved>)>,
     done: &mut Progress,
 ) -> Result<()> {
-    let SealedColumn { table, column: name, organization, record } = column;
+    let SealedColumn { table, column: name, organization, record, digest } = column;
+    let key = record.column();
+    // If two channels have the same bot after all, one of them keeps the digest: a third is still refused.
+    let digest = digest.map_or_else(String::new, |digest| {
+        let hash = digest.column;
+        format!(
+            ", {hash} = (SELECT $5 WHERE NOT EXISTS \
+             (SELECT 1 FROM {table} other WHERE other.{hash} = $5 AND other.{key} <> $3))"
+        )
+    });
     let sql = format!(
-        "UPDATE {table} SET {name} = $1 WHERE {organization} = $2 AND {} = $3 AND {name} = $4",
-        record.column()
+        "UPDATE {table} SET {name} = $1{digest} WHERE {organization} = $2 AND {key} = $3 AND {name} = $4"
     );
     for (found, value) in moved {
         done.seen += 1;
-        let Some(value) = value else {
+        let Some(Moved { sealed, digest }) = value else {
             done.broken += 1;
             continue;
         };
-        let values =
-            [value.into(), found.organization.into(), found.record.clone(), found.sealed.clone().into()];
+        let mut values: Vec<Value> =
+            vec![sealed.into(), found.organization.into(), found.record.clone(), found.sealed.clone().into()];
+        values.extend(digest.map(Value::from));
         let statement = Statement::from_sql_and_values(db.get_database_backend(), &sql, values);
         match db.execute_raw(statement).await?.rows_affected() {
             0 => done.changed += 1,
@@ -205,21 +224,36 @@ async fn put(
     Ok(())
 }
 
-fn moved(ring: &KeyRing, column: &SealedColumn, found: &Found) -> Option<Vec<u8>> {
+fn moved(ring: &KeyRing, column: &SealedColumn, found: &Found) -> Option<Moved> {
     let locator = match &found.record {
         Value::String(Some(name)) => Locator::Name(name),
         Value::BigInt(Some(id)) => Locator::Id(*id),
         _ => return None,
     };
     let place = column.place(OrgId(found.organization), locator);
-    match ring.rewrap(&found.sealed, &place) {
-        Ok(value) => value,
+    match resealed(ring, column, found, &place) {
+        Ok(moved) => moved,
         Err(error) => {
             let (table, name) = (column.table, column.column);
             tracing::error!(table, column = name, record = ?locator, %error, "keys.sealed_value_does_not_open");
             None
         }
     }
+}
+
+fn resealed(
+    ring: &KeyRing,
+    column: &SealedColumn,
+    found: &Found,
+    place: &SealContext<'_>,
+) -> std::result::Result<Option<Moved>, SealError> {
+    let Some(sealed) = ring.rewrap(&found.sealed, place)? else { return Ok(None) };
+    if column.digest.is_none() {
+        return Ok(Some(Moved { sealed, digest: None }));
+    }
+    let token = ring.open(&sealed, place)?;
+    let digest = bot_digests(ring, &found.transport, &token).into_iter().next();
+    Ok(Some(Moved { sealed, digest }))
 }
 
 /// How many values are wrapped with the key `id`, by column; columns without any are left out.

@@ -123,9 +123,29 @@ pub async fn backup(config: &Config, out: &Path, now: Timestamp) -> anyhow::Resu
     let archive = work.path("archive");
     write_archive(&archive, &manifest, &files)?;
     read_archive(&archive, |_| Ok(io::sink())).context("the archive that was written does not read back")?;
-    // A link, not a rename: it does not replace a file that someone else has created meanwhile.
-    fs::hard_link(&archive, out).with_context(|| out.display().to_string())?;
+    put_new(&archive, out)?;
     Ok(manifest)
+}
+
+/// Gives a finished file its name. A link, not a rename: it does not replace a file that someone else has created meanwhile.
+/// Where the file system has no links (SMB, exFAT), a copy.
+fn put_new(finished: &Path, out: &Path) -> anyhow::Result<()> {
+    let put = match fs::hard_link(finished, out) {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => copy_new(finished, out),
+        linked => linked,
+    };
+    put.with_context(|| out.display().to_string())
+}
+
+fn copy_new(finished: &Path, out: &Path) -> io::Result<()> {
+    let mut from = File::open(finished)?;
+    let mut to = create_private(out)?;
+    let copied = io::copy(&mut from, &mut to).and_then(|_| to.sync_all());
+    if copied.is_err() {
+        // Half a file must not look like a whole one.
+        let _ = fs::remove_file(out);
+    }
+    copied
 }
 
 async fn copy_database(db: &Db, copy: &Path) -> anyhow::Result<()> {
@@ -240,16 +260,47 @@ pub async fn restore(config: &Config, file: &Path) -> anyhow::Result<(Manifest, 
     );
     let found = check_database(&work.path(DATABASE)).await?;
     ensure!(found == manifest.migrated_to, "the manifest belongs to another database");
-    for entry in manifest.files.iter().filter(|entry| entry.name.starts_with(POLICIES)) {
-        let (Some(folder), Some(name)) = (policies, entry.name.strip_prefix(POLICIES)) else { continue };
+    let mut copied = Vec::new();
+    let restored = put_policies(&manifest, &work, policies, &mut copied).and_then(|()| {
+        File::open(work.path(DATABASE))?.sync_all()?;
+        // The last step, which can't overwrite anything.
+        put_new(&work.path(DATABASE), &database)
+    });
+    if let (Err(_), Some(folder)) = (&restored, policies) {
+        // Or the next attempt would not find the folder empty.
+        remove(&copied, folder);
+    }
+    restored?;
+    Ok((manifest, policies.is_some()))
+}
+
+/// Copies the policy files of a backup into a folder. `copied` names each of them, also if the last one is not complete.
+fn put_policies(
+    manifest: &Manifest,
+    work: &Workplace,
+    folder: Option<&Path>,
+    copied: &mut Vec<PathBuf>,
+) -> anyhow::Result<()> {
+    for entry in &manifest.files {
+        let (Some(folder), Some(name)) = (folder, entry.name.strip_prefix(POLICIES)) else { continue };
         let target = folder.join(name);
+        copied.push(target.clone());
         fs::create_dir_all(target.parent().unwrap_or(folder))?;
         fs::copy(work.path(&entry.name), &target).with_context(|| target.display().to_string())?;
     }
-    File::open(work.path(DATABASE))?.sync_all()?;
-    // The last step, which can't overwrite anything.
-    fs::hard_link(work.path(DATABASE), &database).with_context(|| database.display().to_string())?;
-    Ok((manifest, policies.is_some()))
+    Ok(())
+}
+
+/// Removes files from a folder, and the folders in it that are empty then.
+fn remove(files: &[PathBuf], folder: &Path) {
+    for file in files {
+        let _ = fs::remove_file(file);
+    }
+    for file in files {
+        for within in file.ancestors().skip(1).take_while(|within| *within != folder) {
+            let _ = fs::remove_dir(within);
+        }
+    }
 }
 
 fn is_empty(folder: &Path) -> bool {
@@ -365,5 +416,27 @@ impl<W: Write> Write for Tee<W> {
 
     fn flush(&mut self) -> io::Result<()> {
         self.0.flush()
+    }
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_can_not_be_linked_is_copied_and_replaces_nothing() {
+        let folder = tempfile::tempdir().unwrap();
+        let (out, other) = (folder.path().join("out"), folder.path().join("other"));
+        // It is on a file system of its own.
+        let version = Path::new("/proc/version");
+        put_new(version, &out).unwrap();
+        assert_eq!(fs::read(&out).unwrap(), fs::read(version).unwrap());
+        for source in [version, folder.path()] {
+            assert!(put_new(source, &out).is_err());
+            assert_eq!(fs::read(&out).unwrap(), fs::read(version).unwrap());
+        }
+        // A folder can be neither linked nor copied.
+        assert!(put_new(folder.path(), &other).is_err());
+        assert!(!other.exists());
     }
 }

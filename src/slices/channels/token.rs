@@ -4,7 +4,6 @@
 //! any of them being opened.
 
 use async_graphql::MaybeUndefined;
-use secrecy::ExposeSecret;
 
 use super::merge::Secrets;
 use crate::{
@@ -13,7 +12,7 @@ use crate::{
         ids::ChannelId,
         problem::{Result, Violation},
     },
-    core::store::Tx,
+    core::{keys, store::Tx},
 };
 
 /// Refuses a token that another channel has. Returns the digest to be kept. `None`: the token stays.
@@ -27,11 +26,7 @@ pub(super) async fn check(
     secrets: &Secrets,
 ) -> Result<std::result::Result<Option<Vec<u8>>, Violation>> {
     let MaybeUndefined::Value(token) = &secrets.bot_token else { return Ok(Ok(None)) };
-    // Slack's second secret may differ where the app is the same.
-    let bot = token.0.expose_secret().split_whitespace().next().unwrap_or_default();
-    let material = [transport.as_str().as_bytes(), bot.as_bytes()];
-    let ring = tx.scope.core.keys.current();
-    let digests: Vec<_> = ring.derive("bot token", &material).map(|key| key.to_vec()).collect();
+    let digests = keys::bot_digests(&tx.scope.core.keys.current(), transport.as_str(), &token.0);
     let places: Vec<_> = (3..3 + digests.len()).map(|n| format!("${n}")).collect();
     // Of all organizations: the vendor knows none.
     let sql = format!(

@@ -151,9 +151,15 @@ fn told(mut message: Message, me: &Me) -> Option<Event> {
         _ => chat.id.to_string(),
     };
     let id = format!("{}:{}", chat.id, message.message_id);
+    // In private chats and basic groups each bot has numbers of its own, which begin at 1: those of the channel's next bot are
+    // other messages.
+    let key = match chat.r#type.as_str() {
+        "private" | "group" => format!("{}/{id}", me.id),
+        _ => id.clone(),
+    };
     let refs = message.reply_to_message.iter().map(|answered| format!("{}:{}", chat.id, answered.message_id));
     Some(Event::Message(Box::new(Inbound {
-        key: Some(id.clone()),
+        key: Some(key),
         vendor_id: Some(id),
         answers: refs.clone().next(),
         origin: origin(message.from.as_ref(), message.sender_chat.as_ref(), chat),
@@ -296,6 +302,17 @@ mod tests {
         );
         assert_eq!(told.thread.target, "-100/9");
         assert_eq!((told.key.as_deref(), told.thread.is_private), (Some("-100:3"), false));
+    }
+
+    #[test]
+    fn what_each_bot_numbers_for_itself_has_the_bot_in_its_key() {
+        for (kind, id, key) in
+            [("private", 5, "7/5:3"), ("group", -9, "7/-9:3"), ("supergroup", -100, "-100:3")]
+        {
+            let told = inbound(&group("hello", &json!({"chat": {"id": id, "type": kind}})));
+            assert_eq!(told.key.as_deref(), Some(key), "{kind}");
+            assert_eq!(told.vendor_id, Some(format!("{id}:3")), "{kind}");
+        }
     }
 
     #[test]

@@ -19,10 +19,12 @@ use tokio::sync::oneshot;
 
 use super::{asked, number, serve};
 
-/// The token of the only bot.
+/// The token of a bot.
 pub const TOKEN: &str = "7:canary-AAF_secret";
 /// Another of its tokens.
 pub const NEW_TOKEN: &str = "7:canary-AAG_secret";
+/// The token of another bot, which is answered as the first is.
+pub const OTHER: &str = "9:canary-AAF_secret";
 
 /// Telegram.
 #[derive(Default)]
@@ -67,8 +69,8 @@ async fn answer(State(fake): State<Shared>, uri: Uri, headers: HeaderMap, body: 
     if path == format!("file/bot{TOKEN}/documents/a.txt") {
         return "abc".into_response();
     }
-    let called = [TOKEN, NEW_TOKEN].iter().find_map(|token| path.strip_prefix(&format!("bot{token}/")));
-    let Some(method) = called else {
+    let tokens = [TOKEN, NEW_TOKEN, OTHER];
+    let Some(method) = tokens.iter().find_map(|token| path.strip_prefix(&format!("bot{token}/"))) else {
         return respond(refusal(401, "Unauthorized"));
     };
     let asked = asked(&uri, &headers, body).await;
