@@ -1,4 +1,4 @@
-import{r as e}from"./rolldown-runtime.js";import{A as t,I as n,R as r,j as i}from"./vendor.js";import{O as a,v as o,w as s}from"./records.js";import{A as c,At as l,H as u,L as d,Lt as f,Nt as p,Pt as m,Y as h,h as g,k as _,m as v,r as y,t as b,w as x}from"./shared.js";import{t as S}from"./bytes.js";import{i as C}from"./forms.js";var w=e(r(),1),T=n(),E=50,D=h(`
+import{r as e}from"./rolldown-runtime.js";import{A as t,I as n,R as r,j as i}from"./vendor.js";import{O as a,v as o,w as s}from"./records.js";import{A as c,At as l,H as u,L as d,Lt as f,Nt as p,Pt as m,Y as h,h as g,k as _,m as v,r as y,t as b,w as x}from"./shared.js";import{t as S}from"./bytes.js";import{a as C}from"./forms.js";var w=e(r(),1),T=n(),E=50,D=h(`
   query AgentBackups($orgId: Id!, $agentId: Id!, $page: Int!, $limit: Int!) {
     agentBackups(orgId: $orgId, agentId: $agentId, page: $page, limit: $limit) {
       total

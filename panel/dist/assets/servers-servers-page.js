@@ -1,4 +1,4 @@
-import{r as e}from"./rolldown-runtime.js";import{A as t,I as n,R as r,j as i}from"./vendor.js";import{t as a}from"./plus.js";import{$t as o,At as s,H as c,Kt as l,L as u,Mt as d,Nt as f,Pt as p,Y as m,c as h,h as g,k as _,r as v,w as y}from"./shared.js";import{b,v as x,w as S}from"./records.js";import{n as C}from"./status.js";import{t as w}from"./table.js";import{h as T,m as E,p as D}from"./forms.js";import{a as O,i as k}from"./fields.js";import{n as A,t as j}from"./load.js";var M=e(r(),1),N=n(),P=m(`
+import{r as e}from"./rolldown-runtime.js";import{A as t,I as n,R as r,j as i}from"./vendor.js";import{t as a}from"./plus.js";import{$t as o,At as s,H as c,Kt as l,L as u,Mt as d,Nt as f,Pt as p,Y as m,c as h,h as g,k as _,r as v,w as y}from"./shared.js";import{b,v as x,w as S}from"./records.js";import{n as C}from"./status.js";import{t as w}from"./table.js";import{g as T,h as E,m as D}from"./forms.js";import{a as O,i as k}from"./fields.js";import{n as A,t as j}from"./load.js";var M=e(r(),1),N=n(),P=m(`
   mutation CreateServer($orgId: Id!, $input: CreateServerInput!) {
     createServer(orgId: $orgId, input: $input) { id name provisioningToken }
   }

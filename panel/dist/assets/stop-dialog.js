@@ -1,4 +1,4 @@
-import{r as e}from"./rolldown-runtime.js";import{I as t,R as n}from"./vendor.js";import{h as r,m as i,p as a}from"./forms.js";import{Y as o,f as s,k as c,w as l}from"./shared.js";import{a as u,i as d}from"./fields.js";var f=e(n(),1),p=t(),m=o(`
+import{r as e}from"./rolldown-runtime.js";import{I as t,R as n}from"./vendor.js";import{g as r,h as i,m as a}from"./forms.js";import{Y as o,f as s,k as c,w as l}from"./shared.js";import{a as u,i as d}from"./fields.js";var f=e(n(),1),p=t(),m=o(`
   mutation StopOrganization($orgId: Id!, $reason: String!) {
     stopOrganization(orgId: $orgId, reason: $reason) { id stopped { at by reason userId } }
   }

@@ -4,11 +4,11 @@
 import type { LinkProps } from '@tanstack/react-router'
 import { useNavigate, useRouter } from '@tanstack/react-router'
 import { useVirtualizer } from '@tanstack/react-virtual'
-import { type ReactNode, useEffect, useLayoutEffect, useMemo, useRef, useState } from 'react'
+import { type ReactNode, useEffect, useLayoutEffect, useRef, useState } from 'react'
 import { useActions } from '../keys/use-actions'
 import { Button } from './button'
 import { cx } from './cx'
-import { steady } from './steady'
+import { useSteady } from './steady-order'
 import type { Selection } from './use-selection'
 
 export interface ListProps<Item> {
@@ -267,20 +267,6 @@ function Rows<Item>(props: ListProps<Item>) {
 /** Somebody points at it or has the focus in it. */
 function isInHand(box: HTMLElement | null): boolean {
   return box !== null && (box.matches(':hover') || box.contains(document.activeElement))
-}
-
-/** The items in an order that holds still while the list is in use. `settle` looks whether it is. */
-function useSteady<Item>(all: Item[], idOf: (item: Item) => string | number, inUse: () => boolean) {
-  const [held, setHeld] = useState<(string | number)[] | null>(null)
-  const { items, waiting } = useMemo(() => steady(held, all, idOf), [held, all, idOf])
-  // What was read for the end of it is held as well: nothing may come in above it later.
-  useEffect(() => {
-    if (held && (held.length !== items.length || items.some((item, at) => idOf(item) !== held[at])))
-      setHeld(items.map(idOf))
-  }, [held, items, idOf])
-  const settle = () => setHeld((before) => (inUse() ? (before ?? items.map(idOf)) : null))
-  const refresh = () => setHeld(inUse() ? all.map(idOf) : null)
-  return { items, waiting, settle, refresh }
 }
 
 /** Answers whether it is drawn. */
