@@ -164,6 +164,18 @@ async fn each_search_of_an_operation_is_charged() {
 }
 
 #[tokio::test]
+async fn each_policy_that_an_operation_tries_is_charged() {
+    let app = limited(9, 2, 50).await;
+    let org = app.org;
+    let propose = |n: usize| format!("p{n}: proposePolicy(orgId: {org}, text: \"\") {{ ok }}");
+    let simulate = format!("s: simulatePolicy(orgId: {org}, text: \"\", days: 1) {{ calls }}");
+    let query = format!("{{ {} {} {} {simulate} }}", propose(0), propose(1), propose(2));
+    let tried = app.admin.post("/graphql", json!({ "query": query })).await;
+    assert!(tried.header("ratelimit").starts_with("\"reads\";r=5;"), "{tried:?}");
+    tried.data();
+}
+
+#[tokio::test]
 async fn an_address_without_a_good_credential_is_always_limited() {
     let app = limited(100, 100, 4).await;
     let path = format!("/v1/org/{}/agent?page=1&limit=5", app.org);

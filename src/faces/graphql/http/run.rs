@@ -352,7 +352,7 @@ impl Session {
             .map_err(|error| refused(vec![error]))?;
         let execution = document.execution(definition, &variables);
         // The operation has paid for one.
-        for _ in 1..execution.searches {
+        for _ in 1..execution.costly {
             self.charge_operation(Class::Reads)?;
         }
         let known = self.about_schema(&execution, &document, &variables, &reading).map_err(|problem| {
