@@ -2,9 +2,11 @@
 
 use std::time::Duration;
 
+use sea_orm::{ConnectionTrait, TransactionTrait};
+use secrecy::ExposeSecret;
 use serde_json::{Value, json};
 
-use crate::harness::{Actor, Answer, TestApp};
+use crate::harness::{Actor, Answer, TestApp, connect};
 
 const INVITE: &str = "mutation($o: Id!, $e: String!, $r: Role!) { inviteMember(orgId: $o, input: { email: $e, role: $r }) { id email role invitedBy inviter { name } sentAt expiresAt } }";
 const RESEND: &str = "mutation($o: Id!, $id: Id!) { resendInvitation(orgId: $o, id: $id) { id } }";
@@ -275,4 +277,27 @@ async fn invalid_addresses_and_names_with_commands_or_links_are_refused() {
     // Messages may have as many lines as people like. The other records are as they were.
     app.owner.gql(rename, json!({ "o": app.org, "n": "Étoile & Söhne: \u{65e5}\u{672c}" })).await.data();
     assert_eq!(app.stranger.gql(rename, json!({ "o": app.org, "n": "x" })).await.code(), "NOT_A_MEMBER");
+}
+
+/// SQLite has a single writer.
+#[tokio::test(flavor = "multi_thread")]
+async fn postgres_one_that_is_accepted_at_this_moment_is_neither_revoked_nor_sent_again() {
+    let app = TestApp::with_mail().await;
+    for (email, query) in [("one@example.com", REVOKE), ("two@example.com", RESEND)] {
+        let (id, _) = invited(&app, email, "VIEWER").await;
+        let accepting = connect(app.core.config.database.url.expose_secret()).await;
+        let accepting = accepting.begin().await.unwrap();
+        // As accepting does: first the organization, then the invitation.
+        let lock = format!("SELECT 1 FROM organizations WHERE id = {} FOR NO KEY UPDATE", app.org);
+        accepting.execute_unprepared(&lock).await.unwrap();
+        let accept = async {
+            app.waits_for_a_lock().await;
+            let accepted = format!("UPDATE invitations SET accepted_at = 1 WHERE id = {id}");
+            assert_eq!(accepting.execute_unprepared(&accepted).await.unwrap().rows_affected(), 1);
+            accepting.commit().await.unwrap();
+        };
+        let asked = app.admin.gql(query, json!({ "o": app.org, "id": id.clone() }));
+        let (asked, ()) = tokio::join!(asked, accept);
+        assert_eq!(asked.code(), "NOT_FOUND");
+    }
 }

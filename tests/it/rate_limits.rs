@@ -77,6 +77,55 @@ async fn graphql_is_charged_by_operation_even_in_batches() {
 }
 
 #[tokio::test]
+async fn a_request_that_is_refused_before_its_operation_runs_is_charged_too() {
+    let app = limited(9, 2, 3).await;
+    let get = async |actor: &Actor| {
+        let mutation = [("query", "mutation { signOut }")];
+        Answer::of(actor.request(Method::GET, "/graphql").query(&mutation)).await
+    };
+    for left in (0..3).rev() {
+        let refused = get(&app.anonymous).await;
+        assert_eq!((refused.status, refused.code().as_str()), (405, "METHOD_NOT_ALLOWED"));
+        assert_eq!(refused.header("ratelimit"), format!("\"anonymous\";r={left};t={}", (3 - left) * 20));
+    }
+    for _ in 0..2 {
+        let refused = get(&app.anonymous).await;
+        assert_eq!((refused.status, refused.code().as_str()), (429, "RATE_LIMITED"));
+    }
+    assert!(get(&app.owner).await.header("ratelimit").starts_with("\"reads\";r=8;"));
+    // Nothing in these is an operation.
+    for (body, left) in [(json!(1), 7), (json!([]), 6)] {
+        let malformed = app.owner.post("/graphql", body).await;
+        assert_eq!((malformed.status, malformed.code().as_str()), (400, "MALFORMED_REQUEST"));
+        assert!(malformed.header("ratelimit").starts_with(&format!("\"reads\";r={left};")), "{malformed:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_mutation_with_a_key_is_charged_before_the_key_is_claimed() {
+    let app = limited(9, 2, 3).await;
+    let query = "mutation($o: Id!, $i: CreateServerInput!) { createServer(orgId: $o, input: $i) { id } }";
+    let create = async |name: &str, key: &str| {
+        let body = json!({ "query": query, "variables": { "o": app.org, "i": { "name": name } } });
+        let request = app.owner.request(Method::POST, "/graphql").header("idempotency-key", key);
+        Answer::of(request.json(&body)).await
+    };
+    let created = create("rack", "k").await;
+    assert_eq!(created.header("ratelimit"), "\"writes\";r=1;t=30", "one charge");
+    created.data();
+    let reused = create("other", "k").await;
+    assert_eq!((reused.status, reused.code().as_str()), (422, "IDEMPOTENCY_KEY_REUSED"));
+    assert_eq!(reused.header("ratelimit"), "\"writes\";r=0;t=60");
+    let before = app.writes();
+    for key in ["k", "fresh"] {
+        let refused = create("other", key).await;
+        assert_eq!((refused.status, refused.code().as_str()), (429, "RATE_LIMITED"));
+        assert_eq!(refused.header("retry-after"), "30");
+    }
+    assert_eq!(app.writes(), before, "the database is not asked");
+}
+
+#[tokio::test]
 async fn a_host_that_reports_without_end_is_slowed_down_and_nothing_is_lost() {
     let app = limited(60, 100, 100).await;
     let (agent, neighbour) = (app.agent().await, app.agent().await);
@@ -112,6 +161,18 @@ async fn each_search_of_an_operation_is_charged() {
     let refused = ask(format!("{{ ...F }} fragment F on Query {{ {} }}", search(3))).await;
     assert_eq!((refused.status, refused.code().as_str()), (429, "RATE_LIMITED"));
     assert!(refused.body["data"].is_null(), "{}", refused.text);
+}
+
+#[tokio::test]
+async fn each_policy_that_an_operation_tries_is_charged() {
+    let app = limited(9, 2, 50).await;
+    let org = app.org;
+    let propose = |n: usize| format!("p{n}: proposePolicy(orgId: {org}, text: \"\") {{ ok }}");
+    let simulate = format!("s: simulatePolicy(orgId: {org}, text: \"\", days: 1) {{ calls }}");
+    let query = format!("{{ {} {} {} {simulate} }}", propose(0), propose(1), propose(2));
+    let tried = app.admin.post("/graphql", json!({ "query": query })).await;
+    assert!(tried.header("ratelimit").starts_with("\"reads\";r=5;"), "{tried:?}");
+    tried.data();
 }
 
 #[tokio::test]

@@ -77,7 +77,8 @@ impl Memo {
         cell.get_or_try_init(|| read).await.cloned()
     }
 
-    fn is_fresh(&self) -> bool {
+    /// Whether it may still be shared.
+    pub(super) fn is_fresh(&self) -> bool {
         self.made.elapsed() < FRESH
     }
 }

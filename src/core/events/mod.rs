@@ -207,7 +207,10 @@ impl Subscription {
             Err(broadcast::error::RecvError::Lagged(_)) => {
                 // Whoever reads everything again has no use for what still waits.
                 self.news = self.news.resubscribe();
-                return Some((News::Resync, Arc::default()));
+                // A burst makes many fall behind at once: they share the memo of the latest event. Later events bring
+                // memos of their own.
+                let latest = self.room.told.load(Ordering::Relaxed).saturating_sub(1);
+                return Some((News::Resync, self.room.memos.of(latest)));
             }
             Err(broadcast::error::RecvError::Closed) => return None,
         };
@@ -245,6 +248,24 @@ mod tests {
 
     fn event(org: i64, id: i64) -> Event {
         Event::new(OrgId(org), ChangeOp::Updated, RecordKind::Agent, id)
+    }
+
+    #[tokio::test]
+    async fn all_who_fall_behind_share_a_memo_that_no_later_event_has() {
+        let hub = Arc::new(Hub::default());
+        let mut behind: Vec<_> = (0..3).map(|_| hub.subscribe(OrgId(1), &Caller::System)).collect();
+        for id in 0..2_000 {
+            hub.publish(event(1, id));
+        }
+        let (_, first) = behind[0].next().await.unwrap();
+        for subscription in &mut behind[1..] {
+            let (news, memo) = subscription.next().await.unwrap();
+            // If this test was held up, the first one's memo is too old to be shared.
+            assert!(news == News::Resync && (Arc::ptr_eq(&memo, &first) || !first.is_fresh()));
+        }
+        hub.publish(event(1, 7));
+        let (news, memo) = behind[0].next().await.unwrap();
+        assert!(news == News::Changed(event(1, 7)) && !Arc::ptr_eq(&memo, &first));
     }
 
     #[tokio::test]

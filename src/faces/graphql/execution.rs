@@ -35,15 +35,15 @@ pub struct Execution {
     pub about_schema: Vec<Positioned<Field>>,
     /// The response keys in order, if there are several.
     pub order: Vec<Name>,
-    /// How many of the roots are searches. Each is charged, or aliases would make them cheap.
-    pub searches: usize,
+    /// How many of the roots are costly. Each is charged, or aliases would make them cheap.
+    pub costly: usize,
 }
 
-/// The root fields that search.
-const SEARCHES: [&str; 3] = ["findMessages", "search", "searchMessages"];
+/// The root fields that search, or compile a policy.
+const COSTLY: [&str; 5] = ["findMessages", "proposePolicy", "search", "searchMessages", "simulatePolicy"];
 
-fn is_search(root: &Positioned<Selection>) -> bool {
-    matches!(&root.node, Selection::Field(field) if SEARCHES.contains(&field.node.name.node.as_str()))
+fn is_costly(root: &Positioned<Selection>) -> bool {
+    matches!(&root.node, Selection::Field(field) if COSTLY.contains(&field.node.name.node.as_str()))
 }
 
 impl Execution {
@@ -56,9 +56,9 @@ impl Execution {
     ) -> Self {
         let roots = &operation.selection_set.node.items;
         let order = if roots.len() > 1 { roots.iter().filter_map(key).collect() } else { Vec::new() };
-        let searches = roots.iter().filter(|root| is_search(root)).count();
+        let costly = roots.iter().filter(|root| is_costly(root)).count();
         let (document, about_schema) = (Some(document), Vec::new());
-        let mut execution = Self { document, named: true, about_schema, order, searches };
+        let mut execution = Self { document, named: true, about_schema, order, costly };
         execution.leave_out(operation, variables);
         execution
     }
@@ -87,7 +87,7 @@ impl Execution {
                 items.push(Positioned::new(Selection::Field(field), first.pos));
             }
         }
-        let searches = items.iter().filter(|root| is_search(root)).count();
+        let costly = items.iter().filter(|root| is_costly(root)).count();
         let document = (!items.is_empty()).then(|| {
             let operation = OperationDefinition {
                 ty: operation.ty,
@@ -98,7 +98,7 @@ impl Execution {
             let operations = DocumentOperations::Single(Positioned::new(operation, set.pos));
             ExecutableDocument { operations, fragments: parsed.fragments.clone() }
         });
-        let mut execution = Self { document, named: false, about_schema, order, searches };
+        let mut execution = Self { document, named: false, about_schema, order, costly };
         execution.leave_out(operation, variables);
         execution
     }

@@ -6,6 +6,8 @@
 
 use std::sync::Arc;
 
+use tokio::sync::Semaphore;
+
 use super::{
     lines,
     versions::{self, Author, version_of},
@@ -187,8 +189,22 @@ pub(super) async fn candidate(
     place: ErrorPlace,
 ) -> Result<Compiled> {
     let policy = core.policy.now();
-    let judged = tokio::task::spawn_blocking(move || policy.with_org(org, text.as_deref()));
-    judged.await.map_err(Problem::internal)?.map_err(|problems| refused(&problems, place))
+    let judged = blocking(move || policy.with_org(org, text.as_deref())).await?;
+    judged.map_err(|problems| refused(&problems, place))
+}
+
+/// The most candidates compiled or tried at a time: passwords and the policy in force need the blocking pool too.
+static TRIED: Semaphore = Semaphore::const_new(2);
+
+/// Runs work with a candidate on the blocking pool, limited in number. The permit moves along, so an abandoned request
+/// still holds it until its work is done.
+pub(super) async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T> {
+    let permit = TRIED.acquire().await.map_err(Problem::internal)?;
+    let worked = tokio::task::spawn_blocking(move || {
+        let _permit = permit;
+        work()
+    });
+    worked.await.map_err(Problem::internal)
 }
 
 fn refused(problems: &[LintProblem], place: ErrorPlace) -> Problem {

@@ -1,16 +1,19 @@
 //! The policy's objects in the schema, and its input objects.
 
-use std::sync::{Arc, LazyLock};
+use std::sync::LazyLock;
 
 use async_graphql::{InputObject, SimpleObject};
 
-use super::{edit::some, versions::version_of};
+use super::{
+    edit::{blocking, some},
+    versions::version_of,
+};
 use crate::{
     base::{
         enums::PolicyAuthor,
         ids::{OrgId, PolicyVersionId, UserId},
         permission::{Permission, Role},
-        problem::{Problem, Result},
+        problem::Result,
         time::Timestamp,
     },
     core::{
@@ -254,16 +257,15 @@ fn own_problems(org: OrgId, problems: Vec<LintProblem>) -> Vec<PolicyProblem> {
 
 pub(super) async fn propose(scope: &Scope, text: String) -> Result<PolicyProposal> {
     let (policy, org, after) = (scope.core.policy.now(), scope.org, some(text));
-    let before = policy.org_text(org);
-    let before = before.as_deref();
-    let (lines, version) =
-        (changed_lines(before.unwrap_or(""), after.as_deref().unwrap_or("")), version_of(before));
-    let worker = Arc::clone(&policy);
-    let tried = tokio::task::spawn_blocking(move || {
-        let candidate = worker.with_org(org, after.as_deref())?;
-        Ok::<_, Vec<LintProblem>>(candidate.changes(&worker))
-    });
-    let (problems, mut changes) = match tried.await.map_err(Problem::internal)? {
+    let (lines, version, tried) = blocking(move || {
+        let before = policy.org_text(org);
+        let before = before.as_deref();
+        let lines = changed_lines(before.unwrap_or(""), after.as_deref().unwrap_or(""));
+        let tried = policy.with_org(org, after.as_deref()).map(|candidate| candidate.changes(&policy));
+        (lines, version_of(before), tried)
+    })
+    .await?;
+    let (problems, mut changes) = match tried {
         Ok(changes) => (Vec::new(), changes),
         Err(problems) => (problems, Vec::new()),
     };

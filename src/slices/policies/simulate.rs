@@ -6,11 +6,12 @@ use std::collections::BTreeSet;
 use async_graphql::SimpleObject;
 use serde::Serialize;
 
+use super::edit::blocking;
 use crate::{
     base::{
         ids::{Id, OrgId},
         permission::Permission,
-        problem::{Problem, Result},
+        problem::Result,
     },
     core::{
         Core,
@@ -69,8 +70,7 @@ impl serde::Serialize for Id {
 /// The database is unreachable.
 pub async fn simulate(core: &Core, candidate: Compiled, org: Option<OrgId>, days: i64) -> Result<Simulation> {
     let recorded = decisions::recorded(core, org, days).await?;
-    let replayed = tokio::task::spawn_blocking(move || replay(&candidate, &recorded));
-    let mut simulation = replayed.await.map_err(Problem::internal)?;
+    let mut simulation = blocking(move || replay(&candidate, &recorded)).await?;
     simulation.days = days;
     if let Some(org) = org {
         let own = org_file(org);

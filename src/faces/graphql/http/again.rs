@@ -10,7 +10,7 @@ use crate::{
         ids::OrgId,
         problem::{Code, Problem, Result},
     },
-    core::{access::Permit, limits::Class},
+    core::access::Permit,
     faces::{
         edge::idempotency,
         graphql::{execution::coerce, without_secrets},
@@ -38,9 +38,8 @@ impl Session {
     /// Refuses a caller who may no longer ask for every root field of the operation. Runs nothing.
     ///
     /// # Errors
-    /// `RATE_LIMITED`, and those of [`authorize`].
+    /// Those of [`authorize`].
     pub async fn authorize(&self, operation: &Operation) -> Result<()> {
-        self.arrival.charge(&self.graphql.core, self.caller(), Class::Writes)?;
         let unread = |_| Problem::new(Code::ValidationFailed, "The document could not be parsed.");
         let document = self.document(operation).map_err(unread)?;
         let Some(definition) = document.operation(operation.name.as_deref()) else { return Ok(()) };

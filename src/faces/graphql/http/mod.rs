@@ -80,14 +80,10 @@ async fn post(
     // An anonymous caller pays for the body until its operations are charged.
     let prepaid = session.prepay()?;
     let body = session.read(body).await?;
-    let key = idempotency::key_of(&arrival.headers)?;
-    let batch = Batch::read(&body, graphql.core.config.limits.graphql_batch)?;
+    let sent = sent(arrival, &body, graphql.core.config.limits.graphql_batch);
     prepaid.as_ref().map(Prepaid::refund);
+    let (key, batch) = sent.map_err(|problem| session.charged(problem))?;
     match batch {
-        Batch::Many(_) if key.is_some() => Err(Problem::new(
-            Code::MalformedRequest,
-            "`Idempotency-Key` applies to a single operation, not to a batch.",
-        )),
         Batch::Single(operation) if key.is_some() && session.is_mutation(&operation) => {
             let events = sse::is_wanted(&arrival.headers);
             under_key(&graphql.core, session, *operation, (key.unwrap_or_default(), &body), media, events)
@@ -101,6 +97,17 @@ async fn post(
     }
 }
 
+/// What a POST request asks for, with its idempotency key.
+fn sent<'a>(arrival: &'a Arrival, body: &[u8], most: usize) -> Result<(Option<&'a str>, Batch)> {
+    let key = idempotency::key_of(&arrival.headers)?;
+    let batch = Batch::read(body, most)?;
+    if key.is_some() && matches!(batch, Batch::Many(_)) {
+        let detail = "`Idempotency-Key` applies to a single operation, not to a batch.";
+        return Err(Problem::new(Code::MalformedRequest, detail));
+    }
+    Ok((key, batch))
+}
+
 /// Runs a mutation under an idempotency key, or replays the earlier answer.
 async fn under_key(
     core: &Arc<Core>,
@@ -110,6 +117,8 @@ async fn under_key(
     media: Media,
     events: bool,
 ) -> Result<Response> {
+    // Before the key is claimed, which already writes.
+    session.charge(Class::Writes)?;
     let (asking, asked) = (session.clone(), operation.clone());
     // A document may concern several organizations.
     let keyed = Keyed { caller: asking.caller(), org: OrgId(0), key, parts: &[b"graphql", body] };
@@ -162,23 +171,32 @@ async fn on_get(
 
 async fn connect(graphql: &Arc<Graphql>, arrival: &Arrival, handshake: WebSocketUpgrade) -> Result<Response> {
     let session = Session::open(graphql, arrival).await?;
-    arrival.charge(&graphql.core, session.caller(), Class::Reads)?;
+    session.charge(Class::Reads)?;
     socket::upgrade(Arc::clone(&graphql.core), session, arrival.request_id.clone(), handshake)
 }
 
-/// GET only reads: following a link must not change anything.
 async fn ask(graphql: &Arc<Graphql>, arrival: &Arrival, media: Media) -> Result<Response> {
     let session = Session::open(graphql, arrival).await?;
-    let operation = Operation::from_query(arrival.uri.query().unwrap_or_default())?;
     let events = sse::is_wanted(&arrival.headers);
-    if session.is_beyond_get(&operation, events) {
-        let detail = "GET only runs queries. Send the operation with POST.";
-        return Err(Problem::new(Code::MethodNotAllowed, detail));
-    }
+    // As for POST: an anonymous caller pays before anything is parsed.
+    let prepaid = session.prepay()?;
+    let asked = asked(&session, arrival.uri.query().unwrap_or_default(), events);
+    prepaid.as_ref().map(Prepaid::refund);
+    let operation = asked.map_err(|problem| session.charged(problem))?;
     if events {
         return Ok(sse::respond(&session, operation));
     }
     Ok(respond(session.run(operation).await, media))
+}
+
+/// What a GET request asks for. GET only reads: following a link must not change anything.
+fn asked(session: &Session, query: &str, events: bool) -> Result<Operation> {
+    let operation = Operation::from_query(query)?;
+    if session.is_beyond_get(&operation, events) {
+        let detail = "GET only runs queries. Send the operation with POST.";
+        return Err(Problem::new(Code::MethodNotAllowed, detail));
+    }
+    Ok(operation)
 }
 
 fn respond(answered: Answered, media: Media) -> Response {

@@ -46,6 +46,8 @@ pub struct Session {
     pub(super) arrival: Arrival,
     caller: Caller,
     claim: Option<Arc<Claim>>,
+    /// Whether its operation is already charged.
+    paid: bool,
     /// What the answer can do to the session cookie.
     jar: Jar,
     /// Whether the caller has signed out.
@@ -79,6 +81,7 @@ impl Session {
             arrival,
             caller,
             claim: None,
+            paid: false,
             jar: Jar::default(),
             signed_out: Arc::default(),
             room: None,
@@ -123,9 +126,23 @@ impl Session {
         body::read(&self.graphql.core, &self.arrival, &self.caller, body, most).await
     }
 
-    /// The session with an idempotency claim.
+    /// Charges the caller.
+    ///
+    /// # Errors
+    /// `RATE_LIMITED`.
+    pub fn charge(&self, class: Class) -> Result<()> {
+        self.arrival.charge(&self.graphql.core, &self.caller, class)
+    }
+
+    /// Charges the caller for a request that is refused before any of its operations is charged. Returns `problem`, or
+    /// the rate limit.
+    pub fn charged(&self, problem: Problem) -> Problem {
+        self.charge(Class::Reads).err().unwrap_or(problem)
+    }
+
+    /// The session with an idempotency claim, for an operation that is already charged.
     pub fn under(self, claim: Option<Arc<Claim>>) -> Self {
-        Self { claim, ..self }
+        Self { claim, paid: true, ..self }
     }
 
     /// The session with a budget for answers that it shares with the rest of its batch.
@@ -190,7 +207,7 @@ impl Session {
             let most = counted(MOST_ANONYMOUS, "operation");
             let detail =
                 format!("Without a credential, a batch can have at most {most}, not {}.", operations.len());
-            return Err(Problem::new(Code::QueryTooComplex, detail));
+            return Err(self.charged(Problem::new(Code::QueryTooComplex, detail)));
         }
         let session = self.sharing(SharedBudget::of_batch());
         let mut list = vec![b'['];
@@ -290,9 +307,9 @@ impl Session {
         Arc::new(Reading::new(document.plans.clone(), raw, AnswerBudget::of(self.room.clone())))
     }
 
-    /// Charges the caller for an operation.
-    fn charge(&self, class: Class) -> Result<(), Box<Response>> {
-        self.arrival.charge(&self.graphql.core, &self.caller, class).map_err(|problem| {
+    /// [`Self::charge`] for an operation.
+    fn charge_operation(&self, class: Class) -> Result<(), Box<Response>> {
+        self.charge(class).map_err(|problem| {
             let error = async_graphql::Error::from(problem).into_server_error(async_graphql::Pos::default());
             Box::new(Response::from_errors(vec![error]))
         })
@@ -307,7 +324,7 @@ impl Session {
             Ok(document) => document,
             // Parsing it was work too.
             Err(error) => {
-                self.charge(Class::Reads)?;
+                self.charge_operation(Class::Reads)?;
                 return Err(Box::new(Response::from_errors(vec![error])));
             }
         };
@@ -316,7 +333,9 @@ impl Session {
         let is_subscription = document.is_subscription(name.as_deref());
         let is_query = document.is_query(name.as_deref());
         let class = if is_query || is_subscription { Class::Reads } else { Class::Writes };
-        self.charge(class)?;
+        if !self.paid {
+            self.charge_operation(class)?;
+        }
         if let Some(meters) = metrics::on() {
             meters.operation(match (is_subscription, is_query) {
                 (true, _) => metrics::Operation::Subscription,
@@ -333,8 +352,8 @@ impl Session {
             .map_err(|error| refused(vec![error]))?;
         let execution = document.execution(definition, &variables);
         // The operation has paid for one.
-        for _ in 1..execution.searches {
-            self.charge(Class::Reads)?;
+        for _ in 1..execution.costly {
+            self.charge_operation(Class::Reads)?;
         }
         let known = self.about_schema(&execution, &document, &variables, &reading).map_err(|problem| {
             let at = execution.about_schema.first().map(|field| field.pos).unwrap_or_default();

@@ -173,6 +173,8 @@ pub async fn resend(scope: &Scope, id: InvitationId) -> Result<()> {
     let email = load(scope, scope.core.db.read(), id).await?.email;
     throttle::charge(&scope.core, &[Key::mail(&email)]).await?;
     let tx = scope.begin().await?;
+    // Nobody accepts it between the two statements.
+    orgs::lock(&tx).await?;
     let row = load(scope, tx.connection(), id).await?;
     require_reach(&tx, row.role)?;
     let mut row = row.into_active_model();
@@ -193,6 +195,8 @@ pub async fn resend(scope: &Scope, id: InvitationId) -> Result<()> {
 /// `NOT_FOUND`, also for one that has ended; `PERMISSION_DENIED` for a role higher than the caller's own.
 pub async fn revoke(scope: &Scope, id: InvitationId) -> Result<()> {
     let tx = scope.begin().await?;
+    // Nobody accepts it between the two statements.
+    orgs::lock(&tx).await?;
     let row = load(scope, tx.connection(), id).await?;
     withdraw(&tx, row).await?;
     tx.commit().await
