@@ -14,7 +14,7 @@ use std::{
 };
 
 use futures::future::BoxFuture;
-use sea_orm::{ConnectionTrait, DbBackend, Statement};
+use sea_orm::{ConnectionTrait, Statement};
 use serde_json::{Value, json};
 
 use super::{
@@ -101,13 +101,8 @@ impl Expected {
         let table = table(self.kind)
             .ok_or_else(|| Problem::internal(anyhow::anyhow!("{} has no revision", self.kind)))?;
         let (backend, connection) = (tx.scope.core.db.backend(), tx.connection());
-        let tenant = if self.kind == RecordKind::Organization { "id" } else { "organization_id" };
         let ids = [tx.scope.org.into(), self.id.into()];
-        if backend == DbBackend::Postgres {
-            // NO KEY, so that rows which only refer to the record can still be written.
-            let hold = format!("SELECT 1 FROM {table} WHERE {tenant} = $1 AND id = $2 FOR NO KEY UPDATE");
-            connection.query_one_raw(Statement::from_sql_and_values(backend, hold, ids.clone())).await?;
-        }
+        tx.hold(table, self.id).await?;
         let mut sql = String::new();
         let _ = match self.kind {
             RecordKind::Agent => write!(

@@ -1,10 +1,12 @@
 //! ETags and If-Match: unchanged records aren't sent again, and nobody overwrites a change they haven't seen.
 
-use futures::future::join_all;
+use futures::future::{LocalBoxFuture, join_all};
 use reqwest::Method;
+use sea_orm::{ConnectionTrait, TransactionTrait};
+use secrecy::ExposeSecret;
 use serde_json::{Value, json};
 
-use crate::harness::{Actor, Answer, TestApp};
+use crate::harness::{Actor, Answer, TestApp, connect};
 
 async fn with(actor: &Actor, method: Method, path: &str, header: (&str, &str), body: &Value) -> Answer {
     let request = actor.request(method, path).header(header.0, header.1);
@@ -157,4 +159,43 @@ async fn measurements_do_not_change_the_etag() {
     }
     let theirs = with(&app.stranger, Method::POST, &path, ("if-match", etag), &Value::Null).await;
     assert_eq!(theirs.problem(), (403, "NOT_A_MEMBER"));
+}
+
+/// SQLite has a single writer.
+#[tokio::test(flavor = "multi_thread")]
+async fn postgres_a_precondition_locks_in_the_same_order_as_everything_else() {
+    let app = TestApp::start().await;
+    let agent = app.agent().await;
+    let conversation = app.conversation(agent).await;
+    let url = app.core.config.database.url.expose_secret();
+    let (holder, looker) = (connect(url).await, connect(url).await);
+    let path = format!("/v1/org/{}/agent/{agent}/start", app.org);
+    let seen = with(&app.owner, Method::POST, &path, ("if-match", "\"other\""), &Value::Null).await;
+    let etag = seen.body["details"]["etag"].as_str().unwrap();
+    let start =
+        async { with(&app.owner, Method::POST, &path, ("if-match", etag), &Value::Null).await.status };
+    let archive = "mutation($o: Id!, $c: Id!, $r: Int) { updateConversation(orgId: $o, id: $c, ifRevision: $r, \
+                   input: { status: ARCHIVED }) { id } }";
+    let archive = async {
+        let variables = json!({ "o": app.org, "c": conversation, "r": 0 });
+        app.admin.gql(archive, variables).await.data();
+        200
+    };
+    let requests: [(LocalBoxFuture<'_, u16>, _, _); 2] = [
+        (Box::pin(start), ("organizations", app.org), ("agents", agent)),
+        (Box::pin(archive), ("agents", agent), ("conversations", conversation)),
+    ];
+    for (request, (held, held_id), (free, free_id)) in requests {
+        let holding = holder.begin().await.unwrap();
+        let hold = format!("SELECT 1 FROM {held} WHERE id = {held_id} FOR NO KEY UPDATE");
+        holding.execute_unprepared(&hold).await.unwrap();
+        let look = async {
+            app.waits_for_a_lock().await;
+            let look = format!("SELECT 1 FROM {free} WHERE id = {free_id} FOR NO KEY UPDATE NOWAIT");
+            looker.execute_unprepared(&look).await.expect("what comes later in the order is not locked yet");
+            holding.commit().await.unwrap();
+        };
+        let (status, ()) = tokio::join!(request, look);
+        assert_eq!(status, 200, "{free}");
+    }
 }

@@ -4,7 +4,7 @@
 use std::sync::{Mutex, PoisonError};
 
 use futures::future::BoxFuture;
-use sea_orm::{ConnectionTrait, QueryResult, Statement, Value};
+use sea_orm::{ConnectionTrait, DbBackend, QueryResult, Statement, Value};
 
 use super::{Transaction, transaction::Mark};
 use crate::{
@@ -69,6 +69,39 @@ impl Tx {
     pub async fn rows(&self, sql: &str, values: Vec<Value>) -> Result<Vec<QueryResult>> {
         let statement = Statement::from_sql_and_values(self.scope.core.db.backend(), sql, values);
         Ok(self.connection.query_all_raw(statement).await?)
+    }
+
+    /// Locks a record that a request requires something of until the transaction ends. SQLite has a single writer anyway.
+    ///
+    /// Locks first what the change may lock before the record, as every other transaction does: the organization before
+    /// its agents, and the agent before what belongs to it. Otherwise they could wait for each other.
+    ///
+    /// # Errors
+    /// The database is unreachable.
+    pub async fn hold(&self, table: &str, id: i64) -> Result<()> {
+        if self.connection.get_database_backend() != DbBackend::Postgres {
+            return Ok(());
+        }
+        let org = Value::from(self.scope.org);
+        match table {
+            "agents" => {
+                let organization = "SELECT 1 FROM organizations WHERE id = $1 FOR NO KEY UPDATE";
+                self.rows(organization, vec![org.clone()]).await?;
+            }
+            "approvals" | "conversations" => {
+                let agent = format!(
+                    "SELECT 1 FROM agents WHERE organization_id = $1 AND id = (SELECT agent_id FROM {table} \
+                     WHERE organization_id = $1 AND id = $2) FOR NO KEY UPDATE"
+                );
+                self.rows(&agent, vec![org.clone(), id.into()]).await?;
+            }
+            _ => {}
+        }
+        let tenant = if table == "organizations" { "id" } else { "organization_id" };
+        // NO KEY, so that rows which only refer to the record can still be written.
+        let record = format!("SELECT 1 FROM {table} WHERE {tenant} = $1 AND id = $2 FOR NO KEY UPDATE");
+        self.rows(&record, vec![org, id.into()]).await?;
+        Ok(())
     }
 
     /// Notifies subscribers after the commit: once per record, however often it changed.

@@ -20,7 +20,6 @@ use async_graphql::{
 };
 use futures::future::BoxFuture;
 use http::{HeaderMap, HeaderValue, header};
-use sea_orm::{ConnectionTrait, DbBackend, Statement};
 use tokio::sync::Semaphore;
 
 use super::{Operation, serve::execute_document};
@@ -180,18 +179,7 @@ impl IfMatch {
         let missing = || Problem::internal(anyhow::anyhow!("a precondition without a way to read"));
         let current = self.operation.etag_source.as_ref().ok_or_else(missing)?;
         let (root, document) = current.reads.as_ref().ok_or_else(missing)?;
-        let connection = tx.connection();
-        if connection.get_database_backend() == DbBackend::Postgres {
-            // NO KEY, so that rows which only refer to the record can still be written.
-            let sql = format!(
-                "SELECT 1 FROM {} WHERE organization_id = $1 AND id = $2 FOR NO KEY UPDATE",
-                current.table
-            );
-            let values = [tx.scope.org.0.into(), self.id.into()];
-            connection
-                .query_one_raw(Statement::from_sql_and_values(DbBackend::Postgres, sql, values))
-                .await?;
-        }
+        tx.hold(current.table, self.id).await?;
         let _permit = READERS.acquire().await.map_err(Problem::internal)?;
         let reading = Reading::new(document.plans.clone(), true, AnswerBudget::default());
         let (scope, variables) = (tx.scope.clone(), self.variables.clone());
