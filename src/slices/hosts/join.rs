@@ -24,6 +24,7 @@ use crate::{
         audit,
         store::Tx,
     },
+    slices::backups,
 };
 
 /// The longest name of a host's folder.
@@ -150,14 +151,14 @@ pub(super) fn machine(machine: &Machine) -> [Value; 6] {
 }
 
 /// Another machine has an empty journal: commands and events are counted from one again, and what the old machine had
-/// not received yet goes to the new one.
+/// not received yet goes to the new one. Homes and backups stay on the old one, and so does what was to be done with them.
 async fn begin_again(tx: &Tx, server: ServerId) -> Result<()> {
     let own = || vec![tx.scope.org.into(), server.into()];
     let sql = "UPDATE servers SET command_seq = 0, command_ack = 0, event_seq = 0 WHERE organization_id = $1 AND id = $2";
     write(tx, sql, own()).await?;
     let sql = "UPDATE outbox SET host_seq = NULL WHERE organization_id = $1 AND server_id = $2 AND acknowledged_at IS NULL";
     write(tx, sql, own()).await?;
-    Ok(())
+    backups::machine_replaced(tx, server).await
 }
 
 fn unknown() -> Problem {
