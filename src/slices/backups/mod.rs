@@ -124,12 +124,18 @@ pub async fn delete(scope: &Scope, id: BackupId) -> Result<AgentId> {
 }
 
 /// Fails what waits for the host of the server that the agent has left: one backup at most is under way, so it would keep
-/// the next one waiting. The agent is held.
+/// the next one waiting. What that host reports about the agent counts no longer, so it is told now to remove the file of a backup
+/// that it may have begun. The agent is held.
 ///
 /// # Errors
 /// The database is unreachable.
 pub async fn agent_moved(tx: &Tx, agent: AgentId) -> Result<()> {
-    fail(tx, agent, MOVED).await
+    let agent = held(tx, agent).await?;
+    let pending = of_agent(tx, agent.id).filter(agent_backups::Column::State.eq(BackupState::Pending));
+    for backup in pending.all(tx.connection()).await? {
+        forget_file(tx, &agent, &backup);
+    }
+    fail(tx, agent.id, MOVED).await
 }
 
 /// Fails what waits for the host of an agent that is being deleted: the agent can be restored, and would wait for it. The agent
