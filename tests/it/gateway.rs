@@ -307,15 +307,15 @@ async fn another_machine_begins_with_an_empty_journal_and_gets_what_was_not_rece
 async fn a_backup_that_the_replaced_machine_had_begun_fails_and_the_next_one_begins() {
     let app = TestApp::start().await;
     let agent = app.agent().await;
-    let host = app.host_of(agent).await;
     app.start_agent(agent).await;
     let back_up = async || {
         app.operator.gql(BACK_UP, json!({ "o": app.org, "i": agent })).await.data();
     };
     let waiting = "SELECT id FROM outbox WHERE kind = 'BACKUP' AND acknowledged_at IS NULL AND expires_at > ";
     let waiting = async || app.column::<i64>(&format!("{waiting}{}", app.clock.now().0)).await.len();
-    // The first machine has its command, the second one never connects.
+    // The first machine to join gets what has waited for it; the second one never connects.
     back_up().await;
+    let host = app.host_of(agent).await;
     let mut line = host.connect().await;
     for kind in ["LAUNCH", "BACKUP"] {
         assert_eq!(line.wait_for("COMMAND").await["command"]["kind"], kind);

@@ -65,6 +65,10 @@ pub async fn join(
     take(&tx, server, own, &join.machine).await?;
     if before.machine_id.as_deref() != Some(&join.machine.id) {
         begin_again(&tx, server).await?;
+        if before.machine_id.is_some() {
+            // Homes and backups stay on the machine before, and so does what was to be done with them.
+            backups::machine_replaced(&tx, server).await?;
+        }
     }
     let hostname = readable(&join.machine.hostname, 255);
     let entry = audit::Entry {
@@ -151,14 +155,14 @@ pub(super) fn machine(machine: &Machine) -> [Value; 6] {
 }
 
 /// Another machine has an empty journal: commands and events are counted from one again, and what the old machine had
-/// not received yet goes to the new one. Homes and backups stay on the old one, and so does what was to be done with them.
+/// not received yet goes to the new one.
 async fn begin_again(tx: &Tx, server: ServerId) -> Result<()> {
     let own = || vec![tx.scope.org.into(), server.into()];
     let sql = "UPDATE servers SET command_seq = 0, command_ack = 0, event_seq = 0 WHERE organization_id = $1 AND id = $2";
     write(tx, sql, own()).await?;
     let sql = "UPDATE outbox SET host_seq = NULL WHERE organization_id = $1 AND server_id = $2 AND acknowledged_at IS NULL";
     write(tx, sql, own()).await?;
-    backups::machine_replaced(tx, server).await
+    Ok(())
 }
 
 fn unknown() -> Problem {
