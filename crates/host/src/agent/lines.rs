@@ -179,7 +179,7 @@ impl Agent {
                 self.ask_plan(Why::Launch);
                 return Ok(());
             }
-            self.end_silent(&dir).await;
+            end_silent(&self.shared.runtime, self.id, &dir).await;
             self.left_behind(&dir).await;
             self.shared.runtime.clean(&self.shared.folder, self.id, generation).await;
             if self.was_stopped_by_operator() {
@@ -187,19 +187,6 @@ impl Agent {
             }
             let lost = if let Found::Gone(lost) = found { lost } else { Lost::Unknown };
             return self.ended(lost.reason(), None, None, lost.detail().map(str::to_owned)).await;
-        }
-    }
-
-    /// Kills a shim that lives and doesn't answer, and with it its agent: once it is reported as lost, nobody would end it, and
-    /// the next launch would run beside it. A container is removed with all that is in it.
-    async fn end_silent(&self, dir: &std::path::Path) {
-        let (Runtime::Process, Ok(record)) = (&self.shared.runtime, ShimRecord::read(dir)) else { return };
-        if record.end_shim() {
-            tracing::warn!(agent = self.id, "the shim lives and doesn't answer: it is killed");
-        }
-        let until = Instant::now() + LEAVING;
-        while record.is_alive() && Instant::now() < until {
-            sleep(LOOK).await;
         }
     }
 
@@ -243,5 +230,18 @@ impl Agent {
         let limit = self.plan.as_ref().and_then(|plan| plan.limits.start_seconds);
         let limit = limit.and_then(|seconds| u64::try_from(seconds).ok()).map(Duration::from_secs);
         self.start_by = Some(Instant::now() + limit.unwrap_or(self.shared.options.start));
+    }
+}
+
+/// Kills a shim that lives and doesn't answer, and with it its agent: once it is reported as lost, nobody would end it, and the
+/// next launch would run beside it. A container is removed with all that is in it.
+async fn end_silent(runtime: &Runtime, agent: i64, dir: &std::path::Path) {
+    let (Runtime::Process, Ok(record)) = (runtime, ShimRecord::read(dir)) else { return };
+    if record.end_shim() {
+        tracing::warn!(agent, "the shim lives and doesn't answer: it is killed");
+    }
+    let until = Instant::now() + LEAVING;
+    while record.is_alive() && Instant::now() < until {
+        sleep(LOOK).await;
     }
 }
