@@ -305,6 +305,8 @@ async fn what_waits_for_a_host_that_the_agent_has_left_fails_and_the_next_backup
     let waiting = "SELECT COUNT(*) FROM outbox WHERE kind IN ('BACKUP', 'RESTORE') AND expires_at > $1";
     let now = app.clock.now().0;
     assert_eq!(app.one::<i64>(waiting, vec![now.into()]).await, 0, "the old host is not told");
+    let forgets = "SELECT COUNT(*) FROM outbox WHERE kind = 'FORGET' AND server_id <> $1 AND expires_at > $2";
+    assert_eq!(app.one::<i64>(forgets, vec![other.into(), now.into()]).await, 1, "it may have begun");
     let next = host.back_up().await;
     let sent = "SELECT COUNT(*) FROM outbox WHERE kind = 'BACKUP' AND server_id = $1";
     assert_eq!(app.one::<i64>(sent, vec![other.into()]).await, 1);

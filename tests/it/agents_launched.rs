@@ -7,7 +7,10 @@ use muster_protocol::{
 };
 use serde_json::{Value, json};
 
-use crate::harness::{Host, TestApp};
+use crate::{
+    harness::{Host, TestApp},
+    stop::{release, stop},
+};
 
 const SYNC: &str = "SELECT CASE WHEN sync_pending THEN 1 ELSE 0 END FROM agents WHERE id = $1";
 
@@ -348,6 +351,13 @@ async fn a_change_that_does_not_fit_is_told_to_people_until_it_fits() {
     let detail = told["statusDetail"].as_str().unwrap();
     assert!(detail.contains("Shorten or remove skills"), "{detail}");
     assert!(is_pending(&app, host.agent).await);
+    // A stop reaches the host all the same, and the change waits.
+    stop(&app, &app.operator, "so").await.data();
+    assert!(host.launch_plan().await.unwrap().stopped);
+    synced(&host).await;
+    assert_eq!((why().await, is_pending(&app, host.agent).await), (told, true));
+    release(&app, &app.admin).await.data();
+    assert_eq!(host.launch_plan().await.unwrap_err().code.as_str(), "PAYLOAD_TOO_LARGE");
     assign(&app, "Skill", skills[0], &[]).await;
     host.launch_plan().await.unwrap();
     synced(&host).await;

@@ -5,10 +5,13 @@ use std::time::Duration;
 use muster::{core::ledger::What, slices::hosts};
 use serde_json::{Value, json};
 
-use crate::harness::{
-    TestApp,
-    gateway::{Host, dial, host_token, join, machine},
-    until,
+use crate::{
+    agent_backups::BACK_UP,
+    harness::{
+        TestApp,
+        gateway::{Host, dial, host_token, join, machine},
+        until,
+    },
 };
 
 async fn status(app: &TestApp, server: i64) -> String {
@@ -298,6 +301,39 @@ async fn another_machine_begins_with_an_empty_journal_and_gets_what_was_not_rece
     assert_eq!(line.welcome["events"], 0);
     let launch = line.wait_for("COMMAND").await;
     assert_eq!((&launch["seq"], &launch["command"]["kind"]), (&json!(1), &json!("LAUNCH")));
+}
+
+#[tokio::test]
+async fn a_backup_that_the_replaced_machine_had_begun_fails_and_the_next_one_begins() {
+    let app = TestApp::start().await;
+    let agent = app.agent().await;
+    app.start_agent(agent).await;
+    let back_up = async || {
+        app.operator.gql(BACK_UP, json!({ "o": app.org, "i": agent })).await.data();
+    };
+    let waiting = "SELECT id FROM outbox WHERE kind = 'BACKUP' AND acknowledged_at IS NULL AND expires_at > ";
+    let waiting = async || app.column::<i64>(&format!("{waiting}{}", app.clock.now().0)).await.len();
+    // The first machine to join gets what has waited for it; the second one never connects.
+    back_up().await;
+    let host = app.host_of(agent).await;
+    let mut line = host.connect().await;
+    for kind in ["LAUNCH", "BACKUP"] {
+        assert_eq!(line.wait_for("COMMAND").await["command"]["kind"], kind);
+    }
+    line.send(json!({ "frame": "RECEIVED", "through": 2 })).await;
+    until("it is acknowledged", async || waiting().await == 0).await;
+    drop(line);
+    for name in ["machine-2", "machine-3"] {
+        let provisioning = app.provisioning_token(host.server).await;
+        join(&app.anonymous, &provisioning, &host_token(), &machine(name)).await.expect(200);
+        assert_eq!(waiting().await, 0);
+        back_up().await;
+        assert_eq!(waiting().await, 1);
+    }
+    let states: Vec<String> =
+        app.column("SELECT state || ' ' || COALESCE(error, '') FROM agent_backups ORDER BY id").await;
+    let failed = "FAILED The server's machine was replaced before it had done this.";
+    assert_eq!(states, [failed, failed, "PENDING "]);
 }
 
 #[tokio::test]

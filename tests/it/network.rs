@@ -10,7 +10,10 @@ use muster_protocol::{
 };
 use serde_json::{Value, json};
 
-use crate::harness::{Actor, Host, TestApp};
+use crate::{
+    harness::{Actor, Host, TestApp},
+    stop::stop,
+};
 
 const ALLOW: &str = "mutation($o: Id!, $i: AllowHostInput!) { allowHost(orgId: $o, input: $i) { allowedHosts { id host port createdByName } } }";
 
@@ -119,6 +122,11 @@ async fn what_crosses_is_judged_as_what_is_asked() {
     assert_eq!(host.launch_plan().await.unwrap().disabled_tool_groups, ["files", "fetch"]);
     let lines: i64 = app.one("SELECT COUNT(*) FROM approvals", vec![]).await;
     assert_eq!(lines, 0, "nobody is asked by a judgement");
+    stop(&app, &app.operator, "so").await.data();
+    let refused = host.judges("files.list", "other", json!({})).await;
+    assert!(
+        matches!(refused, Judgement::Refused { reason } if reason.contains("the whole organization is stopped"))
+    );
 }
 
 #[tokio::test]

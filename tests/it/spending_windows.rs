@@ -58,6 +58,35 @@ async fn after_a_usage_window_one_turn_goes_alone_and_the_others_follow() {
 }
 
 #[tokio::test]
+async fn another_default_credential_frees_all_who_wait_for_the_one_before() {
+    let app = TestApp::start().await;
+    let first = default_credential(&app, "anthropic").await;
+    let (one, two) = (app.running_agent().await, app.running_agent().await);
+    let ((_, turn), (_, other)) = (one.works().await, two.works().await);
+    for (host, turn) in [(&one, turn), (&two, other)] {
+        host.is_limited(Some(first), 600).await;
+        host.turn_ended(turn, TurnOutcome::Failed).await;
+        assert_eq!(app.turn_is(turn).await, "WAITING_LIMIT");
+    }
+    assert_eq!(spending::release_due(&app.core).await.unwrap(), 0);
+    let create = "mutation($o: Id!) { createModelCredential(orgId: $o, input: { name: \"second\", \
+                  provider: \"anthropic\", secret: \"two\", isDefault: true }) { id } }";
+    let made = app.owner.gql(create, json!({ "o": app.org })).await.data();
+    let second = made["createModelCredential"]["id"].as_i64();
+    assert_eq!(spending::release_due(&app.core).await.unwrap(), 2);
+    assert_eq!([one.given().await.len(), two.given().await.len()], [2, 2]);
+    // Back to the first one, and then to none.
+    let update = "mutation($o: Id!, $i: Id!, $d: Boolean!) { \
+                  updateModelCredential(orgId: $o, id: $i, input: { isDefault: $d }) { id } }";
+    for (limited, is_default) in [(second, true), (Some(first), false)] {
+        one.is_limited(limited, 600).await;
+        assert_eq!(spending::release_due(&app.core).await.unwrap(), 0);
+        app.owner.gql(update, json!({ "o": app.org, "i": first, "d": is_default })).await.data();
+        assert_eq!(spending::release_due(&app.core).await.unwrap(), 2);
+    }
+}
+
+#[tokio::test]
 async fn an_agent_that_takes_no_turns_leaves_the_try_to_others() {
     let app = TestApp::start().await;
     let credential = default_credential(&app, "anthropic").await;

@@ -127,7 +127,8 @@ pub struct LaunchPlan {
     pub prices: Vec<Price>,
     /// Whether each call of its model needs a lease.
     pub metered: bool,
-    /// Whether nothing may leave its sandbox any more: an emergency stop. Its gate refuses everything, and ends what is open.
+    /// Whether nothing may leave its sandbox any more: an emergency stop. Its gate refuses everything, and ends what is open. The
+    /// plan of an agent that is up may then have nothing else; a new one comes with the release.
     pub stopped: bool,
 }
 

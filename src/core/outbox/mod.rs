@@ -219,6 +219,17 @@ pub async fn leave_home(tx: &Tx, agent: AgentId) -> Result<()> {
     expire(tx, agent, "kind IN ('BACKUP', 'RESTORE')").await
 }
 
+/// Makes the backups and restores that wait for a server's host useless, because another machine has no homes and no backups.
+///
+/// # Errors
+/// The database refused.
+pub async fn leave_machine(tx: &Tx, server: ServerId) -> Result<()> {
+    let sql = "UPDATE outbox SET expires_at = $3 WHERE organization_id = $1 AND server_id = $2 \
+               AND acknowledged_at IS NULL AND kind IN ('BACKUP', 'RESTORE')";
+    tx.run(sql, vec![tx.scope.org.into(), server.into(), tx.now.into()]).await?;
+    Ok(())
+}
+
 /// Nothing is deleted: the gateway may be about to send it.
 async fn expire(tx: &Tx, agent: AgentId, which: &str) -> Result<()> {
     let sql = format!(

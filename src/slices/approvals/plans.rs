@@ -17,11 +17,13 @@ use crate::{
         problem::{Code, Problem, Result},
     },
     core::{access::Scope, store::Tx},
-    slices::{agents, network},
+    slices::{agents, network, orgs},
 };
 
 /// The longest name of a tool, in bytes.
 const TOOL_BYTES: usize = 300;
+/// What an agent reads while its organization is stopped.
+const STOPPED: &str = "This is not allowed, because the whole organization is stopped.";
 
 /// What was decided.
 ///
@@ -54,6 +56,9 @@ pub async fn judgement(
 ) -> Result<Judgement> {
     let tx = scope.begin().await?;
     let agent = agents::present(&tx, agent, generation).await?;
+    if orgs::is_stopped(&tx).await? {
+        return Ok(Judgement::Refused { reason: STOPPED.to_owned() });
+    }
     let limits = agents::limits(&tx, agent.id).await?;
     let tool = bounded(&plain::one_line(&crossing.tool), TOOL_BYTES);
     let input = plain::without_nul(crossing.input);

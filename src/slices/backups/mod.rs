@@ -21,7 +21,7 @@ pub use self::schedule::schedule_due;
 use crate::{
     base::{
         enums::{BackupCause, BackupState, ChangeOp, RecordKind},
-        ids::{AgentId, BackupId},
+        ids::{AgentId, BackupId, ServerId},
         problem::{Code, Problem, Result},
     },
     core::{
@@ -45,6 +45,8 @@ const ENDINGS: [(&str, &str, &str); 2] = [
 ];
 /// What is said of those of an agent that has left their server.
 const MOVED: &str = "The agent was moved to another server before the host had done this.";
+/// What is said of those of a server that has another machine.
+const REPLACED: &str = "The server's machine was replaced before it had done this.";
 /// What is said of those of an agent that was deleted.
 const DELETED: &str = "The agent was deleted before its host had done this.";
 
@@ -122,12 +124,18 @@ pub async fn delete(scope: &Scope, id: BackupId) -> Result<AgentId> {
 }
 
 /// Fails what waits for the host of the server that the agent has left: one backup at most is under way, so it would keep
-/// the next one waiting. The agent is held.
+/// the next one waiting. What that host reports about the agent counts no longer, so it is told now to remove the file of a backup
+/// that it may have begun. The agent is held.
 ///
 /// # Errors
 /// The database is unreachable.
 pub async fn agent_moved(tx: &Tx, agent: AgentId) -> Result<()> {
-    fail(tx, agent, MOVED).await
+    let agent = held(tx, agent).await?;
+    let pending = of_agent(tx, agent.id).filter(agent_backups::Column::State.eq(BackupState::Pending));
+    for backup in pending.all(tx.connection()).await? {
+        forget_file(tx, &agent, &backup);
+    }
+    fail(tx, agent.id, MOVED).await
 }
 
 /// Fails what waits for the host of an agent that is being deleted: the agent can be restored, and would wait for it. The agent
@@ -139,13 +147,31 @@ pub async fn agent_deleted(tx: &Tx, agent: AgentId) -> Result<()> {
     fail(tx, agent, DELETED).await
 }
 
+/// Fails what the machine of a server was to do, which another has replaced: it may have had the commands already, so nobody
+/// would do it any more.
+///
+/// # Errors
+/// The database is unreachable.
+pub async fn machine_replaced(tx: &Tx, server: ServerId) -> Result<()> {
+    outbox::leave_machine(tx, server).await?;
+    end(tx, ("server_id", server.0), REPLACED).await
+}
+
 async fn fail(tx: &Tx, agent: AgentId, why: &str) -> Result<()> {
     outbox::leave_home(tx, agent).await?;
+    end(tx, ("agent_id", agent.0), why).await
+}
+
+/// Fails what is under way where this column has this value.
+async fn end(tx: &Tx, (column, id): (&str, i64), why: &str) -> Result<()> {
     for (state, _, set) in ENDINGS {
         let sql = format!(
-            "UPDATE agent_backups SET {set} WHERE organization_id = $1 AND agent_id = $4 AND {state} = 'PENDING'"
+            "UPDATE agent_backups SET {set} WHERE organization_id = $1 AND {column} = $4 AND {state} = 'PENDING' \
+             RETURNING agent_id"
         );
-        tx.run(&sql, vec![tx.scope.org.into(), why.into(), tx.now.into(), agent.into()]).await?;
+        for row in tx.rows(&sql, vec![tx.scope.org.into(), why.into(), tx.now.into(), id.into()]).await? {
+            agents::announce(tx, row.try_get_by(0)?);
+        }
     }
     Ok(())
 }

@@ -24,6 +24,7 @@ use crate::{
         audit,
         store::Tx,
     },
+    slices::backups,
 };
 
 /// The longest name of a host's folder.
@@ -64,6 +65,10 @@ pub async fn join(
     take(&tx, server, own, &join.machine).await?;
     if before.machine_id.as_deref() != Some(&join.machine.id) {
         begin_again(&tx, server).await?;
+        if before.machine_id.is_some() {
+            // Homes and backups stay on the machine before, and so does what was to be done with them.
+            backups::machine_replaced(&tx, server).await?;
+        }
     }
     let hostname = readable(&join.machine.hostname, 255);
     let entry = audit::Entry {

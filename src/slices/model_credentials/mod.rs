@@ -53,9 +53,7 @@ pub async fn create(scope: &Scope, new: CreateModelCredentialInput) -> Result<Mo
     let name = new.name.trim().to_owned();
     require_free_name(&tx, &name, None).await?;
     let provider = folded(&new.provider);
-    if new.is_default {
-        replace_default(&tx, &provider, None).await?;
-    }
+    let replaced = if new.is_default { replace_default(&tx, &provider, None).await? } else { Vec::new() };
     let row = model_credentials::ActiveModel {
         organization_id: Set(scope.org),
         id: NotSet,
@@ -77,6 +75,9 @@ pub async fn create(scope: &Scope, new: CreateModelCredentialInput) -> Result<Mo
     sealed.exec(tx.connection()).await?;
     if new.is_default {
         agents::mark_inheriting(&mut tx).await?;
+    }
+    for replaced in replaced {
+        spending::usage::passes(&tx, replaced).await?;
     }
     let changes = json!({ "name": name, "provider": provider, "is_default": new.is_default });
     record(&tx, (ChangeOp::Created, "createModelCredential"), id, changes);
@@ -117,9 +118,9 @@ pub async fn update(scope: &Scope, id: ModelCredentialId, edit: UpdateModelCrede
     if !row.is_changed() {
         return Ok(());
     }
-    if *row.is_default.as_ref() {
-        replace_default(&tx, row.provider.as_ref(), Some(id)).await?;
-    }
+    let is_default = *row.is_default.as_ref();
+    let replaced =
+        if is_default { replace_default(&tx, row.provider.as_ref(), Some(id)).await? } else { Vec::new() };
     row.updated_at = Set(tx.now);
     let mut changes = audit::changed(&credential, &row);
     if is_renewed {
@@ -130,7 +131,12 @@ pub async fn update(scope: &Scope, id: ModelCredentialId, edit: UpdateModelCrede
     agents::mark_inheriting(&mut tx).await?;
     if is_renewed {
         approvals::credential_accepted(&mut tx, id).await?;
+    }
+    if is_renewed || (credential.is_default && !is_default) {
         spending::usage::passes(&tx, id).await?;
+    }
+    for replaced in replaced {
+        spending::usage::passes(&tx, replaced).await?;
     }
     record(&tx, (ChangeOp::Updated, "updateModelCredential"), id, changes);
     tx.commit().await
@@ -322,18 +328,17 @@ fn folded(provider: &str) -> String {
     provider.trim().to_lowercase()
 }
 
-/// Makes room for the default of a provider. The caller has locked the organization.
-async fn replace_default(tx: &Tx, provider: &str, except: Option<ModelCredentialId>) -> Result<()> {
-    let mut others = tx
-        .scope
-        .update::<model_credentials::Entity>()
-        .filter(model_credentials::Column::Provider.eq(provider))
-        .filter(model_credentials::Column::IsDefault.eq(true));
-    if let Some(id) = except {
-        others = others.filter(model_credentials::Column::Id.ne(id));
-    }
-    others.col_expr(model_credentials::Column::IsDefault, Expr::value(false)).exec(tx.connection()).await?;
-    Ok(())
+/// Makes room for the default of a provider. Returns the ones that no longer are it. The caller has locked the organization.
+async fn replace_default(
+    tx: &Tx,
+    provider: &str,
+    except: Option<ModelCredentialId>,
+) -> Result<Vec<ModelCredentialId>> {
+    let sql = "UPDATE model_credentials SET is_default = FALSE WHERE organization_id = $1 AND provider = $2 \
+               AND is_default AND id <> $3 RETURNING id";
+    let except = except.map_or(0, |except| except.0);
+    let replaced = tx.rows(sql, vec![tx.scope.org.into(), provider.into(), except.into()]).await?;
+    replaced.iter().map(|row| Ok(row.try_get_by(0)?)).collect()
 }
 
 async fn load(tx: &Tx, id: ModelCredentialId) -> Result<model_credentials::Model> {

@@ -182,6 +182,11 @@ async fn release(tx: &Tx, id: AgentId) -> Result<bool> {
         put_off(tx, id, tx.now.plus(LOOK), None).await?;
         return Ok(false);
     }
+    if row.credential.is_some() && row.credential != agents::inherited_credential(tx, id).await? {
+        // It has another one by now, of which the provider has said nothing.
+        eased(tx, &agent).await?;
+        return Ok(true);
+    }
     let is_first = match row.credential {
         None => true,
         Some(credential) => match model_credentials::limited_until(tx, credential).await? {

@@ -74,7 +74,7 @@ pub async fn limited(
     Ok(())
 }
 
-/// Calls with this credential pass again: the agents that wait for it go on with the next round.
+/// Calls with this credential pass again, or nobody inherits it any more: the agents that wait for it go on with the next round.
 ///
 /// # Errors
 /// The database is unreachable.

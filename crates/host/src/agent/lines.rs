@@ -27,6 +27,10 @@ const MOST_BYTES: usize = 256 * 1024;
 pub const MOST_UNCOMMITTED: usize = 256;
 /// How long a shim that is alive may take to answer.
 const ADOPTION: Duration = Duration::from_secs(10);
+/// How long one that was killed may take to be gone.
+const LEAVING: Duration = Duration::from_secs(20);
+/// How often to look.
+const LOOK: Duration = Duration::from_millis(100);
 /// After this much silence, what an agent said outside of a turn is complete.
 const SILENCE: Duration = Duration::from_secs(1);
 
@@ -168,13 +172,14 @@ impl Agent {
             // In a container a shim waits for what only a launch gives it.
             let is_waiting = may_wait && matches!(self.shared.runtime, Runtime::Engine(_));
             if found == Found::Alive && !is_waiting && Instant::now() < until {
-                sleep(Duration::from_millis(100)).await;
+                sleep(LOOK).await;
                 continue;
             }
             if may_wait {
                 self.ask_plan(Why::Launch);
                 return Ok(());
             }
+            end_silent(&self.shared.runtime, self.id, &dir).await;
             self.left_behind(&dir).await;
             self.shared.runtime.clean(&self.shared.folder, self.id, generation).await;
             if self.was_stopped_by_operator() {
@@ -225,5 +230,18 @@ impl Agent {
         let limit = self.plan.as_ref().and_then(|plan| plan.limits.start_seconds);
         let limit = limit.and_then(|seconds| u64::try_from(seconds).ok()).map(Duration::from_secs);
         self.start_by = Some(Instant::now() + limit.unwrap_or(self.shared.options.start));
+    }
+}
+
+/// Kills a shim that lives and doesn't answer, and with it its agent: once it is reported as lost, nobody would end it, and the
+/// next launch would run beside it. A container is removed with all that is in it.
+async fn end_silent(runtime: &Runtime, agent: i64, dir: &std::path::Path) {
+    let (Runtime::Process, Ok(record)) = (runtime, ShimRecord::read(dir)) else { return };
+    if record.end_shim() {
+        tracing::warn!(agent, "the shim lives and doesn't answer: it is killed");
+    }
+    let until = Instant::now() + LEAVING;
+    while record.is_alive() && Instant::now() < until {
+        sleep(LOOK).await;
     }
 }

@@ -305,12 +305,15 @@ impl Agent {
     }
 
     fn synced(&mut self, order: &Order, plan: LaunchPlan) {
-        if let Err(error) =
-            home::write_skills(&self.shared.runtime.given(&self.shared.folder, self.id), &plan.skills)
-        {
-            tracing::error!(agent = self.id, %error, "the skills can't be written");
+        // A stop may come without anything else. Skills and settings stay as they are until the release, which brings a new plan.
+        if !plan.stopped {
+            if let Err(error) =
+                home::write_skills(&self.shared.runtime.given(&self.shared.folder, self.id), &plan.skills)
+            {
+                tracing::error!(agent = self.id, %error, "the skills can't be written");
+            }
+            self.record.machine.assignments_changed(self.settings(&plan));
         }
-        self.record.machine.assignments_changed(self.settings(&plan));
         self.plan = Some(plan);
         self.set_rules();
         self.done.push(order.seq);

@@ -4,8 +4,9 @@ use std::time::Duration;
 
 use muster_protocol::{
     Happening,
-    event::{Content, TurnOutcome},
+    event::{Content, EndReason, TurnOutcome},
 };
+use rustix::process::{Pid, Signal, kill_process};
 
 use crate::support::{Host, Plane, State, action, kill};
 
@@ -112,6 +113,25 @@ async fn agents_end_while_the_host_is_away_and_it_is_reported_afterwards() {
     let said: String = state.texts(turn).concat();
     assert_eq!(said, (1..=10).map(|number| format!("{number} ")).collect::<String>());
     state.check();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_shim_that_lives_and_does_not_answer_ends_with_its_agent_before_it_is_reported_as_lost() {
+    let plane = Plane::start().await;
+    let mut host = Host::start(&plane, &[]);
+    plane.launch(7, 1).await;
+    host.kill();
+    let record = host.record(7, 1);
+    kill_process(Pid::from_raw(record.shim.pid).unwrap(), Signal::STOP).unwrap();
+    host.run();
+    let ended = plane.wait("its end is reported", |state| state.ended(7, 1)).await;
+    assert!(matches!(ended, Happening::Ended { reason: EndReason::ShimLost, .. }), "{ended:?}");
+    assert!(!record.shim.is_alive());
+    // The kernel ends the agent with it.
+    plane.wait("its agent ends", |_| (!record.agent.is_alive()).then_some(())).await;
+    plane.launch(7, 2).await;
+    assert_eq!(plane.say(7, 2, 70, "Hello").await.outcome, TurnOutcome::Done);
+    plane.lock().check();
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

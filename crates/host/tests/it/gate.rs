@@ -10,7 +10,7 @@ use std::{
 use muster_protocol::{
     Happening,
     event::TurnOutcome,
-    plan::{Decision, Given, Judgement, McpServer, McpTransport, ModelAccess, Variable},
+    plan::{Decision, Given, Judgement, LaunchPlan, McpServer, McpTransport, ModelAccess, Skill, Variable},
     spending::Lease,
 };
 use muster_shim::isolate::{Bubblewrap, isolation};
@@ -168,6 +168,39 @@ async fn the_key_is_used_and_never_comes_in() {
     let found = std::process::Command::new("grep").args(["-rl", KEY]).arg(host.path()).output().unwrap();
     assert_eq!(String::from_utf8_lossy(&found.stdout), "");
     assert!(!host.log().contains(KEY));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_stop_that_brings_nothing_else_closes_the_gate_and_the_next_plan_opens_it() {
+    let Some(options) = options() else { return };
+    let (plane, (port, heads)) = (Plane::start().await, model().await);
+    let host = Host::start(&plane, &options);
+    with_model(&plane, port, false);
+    let skill =
+        Skill { name: "tea".to_owned(), description: None, content: "Make it.".to_owned(), version: 1 };
+    plane.set(|state| state.plans.entry(7).or_default().skills.push(skill));
+    plane.launch(7, 1).await;
+    let asked = || heads.lock().unwrap().len();
+    assert_eq!(plane.say(7, 1, 70, "Hello").await.outcome, TurnOutcome::Done);
+    let sync = async |times: usize| {
+        plane.order(7, 1, muster_protocol::Command::Sync);
+        let is_synced = |state: &crate::support::State| {
+            let synced = state.happenings(7).filter(|what| **what == Happening::Synced);
+            (synced.count() == times).then_some(())
+        };
+        plane.wait("it is synced", is_synced).await;
+    };
+    let (whole, before) = (plane.lock().plans[&7].clone(), asked());
+    let stop = LaunchPlan { stopped: true, ..LaunchPlan::default() };
+    plane.set(|state| _ = state.plans.insert(7, stop));
+    sync(1).await;
+    assert_ne!(plane.say(7, 1, 70, "Hello").await.outcome, TurnOutcome::Done);
+    assert_eq!(asked(), before, "nothing gets out");
+    assert!(host.home(7).join("skills/tea/SKILL.md").exists(), "its skills stay");
+    plane.set(|state| _ = state.plans.insert(7, whole));
+    sync(2).await;
+    assert_eq!(plane.say(7, 1, 70, "Hello").await.outcome, TurnOutcome::Done);
+    assert!(asked() > before);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -31,6 +31,9 @@ const PLAN_BYTES: usize = LARGEST_FRAME - 4 * 1024;
 
 /// How to launch the agent, and what its sessions get. Also asked for when its skills, MCP servers or credentials have changed.
 ///
+/// While the organization is stopped, an agent that is up gets the stop alone, whatever it has: its gate closes even if the rest
+/// can't be put together. The rest follows with the release.
+///
 /// # Errors
 /// `NOT_FOUND`; `AGENT_NOT_RUNNING` for a launch that is not the agent's present one, or should not run; `PAYLOAD_TOO_LARGE` if
 /// the agent's skills don't fit into one answer.
@@ -38,6 +41,10 @@ pub async fn launch(scope: &Scope, agent: AgentId, generation: i64) -> Result<La
     let tx = scope.begin().await?;
     let agent = load(&tx, agent).await?;
     require_wanted(&agent, generation)?;
+    let stopped = orgs::is_stopped(&tx).await?;
+    if stopped && agent.status != AgentStatus::Spawning {
+        return Ok(LaunchPlan { stopped, ..LaunchPlan::default() });
+    }
     let image = servers::image_of(&tx, agent.image_id).await?;
     let opened = credentials::of_agent(&tx, agent.id).await?;
     let skills = skills::of_agent(&tx, agent.id).await?.into_iter().map(|skill| Skill {
@@ -72,7 +79,7 @@ pub async fn launch(scope: &Scope, agent: AgentId, generation: i64) -> Result<La
         mcp_servers: mcp_servers.into_iter().map(|server| access::mcp_server(server, &opened)).collect(),
         limits: Limits { memory_mb: agent.memory_mb_override, cpus: agent.cpu_override, start_seconds: None },
         profile: image.profile,
-        stopped: orgs::is_stopped(&tx).await?,
+        stopped,
     };
     if let Err(problem) = require_fitting(&plan) {
         // One that is being launched fails with these words. One that runs keeps what it has, and somebody has to know.
