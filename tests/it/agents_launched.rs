@@ -355,8 +355,9 @@ async fn a_change_that_does_not_fit_is_told_to_people_until_it_fits() {
     stop(&app, &app.operator, "so").await.data();
     assert!(host.launch_plan().await.unwrap().stopped);
     synced(&host).await;
-    assert_eq!((why().await, is_pending(&app, host.agent).await), (told, true));
+    assert!(is_pending(&app, host.agent).await);
     release(&app, &app.admin).await.data();
+    assert_eq!(why().await, told);
     assert_eq!(host.launch_plan().await.unwrap_err().code.as_str(), "PAYLOAD_TOO_LARGE");
     assign(&app, "Skill", skills[0], &[]).await;
     host.launch_plan().await.unwrap();
