@@ -181,7 +181,19 @@ async fn postgres_a_precondition_locks_in_the_same_order_as_everything_else() {
         app.admin.gql(archive, variables).await.data();
         200
     };
-    let requests: [(LocalBoxFuture<'_, u16>, _, _); 2] = [
+    let create = "mutation($o: Id!) { createModelCredential(orgId: $o, input: { name: \"main\", provider: \"Anthropic\", \
+                  secret: \"one\", isDefault: true }) { id revision } }";
+    let made = app.owner.gql(create, json!({ "o": app.org })).await.data()["createModelCredential"].clone();
+    let credential = made["id"].as_i64().unwrap();
+    let rename = "mutation($o: Id!, $i: Id!, $r: Int) { updateModelCredential(orgId: $o, id: $i, ifRevision: $r, \
+                  input: { name: \"x\" }) { id } }";
+    let rename = async {
+        let variables = json!({ "o": app.org, "i": credential, "r": made["revision"] });
+        app.owner.gql(rename, variables).await.data();
+        200
+    };
+    let requests: [(LocalBoxFuture<'_, u16>, _, _); 3] = [
+        (Box::pin(rename), ("organizations", app.org), ("model_credentials", credential)),
         (Box::pin(start), ("organizations", app.org), ("agents", agent)),
         (Box::pin(archive), ("agents", agent), ("conversations", conversation)),
     ];

@@ -1,7 +1,7 @@
 // What a form changes. It stays open when no answer comes, and may be sent again though the change was made.
 import type { AnyVariables, CombinedError, TypedDocumentNode } from '@urql/core'
 import { useRef } from 'react'
-import { isUnanswered, problemOf } from './errors'
+import { isSignedOut, isUnanswered, problemOf } from './errors'
 import { type Act, type ActOptions, randomKey, useAct } from './use-act'
 
 /**
@@ -26,4 +26,6 @@ export function useFormAct<Data, Variables extends AnyVariables>(
 /** Whether the change may have been made, or be made yet. */
 const mayBeMade = (error: CombinedError | undefined) =>
   isUnanswered(error) ||
+  // It says nothing about the try before.
+  isSignedOut(error) ||
   ['IDEMPOTENCY_IN_PROGRESS', 'IDEMPOTENCY_IN_DOUBT'].includes(problemOf(error)?.code ?? '')

@@ -2,7 +2,7 @@
 import type { ComponentProps } from 'react'
 import { useLayoutEffect, useRef, useState } from 'react'
 import { cx } from './cx'
-import { parse } from './number'
+import { parse, written } from './number'
 
 interface TextProps extends Omit<ComponentProps<'input'>, 'value' | 'onChange'> {
   value: string
@@ -60,11 +60,11 @@ interface NumberProps extends Omit<ComponentProps<'input'>, 'value' | 'onChange'
 
 /** A number as text, so that a half-typed one is kept and the mouse wheel doesn't change it. */
 export function NumberInput({ value, onValue, unit, className, ...rest }: NumberProps) {
-  const [text, setText] = useState(value === null ? '' : String(value))
+  const [text, setText] = useState(value === null ? '' : written(value))
   const read = parse(text)
   // Somebody else's change, or "discard": shows it.
   const shown =
-    Object.is(read, value) || (read === null && value === null) ? text : value === null ? '' : String(value)
+    Object.is(read, value) || (read === null && value === null) ? text : value === null ? '' : written(value)
   return (
     <span className="relative block">
       <input

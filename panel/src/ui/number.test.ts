@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { parse } from './number'
+import { parse, written } from './number'
 
 test('a number is read as the panel shows it', () => {
   for (const locale of ['en', 'de', 'fr', 'de-CH']) {
@@ -24,4 +24,10 @@ test('nothing is null, and what is no number is not guessed at', () => {
   expect(parse('  ', ',')).toBe(null)
   for (const text of ['ten', '1e5', '1,00,000', '1,000,00', '1,000.', '01,000.000.0', '1 000', '.5', '--1'])
     expect(parse(text, ','), text).toBeNaN()
+})
+
+test('what a field shows is read as the same number', () => {
+  for (const group of [',', '.', ' '])
+    for (const number of [1.125, -0.5, 1500, 2.75])
+      expect(parse(written(number, group), group), group).toBe(number)
 })

@@ -13,3 +13,7 @@ export function parse(text: string, group = GROUP ?? ','): number | null {
   const plain = isGrouped ? typed.replace(new RegExp(gap, 'g'), '') : typed
   return /^-?\d+([.,]\d+)?$/.test(plain) ? Number(plain.replace(',', '.')) : Number.NaN
 }
+
+/** A number as it is typed: where a point stands between groups, `1.125` would be read as more than a thousand. */
+export const written = (number: number, group = GROUP ?? ','): string =>
+  group === '.' ? String(number).replace('.', ',') : String(number)

@@ -85,7 +85,8 @@ impl Letter {
         paragraphs.retain(|paragraph| !paragraph.text().trim().is_empty());
         let subject = fill(subject, values);
         let html: String = paragraphs.iter().map(in_html).collect();
-        let html = LAYOUT.replacen("{{title}}", &escape(&subject), 1).replacen("{{body}}", &html, 1);
+        // The body first: a subject has names in it, which may be anything.
+        let html = LAYOUT.replacen("{{body}}", &html, 1).replacen("{{title}}", &escape(&subject), 1);
         let texts: Vec<&str> = paragraphs.iter().map(Paragraph::text).collect();
         Self { subject, text: texts.join("\n\n") + "\n", html }
     }
@@ -169,6 +170,14 @@ mod tests {
         assert!(letter.html.contains("&lt;b&gt;{{inviter}}&lt;/b&gt;") && !letter.html.contains("<b>"));
         let link = "href=\"https://muster.example/accept-invitation#token=abc\"";
         assert!(letter.html.contains(link), "{}", letter.html);
+    }
+
+    #[test]
+    fn a_name_takes_no_place_of_the_layout() {
+        let values = [("organization", "{{body}}{{title}}"), ("link", "https://muster.example/x")];
+        let html = Letter::write(Template::Invitation, &values).html;
+        let (head, body) = html.split_once("</head>").unwrap();
+        assert!(head.contains("{{body}}{{title}}") && body.contains("https://muster.example/x"), "{html}");
     }
 
     #[test]

@@ -74,7 +74,7 @@ impl Tx {
     /// Locks a record that a request requires something of until the transaction ends. SQLite has a single writer anyway.
     ///
     /// Locks first what the change may lock before the record, as every other transaction does: the organization before
-    /// its agents, and the agent before what belongs to it. Otherwise they could wait for each other.
+    /// what is counted or chosen in it, and the agent before what belongs to it. Otherwise they could wait for each other.
     ///
     /// # Errors
     /// The database is unreachable.
@@ -84,7 +84,7 @@ impl Tx {
         }
         let org = Value::from(self.scope.org);
         match table {
-            "agents" => {
+            "agents" | "channels" | "model_credentials" => {
                 let organization = "SELECT 1 FROM organizations WHERE id = $1 FOR NO KEY UPDATE";
                 self.rows(organization, vec![org.clone()]).await?;
             }

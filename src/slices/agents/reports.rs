@@ -181,7 +181,8 @@ pub(super) async fn settle(tx: &mut Tx, agent: &Standing, generation: i64, why: 
 /// The database is unreachable.
 pub async fn synced(tx: &mut Tx, from: &Reporter) -> Result<()> {
     let Some(agent) = held_row(tx, from).await? else { return Ok(()) };
-    // Something has changed since the host asked, and another command is on its way.
+    // Something has changed since the host asked, and another command is on its way; or the organization is stopped, and the rest
+    // follows with its release.
     if agent.sync_given != agent.sync_version || !agent.sync_pending {
         return Ok(());
     }

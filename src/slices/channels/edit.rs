@@ -46,6 +46,10 @@ const OVERLAP: Duration = Duration::from_hours(24);
 pub async fn update(scope: &Scope, id: ChannelId, edit: UpdateChannelInput) -> Result<()> {
     let answer = look(scope, id, edit.clone()).await?;
     let mut tx = scope.begin().await?;
+    if edit.scope.is_value() || edit.is_active.is_value() {
+        // `check_use` may lock it, and whoever restores an agent locks it before the agent's channels.
+        orgs::lock(&tx).await?;
+    }
     let before = load(&tx, id).await?;
     let mut violations = check::input(before.transport, &edit);
     violations.extend(check::references(&tx, &edit).await?);

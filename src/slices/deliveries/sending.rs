@@ -151,6 +151,8 @@ async fn hold(scope: &Scope, channel: ChannelId, id: DeliveryId, full: Full) -> 
     } else {
         let held = tx.scope.update::<deliveries::Entity>().filter(deliveries::Column::Id.eq(id));
         let held = held.filter(deliveries::Column::Status.eq(DeliveryStatus::Pending));
+        // Another replica may have put it off for longer.
+        let held = held.filter(deliveries::Column::AvailableAt.lte(tx.now));
         held.col_expr(deliveries::Column::AvailableAt, Expr::value(until)).exec(tx.connection()).await?;
     }
     tx.commit().await

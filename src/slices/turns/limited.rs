@@ -85,7 +85,8 @@ pub async fn go_on(tx: &Tx, agent: &Standing, most: Option<u64>) -> Result<u64> 
     Ok(gone + sent)
 }
 
-/// Whether the turn was sent again after it was parked. Until its host has it, a refused call may have been another turn's.
+/// Whether the turn may have been sent again after it was parked. Until its host has it, a refused call may have been another
+/// turn's.
 pub(super) const fn is_sent_again(turn: &turns::Model) -> bool {
     matches!(turn.limited, Some(TurnLimit::Resumed | TurnLimit::Refused))
         && matches!(turn.state, TurnState::Running | TurnState::WaitingLimit)

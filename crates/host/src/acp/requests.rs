@@ -54,7 +54,7 @@ pub enum Answered {
     Said,
     /// A call of Muster's own MCP server may still wait for it.
     Own,
-    /// Nothing waits.
+    /// Nothing waits for it that could take it.
     NotWaiting,
 }
 
@@ -213,6 +213,14 @@ impl Machine {
     /// A person decided.
     pub fn decide(&mut self, key: &str, decision: &Decision, approval_id: Option<i64>) -> Answered {
         let Some(open) = self.open.remove(key) else { return Answered::NotWaiting };
+        if let (Waits::Form(form), Decision::Answered { options, text }) = (&open.waits, decision)
+            && form.fill(options, text.as_deref()).is_none()
+        {
+            // The form has no place for it: the agent is told in words, with its next turn.
+            let line = rpc::response(&open.id, &filled(form, decision));
+            self.say(line);
+            return Answered::NotWaiting;
+        }
         let (line, without_text) = match &open.waits {
             Waits::Own => return Answered::Own,
             Waits::Permission(options) => {

@@ -150,7 +150,7 @@ impl Machine {
             };
             conversation.session = Some(session.to_owned());
             conversation.is_new = true;
-            conversation.cost = None;
+            (conversation.cost, conversation.context_tokens) = (None, None);
             let session = Some(session.to_owned());
             fx.events.push(Happening::Session { conversation_id: id, session });
         }

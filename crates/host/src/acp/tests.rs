@@ -384,6 +384,18 @@ fn the_chosen_model_is_set_if_the_session_offers_it() {
 }
 
 #[test]
+fn a_new_session_has_none_of_the_context_of_the_one_before() {
+    let mut script = Script::prompted();
+    script.update(&json!({ "sessionUpdate": "usage_update", "used": 100, "size": 1000 }));
+    script.says(&json!({ "id": "3.50", "result": { "stopReason": "end_turn" } }));
+    assert_eq!(script.end().context_tokens, Some(100));
+    script.turn(6, None);
+    script.says(&json!({ "id": "3.60.new", "result": { "sessionId": "t" } }));
+    script.says(&json!({ "id": "3.60", "result": { "stopReason": "end_turn" } }));
+    assert_eq!(script.end().context_tokens, None);
+}
+
+#[test]
 fn cost_is_what_a_session_has_become_dearer_by() {
     let mut script = Script::prompted();
     let mut costs = Vec::new();
@@ -463,6 +475,27 @@ fn a_long_name_of_a_tool_call_is_cut() {
     assert!(matches!(script.messages()[..], [Content::ToolCall { .. }]));
     assert!(matches!(script.fx.events.last(), Some(Happening::Asked(_))));
     script.assert_small();
+}
+
+#[test]
+fn an_answer_that_a_form_has_no_place_for_is_not_delivered() {
+    let choice = json!({ "type": "string", "enum": ["red", "blue"] });
+    let fields = [
+        (json!({ "c": choice, "t": { "type": "string" } }), json!(["c"]), "neither, use green"),
+        (json!({ "n": { "type": "integer" } }), json!([]), "twelve"),
+    ];
+    for (fields, required, text) in fields {
+        let mut script = Script::prompted();
+        script.says(&json!({ "id": 1, "method": "elicitation/create", "params": { "mode": "form",
+            "sessionId": "s", "message": "?",
+            "requestedSchema": { "type": "object", "properties": fields, "required": required } } }));
+        let decision = Decision::Answered { options: Vec::new(), text: Some(text.to_owned()) };
+        assert_eq!(script.machine.decide("3.h1", &decision, Some(9)), Answered::NotWaiting);
+        assert_eq!(script.written().pop().unwrap()["result"], json!({ "action": "decline" }));
+        script.fx.events.clear();
+        script.machine.took(100, &mut script.fx);
+        assert!(script.fx.events.is_empty(), "{:?}", script.fx.events);
+    }
 }
 
 #[test]

@@ -107,10 +107,16 @@ export function cancelDecision(id: number): void {
   put(id, null)
 }
 
+/** Takes back this decision if it has not been sent yet. Answers whether it did. */
+export function cancelWaiting(id: number | undefined): boolean {
+  if (id === undefined || entries.get(id)?.sending.state !== 'waiting') return false
+  cancelDecision(id)
+  return true
+}
+
 /** Takes back what was decided last and has not been sent yet. */
 export function cancelLatest(): void {
-  const latest = [...entries].findLast(([, { sending }]) => sending.state === 'waiting')
-  if (latest) cancelDecision(latest[0])
+  cancelWaiting([...entries].findLast(([, { sending }]) => sending.state === 'waiting')?.[0])
 }
 
 /** Sends once more what was not answered, as the same request: it can't count twice. */

@@ -5,7 +5,14 @@ import { memo, useCallback, useRef, useState } from 'react'
 import { useClient } from 'urql'
 import { useLive } from '../../api/use-live'
 import { Decide, type DecideHandle } from '../../app/approvals/decide'
-import { cancelLatest, DELAY_MS, decide, draftPlace, isOnItsWay } from '../../app/approvals/decisions'
+import {
+  cancelLatest,
+  cancelWaiting,
+  DELAY_MS,
+  decide,
+  draftPlace,
+  isOnItsWay,
+} from '../../app/approvals/decisions'
 import { ApprovalQuery, type ApprovalRecord } from '../../app/approvals/fields'
 import { useSnooze } from '../../app/approvals/handling'
 import { snoozeChoices } from '../../app/approvals/snooze'
@@ -192,8 +199,10 @@ function useKeys({ current, peeked, handle, next, show }: KeyProps): void {
       label: 'Cancel what is about to be sent',
       group,
       keys: 'z',
-      // Not what is marked: a decision has already moved on to the next one.
-      run: cancelLatest,
+      // What is open if it was just decided; otherwise the last one: a decision has already moved on to the next approval.
+      run: () => {
+        if (!cancelWaiting(current?.id)) cancelLatest()
+      },
     },
   ])
   useSnoozeKey(current)

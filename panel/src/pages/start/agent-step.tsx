@@ -6,6 +6,7 @@ import { boundsOf, refusal } from '../../api/bounds'
 import { placed } from '../../api/errors'
 import { graphql } from '../../api/graphql'
 import { useAct } from '../../api/use-act'
+import { useFormAct } from '../../api/use-form-act'
 import { useAgentChoices } from '../../app/agent-choices'
 import { useOrg } from '../../app/organization'
 import { Gate } from '../../permissions/gate'
@@ -71,7 +72,7 @@ function Known({ agent }: { agent: StartAgent }) {
 
 function NewAgent({ server }: { server: StartServer }) {
   const { id: orgId } = useOrg()
-  const [create, start] = [useAct(Create), useAct(Start)]
+  const [create, start] = [useFormAct(Create), useAct(Start)]
   const { images, defaultImage } = useAgentChoices()
   const [name, setName] = useState('')
   const [chosen, choose] = useState<Choice | null>(null)

@@ -7,6 +7,7 @@ import { listen, RETRY_MS } from '../../../api/listen'
 import { onChange } from '../../../api/live'
 import { readAnew } from '../../../api/requests'
 import { MessageFields, type MessageRecord } from '../../../app/thread/fields'
+import { meanwhile } from './meanwhile'
 import {
   EMPTY,
   firstSeq,
@@ -87,6 +88,7 @@ export function useThread(orgId: number, conversationId: number, known: number):
   const [tries, tryAgain] = useReducer((count: number) => count + 1, 0)
   // Counts the jumps: a page that was asked for before one does not fit any more.
   const jumps = useRef(0)
+  const [news] = useState(() => meanwhile<MessageRecord>())
   const put = useCallback((next: Window) => {
     now.current = next
     setWindow(next)
@@ -96,12 +98,15 @@ export function useThread(orgId: number, conversationId: number, known: number):
   const read = useCallback(
     async (place: { aroundSeq?: string; beforeSeq?: string; afterSeq?: string }, limit = PAGE) => {
       const variables = { orgId, conversationId, limit, ...place }
-      const result = await readAnew(client, Messages, variables)
-      setError(result.data?.messages ? undefined : result.error)
-      failedAt.current = result.data?.messages ? 0 : Date.now()
-      return result.data?.messages ?? null
+      const ask = async () => {
+        const result = await readAnew(client, Messages, variables)
+        setError(result.data?.messages ? undefined : result.error)
+        failedAt.current = result.data?.messages ? 0 : Date.now()
+        return result.data?.messages ?? null
+      }
+      return news.over(ask())
     },
-    [client, orgId, conversationId],
+    [client, orgId, conversationId, news],
   )
   /** One page at a time; asking while one is on its way does nothing. Answers whether it was asked for. */
   const page = useCallback(
@@ -145,11 +150,12 @@ export function useThread(orgId: number, conversationId: number, known: number):
   )
   const add = useCallback(
     (message: MessageRecord) => {
+      news.told(message)
       setNewest((before) => Math.max(before, message.seq))
       const next = withTold(now.current, message)
       if (next) put(next)
     },
-    [put],
+    [put, news],
   )
 
   // Nothing tells of what came between the reading and the subscribing, or while a page was on its way: whatever is known

@@ -1,0 +1,35 @@
+import { expect, test } from 'vitest'
+import { meanwhile } from './meanwhile'
+
+interface Message {
+  seq: number
+  delivery: string
+}
+const waits = (...seqs: number[]) => ({
+  data: seqs.map((seq) => ({ seq, delivery: 'waits' })),
+  hasAfter: false,
+})
+
+test('what was told while a page was read is not undone by it', async () => {
+  const { told, over } = meanwhile<Message>()
+  let answer = (_: ReturnType<typeof waits> | null) => {}
+  const read = over(new Promise<ReturnType<typeof waits> | null>((done) => (answer = done)))
+  told({ seq: 2, delivery: 'failed' })
+  // One that the page does not have is the window's concern.
+  told({ seq: 9, delivery: 'sent' })
+  answer(waits(1, 2))
+  expect(await read).toEqual({
+    data: [
+      { seq: 1, delivery: 'waits' },
+      { seq: 2, delivery: 'failed' },
+    ],
+    hasAfter: false,
+  })
+})
+
+test('what was told before counts for no later page, and what could not be read is nothing', async () => {
+  const { told, over } = meanwhile<Message>()
+  expect(await over(Promise.resolve(null))).toBe(null)
+  told({ seq: 1, delivery: 'failed' })
+  expect(await over(Promise.resolve(waits(1)))).toEqual(waits(1))
+})
