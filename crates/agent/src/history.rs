@@ -71,7 +71,7 @@ pub struct Said {
 pub struct Call {
     /// The call's id.
     pub id: String,
-    /// The tool's name, for a model's sake without anything but letters, digits, `_` and `-`.
+    /// The tool's name, if it has one. Where a model made it up, it may be any text.
     pub name: Option<String>,
     /// What people read.
     pub title: String,

@@ -99,7 +99,9 @@ pub async fn answer(turn: &mut Turn, access: &Access) -> Result<(), Stop> {
         system.push_str(PLANNING);
     }
     for _ in 0..MOST_ROUNDS {
-        let entries = turn.session.with(|record| record.entries.iter().cloned().collect());
+        let entries = turn.session.with(|record| {
+            record.entries.iter().cloned().map(|entry| acceptable(entry, &record.id)).collect()
+        });
         let question = Question { model: &access.model, system: system.clone(), entries, tools: &offers };
         let mut answer = Answer::default();
         let asked = ask(turn, access, question, &mut answer).await;
@@ -119,6 +121,22 @@ pub async fn answer(turn: &mut Turn, access: &Access) -> Result<(), Stop> {
         }
     }
     Err(Stop::Model(StopReason::MaxTurnRequests))
+}
+
+/// The same entry as every model's service accepts it. A call has a name, of at most 64 letters, digits, `_` and `-`: one
+/// made without a model has none, and models make names up. Some services refuse an id of more than 40 characters, so
+/// the session's id, with which it begins, is left out.
+fn acceptable(mut entry: Entry, session: &str) -> Entry {
+    if let Entry::Tool(call) = &mut entry {
+        call.id = call.id.replace(&format!("{session}-"), "");
+        let name = call.name.get_or_insert_default();
+        name.retain(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-'));
+        name.truncate(64);
+        if name.is_empty() {
+            name.push_str("tool");
+        }
+    }
+    entry
 }
 
 /// Asks, tells the client what arrives, and keeps it, also when the turn is cancelled meanwhile.

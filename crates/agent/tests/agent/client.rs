@@ -131,7 +131,8 @@ impl Agent {
         agent
     }
 
-    async fn initialize(&mut self, capabilities: Value) -> Value {
+    /// Initializes, with capabilities of the client.
+    pub async fn initialize(&mut self, capabilities: Value) -> Value {
         let params = json!({ "protocolVersion": 1, "clientCapabilities": capabilities });
         self.call("initialize", params).await
     }

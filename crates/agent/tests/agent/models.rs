@@ -1,6 +1,7 @@
 //! Answers with a model, behind both interfaces.
 
 use serde_json::{Value, json};
+use tempfile::TempDir;
 
 use crate::{
     client::{Agent, peers, refusal},
@@ -10,6 +11,10 @@ use crate::{
 const PROVIDERS: [&str; 2] = ["openai", "anthropic"];
 
 async fn agent_with(model: &Model, provider: &str) -> Agent {
+    agent_in(tempfile::tempdir().unwrap(), model, provider).await
+}
+
+async fn agent_in(home: TempDir, model: &Model, provider: &str) -> Agent {
     let openai = format!("{}/v1", model.url);
     let environment = [
         ("MUSTER_AGENT_PROVIDER", provider),
@@ -19,7 +24,9 @@ async fn agent_with(model: &Model, provider: &str) -> Agent {
         ("ANTHROPIC_BASE_URL", model.url.as_str()),
         ("ANTHROPIC_API_KEY", "sk-secret"),
     ];
-    Agent::start_with(&environment, json!({})).await
+    let mut agent = Agent::spawn(home, &environment);
+    agent.initialize(json!({})).await;
+    agent
 }
 
 async fn allow(agent: &mut Agent, option: &str) -> Value {
@@ -143,11 +150,54 @@ async fn skills_and_files_from_people_are_read_without_asking_and_nothing_else()
 
 #[tokio::test]
 async fn rounds_are_bounded() {
-    let model = Model::start().await;
-    let mut agent = agent_with(&model, "openai").await;
-    let session = agent.session().await;
-    let turn = agent.prompt(&session, "ALWAYS no_such {}").await;
-    assert_eq!((turn.reason(), model.asked().len()), ("max_turn_requests", 30));
+    for provider in PROVIDERS {
+        let model = Model::start().await;
+        let mut agent = agent_with(&model, provider).await;
+        let session = agent.session().await;
+        let turn = agent.prompt(&session, "ALWAYS no_such {}").await;
+        assert_eq!((turn.reason(), model.asked().len()), ("max_turn_requests", 30), "{provider}");
+    }
+}
+
+#[tokio::test]
+async fn names_that_the_model_makes_up_are_sent_back_as_its_service_accepts_them() {
+    for provider in PROVIDERS {
+        let model = Model::start().await;
+        let mut agent = agent_with(&model, provider).await;
+        let session = agent.session().await;
+        let long = "x".repeat(65);
+        let turn = agent.prompt(&session, &format!("USE no.such {{}}\nUSE ÄÖÜ {{}}\nUSE {long} {{}}")).await;
+        let answer = &turn.answer;
+        assert!(answer.get("error").is_none(), "{provider}: {answer}");
+        for name in ["no.such", "ÄÖÜ", &long] {
+            let unknown = format!("Unknown tool: {name}.");
+            assert!(turn.said().contains(&unknown), "{provider}: {name}: {}", turn.said());
+        }
+        let history = model.asked()[1].body["messages"].to_string();
+        for name in ["nosuch", "tool", &"x".repeat(64)] {
+            assert!(history.contains(&format!("\"name\":\"{name}\"")), "{provider}: {name}: {history}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_session_that_began_without_a_model_goes_on_with_one() {
+    for provider in PROVIDERS {
+        let mut agent = Agent::start().await;
+        let session = agent.session().await;
+        let id = agent.say(&session, "do execute Clean up").await;
+        allow(&mut agent, "allow").await;
+        assert_eq!(agent.end(&session, id).await.said(), "I was allowed to: Clean up");
+        agent.process.kill().await.unwrap();
+
+        let model = Model::start().await;
+        let mut agent = agent_in(agent.home, &model, provider).await;
+        agent.call("session/resume", json!({ "sessionId": session, "cwd": "/", "mcpServers": [] })).await;
+        let turn = agent.prompt(&session, "Hello").await;
+        assert_eq!(turn.said(), "Hello", "{provider}: {}", turn.answer);
+        let history = model.asked()[0].body["messages"].to_string();
+        assert!(history.contains("The reference agent only pretends."), "{provider}: {history}");
+    }
 }
 
 #[tokio::test]

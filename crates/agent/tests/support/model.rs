@@ -13,6 +13,8 @@
 //! | `OVERLOADED` | fails in the middle of its answer |
 //! | anything else | says it again, word by word |
 //!
+//! It refuses (400) a conversation in which a tool is called by a name or an id that some service refuses.
+//!
 //! A test may decide itself what it does, by the conversation so far: [`Model::deciding`].
 //!
 //! Each answer costs 11 tokens read, 3 of them from a cache, and 7 written.
@@ -116,6 +118,11 @@ async fn answer(State((asked, decide)): State<Shared>, request: Request) -> Resp
         "/v1/messages" => false,
         _ => return StatusCode::NOT_FOUND.into_response(),
     };
+    if !accepts(&body) {
+        let error =
+            json!({ "error": { "type": "invalid_request_error", "message": "a tool call is not valid" } });
+        return (StatusCode::BAD_REQUEST, axum::Json(error)).into_response();
+    }
     let act = decide(&seen(&body));
     if let Act::Status(status, after) = act {
         let error = json!({ "error": { "type": "made_up", "message": format!("told to answer {status}") } });
@@ -131,6 +138,33 @@ async fn answer(State((asked, decide)): State<Shared>, request: Request) -> Resp
     let said = stream::iter(events).map(|event| Ok::<_, Infallible>(Bytes::from(event)));
     let body = if hold { Body::from_stream(said.chain(stream::pending())) } else { Body::from_stream(said) };
     ([("content-type", "text/event-stream")], body).into_response()
+}
+
+/// Whether every tool is called by a name and an id that all services accept, and every result has the id of a call.
+fn accepts(body: &Value) -> bool {
+    let messages: Vec<&Value> = list(&body["messages"]).collect();
+    let blocks: Vec<&Value> = messages.iter().flat_map(|message| list(&message["content"])).collect();
+    let openai = messages.iter().flat_map(|message| list(&message["tool_calls"]));
+    let openai = openai.map(|call| (&call["id"], &call["function"]["name"]));
+    let anthropic = blocks.iter().filter(|block| block["type"] == "tool_use");
+    let anthropic = anthropic.map(|block| (&block["id"], &block["name"]));
+    let calls: Vec<(&Value, &Value)> = openai.chain(anthropic).collect();
+    let results = messages.iter().map(|message| &message["tool_call_id"]);
+    let results = results.chain(blocks.iter().map(|block| &block["tool_use_id"]));
+    calls.iter().all(|&(id, name)| is_plain(id, 40) && is_plain(name, 64))
+        && results.filter(|id| !id.is_null()).all(|result| calls.iter().any(|&(id, _)| id == result))
+}
+
+fn list(value: &Value) -> impl Iterator<Item = &Value> {
+    value.as_array().into_iter().flatten()
+}
+
+/// Whether it is a text of letters, digits, `_` and `-`, not empty and not longer than this.
+fn is_plain(value: &Value, longest: usize) -> bool {
+    value.as_str().is_some_and(|text| {
+        (1..=longest).contains(&text.len())
+            && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-'))
+    })
 }
 
 /// The texts of a message: a string, or blocks.
