@@ -1,7 +1,8 @@
 //! Background work that a shutdown waits for.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
+use tokio::sync::Semaphore;
 use tokio_util::{
     sync::CancellationToken,
     task::{TaskTracker, task_tracker::TaskTrackerToken},
@@ -9,6 +10,23 @@ use tokio_util::{
 
 /// How long the last work may take after everything else has finished.
 const LAST: Duration = Duration::from_secs(2);
+
+/// Runs work on the blocking pool, as much at a time as there are permits. The permit moves along, so an abandoned request still
+/// holds it until its work is done.
+///
+/// # Errors
+/// The work panicked, or the process is ending.
+pub async fn blocking<T: Send + 'static>(
+    permits: &Arc<Semaphore>,
+    work: impl FnOnce() -> T + Send + 'static,
+) -> anyhow::Result<T> {
+    let permit = Arc::clone(permits).acquire_owned().await?;
+    let worked = tokio::task::spawn_blocking(move || {
+        let _permit = permit;
+        work()
+    });
+    Ok(worked.await?)
+}
 
 /// A process's background work.
 #[derive(Default)]

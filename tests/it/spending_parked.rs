@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use muster::slices::{agents, spending, turns};
+use muster::slices::{spending, turns};
 use muster_protocol::event::{EndReason, RefusedReason, TurnOutcome};
 use serde_json::json;
 
@@ -21,8 +21,7 @@ async fn a_parked_turn_is_cancelled_at_once_and_survives_its_launch() {
     for turn in [first, second] {
         host.turn_ended(turn, TurnOutcome::Failed).await;
     }
-    let cancel = "mutation($o: Id!, $t: Id!) { cancelTurn(orgId: $o, id: $t) { state } }";
-    app.operator.gql(cancel, json!({ "o": app.org, "t": first })).await.data();
+    app.cancels(first).await;
     assert_eq!(app.turn_is(first).await, "CANCELLED");
     host.ended(EndReason::Exited).await;
     assert_eq!(app.turn_is(second).await, "WAITING_LIMIT");
@@ -43,12 +42,7 @@ async fn a_parked_turn_that_does_not_reach_its_agent_again_waits_on() {
     host.turn_ended(turn, TurnOutcome::Failed).await;
     app.allows(json!({ "costMicro": 300_000 })).await;
     assert_eq!((host.given().await, app.turn_is(turn).await.as_str()), (vec![turn; 2], "RUNNING"));
-    let refused = async || {
-        let command: i64 = app.one("SELECT MAX(id) FROM outbox WHERE kind = 'TURN'", vec![]).await;
-        let reason = RefusedReason::TooLate;
-        host.tell(async |tx, from| agents::reports::refused(tx, from, command, reason).await).await.unwrap();
-    };
-    refused().await;
+    host.refuses(RefusedReason::TooLate).await;
     assert_eq!(app.turn_is(turn).await, "WAITING_LIMIT");
     app.clock.advance(Duration::from_secs(31));
     assert_eq!(turns::send_left(&app.core).await.unwrap(), 1);
@@ -60,10 +54,8 @@ async fn a_parked_turn_that_does_not_reach_its_agent_again_waits_on() {
     assert_eq!(app.turn_is(turn).await, "WAITING_LIMIT");
     app.clock.advance(Duration::from_secs(31));
     assert_eq!(turns::send_left(&app.core).await.unwrap(), 1);
-    let cancel = "mutation($o: Id!, $t: Id!) { cancelTurn(orgId: $o, id: $t) { state } }";
-    let asked = app.operator.gql(cancel, json!({ "o": app.org, "t": turn })).await.data();
-    assert_eq!(asked["cancelTurn"]["state"], "RUNNING", "its host may have it");
-    refused().await;
+    assert_eq!(app.cancels(turn).await, "RUNNING", "its host may have it");
+    host.refuses(RefusedReason::TooLate).await;
     assert_eq!(app.turn_is(turn).await, "CANCELLED");
 }
 
@@ -71,16 +63,9 @@ async fn a_parked_turn_that_does_not_reach_its_agent_again_waits_on() {
 async fn a_turn_that_is_sent_again_waits_on_though_another_ones_call_is_refused_before_its_host_has_it() {
     let app = TestApp::start().await;
     let host = app.running_agent().await;
-    let (_, turn) = host.works().await;
+    let turn = host.is_sent_again().await;
     host.is_limited(None, 60).await;
-    host.turn_ended(turn, TurnOutcome::Failed).await;
-    app.clock.advance(Duration::from_secs(61));
-    assert_eq!(spending::release_due(&app.core).await.unwrap(), 1);
-    assert_eq!((host.given().await, app.turn_is(turn).await.as_str()), (vec![turn; 2], "RUNNING"));
-    host.is_limited(None, 60).await;
-    let command: i64 = app.one("SELECT MAX(id) FROM outbox WHERE kind = 'TURN'", vec![]).await;
-    let reason = RefusedReason::TooLate;
-    host.tell(async |tx, from| agents::reports::refused(tx, from, command, reason).await).await.unwrap();
+    host.refuses(RefusedReason::TooLate).await;
     app.clock.advance(Duration::from_secs(61));
     assert_eq!(spending::release_due(&app.core).await.unwrap(), 1);
     assert_eq!((host.given().await, app.turn_is(turn).await.as_str()), (vec![turn; 3], "RUNNING"));
@@ -95,8 +80,7 @@ async fn messages_that_the_agent_never_got_are_cancelled_with_their_parked_turn(
     host.is_limited(None, 60).await;
     host.turn_ended(turn, TurnOutcome::Failed).await;
     assert_eq!(app.turn_is(turn).await, "WAITING_LIMIT");
-    let cancel = "mutation($o: Id!, $t: Id!) { cancelTurn(orgId: $o, id: $t) { state } }";
-    app.operator.gql(cancel, json!({ "o": app.org, "t": turn })).await.data();
+    app.cancels(turn).await;
     let status: String = app.one("SELECT status FROM messages WHERE turn_id = $1", vec![turn.into()]).await;
     assert_eq!((app.turn_is(turn).await.as_str(), status.as_str()), ("CANCELLED", "CANCELLED"));
 }

@@ -8,9 +8,9 @@ use muster::{
         ids::OrgId,
     },
     core::{News, access::Caller},
-    slices::{agents, orgs, spending, turns},
+    slices::{orgs, spending, turns},
 };
-use muster_protocol::event::{RefusedReason, TurnOutcome};
+use muster_protocol::event::RefusedReason;
 use serde_json::{Value, json};
 
 use crate::{
@@ -199,9 +199,7 @@ async fn a_turn_that_was_refused_during_a_stop_is_sent_a_while_after_it() {
     orgs::let_go(&app.core).await.unwrap();
     orgs::let_go(&app.core).await.unwrap();
     // The host asked what to say while everything was stopped, and reports only now that it was refused.
-    let command: i64 = app.one("SELECT MAX(id) FROM outbox WHERE kind = 'TURN'", vec![]).await;
-    let reason = RefusedReason::Forbidden;
-    host.tell(async |tx, from| agents::reports::refused(tx, from, command, reason).await).await.unwrap();
+    host.refuses(RefusedReason::Forbidden).await;
     assert_eq!(turns::send_left(&app.core).await.unwrap(), 0, "something may be about to send it");
     app.clock.advance(Duration::from_secs(31));
     set_status(&app, host.agent, "PAUSED").await;
@@ -330,21 +328,14 @@ async fn a_provider_is_tried_after_the_release_and_not_during_the_stop() {
 async fn a_turn_that_waited_for_a_provider_and_that_the_stop_cancelled_does_not_run_after_the_release() {
     let app = TestApp::start().await;
     let host = app.running_agent().await;
-    let (_, turn) = host.works().await;
-    host.is_limited(None, 60).await;
-    host.turn_ended(turn, TurnOutcome::Failed).await;
-    app.clock.advance(Duration::from_secs(61));
-    assert_eq!(spending::release_due(&app.core).await.unwrap(), 1);
-    assert_eq!((host.given().await, app.turn_is(turn).await.as_str()), (vec![turn; 2], "RUNNING"));
+    let turn = host.is_sent_again().await;
     // Its host is away. When it returns, the cancellation overtakes the turn, of which it knows nothing.
     stop(&app, &app.operator, "so").await.data();
     let cancelled: Vec<String> = free(&app).await.into_iter().filter(|kind| kind == "CANCEL").collect();
     assert_eq!(cancelled.len(), 1);
     release(&app, &app.admin).await.data();
     assert_eq!(host.plan(turn).await.unwrap_err().code.as_str(), "CONFLICT");
-    let command: i64 = app.one("SELECT MAX(id) FROM outbox WHERE kind = 'TURN'", vec![]).await;
-    let reason = RefusedReason::Forbidden;
-    host.tell(async |tx, from| agents::reports::refused(tx, from, command, reason).await).await.unwrap();
+    host.refuses(RefusedReason::Forbidden).await;
     assert_eq!(app.turn_is(turn).await, "CANCELLED");
     app.clock.advance(Duration::from_secs(31));
     turns::send_left(&app.core).await.unwrap();

@@ -6,7 +6,7 @@ use std::time::Duration;
 use muster::{
     base::ids::{AgentId, ConversationId, TurnId},
     rounds,
-    slices::{agents, orgs, turns},
+    slices::{orgs, turns},
 };
 use muster_protocol::event::{Asked, Content, EndReason, RefusedReason, TurnOutcome};
 use serde_json::json;
@@ -170,9 +170,7 @@ async fn a_turn_that_its_host_refuses_waits_for_the_next_occasion() {
     let host = app.running_agent().await;
     let conversation = app.conversation(host.agent).await;
     let turn = write(&app, conversation, "one").await;
-    let command: i64 = app.one("SELECT id FROM outbox WHERE kind = 'TURN'", vec![]).await;
-    let reason = RefusedReason::NotRunning;
-    host.tell(async |tx, from| agents::reports::refused(tx, from, command, reason).await).await.unwrap();
+    host.refuses(RefusedReason::NotRunning).await;
     assert_eq!(host.given().await, [turn]);
     assert_eq!(write(&app, conversation, "two").await, turn);
     assert_eq!(host.given().await, [turn, turn]);

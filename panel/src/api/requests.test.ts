@@ -29,7 +29,7 @@ beforeEach(() => {
 })
 afterEach(() => vi.unstubAllGlobals())
 
-test('a request that was sent before is no answer: another follows it', async () => {
+test('a request that was sent before does not count: another follows it', async () => {
   const shown: (string | undefined)[] = []
   const page = clientNow()
     .query(Name, {})

@@ -20,7 +20,7 @@ test('a comma or a point that makes no group begins the decimals', () => {
   expect(parse('1500,25', '.')).toBe(1500.25)
 })
 
-test('nothing is null, and what is no number is not guessed at', () => {
+test('an empty field is null, and text that is not a number is not guessed at', () => {
   expect(parse('  ', ',')).toBe(null)
   for (const text of ['ten', '1e5', '1,00,000', '1,000,00', '1,000.', '01,000.000.0', '1 000', '.5', '--1'])
     expect(parse(text, ','), text).toBeNaN()

@@ -15,7 +15,7 @@ use tokio::sync::Semaphore;
 use unicode_normalization::UnicodeNormalization;
 use zeroize::Zeroizing;
 
-use crate::core::sealing::random_bytes;
+use crate::core::{sealing::random_bytes, tasks};
 
 /// The minimum length of a password, in characters.
 pub const MIN_LENGTH: usize = 8;
@@ -150,20 +150,13 @@ impl Passwords {
         })
     }
 
-    /// Runs on the blocking pool, limited in number. The slot moves along, so an abandoned request still holds it until
-    /// its hash is done.
+    /// Runs on the blocking pool, limited in number.
     async fn run<T: Send + 'static>(
         &self,
         work: impl FnOnce(&Argon2<'static>) -> Result<T, PasswordError> + Send + 'static,
     ) -> Result<T, PasswordError> {
-        let slot = Arc::clone(&self.slots).acquire_owned().await.map_err(|_| PasswordError::Stopped)?;
         let argon2 = self.argon2.clone();
-        tokio::task::spawn_blocking(move || {
-            let _slot = slot;
-            work(&argon2)
-        })
-        .await
-        .map_err(|_| PasswordError::Stopped)?
+        tasks::blocking(&self.slots, move || work(&argon2)).await.map_err(|_| PasswordError::Stopped)?
     }
 }
 

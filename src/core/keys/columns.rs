@@ -42,18 +42,21 @@ pub enum Record {
 /// The organization of values that belong to none.
 const NONE: &str = "CAST(0 AS BIGINT)";
 
+const fn of(
+    table: &'static str,
+    column: &'static str,
+    organization: &'static str,
+    record: Record,
+) -> SealedColumn {
+    SealedColumn { table, column, organization, record, digest: None }
+}
+
 const fn of_tenant(table: &'static str, column: &'static str) -> SealedColumn {
-    SealedColumn { table, column, organization: "organization_id", record: Record::Id("id"), digest: None }
+    of(table, column, "organization_id", Record::Id("id"))
 }
 
 const fn of_organization(column: &'static str) -> SealedColumn {
-    SealedColumn {
-        table: "organizations",
-        column,
-        organization: "id",
-        record: Record::Id("id"),
-        digest: None,
-    }
+    of("organizations", column, "id", Record::Id("id"))
 }
 
 /// Every sealed column of every table.
@@ -75,27 +78,9 @@ pub const SEALED: &[SealedColumn] = &[
     of_organization("provider_oauth_secret_sealed"),
     of_organization("transcription_key_sealed"),
     of_organization("voice_key_sealed"),
-    SealedColumn {
-        table: "idempotency_keys",
-        column: "answer_sealed",
-        organization: "organization_id",
-        record: Record::Name("holder"),
-        digest: None,
-    },
-    SealedColumn {
-        table: "signing_keys",
-        column: "private_key_sealed",
-        organization: NONE,
-        record: Record::Name("kid"),
-        digest: None,
-    },
-    SealedColumn {
-        table: "users",
-        column: "totp_secret_sealed",
-        organization: NONE,
-        record: Record::Id("id"),
-        digest: None,
-    },
+    of("idempotency_keys", "answer_sealed", "organization_id", Record::Name("holder")),
+    of("signing_keys", "private_key_sealed", NONE, Record::Name("kid")),
+    of("users", "totp_secret_sealed", NONE, Record::Id("id")),
 ];
 
 impl SealedColumn {

@@ -71,7 +71,7 @@ impl Tx {
         Ok(self.connection.query_all_raw(statement).await?)
     }
 
-    /// Locks a record that a request requires something of until the transaction ends. SQLite has a single writer anyway.
+    /// Locks a record until the transaction ends. SQLite has a single writer anyway.
     ///
     /// Locks first what the change may lock before the record, as every other transaction does: the organization before
     /// what is counted or chosen in it, and the agent before what belongs to it. Otherwise they could wait for each other.
@@ -82,25 +82,27 @@ impl Tx {
         if self.connection.get_database_backend() != DbBackend::Postgres {
             return Ok(());
         }
-        let org = Value::from(self.scope.org);
+        let organization = "SELECT 1 FROM organizations WHERE id = $1 AND id = $2";
+        let record = format!("SELECT 1 FROM {table} WHERE organization_id = $1 AND id = $2");
         match table {
-            "agents" | "channels" | "model_credentials" => {
-                let organization = "SELECT 1 FROM organizations WHERE id = $1 FOR NO KEY UPDATE";
-                self.rows(organization, vec![org.clone()]).await?;
-            }
+            "organizations" => return self.lock(organization, id).await,
+            "agents" | "channels" | "model_credentials" => self.lock(organization, self.scope.org.0).await?,
             "approvals" | "conversations" => {
                 let agent = format!(
                     "SELECT 1 FROM agents WHERE organization_id = $1 AND id = (SELECT agent_id FROM {table} \
-                     WHERE organization_id = $1 AND id = $2) FOR NO KEY UPDATE"
+                     WHERE organization_id = $1 AND id = $2)"
                 );
-                self.rows(&agent, vec![org.clone(), id.into()]).await?;
+                self.lock(&agent, id).await?;
             }
             _ => {}
         }
-        let tenant = if table == "organizations" { "id" } else { "organization_id" };
-        // NO KEY, so that rows which only refer to the record can still be written.
-        let record = format!("SELECT 1 FROM {table} WHERE {tenant} = $1 AND id = $2 FOR NO KEY UPDATE");
-        self.rows(&record, vec![org, id.into()]).await?;
+        self.lock(&record, id).await
+    }
+
+    /// NO KEY, so that rows which only refer to the record can still be written.
+    async fn lock(&self, select: &str, id: i64) -> Result<()> {
+        let sql = format!("{select} FOR NO KEY UPDATE");
+        self.rows(&sql, vec![self.scope.org.into(), id.into()]).await?;
         Ok(())
     }
 

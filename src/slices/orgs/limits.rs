@@ -1,9 +1,7 @@
 //! Plan limits. They come from a configuration file, are stored next to the organizations, and are checked
 //! whenever something is created.
 
-use sea_orm::{
-    ConnectionTrait, DbBackend, EntityTrait, PaginatorTrait, QueryResult, Select, Statement, Value,
-};
+use sea_orm::{ConnectionTrait, EntityTrait, PaginatorTrait, QueryResult, Select, Statement, Value};
 
 use crate::{
     base::problem::{Code, Problem, Result},
@@ -181,14 +179,7 @@ impl Limit {
 /// # Errors
 /// The database is unreachable.
 pub async fn lock(tx: &Tx) -> Result<()> {
-    let backend = tx.scope.core.db.backend();
-    if backend == DbBackend::Postgres {
-        // NO KEY, so that rows which only refer to the organization can still be written.
-        let sql = "SELECT 1 FROM organizations WHERE id = $1 FOR NO KEY UPDATE";
-        let statement = Statement::from_sql_and_values(backend, sql, [tx.scope.org.0.into()]);
-        tx.connection().query_one_raw(statement).await?;
-    }
-    Ok(())
+    tx.hold("organizations", tx.scope.org.0).await
 }
 
 /// Fails if the organization has as many as the limit allows. Runs in the transaction that adds one more. Locks the

@@ -4,7 +4,7 @@
 //! is checked again. Rules in a file can't be edited through the schema. The operator's own commands store a
 //! version next to the file, which takes effect once the file is gone.
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use tokio::sync::Semaphore;
 
@@ -26,6 +26,7 @@ use crate::{
         audit,
         policy::{Compiled, LintProblem, Subject, org_file},
         store::Tx,
+        tasks,
     },
     slices::{orgs, people},
 };
@@ -194,17 +195,11 @@ pub(super) async fn candidate(
 }
 
 /// The most candidates compiled or tried at a time: passwords and the policy in force need the blocking pool too.
-static TRIED: Semaphore = Semaphore::const_new(2);
+static TRIED: LazyLock<Arc<Semaphore>> = LazyLock::new(|| Arc::new(Semaphore::new(2)));
 
-/// Runs work with a candidate on the blocking pool, limited in number. The permit moves along, so an abandoned request
-/// still holds it until its work is done.
+/// Runs work with a candidate on the blocking pool, limited in number.
 pub(super) async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T> {
-    let permit = TRIED.acquire().await.map_err(Problem::internal)?;
-    let worked = tokio::task::spawn_blocking(move || {
-        let _permit = permit;
-        work()
-    });
-    worked.await.map_err(Problem::internal)
+    tasks::blocking(&TRIED, work).await.map_err(Problem::internal)
 }
 
 fn refused(problems: &[LintProblem], place: ErrorPlace) -> Problem {

@@ -10,10 +10,10 @@ use muster::{
         ids::{AgentId, LeaseId},
         problem::Result,
     },
-    slices::spending,
+    slices::{agents::reports, spending},
 };
 use muster_protocol::{
-    event::Usage,
+    event::{RefusedReason, TurnOutcome, Usage},
     plan::Given,
     spending::{Lease, LeaseAsked, ModelCall},
 };
@@ -86,6 +86,23 @@ impl Host<'_> {
         told.await.unwrap();
     }
 
+    /// Refuses the command for the turn that was sent last.
+    pub async fn refuses(&self, reason: RefusedReason) {
+        let command: i64 = self.app.one("SELECT MAX(id) FROM outbox WHERE kind = 'TURN'", vec![]).await;
+        self.tell(async |tx, from| reports::refused(tx, from, command, reason).await).await.unwrap();
+    }
+
+    /// A turn that was given up at a provider's limit, and that is sent again when that has passed.
+    pub async fn is_sent_again(&self) -> i64 {
+        let (_, turn) = self.works().await;
+        self.is_limited(None, 60).await;
+        self.turn_ended(turn, TurnOutcome::Failed).await;
+        self.app.clock.advance(Duration::from_secs(61));
+        assert_eq!(spending::release_due(&self.app.core).await.unwrap(), 1);
+        assert_eq!((self.given().await, self.app.turn_is(turn).await.as_str()), (vec![turn; 2], "RUNNING"));
+        turn
+    }
+
     /// A new conversation with a turn that the agent works on. Returns both.
     pub async fn works(&self) -> (i64, i64) {
         let conversation = self.app.conversation(self.agent).await;
@@ -121,6 +138,13 @@ impl TestApp {
     pub async fn allows(&self, input: Value) -> Value {
         let query = "mutation($o: Id!, $i: AllowSpendingInput!) { allowSpending(orgId: $o, input: $i) { spending { allowedMicro } } }";
         self.admin.gql(query, json!({ "o": self.org, "i": input })).await.data()
+    }
+
+    /// Cancels a turn, and returns its state.
+    pub async fn cancels(&self, turn: i64) -> Value {
+        let query = "mutation($o: Id!, $t: Id!) { cancelTurn(orgId: $o, id: $t) { state } }";
+        let asked = self.operator.gql(query, json!({ "o": self.org, "t": turn })).await;
+        asked.data()["cancelTurn"]["state"].clone()
     }
 
     pub async fn turn_is(&self, turn: i64) -> String {

@@ -213,20 +213,22 @@ impl Machine {
     /// A person decided.
     pub fn decide(&mut self, key: &str, decision: &Decision, approval_id: Option<i64>) -> Answered {
         let Some(open) = self.open.remove(key) else { return Answered::NotWaiting };
-        if let (Waits::Form(form), Decision::Answered { options, text }) = (&open.waits, decision)
-            && form.fill(options, text.as_deref()).is_none()
-        {
-            // The form has no place for it: the agent is told in words, with its next turn.
-            let line = rpc::response(&open.id, &filled(form, decision));
-            self.say(line);
-            return Answered::NotWaiting;
-        }
         let (line, without_text) = match &open.waits {
             Waits::Own => return Answered::Own,
             Waits::Permission(options) => {
                 (rpc::response(&open.id, &chosen(options, decision)), has_comment(decision))
             }
-            Waits::Form(form) => (rpc::response(&open.id, &filled(form, decision)), false),
+            Waits::Form(form) => {
+                let answer = filled(form, decision);
+                let line = rpc::response(&open.id, &answer);
+                let is_declined = matches!(answer.action, ElicitationAction::Decline);
+                if is_declined && matches!(decision, Decision::Answered { .. }) {
+                    // The form has no place for it: the agent is told in words, with its next turn.
+                    self.say(line);
+                    return Answered::NotWaiting;
+                }
+                (line, false)
+            }
         };
         self.say(line).delivers = approval_id.map(|approval_id| Delivery { approval_id, without_text });
         Answered::Said
