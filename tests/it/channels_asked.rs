@@ -1,4 +1,4 @@
-//! People are asked in their own chats, and decide there: who is who, who may, and what is refused. The vendor is the fake that
+//! People are asked in their own chats, and decide there: who may, and what is refused. The vendor is the fake that
 //! python-telegram-bot takes for Telegram.
 
 use muster::{
@@ -13,33 +13,21 @@ use muster::{
 };
 use muster_protocol::event::Asked;
 use serde_json::{Value, json};
+use tokio::sync::oneshot;
 
 use crate::{
-    channels::{at, connect},
+    channels::at,
+    channels_linked::Chat,
     channels_paced::let_time_pass,
-    channels_probed::{bot, hold, whitelist, with_telegram},
-    channels_told::{self, Hook},
+    channels_probed::{hold, whitelist},
+    channels_told::Hook,
     harness::{
-        Actor, TestApp,
-        fakes::telegram::{NEW_TOKEN, Shared, TOKEN, said},
+        fakes::telegram::{NEW_TOKEN, TOKEN, said},
         until,
     },
 };
 
-const LINK: &str = "mutation($o: Id!, $c: Id!) { linkChat(orgId: $o, channelId: $c) { code expiresAt } }";
-const LINKED: &str = "query($o: Id!) { linkedChats(orgId: $o) { channelId originId originName } }";
 const ASKED: &str = "SELECT COUNT(*) FROM approval_asks WHERE approval_id = $1 AND state = 'ASKED'";
-const UNLINK: &str = "mutation($o: Id!, $c: Id!) { unlinkChat(orgId: $o, channelId: $c) }";
-
-/// A bot, and the chats with it.
-struct Chat {
-    app: TestApp,
-    telegram: Shared,
-    channel: Value,
-    agent: i64,
-    /// Where Telegram sends updates, if it is not asked.
-    hook: Option<Hook>,
-}
 
 /// What was asked: the approval, the chat's message, and its buttons' values.
 struct Arrived {
@@ -49,60 +37,6 @@ struct Arrived {
 }
 
 impl Chat {
-    async fn open() -> Self {
-        let (app, telegram) = with_telegram().await;
-        let agent = app.agent().await;
-        let channel = connect(&app, bot(agent, TOKEN)).await;
-        app.service.door.listen();
-        Self { app, telegram, channel, agent, hook: None }
-    }
-
-    /// One whose bot has a webhook.
-    async fn told() -> Self {
-        let (app, telegram, agent, channel) = channels_told::bot().await;
-        let hook = Some(Hook::of(&app, &telegram));
-        Self { app, telegram, channel, agent, hook }
-    }
-
-    async fn linked() -> Self {
-        Self::open().await.link().await
-    }
-
-    /// Links the administrator's chat, who is user 5 there.
-    async fn link(self) -> Self {
-        let chat = self;
-        let code = chat.code(&chat.app.admin).await;
-        chat.says(1, &code);
-        chat.until_linked(&chat.app.admin).await;
-        chat
-    }
-
-    async fn code(&self, actor: &Actor) -> String {
-        let made = actor.gql(LINK, json!({ "o": self.app.org, "c": self.channel["id"] })).await.data();
-        made["linkChat"]["code"].as_str().unwrap().to_owned()
-    }
-
-    async fn links(&self, actor: &Actor) -> Value {
-        actor.gql(LINKED, json!({ "o": self.app.org })).await.data()["linkedChats"].clone()
-    }
-
-    async fn until_linked(&self, actor: &Actor) {
-        until("the chat is linked", async || self.links(actor).await != json!([])).await;
-    }
-
-    fn comes(&self, update: Value) {
-        match self.hook.clone() {
-            Some(hook) => {
-                self.app.core.tasks.spawn(async move { assert_eq!(hook.brings(&update).await, 200) });
-            }
-            None => self.telegram.lock().unwrap().updates.push(update),
-        }
-    }
-
-    fn says(&self, id: i64, text: &str) {
-        self.comes(said(id, text));
-    }
-
     /// User 5 answers a message of ours.
     fn replies(&self, id: i64, to: &Value, text: &str) {
         let mut update = said(id, text);
@@ -118,12 +52,6 @@ impl Chat {
             "message": { "message_id": 42, "date": 1_700_000_000, "chat": chat } } }));
     }
 
-    /// What the bot was asked to do, by method.
-    fn asked(&self, method: &str) -> Vec<Value> {
-        let fake = self.telegram.lock().unwrap();
-        fake.asked.iter().filter(|(name, _)| name == method).map(|(_, asked)| asked.clone()).collect()
-    }
-
     /// What people got to hear when they tapped.
     fn heard(&self) -> Vec<String> {
         self.asked("answerCallbackQuery")
@@ -132,24 +60,9 @@ impl Chat {
             .collect()
     }
 
-    /// The texts of messages, without marks.
-    fn sent(&self) -> Vec<String> {
-        self.asked("sendMessage").iter().map(|message| message["text"].as_str().unwrap().to_owned()).collect()
-    }
-
     async fn until_heard(&self, count: usize) -> String {
         until("the tap is answered", async || self.heard().len() >= count).await;
         self.heard().pop().unwrap()
-    }
-
-    /// Waits until the listener has taken everything.
-    async fn until_read(&self, id: i64) {
-        until("it is read", async || {
-            self.asked("getUpdates").last().is_some_and(|asked| {
-                asked["offset"].as_i64().or_else(|| asked["offset"].as_str()?.parse().ok()) > Some(id)
-            })
-        })
-        .await;
     }
 
     async fn raise(&self, new: NewApproval) -> i64 {
@@ -180,19 +93,6 @@ impl Chat {
         self.raise(NewApproval { risk: Some(10), ..NewApproval::new(ApprovalKind::Action, title) }).await
     }
 
-    /// The administrator links the private chat of this user instead.
-    async fn moves(&self, id: i64, user: i64) {
-        let mut update = said(id, &self.code(&self.app.admin).await);
-        update["message"]["from"]["id"] = json!(user);
-        update["message"]["chat"]["id"] = json!(user);
-        self.comes(update);
-        until("the other chat is linked, and told so", async || {
-            self.links(&self.app.admin).await[0]["originId"] == user.to_string().as_str()
-                && self.asked("sendMessage").iter().any(|told| told["chat_id"] == user)
-        })
-        .await;
-    }
-
     async fn is_denied(&self, approval: i64) {
         let path = format!("/v1/org/{}/approval/{approval}/answer", self.app.org);
         self.app.operator.patch(&path, json!({ "options": ["deny"] })).await.expect(200);
@@ -215,6 +115,23 @@ impl Chat {
         Arrived { approval, message, buttons }
     }
 
+    /// An action of risk 10, whose message has not been answered by the vendor: with what to answer.
+    async fn flies(&self, title: &str) -> (i64, oneshot::Sender<(u16, Value)>) {
+        let answer = hold(&self.telegram, "sendMessage");
+        let flies = self.wants(title).await;
+        until("it is being sent", async || {
+            asks::send_due(&self.app.core).await.unwrap();
+            let_time_pass(&self.app).await;
+            self.telegram.lock().unwrap().held.is_none()
+        })
+        .await;
+        (flies, answer)
+    }
+
+    async fn until_asked(&self, approval: i64) {
+        until("it is asked", async || self.app.one::<i64>(ASKED, vec![approval.into()]).await == 1).await;
+    }
+
     async fn state(&self, approval: i64) -> String {
         let sql = "SELECT status || ' ' || COALESCE(outcome, '') || ' ' || COALESCE(decided_via, '') FROM approvals WHERE id = $1";
         self.app.one(sql, vec![approval.into()]).await
@@ -234,6 +151,13 @@ impl Chat {
 
 fn private() -> Value {
     json!({ "id": 5, "type": "private", "first_name": "Ada" })
+}
+
+/// The vendor has this message in this chat.
+fn taken(id: i64, chat: i64) -> (u16, Value) {
+    let message =
+        json!({ "message_id": id, "date": 1_700_000_001, "chat": { "id": chat, "type": "private" } });
+    (200, json!({ "ok": true, "result": message }))
 }
 
 const PENDING: &str = "PENDING  ";
@@ -291,6 +215,20 @@ async fn an_action_is_approved_by_a_tap_and_the_agent_the_thread_and_the_record_
     chat.taps(51, (5, &private()), &asked.buttons[1]);
     assert_eq!(chat.until_heard(2).await, "Approved by admin.");
     assert_eq!(chat.state(approval).await, BY_CHAT);
+}
+
+#[tokio::test]
+async fn a_tap_counts_before_the_vendor_has_said_that_it_has_the_message() {
+    let chat = Chat::linked().await;
+    let (approval, answer) = chat.flies("Delete it").await;
+    let message = chat.asked("sendMessage").pop().unwrap();
+    let value = message["reply_markup"]["inline_keyboard"][0][0]["callback_data"].as_str().unwrap();
+    chat.taps(50, (5, &private()), value);
+    assert_eq!(chat.until_heard(1).await, "Approved by admin.");
+    assert_eq!(chat.state(approval).await, BY_CHAT);
+    // It loses its buttons, once it is known which message it is.
+    answer.send(taken(99, 5)).unwrap();
+    assert_eq!(chat.until_closed().await["message_id"], 99);
 }
 
 #[tokio::test]
@@ -381,97 +319,6 @@ async fn a_question_is_answered_by_a_reply_with_a_number_or_a_text() {
     // None of it was a message for the agent.
     let stored = "SELECT COUNT(*) FROM messages WHERE via_channel_id IS NOT NULL";
     assert_eq!(chat.app.column::<i64>(stored).await, [0]);
-}
-
-#[tokio::test]
-async fn a_code_works_once_for_ten_minutes_however_many_wrong_ones_strangers_try() {
-    let chat = Chat::open().await;
-    let app = &chat.app;
-    whitelist(app, &chat.channel, "5").await;
-    let old = chat.code(&app.admin).await;
-    let code = chat.code(&app.admin).await;
-    assert_ne!(old, code);
-    // The new code has taken the place of the old one, which is a wrong one now.
-    for (id, wrong) in (1..).zip([old.as_str(), "0000-0000-0000", "0000-0000-0001", "0000-0000-0002"]) {
-        chat.says(id, wrong);
-        chat.until_read(id).await;
-    }
-    assert!(
-        chat.sent().iter().all(|text| text.contains("not valid")) && chat.sent().len() == 4,
-        "{:?}",
-        chat.sent()
-    );
-    chat.says(5, &format!("/start {}", code.to_lowercase()));
-    chat.until_linked(&app.admin).await;
-    // It works once.
-    let unlinked = app.admin.gql(UNLINK, json!({ "o": app.org, "c": chat.channel["id"] })).await.data();
-    assert_eq!(unlinked["unlinkChat"], chat.channel["id"]);
-    let (again, answered) = (chat.code(&app.operator).await, chat.sent().len());
-    chat.says(6, &code);
-    chat.until_read(6).await;
-    assert_eq!(chat.links(&app.admin).await, json!([]));
-    // A stranger who guesses ends no code, and soon gets no answer any more.
-    for id in 7..20 {
-        let mut guess = said(id, "0000-0000-0000");
-        guess["message"]["from"]["id"] = json!(9);
-        guess["message"]["chat"]["id"] = json!(9);
-        chat.comes(guess);
-        chat.until_read(id).await;
-    }
-    assert_eq!(chat.sent().len(), answered + 10);
-    chat.says(20, &again);
-    chat.until_linked(&app.operator).await;
-    app.operator.gql(UNLINK, json!({ "o": app.org, "c": chat.channel["id"] })).await.data();
-    // Ten minutes.
-    let late = chat.code(&app.operator).await;
-    let until = "SELECT expires_at FROM channel_link_codes WHERE user_id = $1";
-    let until: i64 = app.one(until, vec![app.operator.user.unwrap().into()]).await;
-    assert_eq!(until - app.clock.now().0, 600_000);
-    app.execute("UPDATE channel_link_codes SET expires_at = $1", vec![app.clock.now().0.into()]).await;
-    chat.says(30, &late);
-    chat.until_read(30).await;
-    assert_eq!(chat.links(&app.operator).await, json!([]));
-    // Nothing of it is stored, though the person is on the whitelist.
-    assert_eq!(
-        app.column::<i64>("SELECT COUNT(*) FROM messages WHERE via_channel_id IS NOT NULL").await,
-        [0]
-    );
-}
-
-#[tokio::test]
-async fn a_code_counts_in_its_own_channel_and_in_a_private_chat_alone() {
-    let chat = Chat::open().await;
-    let app = &chat.app;
-    let sql = "INSERT INTO channels (organization_id, agent_id, transport, name, name_folded, is_active, created_at, updated_at) \
-               VALUES ($1, $2, 'TELEGRAM', 'Other', 'other', FALSE, 1, 1) RETURNING id";
-    let other: i64 = app.one(sql, vec![app.org.into(), chat.agent.into()]).await;
-    let made = app.admin.gql(LINK, json!({ "o": app.org, "c": other })).await.data();
-    chat.code(&app.operator).await;
-    chat.says(1, made["linkChat"]["code"].as_str().unwrap());
-    chat.until_read(1).await;
-    let code = chat.code(&app.admin).await;
-    let mut group = said(2, &format!("/start {code}"));
-    group["message"]["chat"] = json!({ "id": -100, "type": "supergroup", "title": "Team" });
-    chat.comes(group);
-    chat.until_read(2).await;
-    let mut robot = said(3, &code);
-    robot["message"]["from"]["is_bot"] = json!(true);
-    chat.comes(robot);
-    chat.until_read(3).await;
-    assert_eq!(app.column::<i64>("SELECT COUNT(*) FROM channel_links").await, [0]);
-    // A vendor that does not say who writes links nobody.
-    let webhook = connect(app, crate::channels::webhook(chat.agent)).await;
-    let refused = app.admin.gql(LINK, json!({ "o": app.org, "c": webhook["id"] })).await;
-    assert_eq!(refused.code(), "NOT_SUPPORTED");
-    assert_eq!(
-        app.viewer.gql(LINK, json!({ "o": app.org, "c": chat.channel["id"] })).await.code(),
-        "PERMISSION_DENIED"
-    );
-    let token = app.token(&["approval.resolve"]).await;
-    assert_eq!(
-        token.gql(LINK, json!({ "o": app.org, "c": chat.channel["id"] })).await.code(),
-        "PERMISSION_DENIED"
-    );
 }
 
 #[tokio::test]
@@ -628,7 +475,6 @@ async fn what_was_asked_in_a_channel_goes_with_it() {
 #[tokio::test]
 async fn what_waits_is_asked_in_the_chat_that_is_linked_by_then() {
     let chat = Chat::linked().await;
-    let app = &chat.app;
     let waits = chat.wants("Delete it").await;
     chat.moves(2, 6).await;
     let asked = chat.arrives(waits).await;
@@ -636,18 +482,10 @@ async fn what_waits_is_asked_in_the_chat_that_is_linked_by_then() {
     chat.is_denied(waits).await;
     assert_eq!(chat.until_closed().await["chat_id"], 6);
     // What was on its way has arrived in the chat before, and says there how it ended.
-    let answer = hold(&chat.telegram, "sendMessage");
-    let flies = chat.wants("Delete the rest").await;
-    until("it is being sent", async || {
-        asks::send_due(&app.core).await.unwrap();
-        let_time_pass(app).await;
-        chat.telegram.lock().unwrap().held.is_none()
-    })
-    .await;
+    let (flies, answer) = chat.flies("Delete the rest").await;
     chat.moves(3, 7).await;
-    let there = json!({ "message_id": 99, "date": 1_700_000_001, "chat": { "id": 6, "type": "private" } });
-    answer.send((200, json!({ "ok": true, "result": there }))).unwrap();
-    until("it is asked", async || app.one::<i64>(ASKED, vec![flies.into()]).await == 1).await;
+    answer.send(taken(99, 6)).unwrap();
+    chat.until_asked(flies).await;
     chat.is_denied(flies).await;
     let edited = chat.until_closed().await;
     assert_eq!((&edited["chat_id"], &edited["message_id"]), (&json!(6), &json!(99)));

@@ -37,6 +37,7 @@ mod channels_carried;
 mod channels_edited;
 mod channels_faults;
 mod channels_files;
+mod channels_linked;
 mod channels_mail;
 mod channels_paced;
 mod channels_probed;

@@ -15,7 +15,7 @@ use super::{
 };
 use crate::{
     base::{
-        enums::ApprovalStatus,
+        enums::{ApprovalStatus, AskState},
         ids::{ApprovalId, ChannelId, OrgId},
         problem::{Code, Problem, Result},
     },
@@ -93,7 +93,9 @@ async fn decide(
     if shown.status != ApprovalStatus::Pending {
         return Ok(wording::outcome(&shown));
     }
-    if ask.digest.is_none() || !wording::is_decidable(&shown, terms(theirs, &shown).await?.risk_limit) {
+    // A tap may come before it is noted what it taps.
+    let had_buttons = ask.digest.is_some() || ask.state == AskState::ToAsk;
+    if !had_buttons || !wording::is_decidable(&shown, terms(theirs, &shown).await?.risk_limit) {
         return Ok(TOO_RISKY.to_owned());
     }
     if shown.digest != digest {
