@@ -42,12 +42,27 @@ async fn a_viewer_watches_agents_and_the_stranger_sees_nothing() {
     assert!(seen["server"]["name"].is_string());
     viewer.send(json!({"type": "complete", "id": "1"})).await;
     viewer.send(json!({"type": "ping"})).await;
-    let answer = viewer.next().await;
-    if answer["type"] == "complete" {
-        assert_eq!(viewer.next().await["type"], "pong");
-    } else {
-        assert_eq!(answer["type"], "pong");
+    assert_eq!(viewer.next().await["type"], "pong");
+}
+
+#[tokio::test]
+async fn the_id_of_an_operation_that_the_client_has_ended_is_free_at_once() {
+    let app = TestApp::start().await;
+    let agent = app.agent().await;
+    let mut viewer = Client::of(&app.viewer).await;
+    viewer.subscribe("1", WATCH, json!({"o": app.org})).await;
+    for _ in 0..20 {
+        viewer.send(json!({"type": "complete", "id": "1"})).await;
+        viewer.subscribe("1", WATCH, json!({"o": app.org})).await;
     }
+    viewer.settled().await;
+    // The last one goes on, and was not told that it is over.
+    start(&app, agent).await;
+    let next = viewer.next().await;
+    assert_eq!((next["type"].as_str(), next["id"].as_str()), (Some("next"), Some("1")));
+    // It still has its id.
+    viewer.subscribe("1", WATCH, json!({"o": app.org})).await;
+    assert_eq!(viewer.next().await["closed"], 4409);
 }
 
 #[tokio::test]

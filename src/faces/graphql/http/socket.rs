@@ -109,6 +109,8 @@ struct Socket {
     place: Mutex<Held>,
     /// The running operations by id, with the ledger entry of any whose message wasn't small.
     running: Mutex<HashMap<String, Option<Held>>>,
+    /// The operations that the client has ended, until the library says so, too. The client may use their ids again.
+    stopped: Mutex<Vec<String>>,
     /// The close code for a client that was refused at its introduction.
     refusal: OnceLock<u16>,
     slots: Arc<Semaphore>,
@@ -174,6 +176,7 @@ impl Socket {
             session: OnceLock::new(),
             place: Mutex::new(place),
             running: Mutex::default(),
+            stopped: Mutex::default(),
             slots: Arc::new(Semaphore::new(MOST_OPERATIONS)),
         }
     }
@@ -267,7 +270,11 @@ impl Socket {
                 }
                 running.insert(id, self.received(bytes.len())?);
             }
-            ClientMessage::Stop { id } => drop(running.remove(&id)),
+            ClientMessage::Stop { id } => {
+                if running.remove(&id).is_some() {
+                    self.stopped.lock().unwrap_or_else(PoisonError::into_inner).push(id);
+                }
+            }
             ClientMessage::ConnectionTerminate => return Err(close(4400, "Invalid message")),
             ClientMessage::Ping { .. } | ClientMessage::Pong { .. } => {}
         }
@@ -329,7 +336,8 @@ impl Socket {
     }
 
     /// A message of the library's, as the protocol wants it. The library refuses an operation with `next` and then
-    /// `complete`; the protocol has one `error` for both, after which the id can be used again, as after `complete`.
+    /// `complete`; the protocol has one `error` for both, after which the id can be used again, as after `complete`. The
+    /// library ends every operation with `complete`, also one that the client has ended: that would end the next with its id.
     fn as_protocol(
         &self,
         text: Utf8Bytes,
@@ -340,11 +348,22 @@ impl Socket {
             return None;
         }
         let Some(Complete { id }) = Complete::read(&text) else { return Some(text) };
+        let errors = refused.remove(&id);
+        if self.was_stopped(&id) {
+            return None;
+        }
         self.running.lock().unwrap_or_else(PoisonError::into_inner).remove(&id);
-        Some(match refused.remove(&id) {
+        Some(match errors {
             Some(errors) => json!({ "type": "error", "id": id, "payload": errors }).to_string().into(),
             None => text,
         })
+    }
+
+    /// Whether the operation that is over is one that the client had ended.
+    fn was_stopped(&self, id: &str) -> bool {
+        let mut stopped = self.stopped.lock().unwrap_or_else(PoisonError::into_inner);
+        let at = stopped.iter().position(|stopped| stopped == id);
+        at.map(|at| stopped.swap_remove(at)).is_some()
     }
 
     /// Waits until the credential has expired. A client with a new one connects again.
