@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { asks, hasFocus, listens, row, stepTo } from './acts.mjs'
+import { asks, escapes, hasFocus, listens, row, stepTo } from './acts.mjs'
 import { api, browse, isAccessibleInBoth, shows, until, world } from './stage.mjs'
 
 const inbox = `/o/${world.org}/approvals`
@@ -326,6 +326,38 @@ async function assigns(approval) {
     userId,
   })
 }
+
+test('the focus goes to the next row that waits, or to the one before, and in the end to the title', async (t) => {
+  const asked = []
+  for (const name of ['Bend the jib', 'Reef the main', 'Furl the kite', 'Hoist the spanker']) {
+    asked.push(await asks(`do execute ${name} {"command": "go"}`))
+    await assigns(asked.at(-1).approval)
+  }
+  // The newest stands above.
+  const page = await browse(t, { as: 'OPERATOR', at: `${inbox}?mine=true&sort=CREATED` })
+  const comesTo = (name) => until(() => hasFocus(row(page, name)), `the focus to be on ${name}`)
+  await row(page, 'Hoist the spanker').waitFor()
+  await row(page, 'Reef the main').focus()
+  await page.keyboard.press('d')
+  await comesTo('Bend the jib')
+  await page.keyboard.press('d')
+  await comesTo('Furl the kite')
+  // Also while one is open, beside the list.
+  await page.keyboard.press('Enter')
+  await page.getByRole('complementary', { name: 'Furl the kite' }).getByRole('button', { name: 'Deny' }).waitFor()
+  await page.keyboard.press('d')
+  await comesTo('Hoist the spanker')
+  const peek = page.getByRole('complementary', { name: 'Hoist the spanker' })
+  await peek.getByRole('button', { name: 'Deny' }).waitFor()
+  await escapes(page, peek)
+  for (const name of ['Bend the jib', 'Reef the main', 'Furl the kite']) await row(page, name).getByText('Denied by you').waitFor()
+  await page.keyboard.press('s')
+  const title = page.getByRole('heading', { name: 'Approvals', exact: true })
+  await until(() => hasFocus(title), 'the focus to be on the title')
+  await row(page, 'Hoist the spanker').waitFor({ state: 'detached' })
+  assert.ok(await hasFocus(title))
+  assert.equal((await stands(asked.at(-1).approval)).status, 'PENDING')
+})
 
 test('keys act on the row that has the focus, and never on one that waits while the order holds still', async (t) => {
   const asked = await asks('do execute Gild the bell {"command": "gild"}')
