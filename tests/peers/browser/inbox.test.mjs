@@ -144,6 +144,19 @@ test('a question is answered with an option and with words', async (t) => {
   assert.equal((await stands(asked.approval)).answer.text, 'a dark one')
 })
 
+test('what was chosen for a question is there again when the answer is cancelled', async (t) => {
+  const asked = await asks('ask Which rope? | hemp | wire')
+  const page = await browse(t, { as: 'OPERATOR', at: `${inbox}/${asked.approval}` })
+  const wire = page.getByRole('radio', { name: 'wire' })
+  await wire.check()
+  await page.getByRole('button', { name: 'Send answer' }).click()
+  await page.getByRole('button', { name: 'Cancel' }).click()
+  await wire.waitFor()
+  assert.ok(await wire.isChecked())
+  await page.getByRole('button', { name: 'Send answer' }).click()
+  await until(async () => (await stands(asked.approval)).outcome === 'ANSWERED', 'the answer')
+})
+
 /** Begins words for the agent in an open approval, by keys, and leaves their field. */
 async function beginsWords(peek, text) {
   const { keyboard } = peek.page()
