@@ -19,11 +19,14 @@ const liveExchange: Exchange = subscriptionExchange({
     subscribe: (sink) => {
       let stopped = false
       let stop = () => {}
+      // The client takes a refusal for one answer of many, unless it is told that no other follows.
+      const error = (problem: unknown) =>
+        Array.isArray(problem) ? sink.next({ errors: problem, hasNext: false }) : sink.error(problem)
       void withSocket().then((socket) => {
         if (stopped) return
         stop = socket.subscribe(
           { query: query ?? '', variables: variables as Record<string, unknown> | undefined },
-          sink,
+          { ...sink, error },
         )
       }, sink.error)
       return {

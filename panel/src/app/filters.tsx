@@ -236,15 +236,15 @@ interface Span {
 
 /** A span of time up to now. The address has its beginning, so that a link shows the same tomorrow. */
 export function useSpan({ from, to }: Span, onSpan: (span: Span) => void) {
-  const [chosen, setChosen] = useState<string | null>(null)
-  const value = !from && !to ? 'ALL' : (chosen ?? 'OWN')
+  const [chosen, setChosen] = useState<{ value: string; from: string | undefined } | null>(null)
+  // A saved view, or the way back, may have put another span in the place of the chosen one.
+  const isChosen = chosen !== null && chosen.from === from && !to
+  const value = !from && !to ? 'ALL' : isChosen ? chosen.value : 'OWN'
   const choose = (next: string) => {
-    setChosen(next)
     const hours = SPANS.find((span) => span.value === next)?.hours
-    onSpan({
-      from: hours ? new Date(Date.now() - hours * 3_600_000).toISOString() : undefined,
-      to: undefined,
-    })
+    const begin = hours ? new Date(Date.now() - hours * 3_600_000).toISOString() : undefined
+    setChosen({ value: next, from: begin })
+    onSpan({ from: begin, to: undefined })
   }
   return { value, choose, options: SPANS.filter((span) => span.value !== 'OWN' || value === 'OWN') }
 }

@@ -2,14 +2,30 @@
 // beside it, Mod+Enter on its own page. Its order holds still while somebody works in it or reads further down.
 
 import type { LinkProps } from '@tanstack/react-router'
-import { useNavigate, useRouter } from '@tanstack/react-router'
 import { useVirtualizer } from '@tanstack/react-virtual'
-import { type ReactNode, useEffect, useLayoutEffect, useRef, useState } from 'react'
+import {
+  type ReactNode,
+  type Ref,
+  useEffect,
+  useImperativeHandle,
+  useLayoutEffect,
+  useRef,
+  useState,
+} from 'react'
 import { useActions } from '../keys/use-actions'
 import { Button } from './button'
 import { cx } from './cx'
+import { focusRow, isFocusFree, isInHand } from './list-focus'
+import { isInteractive, useOpen } from './list-open'
 import { useSteady } from './steady-order'
 import type { Selection } from './use-selection'
+
+export interface ListHandle {
+  /** The focus is in the list, or on nothing: it may be moved. */
+  isFocusFree: () => boolean
+  /** Goes to a row as J and K do. The focus goes along if it may be moved. */
+  goTo: (id: string | number) => void
+}
 
 export interface ListProps<Item> {
   label: string
@@ -30,6 +46,7 @@ export interface ListProps<Item> {
   onMark?: (item: Item) => void
   /** What it shows now, and in which order: new items may wait while the order is held. Told before it is painted. */
   onShown?: (items: Item[]) => void
+  handle?: Ref<ListHandle>
   rowHeight?: number
   selection?: Selection
   /**
@@ -62,6 +79,7 @@ function Rows<Item>(props: ListProps<Item>) {
     onActive,
     onMark,
     onShown,
+    handle,
     rowHeight = 44,
     selection,
     onEnd,
@@ -122,6 +140,14 @@ function Rows<Item>(props: ListProps<Item>) {
       requestAnimationFrame(() => focusRow(scroller.current, index))
     onActive?.(item)
   }
+  useImperativeHandle(handle, () => ({
+    isFocusFree: () => isFocusFree(scroller.current),
+    goTo: (id) =>
+      activate(
+        items.findIndex((item) => idOf(item) === id),
+        isFocusFree(scroller.current),
+      ),
+  }))
   const step = (by: number) =>
     activate(activeId === null ? 0 : Math.max(0, Math.min(items.length - 1, active + by)), true)
   const current = () => items[active]
@@ -262,35 +288,4 @@ function Rows<Item>(props: ListProps<Item>) {
       </div>
     </div>
   )
-}
-
-/** Somebody points at it or has the focus in it. */
-function isInHand(box: HTMLElement | null): boolean {
-  return box !== null && (box.matches(':hover') || box.contains(document.activeElement))
-}
-
-/** Answers whether it is drawn. */
-function focusRow(scroller: HTMLElement | null, index: number): boolean {
-  const row = scroller?.querySelector<HTMLElement>(`[data-index="${index}"]`)
-  row?.focus({ preventScroll: true })
-  return Boolean(row)
-}
-
-/** A link or button in the row does its own thing. */
-function isInteractive(target: EventTarget, row: Element): boolean {
-  const hit =
-    target instanceof Element
-      ? target.closest('a, button, input, select, textarea, label, [role="menuitem"]')
-      : null
-  return hit !== null && row.contains(hit)
-}
-
-function useOpen<Item>(linkOf: ((item: Item) => LinkProps) | undefined) {
-  const navigate = useNavigate()
-  const router = useRouter()
-  return {
-    here: (item: Item) => linkOf && void navigate(linkOf(item) as never),
-    page: (item: Item) =>
-      linkOf && window.open(router.buildLocation(linkOf(item) as never).href, '_blank', 'noopener'),
-  }
 }

@@ -1,5 +1,5 @@
 // The frame of every page: a header that stays, and below it what scrolls.
-import { type ReactNode, useEffect } from 'react'
+import { type ReactNode, type Ref, useEffect } from 'react'
 import { setTitle } from '../app/title'
 import { cx } from './cx'
 
@@ -7,6 +7,8 @@ interface HeaderProps {
   title: ReactNode
   /** For the browser's tab, if `title` is more than text. */
   name?: string
+  /** For a page that gives its title the focus. */
+  titleRef?: Ref<HTMLHeadingElement>
   /** Above the title: where this belongs, as a link. */
   above?: ReactNode
   /** Beside the title: a state. */
@@ -17,7 +19,7 @@ interface HeaderProps {
   children?: ReactNode
 }
 
-export function PageHeader({ title, name, above, beside, about, actions, children }: HeaderProps) {
+export function PageHeader({ title, name, titleRef, above, beside, about, actions, children }: HeaderProps) {
   const text = name ?? (typeof title === 'string' ? title : '')
   useEffect(() => setTitle(text), [text])
   return (
@@ -26,7 +28,13 @@ export function PageHeader({ title, name, above, beside, about, actions, childre
         <div className="min-w-0 grow basis-40">
           {above && <div className="text-xs text-muted">{above}</div>}
           <div className="flex min-w-0 flex-wrap items-center gap-2.5">
-            <h1 className="min-w-0 truncate text-lg font-semibold">{title}</h1>
+            <h1
+              ref={titleRef}
+              tabIndex={titleRef ? -1 : undefined}
+              className="min-w-0 truncate text-lg font-semibold"
+            >
+              {title}
+            </h1>
             {beside}
           </div>
           {about && <p className="text-sm text-muted">{about}</p>}

@@ -1,5 +1,5 @@
 // Narrows a list by words. Waits until somebody has stopped typing; the list and its address follow.
-import { useEffect, useState } from 'react'
+import { useEffect, useRef, useState } from 'react'
 import { cx } from './cx'
 import { TextInput } from './inputs'
 
@@ -12,11 +12,22 @@ interface Props {
 
 export function SearchInput({ label, value = '', onValue, className }: Props) {
   const [typed, setTyped] = useState(value)
-  useEffect(() => setTyped(value), [value])
+  // What the address says, or will say. Coming back from there, it takes nothing from what is being typed: no blank at the
+  // end, and none of the letters that have followed.
+  const told = useRef(value)
+  useEffect(() => {
+    if (value === told.current) return
+    told.current = value
+    setTyped(value)
+  }, [value])
   // biome-ignore lint/correctness/useExhaustiveDependencies: only what is typed starts the wait
   useEffect(() => {
-    if (typed === value) return
-    const timer = setTimeout(() => onValue(typed.trim() || undefined), 300)
+    const next = typed.trim()
+    if (next === told.current) return
+    const timer = setTimeout(() => {
+      told.current = next
+      onValue(next || undefined)
+    }, 300)
     return () => clearTimeout(timer)
   }, [typed])
   return (

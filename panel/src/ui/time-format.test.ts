@@ -9,7 +9,13 @@ test('what is near is told relative to now, in both directions', () => {
   expect(relative(NOON + 120 * MINUTE, NOON, 'en')).toBe('in 2 hours')
   expect(relative(NOON - 4_000, NOON, 'en')).toBe('just now')
   expect(relative(NOON - 40_000, NOON, 'en')).toBe('40 seconds ago')
-  expect(relative(NOON - 25 * 60 * MINUTE, NOON, 'en')).toBe('yesterday')
+  expect(relative(NOON - 25 * 60 * MINUTE, NOON, 'en')).toBe('1 day ago')
+})
+
+test('days are counted, not named: 40 hours ago may be the day before yesterday', () => {
+  expect(relative(NOON - 40 * 60 * MINUTE, NOON, 'en')).toBe('1 day ago')
+  expect(relative(NOON + 47 * 60 * MINUTE, NOON, 'en')).toBe('in 1 day')
+  expect(relative(NOON - 50 * 24 * 60 * MINUTE, NOON, 'en')).toBe('1 month ago')
 })
 
 test('a time of today needs no day, one of another year needs the year', () => {

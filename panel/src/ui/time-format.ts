@@ -20,7 +20,8 @@ export function relative(
 ): string {
   const seconds = (at - now) / 1000
   const size = Math.abs(seconds)
-  const format = new Intl.RelativeTimeFormat(locale, { numeric: 'auto', style })
+  // Always a number: "yesterday" is a day of the calendar, which what was 40 hours ago may not be.
+  const format = new Intl.RelativeTimeFormat(locale, { style })
   for (const [unit, length] of STEPS) {
     if (size >= length) return format.format(Math.trunc(seconds / length), unit)
   }

@@ -32,6 +32,17 @@ test('what was just done is in the log, with each field that changed', async (t)
   await shows(page, 'audit-light')
 })
 
+test('the span that is named is the one of the address, also after another one was chosen', async (t) => {
+  const page = await browse(t, { as: 'OWNER', at: log })
+  const when = page.getByRole('combobox', { name: 'When' })
+  const names = (span) => until(async () => (await when.inputValue()) === span, `${span} to be named`)
+  await when.selectOption('HOUR')
+  await page.waitForURL(/[?&]from=/)
+  await names('HOUR')
+  await page.evaluate((address) => history.pushState({}, '', address), `${log}?from=2026-01-01T00:00:00.000Z`)
+  await names('OWN')
+})
+
 test('parts of an entry lead to others like it; the filter stands in the address and as a chip', async (t) => {
   const { id, name } = await skill()
   const page = await browse(t, { as: 'ADMIN', at: log })

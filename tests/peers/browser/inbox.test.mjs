@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { asks, hasFocus, listens, row, stepTo } from './acts.mjs'
+import { asks, escapes, hasFocus, listens, row, stepTo } from './acts.mjs'
 import { api, browse, isAccessibleInBoth, shows, until, world } from './stage.mjs'
 
 const inbox = `/o/${world.org}/approvals`
@@ -142,6 +142,19 @@ test('a question is answered with an option and with words', async (t) => {
   await page.getByRole('button', { name: 'Send answer' }).click()
   await until(async () => (await stands(asked.approval)).outcome === 'ANSWERED', 'the answer')
   assert.equal((await stands(asked.approval)).answer.text, 'a dark one')
+})
+
+test('what was chosen for a question is there again when the answer is cancelled', async (t) => {
+  const asked = await asks('ask Which rope? | hemp | wire')
+  const page = await browse(t, { as: 'OPERATOR', at: `${inbox}/${asked.approval}` })
+  const wire = page.getByRole('radio', { name: 'wire' })
+  await wire.check()
+  await page.getByRole('button', { name: 'Send answer' }).click()
+  await page.getByRole('button', { name: 'Cancel' }).click()
+  await wire.waitFor()
+  assert.ok(await wire.isChecked())
+  await page.getByRole('button', { name: 'Send answer' }).click()
+  await until(async () => (await stands(asked.approval)).outcome === 'ANSWERED', 'the answer')
 })
 
 /** Begins words for the agent in an open approval, by keys, and leaves their field. */
@@ -326,6 +339,38 @@ async function assigns(approval) {
     userId,
   })
 }
+
+test('the focus goes to the next row that waits, or to the one before, and in the end to the title', async (t) => {
+  const asked = []
+  for (const name of ['Bend the jib', 'Reef the main', 'Furl the kite', 'Hoist the spanker']) {
+    asked.push(await asks(`do execute ${name} {"command": "go"}`))
+    await assigns(asked.at(-1).approval)
+  }
+  // The newest stands above.
+  const page = await browse(t, { as: 'OPERATOR', at: `${inbox}?mine=true&sort=CREATED` })
+  const comesTo = (name) => until(() => hasFocus(row(page, name)), `the focus to be on ${name}`)
+  await row(page, 'Hoist the spanker').waitFor()
+  await row(page, 'Reef the main').focus()
+  await page.keyboard.press('d')
+  await comesTo('Bend the jib')
+  await page.keyboard.press('d')
+  await comesTo('Furl the kite')
+  // Also while one is open, beside the list.
+  await page.keyboard.press('Enter')
+  await page.getByRole('complementary', { name: 'Furl the kite' }).getByRole('button', { name: 'Deny' }).waitFor()
+  await page.keyboard.press('d')
+  await comesTo('Hoist the spanker')
+  const peek = page.getByRole('complementary', { name: 'Hoist the spanker' })
+  await peek.getByRole('button', { name: 'Deny' }).waitFor()
+  await escapes(page, peek)
+  for (const name of ['Bend the jib', 'Reef the main', 'Furl the kite']) await row(page, name).getByText('Denied by you').waitFor()
+  await page.keyboard.press('s')
+  const title = page.getByRole('heading', { name: 'Approvals', exact: true })
+  await until(() => hasFocus(title), 'the focus to be on the title')
+  await row(page, 'Hoist the spanker').waitFor({ state: 'detached' })
+  assert.ok(await hasFocus(title))
+  assert.equal((await stands(asked.at(-1).approval)).status, 'PENDING')
+})
 
 test('keys act on the row that has the focus, and never on one that waits while the order holds still', async (t) => {
   const asked = await asks('do execute Gild the bell {"command": "gild"}')

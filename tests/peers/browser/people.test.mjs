@@ -35,6 +35,19 @@ test('somebody is invited by mail, and the invitation is revoked', async (t) => 
   assert.ok(!data.invitations.data.some((invitation) => invitation.email === email))
 })
 
+test('what is searched for may have a pause after a blank: nothing of it is lost', async (t) => {
+  const page = await browse(t, { as: 'OWNER', at: `${org}/members` })
+  const field = page.getByRole('searchbox', { name: 'Search members' })
+  await field.pressSequentially('Otto ')
+  await page.waitForURL(/[?&]q=Otto(&|$)/)
+  await field.pressSequentially('Op')
+  await page.waitForURL(/[?&]q=Otto(\+|%20)Op(&|$)/)
+  assert.equal(await field.inputValue(), 'Otto Op')
+  await row(page, 'Otto Operator').waitFor()
+  await page.evaluate((address) => history.pushState({}, '', address), `${org}/members?q=Vera`)
+  await until(async () => (await field.inputValue()) === 'Vera', 'the field to follow the address')
+})
+
 test('a role is changed from the list, seen by others at once, and taken back', async (t) => {
   const page = await browse(t, { as: 'OWNER', at: `${org}/members` })
   const other = await browse(t, { as: 'ADMIN', at: `${org}/members` })

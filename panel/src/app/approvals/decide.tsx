@@ -9,10 +9,17 @@ import { Field } from '../../ui/field'
 import { HoldButton, type HoldHandle } from '../../ui/hold-button'
 import { TextArea } from '../../ui/inputs'
 import { Menu } from '../../ui/menu'
-import { keep } from '../kept'
 import { useOrg } from '../organization'
 import { useKept } from '../thread/use-kept'
-import { DELAY_MS, type Decision, decide, draftPlace, otherDecidedAt, useSending } from './decisions'
+import {
+  DELAY_MS,
+  type Decision,
+  decide,
+  draftPlace,
+  forgetDraft,
+  otherDecidedAt,
+  useSending,
+} from './decisions'
 import type { ApprovalRecord } from './fields'
 import { fixOf, isConnection } from './fix'
 import { FixButton, FixDialog } from './fix-button'
@@ -43,7 +50,7 @@ export function Decide({ approval, onDecided, handle, withKeys }: Props) {
   const open = approval.status === 'PENDING'
   // Words for what is over are for nobody.
   useEffect(() => {
-    if (!open) keep(org.id, draftPlace(approval.id), '')
+    if (!open) forgetDraft(org.id, approval.id)
   }, [open, org.id, approval.id])
   if (!open) return <Outcome approval={approval} />
   if (sending && sending.state !== 'late')

@@ -13,6 +13,14 @@ import { ApprovalFields, ApprovalQuery } from './fields'
 
 /** Where the words for an approval are kept until they are accepted. */
 export const draftPlace = (id: number) => `approval.${id}`
+/** Where the options that are chosen for a question are kept as long. */
+export const choicePlace = (id: number) => `approval.${id}.choice`
+
+/** It is decided: what was typed and chosen for it is for nobody. */
+export function forgetDraft(orgId: number, id: number): void {
+  keep(orgId, draftPlace(id), '')
+  keep(orgId, choicePlace(id), '')
+}
 
 /** How long a decision can be cancelled. */
 export const DELAY_MS = 5_000
@@ -131,7 +139,7 @@ async function send(client: Client, orgId: number, id: number, { sending, key }:
   const { error } = await request(client, orgId, id, decision, key)
   if (entries.get(id)?.key !== key) return
   if (!error) {
-    keep(orgId, draftPlace(id), '')
+    forgetDraft(orgId, id)
     return put(id, null)
   }
   const late = problemOf(error)?.code === 'APPROVAL_NOT_PENDING' || problemOf(error)?.code === 'CONFLICT'

@@ -1,5 +1,5 @@
 // The answer to an agent's question: options, one or several, and words of one's own.
-import { type ReactNode, useId, useState } from 'react'
+import { type ReactNode, useId } from 'react'
 import { useActions } from '../../keys/use-actions'
 import { Gate } from '../../permissions/gate'
 import { Button } from '../../ui/button'
@@ -9,7 +9,7 @@ import { Kbd } from '../../ui/kbd'
 import { Visible } from '../../ui/visible'
 import { useOrg } from '../organization'
 import { useKept } from '../thread/use-kept'
-import { type Decision, draftPlace } from './decisions'
+import { choicePlace, type Decision, draftPlace } from './decisions'
 import type { ApprovalRecord } from './fields'
 
 interface Props {
@@ -20,35 +20,38 @@ interface Props {
 }
 
 export function QuestionForm({ approval, onAnswer, more, withKeys }: Props) {
-  const [chosen, setChosen] = useState<string[]>([])
-  const [text, setText] = useKept(useOrg().id, draftPlace(approval.id))
+  const { id: orgId } = useOrg()
+  const [text, setText] = useKept(orgId, draftPlace(approval.id))
+  // Places in the question's order. A decision that is taken back, or was not accepted, is there to be changed.
+  const [places, keepPlaces] = useKept(orgId, choicePlace(approval.id))
+  const chosen = places.split(',').filter(Boolean)
   const name = useId()
   const question = approval.question
   const options = question?.options ?? []
   const multiple = question?.multiple ?? false
   const allowText = question?.allowText ?? options.length === 0
   const ready = chosen.length > 0 || text.trim() !== ''
-  const toggle = (id: string) =>
-    setChosen((before) =>
-      before.includes(id) ? before.filter((each) => each !== id) : multiple ? [...before, id] : [id],
-    )
+  const isChosen = (index: number) => chosen.includes(String(index))
+  const toggle = (index: number) => {
+    const others = multiple ? chosen.filter((place) => place !== String(index)) : []
+    keepPlaces((isChosen(index) ? others : [...others, index]).join(','))
+  }
   const send = () => {
     if (!ready) return
-    const labels = options.filter(({ id }) => chosen.includes(id)).map(({ label }) => label)
+    const picked = options.filter((_, index) => isChosen(index))
+    const labels = picked.map(({ label }) => label)
     const said = `Answer: ${[...labels, text.trim()].filter(Boolean).join(', ')}`.slice(0, 120)
-    // In the question's order, whatever order they were chosen in.
-    const ids = options.map(({ id }) => id).filter((id) => chosen.includes(id))
-    onAnswer({ how: 'ANSWER', options: ids, text: text.trim(), said })
+    onAnswer({ how: 'ANSWER', options: picked.map(({ id }) => id), text: text.trim(), said })
   }
   useActions(
     withKeys
-      ? options.slice(0, 9).map(({ id, label }, index) => ({
+      ? options.slice(0, 9).map(({ label }, index) => ({
           id: `approval.option-${index}`,
           label: `Choose “${label.slice(0, 40)}”`,
           group: 'Approval',
           keys: String(index + 1),
           hidden: true,
-          run: () => toggle(id),
+          run: () => toggle(index),
         }))
       : [],
   )
@@ -73,8 +76,8 @@ export function QuestionForm({ approval, onAnswer, more, withKeys }: Props) {
               <input
                 type={multiple ? 'checkbox' : 'radio'}
                 name={name}
-                checked={chosen.includes(id)}
-                onChange={() => toggle(id)}
+                checked={isChosen(index)}
+                onChange={() => toggle(index)}
                 className="mt-0.5 size-4.5 shrink-0 accent-accent"
               />
               <span className="min-w-0 grow">

@@ -2,29 +2,14 @@
 import { getRouteApi } from '@tanstack/react-router'
 import { ShieldCheck } from 'lucide-react'
 import { memo, useCallback, useRef, useState } from 'react'
-import { useClient } from 'urql'
 import { useLive } from '../../api/use-live'
 import { Decide, type DecideHandle } from '../../app/approvals/decide'
-import {
-  cancelLatest,
-  cancelWaiting,
-  DELAY_MS,
-  decide,
-  draftPlace,
-  isOnItsWay,
-} from '../../app/approvals/decisions'
 import { ApprovalQuery, type ApprovalRecord } from '../../app/approvals/fields'
-import { useSnooze } from '../../app/approvals/handling'
-import { snoozeChoices } from '../../app/approvals/snooze'
-import { isHighRisk } from '../../app/approvals/words'
-import { keptOf } from '../../app/kept'
 import { useOrg } from '../../app/organization'
 import { useViewer } from '../../app/viewer'
-import { useActions } from '../../keys/use-actions'
-import { useRefused } from '../../permissions/gate'
 import { Button } from '../../ui/button'
 import { Empty } from '../../ui/empty'
-import { List } from '../../ui/list'
+import { List, type ListHandle } from '../../ui/list'
 import { PageHeader } from '../../ui/page'
 import { Peek } from '../../ui/peek'
 import { ProblemView } from '../../ui/problem'
@@ -34,6 +19,7 @@ import { ApprovalRow } from './row'
 import { useAhead } from './use-ahead'
 import { useArrivals } from './use-arrivals'
 import { idOf, useInbox } from './use-inbox'
+import { isOpen, useKeys } from './use-keys'
 import { WholeApproval } from './whole'
 
 const route = getRouteApi('/inside/o/$org/approvals')
@@ -49,6 +35,8 @@ export function ApprovalsPage() {
   const [activeId, setActiveId] = useState<number | null>(null)
   const [shown, setShown] = useState<ApprovalRecord[]>([])
   const handle = useRef<DecideHandle>(null)
+  const list = useRef<ListHandle>(null)
+  const title = useRef<HTMLHeadingElement>(null)
   const { peek } = search
 
   const go = (id: number | undefined, replace = true) =>
@@ -63,14 +51,17 @@ export function ApprovalsPage() {
   // Nobody has read what is not drawn yet: the keys do nothing to it, nor to what waits while the list holds its order.
   const drawn = peek === undefined ? shown : inbox.items
   const current = ahead.id === null ? drawn.find(({ id }) => id === currentId) : undefined
-  /** The next one that waits, below or else above. */
+  /** The next one that waits, below or else above. The focus must not stay with what was decided. */
   const next = () => {
     const at = shown.findIndex(({ id }) => id === currentId)
-    const rest = [...shown.slice(at + 1), ...shown.slice(0, Math.max(0, at))]
+    const rest = [...shown.slice(at + 1), ...shown.slice(0, Math.max(0, at)).reverse()]
     const found = rest.find(isOpen)
-    if (peek !== undefined && found) ahead.go(found.id)
-    else if (peek !== undefined) show(undefined)
-    setActiveId(found?.id ?? null)
+    if (found) return list.current?.goTo(found.id)
+    // While more waits behind an order that is held, the focus keeps holding it: nothing new comes under the keys.
+    const isLast = !inbox.items.some((item) => item.id !== currentId && isOpen(item))
+    if (isLast && list.current?.isFocusFree()) title.current?.focus()
+    if (peek !== undefined) show(undefined)
+    setActiveId(null)
   }
   useKeys({ current, peeked: peek !== undefined && ahead.id === null, handle, next, show })
   const arrivals = useArrivals(inbox.items)
@@ -83,6 +74,7 @@ export function ApprovalsPage() {
     <>
       <PageHeader
         title="Approvals"
+        titleRef={title}
         about={about(inbox.total, search.status)}
         actions={
           inbox.decided > 0 && (
@@ -118,6 +110,7 @@ export function ApprovalsPage() {
             }}
             onMark={({ id }) => peek === undefined && setActiveId(id)}
             onShown={setShown}
+            handle={list}
             question={inbox.question}
             hasMore={inbox.hasMore}
             onEnd={inbox.loadMore}
@@ -140,95 +133,12 @@ export function ApprovalsPage() {
   )
 }
 
-const isOpen = ({ status, id }: ApprovalRecord) => status === 'PENDING' && !isOnItsWay(id)
-
 function about(total: number | undefined, status: string[] | undefined): string {
   if (total === undefined) return 'What agents ask people'
   const waiting = !status || status.includes('PENDING')
   if (!waiting) return `${total} ended`
   return total === 1 ? '1 waits for a decision' : `${total} wait for a decision`
 }
-
-interface KeyProps {
-  current: ApprovalRecord | undefined
-  /** The one that is open is drawn. The list may not show it, or not yet. */
-  peeked: boolean
-  handle: React.RefObject<DecideHandle | null>
-  next: () => void
-  show: (id: number | undefined, replace?: boolean) => void
-}
-
-/** A, D, C and S on the approval that is open or marked, Z on the one that was decided last. */
-function useKeys({ current, peeked, handle, next, show }: KeyProps): void {
-  const org = useOrg()
-  const client = useClient()
-  const refused = useRefused('approval.resolve', current)
-  const open = current && isOpen(current)
-  const quick = (option: 'approve' | 'deny') => {
-    if (peeked) return option === 'approve' ? handle.current?.approve() : handle.current?.deny()
-    if (!current || !open) return
-    // What is risky, a question or not an action is read before it is answered.
-    const slow = current.kind !== 'ACTION' || (option === 'approve' && isHighRisk(current))
-    if (slow) return show(current.id, false)
-    const said = option === 'approve' ? 'Approve' : 'Deny'
-    // The words that were begun for it go along.
-    const text = keptOf(org.id, draftPlace(current.id)).trim()
-    decide(client, org.id, current.id, { how: 'ANSWER', options: [option], text, said }, DELAY_MS)
-    next()
-  }
-  const comment = () => {
-    if (peeked) return handle.current?.comment()
-    if (!current || !open) return
-    show(current.id, false)
-    setTimeout(() => handle.current?.comment(), 300)
-  }
-  const group = 'Approval'
-  useActions([
-    {
-      id: 'approvals.approve',
-      label: 'Approve or resolve',
-      group,
-      keys: 'a',
-      refused,
-      run: () => quick('approve'),
-    },
-    { id: 'approvals.deny', label: 'Deny or dismiss', group, keys: 'd', refused, run: () => quick('deny') },
-    { id: 'approvals.comment', label: 'Answer with words', group, keys: 'c', refused, run: comment },
-    {
-      id: 'approvals.cancel',
-      label: 'Cancel what is about to be sent',
-      group,
-      keys: 'z',
-      // What is open if it was just decided; otherwise the last one: a decision has already moved on to the next approval.
-      run: () => {
-        if (!cancelWaiting(current?.id)) cancelLatest()
-      },
-    },
-  ])
-  useSnoozeKey(current)
-}
-
-function useSnoozeKey(current: ApprovalRecord | undefined): void {
-  const snooze = useSnooze(current ?? NOTHING)
-  useActions([
-    {
-      id: 'approvals.snooze',
-      label: 'Snooze for an hour',
-      group: 'Approval',
-      keys: 's',
-      run: () => {
-        if (current?.status !== 'PENDING') return
-        const choices = snoozeChoices(new Date(), current.expiresAt)
-        const choice =
-          choices.find(({ label, refused }) => label === 'For an hour' && !refused) ??
-          choices.find(({ refused }) => !refused)
-        if (choice) void snooze(choice.until, `Hidden: ${choice.label.toLowerCase()}`)
-      },
-    },
-  ])
-}
-
-const NOTHING = { id: 0, snoozedUntil: null } as ApprovalRecord
 
 interface PeekProps {
   id: number

@@ -1,11 +1,10 @@
 // Which conversations are shown. Everything of it stands in the address.
 import { getRouteApi } from '@tanstack/react-router'
-import { useEffect, useState } from 'react'
 import { AgentFilter, ChannelFilter, Chip, ContactFilter, FilterMenu, SpanFilter } from '../../app/filters'
 import { useOrg } from '../../app/organization'
 import { SavedViews } from '../../app/saved-views'
 import { Button } from '../../ui/button'
-import { TextInput } from '../../ui/inputs'
+import { SearchInput } from '../../ui/search-input'
 import type { ConversationsSearch } from './search'
 
 const route = getRouteApi('/inside/o/$org/conversations')
@@ -89,29 +88,9 @@ export const saidOf = ({ q, tab }: ConversationsSearch) => (tab === 'said' ? q :
 
 /** Finds subjects, names of contacts and channels, and short codes; in the other tab, what was said. */
 function Find({ value, onValue }: { value: string | undefined; onValue: (q: string | undefined) => void }) {
-  const [text, setText] = useState(value ?? '')
-  const [known, setKnown] = useState(value)
-  if (known !== value) {
-    setKnown(value)
-    // What was typed has come back from the address without its spaces.
-    if ((text.trim() || undefined) !== value) setText(value ?? '')
-  }
-  useEffect(() => {
-    const timer = setTimeout(() => {
-      const next = text.trim() || undefined
-      if (next !== value) onValue(next)
-    }, 250)
-    return () => clearTimeout(timer)
-  })
   return (
     <div className="w-48 shrink-0 [&_.control]:h-7 [&_.control]:rounded-full [&_.control]:py-0 [&_.control]:text-sm coarse:[&_.control]:h-10">
-      <TextInput
-        type="search"
-        value={text}
-        onValue={setText}
-        aria-label="Search conversations"
-        placeholder="Search"
-      />
+      <SearchInput label="Search conversations" value={value} onValue={onValue} />
     </div>
   )
 }

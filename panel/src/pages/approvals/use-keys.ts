@@ -1,0 +1,108 @@
+// The keys of the inbox.
+import { useClient } from 'urql'
+import type { DecideHandle } from '../../app/approvals/decide'
+import {
+  cancelLatest,
+  cancelWaiting,
+  DELAY_MS,
+  decide,
+  draftPlace,
+  isOnItsWay,
+} from '../../app/approvals/decisions'
+import type { ApprovalRecord } from '../../app/approvals/fields'
+import { useSnooze } from '../../app/approvals/handling'
+import { snoozeChoices } from '../../app/approvals/snooze'
+import { isHighRisk } from '../../app/approvals/words'
+import { keptOf } from '../../app/kept'
+import { useOrg } from '../../app/organization'
+import { useActions } from '../../keys/use-actions'
+import { useRefused } from '../../permissions/gate'
+
+/** It waits for a decision, and none is on its way. */
+export const isOpen = ({ status, id }: ApprovalRecord) => status === 'PENDING' && !isOnItsWay(id)
+
+interface KeyProps {
+  current: ApprovalRecord | undefined
+  /** The one that is open is drawn. The list may not show it, or not yet. */
+  peeked: boolean
+  handle: React.RefObject<DecideHandle | null>
+  next: () => void
+  show: (id: number | undefined, replace?: boolean) => void
+}
+
+/** A, D, C and S on the approval that is open or marked, Z on the one that was decided last. */
+export function useKeys({ current, peeked, handle, next, show }: KeyProps): void {
+  const org = useOrg()
+  const client = useClient()
+  const refused = useRefused('approval.resolve', current)
+  const open = current && isOpen(current)
+  const quick = (option: 'approve' | 'deny') => {
+    if (peeked) return option === 'approve' ? handle.current?.approve() : handle.current?.deny()
+    if (!current || !open) return
+    // What is risky, a question or not an action is read before it is answered.
+    const slow = current.kind !== 'ACTION' || (option === 'approve' && isHighRisk(current))
+    if (slow) return show(current.id, false)
+    const said = option === 'approve' ? 'Approve' : 'Deny'
+    // The words that were begun for it go along.
+    const text = keptOf(org.id, draftPlace(current.id)).trim()
+    decide(client, org.id, current.id, { how: 'ANSWER', options: [option], text, said }, DELAY_MS)
+    next()
+  }
+  const comment = () => {
+    if (peeked) return handle.current?.comment()
+    if (!current || !open) return
+    show(current.id, false)
+    setTimeout(() => handle.current?.comment(), 300)
+  }
+  const group = 'Approval'
+  useActions([
+    {
+      id: 'approvals.approve',
+      label: 'Approve or resolve',
+      group,
+      keys: 'a',
+      refused,
+      run: () => quick('approve'),
+    },
+    { id: 'approvals.deny', label: 'Deny or dismiss', group, keys: 'd', refused, run: () => quick('deny') },
+    { id: 'approvals.comment', label: 'Answer with words', group, keys: 'c', refused, run: comment },
+    {
+      id: 'approvals.cancel',
+      label: 'Cancel what is about to be sent',
+      group,
+      keys: 'z',
+      // What is open if it was just decided; otherwise the last one: a decision has already moved on to the next approval.
+      run: () => {
+        if (!cancelWaiting(current?.id)) cancelLatest()
+      },
+    },
+  ])
+  useSnoozeKey(current, () => {
+    if (!peeked) next()
+  })
+}
+
+/** `hidden`: it is about to leave the list. */
+function useSnoozeKey(current: ApprovalRecord | undefined, hidden: () => void): void {
+  const snooze = useSnooze(current ?? NOTHING)
+  useActions([
+    {
+      id: 'approvals.snooze',
+      label: 'Snooze for an hour',
+      group: 'Approval',
+      keys: 's',
+      run: () => {
+        if (current?.status !== 'PENDING') return
+        const choices = snoozeChoices(new Date(), current.expiresAt)
+        const choice =
+          choices.find(({ label, refused }) => label === 'For an hour' && !refused) ??
+          choices.find(({ refused }) => !refused)
+        if (!choice) return
+        void snooze(choice.until, `Hidden: ${choice.label.toLowerCase()}`)
+        hidden()
+      },
+    },
+  ])
+}
+
+const NOTHING = { id: 0, snoozedUntil: null } as ApprovalRecord
