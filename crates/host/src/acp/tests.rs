@@ -1,5 +1,7 @@
 //! The machine alone, on lines as agents write them.
 
+use std::iter;
+
 use agent_client_protocol_schema::v1::{ContentBlock, TextContent};
 use muster_protocol::{
     event::{Asked, Content, TurnEnd, TurnOutcome},
@@ -26,7 +28,7 @@ struct Script {
 impl Script {
     /// An agent that has answered the handshake with these capabilities.
     fn new(capabilities: &Value) -> Self {
-        let (machine, fx) = (Machine::of(3, BTreeMap::new()), Effects::default());
+        let (machine, fx) = (Machine::of(3, IndexMap::new()), Effects::default());
         let mut script = Self { machine, fx, instructions: String::new(), looked: 0 };
         script.machine.greet();
         assert_eq!(script.written()[0]["params"]["clientCapabilities"]["elicitation"], json!({ "form": {} }));
@@ -411,6 +413,28 @@ fn cost_is_what_a_session_has_become_dearer_by() {
     }
     assert_eq!(costs, [(Some(1290), Some(100)), (Some(730), Some(100)), (Some(0), Some(100))]);
     assert_eq!(script.machine.costs["s"], 2020, "the next launch goes on from there");
+}
+
+#[test]
+fn the_cost_that_is_forgotten_is_that_of_the_session_which_was_unused_for_longest() {
+    let mut script = Script::prompted();
+    let names = (0..MOST_COSTS - 1).map(|number| format!("t{number}"));
+    script.machine.costs = iter::once("s".to_owned()).chain(names).map(|name| (name, 1000)).collect();
+    let mut turn = |number: i64, session: &str, sum: f64| {
+        script.says(&json!({ "jsonrpc": "2.0", "method": "session/update",
+            "params": { "sessionId": session, "update": { "sessionUpdate": "usage_update", "used": 100, "size": 1000,
+                "cost": { "amount": sum, "currency": "USD" } } } }));
+        script.says(&json!({ "id": format!("3.{}", number * 10), "result": { "stopReason": "end_turn" } }));
+        let cost = script.end().usage.cost_micro;
+        script.turn(number + 1, None);
+        script.says(&json!({ "id": format!("3.{}.new", (number + 1) * 10), "result": { "sessionId": "u" } }));
+        cost
+    };
+    assert_eq!(turn(5, "s", 0.0015), Some(500));
+    assert_eq!(turn(6, "u", 0.0001), Some(100));
+    let kept = &script.machine.costs;
+    assert_eq!((kept.len(), kept.contains_key("t0")), (MOST_COSTS, false));
+    assert_eq!((kept.get("s"), kept.get("u")), (Some(&1500), Some(&100)), "these were used last");
 }
 
 #[test]
