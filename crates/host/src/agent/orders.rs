@@ -369,6 +369,8 @@ impl Agent {
             instructions: plan.instructions,
             prompt,
         };
+        // It may not have been possible before, such as on a full disk.
+        self.open_gate();
         if let Some(gate) = &self.gate {
             gate.ask_again();
         }
