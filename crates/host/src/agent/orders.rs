@@ -189,6 +189,10 @@ impl Agent {
                 return self.ended(EndReason::SpawnFailed, None, None, Some(reason)).await;
             }
             (Why::Plan, Given::Launch(plan)) => {
+                // A host that was killed when the shim was up, before its step was committed, has not kept them.
+                if !plan.stopped {
+                    self.record.machine.settings = self.settings(&plan);
+                }
                 self.plan = Some(*plan);
                 self.set_rules();
                 self.write_lines();

@@ -64,6 +64,21 @@ async fn a_turn_fails_with_the_reason_if_a_host_that_was_started_again_gets_no_p
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn sessions_are_as_the_plan_says_that_a_host_which_was_started_again_has_got() {
+    let plane = Plane::start().await;
+    let mut host = Host::start(&plane, &[]);
+    plane.launch(7, 1).await;
+    host.kill();
+    plane.set(|state| state.plans.get_mut(&7).unwrap().mode = Some("plan".to_owned()));
+    host.run();
+    let turn = plane.turn(7, 1, 70, "do execute Go");
+    assert_eq!(plane.end_of(turn).await.outcome, TurnOutcome::Done);
+    let state = plane.lock();
+    assert_eq!(state.texts(turn), ["I would do this: Go"]);
+    state.check();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_agent_that_waits_gets_its_answer_from_the_host_that_was_started_again() {
     let plane = Plane::start().await;
     let mut host = Host::start(&plane, &[]);
