@@ -37,6 +37,7 @@ use std::{
     path::PathBuf,
 };
 
+use indexmap::IndexMap;
 use muster_protocol::Happening;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -242,8 +243,8 @@ pub struct Machine {
     own: u64,
     /// The line that the last key names, and how many keys name it.
     key: (u64, u32),
-    /// What sessions had cost at the end of their last turn. Sessions outlive launches.
-    pub costs: BTreeMap<String, i64>,
+    /// What sessions had cost at the end of their last turn, in the order of these turns. Sessions outlive launches.
+    pub costs: IndexMap<String, i64>,
     /// Lines that made no sense.
     pub garbage: u64,
     /// Messages that the host doesn't know.
@@ -252,7 +253,7 @@ pub struct Machine {
 
 impl Machine {
     /// A launch that has not begun. `costs` are those of sessions that launches before it had.
-    pub fn of(generation: i64, costs: BTreeMap<String, i64>) -> Self {
+    pub fn of(generation: i64, costs: IndexMap<String, i64>) -> Self {
         Self { generation, costs, ..Self::default() }
     }
 

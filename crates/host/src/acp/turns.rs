@@ -236,10 +236,12 @@ impl Machine {
     fn cost_of_turn(&mut self, id: i64) -> Option<i64> {
         let conversation = self.conversations.get(&id)?;
         let (session, now) = (conversation.session.clone()?, conversation.cost?);
-        if self.costs.len() >= MOST_COSTS && !self.costs.contains_key(&session) {
-            self.costs.pop_first();
+        let before = self.costs.shift_remove(&session).unwrap_or(0);
+        if self.costs.len() >= MOST_COSTS {
+            // Nobody has used this one for longest.
+            self.costs.shift_remove_index(0);
         }
-        let before = self.costs.insert(session, now).unwrap_or(0);
+        self.costs.insert(session, now);
         // A sum that became smaller began again.
         Some(if now >= before { now - before } else { now })
     }

@@ -178,6 +178,9 @@ impl Agent {
         for (order, _) in std::mem::take(&mut self.held) {
             self.refuse(&order, RefusedReason::NotRunning);
         }
+        if let Some((order, _)) = self.sync_again.take() {
+            self.refuse(&order, RefusedReason::NotRunning);
+        }
         self.forget();
         self.commit().await?;
         let mut leaving = self.shim.take();

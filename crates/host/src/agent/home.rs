@@ -6,15 +6,18 @@ use std::{
     fs::File,
     io::{self, Read, Write},
     iter,
-    os::fd::AsRawFd,
+    os::fd::OwnedFd,
     path::{Component, Path, PathBuf},
 };
 
 use muster_protocol::plan::Skill;
 use muster_shim::keep;
 use rustix::{
-    fs::{AtFlags, Mode, OFlags, ResolveFlags, fchmod, mkdirat, open, openat, openat2, unlinkat},
+    fs::{
+        AtFlags, Dir, Mode, OFlags, ResolveFlags, fchmod, mkdirat, open, openat, openat2, renameat, unlinkat,
+    },
     io::Errno,
+    path::Arg,
 };
 
 /// The largest file that an agent may send, in bytes.
@@ -28,40 +31,88 @@ const SHOWN: Option<(Mode, Mode)> = Some((SHOWN_FOLDER, SHOWN_FILE));
 
 const FOLDER: OFlags = OFlags::DIRECTORY.union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 
+/// Where skills are written before they take their places: beside the folder that the agent reads.
+const BESIDE: &str = ".skills";
+
 /// Writes the skills, and removes those that are gone. The folder `skills` is the host's.
+///
+/// All of them are written beside the old ones first, so a disk that is full leaves these as they are. Then each takes its place
+/// by its name: whoever is killed in between leaves whole skills, old or new, and what is beside them is no skill.
 pub fn write_skills(home: &Path, skills: &[Skill]) -> io::Result<()> {
-    empty(&home.join("skills"))?;
-    for (skill, folder) in skills.iter().zip(folders_of(skills)) {
+    let beside = home.join(BESIDE);
+    discard(&beside)?;
+    let folders = folders_of(skills);
+    let written = write_beside(home, skills, &folders).and_then(|()| take_places(home, &folders));
+    let discarded = discard(&beside);
+    written.and(discarded)
+}
+
+fn write_beside(home: &Path, skills: &[Skill], folders: &[String]) -> io::Result<()> {
+    for (skill, folder) in skills.iter().zip(folders) {
         let quoted = |text: &str| serde_json::Value::from(text).to_string();
         let mut text = format!("---\nname: {}\n", quoted(&skill.name));
         if let Some(description) = &skill.description {
             text.push_str(&format!("description: {}\n", quoted(description)));
         }
         text.push_str(&format!("---\n\n{}\n", skill.content));
-        write(home, &["skills", &folder], "SKILL.md", (text.as_bytes(), SHOWN))?;
+        write(home, &[BESIDE, "new", folder], "SKILL.md", (text.as_bytes(), SHOWN))?;
     }
     Ok(())
 }
 
-/// Removes what is in a folder, and whatever else has its name. The folder itself stays: a container may show it.
-fn empty(path: &Path) -> io::Result<()> {
-    let folder = match open(path, FOLDER, Mode::empty()) {
-        Ok(folder) => folder,
-        Err(Errno::NOENT) => return Ok(()),
-        Err(Errno::NOTDIR | Errno::LOOP) => return std::fs::remove_file(path),
-        Err(error) => return Err(error.into()),
+/// Moves the skills into the folder that the agent reads, and everything else out of it. The folder itself stays: a container
+/// may show it.
+fn take_places(home: &Path, folders: &[String]) -> io::Result<()> {
+    let home = open(home, FOLDER, Mode::empty())?;
+    let shown = match enter(&home, "skills", Some(SHOWN_FOLDER)) {
+        Err(Errno::NOTDIR | Errno::LOOP) => {
+            unlinkat(&home, "skills", AtFlags::empty())?;
+            enter(&home, "skills", Some(SHOWN_FOLDER))?
+        }
+        shown => shown?,
     };
-    // Through the open folder: the agent may put a link in its place meanwhile.
-    let within = PathBuf::from(format!("/proc/self/fd/{}", folder.as_raw_fd()));
-    for entry in std::fs::read_dir(&within)? {
+    let beside = enter(&home, BESIDE, None)?;
+    let (new, old) = (enter(&beside, "new", None)?, enter(&beside, "old", None)?);
+    for name in folders {
+        let was_there = match move_out(&shown, name, &old) {
+            Ok(()) => true,
+            Err(Errno::NOENT) => false,
+            Err(error) => return Err(error.into()),
+        };
+        if let Err(error) = renameat(&new, name, &shown, name) {
+            if was_there {
+                let _ = renameat(&old, name, &shown, name);
+            }
+            return Err(error.into());
+        }
+    }
+    for entry in Dir::read_from(&shown)? {
         let entry = entry?;
-        if entry.file_type()?.is_dir() {
-            keep::remove(&entry.path())?;
-        } else {
-            std::fs::remove_file(entry.path())?;
+        let name = entry.file_name();
+        let is_kept = folders.iter().any(|folder| folder.as_bytes() == name.to_bytes());
+        if !is_kept && ![c".", c".."].contains(&name) {
+            move_out(&shown, name, &old)?;
         }
     }
     Ok(())
+}
+
+fn move_out(from: &OwnedFd, name: impl Arg + Copy, to: &OwnedFd) -> rustix::io::Result<()> {
+    // Only a folder that may be written can be moved, and the agent may have taken that right away.
+    if let Ok(folder) = openat(from, name, FOLDER, Mode::empty()) {
+        let _ = fchmod(&folder, Mode::RWXU);
+    }
+    renameat(from, name, to, name)
+}
+
+/// Removes whatever has this name.
+fn discard(path: &Path) -> io::Result<()> {
+    match path.symlink_metadata() {
+        Ok(found) if found.is_dir() => keep::remove(path),
+        Ok(_) => std::fs::remove_file(path),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        Err(error) => Err(error),
+    }
 }
 
 /// Writes the files of a profile, and secrets that the agent may read: their paths in the home, and their texts. They are
@@ -125,14 +176,7 @@ fn write(
 ) -> io::Result<()> {
     let mut folder = open(home, FOLDER, Mode::empty())?;
     for name in folders {
-        match mkdirat(&folder, *name, Mode::RWXU) {
-            Ok(()) | Err(Errno::EXIST) => {}
-            Err(error) => return Err(error.into()),
-        }
-        folder = openat(&folder, *name, FOLDER, Mode::empty())?;
-        if let Some((of_folders, _)) = modes {
-            fchmod(&folder, of_folders)?;
-        }
+        folder = enter(&folder, name, modes.map(|(of_folders, _)| of_folders))?;
     }
     match unlinkat(&folder, name, AtFlags::empty()) {
         Ok(()) | Err(Errno::NOENT) => {}
@@ -144,6 +188,19 @@ fn write(
         fchmod(&file, of_file)?;
     }
     File::from(file).write_all(bytes)
+}
+
+/// Opens a folder, which is made if it is missing, and gives it this mode, if there is one.
+fn enter(within: &OwnedFd, name: &str, mode: Option<Mode>) -> rustix::io::Result<OwnedFd> {
+    match mkdirat(within, name, Mode::RWXU) {
+        Ok(()) | Err(Errno::EXIST) => {}
+        Err(error) => return Err(error),
+    }
+    let folder = openat(within, name, FOLDER, Mode::empty())?;
+    if let Some(mode) = mode {
+        fchmod(&folder, mode)?;
+    }
+    Ok(folder)
 }
 
 /// Why a file can't be sent.
@@ -201,11 +258,38 @@ mod tests {
         os::unix::fs::{PermissionsExt, symlink},
     };
 
+    use rustix::thread::{CapabilitySet, CapabilitySets};
+
     use super::*;
 
     fn skill(name: &str) -> Skill {
         let description = Some("When \"this\":\nthat".to_owned());
         Skill { name: name.to_owned(), description, content: "Do it.".to_owned(), version: 1 }
+    }
+
+    const NO_CAPABILITIES: CapabilitySets = CapabilitySets {
+        effective: CapabilitySet::empty(),
+        permitted: CapabilitySet::empty(),
+        inheritable: CapabilitySet::empty(),
+    };
+
+    fn names(folder: &Path) -> Vec<String> {
+        let entries = fs::read_dir(folder).unwrap();
+        entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
+    }
+
+    /// Runs this as somebody who may write only where the rights say so: root, too.
+    fn without_privileges<T: Send>(run: impl FnOnce() -> T + Send) -> T {
+        let drop_and_run = || {
+            // Of this thread alone.
+            rustix::thread::set_capabilities(None, NO_CAPABILITIES).unwrap();
+            run()
+        };
+        std::thread::scope(|scope| scope.spawn(drop_and_run).join().unwrap())
+    }
+
+    fn set_mode(path: &Path, mode: u32) {
+        fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
     }
 
     #[test]
@@ -216,11 +300,44 @@ mod tests {
         assert!(text.contains(r#"description: "When \"this\":\nthat""#), "{text}");
         assert!(home.path().join("skills/_two/SKILL.md").is_file());
         write_skills(home.path(), &[skill("three")]).unwrap();
-        let left: Vec<_> = fs::read_dir(home.path().join("skills"))
-            .unwrap()
-            .map(|entry| entry.unwrap().file_name())
-            .collect();
-        assert_eq!(left, ["three"]);
+        assert_eq!(names(&home.path().join("skills")), ["three"]);
+    }
+
+    #[test]
+    fn skills_that_can_not_be_written_leave_those_before_as_they_are() {
+        let home = tempfile::tempdir().unwrap();
+        write_skills(home.path(), &[skill("one")]).unwrap();
+        set_mode(home.path(), 0o500);
+        let written = without_privileges(|| write_skills(home.path(), &[skill("two")]));
+        set_mode(home.path(), 0o700);
+        assert_eq!(written.unwrap_err().kind(), io::ErrorKind::PermissionDenied);
+        assert_eq!(names(&home.path().join("skills")), ["one"]);
+        assert!(home.path().join("skills/one/SKILL.md").is_file());
+    }
+
+    #[test]
+    fn what_a_host_that_was_killed_has_left_beside_the_skills_becomes_none() {
+        let home = tempfile::tempdir().unwrap();
+        for half in ["new/one", "new/gone", "old/two"] {
+            fs::create_dir_all(home.path().join(BESIDE).join(half)).unwrap();
+        }
+        write_skills(home.path(), &[skill("one")]).unwrap();
+        assert_eq!(names(&home.path().join("skills")), ["one"]);
+        assert!(home.path().join("skills/one/SKILL.md").is_file());
+        assert_eq!(names(home.path()), ["skills"]);
+    }
+
+    #[test]
+    fn an_agent_can_not_keep_a_skill_from_being_replaced_by_taking_rights_away() {
+        let home = tempfile::tempdir().unwrap();
+        write_skills(home.path(), &[skill("one"), skill("two")]).unwrap();
+        for folder in ["skills", "skills/one", "skills/two"] {
+            set_mode(&home.path().join(folder), 0o500);
+        }
+        without_privileges(|| write_skills(home.path(), &[skill("one")])).unwrap();
+        assert_eq!(names(&home.path().join("skills")), ["one"]);
+        let mode = fs::metadata(home.path().join("skills/one")).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o755, "it is the new one");
     }
 
     #[test]

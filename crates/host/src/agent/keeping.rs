@@ -29,7 +29,7 @@ pub(super) enum Chore {
 
 /// What was done.
 pub(super) struct Kept {
-    /// The command, if it was one.
+    /// The command, if it was one, and is carried out.
     order: Option<Order>,
     /// What is reported.
     happening: Option<Happening>,
@@ -130,6 +130,8 @@ async fn carry_out(shared: Arc<Shared>, order: Order, is_up: bool) -> Kept {
         Command::Forget { backup_id } => {
             if let Err(error) = backup::forget(&shared.folder, agent_id, backup_id) {
                 tracing::error!(agent = agent_id, backup_id, %error, "a backup can't be removed");
+                // Nobody else knows of the file any more. The journal keeps the command for the host that is started next.
+                return Kept { order: None, happening: None, are_gone: false };
             }
             None
         }

@@ -111,6 +111,8 @@ pub struct Agent {
     /// Turns whose plan is awaited, and whether they were cancelled meanwhile.
     planned: BTreeMap<i64, bool>,
     plan: Option<LaunchPlan>,
+    /// A SYNC that could not be carried out, and when it is tried again.
+    sync_again: Option<(Order, Instant)>,
     is_plan_asked: bool,
     asked: FuturesUnordered<BoxFuture<'static, (i64, Why, Option<Given>)>>,
     /// What waits to be done with its home.
@@ -173,6 +175,7 @@ impl Agent {
             stops: Vec::new(),
             planned: BTreeMap::new(),
             plan: None,
+            sync_again: None,
             is_plan_asked: false,
             asked: FuturesUnordered::new(),
             to_keep: VecDeque::new(),
@@ -345,7 +348,8 @@ impl Agent {
         let stopping = self.stopping.as_ref().map(|stopping| stopping.until);
         let give_up = self.give_up.values().min().copied();
         let rest = self.rest_at().map(|(at, _)| at);
-        let times = [self.deltas.due(), self.start_by, self.settle_at, give_up, stopping, rest];
+        let sync = self.sync_again.as_ref().map(|(_, at)| *at);
+        let times = [self.deltas.due(), self.start_by, self.settle_at, give_up, stopping, rest, sync];
         times.into_iter().flatten().min()
     }
 
@@ -366,6 +370,9 @@ impl Agent {
             self.idle.remove(&id);
             self.record.machine.rest(id);
             self.sockets.end(id);
+        }
+        if let Some((order, _)) = self.sync_again.take_if(|(_, at)| *at <= now) {
+            self.ask(Wanted::Launch, Why::Sync(order));
         }
         if self.start_by.is_some_and(|at| at <= now) {
             self.not_greeted("It did not answer the handshake of the Agent Client Protocol in time.");

@@ -9,7 +9,10 @@ use muster_protocol::{
     event::{EndReason, RefusedReason, TurnOutcome},
     plan::{Given, LaunchPlan, Part, TurnPlan, Wanted},
 };
-use tokio::sync::{mpsc, watch};
+use tokio::{
+    sync::{mpsc, watch},
+    time::Instant,
+};
 
 use super::{Agent, Message, Phase, Why, home, keeping::Chore, launch, shim::Connection};
 use crate::{
@@ -18,6 +21,9 @@ use crate::{
     journal::Closed,
     runtime::Waiting,
 };
+
+/// How many times the grace it takes until skills that could not be written are tried again.
+const PATIENCE_WITH_DISK: u32 = 10;
 
 impl Agent {
     pub(super) async fn order(&mut self, order: Order) -> Result<(), Closed> {
@@ -183,11 +189,15 @@ impl Agent {
                 return self.ended(EndReason::SpawnFailed, None, None, Some(reason)).await;
             }
             (Why::Plan, Given::Launch(plan)) => {
+                // A host that was killed when the shim was up, before its step was committed, has not kept them.
+                if !plan.stopped {
+                    self.record.machine.settings = self.settings(&plan);
+                }
                 self.plan = Some(*plan);
                 self.set_rules();
                 self.write_lines();
             }
-            (Why::Sync(order), Given::Launch(plan)) => self.synced(&order, *plan),
+            (Why::Sync(order), Given::Launch(plan)) => self.synced(order, *plan),
             (Why::Turn(order, turn_id), Given::Turn(plan)) => self.turn(&order, turn_id, plan),
             (Why::Answer(order, approval_id), Given::Answer(answer)) => {
                 self.done.push(order.seq);
@@ -304,20 +314,33 @@ impl Agent {
         }
     }
 
-    fn synced(&mut self, order: &Order, plan: LaunchPlan) {
+    /// Skills that can't be written don't keep the rest back, above all the gate's rules. But they keep the command: it is
+    /// carried out again soon, also by a host that was started again.
+    fn synced(&mut self, order: Order, plan: LaunchPlan) {
+        let mut written = Ok(());
         // A stop may come without anything else. Skills and settings stay as they are until the release, which brings a new plan.
         if !plan.stopped {
-            if let Err(error) =
-                home::write_skills(&self.shared.runtime.given(&self.shared.folder, self.id), &plan.skills)
-            {
-                tracing::error!(agent = self.id, %error, "the skills can't be written");
-            }
+            let given = self.shared.runtime.given(&self.shared.folder, self.id);
+            written = home::write_skills(&given, &plan.skills);
             self.record.machine.assignments_changed(self.settings(&plan));
         }
         self.plan = Some(plan);
         self.set_rules();
-        self.done.push(order.seq);
-        self.effects.events.push(Happening::Synced);
+        // What this has brought is newer than what an older one could not bring.
+        if let Some((older, _)) = self.sync_again.take() {
+            self.done.push(older.seq);
+        }
+        match written {
+            Ok(()) => {
+                self.done.push(order.seq);
+                self.effects.events.push(Happening::Synced);
+            }
+            Err(error) => {
+                tracing::error!(agent = self.id, %error, "the skills can't be written; trying again");
+                let at = Instant::now() + self.shared.options.grace * PATIENCE_WITH_DISK;
+                self.sync_again = Some((order, at));
+            }
+        }
     }
 
     fn turn(&mut self, order: &Order, turn_id: i64, plan: TurnPlan) {
@@ -350,6 +373,8 @@ impl Agent {
             instructions: plan.instructions,
             prompt,
         };
+        // It may not have been possible before, such as on a full disk.
+        self.open_gate();
         if let Some(gate) = &self.gate {
             gate.ask_again();
         }

@@ -106,6 +106,28 @@ async fn a_home_from_before_that_can_not_be_removed_is_removed_later() {
     plane.lock().check();
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_backup_that_can_not_be_removed_is_removed_by_the_host_that_is_started_next() {
+    let plane = Plane::start().await;
+    let mut host = Host::start(&plane, &[]);
+    plane.launch(AGENT, 1).await;
+    back_up(&plane, 1, 1).await.unwrap();
+    let kept = host.path().join(format!("backups/{AGENT}/1.tar.zst"));
+    // No file, so it can't be removed as one.
+    fs::remove_file(&kept).unwrap();
+    fs::create_dir(&kept).unwrap();
+    plane.order(AGENT, 1, Command::Forget { backup_id: 1 });
+    // One after the other: it was tried before this.
+    back_up(&plane, 1, 2).await.unwrap();
+    assert!(kept.is_dir());
+    host.kill();
+    fs::remove_dir(&kept).unwrap();
+    fs::write(&kept, "").unwrap();
+    host.run();
+    plane.wait("the file is gone", |_| (!kept.exists()).then_some(())).await;
+    plane.lock().check();
+}
+
 async fn restore_of_nothing(plane: &Plane, sha256: &str) -> String {
     stop(plane, 2).await;
     restore(plane, 2, 1, sha256).await.unwrap()

@@ -1,8 +1,11 @@
 //! Commands are carried out once, in the launch that they are for, or refused with the reason.
 
+use std::fs;
+
 use muster_protocol::{
     Command, Happening,
     event::{EndReason, RefusedReason, TurnOutcome},
+    plan::Skill,
 };
 
 use crate::support::{Host, Plane, State};
@@ -121,4 +124,36 @@ async fn an_agent_that_should_not_run_here_is_stopped() {
     assert_eq!(hello.agents.len(), 2, "it had both");
     assert_eq!(plane.say(8, 1, 80, "Hello").await.outcome, TurnOutcome::Done);
     assert!(plane.lock().ended(8, 1).is_none());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_sync_whose_skills_can_not_be_written_is_carried_out_once_they_can() {
+    let plane = Plane::start().await;
+    let mut host = Host::start(&plane, &[]);
+    plane.launch(7, 1).await;
+    let (home, away) = (host.home(7), host.home(7).with_file_name("away"));
+    let failures = |host: &Host| host.log().matches("the skills can't be written").count();
+    for (times, name, is_killed) in [(1, "tea", false), (2, "coffee", true)] {
+        let content = "Make it.".to_owned();
+        let skill = Skill { name: name.to_owned(), description: None, content, version: 1 };
+        plane.set(|state| state.plans.get_mut(&7).unwrap().skills = vec![skill]);
+        let before = failures(&host);
+        fs::rename(&home, &away).unwrap();
+        plane.order(7, 1, Command::Sync);
+        plane.wait("it fails", |_| (failures(&host) > before).then_some(())).await;
+        if is_killed {
+            host.kill();
+        }
+        fs::rename(&away, &home).unwrap();
+        if is_killed {
+            host.run();
+        }
+        let is_synced = |state: &State| {
+            let synced = state.happenings(7).filter(|what| **what == Happening::Synced);
+            (synced.count() == times).then_some(())
+        };
+        plane.wait("it is synced", is_synced).await;
+        assert!(home.join("skills").join(name).join("SKILL.md").is_file(), "{name}");
+    }
+    plane.lock().check();
 }

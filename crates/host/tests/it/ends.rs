@@ -1,6 +1,6 @@
 //! How agents end, and what people read about it.
 
-use std::fs;
+use std::{fs, os::unix::fs::symlink};
 
 use muster_protocol::{
     Command, Happening,
@@ -85,18 +85,22 @@ async fn a_turn_that_the_agent_does_not_end_is_over_all_the_same() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_can_not_be_started_says_why() {
     let plane = Plane::start().await;
-    let list = tempfile::NamedTempFile::new().unwrap();
+    let (list, elsewhere) = (tempfile::NamedTempFile::new().unwrap(), tempfile::tempdir().unwrap());
     fs::write(
         list.path(),
         "[missing]\ncommand = \"/no/such/program\"\n[silent]\ncommand = \"sh\"\nargs = [\"-c\", \"echo 'no key' >&2; exec sleep 60\"]\n\
          [stranger]\ncommand = \"sh\"\nargs = [\"-c\", \"echo Usage: stranger >&2; exit 2\"]\n",
     )
     .unwrap();
-    let _host = Host::start(&plane, &["--programs", list.path().to_str().unwrap(), "--start-seconds", "1"]);
+    let host = Host::start(&plane, &["--programs", list.path().to_str().unwrap(), "--start-seconds", "1"]);
+    // No folder of the host's, so nothing is written in it.
+    fs::create_dir_all(host.home(5).parent().unwrap()).unwrap();
+    symlink(elsewhere.path(), host.home(5)).unwrap();
     plane.begin(1, 1, "unknown/image");
     plane.begin(2, 1, "missing");
     plane.begin(3, 1, "silent");
     plane.begin(4, 1, "stranger");
+    plane.begin(5, 1, "muster/agent");
     let (reason, _, _, detail) = end(&plane, 1, 1).await;
     assert_eq!(reason, EndReason::ImageNotFound);
     assert!(detail.contains("unknown/image") && detail.contains(list.path().to_str().unwrap()), "{detail}");
@@ -107,6 +111,11 @@ async fn what_can_not_be_started_says_why() {
     let (reason, code, _, detail) = end(&plane, 4, 1).await;
     assert!(
         reason == EndReason::Exited && code == Some(2) && detail.contains("Usage"),
+        "{reason:?} {detail}"
+    );
+    let (reason, _, _, detail) = end(&plane, 5, 1).await;
+    assert!(
+        reason == EndReason::SpawnFailed && detail.contains("The skills can't be written"),
         "{reason:?} {detail}"
     );
 }

@@ -1,6 +1,6 @@
 //! Whatever dies or goes away in between: nothing is lost, and nothing happens twice.
 
-use std::time::Duration;
+use std::{fs, os::unix::fs::FileTypeExt, time::Duration};
 
 use muster_protocol::{
     Happening,
@@ -61,6 +61,21 @@ async fn a_turn_fails_with_the_reason_if_a_host_that_was_started_again_gets_no_p
         assert_eq!(plane.say(7, 1, conversation, "Hello").await.outcome, TurnOutcome::Done);
     }
     plane.lock().check();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn sessions_are_as_the_plan_says_that_a_host_which_was_started_again_has_got() {
+    let plane = Plane::start().await;
+    let mut host = Host::start(&plane, &[]);
+    plane.launch(7, 1).await;
+    host.kill();
+    plane.set(|state| state.plans.get_mut(&7).unwrap().mode = Some("plan".to_owned()));
+    host.run();
+    let turn = plane.turn(7, 1, 70, "do execute Go");
+    assert_eq!(plane.end_of(turn).await.outcome, TurnOutcome::Done);
+    let state = plane.lock();
+    assert_eq!(state.texts(turn), ["I would do this: Go"]);
+    state.check();
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -135,6 +150,24 @@ async fn a_shim_that_lives_and_does_not_answer_ends_with_its_agent_before_it_is_
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_gate_that_could_not_be_opened_is_opened_with_the_next_turn() {
+    let plane = Plane::start().await;
+    let mut host = Host::start(&plane, &[]);
+    plane.launch(7, 1).await;
+    host.kill();
+    let socket = host.launch(7, 1).join("mcp/gate");
+    fs::remove_file(&socket).unwrap();
+    fs::create_dir(&socket).unwrap();
+    host.run();
+    let has_failed = || host.log().contains("the agent's gate can't be opened");
+    plane.wait("it can't be opened", |_| has_failed().then_some(())).await;
+    fs::remove_dir(&socket).unwrap();
+    assert_eq!(plane.say(7, 1, 70, "Hello").await.outcome, TurnOutcome::Done);
+    assert!(fs::metadata(&socket).unwrap().file_type().is_socket());
+    plane.lock().check();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn nothing_is_lost_while_the_connection_is_cut() {
     let plane = Plane::start().await;
     let _host = Host::start(&plane, &[]);
@@ -167,7 +200,7 @@ async fn a_flood_waits_while_the_control_plane_is_away_and_arrives_in_order() {
     plane.wait("it floods", |state| state.messages(70).first().map(drop)).await;
     plane.set(|state| state.is_online = false);
     let spool = || {
-        let files = std::fs::read_dir(host.launch(7, 1).join("spool")).unwrap().flatten();
+        let files = fs::read_dir(host.launch(7, 1).join("spool")).unwrap().flatten();
         files.map(|file| file.metadata().map_or(0, |file| file.len())).sum::<u64>()
     };
     // It grows to its bound, and no further: then the agent waits.

@@ -139,3 +139,28 @@ fn a_turn_that_was_cancelled_while_its_session_opened_leaves_the_choice_to_the_n
     let next = script.written().remove(0);
     assert_ne!(next["method"], "session/prompt", "the mode comes first");
 }
+
+#[test]
+fn the_chosen_model_is_set_if_the_session_offers_it() {
+    let options = json!([{ "id": "model", "name": "Model", "category": "model", "type": "select",
+        "currentValue": "small", "options": [{ "value": "small", "name": "S" }, { "value": "large", "name": "L" }] }]);
+    for (wanted, is_offered) in [("large", true), ("huge", false), ("small", false)] {
+        let mut script = Script::plain();
+        script.machine.settings.model = Some(wanted.to_owned());
+        script.turn(5, None);
+        script.written();
+        script.says(&json!({ "id": "3.50.new", "result": { "sessionId": "s", "configOptions": options } }));
+        if is_offered {
+            let choice = script.written().remove(0);
+            assert_eq!(
+                (&choice["method"], &choice["params"]["value"]),
+                (&"session/set_config_option".into(), &"large".into())
+            );
+            script.says(&json!({ "id": "3.50.model", "result": { "configOptions": [] } }));
+        }
+        assert_eq!(script.written()[0]["method"], "session/prompt", "{wanted}");
+        script.says(&json!({ "id": "3.50", "result": { "stopReason": "end_turn" } }));
+        let used = if is_offered { "large" } else { "small" };
+        assert_eq!(script.end().model.as_deref(), Some(used), "{wanted}");
+    }
+}

@@ -1,8 +1,89 @@
-//! Sessions that are given up or rest, and what they offer.
+//! Sessions: begun, resumed, given up and at rest, what they are told, and what they offer.
 
 use muster_protocol::event::Offer;
 
 use super::*;
+
+#[test]
+fn a_session_is_resumed_without_its_replay_and_begun_anew_if_it_is_forgotten() {
+    let mut script = Script::plain();
+    script.machine.settings.instructions = "Be brief.".to_owned();
+    script.turn(5, Some("s"));
+    assert_eq!(
+        script.written()[0],
+        json!({ "id": "3.50.again", "opening": { "Resume": { "session": "s" } } })
+    );
+    script.chunk("agent_message_chunk", "an old answer", None);
+    script.says(&json!({ "id": "3.50.again", "result": {} }));
+    let prompt = script.written().remove(0);
+    assert_eq!(
+        prompt["params"]["prompt"].as_array().unwrap().len(),
+        1,
+        "a session is told its instructions once"
+    );
+    script.says(&json!({ "id": "3.50", "result": { "stopReason": "end_turn" } }));
+    assert!(script.messages().is_empty());
+    assert!(!script.fx.events.iter().any(|event| matches!(event, Happening::Session { .. })));
+    script.turn(6, None);
+    let line = json!({ "id": "3.60.new", "opening": "New" });
+    assert_eq!(script.written(), [line], "the control plane wants a new session");
+
+    let mut script = Script::plain();
+    script.machine.settings.instructions = "Be brief.".to_owned();
+    script.turn(5, Some("gone"));
+    script.says(&json!({ "id": "3.50.again", "error": { "code": -32002, "message": "not found" } }));
+    assert_eq!(script.written().pop().unwrap()["opening"], "New");
+    script.says(&json!({ "id": "3.50.new", "result": { "sessionId": "s" } }));
+    let told = script.written()[0]["params"]["prompt"][0].clone();
+    assert_eq!(
+        (&told["text"], &told["annotations"]["audience"]),
+        (&json!("Be brief."), &json!(["assistant"]))
+    );
+    let session = Happening::Session { conversation_id: 1, session: Some("s".to_owned()) };
+    assert!(script.fx.events.contains(&session));
+}
+
+#[test]
+fn a_session_is_told_about_its_conversation_first_and_again_once_that_has_changed() {
+    let mut script = Script::plain();
+    script.machine.settings.instructions = "Be brief.".to_owned();
+    let mut told = |turn_id: i64, session: Option<&str>, instructions: &str| {
+        script.instructions = instructions.to_owned();
+        script.turn(turn_id, session);
+        if session.is_none() {
+            script.says(&json!({ "id": "3.50.new", "result": { "sessionId": "s" } }));
+        }
+        let prompt = script.written().pop().unwrap()["params"]["prompt"].clone();
+        script.says(&json!({ "id": format!("3.{}", turn_id * 10), "result": { "stopReason": "end_turn" } }));
+        let texts = prompt.as_array().unwrap().iter().map(|part| part["text"].as_str().unwrap().to_owned());
+        texts.collect::<Vec<_>>()
+    };
+    assert_eq!(told(5, None, "Promise nothing."), ["Be brief.", "Promise nothing.", "Hi"]);
+    assert_eq!(told(6, Some("s"), "Promise nothing."), ["Hi"]);
+    assert_eq!(told(7, Some("s"), "Promise less."), ["Promise less.", "Hi"]);
+    assert_eq!(told(8, Some("s"), "Promise less."), ["Hi"]);
+    assert_eq!(told(9, Some("s"), ""), ["Hi"]);
+
+    // Of a session of an earlier launch nobody knows what it was told.
+    let mut script = Script::plain();
+    script.instructions = "Promise nothing.".to_owned();
+    script.turn(5, Some("s"));
+    script.says(&json!({ "id": "3.50.again", "result": {} }));
+    let prompt = script.written().pop().unwrap()["params"]["prompt"].clone();
+    assert_eq!((&prompt[0]["text"], &prompt[1]["text"]), (&json!("Promise nothing."), &json!("Hi")));
+}
+
+#[test]
+fn a_new_session_has_none_of_the_context_of_the_one_before() {
+    let mut script = Script::prompted();
+    script.update(&json!({ "sessionUpdate": "usage_update", "used": 100, "size": 1000 }));
+    script.says(&json!({ "id": "3.50", "result": { "stopReason": "end_turn" } }));
+    assert_eq!(script.end().context_tokens, Some(100));
+    script.turn(6, None);
+    script.says(&json!({ "id": "3.60.new", "result": { "sessionId": "t" } }));
+    script.says(&json!({ "id": "3.60", "result": { "stopReason": "end_turn" } }));
+    assert_eq!(script.end().context_tokens, None);
+}
 
 #[test]
 fn a_turn_whose_session_can_not_be_opened_fails_and_the_next_one_tries_again() {
@@ -24,19 +105,6 @@ fn a_turn_whose_session_can_not_be_opened_fails_and_the_next_one_tries_again() {
     assert_eq!(written[2]["opening"], json!({ "Resume": { "session": "s" } }));
     script.says(&json!({ "id": "3.70.again", "result": {} }));
     assert_eq!(script.written()[0]["id"], "3.70");
-}
-
-#[test]
-fn text_given_with_a_verdict_is_reported_as_still_to_be_told() {
-    for (comment, is_left) in [(Some("Use staging."), true), (Some(" "), false), (None, false)] {
-        let mut script = Script::prompted();
-        script.asks(&json!(0), &json!({ "toolCallId": "t", "title": "Run" }));
-        let comment = comment.map(str::to_owned);
-        script.machine.decide("3.h1", &Decision::Denied { comment }, Some(9));
-        script.machine.took(100, &mut script.fx);
-        let delivered = Happening::Delivered { approval_id: 9, without_text: is_left };
-        assert_eq!(script.fx.events.last(), Some(&delivered));
-    }
 }
 
 #[test]

@@ -1,0 +1,106 @@
+//! What makes no sense, and what is kept of an agent that goes on and on.
+
+use super::*;
+
+#[test]
+fn what_makes_no_sense_is_counted_and_unknown_requests_are_answered() {
+    let mut script = Script::prompted();
+    for line in ["", "no JSON", "[1]", "{\"jsonrpc\":\"2.0\"", "\u{fffd}"] {
+        script.raw(line);
+    }
+    script.says(&json!({ "method": "_auth/status_update", "params": {} }));
+    script.says(&json!({ "id": "9.9", "result": {} }));
+    assert_eq!((script.machine.garbage, script.machine.unknown), (5, 2));
+    script.says(&json!({ "id": 4, "method": "fs/read_text_file", "params": {} }));
+    script.says(&json!({ "id": 5, "method": "session/request_permission", "params": { "sessionId": 1 } }));
+    let codes: Vec<Value> = script.written().iter().map(|line| line["error"]["code"].clone()).collect();
+    assert_eq!(codes, [json!(-32601), json!(-32602)]);
+    assert!(script.fx.events.is_empty());
+}
+
+#[test]
+fn a_long_name_of_a_tool_call_is_cut() {
+    let mut script = Script::prompted();
+    let name = "x".repeat(1_100_000);
+    script
+        .update(&json!({ "sessionUpdate": "tool_call_update", "toolCallId": name, "status": "in_progress" }));
+    script.asks(&json!(1), &json!({ "toolCallId": name }));
+    assert!(matches!(script.messages()[..], [Content::ToolCall { .. }]));
+    assert!(matches!(script.fx.events.last(), Some(Happening::Asked(_))));
+    script.assert_small();
+}
+
+#[test]
+fn too_many_questions_are_not_kept() {
+    let mut script = Script::prompted();
+    for number in 0..MOST_OPEN + 5 {
+        script.asks(&json!(number), &json!({ "toolCallId": format!("t{number}"), "title": "Run" }));
+    }
+    let asked = script.fx.events.iter().filter(|event| matches!(event, Happening::Asked(_))).count();
+    assert_eq!(asked, MOST_OPEN);
+    assert_eq!(script.written().len(), 5, "the others are refused at once");
+}
+
+impl Script {
+    /// The agent writes a line, without the journal in between.
+    fn writes(&mut self, line: &Value) {
+        self.machine.line(self.machine.read + 1, line.to_string().as_bytes(), &mut self.fx);
+    }
+
+    /// How large what is kept of the agent is, in bytes.
+    fn size(&self) -> usize {
+        serde_json::to_vec(&self.machine).unwrap().len()
+    }
+}
+
+fn tool_call(name: &str, input: &str) -> Value {
+    json!({ "method": "session/update", "params": { "sessionId": "s", "update": {
+        "sessionUpdate": "tool_call", "toolCallId": name, "title": "Run", "rawInput": { "a": input } } } })
+}
+
+#[test]
+fn tool_calls_that_never_end_are_forgotten() {
+    let mut script = Script::prompted();
+    for number in 0..1500 {
+        script.writes(&tool_call(&format!("t{number}"), "x"));
+        assert!(script.machine.conversations[&1].tools.len() <= 1000);
+    }
+    assert_eq!(script.messages().len(), 1500, "each is told");
+    let mut script = Script::prompted();
+    for number in 0..30 {
+        script.writes(&tool_call(&format!("t{number}"), &"x".repeat(LONGEST_VALUE - 100)));
+    }
+    assert!(script.size() < 3 << 20, "{} bytes", script.size());
+    let mut script = Script::prompted();
+    let name = "x".repeat(1 << 20);
+    script.writes(&tool_call(&name, "x"));
+    script.update(&json!({ "sessionUpdate": "tool_call_update", "toolCallId": name, "status": "completed" }));
+    assert!(matches!(script.messages()[..], [Content::ToolCall { .. }, Content::ToolResult { .. }]));
+    assert!(script.size() < 16 << 10, "{} bytes", script.size());
+}
+
+#[test]
+fn what_is_kept_of_an_agent_has_a_bound_whatever_it_asks_and_offers() {
+    let mut script = Script::prompted();
+    let long = "x".repeat(1 << 20);
+    script.writes(&json!({ "id": 1, "method": "session/request_permission", "params": { "sessionId": "s",
+        "toolCall": { "toolCallId": "t", "title": "Run" },
+        "options": [{ "optionId": long, "name": "Once", "kind": "allow_once" }] } }));
+    assert_eq!(script.written()[0]["result"]["outcome"]["outcome"], "cancelled");
+    script.writes(&json!({ "id": 2, "method": "elicitation/create", "params": { "mode": "form", "sessionId": "s",
+        "message": "?", "requestedSchema": { "type": "object", "properties": { long.as_str(): { "type": "string" } } } } }));
+    assert_eq!(script.written()[0]["result"], json!({ "action": "decline" }));
+    let option = |id: &str, value: &str| {
+        json!({ "id": id, "name": "M", "category": "model", "type": "select", "currentValue": value,
+            "options": [{ "value": value, "name": "L" }, { "value": "small", "name": "S" }] })
+    };
+    for option in [option("model", &long), option(&long, "small")] {
+        script.writes(&json!({ "method": "session/update", "params": { "sessionId": "s",
+            "update": { "sessionUpdate": "config_option_update", "configOptions": [option] } } }));
+    }
+    assert!(script.size() < 16 << 10, "{} bytes", script.size());
+    for number in 0..5000 {
+        script.writes(&json!({ "id": number, "method": "fs/read_text_file", "params": {} }));
+    }
+    assert!(script.machine.lines.len() <= 1000, "an agent that reads nothing is not answered for ever");
+}
