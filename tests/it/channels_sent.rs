@@ -314,6 +314,38 @@ async fn a_refusal_between_messages_that_are_given_up_shows_that_the_receiver_is
 }
 
 #[tokio::test]
+async fn what_was_not_sent_at_all_does_not_show_that_the_receiver_is_there() {
+    let app = app().await;
+    let receiver = Receiver::start(&app, &[500, 500]).await;
+    let (channel, path) = channel(&app, &receiver.url).await;
+    let (_, taken) = bring(&app, &path, "m1", &hello("Hello")).await;
+    let conversation = taken["conversation_id"].as_i64().unwrap();
+    gives_up(&app, conversation, "One").await;
+    app.clock.advance(3 * DAY);
+    // Where it goes is forgotten before anybody can send it.
+    let to = "SELECT target FROM conversations WHERE id = $1";
+    let to: String = app.one(to, vec![conversation.into()]).await;
+    let content = json!({ "text": "Two", "format": "markdown" });
+    let new =
+        NewMessage::new(ConversationId(conversation), MessageRole::Assistant, MessageKind::Text, content);
+    let mut tx = app.scope().begin().await.unwrap();
+    let message = conversations::append(&mut tx, new).await.unwrap().0;
+    let forget = "UPDATE conversations SET target = NULL WHERE organization_id = $1 AND id = $2";
+    assert_eq!(tx.run(forget, vec![app.org.into(), conversation.into()]).await.unwrap(), 1);
+    tx.commit().await.unwrap();
+    assert_eq!(settled(&app, message, "FAILED").await, json!({ "status": "FAILED", "attempts": 1 }));
+    let code = format!("SELECT code FROM deliveries WHERE message_id = {message}");
+    assert_eq!(app.column::<String>(&code).await, ["target_gone"]);
+    let restore = "UPDATE conversations SET target = $1 WHERE id = $2";
+    app.execute(restore, vec![to.into(), conversation.into()]).await;
+    app.clock.advance(3 * DAY);
+    gives_up(&app, conversation, "Three").await;
+    let state = format!("SELECT COALESCE(inactive_reason, 'on') FROM channels WHERE id = {channel}");
+    assert_eq!(app.column::<String>(&state).await, ["DELIVERY_FAILING"]);
+    assert_eq!(receiver.texts(), ["One", "Three"]);
+}
+
+#[tokio::test]
 async fn what_the_receiver_refuses_is_sent_again_by_hand() {
     let app = app().await;
     let receiver = Receiver::start(&app, &[422]).await;

@@ -62,6 +62,37 @@ async fn a_host_can_report_about_its_own_agents_only() {
 }
 
 #[tokio::test]
+async fn a_late_backup_of_an_agent_that_was_moved_does_not_count_as_foreign() {
+    let app = TestApp::start().await;
+    let (agent, generation, _, mut line) = running(&app).await;
+    let back_up = "mutation($o: Id!, $i: Id!) { backupAgent(orgId: $o, id: $i) { id } }";
+    let made = app.operator.gql(back_up, json!({ "o": app.org, "i": agent })).await.data();
+    let backup = made["backupAgent"]["id"].as_i64().unwrap();
+    app.execute("UPDATE agents SET status = 'STOPPED' WHERE id = $1", vec![agent.into()]).await;
+    let edit = "mutation($o: Id!, $i: Id!, $n: UpdateAgentInput!) { updateAgent(orgId: $o, id: $i, input: $n) { id } }";
+    let other = app.server().await;
+    let moved = json!({ "o": app.org, "i": agent, "n": { "serverId": other } });
+    app.admin.gql(edit, moved).await.data();
+    let reports = |backup: i64| {
+        [
+            json!({ "kind": "BACKED_UP", "backup_id": backup, "bytes": 1, "sha256": "ab".repeat(32), "error": null }),
+            json!({ "kind": "RESTORED", "backup_id": backup, "error": null }),
+        ]
+    };
+    for what in [reports(backup), reports(backup)].concat() {
+        let seq = line.report((agent, generation), what).await;
+        line.stored(seq).await;
+    }
+    assert_eq!(app.column::<String>("SELECT state FROM agent_backups").await, ["FAILED"]);
+    // One that the server was not told to make.
+    let [backed_up, restored] = reports(backup + 1);
+    for what in [backed_up.clone(), restored, backed_up] {
+        line.report((agent, generation), what).await;
+    }
+    line.refused("FOREIGN").await;
+}
+
+#[tokio::test]
 async fn frames_that_make_no_sense_are_counted_and_end_the_connection() {
     let app = TestApp::start().await;
     let (agent, generation, host, mut line) = running(&app).await;

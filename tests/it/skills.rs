@@ -2,9 +2,11 @@
 
 use std::time::Duration;
 
+use sea_orm::{ConnectionTrait, TransactionTrait};
+use secrecy::ExposeSecret;
 use serde_json::{Value, json};
 
-use crate::harness::{Actor, Answer, TestApp};
+use crate::harness::{Actor, Answer, TestApp, connect};
 
 const CREATE: &str =
     "mutation($o: Id!, $i: CreateSkillInput!) { createSkill(orgId: $o, input: $i) { id name } }";
@@ -137,4 +139,28 @@ async fn the_log_has_a_skills_hash_but_not_its_content() {
     let changes: Vec<String> = app.column(sql).await;
     assert_eq!(changes.len(), 1);
     assert!(changes[0].contains("content_hash") && !changes[0].contains("Whisper"), "{changes:?}");
+}
+
+/// SQLite has a single writer.
+#[tokio::test(flavor = "multi_thread")]
+async fn postgres_an_edit_holds_the_agents_before_the_sum_of_what_is_stored() {
+    let app = TestApp::start().await;
+    let (_, path, agent) = assigned(&app).await;
+    let url = app.core.config.database.url.expose_secret();
+    let (holder, looker) = (connect(url).await, connect(url).await);
+    let holding = holder.begin().await.unwrap();
+    let hold = format!("SELECT 1 FROM agents WHERE id = {agent} FOR NO KEY UPDATE");
+    holding.execute_unprepared(&hold).await.unwrap();
+    let edit = async {
+        app.operator.patch(&path, json!({ "content": "Be very kind." })).await.expect(200);
+    };
+    let look = async {
+        app.waits_for_a_lock().await;
+        let org = app.org;
+        let look =
+            format!("SELECT 1 FROM stored_bytes WHERE organization_id = {org} FOR NO KEY UPDATE NOWAIT");
+        looker.execute_unprepared(&look).await.expect("who holds the agent can store a file");
+        holding.commit().await.unwrap();
+    };
+    tokio::join!(edit, look);
 }

@@ -16,6 +16,10 @@ async fn default_credential(app: &TestApp, provider: &str) -> i64 {
     made["createModelCredential"]["id"].as_i64().unwrap()
 }
 
+/// Makes a credential the default one, or not.
+const DEFAULT: &str = "mutation($o: Id!, $i: Id!, $d: Boolean!) { \
+                       updateModelCredential(orgId: $o, id: $i, input: { isDefault: $d }) { id } }";
+
 #[tokio::test]
 async fn after_a_usage_window_one_turn_goes_alone_and_the_others_follow() {
     let app = TestApp::start().await;
@@ -75,15 +79,39 @@ async fn another_default_credential_frees_all_who_wait_for_the_one_before() {
     let second = made["createModelCredential"]["id"].as_i64();
     assert_eq!(spending::release_due(&app.core).await.unwrap(), 2);
     assert_eq!([one.given().await.len(), two.given().await.len()], [2, 2]);
-    // Back to the first one, and then to none.
-    let update = "mutation($o: Id!, $i: Id!, $d: Boolean!) { \
-                  updateModelCredential(orgId: $o, id: $i, input: { isDefault: $d }) { id } }";
-    for (limited, is_default) in [(second, true), (Some(first), false)] {
-        one.is_limited(limited, 600).await;
-        assert_eq!(spending::release_due(&app.core).await.unwrap(), 0);
-        app.owner.gql(update, json!({ "o": app.org, "i": first, "d": is_default })).await.data();
-        assert_eq!(spending::release_due(&app.core).await.unwrap(), 2);
+    // And then there is none.
+    one.is_limited(second, 600).await;
+    assert_eq!(spending::release_due(&app.core).await.unwrap(), 0);
+    app.owner.gql(DEFAULT, json!({ "o": app.org, "i": second, "d": false })).await.data();
+    assert_eq!(spending::release_due(&app.core).await.unwrap(), 2);
+}
+
+#[tokio::test]
+async fn another_default_credential_whose_own_window_is_closed_is_waited_for_instead() {
+    let app = TestApp::start().await;
+    let first = default_credential(&app, "anthropic").await;
+    let (one, two) = (app.running_agent().await, app.running_agent().await);
+    let turns = [one.works().await.1, two.works().await.1];
+    let create = "mutation($o: Id!) { createModelCredential(orgId: $o, input: { name: \"second\", \
+                  provider: \"anthropic\", secret: \"two\", isDefault: false }) { id } }";
+    let made = app.owner.gql(create, json!({ "o": app.org })).await.data();
+    let second = made["createModelCredential"]["id"].as_i64();
+    one.is_limited(Some(first), 600).await;
+    app.owner.gql(DEFAULT, json!({ "o": app.org, "i": second, "d": true })).await.data();
+    for (host, turn) in [&one, &two].into_iter().zip(turns) {
+        host.is_limited(second, 900).await;
+        host.turn_ended(turn, TurnOutcome::Failed).await;
+        assert_eq!(app.turn_is(turn).await, "WAITING_LIMIT");
     }
+    app.owner.gql(DEFAULT, json!({ "o": app.org, "i": first, "d": true })).await.data();
+    assert_eq!(spending::release_due(&app.core).await.unwrap(), 0);
+    let limit = json!({ "limit": { "modelCredentialId": first, "until": "2026-06-01T12:10:00.000Z" } });
+    for host in [&one, &two] {
+        assert_eq!(host.agent_shows("limit { modelCredentialId until }").await, limit);
+    }
+    app.clock.advance(Duration::from_secs(600));
+    assert_eq!(spending::release_due(&app.core).await.unwrap(), 1, "one goes alone");
+    assert_eq!(one.given().await.len() + two.given().await.len(), 3);
 }
 
 #[tokio::test]

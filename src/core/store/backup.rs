@@ -127,25 +127,61 @@ pub async fn backup(config: &Config, out: &Path, now: Timestamp) -> anyhow::Resu
     Ok(manifest)
 }
 
-/// Gives a finished file its name. A link, not a rename: it does not replace a file that someone else has created meanwhile.
-/// Where the file system has no links (SMB, exFAT), a copy.
+/// Gives a finished file its name, which never holds half a file, and replaces nothing that someone else has created meanwhile.
+/// A link does that; where the file system has none (SMB, exFAT), a move; and where the two names are on different file systems
+/// (as in a union of several), a copy that is moved.
 fn put_new(finished: &Path, out: &Path) -> anyhow::Result<()> {
     let put = match fs::hard_link(finished, out) {
-        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => copy_new(finished, out),
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => move_new(finished, out),
         linked => linked,
+    };
+    let put = match put {
+        Err(error) if error.kind() == io::ErrorKind::CrossesDevices => copy_new(finished, out),
+        put => put,
     };
     put.with_context(|| out.display().to_string())
 }
 
-fn copy_new(finished: &Path, out: &Path) -> io::Result<()> {
-    let mut from = File::open(finished)?;
-    let mut to = create_private(out)?;
-    let copied = io::copy(&mut from, &mut to).and_then(|_| to.sync_all());
-    if copied.is_err() {
-        // Half a file must not look like a whole one.
-        let _ = fs::remove_file(out);
+fn move_new(finished: &Path, out: &Path) -> io::Result<()> {
+    #[cfg(target_os = "linux")]
+    {
+        use rustix::{
+            fs::{CWD, RenameFlags, renameat_with},
+            io::Errno,
+        };
+        match renameat_with(CWD, finished, CWD, out, RenameFlags::NOREPLACE) {
+            Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => {}
+            moved => return Ok(moved?),
+        }
     }
-    copied
+    // Nothing does both in one step here.
+    if fs::symlink_metadata(out).is_ok() {
+        return Err(io::ErrorKind::AlreadyExists.into());
+    }
+    fs::rename(finished, out)
+}
+
+fn copy_new(finished: &Path, out: &Path) -> io::Result<()> {
+    let copy = hidden_beside(out).ok_or(io::ErrorKind::InvalidInput)?;
+    let put = copy_private(finished, &copy).and_then(|()| move_new(&copy, out));
+    if put.is_err() {
+        let _ = fs::remove_file(&copy);
+    }
+    put
+}
+
+fn copy_private(finished: &Path, copy: &Path) -> io::Result<()> {
+    let mut from = File::open(finished)?;
+    let mut to = create_private(copy)?;
+    io::copy(&mut from, &mut to)?;
+    to.sync_all()
+}
+
+/// A new hidden name in the folder of a file. `None`: the path ends without a file name.
+fn hidden_beside(path: &Path) -> Option<PathBuf> {
+    let name = path.file_name()?.to_string_lossy();
+    let id = u64::from_be_bytes(crate::core::sealing::random_bytes());
+    Some(path.with_file_name(format!(".{name}.{id:016x}")))
 }
 
 async fn copy_database(db: &Db, copy: &Path) -> anyhow::Result<()> {
@@ -368,11 +404,9 @@ struct Workplace(PathBuf);
 
 impl Workplace {
     fn beside(path: &Path) -> anyhow::Result<Self> {
-        let name = path.file_name().context("a file name is required")?.to_string_lossy();
+        let folder = hidden_beside(path).context("a file name is required")?;
         let within = path.parent().filter(|within| !within.as_os_str().is_empty()).unwrap_or(Path::new("."));
         ensure!(within.is_dir(), "folder {} does not exist", within.display());
-        let id = u64::from_be_bytes(crate::core::sealing::random_bytes());
-        let folder = path.with_file_name(format!(".{name}.{id:016x}"));
         let mut builder = fs::DirBuilder::new();
         #[cfg(unix)]
         std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
@@ -435,8 +469,42 @@ mod tests {
             assert!(put_new(source, &out).is_err());
             assert_eq!(fs::read(&out).unwrap(), fs::read(version).unwrap());
         }
-        // A folder can be neither linked nor copied.
+        // A folder can be neither linked nor copied, nor moved into itself.
         assert!(put_new(folder.path(), &other).is_err());
         assert!(!other.exists());
+        // Nor is anything left of what had no place.
+        assert!(copy_new(version, &out).is_err());
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn what_is_moved_replaces_nothing() {
+        let folder = tempfile::tempdir().unwrap();
+        let [one, two, out] = ["one", "two", "out"].map(|name| folder.path().join(name));
+        fs::write(&one, "one").unwrap();
+        fs::write(&two, "two").unwrap();
+        move_new(&one, &out).unwrap();
+        assert!(!one.exists());
+        let refused = move_new(&two, &out).unwrap_err();
+        assert_eq!(refused.kind(), io::ErrorKind::AlreadyExists);
+        assert_eq!((fs::read(&out).unwrap(), fs::read(&two).unwrap()), (b"one".to_vec(), b"two".to_vec()));
+    }
+
+    #[test]
+    fn a_name_never_has_half_a_copy() {
+        use rustix::fs::{CWD, FileType, Mode, mknodat};
+        let folder = tempfile::tempdir().unwrap();
+        let (pipe, out) = (folder.path().join("pipe"), folder.path().join("out"));
+        mknodat(CWD, &pipe, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
+        std::thread::scope(|scope| {
+            let copying = scope.spawn(|| copy_new(&pipe, &out));
+            // More than a pipe holds: once all is written, the copy has begun.
+            let mut writing = File::options().write(true).open(&pipe).unwrap();
+            writing.write_all(&vec![7; 1 << 20]).unwrap();
+            assert!(!out.exists());
+            drop(writing);
+            copying.join().unwrap().unwrap();
+        });
+        assert_eq!(fs::metadata(&out).unwrap().len(), 1 << 20);
     }
 }

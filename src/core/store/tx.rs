@@ -74,7 +74,8 @@ impl Tx {
     /// Locks a record until the transaction ends. SQLite has a single writer anyway.
     ///
     /// Locks first what the change may lock before the record, as every other transaction does: the organization before
-    /// what is counted or chosen in it, and the agent before what belongs to it. Otherwise they could wait for each other.
+    /// what is counted or chosen in it, and the agent before what belongs to it, and before `stored_bytes`, which triggers write.
+    /// Otherwise they could wait for each other.
     ///
     /// # Errors
     /// The database is unreachable.

@@ -277,6 +277,16 @@ async fn set_archived<E: Assignable>(
     tx.commit().await
 }
 
+/// Holds the assigned agents, before what is locked after agents. The record is held, so they stay assigned.
+///
+/// # Errors
+/// The database is unreachable.
+pub async fn hold_assigned<E: Assignable>(tx: &Tx, id: E::Id) -> Result<()> {
+    let agents = linked::<E::Assignments>(tx, id).await?;
+    super::rows::hold_these(tx, &agents).await?;
+    Ok(())
+}
+
 /// Marks the assigned agents for synchronization and tells the running ones.
 ///
 /// # Errors

@@ -58,6 +58,12 @@ pub async fn hold_all(tx: &Tx) -> Result<()> {
     Ok(())
 }
 
+/// Holds these agents, in the same order.
+pub(super) async fn hold_these(tx: &Tx, ids: &[AgentId]) -> Result<Vec<agents::Model>> {
+    let found = living(&tx.scope).filter(agents::Column::Id.is_in(ids.iter().copied()));
+    Ok(held(found.order_by_asc(agents::Column::Id)).all(tx.connection()).await?)
+}
+
 /// The agent's home was backed up, or why it was not. The agent says so where it has nothing more urgent to say.
 ///
 /// # Errors

@@ -1,12 +1,12 @@
 //! Telling hosts that what an agent is, has or may do has changed.
 
 use muster_protocol::Command;
-use sea_orm::{ColumnTrait, QueryFilter, QueryOrder, QuerySelect, sea_query::Expr};
+use sea_orm::{ColumnTrait, QueryFilter, QuerySelect, sea_query::Expr};
 
 use super::{
     entity::agents,
     revisions,
-    rows::{announce, host_of, living},
+    rows::{announce, hold_these, host_of, living},
 };
 use crate::{
     base::{
@@ -14,10 +14,7 @@ use crate::{
         ids::AgentId,
         problem::Result,
     },
-    core::{
-        outbox,
-        store::{Tx, held},
-    },
+    core::{outbox, store::Tx},
 };
 
 /// Marks agents for synchronization and tells the hosts of the running ones. Whoever changes what an agent is calls
@@ -30,10 +27,7 @@ pub async fn mark_for_sync(tx: &mut Tx, ids: &[AgentId]) -> Result<()> {
     if ids.is_empty() {
         return Ok(());
     }
-    let found = living(&tx.scope).filter(agents::Column::Id.is_in(ids.iter().copied()));
-    // Always lock in the same order, so that two calls can't deadlock.
-    let found = found.order_by_asc(agents::Column::Id);
-    let found = held(found).all(tx.connection()).await?;
+    let found = hold_these(tx, ids).await?;
     let marked = tx.scope.update::<agents::Entity>();
     let marked = marked.filter(agents::Column::Id.is_in(found.iter().map(|agent| agent.id)));
     let marked = marked.col_expr(agents::Column::SyncPending, Expr::value(true));

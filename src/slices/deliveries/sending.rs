@@ -10,7 +10,7 @@
 use std::{sync::Arc, time::Duration};
 
 use futures::future::join_all;
-use muster_channels::{Attachment, Failure, Part, Receipt, Rendered, Traits, Transport};
+use muster_channels::{Attachment, Part, Receipt, Rendered, Traits, Transport};
 use sea_orm::{ColumnTrait, FromQueryResult, QueryFilter, QueryResult, sea_query::Expr};
 
 use super::{
@@ -212,17 +212,17 @@ async fn attempt(scope: &Scope, sender: &Sender, due: deliveries::Model, room: R
         }
     };
     let Some(part) = claim(scope, due.id, facts).await? else { return Ok(()) };
-    let answer = match outgoing {
+    let verdict = match outgoing {
         Ok(outgoing) => {
-            tokio::time::timeout(facts.longest_send, sender.transport.send(&outgoing.part())).await
+            let sent = outgoing.part();
+            match tokio::time::timeout(facts.longest_send, sender.transport.send(&sent)).await {
+                Ok(answer) => judge(answer, part.attempts, facts.idempotent_send, facts.reconciles),
+                Err(_) => uncertain(&part, facts, "The vendor did not answer in time."),
+            }
         }
-        Err(failure) => Ok(Err(failure)),
+        Err(unsent) => unsent,
     };
     drop(room);
-    let verdict = match answer {
-        Ok(answer) => judge(answer, part.attempts, facts.idempotent_send, facts.reconciles),
-        Err(_) => uncertain(&part, facts, "The vendor did not answer in time."),
-    };
     conclude(scope, sender, &part, verdict).await
 }
 
@@ -276,13 +276,14 @@ impl Outgoing {
         scope: &Scope,
         part: &deliveries::Model,
         largest: u64,
-    ) -> Result<std::result::Result<Self, Failure>> {
+    ) -> Result<std::result::Result<Self, Verdict>> {
         let Some(place) = conversations::place_of(scope, part.message_id).await? else {
-            return Ok(Err(Failure::TargetGone("The conversation has no target.".into())));
+            let why = "The conversation has no target.".to_owned();
+            return Ok(Err(Verdict::Unsent(DeliveryCode::TargetGone, why)));
         };
         let files = match files_of(scope, part, largest).await? {
             Ok(files) => files,
-            Err(failure) => return Ok(Err(failure)),
+            Err(unsent) => return Ok(Err(unsent)),
         };
         let text = Rendered {
             text: part.text.clone().unwrap_or_default(),
@@ -319,7 +320,7 @@ async fn files_of(
     scope: &Scope,
     part: &deliveries::Model,
     most: u64,
-) -> Result<std::result::Result<Vec<Attachment>, Failure>> {
+) -> Result<std::result::Result<Vec<Attachment>, Verdict>> {
     let which = (part.first_file.cast_unsigned(), part.files.cast_unsigned());
     if which.1 == 0 {
         return Ok(Ok(Vec::new()));
@@ -329,13 +330,9 @@ async fn files_of(
         .into_iter()
         .map(|(file, content)| {
             let content = content.ok_or_else(|| {
-                Failure::Refused(
-                    format!(
-                        "{} is longer than {most} bytes, which is the most that can be sent.",
-                        file.filename
-                    )
-                    .into(),
-                )
+                let name = &file.filename;
+                let why = format!("{name} is longer than {most} bytes, which is the most that can be sent.");
+                Verdict::Unsent(DeliveryCode::Refused, why)
             })?;
             Ok(Attachment { name: file.filename, media_type: file.mime_type, content: content.into() })
         })

@@ -53,6 +53,7 @@ pub(super) async fn settle(
             fail_rest(&tx, part).await?;
             note(&mut tx, part.channel_id, seen, (code, &why)).await?;
         }
+        Verdict::Unsent(..) => fail_rest(&tx, part).await?,
         Verdict::Later { counts: true, .. } => {
             channels::not_sent(&mut tx, part.channel_id, seen, None).await?;
         }
@@ -95,7 +96,7 @@ async fn write(tx: &Tx, part: &deliveries::Model, verdict: &Verdict) -> Result<b
     };
     let (row, vendor_id) = match verdict {
         Verdict::Sent(receipt) => (waits(DeliveryStatus::Sent, None), receipt.vendor_id.clone()),
-        Verdict::Failed(code, why) => {
+        Verdict::Failed(code, why) | Verdict::Unsent(code, why) => {
             (Row { code: Some(*code), ..waits(DeliveryStatus::Failed, Some(why)) }, None)
         }
         Verdict::Later { wait, counts, why, .. } => {

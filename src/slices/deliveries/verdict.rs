@@ -39,6 +39,8 @@ pub(super) enum Verdict {
     },
     /// Never, unless a person asks for it.
     Failed(DeliveryCode, String),
+    /// The same, but the vendor was not asked, so it says nothing about the channel.
+    Unsent(DeliveryCode, String),
     /// Sent again at once, to another target.
     Moved(String),
     /// The channel is over for now; the part waits.

@@ -22,7 +22,8 @@ use crate::{
 /// How many events a transaction takes.
 pub const MOST_EVENTS: usize = 200;
 
-/// Stores events without a gap between them. Returns how many of them are about agents that are not on the server.
+/// Stores events without a gap between them. Returns how many of them are about agents that are not on the server, without those
+/// that are late.
 ///
 /// # Errors
 /// The connection is not the current one; GAP; the database can't be reached, or is full.
@@ -54,7 +55,11 @@ async fn attempt(link: &Link, events: &[Event], one_by_one: bool) -> Result<u32,
     }
     let is_own =
         |event: &&Event| launches.get(&event.agent_id).is_some_and(|launch| event.generation <= *launch);
-    let own: Vec<&Event> = events.iter().filter(is_own).collect();
+    let (own, others): (Vec<&Event>, Vec<&Event>) = events.iter().partition(is_own);
+    let mut foreign = 0;
+    for event in others {
+        foreign += u32::from(!apply::is_late(&tx, link.server, event).await?);
+    }
     if one_by_one {
         for event in &own {
             alone(&mut tx, link, event).await?;
@@ -66,7 +71,7 @@ async fn attempt(link: &Link, events: &[Event], one_by_one: bool) -> Result<u32,
         }
     }
     tx.commit().await?;
-    Ok((events.len() - own.len()) as u32)
+    Ok(foreign)
 }
 
 fn is_message(event: &Event) -> bool {

@@ -125,9 +125,10 @@ async fn write(
     let mut changes = json!({ "force": edit.force.unwrap_or_default() });
     if skill.is_changed() {
         if skill.content.is_set() {
-            // Locked before the agents, in the same order as when an agent's picture is stored, so that the two
-            // can't deadlock.
+            // The organization, the agents, and then the sum of what is stored, which the row's trigger writes: in the same order
+            // as when a picture or a file of an agent is stored, so that the two can't deadlock.
             orgs::lock(&tx).await?;
+            assignments::hold_assigned::<skills::Entity>(&tx, id).await?;
         }
         skill.updated_at = Set(tx.now);
         changes = changed(&before, &skill);

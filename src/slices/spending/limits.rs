@@ -172,7 +172,7 @@ async fn release(tx: &Tx, id: AgentId) -> Result<bool> {
     };
     // Others may have been faster.
     let row = find(tx, id).await?.filter(|row| row.until.is_some_and(|until| until <= tx.now));
-    let Some(row) = row else { return Ok(false) };
+    let Some(mut row) = row else { return Ok(false) };
     if row.kind != LimitKind::Usage || !turns::waits(tx, &agent).await? {
         eased(tx, &agent).await?;
         return Ok(true);
@@ -182,10 +182,18 @@ async fn release(tx: &Tx, id: AgentId) -> Result<bool> {
         put_off(tx, id, tx.now.plus(LOOK), None).await?;
         return Ok(false);
     }
-    if row.credential.is_some() && row.credential != agents::inherited_credential(tx, id).await? {
-        // It has another one by now, of which the provider has said nothing.
-        eased(tx, &agent).await?;
-        return Ok(true);
+    if row.credential.is_some() {
+        let inherited = agents::inherited_credential(tx, id).await?;
+        if inherited.is_none() {
+            // Nor does it wait for one any more.
+            eased(tx, &agent).await?;
+            return Ok(true);
+        }
+        if inherited != row.credential {
+            // It has another one by now. What the provider has said of that one counts.
+            wait_for_other(tx, id, inherited).await?;
+            (row.credential, row.probing) = (inherited, None);
+        }
     }
     let is_first = match row.credential {
         None => true,
@@ -207,6 +215,15 @@ async fn release(tx: &Tx, id: AgentId) -> Result<bool> {
     }
     put_off(tx, id, tx.now.plus(PROBE), Some(tx.now)).await?;
     Ok(turns::go_on(tx, &agent, Some(1)).await? > 0)
+}
+
+/// The agent waits for another model credential from now on.
+async fn wait_for_other(tx: &Tx, agent: AgentId, credential: Option<ModelCredentialId>) -> Result<()> {
+    let sql = "UPDATE agent_limits SET model_credential_id = $3, probing_at = NULL \
+               WHERE organization_id = $1 AND agent_id = $2";
+    tx.run(sql, vec![tx.scope.org.into(), agent.into(), credential.into()]).await?;
+    agents::announce(tx, agent);
+    Ok(())
 }
 
 async fn put_off(tx: &Tx, agent: AgentId, until: Timestamp, probing: Option<Timestamp>) -> Result<()> {

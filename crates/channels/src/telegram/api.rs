@@ -35,13 +35,18 @@ pub struct Api {
 }
 
 /// The bot's id, which its token begins with.
-pub fn bot_id(token: &str) -> Option<i64> {
+fn bot_id(token: &str) -> Option<i64> {
     token.split_once(':')?.0.parse().ok()
 }
 
 impl Api {
     pub fn new(world: &World, token: SecretString) -> Self {
         Self { vendor: world.vendor.clone(), base: world.vendors.telegram.clone(), token }
+    }
+
+    /// The bot's id.
+    pub fn bot(&self) -> i64 {
+        bot_id(self.token.expose_secret()).unwrap_or_default()
     }
 
     /// Calls a method, and returns its result.

@@ -1,8 +1,10 @@
 //! TELEGRAM: bots, by long polling or by webhook.
 //!
 //! Targets are `<chat>` or, in a forum, `<chat>/<topic>`; messages are `<chat>:<message>`, since Telegram numbers them in each
-//! chat. Telegram confirms updates by the offset of the **next** question, which is asked after the commit; with a webhook, by
-//! the answer, and what is not confirmed comes again.
+//! chat, with `<bot>/` before it where each bot has numbers of its own.
+//!
+//! Telegram confirms updates by the offset of the **next** question, which is asked after the commit; with a webhook, by the
+//! answer, and what is not confirmed comes again.
 //!
 //! - `api.rs`: calls, and what their failing means; `updates.rs`: what Telegram tells; `outgoing.rs`: what is sent.
 
@@ -73,8 +75,7 @@ impl Telegram {
 
     /// Who we are, as the last probe found it.
     fn me(&self) -> Me {
-        let token = self.config.token.expose_secret();
-        Me { id: api::bot_id(token).unwrap_or_default(), username: self.config.username.clone() }
+        Me { id: self.api.bot(), username: self.config.username.clone() }
     }
 
     async fn who(&self) -> Result<Identity, Failure> {

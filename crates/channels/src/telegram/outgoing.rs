@@ -3,7 +3,10 @@
 use reqwest::multipart::{Form, Part as FormPart};
 use serde_json::{Value, json};
 
-use super::api::Api;
+use super::{
+    api::Api,
+    updates::{id_of, number_of},
+};
 use crate::contract::{Attachment, Button, Failure, Part, Receipt};
 
 /// What Telegram says if it does not understand our tags.
@@ -42,11 +45,6 @@ pub fn addressed(target: &str) -> Result<Value, Failure> {
     Ok(address)
 }
 
-/// The number of a message, from `<chat>:<message>`.
-fn message_id(vendor_id: &str) -> Option<i64> {
-    vendor_id.rsplit_once(':')?.1.parse().ok()
-}
-
 async fn edited(api: &Api, part: &Part<'_>, replaced: &str) -> Result<Receipt, Failure> {
     match said(api, "editMessageText", part).await {
         Err(Failure::Refused(cause)) if cause.as_str().contains(UNCHANGED) => {
@@ -58,7 +56,7 @@ async fn edited(api: &Api, part: &Part<'_>, replaced: &str) -> Result<Receipt, F
 
 /// With tags; and if Telegram refuses those, which means that nothing was sent, without.
 async fn said(api: &Api, method: &str, part: &Part<'_>) -> Result<Receipt, Failure> {
-    let mut message = message(part)?;
+    let mut message = message(api.bot(), part)?;
     message["text"] = part.text.text.as_str().into();
     message["parse_mode"] = "HTML".into();
     match api.ask(method, &message).await {
@@ -66,18 +64,20 @@ async fn said(api: &Api, method: &str, part: &Part<'_>) -> Result<Receipt, Failu
             tracing::warn!(%cause, "a text is sent to Telegram without marks");
             message["text"] = part.text.plain.as_str().into();
             message["parse_mode"] = Value::Null;
-            api.ask(method, &message).await.map(|sent| receipt(&sent))
+            api.ask(method, &message).await.map(|sent| receipt(api, &sent))
         }
-        sent => sent.map(|sent| receipt(&sent)),
+        sent => sent.map(|sent| receipt(api, &sent)),
     }
 }
 
-fn message(part: &Part<'_>) -> Result<Value, Failure> {
+fn message(bot: i64, part: &Part<'_>) -> Result<Value, Failure> {
     let mut message = addressed(part.target)?;
     message["link_preview_options"] = json!({"is_disabled": true});
     if let Some(replaced) = part.replaces {
-        message["message_id"] = message_id(replaced).into();
-    } else if let Some(answered) = part.reply_to.and_then(message_id) {
+        let number = number_of(bot, replaced);
+        let number = number.ok_or_else(|| Failure::Refused("The message is another bot's.".into()))?;
+        message["message_id"] = number.into();
+    } else if let Some(answered) = part.reply_to.and_then(|id| number_of(bot, id)) {
         message["reply_parameters"] = json!({"message_id": answered, "allow_sending_without_reply": true});
     }
     // Also without buttons: an edit that has none takes those of the message away.
@@ -101,14 +101,15 @@ async fn document(api: &Api, part: &Part<'_>, file: &Attachment) -> Result<Recei
     for (name, value) in address.as_object().into_iter().flatten() {
         form = form.text(name.clone(), value.to_string());
     }
-    if let Some(answered) = part.reply_to.and_then(message_id) {
+    if let Some(answered) = part.reply_to.and_then(|id| number_of(api.bot(), id)) {
         let reply = json!({"message_id": answered, "allow_sending_without_reply": true});
         form = form.text("reply_parameters", reply.to_string());
     }
-    api.upload("sendDocument", form).await.map(|sent| receipt(&sent))
+    api.upload("sendDocument", form).await.map(|sent| receipt(api, &sent))
 }
 
-fn receipt(sent: &Value) -> Receipt {
-    let ids = sent["chat"]["id"].as_i64().zip(sent["message_id"].as_i64());
-    Receipt { vendor_id: ids.map(|(chat, message)| format!("{chat}:{message}")), target: None }
+fn receipt(api: &Api, sent: &Value) -> Receipt {
+    let (chat, kind) = (sent["chat"]["id"].as_i64(), sent["chat"]["type"].as_str().unwrap_or_default());
+    let ids = chat.zip(sent["message_id"].as_i64());
+    Receipt { vendor_id: ids.map(|(chat, number)| id_of(api.bot(), (chat, kind), number)), target: None }
 }

@@ -107,13 +107,29 @@ pub fn decode(update: &Value, me: &Me) -> Result<Option<Event>, Refusal> {
     let update = Update::deserialize(update)
         .map_err(|error| Refusal::Malformed(format!("This is not an update of Telegram: {error}").into()))?;
     Ok(match update {
-        Update { callback_query: Some(query), .. } => pressed(query),
+        Update { callback_query: Some(query), .. } => pressed(query, me),
         Update { message: Some(message), .. } => told(message, me),
         _ => None,
     })
 }
 
-fn pressed(query: CallbackQuery) -> Option<Event> {
+/// A message's id in a chat of this kind. In private chats and basic groups each bot has numbers of its own, which begin at 1:
+/// those of the channel's next bot are other messages.
+pub fn id_of(bot: i64, (chat, kind): (i64, &str), number: i64) -> String {
+    match kind {
+        "private" | "group" => format!("{bot}/{chat}:{number}"),
+        _ => format!("{chat}:{number}"),
+    }
+}
+
+/// The number of a message with this id. `None`: it is another bot's. An id without a bot counts for all.
+pub fn number_of(bot: i64, id: &str) -> Option<i64> {
+    let (chat, number) = id.rsplit_once(':')?;
+    let is_ours = chat.split_once('/').is_none_or(|(whose, _)| whose.parse() == Ok(bot));
+    number.parse().ok().filter(|_| is_ours)
+}
+
+fn pressed(query: CallbackQuery, me: &Me) -> Option<Event> {
     let message = query.message?;
     let chat = message.chat;
     Some(Event::Pressed(Press {
@@ -122,7 +138,7 @@ fn pressed(query: CallbackQuery) -> Option<Event> {
         proof: Proof::Vendor,
         is_private: chat.r#type == "private",
         target: chat.id.to_string(),
-        vendor_id: Some(format!("{}:{}", chat.id, message.message_id)),
+        vendor_id: Some(id_of(me.id, (chat.id, &chat.r#type), message.message_id)),
         value: query.data?,
         reply_to: query.id,
     }))
@@ -150,16 +166,11 @@ fn told(mut message: Message, me: &Me) -> Option<Event> {
         Some(topic) if message.is_topic_message => format!("{}/{topic}", chat.id),
         _ => chat.id.to_string(),
     };
-    let id = format!("{}:{}", chat.id, message.message_id);
-    // In private chats and basic groups each bot has numbers of its own, which begin at 1: those of the channel's next bot are
-    // other messages.
-    let key = match chat.r#type.as_str() {
-        "private" | "group" => format!("{}/{id}", me.id),
-        _ => id.clone(),
-    };
-    let refs = message.reply_to_message.iter().map(|answered| format!("{}:{}", chat.id, answered.message_id));
+    let named = |number| id_of(me.id, (chat.id, &chat.r#type), number);
+    let id = named(message.message_id);
+    let refs = message.reply_to_message.iter().map(|answered| named(answered.message_id));
     Some(Event::Message(Box::new(Inbound {
-        key: Some(key),
+        key: Some(id.clone()),
         vendor_id: Some(id),
         answers: refs.clone().next(),
         origin: origin(message.from.as_ref(), message.sender_chat.as_ref(), chat),
@@ -305,14 +316,19 @@ mod tests {
     }
 
     #[test]
-    fn what_each_bot_numbers_for_itself_has_the_bot_in_its_key() {
-        for (kind, id, key) in
-            [("private", 5, "7/5:3"), ("group", -9, "7/-9:3"), ("supergroup", -100, "-100:3")]
+    fn what_each_bot_numbers_for_itself_has_the_bot_in_its_name() {
+        for (kind, chat, named) in
+            [("private", 5, "7/5"), ("group", -9, "7/-9"), ("supergroup", -100, "-100")]
         {
-            let told = inbound(&group("hello", &json!({"chat": {"id": id, "type": kind}})));
-            assert_eq!(told.key.as_deref(), Some(key), "{kind}");
-            assert_eq!(told.vendor_id, Some(format!("{id}:3")), "{kind}");
+            let more = json!({"chat": {"id": chat, "type": kind}, "reply_to_message": {"message_id": 2}});
+            let told = inbound(&group("yes", &more));
+            let (own, answered) = (format!("{named}:3"), format!("{named}:2"));
+            assert_eq!((told.key.as_ref(), told.vendor_id.as_ref()), (Some(&own), Some(&own)), "{kind}");
+            assert_eq!(told.answers.as_ref(), Some(&answered), "{kind}");
+            assert_eq!(told.thread.refs, [answered], "{kind}");
+            assert_eq!(number_of(7, &own), Some(3), "{kind}");
         }
+        assert_eq!((number_of(9, "7/5:3"), number_of(9, "-100:3")), (None, Some(3)));
     }
 
     #[test]

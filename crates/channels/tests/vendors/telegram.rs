@@ -168,10 +168,17 @@ async fn buttons_edits_and_taps() {
     let said = text("Delete it?");
     let buttons = [Button { label: "Yes".into(), value: "A-1:abc:yes".into() }];
     let mut question = part(&said, "5");
-    (question.buttons, question.reply_to) = (&buttons, Some("5:3"));
+    (question.buttons, question.reply_to) = (&buttons, Some("7/5:3"));
+    let receipt = bot.send(&question).await.unwrap();
+    assert_eq!(receipt.vendor_id.as_deref(), Some("7/5:42"));
+    (question.buttons, question.replaces) = (&[], receipt.vendor_id.as_deref());
     bot.send(&question).await.unwrap();
-    (question.buttons, question.replaces) = (&[], Some("5:42"));
+    // The numbers of another bot are not those of this one.
+    (question.reply_to, question.replaces) = (Some("9/5:3"), None);
     bot.send(&question).await.unwrap();
+    question.replaces = Some("9/5:42");
+    let refused = bot.send(&question).await.unwrap_err();
+    assert!(matches!(refused, Failure::Refused(_)), "{refused}");
     {
         let asked = &fake.lock().unwrap().asked;
         let keyboard = json!({"inline_keyboard": [[{"text": "Yes", "callback_data": "A-1:abc:yes"}]]});
@@ -181,6 +188,7 @@ async fn buttons_edits_and_taps() {
         );
         assert_eq!((asked[1].0.as_str(), &asked[1].1["message_id"]), ("editMessageText", &json!(42)));
         assert_eq!(asked[1].1["reply_markup"], json!({"inline_keyboard": []}));
+        assert_eq!((asked.len(), &asked[2].1["reply_parameters"]), (3, &Value::Null));
     }
     let update = json!({"update_id": 1, "callback_query": {"id": "q9", "from": {"id": 5, "first_name": "Ada"}, "data": "A-1:abc:yes",
         "message": {"message_id": 42, "date": 0, "chat": {"id": 5, "type": "private"}}}});
@@ -192,7 +200,7 @@ async fn buttons_edits_and_taps() {
     let received =
         bot.receive(&RawRequest { headers: &headers, body: body.as_bytes() }, Timestamp::UNIX_EPOCH).unwrap();
     let [Event::Pressed(press)] = &received.events[..] else { panic!("{received:?}") };
-    assert_eq!((press.value.as_str(), press.vendor_id.as_deref()), ("A-1:abc:yes", Some("5:42")));
+    assert_eq!((press.value.as_str(), press.vendor_id.as_deref()), ("A-1:abc:yes", Some("7/5:42")));
     assert!(press.is_private && press.proof == Proof::Vendor);
     let press: &Press = press;
     bot.answer(press, "Done").await.unwrap();
