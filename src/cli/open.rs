@@ -81,7 +81,7 @@ async fn start_found(config: Config) -> Result<Arc<Core>, Failure> {
     require_file(&config)?;
     require_keys(&config).await?;
     telemetry::init(&config)?;
-    let core = service::open(config, Options::default()).await?;
+    let core = service::open(config, Options { reads_end: false, ..Options::default() }).await?;
     if core.db.is_blank().await? {
         return Err(blank());
     }

@@ -105,7 +105,10 @@ pub struct Core {
     pub started_at: Timestamp,
 }
 
-/// What differs between the service, its tests and its benchmarks.
+/// How long after a request's deadline PostgreSQL ends what it reads.
+const BEYOND_DEADLINE: Duration = Duration::from_secs(5);
+
+/// What differs between the service, its commands, its tests and its benchmarks.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// Time.
@@ -117,6 +120,8 @@ pub struct Options {
     /// Whether changes are written to the audit log. No setting turns this off; it exists to measure what the log
     /// costs.
     pub audited: bool,
+    /// Whether PostgreSQL ends a read that takes longer than any request may. A command's may take as long as it needs.
+    pub reads_end: bool,
 }
 
 impl Default for Options {
@@ -126,6 +131,7 @@ impl Default for Options {
             password_cost: Cost::STANDARD,
             credentials_kept: CREDENTIALS_KEPT,
             audited: true,
+            reads_end: true,
         }
     }
 }
@@ -140,7 +146,8 @@ impl Core {
         if config.metrics.listen.is_some() {
             metrics::begin();
         }
-        let db = Db::open(&config.database).await?;
+        let longest = config.limits.request_timeout() + BEYOND_DEADLINE;
+        let db = Db::open_with(&config.database, options.reads_end.then_some(longest)).await?;
         let (risk, prices, profiles) = (config.risk()?, config.prices()?, config.profiles()?);
         keys::require_presence(&config, &db).await?;
         let keys = config.keys().context("key file")?;

@@ -14,9 +14,9 @@ use muster::core::{config as settings, store::Db};
 use reqwest::StatusCode;
 use sea_orm::{ConnectionTrait, Database, Statement};
 use serde_json::json;
-use tokio::time::sleep;
+use tokio::{sync::oneshot, time::sleep};
 
-use crate::harness::{Actor, Postgres, Program, Serving, Tenant, config, until};
+use crate::harness::{Actor, Postgres, Program, Serving, Tenant, TestApp, config, connect, until};
 
 /// What the writers were told.
 #[derive(Default)]
@@ -162,6 +162,48 @@ async fn once_a_read_on_the_only_connection_works_again_once_the_database_is_bac
     postgres.stop();
     postgres.bring_up();
     db.ping().await.unwrap();
+}
+
+/// As long as anything reads what was written, the write-ahead log can't be emptied.
+#[tokio::test]
+async fn sqlite_a_read_that_was_given_up_has_stopped_before_the_next_one_begins() {
+    let folder = tempfile::tempdir().unwrap();
+    let url = format!("sqlite://{}?mode=rwc", folder.path().join("muster.db").display());
+    let settings = config(folder.path(), &url).database;
+    let db = Db::open(&settings::Database { max_connections: 1, ..settings }).await.unwrap();
+    let writer = connect(&url).await;
+    writer.execute_unprepared("CREATE TABLE numbers (number BIGINT)").await.unwrap();
+    let first_and_endless = "WITH RECURSIVE n(i) AS (SELECT number FROM numbers UNION ALL SELECT i + 1 FROM n) \
+                             SELECT 0 UNION ALL SELECT COUNT(*) FROM n";
+    for round in 0..3 {
+        writer.execute_unprepared("INSERT INTO numbers VALUES (1)").await.unwrap();
+        let (begins, begun) = oneshot::channel();
+        let mut begins = Some(begins);
+        let read =
+            db.each(first_and_endless.to_owned(), vec![], |_| begins.take().map(|begins| begins.send(())));
+        tokio::select! {
+            _ = read => panic!("it ended"),
+            first = begun => first.unwrap(),
+        }
+        until("the only place is free", async || db.ping().await.is_ok()).await;
+        let empty = Statement::from_string(writer.get_database_backend(), "PRAGMA wal_checkpoint(TRUNCATE)");
+        let emptied = writer.query_one_raw(empty).await.unwrap().unwrap();
+        let is_busy: i64 = emptied.try_get_by(0).unwrap();
+        assert_eq!(is_busy, 0, "something still reads in round {round}");
+    }
+    db.close().await;
+}
+
+#[tokio::test]
+async fn postgres_a_read_ends_when_no_request_can_wait_for_it_any_more() {
+    let app = TestApp::start_with(|config| config.limits.request_timeout_seconds = 7).await;
+    let limit = async |db: &Db| {
+        let row = db.one("SHOW statement_timeout".to_owned(), vec![]).await.unwrap().unwrap();
+        row.try_get_by::<String, _>(0).unwrap()
+    };
+    assert_eq!(limit(&app.core.db).await, "12s");
+    // Commands verify and count for as long as it takes.
+    assert_eq!(limit(&Db::open(&app.core.config.database).await.unwrap()).await, "0");
 }
 
 /// Killing the service does not test the disk, so this does: a commit waits until it is there.

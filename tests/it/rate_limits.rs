@@ -164,6 +164,36 @@ async fn each_search_of_an_operation_is_charged() {
 }
 
 #[tokio::test]
+async fn each_search_of_the_audit_log_is_charged() {
+    let app = limited(9, 2, 50).await;
+    let thrice = |search: &str| {
+        let one =
+            |n: usize| format!("a{n}: auditLog(orgId: {}, page: 1, limit: 1{search}) {{ total }}", app.org);
+        (0..3).map(one).collect::<Vec<_>>().join(" ")
+    };
+    let ask = async |query: String, variables: Value| {
+        let answer = app.admin.post("/graphql", json!({ "query": query, "variables": variables })).await;
+        let left = answer.header("ratelimit").to_owned();
+        answer.data();
+        left
+    };
+    let left = ask(format!("{{ {} }}", thrice(", search: \"q\"")), json!({})).await;
+    assert!(left.starts_with("\"reads\";r=6;"), "{left}");
+    let words = format!("query($s: String) {{ {} }}", thrice(", search: $s"));
+    let left = ask(words.clone(), json!({ "s": "q" })).await;
+    assert!(left.starts_with("\"reads\";r=3;"), "{left}");
+    // Nothing is searched for.
+    for (query, variables, reads) in [
+        (words.clone(), json!({}), 2),
+        (words, json!({ "s": null }), 1),
+        (format!("{{ {} }}", thrice("")), json!({}), 0),
+    ] {
+        let left = ask(query, variables).await;
+        assert!(left.starts_with(&format!("\"reads\";r={reads};")), "{left}");
+    }
+}
+
+#[tokio::test]
 async fn each_policy_that_an_operation_tries_is_charged() {
     let app = limited(9, 2, 50).await;
     let org = app.org;

@@ -4,14 +4,16 @@
 //! sqlx pings each connection that returns to its pool: a round trip and a task after every statement, which is half
 //! the cost of a read by key. Here a connection is reused as it is if its last statement has completed. One that was
 //! abandoned in the middle of a statement (by a client that left, or a request past its deadline) is closed, since its
-//! state is unknown. A read that finds its connection dead, because the database was restarted, is retried once on a
-//! new one: reading twice changes nothing.
+//! state is unknown. The database would go on with the statement, outside the pool's limit: so SQLite is told to stop a
+//! read, which keeps its place in the pool until it has stopped, and PostgreSQL ends one that takes too long
+//! ([`Opener::ending_after`]). A read that finds its connection dead, because the database was restarted, is retried once
+//! on a new one: reading twice changes nothing.
 
 use std::{
     fmt,
     sync::{
         Arc,
-        atomic::{AtomicU64, Ordering},
+        atomic::{AtomicBool, AtomicU64, Ordering},
     },
     time::{Duration, Instant},
 };
@@ -46,6 +48,8 @@ use crate::{
 const LIFETIME: Duration = Duration::from_mins(30);
 /// How long an idle connection is kept.
 const IDLE: Duration = Duration::from_mins(5);
+/// After how many instructions SQLite looks whether it should stop: well under a millisecond.
+const STEPS: i32 = 1_000;
 
 /// How connections are opened.
 pub(super) enum Opener {
@@ -81,6 +85,16 @@ impl Opener {
         }
     }
 
+    /// The same, but PostgreSQL ends a statement that takes longer than this, whether or not anyone waits for it.
+    pub fn ending_after(self, longest: Duration) -> Self {
+        match self {
+            Self::Postgres(options) => {
+                Self::Postgres(options.options([("statement_timeout", format!("{}s", longest.as_secs()))]))
+            }
+            sqlite @ Self::Sqlite(_) => sqlite,
+        }
+    }
+
     fn backend(&self) -> DbBackend {
         match self {
             Self::Postgres(_) => DbBackend::Postgres,
@@ -96,6 +110,8 @@ pub(super) struct Opened {
     is_amid: bool,
     /// A transaction is open.
     is_open: bool,
+    /// Nobody waits for the statement any more. SQLite stops it then.
+    is_given_up: Arc<AtomicBool>,
 }
 
 impl Manager for Opener {
@@ -103,7 +119,14 @@ impl Manager for Opener {
     type Error = sqlx::Error;
 
     async fn create(&self) -> Result<Opened, sqlx::Error> {
-        Ok(Opened { driver: self.open().await?, is_amid: false, is_open: false })
+        let mut driver = self.open().await?;
+        let is_given_up = Arc::<AtomicBool>::default();
+        if let Driver::Sqlite(connection) = &mut driver {
+            let seen = Arc::clone(&is_given_up);
+            let mut handle = connection.lock_handle().await?;
+            handle.set_progress_handler(STEPS, move || !seen.load(Ordering::Relaxed));
+        }
+        Ok(Opened { driver, is_amid: false, is_open: false, is_given_up })
     }
 
     async fn recycle(&self, _: &mut Opened, metrics: &Metrics) -> RecycleResult<sqlx::Error> {
@@ -117,8 +140,8 @@ pub struct Connections {
     pool: Pool<Opener>,
     meter: Meter,
     statements: Arc<AtomicU64>,
-    /// Transactions being rolled back: only a shutdown waits for them.
-    undoing: TaskTracker,
+    /// Transactions being rolled back, and reads being stopped: only a shutdown waits for them.
+    ending: TaskTracker,
 }
 
 impl Connections {
@@ -132,7 +155,7 @@ impl Connections {
             .create_timeout(Some(patience))
             .runtime(Runtime::Tokio1)
             .build()?;
-        Ok(Self { pool, meter, statements: Arc::default(), undoing: TaskTracker::new() })
+        Ok(Self { pool, meter, statements: Arc::default(), ending: TaskTracker::new() })
     }
 
     /// How they are opened.
@@ -143,7 +166,7 @@ impl Connections {
     /// A connection, until it is dropped.
     pub(super) async fn lend(&self) -> Result<Lent, DbErr> {
         let held = self.pool.get().await.map_err(not_lent)?;
-        Ok(Lent { held: Some(held), of: self.clone(), is_undoing: false })
+        Ok(Lent { held: Some(held), of: self.clone(), is_ending: false })
     }
 
     /// The rows of a statement.
@@ -221,8 +244,8 @@ impl Connections {
 
     /// Closes all connections, including those still lent as soon as they are returned.
     pub(super) async fn close(&self) {
-        self.undoing.close();
-        self.undoing.wait().await;
+        self.ending.close();
+        self.ending.wait().await;
         // SQLite tidies up when its writer disconnects.
         if self.get_database_backend() == DbBackend::Sqlite
             && self.meter == Meter::Write
@@ -281,9 +304,9 @@ pub(super) struct Lent {
     held: Option<Object<Opener>>,
     /// Its pool.
     of: Connections,
-    /// Whether its transaction is being rolled back. A runtime that is ending drops that work at once; it must not
-    /// start again.
-    is_undoing: bool,
+    /// Whether its transaction is being rolled back, or its read stopped. A runtime that is ending drops that work at
+    /// once; it must not start again.
+    is_ending: bool,
 }
 
 impl Lent {
@@ -428,13 +451,30 @@ impl Opened {
 impl Drop for Lent {
     fn drop(&mut self) {
         let Some(held) = self.held.take() else { return };
-        if held.is_open && !held.is_amid && !self.is_undoing && Handle::try_current().is_ok() {
-            let of = self.of.clone();
-            self.of.undoing.spawn(undo(Self { held: Some(held), of, is_undoing: true }));
-        } else if held.is_open || held.is_amid {
+        if !held.is_amid && !held.is_open {
+            return;
+        }
+        let can_be_stopped = self.of.meter == Meter::Read && matches!(held.driver, Driver::Sqlite(_));
+        if self.is_ending || (held.is_amid && !can_be_stopped) || Handle::try_current().is_err() {
             drop(Object::take(held));
+            return;
+        }
+        let is_amid = held.is_amid;
+        let lent = Self { held: Some(held), of: self.of.clone(), is_ending: true };
+        if is_amid {
+            self.of.ending.spawn(stop(lent));
+        } else {
+            self.of.ending.spawn(undo(lent));
         }
     }
+}
+
+/// Stops a read of SQLite that was abandoned. The connection's thread answers the ping once it has stopped; then the
+/// connection is closed, and its place in the pool is free.
+async fn stop(mut lent: Lent) {
+    let Some(held) = &mut lent.held else { return };
+    held.is_given_up.store(true, Ordering::Relaxed);
+    with!(&mut held.driver, connection => drop(connection.ping().await));
 }
 
 /// Rolls back a transaction that was not ended. SQLite itself ends one whose commit finds the disk full: then this

@@ -36,9 +36,21 @@ impl Db {
     /// # Errors
     /// The URL is invalid, or the database can't be reached.
     pub async fn open(settings: &Database) -> anyhow::Result<Self> {
+        Self::open_with(settings, None).await
+    }
+
+    /// The same. If there is a `longest` time for a read, PostgreSQL ends one that takes longer.
+    ///
+    /// # Errors
+    /// Those of [`Self::open`].
+    pub async fn open_with(settings: &Database, longest: Option<Duration>) -> anyhow::Result<Self> {
         let most = settings.max_connections;
         let writers = if settings.is_sqlite() { 1 } else { most };
         let (reader, writer) = openers(settings)?;
+        let reader = match longest {
+            Some(longest) => reader.ending_after(longest),
+            None => reader,
+        };
         traces::database(if settings.is_sqlite() { "sqlite" } else { "postgresql" });
         let patience = Duration::from_secs(settings.acquire_timeout_seconds);
         let read = Connections::new(reader, Pool::Read, most, patience)?;

@@ -39,11 +39,19 @@ pub struct Execution {
     pub costly: usize,
 }
 
-/// The root fields that search, or compile a policy.
+/// The root fields that search, or compile a policy. `auditLog` is one if it searches.
 const COSTLY: [&str; 5] = ["findMessages", "proposePolicy", "search", "searchMessages", "simulatePolicy"];
 
-fn is_costly(root: &Positioned<Selection>) -> bool {
-    matches!(&root.node, Selection::Field(field) if COSTLY.contains(&field.node.name.node.as_str()))
+fn is_costly(root: &Positioned<Selection>, variables: &Variables) -> bool {
+    let Selection::Field(field) = &root.node else { return false };
+    match field.node.name.node.as_str() {
+        // Without words it is read in its order, like any list.
+        "auditLog" => field.node.get_argument("search").is_some_and(|words| match &words.node {
+            Value::Variable(name) => variables.get(name).is_some_and(|words| *words != ConstValue::Null),
+            words => *words != Value::Null,
+        }),
+        name => COSTLY.contains(&name),
+    }
 }
 
 impl Execution {
@@ -56,7 +64,7 @@ impl Execution {
     ) -> Self {
         let roots = &operation.selection_set.node.items;
         let order = if roots.len() > 1 { roots.iter().filter_map(key).collect() } else { Vec::new() };
-        let costly = roots.iter().filter(|root| is_costly(root)).count();
+        let costly = roots.iter().filter(|root| is_costly(root, variables)).count();
         let (document, about_schema) = (Some(document), Vec::new());
         let mut execution = Self { document, named: true, about_schema, order, costly };
         execution.leave_out(operation, variables);
@@ -87,7 +95,7 @@ impl Execution {
                 items.push(Positioned::new(Selection::Field(field), first.pos));
             }
         }
-        let costly = items.iter().filter(|root| is_costly(root)).count();
+        let costly = items.iter().filter(|root| is_costly(root, variables)).count();
         let document = (!items.is_empty()).then(|| {
             let operation = OperationDefinition {
                 ty: operation.ty,

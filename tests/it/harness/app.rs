@@ -100,6 +100,7 @@ impl TestApp {
             // Longer than any test: the number of statements must not depend on the speed of the machine.
             credentials_kept: Duration::from_secs(3600),
             audited: true,
+            reads_end: true,
         };
         let service = Service::start(config, options).await.unwrap();
         let core = Arc::clone(&service.core);
