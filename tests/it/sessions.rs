@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use crate::harness::{Actor, Answer, TestApp};
+use crate::harness::{Actor, Answer, TestApp, is_postgres};
 
 const REFRESH: &str =
     "mutation($t: SecretString!) { refreshSession(refreshToken: $t) { accessToken refreshToken } }";
@@ -122,4 +122,26 @@ async fn ending_other_sessions_affects_only_ones_own() {
     assert!(is_open(&app.stranger).await && is_open(&app.owner).await);
     let left = third.gql(VIEWER, json!({})).await.data()["sessions"].clone();
     assert_eq!((left.as_array().unwrap().len(), &left[0]["current"]), (1, &json!(true)));
+}
+
+#[tokio::test]
+async fn a_session_that_was_refreshed_often_hides_no_other() {
+    let (app, actor, token) = signed_in().await;
+    let newest = "SELECT MAX(id) FROM sessions WHERE user_id = (SELECT id FROM users WHERE email = $1)";
+    let mine: i64 = app.one(newest, vec![EMAIL.into()]).await;
+    let bytes = if is_postgres() { "BYTEA" } else { "BLOB" };
+    let often = format!(
+        "INSERT INTO sessions (user_id, family, generation, kind, token_hash, created_at, last_used_at, expires_at) \
+         WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 1000) \
+         SELECT s.user_id, 'another', n.i, s.kind, CAST('token ' || n.i AS {bytes}), s.created_at, s.last_used_at, \
+         s.expires_at FROM sessions s, n WHERE s.id = $1 ORDER BY n.i"
+    );
+    app.execute(&often, vec![mine.into()]).await;
+    let look = "{ viewer { session { current } } sessions { current } }";
+    let shown = async || actor.gql(look, json!({})).await.data();
+    let (this, other) = (json!({ "current": true }), json!({ "current": false }));
+    assert_eq!(shown().await, json!({ "viewer": { "session": this }, "sessions": [other, this] }));
+    // Its access token is one generation behind now.
+    renewed(&app, &token).await;
+    assert_eq!(shown().await, json!({ "viewer": { "session": this }, "sessions": [this, other] }));
 }
