@@ -4,12 +4,13 @@
 use std::time::Duration;
 
 use sea_orm::{ConnectionTrait, TransactionTrait};
+use secrecy::ExposeSecret;
 use serde_json::json;
 
 use crate::harness::{
     Actor, Answer, TestApp,
     account::{CHANGE_EMAIL, CHANGE_PASSWORD, CONFIRM, REQUEST_RESET, RESET},
-    is_postgres,
+    connect, is_postgres,
 };
 
 const REFRESH: &str =
@@ -121,6 +122,36 @@ async fn refreshing_during_sign_out_leaves_no_session() {
             assert_eq!(renewed.code(), "UNAUTHENTICATED");
         }
     }
+}
+
+/// Uses a link while someone else holds its person, who then locks the link as well.
+async fn while_the_person_is_held(app: &TestApp, using: impl Future<Output = Answer>) -> Answer {
+    let holder = connect(app.core.config.database.url.expose_secret()).await;
+    let holder = holder.begin().await.unwrap();
+    let person = "SELECT 1 FROM users WHERE name = 'Someone' FOR NO KEY UPDATE";
+    holder.execute_unprepared(person).await.unwrap();
+    let lock_links = async {
+        app.waits_for_a_lock().await;
+        holder.execute_unprepared("SELECT 1 FROM email_tokens FOR UPDATE NOWAIT").await.unwrap();
+        holder.rollback().await.unwrap();
+    };
+    tokio::join!(using, lock_links).0
+}
+
+/// Whoever locks both locks the person first, so that nobody ends in a deadlock. SQLite has a single writer.
+#[tokio::test(flavor = "multi_thread")]
+async fn postgres_a_link_is_not_locked_before_its_person() {
+    let app = TestApp::with_mail().await;
+    app.user(EMAIL, true).await;
+    let (actor, _) = signed_in(&app, "correct horse").await;
+    let other = "other@example.net";
+    actor.gql(CHANGE_EMAIL, json!({ "e": other, "p": "correct horse" })).await.data();
+    let link = json!({ "t": app.mail().await.token });
+    while_the_person_is_held(&app, app.anonymous.gql(CONFIRM, link)).await.data();
+    assert_eq!(app.mail().await.to, EMAIL, "the old address is told");
+    app.anonymous.gql(REQUEST_RESET, json!({ "e": other })).await.data();
+    let link = json!({ "t": app.mail().await.token, "p": "battery staple" });
+    while_the_person_is_held(&app, app.anonymous.gql(RESET, link)).await.data();
 }
 
 #[tokio::test]

@@ -241,6 +241,24 @@ async fn postgres_one_that_is_confirmed_at_this_moment_is_not_replaced() {
     assert_eq!(begun.code(), "CONFLICT");
 }
 
+/// Whoever locks both locks the person first, so that nobody ends in a deadlock. SQLite has a single writer.
+#[tokio::test(flavor = "multi_thread")]
+async fn postgres_a_recovery_code_is_not_locked_before_its_person() {
+    let (app, actor, _, codes) = enrolled().await;
+    let holder = connect(app.core.config.database.url.expose_secret()).await;
+    let holder = holder.begin().await.unwrap();
+    let person = "SELECT 1 FROM users WHERE totp_confirmed_at IS NOT NULL FOR NO KEY UPDATE";
+    holder.execute_unprepared(person).await.unwrap();
+    let lock_codes = async {
+        app.waits_for_a_lock().await;
+        holder.execute_unprepared("SELECT 1 FROM recovery_codes FOR UPDATE NOWAIT").await.unwrap();
+        holder.rollback().await.unwrap();
+    };
+    let disable = actor.gql(DISABLE, json!({ "p": "correct horse", "c": codes[0] }));
+    let (disabled, ()) = tokio::join!(disable, lock_codes);
+    disabled.data();
+}
+
 #[tokio::test]
 async fn the_operator_removes_a_lost_one() {
     let (app, actor, phone, codes) = enrolled().await;

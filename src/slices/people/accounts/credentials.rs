@@ -67,7 +67,6 @@ pub async fn confirm_email(request: &Request, token: &SecretString) -> Result<()
     throttle::charge(core, std::slice::from_ref(&address)).await?;
     let tx = request.begin().await?;
     let (user, email) = links::redeem(core, &tx, Purpose::Confirm, token).await?;
-    let user = by_id(&tx, user).await?;
     if user.disabled_at.is_some() {
         return Err(links::invalid());
     }
@@ -135,7 +134,6 @@ pub async fn reset_password(request: &Request, token: &SecretString, new: &Secre
     let hash = core.access.passwords.hash(new).await.map_err(Problem::internal)?;
     let tx = request.begin().await?;
     let (user, email) = links::redeem(core, &tx, Purpose::Reset, token).await?;
-    let user = by_id(&tx, user).await?;
     if user.disabled_at.is_some() || user.email != email {
         return Err(links::invalid());
     }

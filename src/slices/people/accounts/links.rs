@@ -13,7 +13,10 @@ use sea_orm::{
 };
 use secrecy::{ExposeSecret, SecretString};
 
-use super::{letters::with_link, users::by_id};
+use super::{
+    letters::with_link,
+    users::{by_id, hold},
+};
 use crate::{
     base::{
         ids::UserId,
@@ -155,34 +158,35 @@ pub async fn compose(core: &Core, id: i64) -> Result<Option<(String, Letter)>> {
     Ok(Some((email, letter)))
 }
 
-/// Uses a link. Returns whose it is and the address it proves. If two requests use it at once, only one
-/// succeeds.
+/// Uses a link. Returns whose it is, locked until the transaction ends, and the address it proves. If two requests use it
+/// at once, only one succeeds. The person is locked before their link, as by everyone else who locks both.
 ///
 /// # Errors
 /// `LINK_INVALID`.
 #[expect(clippy::disallowed_methods, reason = "a link's token names one person")]
 pub async fn redeem(
     core: &Core,
-    db: &impl ConnectionTrait,
+    tx: &Transaction,
     purpose: Purpose,
     token: &SecretString,
-) -> Result<(UserId, String)> {
+) -> Result<(users::Model, String)> {
     let hash = hash_of(token).ok_or_else(invalid)?;
     let found = email_tokens::Entity::find()
         .filter(email_tokens::Column::TokenHash.eq(hash.as_bytes().to_vec()))
         .filter(email_tokens::Column::Kind.eq(purpose.as_str()))
-        .one(db)
+        .one(tx)
         .await?;
     let found = found.ok_or_else(invalid)?;
+    let user = hold(tx, found.user_id).await?;
     let used = email_tokens::Entity::update_many()
         .col_expr(email_tokens::Column::UsedAt, Expr::value(core.clock.now().0))
-        .filter(email_tokens::Column::Id.eq(found.id))
+        .filter(email_tokens::Column::TokenHash.eq(found.token_hash))
         .filter(email_tokens::Column::UsedAt.is_null())
         .filter(email_tokens::Column::ExpiresAt.gt(core.clock.now().0))
-        .exec(db)
+        .exec(tx)
         .await?;
     match found.email {
-        Some(email) if used.rows_affected == 1 => Ok((found.user_id, email)),
+        Some(email) if used.rows_affected == 1 => Ok((user, email)),
         _ => Err(invalid()),
     }
 }

@@ -196,7 +196,8 @@ pub async fn regenerate(request: &Request, person: &Person, code: &SecretString)
     Ok(codes)
 }
 
-/// Opens a transaction after checking the person's second factor.
+/// Opens a transaction after checking the person's second factor. It holds the person, before their recovery codes, as the
+/// operator does who resets a second factor.
 async fn prove(
     request: &Request,
     person: &Person,
@@ -205,7 +206,7 @@ async fn prove(
     let core = &request.core;
     charge(core, person.id, code).await?;
     let tx = request.begin().await?;
-    let user = by_id(&tx, person.id).await?;
+    let user = hold(&tx, person.id).await?;
     if user.totp_confirmed_at.is_none() {
         return Err(Problem::new(Code::Conflict, "The account has no second factor."));
     }
