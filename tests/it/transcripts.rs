@@ -5,7 +5,11 @@ use std::time::Duration;
 use muster::{base::enums::MessageRole, slices::conversations};
 use serde_json::{Value, json};
 
-use crate::{harness::TestApp, messages::say};
+use crate::{
+    channels_carried::{app, channel},
+    harness::TestApp,
+    messages::say,
+};
 
 const DAY: Duration = Duration::from_hours(24);
 const THREAD: &str = "query($o: Id!, $c: Id!) { conversation(orgId: $o, id: $c) { messageCount lastSeq lastMessage { kind } } \
@@ -73,6 +77,28 @@ async fn what_waits_for_somebody_is_kept() {
     app.execute("UPDATE turns SET state = 'CANCELLED', ended_at = 1", vec![]).await;
     assert_eq!(app.forgets().await, 1);
     assert_eq!(app.count("messages").await, 0);
+}
+
+#[tokio::test]
+async fn what_is_still_to_be_sent_is_kept() {
+    let app = app().await;
+    app.keeps_for(json!(1)).await;
+    let (channel, _) = channel(&app, "https://hooks.example/out").await;
+    let agent = app.one("SELECT agent_id FROM channels", vec![]).await;
+    let conversation = app.conversation(agent).await;
+    let connect = "UPDATE conversations SET channel_id = $2, target = 't1' WHERE id = $1";
+    app.execute(connect, vec![conversation.into(), channel.into()]).await;
+    // Its messages wait until somebody has corrected its settings.
+    let fails = "UPDATE channels SET is_active = FALSE, inactive_reason = 'AUTH_FAILED'";
+    app.execute(fails, vec![]).await;
+    say(&app, conversation, MessageRole::Assistant, "It is in Graz.").await;
+    app.clock.advance(9 * DAY);
+    for status in ["PENDING", "SENDING"] {
+        app.execute("UPDATE deliveries SET status = $1", vec![status.into()]).await;
+        assert_eq!((app.forgets().await, app.count("deliveries").await), (0, 1), "{status}");
+    }
+    app.execute("UPDATE deliveries SET status = 'SENT'", vec![]).await;
+    assert_eq!((app.forgets().await, app.count("deliveries").await), (1, 0));
 }
 
 #[tokio::test]

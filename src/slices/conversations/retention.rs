@@ -1,6 +1,6 @@
 //! Transcripts are kept as long as their organization says: of a conversation in which nothing was said for so many days, and
-//! in which nothing is open, the messages and files are removed. The conversation itself stays, with its turns, what they cost
-//! and what was decided; its numbering goes on where it was.
+//! in which nothing is open or still to be sent, the messages and files are removed. The conversation itself stays, with its
+//! turns, what they cost and what was decided; its numbering goes on where it was.
 
 use std::sync::Arc;
 
@@ -29,7 +29,9 @@ const OVER: &str = "SELECT c.organization_id, c.id FROM conversations c JOIN org
      AND NOT EXISTS (SELECT 1 FROM turns t WHERE t.organization_id = c.organization_id AND t.conversation_id = c.id \
      AND t.ended_at IS NULL AND NOT t.held) \
      AND NOT EXISTS (SELECT 1 FROM approvals p WHERE p.organization_id = c.organization_id AND p.conversation_id = c.id \
-     AND p.status = 'PENDING')";
+     AND p.status = 'PENDING') \
+     AND NOT EXISTS (SELECT 1 FROM deliveries d WHERE d.organization_id = c.organization_id AND d.conversation_id = c.id \
+     AND d.status IN ('PENDING', 'SENDING'))";
 
 /// Removes transcripts whose time is over, in every organization. Returns how many.
 ///
