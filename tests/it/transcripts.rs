@@ -3,9 +3,11 @@
 use std::time::Duration;
 
 use muster::{base::enums::MessageRole, slices::conversations};
+use muster_protocol::{event::TurnOutcome, plan::Part};
 use serde_json::{Value, json};
 
 use crate::{
+    approvals_asked::{question, working},
     channels_carried::{app, channel},
     harness::TestApp,
     messages::say,
@@ -77,6 +79,28 @@ async fn what_waits_for_somebody_is_kept() {
     app.execute("UPDATE turns SET state = 'CANCELLED', ended_at = 1", vec![]).await;
     assert_eq!(app.forgets().await, 1);
     assert_eq!(app.count("messages").await, 0);
+}
+
+#[tokio::test]
+async fn a_decision_on_its_way_to_the_agent_is_kept() {
+    let app = TestApp::start().await;
+    app.keeps_for(json!(1)).await;
+    let work = working(&app).await;
+    let id = work.raises("ask-1", question()).await;
+    work.end_turn().await;
+    work.decides(id, json!({ "options": ["air"] })).await;
+    // Its host is away for longer than transcripts are kept.
+    app.clock.advance(9 * DAY);
+    assert_eq!(app.forgets().await, 0);
+    work.not_waiting(id).await;
+    let given = work.host.given().await;
+    assert_eq!(given.len(), 2, "the answer is a turn");
+    let told = "You asked: How should it go?\nIt is urgent.\noperator answered: By air".to_owned();
+    let plan = work.host.takes(given[1]).await;
+    assert_eq!(plan.prompt, [Part::Text { author: Some("operator".to_owned()), text: told }]);
+    work.host.turn_ended(given[1], TurnOutcome::Done).await;
+    app.clock.advance(9 * DAY);
+    assert_eq!(app.forgets().await, 1, "it has arrived");
 }
 
 #[tokio::test]

@@ -22,14 +22,15 @@ use crate::{
 const CONVERSATIONS: u64 = 500;
 const MESSAGES: u64 = 500;
 
-/// The conversations whose time is over. `$1` is the time.
+/// The conversations whose time is over. `$1` is the time. A decision that is on its way to the agent (SENT) is still open: it may
+/// become a turn.
 const OVER: &str = "SELECT c.organization_id, c.id FROM conversations c JOIN organizations o ON o.id = c.organization_id \
      WHERE o.transcript_retention_days IS NOT NULL AND c.message_count > 0 \
      AND c.last_activity_at <= $1 - o.transcript_retention_days * 86400000 \
      AND NOT EXISTS (SELECT 1 FROM turns t WHERE t.organization_id = c.organization_id AND t.conversation_id = c.id \
      AND t.ended_at IS NULL AND NOT t.held) \
      AND NOT EXISTS (SELECT 1 FROM approvals p WHERE p.organization_id = c.organization_id AND p.conversation_id = c.id \
-     AND p.status = 'PENDING') \
+     AND (p.status = 'PENDING' OR p.delivery = 'SENT')) \
      AND NOT EXISTS (SELECT 1 FROM deliveries d WHERE d.organization_id = c.organization_id AND d.conversation_id = c.id \
      AND d.status IN ('PENDING', 'SENDING'))";
 
