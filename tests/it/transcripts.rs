@@ -18,7 +18,7 @@ const THREAD: &str = "query($o: Id!, $c: Id!) { conversation(orgId: $o, id: $c) 
     messages(orgId: $o, conversationId: $c, limit: 50) { total hasBefore data { seq } } }";
 
 impl TestApp {
-    async fn keeps_for(&self, days: Value) {
+    pub async fn keeps_for(&self, days: Value) {
         let edit = "mutation($o: Id!, $n: UpdateOrganizationInput!) { updateOrganization(orgId: $o, input: $n) { id } }";
         let input = json!({ "transcriptRetentionDays": days });
         self.owner.gql(edit, json!({ "o": self.org, "n": input })).await.data();
@@ -28,7 +28,15 @@ impl TestApp {
         self.one(&format!("SELECT COUNT(*) FROM {table}"), vec![]).await
     }
 
-    async fn forgets(&self) -> u64 {
+    /// What the audit log says of transcripts that were removed.
+    async fn forgotten(&self) -> Vec<Value> {
+        let sql =
+            "SELECT CAST(changes AS TEXT) FROM audit_lines WHERE operation = 'forgetTranscript' ORDER BY id";
+        let changes: Vec<String> = self.column(sql).await;
+        changes.iter().map(|text| serde_json::from_str::<Value>(text).unwrap()["messages"].clone()).collect()
+    }
+
+    pub async fn forgets(&self) -> u64 {
         conversations::forget_old(&self.core).await.unwrap()
     }
 }
@@ -62,8 +70,9 @@ async fn a_transcript_goes_when_its_time_is_over_and_the_conversation_goes_on() 
     say(&app, old, MessageRole::User, "again").await;
     let thread = app.viewer.gql(THREAD, json!({ "o": app.org, "c": old })).await.data();
     assert_eq!(thread["messages"], json!({ "total": 1, "hasBefore": false, "data": [{ "seq": 521 }] }));
-    let lines = "SELECT COUNT(*) FROM audit_lines WHERE operation = 'forgetTranscript'";
-    assert_eq!(app.one::<i64>(lines, vec![]).await, 1);
+    app.clock.advance(31 * DAY);
+    assert_eq!(app.forgets().await, 2);
+    assert_eq!(app.forgotten().await, [json!([520, 0]), json!([1, 0]), json!([1, 0])]);
 }
 
 #[tokio::test]

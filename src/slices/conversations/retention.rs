@@ -50,8 +50,9 @@ pub async fn forget_old(core: &Arc<Core>) -> Result<u64> {
 
 /// Removes a transcript, part by part. Returns whether it is gone.
 async fn forget_whole(scope: &Scope, id: ConversationId) -> Result<bool> {
+    let mut removed = 0;
     while !scope.core.tasks.stopping.is_cancelled() {
-        match forget(scope, id).await? {
+        match forget(scope, id, &mut removed).await? {
             Left::Some => {}
             Left::None => return Ok(true),
             Left::All => break,
@@ -70,8 +71,8 @@ enum Left {
     All,
 }
 
-/// Removes the oldest messages of a conversation.
-async fn forget(scope: &Scope, id: ConversationId) -> Result<Left> {
+/// Removes the oldest messages of a conversation, and adds their number to `removed`.
+async fn forget(scope: &Scope, id: ConversationId, removed: &mut u64) -> Result<Left> {
     let tx = scope.begin().await?;
     // Nothing is said while the agent is held.
     let agent = super::agent_of(&tx, id).await?;
@@ -82,6 +83,7 @@ async fn forget(scope: &Scope, id: ConversationId) -> Result<Left> {
         return Ok(Left::All);
     }
     let gone = remove(&tx, id).await?;
+    *removed += gone;
     let left = conversation.message_count - gone.cast_signed();
     let nothing = "UPDATE conversations SET message_count = 0, last_message_seq = NULL, last_message_role = NULL, \
                    last_message_kind = NULL, last_message_preview = NULL, last_message_created_at = NULL \
@@ -93,7 +95,7 @@ async fn forget(scope: &Scope, id: ConversationId) -> Result<Left> {
         return Ok(Left::Some);
     }
     tx.run(nothing, vec![scope.org.into(), id.into()]).await?;
-    tell(&tx, &conversation);
+    tell(&tx, &conversation, *removed);
     tx.commit().await?;
     Ok(Left::None)
 }
@@ -117,10 +119,10 @@ async fn remove(tx: &Tx, id: ConversationId) -> Result<u64> {
     tx.run(gone, of(&[last.into()])).await
 }
 
-/// Says that a transcript is gone, to whoever looks at it and in the audit log.
-fn tell(tx: &Tx, conversation: &conversations::Model) {
+/// Says that a transcript of so many messages is gone, to whoever looks at it and in the audit log.
+fn tell(tx: &Tx, conversation: &conversations::Model, removed: u64) {
     rows::announce(tx, conversation.agent_id, conversation.id);
-    let changes = json!({ "messages": [conversation.last_seq, 0] });
+    let changes = json!({ "messages": [removed, 0] });
     let (op, kind, id) = (ChangeOp::Updated, RecordKind::Conversation, conversation.id.0);
     audit::record(tx, audit::Entry { operation: "forgetTranscript", op, kind, id, changes });
 }
