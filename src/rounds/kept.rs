@@ -120,7 +120,8 @@ pub const KEPT: &[Kept] = &[
     stays("message_search", "As long as the message (PostgreSQL)."),
     stays(
         "messages",
-        "As long as the organization's `transcriptRetentionDays` says after the last word; forever by default.",
+        "As long as the organization's `transcriptRetentionDays` says after the last word, and until nothing in the conversation \
+         is open or still to be sent; forever by default.",
     ),
     stays("messages_fts", "As long as the message (SQLite)."),
     goes(

@@ -67,6 +67,11 @@ impl Working<'_> {
         self.host.app.one(sql, vec![request.to_owned().into(), self.host.agent.into()]).await
     }
 
+    /// The agent's call has returned, and it has ended its turn.
+    pub async fn end_turn(&self) {
+        self.host.turn_ended(self.turn, TurnOutcome::Done).await;
+    }
+
     pub async fn turn_is(&self) -> String {
         self.host.app.one("SELECT state FROM turns WHERE id = $1", vec![self.turn.into()]).await
     }
@@ -205,8 +210,7 @@ async fn an_answer_that_nobody_waits_for_becomes_the_next_turn() {
     let app = TestApp::start().await;
     let work = working(&app).await;
     let id = work.raises("ask-1", question()).await;
-    // The agent's call has returned, and it has ended its turn.
-    work.host.turn_ended(work.turn, TurnOutcome::Done).await;
+    work.end_turn().await;
     work.decides(id, json!({ "options": ["air"] })).await;
     assert_eq!(work.host.given().await, [work.turn], "no turn before the host has tried");
     work.not_waiting(id).await;

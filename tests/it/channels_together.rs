@@ -1,7 +1,7 @@
 //! Messages that come in together: written by few statements, and yet each in its conversation, once, in order, told of and
 //! found.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, time::Duration};
 
 use futures::FutureExt;
 use muster::{
@@ -115,6 +115,29 @@ async fn found(app: &TestApp, (agent, conversation): (i64, i64), word: &str) -> 
         searchMessages(orgId: $o, agentId: $a, conversationId: $c, q: $q) { data { seq } } }";
     let variables = json!({ "o": app.org, "a": agent, "c": conversation, "q": word });
     app.viewer.gql(query, variables).await.data()["searchMessages"]["data"].clone()
+}
+
+#[tokio::test]
+async fn a_mail_thread_goes_on_after_its_transcript_was_removed() {
+    let app = app().await;
+    app.keeps_for(json!(1)).await;
+    let ada = Known::ada(&app).await;
+    let (first, reply) = (thread("m1@a.test", &[]), thread("m3@a.test", &["m2@b.test", "m1@a.test"]));
+    let mail = |thread, n| Incoming {
+        transport: Transport::Email,
+        vendor_id: Some(format!("m{n}@a.test")),
+        ..ada.says(thread, n)
+    };
+    let begun = receive(&app, ada.agent, vec![mail(&first, 1)]).await[0].0;
+    app.execute("UPDATE turns SET state = 'CANCELLED', ended_at = 1", vec![]).await;
+    app.clock.advance(Duration::from_hours(9 * 24));
+    assert_eq!(app.forgets().await, 2);
+    assert_eq!(receive(&app, ada.agent, vec![mail(&reply, 3)]).await[0].0, begun);
+    assert_eq!(said(&app, begun.0).await, [(2, "word3 of many".to_owned())]);
+    // What a webhook refers to is no thread's key.
+    let other = thread("t4", &["m1@a.test"]);
+    let stored = receive(&app, ada.agent, vec![ada.says(&other, 4)]).await;
+    assert_ne!(stored[0].0, begun);
 }
 
 #[tokio::test]

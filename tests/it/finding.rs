@@ -308,10 +308,42 @@ async fn each_person_reads_for_themselves_and_never_backwards() {
     app.execute(sql, vec![late.user.unwrap().into(), app.clock.now().0.into()]).await;
     assert_eq!(read(&app, &late, conversation).await, (json!(0), json!(0)));
     assert_eq!(unread(&app, &late).await, [0_i64; 0]);
+    for new in 1..=3 {
+        say(&app, conversation, MessageRole::Assistant, "since").await;
+        assert_eq!(
+            read(&app, &late, conversation).await,
+            (json!(0), json!(new)),
+            "what is from before is not"
+        );
+    }
+    assert_eq!(unread(&app, &late).await, [conversation]);
+    assert_eq!(mark(&late, 8).await, (json!(8), json!(1)));
+    assert_eq!(read(&app, &app.admin, conversation).await, (json!(0), json!(9)));
     // What is long past is no news.
     app.clock.advance(std::time::Duration::from_secs(31 * 86_400));
     assert_eq!(unread(&app, &app.admin).await, [0_i64; 0]);
     assert_eq!(read(&app, &app.admin, conversation).await, (json!(0), json!(0)));
+    say(&app, conversation, MessageRole::Assistant, "now").await;
+    assert_eq!(read(&app, &app.admin, conversation).await, (json!(0), json!(1)));
+}
+
+#[tokio::test]
+async fn what_was_forgotten_is_not_unread() {
+    let app = TestApp::start().await;
+    let agent = app.agent().await;
+    let conversation = app.conversation(agent).await;
+    for n in 0..5 {
+        say(&app, conversation, MessageRole::Assistant, &n.to_string()).await;
+    }
+    assert_eq!(read(&app, &app.viewer, conversation).await, (json!(0), json!(5)));
+    app.keeps_for(json!(1)).await;
+    app.clock.advance(std::time::Duration::from_secs(2 * 86_400));
+    assert_eq!(app.forgets().await, 1);
+    assert_eq!(read(&app, &app.viewer, conversation).await, (json!(0), json!(0)));
+    assert_eq!(unread(&app, &app.viewer).await, [0_i64; 0]);
+    say(&app, conversation, MessageRole::Assistant, "again").await;
+    assert_eq!(read(&app, &app.viewer, conversation).await, (json!(0), json!(1)));
+    assert_eq!(unread(&app, &app.viewer).await, [conversation]);
 }
 
 #[tokio::test]

@@ -3,16 +3,22 @@
 use std::time::Duration;
 
 use muster::{base::enums::MessageRole, slices::conversations};
+use muster_protocol::{event::TurnOutcome, plan::Part};
 use serde_json::{Value, json};
 
-use crate::{harness::TestApp, messages::say};
+use crate::{
+    approvals_asked::{question, working},
+    channels_carried::{app, channel},
+    harness::TestApp,
+    messages::say,
+};
 
 const DAY: Duration = Duration::from_hours(24);
 const THREAD: &str = "query($o: Id!, $c: Id!) { conversation(orgId: $o, id: $c) { messageCount lastSeq lastMessage { kind } } \
     messages(orgId: $o, conversationId: $c, limit: 50) { total hasBefore data { seq } } }";
 
 impl TestApp {
-    async fn keeps_for(&self, days: Value) {
+    pub async fn keeps_for(&self, days: Value) {
         let edit = "mutation($o: Id!, $n: UpdateOrganizationInput!) { updateOrganization(orgId: $o, input: $n) { id } }";
         let input = json!({ "transcriptRetentionDays": days });
         self.owner.gql(edit, json!({ "o": self.org, "n": input })).await.data();
@@ -22,7 +28,15 @@ impl TestApp {
         self.one(&format!("SELECT COUNT(*) FROM {table}"), vec![]).await
     }
 
-    async fn forgets(&self) -> u64 {
+    /// What the audit log says of transcripts that were removed.
+    async fn forgotten(&self) -> Vec<Value> {
+        let sql =
+            "SELECT CAST(changes AS TEXT) FROM audit_lines WHERE operation = 'forgetTranscript' ORDER BY id";
+        let changes: Vec<String> = self.column(sql).await;
+        changes.iter().map(|text| serde_json::from_str::<Value>(text).unwrap()["messages"].clone()).collect()
+    }
+
+    pub async fn forgets(&self) -> u64 {
         conversations::forget_old(&self.core).await.unwrap()
     }
 }
@@ -56,8 +70,9 @@ async fn a_transcript_goes_when_its_time_is_over_and_the_conversation_goes_on() 
     say(&app, old, MessageRole::User, "again").await;
     let thread = app.viewer.gql(THREAD, json!({ "o": app.org, "c": old })).await.data();
     assert_eq!(thread["messages"], json!({ "total": 1, "hasBefore": false, "data": [{ "seq": 521 }] }));
-    let lines = "SELECT COUNT(*) FROM audit_lines WHERE operation = 'forgetTranscript'";
-    assert_eq!(app.one::<i64>(lines, vec![]).await, 1);
+    app.clock.advance(31 * DAY);
+    assert_eq!(app.forgets().await, 2);
+    assert_eq!(app.forgotten().await, [json!([520, 0]), json!([1, 0]), json!([1, 0])]);
 }
 
 #[tokio::test]
@@ -73,6 +88,50 @@ async fn what_waits_for_somebody_is_kept() {
     app.execute("UPDATE turns SET state = 'CANCELLED', ended_at = 1", vec![]).await;
     assert_eq!(app.forgets().await, 1);
     assert_eq!(app.count("messages").await, 0);
+}
+
+#[tokio::test]
+async fn a_decision_on_its_way_to_the_agent_is_kept() {
+    let app = TestApp::start().await;
+    app.keeps_for(json!(1)).await;
+    let work = working(&app).await;
+    let id = work.raises("ask-1", question()).await;
+    work.end_turn().await;
+    work.decides(id, json!({ "options": ["air"] })).await;
+    // Its host is away for longer than transcripts are kept.
+    app.clock.advance(9 * DAY);
+    assert_eq!(app.forgets().await, 0);
+    work.not_waiting(id).await;
+    let given = work.host.given().await;
+    assert_eq!(given.len(), 2, "the answer is a turn");
+    let told = "You asked: How should it go?\nIt is urgent.\noperator answered: By air".to_owned();
+    let plan = work.host.takes(given[1]).await;
+    assert_eq!(plan.prompt, [Part::Text { author: Some("operator".to_owned()), text: told }]);
+    work.host.turn_ended(given[1], TurnOutcome::Done).await;
+    app.clock.advance(9 * DAY);
+    assert_eq!(app.forgets().await, 1, "it has arrived");
+}
+
+#[tokio::test]
+async fn what_is_still_to_be_sent_is_kept() {
+    let app = app().await;
+    app.keeps_for(json!(1)).await;
+    let (channel, _) = channel(&app, "https://hooks.example/out").await;
+    let agent = app.one("SELECT agent_id FROM channels", vec![]).await;
+    let conversation = app.conversation(agent).await;
+    let connect = "UPDATE conversations SET channel_id = $2, target = 't1' WHERE id = $1";
+    app.execute(connect, vec![conversation.into(), channel.into()]).await;
+    // Its messages wait until somebody has corrected its settings.
+    let fails = "UPDATE channels SET is_active = FALSE, inactive_reason = 'AUTH_FAILED'";
+    app.execute(fails, vec![]).await;
+    say(&app, conversation, MessageRole::Assistant, "It is in Graz.").await;
+    app.clock.advance(9 * DAY);
+    for status in ["PENDING", "SENDING"] {
+        app.execute("UPDATE deliveries SET status = $1", vec![status.into()]).await;
+        assert_eq!((app.forgets().await, app.count("deliveries").await), (0, 1), "{status}");
+    }
+    app.execute("UPDATE deliveries SET status = 'SENT'", vec![]).await;
+    assert_eq!((app.forgets().await, app.count("deliveries").await), (1, 0));
 }
 
 #[tokio::test]

@@ -96,7 +96,8 @@ impl Default for Deltas {
 
 /// A viewer of a conversation.
 pub struct Watching {
-    deltas: broadcast::Receiver<Arc<Delta>>,
+    /// `None` once it is dropped.
+    deltas: Option<broadcast::Receiver<Arc<Delta>>>,
     hub: Arc<super::Hub>,
     key: Key,
 }
@@ -174,17 +175,18 @@ impl super::Hub {
         if is_first {
             let _ = self.deltas.sender.try_send(Told::Watched);
         }
-        Watching { deltas, hub: Arc::clone(self), key }
+        Watching { deltas: Some(deltas), hub: Arc::clone(self), key }
     }
 }
 
 impl Watching {
     /// The next delta. Some are left out for a viewer that is too slow. `None` when the hub is gone.
     pub async fn next(&mut self) -> Option<Arc<Delta>> {
+        let deltas = self.deltas.as_mut()?;
         loop {
-            match self.deltas.recv().await {
+            match deltas.recv().await {
                 Ok(delta) => return Some(delta),
-                Err(broadcast::error::RecvError::Lagged(_)) => self.deltas = self.deltas.resubscribe(),
+                Err(broadcast::error::RecvError::Lagged(_)) => *deltas = deltas.resubscribe(),
                 Err(broadcast::error::RecvError::Closed) => return None,
             }
         }
@@ -194,8 +196,9 @@ impl Watching {
 impl Drop for Watching {
     fn drop(&mut self) {
         let mut rooms = self.hub.deltas.rooms();
-        // This viewer is still counted.
-        if rooms.get(&self.key).is_some_and(|room| room.receiver_count() <= 1) {
+        // Counted out while the rooms are locked, so that of two who leave at once the second removes the room.
+        drop(self.deltas.take());
+        if rooms.get(&self.key).is_some_and(|room| room.receiver_count() == 0) {
             rooms.remove(&self.key);
         }
     }
@@ -280,6 +283,8 @@ fn halves(delta: Delta) -> Option<(Delta, Delta)> {
 
 #[cfg(test)]
 mod tests {
+    use std::{sync::Barrier, thread};
+
     use futures::FutureExt;
 
     use super::*;
@@ -310,6 +315,25 @@ mod tests {
         assert!(heard <= BEHIND, "{heard}");
         drop((viewer, stranger));
         assert!(hub.deltas.rooms().is_empty() && !hub.deltas.are_watched(OrgId(1), ConversationId(5)));
+    }
+
+    #[test]
+    fn two_viewers_who_leave_at_once_leave_no_room_behind() {
+        let hub = Arc::new(Hub::default());
+        let together = Barrier::new(2);
+        for _ in 0..2_000 {
+            let viewers = [(); 2].map(|()| hub.watch_deltas(OrgId(1), ConversationId(5)));
+            thread::scope(|scope| {
+                for viewer in viewers {
+                    let together = &together;
+                    scope.spawn(move || {
+                        together.wait();
+                        drop(viewer);
+                    });
+                }
+            });
+            assert!(hub.deltas.rooms().is_empty());
+        }
     }
 
     #[test]

@@ -213,7 +213,8 @@ async fn is_enough(tx: &Tx, conversation: ConversationId, incoming: &Incoming<'_
 }
 
 /// The conversation that a message belongs to, locked: the one of the newest message that it refers to, else the one with its
-/// key. An archived one is over: a message to it begins another.
+/// key. An archived one is over: a message to it begins another. A mail thread's key is the id of its first mail, which later
+/// ones refer to: it still leads there when the mails themselves were removed.
 async fn find(tx: &Tx, incoming: &Incoming<'_>) -> Result<Option<conversations::Model>> {
     let open = || {
         let open = held(tx.scope.find::<conversations::Entity>());
@@ -227,7 +228,10 @@ async fn find(tx: &Tx, incoming: &Incoming<'_>) -> Result<Option<conversations::
             return Ok(found);
         }
     }
-    let same = open().filter(conversations::Column::ThreadKey.eq(word(&incoming.thread.key)));
+    let Thread { key, refs, .. } = incoming.thread;
+    let refs = if incoming.transport == Transport::Email { refs.as_slice() } else { &[] };
+    let keys = refs.iter().chain([key]).map(|key| word(key));
+    let same = open().filter(conversations::Column::ThreadKey.is_in(keys));
     Ok(same.order_by_desc(conversations::Column::Id).one(tx.connection()).await?)
 }
 

@@ -1,6 +1,6 @@
 //! Transcripts are kept as long as their organization says: of a conversation in which nothing was said for so many days, and
-//! in which nothing is open, the messages and files are removed. The conversation itself stays, with its turns, what they cost
-//! and what was decided; its numbering goes on where it was.
+//! in which nothing is open or still to be sent, the messages and files are removed. The conversation itself stays, with its
+//! turns, what they cost and what was decided; its numbering goes on where it was.
 
 use std::sync::Arc;
 
@@ -22,14 +22,17 @@ use crate::{
 const CONVERSATIONS: u64 = 500;
 const MESSAGES: u64 = 500;
 
-/// The conversations whose time is over. `$1` is the time.
+/// The conversations whose time is over. `$1` is the time. A decision that is on its way to the agent (SENT) is still open: it may
+/// become a turn.
 const OVER: &str = "SELECT c.organization_id, c.id FROM conversations c JOIN organizations o ON o.id = c.organization_id \
      WHERE o.transcript_retention_days IS NOT NULL AND c.message_count > 0 \
      AND c.last_activity_at <= $1 - o.transcript_retention_days * 86400000 \
      AND NOT EXISTS (SELECT 1 FROM turns t WHERE t.organization_id = c.organization_id AND t.conversation_id = c.id \
      AND t.ended_at IS NULL AND NOT t.held) \
      AND NOT EXISTS (SELECT 1 FROM approvals p WHERE p.organization_id = c.organization_id AND p.conversation_id = c.id \
-     AND p.status = 'PENDING')";
+     AND (p.status = 'PENDING' OR p.delivery = 'SENT')) \
+     AND NOT EXISTS (SELECT 1 FROM deliveries d WHERE d.organization_id = c.organization_id AND d.conversation_id = c.id \
+     AND d.status IN ('PENDING', 'SENDING'))";
 
 /// Removes transcripts whose time is over, in every organization. Returns how many.
 ///
@@ -47,8 +50,9 @@ pub async fn forget_old(core: &Arc<Core>) -> Result<u64> {
 
 /// Removes a transcript, part by part. Returns whether it is gone.
 async fn forget_whole(scope: &Scope, id: ConversationId) -> Result<bool> {
+    let mut removed = 0;
     while !scope.core.tasks.stopping.is_cancelled() {
-        match forget(scope, id).await? {
+        match forget(scope, id, &mut removed).await? {
             Left::Some => {}
             Left::None => return Ok(true),
             Left::All => break,
@@ -67,8 +71,8 @@ enum Left {
     All,
 }
 
-/// Removes the oldest messages of a conversation.
-async fn forget(scope: &Scope, id: ConversationId) -> Result<Left> {
+/// Removes the oldest messages of a conversation, and adds their number to `removed`.
+async fn forget(scope: &Scope, id: ConversationId, removed: &mut u64) -> Result<Left> {
     let tx = scope.begin().await?;
     // Nothing is said while the agent is held.
     let agent = super::agent_of(&tx, id).await?;
@@ -79,6 +83,7 @@ async fn forget(scope: &Scope, id: ConversationId) -> Result<Left> {
         return Ok(Left::All);
     }
     let gone = remove(&tx, id).await?;
+    *removed += gone;
     let left = conversation.message_count - gone.cast_signed();
     let nothing = "UPDATE conversations SET message_count = 0, last_message_seq = NULL, last_message_role = NULL, \
                    last_message_kind = NULL, last_message_preview = NULL, last_message_created_at = NULL \
@@ -90,7 +95,7 @@ async fn forget(scope: &Scope, id: ConversationId) -> Result<Left> {
         return Ok(Left::Some);
     }
     tx.run(nothing, vec![scope.org.into(), id.into()]).await?;
-    tell(&tx, &conversation);
+    tell(&tx, &conversation, *removed);
     tx.commit().await?;
     Ok(Left::None)
 }
@@ -114,10 +119,10 @@ async fn remove(tx: &Tx, id: ConversationId) -> Result<u64> {
     tx.run(gone, of(&[last.into()])).await
 }
 
-/// Says that a transcript is gone, to whoever looks at it and in the audit log.
-fn tell(tx: &Tx, conversation: &conversations::Model) {
+/// Says that a transcript of so many messages is gone, to whoever looks at it and in the audit log.
+fn tell(tx: &Tx, conversation: &conversations::Model, removed: u64) {
     rows::announce(tx, conversation.agent_id, conversation.id);
-    let changes = json!({ "messages": [conversation.last_seq, 0] });
+    let changes = json!({ "messages": [removed, 0] });
     let (op, kind, id) = (ChangeOp::Updated, RecordKind::Conversation, conversation.id.0);
     audit::record(tx, audit::Entry { operation: "forgetTranscript", op, kind, id, changes });
 }
