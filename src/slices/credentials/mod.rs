@@ -18,8 +18,9 @@ use serde_json::{Value, json};
 
 use self::entity::{credential_members, credentials};
 pub use self::{
+    destinations::names_mcp_server,
     fields::place,
-    handed::{Opened, of_agent},
+    handed::{Opened, given_to, of_agent},
     input::{CreateCredentialInput, CredentialFieldInput, SetMembersInput, UpdateCredentialInput},
 };
 use crate::{
