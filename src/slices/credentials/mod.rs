@@ -172,7 +172,7 @@ async fn require_values(
         let otherwise = if address.is_some() { ", or after a person has allowed the host" } else { "" };
         let detail =
             format!("A service token can add {destination} only together with the values{otherwise}.");
-        return Err(Problem::new(Code::PermissionDenied, detail));
+        return Err(tx.scope.refused(Problem::new(Code::PermissionDenied, detail)));
     }
     Ok(())
 }
@@ -181,7 +181,7 @@ async fn require_values(
 fn require_person(scope: &Scope) -> Result<()> {
     if is_token(scope) {
         let detail = "Only a person can say that agents may read a credential, not a service token.";
-        return Err(Problem::new(Code::PermissionDenied, detail));
+        return Err(scope.refused(Problem::new(Code::PermissionDenied, detail)));
     }
     Ok(())
 }

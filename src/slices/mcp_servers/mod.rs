@@ -194,7 +194,7 @@ async fn require_allowed(tx: &Tx, server: &mcp_servers::Model) -> Result<()> {
          person has allowed.",
         server.name
     );
-    Err(Problem::new(Code::PermissionDenied, detail))
+    Err(tx.scope.refused(Problem::new(Code::PermissionDenied, detail)))
 }
 
 /// An MCP server that an agent may call.

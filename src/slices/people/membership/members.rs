@@ -170,7 +170,7 @@ pub async fn remove_member(scope: &Scope, user: UserId) -> Result<()> {
 /// # Errors
 /// `PERMISSION_DENIED` for a service token; `LAST_OWNER`.
 pub async fn leave(scope: &Scope) -> Result<()> {
-    let user = scope.request.caller.person()?.id;
+    let user = scope.person()?.id;
     take_out(scope, user, "leaveOrganization").await
 }
 
@@ -204,8 +204,11 @@ pub fn require_reach(tx: &Tx, role: Role) -> Result<()> {
         (_, Some(own)) => !role.is_above(own),
         (_, None) => false,
     };
-    let detail = || format!("The role {role} is higher than your own.");
-    if reaches { Ok(()) } else { Err(Problem::new(Code::PermissionDenied, detail())) }
+    if reaches {
+        return Ok(());
+    }
+    let detail = format!("The role {role} is higher than your own.");
+    Err(tx.scope.refused(Problem::new(Code::PermissionDenied, detail)))
 }
 
 async fn require_another_owner(tx: &Tx, user: UserId) -> Result<()> {
