@@ -27,7 +27,7 @@ use crate::{
     slices::{
         approvals, channels,
         orgs::{self, Limit},
-        people::entity::members,
+        people::{accounts::users::hold, entity::members},
     },
 };
 
@@ -135,8 +135,15 @@ pub async fn update_member(scope: &Scope, user: UserId, role: Role) -> Result<()
 /// the organization and runs `cache.invalidate_after` before committing.
 ///
 /// # Errors
-/// As [`add_member`].
+/// As [`add_member`]; `CONFLICT` for a disabled account, which could not sign in.
 pub async fn make_owner(tx: &Tx, user: UserId) -> Result<Option<Role>> {
+    let account = hold(tx.connection(), user).await?;
+    if account.disabled_at.is_some() {
+        let email = account.email;
+        let detail =
+            format!("The account {email} is disabled. Enable it first: `muster user enable {email}`.");
+        return Err(Problem::new(Code::Conflict, detail));
+    }
     let Some(member) = find(tx, user).await? else {
         add_to(tx, user, Role::Owner).await?;
         return Ok(None);
