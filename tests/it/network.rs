@@ -230,6 +230,13 @@ async fn a_token_adds_a_destination_for_stored_values_only_where_a_person_has_al
     edits(&token, json!([own, "https://listed.example/api", "listed.example"])).await;
     edits(&token, json!(["https://listed.example/api"])).await;
     edits(&app.operator, json!([own, "https://evil.example", "mcp://tools"])).await;
+    // Servers are given it by its name now, which may be in the list of the token's own.
+    let renamed = token.patch(&path, json!({ "name": "Listed there" })).await;
+    assert_eq!(renamed.problem(), (403, "PERMISSION_DENIED"));
+    assert!(renamed.text.contains("can rename"), "{}", renamed.text);
+    token.patch(&path, json!({ "name": "Known", "fields": fields })).await.expect(200);
+    edits(&app.operator, json!([own])).await;
+    token.patch(&path, json!({ "name": "Elsewhere" })).await.expect(200);
 }
 
 /// What a call of an MCP server in this plan carries.

@@ -99,6 +99,7 @@ pub async fn given_to(tx: &Tx, names: &[String], server: &str) -> Result<Option<
     Ok(None)
 }
 
-fn texts(list: &serde_json::Value) -> impl Iterator<Item = &str> {
+/// The texts of a list that is kept as JSON.
+pub(super) fn texts(list: &serde_json::Value) -> impl Iterator<Item = &str> {
     list.as_array().into_iter().flatten().filter_map(serde_json::Value::as_str)
 }

@@ -106,6 +106,9 @@ pub async fn update(
         assignments::require_free_name::<credentials::Entity>(&tx, name.trim(), Some(id)).await?;
     }
     patch_required(&mut credential.name, edit.name.map_value(|name| name.trim().to_owned()));
+    if credential.name.is_set() && is_token(scope) {
+        require_values_of_renamed(&tx, &before, &edit.fields).await?;
+    }
     patch(&mut credential.description, edit.description);
     patch_required(&mut credential.kind, edit.kind);
     if let MaybeUndefined::Value(destinations) = edit.destinations {
@@ -175,6 +178,22 @@ async fn require_values(
         return Err(tx.scope.refused(Problem::new(Code::PermissionDenied, detail)));
     }
     Ok(())
+}
+
+/// Refuses a new name where MCP servers are given stored values by the name alone: a service token's own server may list it.
+async fn require_values_of_renamed(
+    tx: &Tx,
+    before: &credentials::Model,
+    fields: &MaybeUndefined<Vec<CredentialFieldInput>>,
+) -> Result<()> {
+    let is_for_server = |text| destinations::mcp_server(text).is_some();
+    let is_by_name =
+        before.agent_may_read_at.is_some() || handed::texts(&before.destinations).any(is_for_server);
+    if !is_by_name || !fields::keeps_value(tx, before.id, fields).await? {
+        return Ok(());
+    }
+    let detail = format!("A service token can rename {} only together with the values.", before.name);
+    Err(tx.scope.refused(Problem::new(Code::PermissionDenied, detail)))
 }
 
 /// A secret is only shown to agents if a person says so; or the operator, whom nobody stops.
