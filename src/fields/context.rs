@@ -72,7 +72,7 @@ pub async fn authorize(request: &Arc<Request>, operation: &str, permit: Permit, 
     if let Permit::InOrganization { permission, .. } = permit {
         count(&scope, permission);
     }
-    admit(&scope, operation, permit)?;
+    admit(&scope, permit)?;
     Ok(scope)
 }
 
@@ -87,7 +87,7 @@ pub async fn authorize_again(
     org: OrgId,
 ) -> Result<Scope> {
     let scope = scope_of(request, operation, org).await?;
-    admit(&scope, operation, permit)?;
+    admit(&scope, permit)?;
     Ok(scope)
 }
 
@@ -100,22 +100,21 @@ async fn scope_of(request: &Arc<Request>, operation: &str, org: OrgId) -> Result
     Ok(Scope::new(request, org, membership, request.core.access.permits.name(operation)))
 }
 
-pub(super) fn admit(scope: &Scope, operation: &str, permit: Permit) -> Result<()> {
-    let admitted = match permit {
+pub(super) fn admit(scope: &Scope, permit: Permit) -> Result<()> {
+    match permit {
         Permit::Member => Ok(()),
-        Permit::InOrganization { permission, confirmed_email } => scope.require(permission).and_then(|()| {
+        Permit::InOrganization { permission, confirmed_email } => {
+            scope.require(permission)?;
             if confirmed_email && !scope.request.caller.has_confirmed_email() {
-                return Err(Problem::new(Code::EmailNotConfirmed, "Confirm your e-mail address first."));
+                let problem = Problem::new(Code::EmailNotConfirmed, "Confirm your e-mail address first.");
+                return Err(scope.refused(problem));
             }
             Ok(())
-        }),
+        }
         Permit::Anyone | Permit::SignedIn => {
             Err(Problem::internal(anyhow::anyhow!("a field outside organizations was called with one")))
         }
-    };
-    admitted.inspect_err(|problem| {
-        audit::refused(&scope.request, operation, Some((scope.org, Some(&scope.membership))), problem);
-    })
+    }
 }
 
 /// Counts a decision, so that candidate policies can be tried on it.

@@ -148,7 +148,7 @@ impl<P: Fn(&Event) -> bool + Sync> Watcher<P> {
             return authorize_again(request, &self.operation, self.permit, org).await;
         };
         let scope = Scope::new(request, org, membership, self.scope.operation.clone());
-        admit(&scope, &self.operation, self.permit)?;
+        admit(&scope, self.permit)?;
         Ok(scope.sharing(memo))
     }
 }

@@ -64,6 +64,51 @@ async fn a_refusal_has_an_entry_on_either_face() {
 }
 
 #[tokio::test]
+async fn what_an_operation_itself_refuses_has_an_entry_with_what_is_missing() {
+    let app = TestApp::start().await;
+    let agent = app.agent().await;
+    let promote =
+        "mutation($o: Id!, $u: Id!) { updateMember(orgId: $o, userId: $u, input: { role: OWNER }) { role } }";
+    let promoted = app.admin.gql(promote, json!({ "o": app.org, "u": app.admin.user })).await;
+    assert_eq!(promoted.code(), "PERMISSION_DENIED");
+    for setting in ["networkPrivileged: true", "monthlyBudgetMicro: 1"] {
+        let edit = format!(
+            "mutation($o: Id!, $a: Id!) {{ updateAgent(orgId: $o, id: $a, input: {{ {setting} }}) {{ id }} }}"
+        );
+        let edited = app.operator.gql(&edit, json!({ "o": app.org, "a": agent })).await;
+        assert_eq!(edited.code(), "PERMISSION_DENIED", "{setting}");
+    }
+    let path = format!("/v1/org/{}/credential", app.org);
+    let fields = json!([{ "label": "token", "value": "x" }]);
+    let credential = json!({ "name": "Shop", "kind": "bearer-token", "fields": fields });
+    let credential = app.operator.post(&path, credential).await.expect(201);
+    let token = app.token(&["credential.edit", "credential.view"]).await;
+    let foreign = json!({ "destinations": ["https://evil.example"] });
+    let added = token.patch(&format!("{path}/{}", credential["id"]), foreign).await;
+    assert_eq!(added.problem(), (403, "PERMISSION_DENIED"));
+    let page = refused(&app).await;
+    let mut lines: Vec<_> = page["data"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|line| {
+            let text = |key: &str| line[key].as_str().unwrap();
+            format!("{} {} {} {}", text("operation"), text("permission"), text("actorKind"), line["count"])
+        })
+        .collect();
+    lines.sort();
+    assert_eq!(
+        lines,
+        [
+            "updateAgent network.edit USER 1",
+            "updateAgent organization.edit USER 1",
+            "updateCredential credential.edit SERVICE_TOKEN 1",
+            "updateMember member.edit USER 1",
+        ]
+    );
+}
+
+#[tokio::test]
 async fn an_unconfirmed_address_and_a_reached_limit_are_refusals() {
     let app = TestApp::start().await;
     let agent = app.agent().await;

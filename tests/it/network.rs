@@ -6,7 +6,7 @@ use muster::{
 };
 use muster_protocol::{
     event::Asked,
-    plan::{Crossing, Destination, Judgement},
+    plan::{Crossing, Destination, Judgement, McpServer, McpTransport},
 };
 use serde_json::{Value, json};
 
@@ -230,4 +230,89 @@ async fn a_token_adds_a_destination_for_stored_values_only_where_a_person_has_al
     edits(&token, json!([own, "https://listed.example/api", "listed.example"])).await;
     edits(&token, json!(["https://listed.example/api"])).await;
     edits(&app.operator, json!([own, "https://evil.example", "mcp://tools"])).await;
+    // Servers are given it by its name now, which may be in the list of the token's own.
+    let renamed = token.patch(&path, json!({ "name": "Listed there" })).await;
+    assert_eq!(renamed.problem(), (403, "PERMISSION_DENIED"));
+    assert!(renamed.text.contains("can rename"), "{}", renamed.text);
+    token.patch(&path, json!({ "name": "Known", "fields": fields })).await.expect(200);
+    edits(&app.operator, json!([own])).await;
+    token.patch(&path, json!({ "name": "Elsewhere" })).await.expect(200);
+}
+
+/// What a call of an MCP server in this plan carries.
+fn carried(servers: &[McpServer]) -> (&str, &str) {
+    let (at, carried) = match &servers[0].transport {
+        McpTransport::Stdio { command, environment, .. } => (command, environment),
+        McpTransport::Http { url, headers } | McpTransport::Sse { url, headers } => (url, headers),
+    };
+    (at, carried[0].value.expose())
+}
+
+#[tokio::test]
+async fn a_token_sets_up_an_mcp_server_with_stored_values_only_where_a_person_has_allowed_it() {
+    let app = TestApp::start().await;
+    let host = app.running_agent().await;
+    let path = format!("/v1/org/{}/credential", app.org);
+    let fields = json!([{ "label": "token", "value": "canary" }]);
+    let shop =
+        json!({ "name": "Shop", "kind": "bearer-token", "destinations": ["mcp://tools"], "fields": fields });
+    let shop = app.operator.post(&path, shop).await.expect(201);
+    let creates = async |actor: &Actor, input: Value| {
+        let create =
+            "mutation($o: Id!, $i: CreateMcpServerInput!) { createMcpServer(orgId: $o, input: $i) { id } }";
+        actor.gql(create, json!({ "o": app.org, "i": input })).await
+    };
+    let edits = async |actor: &Actor, id: &Value, input: Value| {
+        let edit = "mutation($o: Id!, $m: Id!, $i: UpdateMcpServerInput!) { updateMcpServer(orgId: $o, id: $m, input: $i) { id } }";
+        actor.gql(edit, json!({ "o": app.org, "m": id, "i": input })).await
+    };
+    let tools = json!({ "name": "tools", "transport": "STDIO", "command": "npx", "auth": ["Shop"] });
+    let id = creates(&app.operator, tools.clone()).await.data()["createMcpServer"]["id"].clone();
+    for (assign, of) in [("setCredentialAgents", &shop["id"]), ("setMcpServerAgents", &id)] {
+        let assign = format!(
+            "mutation($o: Id!, $i: Id!, $a: [Id!]!) {{ {assign}(orgId: $o, id: $i, input: {{ agentIds: $a }}) {{ id }} }}"
+        );
+        app.operator.gql(&assign, json!({ "o": app.org, "i": of, "a": [host.agent] })).await.data();
+    }
+    let planned = async || host.launch_plan().await.unwrap().mcp_servers;
+    let first = planned().await;
+    assert_eq!(carried(&first), ("npx", "canary"));
+    app.allows_host(&app.admin, json!({ "host": "listed.example" })).await.data();
+    let token = app.token(&["mcp.view", "mcp.create", "mcp.edit", "mcp.delete"]).await;
+    let at = |url: &str| json!({ "transport": "HTTP", "command": null, "args": [], "url": url });
+    let refuses = |answer: &crate::harness::Answer, credential: &str| {
+        assert_eq!(answer.code(), "PERMISSION_DENIED", "{}", answer.text);
+        let said = format!("is given the stored values of `{credential}`");
+        assert!(answer.text.contains(&said), "{}", answer.text);
+    };
+
+    // Another place for the same server.
+    let elsewhere = [at("https://evil.example/x"), at("https://listed.example:8443/x")];
+    for edit in elsewhere.into_iter().chain([json!({ "command": "evil" }), json!({ "args": ["--evil"] })]) {
+        refuses(&edits(&token, &id, edit).await, "Shop");
+    }
+    // Another server in its place.
+    let archive = "mutation($o: Id!, $m: Id!) { archiveMcpServer(orgId: $o, id: $m) { id } }";
+    let restore = "mutation($o: Id!, $m: Id!) { unarchiveMcpServer(orgId: $o, id: $m) { id } }";
+    let this = json!({ "o": app.org, "m": id });
+    token.gql(archive, this.clone()).await.data();
+    refuses(&creates(&token, tools).await, "Shop");
+    let other =
+        json!({ "name": "other", "transport": "HTTP", "url": "https://evil.example/x", "auth": ["Shop"] });
+    let other = creates(&token, other).await.data()["createMcpServer"]["id"].clone();
+    refuses(&edits(&token, &other, json!({ "name": "tools" })).await, "Shop");
+    refuses(&token.gql(restore, this.clone()).await, "Shop");
+    app.operator.gql(restore, this).await.data();
+    assert_eq!(planned().await, first);
+    // What agents may read goes to a server of any name.
+    let open = json!({ "name": "Open", "kind": "bearer-token", "fields": fields });
+    let create = "mutation($o: Id!, $i: CreateCredentialInput!) { createCredential(orgId: $o, input: $i, agentMayRead: true) { id } }";
+    app.operator.gql(create, json!({ "o": app.org, "i": open })).await.data();
+    refuses(&edits(&token, &other, json!({ "auth": ["Open"] })).await, "Open");
+
+    edits(&token, &id, json!({ "description": "Looks things up." })).await.data();
+    edits(&token, &id, at("https://listed.example/mcp")).await.data();
+    assert_eq!(carried(&planned().await), ("https://listed.example/mcp", "Bearer canary"));
+    edits(&app.operator, &id, at("https://evil.example/x")).await.data();
+    assert_eq!(carried(&planned().await), ("https://evil.example/x", "Bearer canary"));
 }

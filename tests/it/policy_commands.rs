@@ -439,6 +439,21 @@ async fn break_glass_works_with_bad_files_and_says_which_to_move_away() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn break_glass_refuses_a_disabled_account_before_anything_changes() {
+    let site = installation().await;
+    site.publish(&site.candidate("candidate", &site.line("contact.view")));
+    let user = "stranger@example.org";
+    let glass = ["break-glass", "--org", &site.id, "--user", user, "--reason", "sure", "--drop-rules"];
+    site.program.json(&["user", "disable", user]);
+    site.refused(&glass, 1, "CONFLICT", "Enable it first: `muster user enable stranger@example.org`");
+    let explain = ["explain", "--org", &site.id, "--user", user, "policy.edit"];
+    site.refused(&explain, 1, "FAILED", "is not a member of organization");
+    assert_eq!(site.versions().len(), 1, "the rules stay");
+    site.program.json(&["user", "enable", user]);
+    assert_eq!(site.json(&glass)["rules_dropped"], true);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn an_ambiguous_organization_name_is_refused() {
     let site = installation().await;
     let namesake = ["org", "create", "--name", "House", "--owner-email", "owner@example.org", "--same-name"];

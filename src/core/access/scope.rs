@@ -2,7 +2,7 @@
 
 use std::{net::IpAddr, ops::Deref, sync::Arc};
 
-use super::{Caller, Membership};
+use super::{Caller, Membership, Person};
 use crate::{
     base::{
         ids::OrgId,
@@ -10,7 +10,7 @@ use crate::{
         problem::{Code, Problem, Result},
     },
     core::{
-        Core, Request,
+        Core, Request, audit,
         events::Memo,
         policy::{Explanation, NO_LINE, Subject},
         store::Precondition,
@@ -134,10 +134,28 @@ impl Scope {
         serde_json::Value::from(names).to_string()
     }
 
+    /// Notes in the audit log that the caller was refused the operation, and hands the problem on. What the service does itself
+    /// has no operation, and isn't noted.
+    #[must_use]
+    pub fn refused(&self, problem: Problem) -> Problem {
+        if let Some(operation) = &self.operation {
+            audit::refused(&self.request, operation, Some((self.org, Some(&self.membership))), &problem);
+        }
+        problem
+    }
+
+    /// The person who calls; refuses service tokens.
+    ///
+    /// # Errors
+    /// `PERMISSION_DENIED`, also in the audit log.
+    pub fn person(&self) -> Result<&Person> {
+        self.request.caller.person().map_err(|problem| self.refused(problem))
+    }
+
     /// Fails if the caller does not hold `permission` here.
     ///
     /// # Errors
-    /// `PERMISSION_DENIED`, naming the permission.
+    /// `PERMISSION_DENIED`, naming the permission; also in the audit log.
     pub fn require(&self, permission: Permission) -> Result<()> {
         if self.may(permission) {
             return Ok(());
@@ -146,14 +164,14 @@ impl Scope {
         let problem = Problem::new(Code::PermissionDenied, detail).with("permission", permission.as_str());
         // Callers who may read the policy also learn which line decided.
         let Some(why) = self.why(permission).filter(|_| self.may(Permission::PolicyView)) else {
-            return Err(problem);
+            return Err(self.refused(problem));
         };
         let decided_by = why.decided_by.map_or_else(|| NO_LINE.to_owned(), |line| line.to_string());
         let problem = problem.with("decided_by", decided_by);
-        Err(match why.remedy {
+        Err(self.refused(match why.remedy {
             Some(remedy) => problem.with("would_allow", remedy.to_string()),
             None => problem,
-        })
+        }))
     }
 
     /// What the policy says about the caller and `permission`. `None` where it does not apply: to the service itself,

@@ -25,6 +25,7 @@ use crate::{
         enums::{ActorKind, AuditOutcome},
         ids::{AgentId, OrgId, UserId},
         network::network,
+        permission::Permission,
         problem::{Code, Problem, Result},
         time::Timestamp,
     },
@@ -69,6 +70,8 @@ struct Key {
     actor: Actor,
     credential: Option<i64>,
     operation: String,
+    /// What the caller lacked.
+    permission: Option<Permission>,
     /// The problem's code, or the reason in words.
     why: Word,
     target: Option<i64>,
@@ -199,18 +202,16 @@ pub fn refused(
     let (org, membership) = (inside.map(|(org, _)| org), inside.and_then(|(_, membership)| membership));
     let target = org.filter(|_| stranger);
     let org = org.filter(|_| !stranger);
+    let permission = permission(core, operation, problem);
     let key = Key {
         org,
         actor: (caller.kind(), caller.actor()),
         credential: caller.credential().1,
         operation: operation.to_owned(),
+        permission,
         why: problem.code.as_str().into(),
         target: target.map(|org| org.0),
         ip: request.ip.map(network),
-    };
-    let permission = match core.access.permits.of(operation) {
-        Some(Permit::InOrganization { permission, .. }) => Some(permission),
-        _ => None,
     };
     let now = core.clock.now();
     core.audit.refusals.add(key, now, || {
@@ -230,6 +231,15 @@ pub fn refused(
     });
 }
 
+/// The permission that the problem names, or else the one that the operation requires.
+fn permission(core: &Core, operation: &str, problem: &Problem) -> Option<Permission> {
+    let named = problem.details.get("permission").and_then(serde_json::Value::as_str);
+    named.and_then(|name| name.parse().ok()).or_else(|| match core.access.permits.of(operation)? {
+        Permit::InOrganization { permission, .. } => Some(permission),
+        Permit::Anyone | Permit::SignedIn | Permit::Member => None,
+    })
+}
+
 /// Notes that an agent was refused an action without anybody being asked. What else it is refused for the same reason within
 /// the window is counted, and has no line of its own: an agent can try as often as it likes.
 pub fn refused_action(tx: &Tx, agent: AgentId, reason: &str, entry: Entry) {
@@ -243,6 +253,7 @@ pub fn refused_action(tx: &Tx, agent: AgentId, reason: &str, entry: Entry) {
         actor: (ActorKind::System, Some(agent.0)),
         credential: None,
         operation: entry.operation.to_owned(),
+        permission: None,
         why: reason.to_owned().into(),
         target: None,
         ip: None,
@@ -264,6 +275,7 @@ pub fn refused_account(
         actor: (ActorKind::Anonymous, None),
         credential: None,
         operation: operation.to_owned(),
+        permission: None,
         why: code.as_str().into(),
         target: user.map(|id| id.0),
         ip: ip.map(network),
@@ -293,6 +305,7 @@ pub fn rate_limited(core: &Core, caller: &Caller, ip: Option<IpAddr>, request_id
         actor: (caller.kind(), caller.actor()),
         credential: caller.credential().1,
         operation: "request".to_owned(),
+        permission: None,
         why: Code::RateLimited.as_str().into(),
         target: None,
         ip: ip.map(network),
@@ -362,6 +375,7 @@ mod tests {
             actor: (kind, actor),
             credential: None,
             operation: operation.to_owned(),
+            permission: None,
             why: Code::PermissionDenied.as_str().into(),
             target: None,
             ip: None,

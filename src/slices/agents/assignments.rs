@@ -251,7 +251,18 @@ where
     E: Assignable,
     E::Model: Sync,
 {
-    let tx = scope.begin().await?;
+    restore_in::<E>(scope.begin().await?, id, operation).await
+}
+
+/// [`restore`] in the caller's transaction, which it commits.
+///
+/// # Errors
+/// As [`restore`].
+pub async fn restore_in<E>(tx: Tx, id: E::Id, operation: &'static str) -> Result<()>
+where
+    E: Assignable,
+    E::Model: Sync,
+{
     let row = load::<E>(&tx, id).await?;
     if E::archived_at(&row).is_none() {
         return Ok(());

@@ -89,7 +89,7 @@ pub async fn forget_assignee(tx: &Tx, user: UserId) -> Result<()> {
 /// `NOT_FOUND`; `APPROVAL_NOT_PENDING`; `PERMISSION_DENIED` for a service token; `VALIDATION_FAILED` for a time that is past
 /// or too late.
 pub async fn snooze(scope: &Scope, id: ApprovalId, until: Option<Timestamp>) -> Result<()> {
-    let person = scope.request.caller.person()?.id;
+    let person = scope.person()?.id;
     let tx = scope.begin().await?;
     let approval = pending(&tx, id).await?;
     let row = [scope.org.into(), id.into(), person.into()];

@@ -71,7 +71,7 @@ pub struct Linked {
 /// # Errors
 /// `NOT_FOUND`; `PERMISSION_DENIED` for a service token; `NOT_SUPPORTED` for a channel whose vendor does not prove who writes.
 pub async fn link(scope: &Scope, channel: ChannelId) -> Result<Code> {
-    let person = scope.request.caller.person()?.id;
+    let person = scope.person()?.id;
     let tx = scope.begin().await?;
     if !channels::proves_people(&tx, channel).await? {
         let detail = "Only in chats of Telegram and Slack is it certain who writes.";
@@ -95,7 +95,7 @@ pub async fn link(scope: &Scope, channel: ChannelId) -> Result<Code> {
 /// # Errors
 /// `NOT_FOUND`; `PERMISSION_DENIED` for a service token.
 pub async fn unlink(scope: &Scope, channel: ChannelId) -> Result<()> {
-    let person = scope.request.caller.person()?.id;
+    let person = scope.person()?.id;
     let tx = scope.begin().await?;
     let sql = "DELETE FROM channel_links WHERE organization_id = $1 AND channel_id = $2 AND user_id = $3";
     if tx.run(sql, vec![tx.scope.org.into(), channel.into(), person.into()]).await? == 0 {
@@ -110,7 +110,7 @@ pub async fn unlink(scope: &Scope, channel: ChannelId) -> Result<()> {
 /// # Errors
 /// `PERMISSION_DENIED` for a service token.
 pub async fn of(scope: &Scope) -> Result<Vec<Linked>> {
-    let person = scope.request.caller.person()?.id;
+    let person = scope.person()?.id;
     let sql = "SELECT channel_id, origin_id, origin_name, created_at FROM channel_links \
                WHERE organization_id = $1 AND user_id = $2 ORDER BY channel_id";
     let rows = scope.core.db.all(sql.to_owned(), vec![scope.org.into(), person.into()]).await?;

@@ -62,7 +62,7 @@ pub fn unread_sql() -> String {
 pub async fn mark_read(scope: &Scope, id: ConversationId, seq: i64) -> Result<()> {
     let Some(user) = scope.request.caller.user() else {
         let detail = "Only a person reads. Sign in as one.";
-        return Err(Problem::new(Code::PermissionDenied, detail));
+        return Err(scope.refused(Problem::new(Code::PermissionDenied, detail)));
     };
     let tx = scope.begin().await?;
     let conversation = load(&tx, id).await?;

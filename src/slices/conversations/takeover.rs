@@ -81,7 +81,7 @@ pub(super) async fn speaker(tx: &Tx, conversation: &conversations::Model) -> Res
 /// # Errors
 /// `NOT_FOUND`; `PERMISSION_DENIED` for a service token; `ARCHIVED`, also if the agent was deleted.
 pub async fn take_over(scope: &Scope, id: ConversationId) -> Result<()> {
-    let person = scope.request.caller.person()?;
+    let person = scope.person()?;
     let (mut tx, agent, conversation) = open(scope, id).await?;
     let Some(agent) = agent else {
         return Err(Problem::new(Code::Archived, "The conversation's agent has been deleted."));

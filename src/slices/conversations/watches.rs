@@ -21,7 +21,7 @@ pub(in crate::slices::conversations) const WATCHING: &str = "CASE WHEN CAST(:vie
 /// # Errors
 /// `NOT_FOUND`; `PERMISSION_DENIED` for a service token.
 pub async fn watch(scope: &Scope, id: ConversationId, watches: bool) -> Result<()> {
-    let person = scope.request.caller.person()?.id;
+    let person = scope.person()?.id;
     let tx = scope.begin().await?;
     let agent = agent_of(&tx, id).await?;
     let changes = if watches { add(&tx, id, person).await? } else { remove(&tx, id, person).await? };

@@ -49,6 +49,20 @@ pub fn address(destination: &str) -> Option<Url> {
     url.ok().filter(|url| url.scheme() != "mcp")
 }
 
+/// A destination that is an MCP server: its name is the host.
+pub fn mcp_server(destination: &str) -> Option<Url> {
+    Url::parse(destination).ok().filter(|url| url.scheme() == "mcp")
+}
+
+/// Whether a destination is the MCP server of this name.
+#[must_use]
+pub fn names_mcp_server(destination: &str, server: &str) -> bool {
+    mcp_server(destination).is_some_and(|url| {
+        let host = url.host_str().unwrap_or_default();
+        percent_encoding::percent_decode_str(host).decode_utf8().is_ok_and(|host| host == server)
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -1,11 +1,13 @@
 //! What an agent's host is given of the agent's credentials: their values, opened. Nothing else opens them.
 
+use async_graphql::MaybeUndefined;
 use sea_orm::{ColumnTrait, QueryFilter, QueryOrder};
 use secrecy::SecretString;
 
 use super::{
+    destinations,
     entity::{credential_agents, credential_fields, credentials},
-    place,
+    fields, place,
 };
 use crate::{
     base::{
@@ -67,15 +69,37 @@ pub async fn of_agent(tx: &Tx, agent: AgentId) -> Result<Vec<Opened>> {
                 }
             }
         }
-        let destinations = credential.destinations.as_array().into_iter().flatten();
         opened.push(Opened {
+            destinations: texts(&credential.destinations).map(str::to_owned).collect(),
             name: credential.name,
             kind: credential.kind,
-            destinations: destinations.filter_map(|text| text.as_str().map(str::to_owned)).collect(),
             agent_may_read: credential.agent_may_read_at.is_some(),
             multiline,
             fields: own,
         });
     }
     Ok(opened)
+}
+
+/// The first of the credentials of these names whose stored values an MCP server of this name is given at whatever address,
+/// or as whatever program. An archived one counts: it may be restored.
+///
+/// # Errors
+/// The database is unreachable.
+pub async fn given_to(tx: &Tx, names: &[String], server: &str) -> Result<Option<String>> {
+    let found = tx.scope.find::<credentials::Entity>();
+    let found = found.filter(credentials::Column::Name.is_in(names)).order_by_asc(credentials::Column::Id);
+    for credential in found.all(tx.connection()).await? {
+        let is_given = credential.agent_may_read_at.is_some()
+            || texts(&credential.destinations).any(|text| destinations::names_mcp_server(text, server));
+        if is_given && fields::keeps_value(tx, credential.id, &MaybeUndefined::Undefined).await? {
+            return Ok(Some(credential.name));
+        }
+    }
+    Ok(None)
+}
+
+/// The texts of a list that is kept as JSON.
+pub(super) fn texts(list: &serde_json::Value) -> impl Iterator<Item = &str> {
+    list.as_array().into_iter().flatten().filter_map(serde_json::Value::as_str)
 }

@@ -18,8 +18,9 @@ use serde_json::{Value, json};
 
 use self::entity::{credential_members, credentials};
 pub use self::{
+    destinations::names_mcp_server,
     fields::place,
-    handed::{Opened, of_agent},
+    handed::{Opened, given_to, of_agent},
     input::{CreateCredentialInput, CredentialFieldInput, SetMembersInput, UpdateCredentialInput},
 };
 use crate::{
@@ -105,6 +106,9 @@ pub async fn update(
         assignments::require_free_name::<credentials::Entity>(&tx, name.trim(), Some(id)).await?;
     }
     patch_required(&mut credential.name, edit.name.map_value(|name| name.trim().to_owned()));
+    if credential.name.is_set() && is_token(scope) {
+        require_values_of_renamed(&tx, &before, &edit.fields).await?;
+    }
     patch(&mut credential.description, edit.description);
     patch_required(&mut credential.kind, edit.kind);
     if let MaybeUndefined::Value(destinations) = edit.destinations {
@@ -171,16 +175,32 @@ async fn require_values(
         let otherwise = if address.is_some() { ", or after a person has allowed the host" } else { "" };
         let detail =
             format!("A service token can add {destination} only together with the values{otherwise}.");
-        return Err(Problem::new(Code::PermissionDenied, detail));
+        return Err(tx.scope.refused(Problem::new(Code::PermissionDenied, detail)));
     }
     Ok(())
+}
+
+/// Refuses a new name where MCP servers are given stored values by the name alone: a service token's own server may list it.
+async fn require_values_of_renamed(
+    tx: &Tx,
+    before: &credentials::Model,
+    fields: &MaybeUndefined<Vec<CredentialFieldInput>>,
+) -> Result<()> {
+    let is_for_server = |text| destinations::mcp_server(text).is_some();
+    let is_by_name =
+        before.agent_may_read_at.is_some() || handed::texts(&before.destinations).any(is_for_server);
+    if !is_by_name || !fields::keeps_value(tx, before.id, fields).await? {
+        return Ok(());
+    }
+    let detail = format!("A service token can rename {} only together with the values.", before.name);
+    Err(tx.scope.refused(Problem::new(Code::PermissionDenied, detail)))
 }
 
 /// A secret is only shown to agents if a person says so; or the operator, whom nobody stops.
 fn require_person(scope: &Scope) -> Result<()> {
     if is_token(scope) {
         let detail = "Only a person can say that agents may read a credential, not a service token.";
-        return Err(Problem::new(Code::PermissionDenied, detail));
+        return Err(scope.refused(Problem::new(Code::PermissionDenied, detail)));
     }
     Ok(())
 }

@@ -20,7 +20,7 @@ use crate::{
         folding,
         ids::{AgentId, McpServerId},
         permission::Permission,
-        problem::{Problem, Result, Violation},
+        problem::{Code, Problem, Result, Violation},
     },
     core::{
         access::Scope,
@@ -29,6 +29,7 @@ use crate::{
     },
     slices::{
         agents::assignments,
+        credentials, network,
         orgs::{self, Limit},
     },
 };
@@ -37,7 +38,7 @@ use crate::{
 ///
 /// # Errors
 /// `VALIDATION_FAILED` for a command or URL that doesn't match the transport, `PLAN_LIMIT_REACHED`,
-/// `NAME_TAKEN`.
+/// `NAME_TAKEN`; `PERMISSION_DENIED` for a service token where stored values would go.
 pub async fn create(scope: &Scope, new: CreateMcpServerInput) -> Result<McpServerId> {
     let args = json!(new.args.unwrap_or_default());
     let auth = trimmed(&new.auth.unwrap_or_default());
@@ -66,6 +67,7 @@ pub async fn create(scope: &Scope, new: CreateMcpServerInput) -> Result<McpServe
     }
     .insert(tx.connection())
     .await?;
+    require_allowed(&tx, &server).await?;
     let changes = json!({ "name": name, "transport": new.transport });
     assignments::record::<mcp_servers::Entity>(
         &tx,
@@ -80,7 +82,8 @@ pub async fn create(scope: &Scope, new: CreateMcpServerInput) -> Result<McpServe
 /// Edits an MCP server and tells its agents, unless nothing changes.
 ///
 /// # Errors
-/// `NOT_FOUND`, `ARCHIVED`, `NAME_TAKEN`, `VALIDATION_FAILED` if the result doesn't match its transport.
+/// `NOT_FOUND`, `ARCHIVED`, `NAME_TAKEN`, `VALIDATION_FAILED` if the result doesn't match its transport; `PERMISSION_DENIED`
+/// as [`create`].
 pub async fn update(scope: &Scope, id: McpServerId, edit: UpdateMcpServerInput) -> Result<()> {
     let mut tx = scope.begin().await?;
     let before = assignments::load_active::<mcp_servers::Entity>(&tx, id).await?;
@@ -113,9 +116,13 @@ pub async fn update(scope: &Scope, id: McpServerId, edit: UpdateMcpServerInput) 
     if !server.is_changed() {
         return Ok(());
     }
+    let is_new_setup = has_new_setup(&server);
     server.updated_at = Set(tx.now);
     let changes = audit::changed(&before, &server);
-    server.update(tx.connection()).await?;
+    let server = server.update(tx.connection()).await?;
+    if is_new_setup {
+        require_allowed(&tx, &server).await?;
+    }
     edits::raise(&tx, RecordKind::McpServer, id).await?;
     assignments::mark_assigned::<mcp_servers::Entity>(&mut tx, id).await?;
     assignments::record::<mcp_servers::Entity>(&tx, (ChangeOp::Updated, "updateMcpServer"), id, changes);
@@ -149,9 +156,45 @@ pub async fn archive(scope: &Scope, id: McpServerId) -> Result<()> {
 /// Restores an MCP server (specification, operation 25). Its agents regain access.
 ///
 /// # Errors
-/// `NOT_FOUND`, `NAME_TAKEN`.
+/// `NOT_FOUND`, `NAME_TAKEN`; `PERMISSION_DENIED` as [`create`].
 pub async fn restore(scope: &Scope, id: McpServerId) -> Result<()> {
-    assignments::restore::<mcp_servers::Entity>(scope, id, "unarchiveMcpServer").await
+    let tx = scope.begin().await?;
+    let server = assignments::load::<mcp_servers::Entity>(&tx, id).await?;
+    if server.archived_at.is_some() {
+        require_allowed(&tx, &server).await?;
+    }
+    assignments::restore_in::<mcp_servers::Entity>(tx, id, "unarchiveMcpServer").await
+}
+
+/// Whether an edit changes more than the description: which server it is, what is run or called, or with which secrets.
+fn has_new_setup(server: &mcp_servers::ActiveModel) -> bool {
+    server.name.is_set()
+        || server.transport.is_set()
+        || server.command.is_set()
+        || server.args.is_set()
+        || server.url.is_set()
+        || server.auth.is_set()
+}
+
+/// Refuses a service token that sets up a server which is given stored values whatever it is, unless a person has allowed the
+/// host of its address. A token that could choose the server freely could read what it has never known.
+async fn require_allowed(tx: &Tx, server: &mcp_servers::Model) -> Result<()> {
+    if tx.scope.request.caller.token().is_none() {
+        return Ok(());
+    }
+    let given = credentials::given_to(tx, &texts(&server.auth), &server.name).await?;
+    let Some(credential) = given else { return Ok(()) };
+    let address = server.url.as_deref().and_then(|url| url::Url::parse(url).ok());
+    let allowed = network::allowed(tx).await?;
+    if address.is_some_and(|address| network::reaches(&allowed, &address)) {
+        return Ok(());
+    }
+    let detail = format!(
+        "`{}` is given the stored values of `{credential}`. A service token can set it up only at an address whose host a \
+         person has allowed.",
+        server.name
+    );
+    Err(tx.scope.refused(Problem::new(Code::PermissionDenied, detail)))
 }
 
 /// An MCP server that an agent may call.
@@ -184,10 +227,6 @@ pub async fn of_agent(tx: &Tx, agent: AgentId) -> Result<Vec<Callable>> {
         .filter(mcp_servers::Column::Id.is_in(links.iter().map(|link| link.mcp_server_id)))
         .filter(mcp_servers::Column::ArchivedAt.is_null())
         .order_by_asc(mcp_servers::Column::Id);
-    let texts = |list: &serde_json::Value| {
-        let texts = list.as_array().into_iter().flatten();
-        texts.filter_map(|text| text.as_str().map(str::to_owned)).collect()
-    };
     let found = found.all(tx.connection()).await?.into_iter().map(|server| Callable {
         args: texts(&server.args),
         auth: texts(&server.auth),
@@ -204,6 +243,10 @@ fn own_name(name: &str) -> Option<Violation> {
     let detail =
         "`muster` is the name of Muster's own MCP server, which every agent has. Choose another name.";
     (folding::name(name) == "muster").then(|| Violation::at("/name", "NOT_ALLOWED", detail))
+}
+
+fn texts(list: &Value) -> Vec<String> {
+    list.as_array().into_iter().flatten().filter_map(|text| text.as_str().map(str::to_owned)).collect()
 }
 
 fn trimmed(names: &[String]) -> Vec<String> {

@@ -57,7 +57,7 @@ pub(super) const fn column(what: NotificationKind) -> &'static str {
 /// # Errors
 /// `PERMISSION_DENIED` for a service token; the database is unreachable.
 pub async fn of(scope: &Scope) -> Result<Paces> {
-    let person = scope.request.caller.person()?;
+    let person = scope.person()?;
     let role =
         scope.membership.role.ok_or_else(|| Problem::new(Code::NotAMember, "You are not a member."))?;
     let sql = "SELECT approval_raised, approval_expiring, agent_failed FROM notification_settings \
@@ -83,7 +83,7 @@ pub async fn of(scope: &Scope) -> Result<Paces> {
 /// # Errors
 /// `PERMISSION_DENIED` for a service token; the database is unreachable.
 pub async fn set(scope: &Scope, choice: Choice) -> Result<()> {
-    let person = scope.request.caller.person()?.id;
+    let person = scope.person()?.id;
     let Choice { approval_raised, approval_expiring, agent_failed } = choice;
     let tx = scope.begin().await?;
     let sql = "INSERT INTO notification_settings (organization_id, user_id, approval_raised, approval_expiring, agent_failed) \

@@ -5,7 +5,7 @@ use sea_orm::{ConnectionTrait, EntityTrait, PaginatorTrait, QueryResult, Select,
 
 use crate::{
     base::problem::{Code, Problem, Result},
-    core::{Core, access::Scope, audit, config::Plans, store::Tx},
+    core::{Core, access::Scope, config::Plans, store::Tx},
 };
 
 const MIB: i64 = 1 << 20;
@@ -241,12 +241,7 @@ fn reached(tx: &Tx, limit: Limit, max: i64, used: i64) -> Problem {
     let name = limit.name();
     let detail = format!("The plan allows {max} ({name}), and {used} are in use.");
     let problem = Problem::new(Code::PlanLimitReached, detail).with("limit", name);
-    let problem = problem.with("max", max).with("used", used);
-    if let Some(operation) = &tx.scope.operation {
-        let member = Some((tx.scope.org, Some(&tx.scope.membership)));
-        audit::refused(&tx.scope.request, operation, member, &problem);
-    }
-    problem
+    tx.scope.refused(problem.with("max", max).with("used", used))
 }
 
 /// The limit in force.

@@ -37,7 +37,7 @@ pub struct Broken {
 /// neither. The organization's file, like every file, is left alone.
 ///
 /// # Errors
-/// The database is unreachable.
+/// `CONFLICT` for a disabled account; the database is unreachable.
 pub async fn break_glass(
     core: &Arc<Core>,
     org: OrgId,

@@ -24,7 +24,11 @@ use secrecy::{ExposeSecret, SecretString};
 
 use crate::{
     base::{enums, enums::CredentialKind},
-    slices::{credentials::Opened, mcp_servers::Callable, network},
+    slices::{
+        credentials::{self, Opened},
+        mcp_servers::Callable,
+        network,
+    },
 };
 
 /// What the names of variables may not begin with.
@@ -144,7 +148,7 @@ pub fn mcp_server(server: Callable, credentials: &[Opened]) -> McpServer {
         let is_its_own = || address.as_ref().is_some_and(|address| is_destination(credential, address));
         let is_at_address = server.transport != enums::McpTransport::Stdio;
         let may_go = credential.agent_may_read
-            || names_server(credential, &server.name)
+            || credential.destinations.iter().any(|text| credentials::names_mcp_server(text, &server.name))
             || is_at_address && is_its_own();
         server.auth.contains(&credential.name) && may_go
     };
@@ -159,15 +163,6 @@ pub fn mcp_server(server: Callable, credentials: &[Opened]) -> McpServer {
         enums::McpTransport::Sse => McpTransport::Sse { url, headers: headers(needed()) },
     };
     McpServer { name: server.name, transport }
-}
-
-/// Whether one of a credential's destinations is an MCP server, by name.
-fn names_server(credential: &Opened, name: &str) -> bool {
-    let destinations = credential.destinations.iter().filter_map(|text| url::Url::parse(text).ok());
-    destinations.filter(|url| url.scheme() == "mcp").any(|url| {
-        let host = url.host_str().unwrap_or_default();
-        percent_encoding::percent_decode_str(host).decode_utf8().is_ok_and(|host| host == name)
-    })
 }
 
 /// Whether an address is one of a credential's destinations, or below it.

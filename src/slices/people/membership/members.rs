@@ -27,7 +27,7 @@ use crate::{
     slices::{
         approvals, channels,
         orgs::{self, Limit},
-        people::entity::members,
+        people::{accounts::users::hold, entity::members},
     },
 };
 
@@ -135,8 +135,15 @@ pub async fn update_member(scope: &Scope, user: UserId, role: Role) -> Result<()
 /// the organization and runs `cache.invalidate_after` before committing.
 ///
 /// # Errors
-/// As [`add_member`].
+/// As [`add_member`]; `CONFLICT` for a disabled account, which could not sign in.
 pub async fn make_owner(tx: &Tx, user: UserId) -> Result<Option<Role>> {
+    let account = hold(tx.connection(), user).await?;
+    if account.disabled_at.is_some() {
+        let email = account.email;
+        let detail =
+            format!("The account {email} is disabled. Enable it first: `muster user enable {email}`.");
+        return Err(Problem::new(Code::Conflict, detail));
+    }
     let Some(member) = find(tx, user).await? else {
         add_to(tx, user, Role::Owner).await?;
         return Ok(None);
@@ -170,7 +177,7 @@ pub async fn remove_member(scope: &Scope, user: UserId) -> Result<()> {
 /// # Errors
 /// `PERMISSION_DENIED` for a service token; `LAST_OWNER`.
 pub async fn leave(scope: &Scope) -> Result<()> {
-    let user = scope.request.caller.person()?.id;
+    let user = scope.person()?.id;
     take_out(scope, user, "leaveOrganization").await
 }
 
@@ -204,8 +211,11 @@ pub fn require_reach(tx: &Tx, role: Role) -> Result<()> {
         (_, Some(own)) => !role.is_above(own),
         (_, None) => false,
     };
-    let detail = || format!("The role {role} is higher than your own.");
-    if reaches { Ok(()) } else { Err(Problem::new(Code::PermissionDenied, detail())) }
+    if reaches {
+        return Ok(());
+    }
+    let detail = format!("The role {role} is higher than your own.");
+    Err(tx.scope.refused(Problem::new(Code::PermissionDenied, detail)))
 }
 
 async fn require_another_owner(tx: &Tx, user: UserId) -> Result<()> {
