@@ -5,13 +5,15 @@ use std::time::Duration;
 
 use futures::{FutureExt, SinkExt, StreamExt};
 use muster::core::ledger::What;
+use muster_protocol::{Happening, spending::ModelCall};
 use sea_orm::ConnectionTrait;
 use serde_json::{Value, json};
 use tokio_tungstenite::tungstenite::Message;
 
 use crate::harness::{
-    Socket, TestApp,
+    self, Socket, TestApp,
     gateway::{Host, Line},
+    spending::CALL,
     until,
 };
 
@@ -61,6 +63,14 @@ async fn a_host_can_report_about_its_own_agents_only() {
     assert_eq!(app.one::<i64>(touched, vec![neighbour.into(), theirs.into()]).await, 0);
 }
 
+/// Moves an agent that has stopped to a new server, which it answers.
+async fn moved(app: &TestApp, agent: i64) -> i64 {
+    let server = app.server().await;
+    let edit = "mutation($o: Id!, $i: Id!, $n: UpdateAgentInput!) { updateAgent(orgId: $o, id: $i, input: $n) { id } }";
+    app.admin.gql(edit, json!({ "o": app.org, "i": agent, "n": { "serverId": server } })).await.data();
+    server
+}
+
 #[tokio::test]
 async fn a_late_backup_of_an_agent_that_was_moved_does_not_count_as_foreign() {
     let app = TestApp::start().await;
@@ -69,27 +79,69 @@ async fn a_late_backup_of_an_agent_that_was_moved_does_not_count_as_foreign() {
     let made = app.operator.gql(back_up, json!({ "o": app.org, "i": agent })).await.data();
     let backup = made["backupAgent"]["id"].as_i64().unwrap();
     app.execute("UPDATE agents SET status = 'STOPPED' WHERE id = $1", vec![agent.into()]).await;
-    let edit = "mutation($o: Id!, $i: Id!, $n: UpdateAgentInput!) { updateAgent(orgId: $o, id: $i, input: $n) { id } }";
-    let other = app.server().await;
-    let moved = json!({ "o": app.org, "i": agent, "n": { "serverId": other } });
-    app.admin.gql(edit, moved).await.data();
-    let reports = |backup: i64| {
-        [
-            json!({ "kind": "BACKED_UP", "backup_id": backup, "bytes": 1, "sha256": "ab".repeat(32), "error": null }),
-            json!({ "kind": "RESTORED", "backup_id": backup, "error": null }),
-        ]
-    };
-    for what in [reports(backup), reports(backup)].concat() {
+    moved(&app, agent).await;
+    let reports = [
+        json!({ "kind": "BACKED_UP", "backup_id": backup, "bytes": 1, "sha256": "ab".repeat(32), "error": null }),
+        json!({ "kind": "RESTORED", "backup_id": backup, "error": null }),
+    ];
+    for what in [&reports[..], &reports[..]].concat() {
         let seq = line.report((agent, generation), what).await;
         line.stored(seq).await;
     }
     assert_eq!(app.column::<String>("SELECT state FROM agent_backups").await, ["FAILED"]);
-    // One that the server was not told to make.
-    let [backed_up, restored] = reports(backup + 1);
-    for what in [backed_up.clone(), restored, backed_up] {
-        line.report((agent, generation), what).await;
+    // Of an agent that was never there.
+    let neighbour = app.agent().await;
+    for what in [&reports[..], &reports[..1]].concat() {
+        line.report((neighbour, 0), what).await;
     }
     line.refused("FOREIGN").await;
+}
+
+#[tokio::test]
+async fn what_a_launch_has_spent_counts_after_its_agent_was_moved() {
+    let app = TestApp::start().await;
+    app.sets(json!({ "monthlyBudgetMicro": 10 * CALL })).await;
+    let (agent, generation, _, mut line) = running(&app).await;
+    let seq = line.report((agent, generation), started()).await;
+    line.stored(seq).await;
+    let launch = harness::Host { app: &app, agent, generation };
+    let lease = launch.leases().await.unwrap();
+    assert_eq!(app.leased().await, (CALL, 0));
+    launch.act("stop").await;
+    let ended = json!({ "kind": "ENDED", "reason": "STOPPED", "code": 0, "signal": null, "detail": null });
+    let seq = line.report((agent, generation), ended).await;
+    line.stored(seq).await;
+    assert_eq!(app.launch_of(agent).await.1, "STOPPED");
+    moved(&app, agent).await;
+    // The gate hears out the calls that were open.
+    let call = |input| {
+        let call = ModelCall { lease_id: Some(lease.id), ..launch.call(None, input, 0) };
+        json!(Happening::ModelCalled(call))
+    };
+    let returned = json!({ "kind": "LEASE_RETURNED", "lease_id": lease.id });
+    for (what, leased) in [
+        (call(1000), (CALL - 3000, 3000)),
+        (call(2000), (CALL - 9000, 9000)),
+        (returned.clone(), (0, 9000)),
+        // Once more, and the connection is still there.
+        (returned, (0, 9000)),
+    ] {
+        let seq = line.report((agent, generation), what).await;
+        line.stored(seq).await;
+        assert_eq!(app.leased().await, leased);
+    }
+    // A launch that was to come, and a host that never had the agent.
+    line.report((agent, generation + 1), call(4000)).await;
+    let third = app.server().await;
+    let mut other = app.joined(third).await.connect().await;
+    for _ in 0..3 {
+        other.report((agent, generation), call(4000)).await;
+    }
+    other.refused("FOREIGN").await;
+    let seq = line.report((agent, generation), started()).await;
+    line.stored(seq).await;
+    assert_eq!(app.launch_of(agent).await, (generation, "STOPPED".to_owned()), "nothing else counts");
+    assert_eq!(app.leased().await, (0, 9000));
 }
 
 #[tokio::test]

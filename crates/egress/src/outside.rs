@@ -56,6 +56,10 @@ pub trait Outside: Send + Sync + 'static {
     /// Asks for the right to spend on a model.
     fn lease(&self, asked: LeaseAsked) -> BoxFuture<'_, Leased>;
 
+    /// Waits until the host has room for reports. What is reported of a call of a model is an event of its own, however little
+    /// the call did, so none is made before.
+    fn ready(&self) -> BoxFuture<'_, ()>;
+
     /// Reports to the control plane. Doesn't wait.
     fn report(&self, happening: Happening);
 

@@ -167,6 +167,11 @@ impl Outside for Outlet {
         })
     }
 
+    fn ready(&self) -> BoxFuture<'_, ()> {
+        // Without a journal the host is about to end.
+        Box::pin(async { _ = self.shared.journal.room().await })
+    }
+
     fn report(&self, happening: Happening) {
         let _ = self.reports.send((self.generation, happening));
     }

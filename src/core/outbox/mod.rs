@@ -202,6 +202,23 @@ pub async fn syncs_to_come(tx: &Tx, agents: &[AgentId]) -> Result<HashSet<(Agent
     found.iter().map(|row| Ok((row.try_get_by(0)?, row.try_get_by(1)?))).collect()
 }
 
+/// The launches of these agents about which the host of this server was sent commands: it is where they ran, wherever the agents
+/// are now. A FORGET says nothing about that, since it goes to wherever a backup's file is. A week after the last of a launch's
+/// commands was acknowledged, this is not known any more.
+///
+/// # Errors
+/// The database is unreachable.
+pub async fn launches_of(tx: &Tx, server: ServerId, agents: &[i64]) -> Result<HashSet<(i64, i64)>> {
+    let db = &tx.scope.core.db;
+    let sql = format!(
+        "SELECT DISTINCT agent_id, generation FROM outbox WHERE organization_id = $1 AND agent_id {} AND server_id = $3 \
+         AND host_seq IS NOT NULL AND kind <> 'FORGET'",
+        db.is_among()
+    );
+    let found = tx.rows(&sql, vec![tx.scope.org.into(), db.keys(agents), server.into()]).await?;
+    found.iter().map(|row| Ok((row.try_get_by(0)?, row.try_get_by(1)?))).collect()
+}
+
 /// Makes every command that waits for the agent useless, because the agent is being stopped: a launch that waits while
 /// its organization is stopped must not follow the stop that overtakes it. Its backups have nothing to do with that.
 ///

@@ -1,14 +1,12 @@
 //! What hosts say about backups, and how many are kept. A report counts in whatever launch the agent is meanwhile.
 
-use sea_orm::{
-    ActiveModelTrait, ColumnTrait, IntoActiveModel, PaginatorTrait, QueryFilter, QueryOrder, QuerySelect, Set,
-};
+use sea_orm::{ActiveModelTrait, ColumnTrait, IntoActiveModel, QueryFilter, QueryOrder, QuerySelect, Set};
 
 use super::{entity::agent_backups, forget, forget_file, of_agent};
 use crate::{
     base::{
         enums::BackupState,
-        ids::{AgentId, BackupId, ServerId},
+        ids::{AgentId, BackupId},
         plain::{self, bounded},
         problem::Result,
     },
@@ -91,16 +89,6 @@ pub async fn restored(tx: &mut Tx, from: &Reporter, id: BackupId, error: Option<
     backup.update(tx.connection()).await?;
     agents::announce(tx, from.agent);
     Ok(())
-}
-
-/// Whether this server was told to make this backup of the agent.
-///
-/// # Errors
-/// The database is unreachable.
-pub async fn is_on(tx: &Tx, (agent, server): (AgentId, ServerId), id: BackupId) -> Result<bool> {
-    let found = of_agent(tx, agent).filter(agent_backups::Column::Id.eq(id));
-    let found = found.filter(agent_backups::Column::ServerId.eq(server));
-    Ok(found.count(tx.connection()).await? > 0)
 }
 
 fn words(text: &str) -> String {

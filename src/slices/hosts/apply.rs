@@ -19,7 +19,7 @@ use crate::{
     },
 };
 
-/// Holds the agents of this server that a batch is about. Call it first in the batch's transaction.
+/// Holds the agents that a batch is about. Call it first in the batch's transaction.
 ///
 /// # Errors
 /// The database is unreachable.
@@ -40,18 +40,9 @@ pub async fn left_out(tx: &Tx, server: ServerId, event: &Event) -> Result<()> {
     approvals::left_out(tx, &Reporter { agent, server, generation, at }, &request.request).await
 }
 
-/// Whether a report about an agent that is not on this server is only late: the server was told to make or restore this backup
-/// before the agent was moved. It changes nothing.
-///
-/// # Errors
-/// The database is unreachable.
-pub(super) async fn is_late(tx: &Tx, server: ServerId, event: &Event) -> Result<bool> {
-    match event.what {
-        Happening::BackedUp { backup_id, .. } | Happening::Restored { backup_id, .. } => {
-            backups::is_on(tx, (AgentId(event.agent_id), server), BackupId(backup_id)).await
-        }
-        _ => Ok(false),
-    }
+/// Whether a report of a launch that ran on this server counts even if the agent has moved since. What was spent was spent.
+pub(super) fn counts_late(event: &Event) -> bool {
+    matches!(event.what, Happening::ModelCalled(_) | Happening::LeaseReturned { .. })
 }
 
 /// Applies reports about agents of this server: one, or several messages, which are stored together.

@@ -3,8 +3,14 @@
 //! One transaction takes all that is waiting, and messages in a row take a few statements together. It moves `event_seq` on from exactly the event before, in the
 //! connection's epoch, so nothing is applied twice or by an old connection. Reports of an older launch change nothing
 //! but what is left of that launch, and an event that can't be applied is logged and left out: it must not block its host for ever.
+//!
+//! An agent moves as soon as it has stopped, and its calls of models may be over a while later: what its host then says of the
+//! launch is late, not foreign, and what the calls have spent is counted.
 
-use std::{collections::HashMap, panic::AssertUnwindSafe};
+use std::{
+    collections::{HashMap, HashSet},
+    panic::AssertUnwindSafe,
+};
 
 use futures::FutureExt;
 use muster_protocol::{Event, Happening};
@@ -16,14 +22,14 @@ use crate::{
         ids::AgentId,
         problem::{Code, Problem, Result},
     },
-    core::store::Tx,
+    core::{outbox, store::Tx},
 };
 
 /// How many events a transaction takes.
 pub const MOST_EVENTS: usize = 200;
 
-/// Stores events without a gap between them. Returns how many of them are about agents that are not on the server, without those
-/// that are late.
+/// Stores events without a gap between them. Returns how many of them are foreign: about agents that are not on the server, in
+/// launches that never ran on it.
 ///
 /// # Errors
 /// The connection is not the current one; GAP; the database can't be reached, or is full.
@@ -55,23 +61,24 @@ async fn attempt(link: &Link, events: &[Event], one_by_one: bool) -> Result<u32,
     }
     let is_own =
         |event: &&Event| launches.get(&event.agent_id).is_some_and(|launch| event.generation <= *launch);
-    let (own, others): (Vec<&Event>, Vec<&Event>) = events.iter().partition(is_own);
-    let mut foreign = 0;
-    for event in others {
-        foreign += u32::from(!apply::is_late(&tx, link.server, event).await?);
-    }
+    let others: Vec<&Event> = events.iter().filter(|event| !is_own(event)).collect();
+    let left = left(&tx, link, &others).await?;
+    let is_late = |event: &&Event| left.contains(&(event.agent_id, event.generation));
+    let foreign = others.iter().filter(|event| !is_late(event)).count();
+    let counts = |event: &&Event| is_own(event) || (is_late(event) && apply::counts_late(event));
+    let counting: Vec<&Event> = events.iter().filter(counts).collect();
     if one_by_one {
-        for event in &own {
+        for event in &counting {
             alone(&mut tx, link, event).await?;
         }
     } else {
         // What an agent says is most of what comes: messages in a row are stored together.
-        for together in own.chunk_by(|one, next| is_message(one) && is_message(next)) {
+        for together in counting.chunk_by(|one, next| is_message(one) && is_message(next)) {
             tried(&mut tx, link, together).await?;
         }
     }
     tx.commit().await?;
-    Ok(foreign)
+    Ok(foreign as u32)
 }
 
 fn is_message(event: &Event) -> bool {
@@ -86,9 +93,7 @@ pub fn gap(next: i64) -> Refusal {
 
 /// The current launch of each agent of the server that the events name. The agents are held until the transaction ends.
 async fn launches(tx: &Tx, link: &Link, events: &[Event]) -> Result<HashMap<i64, i64>> {
-    let mut ids: Vec<i64> = events.iter().map(|event| event.agent_id).collect();
-    ids.sort_unstable();
-    ids.dedup();
+    let ids = agents_of(events);
     let db = &tx.scope.core.db;
     let sql = |columns: &str| {
         let among = db.is_among();
@@ -100,6 +105,24 @@ async fn launches(tx: &Tx, link: &Link, events: &[Event]) -> Result<HashMap<i64,
     apply::hold(tx, &own?, events).await?;
     let found = rows(tx, &sql("id, launch_generation"), values).await?;
     found.iter().map(|row| Ok((row.try_get_by(0)?, row.try_get_by(1)?))).collect()
+}
+
+/// The launches that ran on the server, of agents that have left it and that these events name. These agents are held, too.
+async fn left(tx: &Tx, link: &Link, others: &[&Event]) -> Result<HashSet<(i64, i64)>> {
+    if others.is_empty() {
+        return Ok(HashSet::new());
+    }
+    let launches = outbox::launches_of(tx, link.server, &agents_of(others.iter().copied())).await?;
+    let agents: Vec<AgentId> = launches.iter().map(|(agent, _)| AgentId(*agent)).collect();
+    apply::hold(tx, &agents, &[]).await?;
+    Ok(launches)
+}
+
+fn agents_of<'a>(events: impl IntoIterator<Item = &'a Event>) -> Vec<i64> {
+    let mut ids: Vec<i64> = events.into_iter().map(|event| event.agent_id).collect();
+    ids.sort_unstable();
+    ids.dedup();
+    ids
 }
 
 /// Applies one event, or several messages. A panic is a failure like any other.

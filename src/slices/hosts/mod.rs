@@ -12,7 +12,8 @@
 //! - `keeping.rs`: the rounds: who is cut off, who is there, who is gone.
 //!
 //! Organization and server come from the connection's token, never from a frame. What a host says about an agent counts
-//! only if the agent is on its server and the launch is the current one.
+//! only if the agent is on its server and the launch is the current one; what an earlier launch on its server has spent counts,
+//! too.
 
 mod apply;
 mod ask;

@@ -174,6 +174,8 @@ async fn call(
         let answer = forward::exchange(shared, request).await.map_err(Refused::Unreached)?;
         return Ok(answer.map(passed));
     };
+    // Before anything is held for the call: it may take as long as the control plane is away.
+    shared.outside.ready().await;
     encoding::check_head(&head.headers).map_err(Wrong::Encoded)?;
     let (question, sent) = question(shared, &asked, body).await?;
     encoding::set(&mut head.headers);

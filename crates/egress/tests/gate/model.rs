@@ -111,6 +111,31 @@ async fn the_key_is_added_outside_and_usage_is_counted() {
 }
 
 #[tokio::test]
+async fn no_call_is_made_before_it_can_be_reported() {
+    let server = Server::start(answered()).await;
+    let mut world = World::new();
+    world.model("openai", server.port, "canary").apply();
+    world.host.is_full.send_replace(true);
+    let question = json!({ "model": "m", "messages": [] });
+    let calls = join_all((0..20).map(|_| world.post("/model/chat/completions", &question)));
+    tokio::pin!(calls);
+    let all_wait = async {
+        while world.host.is_full.receiver_count() < 20 {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::select! {
+        answers = &mut calls => panic!("{answers:?}"),
+        () = all_wait => {}
+    }
+    assert!(server.seen().is_empty() && world.host.calls().is_empty());
+    assert_eq!(world.get("/model/v1/models").await.0, StatusCode::OK, "what is not reported doesn't wait");
+    world.host.is_full.send_replace(false);
+    assert!(calls.await.iter().all(|(status, _)| *status == StatusCode::OK));
+    assert_eq!(world.host.calls().len(), 20);
+}
+
+#[tokio::test]
 async fn only_calls_that_can_be_counted_leave() {
     let server = Server::start(answered()).await;
     let mut world = World::new();

@@ -29,7 +29,10 @@ use rustls::{
     pki_types::{CertificateDer, pem::PemObject},
 };
 use tempfile::TempDir;
-use tokio::net::{UnixListener, UnixStream};
+use tokio::{
+    net::{UnixListener, UnixStream},
+    sync::watch,
+};
 
 use crate::servers::authority;
 
@@ -66,6 +69,8 @@ pub struct Host {
     pub leases: Mutex<VecDeque<Leased>>,
     pub questions: Mutex<Vec<LeaseAsked>>,
     pub reports: Mutex<Vec<Happening>>,
+    /// There is no room for reports. Who waits for some watches this.
+    pub is_full: watch::Sender<bool>,
 }
 
 impl Host {
@@ -106,6 +111,11 @@ impl Outside for Host {
             tokio::time::sleep(std::time::Duration::from_millis(5)).await;
             next.unwrap_or(Leased::Refused { reason: "The budget of this month is spent.".to_owned() })
         })
+    }
+
+    fn ready(&self) -> BoxFuture<'_, ()> {
+        let mut full = self.is_full.subscribe();
+        Box::pin(async move { _ = full.wait_for(|is_full| !is_full).await })
     }
 
     fn report(&self, happening: Happening) {

@@ -207,7 +207,7 @@ impl Gateway {
             acknowledged: standing.acknowledged,
             agents: self.shared.running(),
         };
-        let welcome = match link.greet(hello).await {
+        let welcome = match self.questions.collect(link.greet(hello)).await {
             Ok(welcome) => welcome,
             Err(error) => return (false, error),
         };
@@ -245,12 +245,11 @@ impl Gateway {
         let Link { mut from, to, mut writer } = link;
         let mut standing = self.shared.journal.standing();
         standing.mark_changed();
-        self.open.retain(|_, ask| !ask.told.is_closed());
         let mut progress = Progress {
             sent: acknowledged,
             events: std::collections::VecDeque::new(),
             receipt: None,
-            unasked: self.open.keys().copied().collect(),
+            unasked: self.questions.open(),
             is_load_due: false,
             is_ping_due: false,
         };
@@ -277,10 +276,8 @@ impl Gateway {
                     changed.map_err(|_| Closed)?;
                     Step::Heard
                 }
-                Some(ask) = self.asks.recv() => {
-                    self.asked += 1;
-                    self.open.insert(self.asked, ask);
-                    progress.unasked.push_back(self.asked);
+                Some(id) = self.questions.next() => {
+                    progress.unasked.push_back(id);
                     Step::Heard
                 }
                 Some(delta) = self.deltas.recv() => {
@@ -323,11 +320,7 @@ impl Gateway {
                 progress.receipt = progress.receipt.max(Some(seq));
             }
             ToHost::Ack { through } => self.shared.journal.acknowledge(through, None).await?,
-            ToHost::Told { id, given } => {
-                if let Some(ask) = self.open.remove(&id) {
-                    let _ = ask.told.send(given);
-                }
-            }
+            ToHost::Told { id, given } => self.questions.answer(id, given),
             ToHost::Refused { code, reason, retry_after } => return Err(refused(code, reason, retry_after)),
             ToHost::Welcome(_) => return Err(LinkError::Malformed("a second WELCOME".to_owned())),
         }
@@ -340,7 +333,7 @@ impl Gateway {
             return permit.send(text(&FromHost::Received { through }));
         }
         while let Some(id) = progress.unasked.pop_front() {
-            if let Some(ask) = self.open.get(&id) {
+            if let Some(ask) = self.questions.get(id) {
                 let (agent_id, generation, wanted) = (ask.agent_id, ask.generation, ask.wanted.clone());
                 return permit.send(text(&FromHost::Ask { id, agent_id, generation, wanted }));
             }

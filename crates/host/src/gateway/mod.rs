@@ -1,12 +1,14 @@
 //! The connection to the control plane: one WebSocket, made again for ever.
 //!
 //! - `link.rs`: one connection, from HELLO to its end.
+//! - `questions.rs`: what the control plane is asked.
 //! - `retry.rs`: when to try again.
 
 mod link;
+mod questions;
 mod retry;
 
-use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
 use muster_protocol::{
     Secret,
@@ -17,7 +19,7 @@ use tokio::{sync::mpsc, time::sleep};
 use url::Url;
 
 pub use self::link::greet;
-use self::{link::Link, retry::Retry};
+use self::{link::Link, questions::Questions, retry::Retry};
 use crate::{
     address,
     journal::Closed,
@@ -81,12 +83,9 @@ pub struct Gateway {
     url: String,
     token: Secret,
     machine_id: String,
-    asks: mpsc::Receiver<Ask>,
+    questions: Questions,
     deltas: mpsc::Receiver<Delta>,
     wishes: mpsc::UnboundedSender<Wish>,
-    /// Questions that are not answered. They are asked again on the next connection.
-    open: BTreeMap<i64, Ask>,
-    asked: i64,
     meter: Meter,
 }
 
@@ -104,11 +103,9 @@ impl Gateway {
             url: address::socket(base),
             token: identity.0,
             machine_id: identity.1,
-            asks: from_agents.0,
+            questions: Questions::new(from_agents.0),
             deltas: from_agents.1,
             wishes,
-            open: BTreeMap::new(),
-            asked: 0,
             meter: Meter::default(),
         }
     }
@@ -117,7 +114,8 @@ impl Gateway {
     pub async fn run(mut self) {
         let mut retry = Retry::default();
         loop {
-            let (was_welcome, error) = match Link::open(&self.url, &self.token).await {
+            let opened = self.questions.collect(Link::open(&self.url, &self.token)).await;
+            let (was_welcome, error) = match opened {
                 Ok(link) => self.serve(link).await,
                 Err(error) => (false, error),
             };
@@ -132,7 +130,7 @@ impl Gateway {
             tell(&error, pause);
             // Text that nobody can see is not kept.
             while self.deltas.try_recv().is_ok() {}
-            sleep(pause).await;
+            self.questions.collect(sleep(pause)).await;
         }
     }
 }
