@@ -12,6 +12,7 @@ use std::{
 
 use futures::{FutureExt, future::join_all};
 use muster::rounds::{self, KEPT, ROUNDS, Round};
+use sea_orm::{ConnectionTrait, TransactionTrait};
 use serde_json::json;
 
 use crate::harness::{TestApp, is_postgres};
@@ -155,6 +156,27 @@ async fn expired_rows_are_removed_and_nothing_else_is() {
     let oldest: i64 = app.one("SELECT MIN(CAST(text AS BIGINT)) FROM policy_versions", vec![]).await;
     assert_eq!(oldest, 3, "the newest 200 stay");
     assert_eq!(app.stranger.get(&format!("/v1/org/{org}")).await.status, 403);
+}
+
+/// SQLite has a single writer.
+#[tokio::test]
+async fn postgres_a_row_that_changes_while_it_is_swept_stays() {
+    let app = TestApp::start().await;
+    rounds::sweep(&app.core).await.unwrap();
+    let sql = "INSERT INTO sessions (user_id, family, kind, token_hash, created_at, expires_at) \
+               VALUES ($1, 'over', 'TOKENS', $2, 0, 0)";
+    app.execute(sql, vec![app.owner.user.into(), vec![7_u8; 32].into()]).await;
+    let holder = app.database.begin().await.unwrap();
+    let longer = "UPDATE sessions SET expires_at = 9223372036854775807 WHERE family = 'over'";
+    holder.execute_unprepared(longer).await.unwrap();
+    let change = async {
+        app.waits_for_a_lock().await;
+        holder.commit().await.unwrap();
+    };
+    let (swept, ()) = tokio::join!(rounds::sweep(&app.core), change);
+    assert_eq!(swept.unwrap(), 0);
+    let left: i64 = app.one("SELECT COUNT(*) FROM sessions WHERE family = 'over'", vec![]).await;
+    assert_eq!(left, 1);
 }
 
 #[tokio::test]

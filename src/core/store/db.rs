@@ -97,6 +97,8 @@ impl Db {
     pub(crate) async fn sweep(&self, table: &str, condition: &str, past: i64) -> Result<u64, DbErr> {
         let look = format!("SELECT 1 FROM {table} WHERE {condition} LIMIT 1");
         let places = match self.backend() {
+            // A row may change while the statement waits for it. Not every version then looks at its place again, but all
+            // look at the condition, which the statement repeats.
             DbBackend::Postgres => {
                 format!("ctid = ANY(ARRAY(SELECT ctid FROM {table} WHERE {condition} LIMIT {SWEPT}))")
             }
@@ -104,7 +106,8 @@ impl Db {
         };
         let mut gone = 0;
         while self.one(look.clone(), vec![past.into()]).await?.is_some() {
-            let now = self.execute(&format!("DELETE FROM {table} WHERE {places}"), vec![past.into()]).await?;
+            let delete = format!("DELETE FROM {table} WHERE {places} AND ({condition})");
+            let now = self.execute(&delete, vec![past.into()]).await?;
             gone += now;
             if now < SWEPT {
                 break;
