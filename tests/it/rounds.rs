@@ -170,9 +170,7 @@ async fn postgres_a_row_that_changes_while_it_is_swept_stays() {
     let longer = "UPDATE sessions SET expires_at = 9223372036854775807 WHERE family = 'over'";
     holder.execute_unprepared(longer).await.unwrap();
     let change = async {
-        let waiting = "SELECT COUNT(*) FROM pg_stat_activity \
-                       WHERE datname = current_database() AND wait_event_type = 'Lock'";
-        until("it waits for the row", async || app.one::<i64>(waiting, vec![]).await > 0).await;
+        app.waits_for_a_lock().await;
         holder.commit().await.unwrap();
     };
     let (swept, ()) = tokio::join!(rounds::sweep(&app.core), change);
