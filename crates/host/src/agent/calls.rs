@@ -5,7 +5,7 @@ use std::sync::Arc;
 use muster_egress::Rules;
 use muster_protocol::{Happening, event::Content, plan::Decision};
 
-use super::{Agent, Decided, Why};
+use super::{Agent, Decided, Why, ends::Stopping};
 use crate::{
     gate::{self, Outlet},
     journal::Closed,
@@ -57,9 +57,9 @@ impl Agent {
         }
     }
 
-    /// Opens the gate of the launch, unless that is done already.
+    /// Opens the gate of the launch, unless that is done already, or the agent was killed.
     pub(super) fn open_gate(&mut self) {
-        if self.gate.is_some() {
+        if self.gate.is_some() || self.stopping.as_ref().is_some_and(Stopping::is_killed) {
             return;
         }
         let outlet = Outlet {

@@ -1,6 +1,6 @@
 //! What the shim says: lines of the agent, and what became of those for it. And how a shim that runs is found again.
 
-use muster_protocol::Happening;
+use muster_protocol::{Happening, event::EndReason};
 use muster_shim::{
     record::{Exit, Record as ShimRecord},
     spool,
@@ -184,6 +184,10 @@ impl Agent {
             self.shared.runtime.clean(&self.shared.folder, self.id, generation).await;
             if self.was_stopped_by_operator() {
                 return self.stopped_by_operator().await;
+            }
+            if self.stopping.is_some() {
+                // It was to end, and its container may have been removed for it.
+                return self.ended(EndReason::Stopped, None, None, None).await;
             }
             let lost = if let Found::Gone(lost) = found { lost } else { Lost::Unknown };
             return self.ended(lost.reason(), None, None, lost.detail().map(str::to_owned)).await;
