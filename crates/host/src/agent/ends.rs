@@ -12,7 +12,7 @@ use muster_shim::{
 };
 use tokio::time::Instant;
 
-use super::{Agent, Phase};
+use super::{Agent, Phase, shim::Sending};
 use crate::{acp::short, gate::Granted, journal::Closed};
 
 /// What is reported of an agent that ended without a host.
@@ -240,8 +240,7 @@ impl Agent {
         self.stopping = None;
         self.start_by = None;
         self.settle_at = None;
-        self.sent = 0;
-        self.is_blocked = false;
+        self.sending = Sending::default();
     }
 
     fn with_stderr(&self, reason: EndReason, detail: Option<String>) -> Option<String> {

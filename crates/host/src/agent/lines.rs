@@ -4,13 +4,13 @@ use muster_protocol::{Happening, event::EndReason};
 use muster_shim::{
     record::{Exit, Record as ShimRecord},
     spool,
-    wire::{FromClient, Refusal},
+    wire::FromClient,
 };
 use tokio::time::{Duration, Instant, sleep};
 
 use super::{
     Agent, Phase, Why,
-    shim::{Connection, Frame},
+    shim::{Connection, Frame, Sending},
 };
 use crate::{
     acp::{Text, render_session},
@@ -71,13 +71,12 @@ impl Agent {
                 Frame::Out { seq, line, .. } => self.line(seq, &line).await,
                 Frame::Took(seq) => {
                     self.record.machine.took(seq, &mut self.effects);
-                    if std::mem::take(&mut self.is_blocked) {
-                        self.sent = seq;
-                    }
+                    self.sending.took(seq);
                 }
-                Frame::Refused(Refusal::Busy | Refusal::Gap, _) => self.is_blocked = true,
                 Frame::Refused(code, reason) => {
-                    tracing::warn!(agent = self.id, ?code, reason, "the shim refuses");
+                    if !self.sending.refused(code) {
+                        tracing::warn!(agent = self.id, ?code, reason, "the shim refuses");
+                    }
                 }
                 Frame::Spool(reading) => tracing::debug!(agent = self.id, ?reading, "the spool"),
                 Frame::Exit(ended) => return self.exited(&ended).await,
@@ -117,13 +116,13 @@ impl Agent {
 
     /// Gives the shim the lines that it has not got. They are committed.
     pub(super) fn write_lines(&mut self) {
-        if self.is_blocked {
+        if self.sending.is_blocked {
             return;
         }
         let Some(shim) = &self.shim else { return };
         let machine = &self.record.machine;
         let mut needs_plan = false;
-        for line in machine.lines(self.sent) {
+        for line in machine.lines(self.sending.sent) {
             let text = match &line.text {
                 Text::Plain(text) => text.clone(),
                 Text::Session { id, conversation_id, opening } => {
@@ -145,7 +144,7 @@ impl Agent {
                 }
             };
             shim.line(line.seq, text);
-            self.sent = line.seq;
+            self.sending.sent = line.seq;
         }
         if needs_plan {
             self.ask_plan(Why::Plan);
@@ -203,8 +202,7 @@ impl Agent {
     }
 
     pub(super) async fn connected(&mut self, shim: Connection) -> Result<(), Closed> {
-        self.sent = shim.greeting.taken;
-        self.is_blocked = false;
+        self.sending = Sending { sent: shim.greeting.taken, is_blocked: false };
         self.record.machine.took(shim.greeting.taken, &mut self.effects);
         self.shim = Some(shim);
         self.open_gate();
