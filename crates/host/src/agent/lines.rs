@@ -1,5 +1,7 @@
 //! What the shim says: lines of the agent, and what became of those for it. And how a shim that runs is found again.
 
+use std::path::Path;
+
 use muster_protocol::{Happening, event::EndReason};
 use muster_shim::{
     record::{Exit, Record as ShimRecord},
@@ -30,7 +32,7 @@ const ADOPTION: Duration = Duration::from_secs(10);
 /// How long one that was killed may take to be gone.
 const LEAVING: Duration = Duration::from_secs(20);
 /// How often to look.
-const LOOK: Duration = Duration::from_millis(100);
+pub(super) const LOOK: Duration = Duration::from_millis(100);
 /// After this much silence, what an agent said outside of a turn is complete.
 const SILENCE: Duration = Duration::from_secs(1);
 
@@ -178,7 +180,9 @@ impl Agent {
                 self.ask_plan(Why::Launch);
                 return Ok(());
             }
-            end_silent(&self.shared.runtime, self.id, &dir).await;
+            if matches!(self.shared.runtime, Runtime::Process) {
+                end_silent(self.id, &dir).await;
+            }
             self.left_behind(&dir).await;
             self.shared.runtime.clean(&self.shared.folder, self.id, generation).await;
             if self.was_stopped_by_operator() {
@@ -194,7 +198,7 @@ impl Agent {
     }
 
     /// Reads what a dead shim left of the agent's lines.
-    async fn left_behind(&mut self, dir: &std::path::Path) {
+    async fn left_behind(&mut self, dir: &Path) {
         let Ok(lines) = spool::read(dir, self.record.machine.read + 1) else { return };
         for (seq, line) in lines.map_while(Result::ok) {
             self.line(seq, &line).await;
@@ -237,8 +241,8 @@ impl Agent {
 
 /// Kills a shim that lives and doesn't answer, and with it its agent: once it is reported as lost, nobody would end it, and the
 /// next launch would run beside it. A container is removed with all that is in it.
-async fn end_silent(runtime: &Runtime, agent: i64, dir: &std::path::Path) {
-    let (Runtime::Process, Ok(record)) = (runtime, ShimRecord::read(dir)) else { return };
+pub(super) async fn end_silent(agent: i64, dir: &Path) {
+    let Ok(record) = ShimRecord::read(dir) else { return };
     if record.end_shim() {
         tracing::warn!(agent, "the shim lives and doesn't answer: it is killed");
     }
