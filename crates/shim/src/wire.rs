@@ -130,7 +130,7 @@ pub enum Refusal {
     Superseded,
     /// A line's number leaves out some, or TRIM or HELLO name lines that don't exist yet.
     Gap,
-    /// The agent doesn't read. Send the line again after the next TOOK.
+    /// The agent doesn't read. Send the line again after the next TOOK, which comes: other lines wait.
     Busy,
     /// A line has a newline in it.
     Line,

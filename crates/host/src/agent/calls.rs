@@ -5,12 +5,15 @@ use std::sync::Arc;
 use muster_egress::Rules;
 use muster_protocol::{Happening, event::Content, plan::Decision};
 
-use super::{Agent, Decided, Why};
+use super::{Agent, Decided, Why, ends::Stopping};
 use crate::{
     gate::{self, Outlet},
     journal::Closed,
     mcp::Call,
 };
+
+/// How many reports of the gate are committed together.
+const MOST_REPORTS: usize = 256;
 
 impl Agent {
     pub(super) async fn call(&mut self, call: Call) -> Result<(), Closed> {
@@ -44,7 +47,15 @@ impl Agent {
         Ok(())
     }
 
-    /// Something has happened at the gate.
+    /// Takes what has happened at the gate, with all that has come meanwhile: a commit for each would be slower than an agent's calls.
+    pub(super) fn report_all(&mut self, generation: i64, happening: Happening) {
+        self.reported(generation, happening);
+        for _ in 0..MOST_REPORTS {
+            let Ok((generation, happening)) = self.reports.1.try_recv() else { return };
+            self.reported(generation, happening);
+        }
+    }
+
     pub(super) fn reported(&mut self, generation: i64, mut happening: Happening) {
         if let Happening::ModelCalled(call) = &mut happening {
             let mut turns = self.record.machine.talking().filter_map(|id| self.record.machine.turn_of(id));
@@ -57,9 +68,9 @@ impl Agent {
         }
     }
 
-    /// Opens the gate of the launch, unless that is done already.
+    /// Opens the gate of the launch, unless that is done already, or the agent was killed.
     pub(super) fn open_gate(&mut self) {
-        if self.gate.is_some() {
+        if self.gate.is_some() || self.stopping.as_ref().is_some_and(Stopping::is_killed) {
             return;
         }
         let outlet = Outlet {

@@ -12,7 +12,7 @@ use muster_shim::{
 };
 use tokio::time::Instant;
 
-use super::{Agent, Phase};
+use super::{Agent, Phase, shim::Sending};
 use crate::{acp::short, gate::Granted, journal::Closed};
 
 /// What is reported of an agent that ended without a host.
@@ -37,8 +37,17 @@ enum Step {
     Stdin,
     /// SIGTERM.
     Terminate,
-    /// SIGKILL.
+    /// SIGKILL. Its gate is closed.
     Kill,
+    /// SIGKILL was of no use: its container is removed, if it has one.
+    Remove,
+}
+
+impl Stopping {
+    /// Whether nothing of the agent's may get out any more.
+    pub(super) fn is_killed(&self) -> bool {
+        matches!(self.step, Step::Kill | Step::Remove)
+    }
 }
 
 const TERM: i32 = 15;
@@ -82,13 +91,22 @@ impl Agent {
         stopping.step = match stopping.step {
             Step::Turns => Step::Stdin,
             Step::Stdin => Step::Terminate,
-            Step::Terminate | Step::Kill => Step::Kill,
+            Step::Terminate => Step::Kill,
+            Step::Kill | Step::Remove => Step::Remove,
         };
         let step = stopping.step;
         match step {
             Step::Turns | Step::Stdin => self.say(FromClient::Close),
             Step::Terminate => self.say(FromClient::Signal(TERM)),
-            Step::Kill => self.say(FromClient::Signal(KILL)),
+            Step::Kill => {
+                self.say(FromClient::Signal(KILL));
+                self.gate = None;
+            }
+            Step::Remove => {
+                self.say(FromClient::Signal(KILL));
+                // The connection to its shim ends with the container, and that is the agent's end.
+                self.shared.runtime.clean(&self.shared.folder, self.id, self.record.generation).await;
+            }
         }
         if self.shim.is_none() {
             // Nothing runs yet, or nothing any more.
@@ -222,8 +240,7 @@ impl Agent {
         self.stopping = None;
         self.start_by = None;
         self.settle_at = None;
-        self.sent = 0;
-        self.is_blocked = false;
+        self.sending = Sending::default();
     }
 
     fn with_stderr(&self, reason: EndReason, detail: Option<String>) -> Option<String> {

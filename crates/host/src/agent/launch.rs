@@ -14,12 +14,16 @@ use muster_protocol::{event::EndReason, plan::LaunchPlan};
 use muster_shim::{
     args::{Launch, Limits},
     isolate::Sandbox,
-    record::Record,
+    record::{Exit, Record},
 };
+use tokio::time::{sleep, timeout};
 
-use super::home;
+use super::{
+    home,
+    lines::{LOOK, end_silent},
+};
 use crate::{
-    folder::create_private,
+    folder::{Folder, create_private},
     profile::{self, ProfileError, Wiring},
     programs::{Program, ProgramError, SYSTEM_PATH, absolute},
     runtime::{Engine, EngineError, Prepared, Runtime, Waiting, show},
@@ -27,7 +31,7 @@ use crate::{
     way::Way,
 };
 
-/// How long a shim may take to start.
+/// How long a shim may take to start, and an older one to be gone.
 const PATIENCE: Duration = Duration::from_secs(20);
 /// How many open files an agent may have.
 const NOFILE: u64 = 8192;
@@ -99,7 +103,13 @@ pub async fn launch(
     waiting: &Waiting,
 ) -> Result<Option<String>, LaunchError> {
     match &shared.runtime {
-        Runtime::Process => process(shared, id, generation, plan).await.map(|()| None),
+        Runtime::Process => {
+            let launched = process(shared, id, generation, plan).await;
+            if launched.is_err() {
+                end_late(&shared.folder, id, generation).await;
+            }
+            launched.map(|()| None)
+        }
         Runtime::Engine(engine) => {
             contained(shared, engine, (id, generation), (plan, waiting)).await.map(Some)
         }
@@ -110,6 +120,7 @@ async fn process(shared: &Shared, id: i64, generation: i64, plan: &LaunchPlan) -
     let mut program = shared.programs.of_image(&plan.image)?;
     let home = shared.folder.home(id);
     make(&home)?;
+    end_older(&shared.folder, id, generation, PATIENCE).await?;
     let lock = lock(&shared.folder.shim_lock(id, generation));
     let lock = lock.map_err(|source| at("Another shim of this launch is still there", source))?;
     let dir = prepare(shared, id, generation, &home, plan)?;
@@ -121,6 +132,27 @@ async fn process(shared: &Shared, id: i64, generation: i64, plan: &LaunchPlan) -
     home::write_files(&home, &files(plan, wiring.as_ref())).map_err(|source| at(NOT_WRITTEN, source))?;
     let environment = environment(&program, wiring.as_ref(), &home, (plan, &way));
     start(shared, &program, (&dir, &home, lock), generation, (plan, &way, environment)).await
+}
+
+/// Ends the shim of a launch that has failed: as soon as it stands, if a slow disk still keeps it from that. Its agent would
+/// live on without a host, in the home of the next launch.
+async fn end_late(folder: &Folder, id: i64, generation: i64) {
+    while folder.has_shim(id, generation) {
+        end_silent(id, &folder.launch(id, generation)).await;
+        sleep(LOOK).await;
+    }
+}
+
+/// Does the same for the launches before, which are over: their host may have been killed before it could. A shim whose agent
+/// has ended leaves by itself.
+async fn end_older(folder: &Folder, id: i64, generation: i64, patience: Duration) -> Result<(), LaunchError> {
+    for older in folder.launches(id).into_iter().filter(|older| *older < generation) {
+        if Exit::read(&folder.launch(id, older)).is_err() {
+            let ended = timeout(patience, end_late(folder, id, older)).await;
+            ended.map_err(|_| LaunchError::Shim(format!("The shim of launch {older} is still there.")))?;
+        }
+    }
+    Ok(())
 }
 
 async fn contained(
@@ -259,7 +291,7 @@ async fn start(
     command.args(&shim.args).arg("run").args(launch.to_args());
     command.env_clear().envs(environment).current_dir("/");
     command.stdin(lock).stdout(Stdio::null()).stderr(Stdio::piped()).kill_on_drop(true);
-    let output = tokio::time::timeout(PATIENCE, command.output());
+    let output = timeout(PATIENCE, command.output());
     let output = output.await.map_err(|_| LaunchError::Shim("The shim did not start in time.".to_owned()))?;
     let output = output.map_err(|source| at("The shim can't be started", source))?;
     if output.status.success() {
@@ -399,5 +431,24 @@ mod tests {
         assert_eq!(names, expected);
         assert_eq!(environment["ANTHROPIC_API_KEY".as_ref() as &std::ffi::OsStr], crate::way::PLACEHOLDER);
         assert_eq!(environment["HOME".as_ref() as &std::ffi::OsStr], "/home");
+    }
+
+    #[tokio::test]
+    async fn a_launch_does_not_begin_beside_the_shim_of_an_older_one() {
+        let dir = tempfile::tempdir().unwrap();
+        let folder = Folder::at(dir.path()).unwrap();
+        create_private(&folder.launch(7, 1)).unwrap();
+        let held = lock(&folder.shim_lock(7, 1)).unwrap();
+        let begins = |generation| end_older(&folder, 7, generation, Duration::ZERO);
+        begins(1).await.unwrap();
+        let refused = begins(2).await.unwrap_err().to_string();
+        assert_eq!(refused, "The shim of launch 1 is still there.");
+        let exit = folder.launch(7, 1).join(muster_shim::folder::EXIT);
+        let text = "generation=1\ncode=0\nsignal=-\nat=1\nreason=EXITED\nlines=0\ndetail=\n";
+        fs::write(&exit, text).unwrap();
+        begins(2).await.unwrap();
+        fs::remove_file(&exit).unwrap();
+        drop(held);
+        begins(2).await.unwrap();
     }
 }

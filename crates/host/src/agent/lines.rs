@@ -1,16 +1,18 @@
 //! What the shim says: lines of the agent, and what became of those for it. And how a shim that runs is found again.
 
-use muster_protocol::Happening;
+use std::path::Path;
+
+use muster_protocol::{Happening, event::EndReason};
 use muster_shim::{
     record::{Exit, Record as ShimRecord},
     spool,
-    wire::{FromClient, Refusal},
+    wire::FromClient,
 };
 use tokio::time::{Duration, Instant, sleep};
 
 use super::{
     Agent, Phase, Why,
-    shim::{Connection, Frame},
+    shim::{Connection, Frame, Sending},
 };
 use crate::{
     acp::{Text, render_session},
@@ -30,7 +32,7 @@ const ADOPTION: Duration = Duration::from_secs(10);
 /// How long one that was killed may take to be gone.
 const LEAVING: Duration = Duration::from_secs(20);
 /// How often to look.
-const LOOK: Duration = Duration::from_millis(100);
+pub(super) const LOOK: Duration = Duration::from_millis(100);
 /// After this much silence, what an agent said outside of a turn is complete.
 const SILENCE: Duration = Duration::from_secs(1);
 
@@ -71,13 +73,12 @@ impl Agent {
                 Frame::Out { seq, line, .. } => self.line(seq, &line).await,
                 Frame::Took(seq) => {
                     self.record.machine.took(seq, &mut self.effects);
-                    if std::mem::take(&mut self.is_blocked) {
-                        self.sent = seq;
-                    }
+                    self.sending.took(seq);
                 }
-                Frame::Refused(Refusal::Busy | Refusal::Gap, _) => self.is_blocked = true,
                 Frame::Refused(code, reason) => {
-                    tracing::warn!(agent = self.id, ?code, reason, "the shim refuses");
+                    if !self.sending.refused(code) {
+                        tracing::warn!(agent = self.id, ?code, reason, "the shim refuses");
+                    }
                 }
                 Frame::Spool(reading) => tracing::debug!(agent = self.id, ?reading, "the spool"),
                 Frame::Exit(ended) => return self.exited(&ended).await,
@@ -117,13 +118,13 @@ impl Agent {
 
     /// Gives the shim the lines that it has not got. They are committed.
     pub(super) fn write_lines(&mut self) {
-        if self.is_blocked {
+        if self.sending.is_blocked {
             return;
         }
         let Some(shim) = &self.shim else { return };
         let machine = &self.record.machine;
         let mut needs_plan = false;
-        for line in machine.lines(self.sent) {
+        for line in machine.lines(self.sending.sent) {
             let text = match &line.text {
                 Text::Plain(text) => text.clone(),
                 Text::Session { id, conversation_id, opening } => {
@@ -145,7 +146,7 @@ impl Agent {
                 }
             };
             shim.line(line.seq, text);
-            self.sent = line.seq;
+            self.sending.sent = line.seq;
         }
         if needs_plan {
             self.ask_plan(Why::Plan);
@@ -179,11 +180,17 @@ impl Agent {
                 self.ask_plan(Why::Launch);
                 return Ok(());
             }
-            end_silent(&self.shared.runtime, self.id, &dir).await;
+            if matches!(self.shared.runtime, Runtime::Process) {
+                end_silent(self.id, &dir).await;
+            }
             self.left_behind(&dir).await;
             self.shared.runtime.clean(&self.shared.folder, self.id, generation).await;
             if self.was_stopped_by_operator() {
                 return self.stopped_by_operator().await;
+            }
+            if self.stopping.is_some() {
+                // It was to end, and its container may have been removed for it.
+                return self.ended(EndReason::Stopped, None, None, None).await;
             }
             let lost = if let Found::Gone(lost) = found { lost } else { Lost::Unknown };
             return self.ended(lost.reason(), None, None, lost.detail().map(str::to_owned)).await;
@@ -191,7 +198,7 @@ impl Agent {
     }
 
     /// Reads what a dead shim left of the agent's lines.
-    async fn left_behind(&mut self, dir: &std::path::Path) {
+    async fn left_behind(&mut self, dir: &Path) {
         let Ok(lines) = spool::read(dir, self.record.machine.read + 1) else { return };
         for (seq, line) in lines.map_while(Result::ok) {
             self.line(seq, &line).await;
@@ -199,8 +206,7 @@ impl Agent {
     }
 
     pub(super) async fn connected(&mut self, shim: Connection) -> Result<(), Closed> {
-        self.sent = shim.greeting.taken;
-        self.is_blocked = false;
+        self.sending = Sending { sent: shim.greeting.taken, is_blocked: false };
         self.record.machine.took(shim.greeting.taken, &mut self.effects);
         self.shim = Some(shim);
         self.open_gate();
@@ -235,8 +241,8 @@ impl Agent {
 
 /// Kills a shim that lives and doesn't answer, and with it its agent: once it is reported as lost, nobody would end it, and the
 /// next launch would run beside it. A container is removed with all that is in it.
-async fn end_silent(runtime: &Runtime, agent: i64, dir: &std::path::Path) {
-    let (Runtime::Process, Ok(record)) = (runtime, ShimRecord::read(dir)) else { return };
+pub(super) async fn end_silent(agent: i64, dir: &Path) {
+    let Ok(record) = ShimRecord::read(dir) else { return };
     if record.end_shim() {
         tracing::warn!(agent, "the shim lives and doesn't answer: it is killed");
     }

@@ -45,6 +45,7 @@ use self::{
     ends::Stopping,
     keeping::{Chore, Kept},
     lines::Batch,
+    shim::Sending,
 };
 pub use self::{
     launch::{may_be_set, passed},
@@ -121,9 +122,7 @@ pub struct Agent {
     keeping: FuturesUnordered<BoxFuture<'static, Kept>>,
     is_restoring: bool,
     shim: Option<Connection>,
-    /// The last line that was given to the shim on this connection.
-    sent: u64,
-    is_blocked: bool,
+    sending: Sending,
     calls: (mpsc::Sender<Call>, mpsc::Receiver<Call>),
     waiting: BTreeMap<String, oneshot::Sender<Decided>>,
     sockets: McpSockets,
@@ -182,8 +181,7 @@ impl Agent {
             keeping: FuturesUnordered::new(),
             is_restoring: false,
             shim: None,
-            sent: 0,
-            is_blocked: false,
+            sending: Sending::default(),
             calls: mpsc::channel(16),
             waiting: BTreeMap::new(),
             sockets: McpSockets::default(),
@@ -249,7 +247,7 @@ impl Agent {
                 }
                 Arrived::Kept(kept) => Box::pin(self.kept(kept)).await?,
                 Arrived::Call(call) => self.call(call).await?,
-                Arrived::Report(generation, happening) => self.reported(generation, happening),
+                Arrived::Report(generation, happening) => self.report_all(generation, happening),
                 Arrived::Lines(batch) => self.lines(batch).await?,
                 Arrived::Time => self.time().await?,
             }
@@ -260,7 +258,7 @@ impl Agent {
 
     /// Commits the step, if there is anything to commit, and makes it visible.
     async fn flush(&mut self) -> Result<(), Closed> {
-        let has_lines = self.record.machine.lines(self.sent).next().is_some();
+        let has_lines = self.record.machine.lines(self.sending.sent).next().is_some();
         let is_due = self.uncommitted >= lines::MOST_UNCOMMITTED;
         if !self.effects.events.is_empty()
             || !self.others.is_empty()

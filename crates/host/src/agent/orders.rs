@@ -228,7 +228,7 @@ impl Agent {
                     _ => "The control plane's answer makes no sense.".to_owned(),
                 };
                 tracing::warn!(agent = self.id, reason, "the control plane gives no plan");
-                self.record.machine.not_opened(self.sent, &reason, &mut self.effects);
+                self.record.machine.not_opened(self.sending.sent, &reason, &mut self.effects);
             }
             (Why::Launch, _) => tracing::warn!(agent = self.id, "the control plane gives no plan"),
         }

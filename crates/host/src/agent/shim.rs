@@ -1,6 +1,6 @@
 //! The host's side of a shim's socket. One task reads, one writes; the agent's task sees frames, in order and bounded.
 
-use std::{io, path::Path, sync::Arc, time::Duration};
+use std::{io, mem, path::Path, sync::Arc, time::Duration};
 
 use muster_shim::{
     folder::{Address, SOCKET},
@@ -43,6 +43,33 @@ pub enum Frame {
     Spool(Reading),
     /// The agent has ended, and all its lines were sent.
     Exit(Ended),
+}
+
+/// How far a shim has got the lines for its agent.
+#[derive(Debug, Default)]
+pub struct Sending {
+    /// The last line that was given to it on this connection.
+    pub sent: u64,
+    /// Whether to wait until the agent has read a line.
+    pub is_blocked: bool,
+}
+
+impl Sending {
+    /// The agent has the lines up to this one. Those after it are sent again if one of them was refused.
+    pub fn took(&mut self, seq: u64) {
+        if mem::take(&mut self.is_blocked) {
+            self.sent = seq;
+        }
+    }
+
+    /// A line was refused. Answers whether that is usual.
+    ///
+    /// BUSY says that lines wait for the agent, so TOOK follows when it has read one. GAP follows from an earlier line that was
+    /// refused and is sent again anyway. It blocks nothing: it may come after the last TOOK.
+    pub fn refused(&mut self, code: Refusal) -> bool {
+        self.is_blocked |= code == Refusal::Busy;
+        matches!(code, Refusal::Busy | Refusal::Gap)
+    }
 }
 
 /// A connection to a shim. It ends when it is dropped; the shim stays.
@@ -159,4 +186,35 @@ async fn read(
         FromShim::Exit(ended) => Frame::Exit(ended),
         FromShim::Shim(_) | FromShim::Stderr { .. } => return Err(Malformed(header.to_string()).into()),
     }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_gap_after_the_last_line_that_the_agent_took_blocks_nothing() {
+        // Line 4 is so long that the shim refuses 5. The agent reads 4 before 6 arrives, which was on its way.
+        let mut sending = Sending { sent: 6, is_blocked: false };
+        assert!(sending.refused(Refusal::Busy));
+        assert!(sending.is_blocked);
+        sending.took(4);
+        assert!(sending.refused(Refusal::Gap));
+        assert!(!sending.is_blocked, "nothing waits in the shim, so no TOOK would come");
+        assert_eq!(sending.sent, 4, "5 and 6 are sent again");
+    }
+
+    #[test]
+    fn lines_wait_from_a_refusal_to_the_next_that_the_agent_takes() {
+        let mut sending = Sending { sent: 9, is_blocked: false };
+        sending.took(3);
+        assert_eq!(sending.sent, 9, "none was refused");
+        assert!(sending.refused(Refusal::Busy));
+        assert!(sending.refused(Refusal::Gap));
+        assert!(sending.is_blocked);
+        sending.took(4);
+        assert_eq!((sending.sent, sending.is_blocked), (4, false));
+        assert!(!sending.refused(Refusal::Closed));
+        assert!(!sending.is_blocked);
+    }
 }

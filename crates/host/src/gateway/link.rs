@@ -35,7 +35,8 @@ const LOAD: Duration = Duration::from_secs(5);
 const QUEUE: usize = 32;
 /// How many bytes of events are read from the journal at a time.
 const EVENTS: usize = 256 * 1024;
-/// How many commands may wait to be carried out. The control plane keeps the others.
+/// How many commands may wait to be carried out. No more are confirmed then, and the control plane keeps the others. They are
+/// read all the same: what waits may wait for an answer, which comes the same way.
 const MOST_ORDERS: usize = 4096;
 
 type Socket = WebSocketStream<MaybeTlsStream<TcpStream>>;
@@ -178,6 +179,8 @@ struct Progress {
     events: std::collections::VecDeque<Event>,
     /// The commands up to here have to be confirmed.
     receipt: Option<i64>,
+    /// So many commands wait that none is confirmed.
+    is_full: bool,
     /// Questions that were not asked on this connection.
     unasked: std::collections::VecDeque<i64>,
     is_load_due: bool,
@@ -249,6 +252,7 @@ impl Gateway {
             sent: acknowledged,
             events: std::collections::VecDeque::new(),
             receipt: None,
+            is_full: false,
             unasked: self.questions.open(),
             is_load_due: false,
             is_ping_due: false,
@@ -261,10 +265,10 @@ impl Gateway {
             if progress.events.is_empty() && standing.borrow().events > progress.sent {
                 progress.events = self.shared.journal.events_after(progress.sent, EVENTS)?.into();
             }
+            progress.is_full = standing.borrow().orders >= MOST_ORDERS;
             let has_something = progress.has_something();
-            let is_full = standing.borrow().orders >= MOST_ORDERS;
             let step = tokio::select! {
-                frame = next(&mut from), if !is_full => Step::Frame(frame),
+                frame = next(&mut from) => Step::Frame(frame),
                 permit = to.reserve(), if has_something => match permit {
                     Ok(permit) => {
                         self.say_next(permit, &mut progress);
@@ -329,7 +333,7 @@ impl Gateway {
 
     /// Says what is most important.
     fn say_next(&mut self, permit: Permit<'_, Message>, progress: &mut Progress) {
-        if let Some(through) = progress.receipt.take() {
+        if let Some(through) = progress.receipt.take_if(|_| !progress.is_full) {
             return permit.send(text(&FromHost::Received { through }));
         }
         while let Some(id) = progress.unasked.pop_front() {
@@ -353,7 +357,7 @@ impl Gateway {
 
 impl Progress {
     fn has_something(&self) -> bool {
-        self.receipt.is_some()
+        (self.receipt.is_some() && !self.is_full)
             || !self.unasked.is_empty()
             || !self.events.is_empty()
             || self.is_load_due

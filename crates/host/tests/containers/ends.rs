@@ -63,6 +63,18 @@ async fn a_stopped_agent_leaves_no_container_and_a_missing_program_says_so() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "needs an engine: tests/containers"]
+async fn an_agent_whose_shim_does_not_end_it_is_stopped_with_its_container() {
+    let plane = Plane::start().await;
+    let host = Contained::start(&plane, &[]);
+    plane.launch(7, 1).await;
+    host.says(&["kill", "--signal", "STOP", &host.name(7, 1)]);
+    plane.order(7, 1, Command::Stop);
+    assert_eq!(end(&plane, 7).await, (EndReason::Stopped, None));
+    empty(&host).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "needs an engine: tests/containers"]
 async fn a_folder_keeps_its_engine_and_stop_ends_what_runs_there() {
     let plane = Plane::start().await;
     let mut host = Contained::start(&plane, &[]);

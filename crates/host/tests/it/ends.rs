@@ -1,11 +1,15 @@
 //! How agents end, and what people read about it.
 
-use std::{fs, os::unix::fs::symlink};
+use std::{
+    fs,
+    os::unix::{fs::symlink, net::UnixStream},
+};
 
 use muster_protocol::{
     Command, Happening,
     event::{Content, EndReason, TurnOutcome},
 };
+use rustix::process::{Pid, Signal, kill_process};
 
 use crate::support::{Host, Plane, kill};
 
@@ -41,6 +45,26 @@ async fn an_agent_is_stopped_and_started_again() {
     assert!(!record.agent.is_alive());
     plane.order(9, 5, Command::Stop);
     assert_eq!(end(&plane, 9, 5).await.0, EndReason::Stopped, "it never ran here");
+    plane.lock().check();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_agent_that_can_not_be_killed_has_no_way_out() {
+    let plane = Plane::start().await;
+    let host = Host::start(&plane, &[]);
+    plane.launch(7, 1).await;
+    let record = host.record(7, 1);
+    let gate = host.launch(7, 1).join("mcp/gate");
+    assert!(UnixStream::connect(&gate).is_ok());
+    // It kills nobody while it is stopped.
+    let shim = Pid::from_raw(record.shim.pid).unwrap();
+    kill_process(shim, Signal::STOP).unwrap();
+    plane.order(7, 1, Command::Stop);
+    plane.wait("its gate closes", |_| UnixStream::connect(&gate).is_err().then_some(())).await;
+    assert!(record.agent.is_alive());
+    kill_process(shim, Signal::CONT).unwrap();
+    assert_eq!(end(&plane, 7, 1).await.0, EndReason::Stopped);
+    assert!(!record.agent.is_alive());
     plane.lock().check();
 }
 

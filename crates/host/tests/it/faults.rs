@@ -1,6 +1,10 @@
 //! Whatever dies or goes away in between: nothing is lost, and nothing happens twice.
 
-use std::{fs, os::unix::fs::FileTypeExt, time::Duration};
+use std::{
+    fs,
+    os::unix::fs::{FileTypeExt, PermissionsExt},
+    time::Duration,
+};
 
 use muster_protocol::{
     Happening,
@@ -8,7 +12,7 @@ use muster_protocol::{
 };
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::support::{Host, Plane, State, action, kill};
+use crate::support::{Host, Plane, State, action, kill, program};
 
 fn texts(state: &State, conversation_id: i64) -> String {
     let texts = state.messages(conversation_id).into_iter().filter_map(|message| match message.content {
@@ -144,6 +148,53 @@ async fn a_shim_that_lives_and_does_not_answer_ends_with_its_agent_before_it_is_
     assert!(!record.shim.is_alive());
     // The kernel ends the agent with it.
     plane.wait("its agent ends", |_| (!record.agent.is_alive()).then_some(())).await;
+    plane.launch(7, 2).await;
+    assert_eq!(plane.say(7, 2, 70, "Hello").await.outcome, TurnOutcome::Done);
+    plane.lock().check();
+}
+
+/// Starts shims as if the disk were slow: away from whoever asks, and only once there is a file `go`, or within a minute never.
+const SLOW: &str = r#"#!/bin/sh
+here=$(dirname "$0")
+case "$1" in
+late)
+    shift
+    tries=0
+    while [ ! -e "$here/go" ] && [ $tries -lt 3000 ]; do sleep 0.02; tries=$((tries+1)); done
+    [ -e "$here/go" ] || exit 1 ;;
+run)
+    if [ ! -e "$here/go" ]; then
+        exec 3<&0
+        setsid "$0" late "$@" <&3 3<&- &
+        echo $$ >"$here/pid"
+        wait
+        exit 1
+    fi ;;
+esac
+exec PROGRAM shim "$@"
+"#;
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_shim_that_stands_too_late_ends_before_its_launch_is_reported_as_failed() {
+    let plane = Plane::start().await;
+    let mut host = Host::start(&plane, &[]);
+    host.kill();
+    let folder = tempfile::tempdir().unwrap();
+    let slow = folder.path().join("shim");
+    fs::write(&slow, SLOW.replace("PROGRAM", &format!("{:?}", program()))).unwrap();
+    fs::set_permissions(&slow, fs::Permissions::from_mode(0o700)).unwrap();
+    host.within = vec!["env".to_owned(), format!("MUSTER_SHIM={}", slow.display())];
+    host.run();
+    plane.begin(7, 1, "muster/agent");
+    let pid = || fs::read_to_string(folder.path().join("pid")).ok()?.trim().parse::<i32>().ok();
+    let pid = plane.wait("it is started", |_| pid()).await;
+    let is_awaited = || fs::read(format!("/proc/{pid}/cmdline")).is_ok_and(|words| !words.is_empty());
+    plane.wait("the host gives up", |_| (!is_awaited()).then_some(())).await;
+    fs::write(folder.path().join("go"), "").unwrap();
+    let ended = plane.wait("its end is reported", |state| state.ended(7, 1)).await;
+    assert!(matches!(ended, Happening::Ended { reason: EndReason::SpawnFailed, .. }), "{ended:?}");
+    let lock = host.launch(7, 1).with_extension("lock");
+    assert!(fs::File::open(lock).unwrap().try_lock_shared().is_ok(), "no shim holds it");
     plane.launch(7, 2).await;
     assert_eq!(plane.say(7, 2, 70, "Hello").await.outcome, TurnOutcome::Done);
     plane.lock().check();

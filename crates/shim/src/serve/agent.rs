@@ -173,21 +173,28 @@ impl Agent {
         lost
     }
 
-    /// Sends a signal to its process group. Not after it has ended: the number may be somebody else's then.
+    /// Sends a signal to it. Not after it has ended: the number may be somebody else's then.
     pub(super) fn signal(&self, number: i32) -> Result<(), (Refusal, String)> {
         if self.status.is_some() {
             return Err((Refusal::Closed, "the agent has ended".to_owned()));
         }
         let signal = Signal::from_named_raw(number);
         let signal = signal.ok_or_else(|| (Refusal::Signal, format!("there is no signal {number}")))?;
-        kill_process_group(self.pid, signal).map_err(|error| (Refusal::Signal, error.to_string()))
+        self.send(signal).map_err(|error| (Refusal::Signal, error.to_string()))
     }
 
     /// Kills it and its process group.
     pub(super) fn kill(&self) {
         if self.status.is_none() {
-            let _ = kill_process_group(self.pid, Signal::KILL);
+            let _ = self.send(Signal::KILL);
         }
+    }
+
+    /// To its process group, and to itself where that may miss it: it can leave its group. It isn't reaped, so its number
+    /// is its own.
+    fn send(&self, signal: Signal) -> Result<(), Errno> {
+        let group = kill_process_group(self.pid, signal);
+        if group.is_err() || signal == Signal::KILL { kill_process(self.pid, signal) } else { group }
     }
 
     /// Takes note of processes that have ended: the agent, and those whose parents have. Says whether any are left.

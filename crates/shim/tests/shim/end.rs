@@ -62,6 +62,23 @@ fn signals_reach_the_whole_process_group() {
 }
 
 #[test]
+fn signals_reach_an_agent_that_has_left_its_process_group() {
+    for signal in [15, 9] {
+        // It joins the group of its child, and its own is empty.
+        let shim = Shim::script(
+            "exec perl -e 'pipe R, W; $child = fork; if (!$child) { setpgrp 0, 0; syswrite W, 1; sleep 1000 }
+             sysread R, $moved, 1; setpgrp 0, $child or die; $| = 1; print \"$child\\n\"; sleep 1000'",
+        );
+        let (mut client, _) = shim.hello(1);
+        let child = client.texts(1)[0].parse().unwrap();
+        client.say(FromClient::Signal(signal), b"").unwrap();
+        assert_eq!(client.rest().1, Reason::Killed);
+        assert_eq!(shim.exit().ended.signal, Some(signal));
+        assert!(!runs(child), "after signal {signal}");
+    }
+}
+
+#[test]
 fn an_agent_that_closes_its_stdout_lives_on() {
     let shim = Shim::script("echo last; exec >&-; read line; exit 3");
     let (mut client, _) = shim.hello(1);

@@ -130,15 +130,17 @@ async fn talk(socket: &mut WebSocketStream<TcpStream>, state: &Shared, changed: 
     let mut sent = state.lock().unwrap().received;
     let mut acknowledged = 0;
     loop {
-        let (orders, ack) = {
-            let state = state.lock().unwrap();
+        let (orders, ack, told) = {
+            let mut state = state.lock().unwrap();
             if !state.is_online || state.epoch != epoch {
                 return;
             }
             let orders: Vec<_> = state.orders.iter().filter(|order| order.seq > sent).cloned().collect();
             let orders: Vec<_> = orders.iter().flat_map(|order| vec![order.clone(); state.times]).collect();
             let last = state.events.len() as i64;
-            (orders, Some(last).filter(|last| state.acknowledges && *last > acknowledged))
+            let held = if state.holds_answers { Vec::new() } else { std::mem::take(&mut state.held) };
+            let told: Vec<_> = held.into_iter().map(|asked| told(&mut state, asked)).collect();
+            (orders, Some(last).filter(|last| state.acknowledges && *last > acknowledged), told)
         };
         for order in orders {
             sent = order.seq;
@@ -147,6 +149,9 @@ async fn talk(socket: &mut WebSocketStream<TcpStream>, state: &Shared, changed: 
         if let Some(through) = ack {
             acknowledged = through;
             say(socket, &ToHost::Ack { through }).await;
+        }
+        for answer in told {
+            say(socket, &answer).await;
         }
         let frame = match timeout(Duration::from_millis(10), socket.next()).await {
             Err(_) => continue,
@@ -180,12 +185,18 @@ fn heard(state: &mut State, frame: FromHost) -> Option<ToHost> {
         FromHost::Delta(delta) => state.deltas.push(delta),
         FromHost::Load(load) => state.loads.push(load),
         FromHost::Ask { id, agent_id, wanted, .. } => {
-            let given = given(state, agent_id, wanted);
-            let refused = || Given::Refused { reason: "There is no such thing.".to_owned() };
-            return Some(ToHost::Told { id, given: given.unwrap_or_else(refused) });
+            if !state.holds_answers {
+                return Some(told(state, (id, agent_id, wanted)));
+            }
+            state.held.push((id, agent_id, wanted));
         }
     }
     None
+}
+
+fn told(state: &mut State, (id, agent_id, wanted): (i64, i64, Wanted)) -> ToHost {
+    let refused = || Given::Refused { reason: "There is no such thing.".to_owned() };
+    ToHost::Told { id, given: given(state, agent_id, wanted).unwrap_or_else(refused) }
 }
 
 fn given(state: &mut State, agent_id: i64, wanted: Wanted) -> Option<Given> {

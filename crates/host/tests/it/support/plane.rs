@@ -11,7 +11,7 @@ use muster_protocol::{
     command::Order,
     event::{Asked, Content, Message, Request, TurnEnd},
     frame::{Delta, Hello, Load, RefusedCode, Running},
-    plan::{Answer, Decision, Given, Judgement, LaunchPlan, Part, TurnPlan},
+    plan::{Answer, Decision, Given, Judgement, LaunchPlan, Part, TurnPlan, Wanted},
 };
 use tokio::{net::TcpListener, sync::Notify, task::JoinSet, time::timeout};
 
@@ -43,6 +43,9 @@ pub struct State {
     /// By tool. Others are refused.
     pub judgements: BTreeMap<String, Judgement>,
     pub leases: Vec<Given>,
+    /// Questions wait until this is over, in `held`.
+    pub holds_answers: bool,
+    pub held: Vec<(i64, i64, Wanted)>,
     pub wanted: Vec<Running>,
     pub window: u32,
     pub epoch: i64,
