@@ -123,7 +123,7 @@ impl FindingQuery {
                 unread: selected("unreadConversations"),
                 failed: selected("deliveriesFailed"),
             };
-            overview::of(&scope, wanted).await
+            Box::pin(overview::of(&scope, wanted)).await
         })
         .await
     }

@@ -114,7 +114,7 @@ impl Gateway {
     pub async fn run(mut self) {
         let mut retry = Retry::default();
         loop {
-            let opened = self.questions.collect(Link::open(&self.url, &self.token)).await;
+            let opened = self.questions.collect(Box::pin(Link::open(&self.url, &self.token))).await;
             let (was_welcome, error) = match opened {
                 Ok(link) => self.serve(link).await,
                 Err(error) => (false, error),
