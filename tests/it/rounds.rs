@@ -15,7 +15,7 @@ use muster::rounds::{self, KEPT, ROUNDS, Round};
 use sea_orm::{ConnectionTrait, TransactionTrait};
 use serde_json::json;
 
-use crate::harness::{TestApp, is_postgres, until};
+use crate::harness::{TestApp, is_postgres};
 
 const DAY: i64 = 86_400_000;
 
