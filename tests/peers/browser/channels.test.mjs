@@ -178,6 +178,61 @@ test('an answer waits, is sent, fails and is sent again, and nothing moves when 
   receiver.answers = 200
 })
 
+test('what becomes of an answer while its thread is being opened is not missed', async (t) => {
+  const page = await browse(t, { as: 'VIEWER', at: '/account' })
+  let [release, connect, show] = []
+  receiver.answers = 422
+  receiver.holds = new Promise((resolve) => {
+    release = resolve
+  })
+  const { conversation_id: conversation } = await writes('Tell me about the pier', SHOP)
+  const answer = async () => {
+    const { messages } = await api(
+      'query($org: Id!, $id: Id!) { messages(orgId: $org, conversationId: $id) { data { delivery { status } } } }',
+      { id: conversation },
+    )
+    return messages.data.at(-1).delivery?.status
+  }
+  await until(async () => ['PENDING', 'SENDING'].includes(await answer()), 'an answer that waits')
+
+  // The thread is read while the answer waits, and arrives only when nothing tells of it any more.
+  const read = new Promise((resolve) => {
+    const shown = new Promise((shows) => {
+      show = shows
+    })
+    page.route('**/graphql', async (route) => {
+      if (!route.request().postData()?.includes('ThreadMessages')) return route.continue()
+      const response = await route.fetch()
+      resolve()
+      await shown
+      await route.fulfill({ response })
+    })
+  })
+  const isConnected = new Promise((connects) => {
+    connect = connects
+  })
+  const resync = new Promise((resolve) => {
+    page.routeWebSocket('**/graphql', async (socket) => {
+      await isConnected
+      const service = socket.connectToServer()
+      service.onMessage((message) => {
+        socket.send(message)
+        if (String(message).includes('RESYNC')) resolve()
+      })
+    })
+  })
+  await page.goto(`${world.base}/o/${world.org}/conversations/${conversation}`)
+  await read
+  release()
+  await until(async () => (await answer()) === 'FAILED', 'the answer to fail')
+  connect()
+  await resync
+  show()
+  const last = page.locator('[data-delivery]').last()
+  await until(async () => (await last.getAttribute('data-delivery')) === 'FAILED', 'the answer to be shown as failed')
+  receiver.answers = 200
+})
+
 test('a channel says whether it is heard, and what carries nothing says that', async (t) => {
   const page = await browse(t, { as: 'OWNER', at: `${channels}?peek=${chat.id}` })
   const harbour = peek(page, 'Harbour chat')

@@ -89,6 +89,8 @@ export function useThread(orgId: number, conversationId: number, known: number):
   // Counts the jumps: a page that was asked for before one does not fit any more.
   const jumps = useRef(0)
   const [news] = useState(() => meanwhile<MessageRecord>())
+  // Counts the times when changes may have been missed.
+  const resyncs = useRef(0)
   const put = useCallback((next: Window) => {
     now.current = next
     setWindow(next)
@@ -104,7 +106,12 @@ export function useThread(orgId: number, conversationId: number, known: number):
         failedAt.current = result.data?.messages ? 0 : Date.now()
         return result.data?.messages ?? null
       }
-      return news.over(ask())
+      // What was asked for before a change was missed may be from before that change.
+      for (;;) {
+        const before = resyncs.current
+        const found = await news.over(ask())
+        if (!found || before === resyncs.current) return found
+      }
     },
     [client, orgId, conversationId, news],
   )
@@ -191,7 +198,10 @@ export function useThread(orgId: number, conversationId: number, known: number):
     }
     const stop = onChange(
       () => false,
-      () => void again(),
+      () => {
+        resyncs.current += 1
+        void again()
+      },
     )
     return () => {
       isGone = true
