@@ -317,8 +317,11 @@ async fn each_person_reads_for_themselves_and_never_backwards() {
         );
     }
     assert_eq!(unread(&app, &late).await, [conversation]);
+    // One of long ago, which a host has brought late, does not hide those before it.
+    app.execute("UPDATE messages SET created_at = 1 WHERE seq = 8", vec![]).await;
+    assert_eq!(read(&app, &late, conversation).await, (json!(0), json!(2)));
     assert_eq!(mark(&late, 8).await, (json!(8), json!(1)));
-    assert_eq!(read(&app, &app.admin, conversation).await, (json!(0), json!(9)));
+    assert_eq!(read(&app, &app.admin, conversation).await, (json!(0), json!(8)));
     // What is long past is no news.
     app.clock.advance(std::time::Duration::from_secs(31 * 86_400));
     assert_eq!(unread(&app, &app.admin).await, [0_i64; 0]);

@@ -29,28 +29,16 @@ pub const UNREAD: &str = "(t.message_count > 0 AND t.last_activity_at > :now - 2
     AND t.last_seq > COALESCE((SELECT r.seq FROM conversation_reads r \
     WHERE r.organization_id = t.organization_id AND r.conversation_id = t.id AND r.user_id = :viewer), 0))";
 
-/// SQL: whether a message `m` is no news. `h.joined` is when the caller joined.
-const OLD: &str = "m.created_at <= :now - 2592000000 OR m.created_at < h.joined";
-
-/// SQL: the number of messages that the caller has not read. Null for a service token.
-///
-/// Those after `past`, the newest that was read, was forgotten or is no news. It is looked for by halves, up to `below`: seqs
-/// have no gaps and rise with time, and a list can't walk through all that is unread. The last message counts, as for
-/// [`UNREAD`].
+/// SQL: the number of messages that the caller has not read. Null for a service token. Of the newest thousand: a list can't walk
+/// through all that somebody has never read.
 #[must_use]
 pub fn unread_sql() -> String {
     format!(
-        "(CASE WHEN CAST(:viewer AS BIGINT) IS NULL THEN NULL WHEN {UNREAD} THEN t.last_seq - ( \
-         WITH RECURSIVE halves (past, below, joined) AS ( \
-            SELECT MAX(f.seq), t.last_seq - 1, (SELECT n.created_at FROM members n \
-                WHERE n.organization_id = t.organization_id AND n.user_id = :viewer) \
-            FROM (SELECT {READ_SEQ} AS seq UNION ALL SELECT t.last_seq - t.message_count) f \
-            UNION ALL \
-            SELECT CASE WHEN {OLD} THEN m.seq ELSE h.past END, CASE WHEN {OLD} THEN h.below ELSE m.seq - 1 END, h.joined \
-            FROM halves h JOIN messages m ON m.organization_id = t.organization_id AND m.conversation_id = t.id \
-                AND m.seq = (h.past + h.below + 1) / 2 \
-            WHERE h.past < h.below) \
-         SELECT MAX(past) FROM halves) ELSE 0 END)"
+        "(CASE WHEN CAST(:viewer AS BIGINT) IS NULL THEN NULL WHEN {UNREAD} THEN (SELECT COUNT(*) FROM \
+         (SELECT m.created_at FROM messages m WHERE m.organization_id = t.organization_id AND m.conversation_id = t.id \
+         AND m.seq > {READ_SEQ} ORDER BY m.seq DESC LIMIT 1000) m \
+         WHERE m.created_at > :now - 2592000000 AND m.created_at >= (SELECT n.created_at FROM members n \
+         WHERE n.organization_id = t.organization_id AND n.user_id = :viewer)) ELSE 0 END)"
     )
 }
 

@@ -86,7 +86,7 @@ impl Record for Conversation {
                 .sql::<Option<i64>>(
                     "unread",
                     unread_sql(),
-                    "The number of messages that the caller has not read: of what was said since the caller joined, in the last 30 days. Null for a service token.",
+                    "The number of messages that the caller has not read: of the newest 1000, what was said since the caller joined and in the last 30 days. Null for a service token.",
                 )
                 .sql::<Option<bool>>(
                     "watching",
