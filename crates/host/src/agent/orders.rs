@@ -322,7 +322,10 @@ impl Agent {
         if !plan.stopped {
             let given = self.shared.runtime.given(&self.shared.folder, self.id);
             written = home::write_skills(&given, &plan.skills);
-            self.record.machine.assignments_changed(self.settings(&plan));
+            // A try that fails once more with the same plan is no news to the sessions.
+            if written.is_ok() || self.plan.as_ref() != Some(&plan) {
+                self.record.machine.assignments_changed(self.settings(&plan));
+            }
         }
         self.plan = Some(plan);
         self.set_rules();
