@@ -28,7 +28,8 @@ const PATIENCE_WITH_DISK: u32 = 10;
 impl Agent {
     pub(super) async fn order(&mut self, order: Order) -> Result<(), Closed> {
         let is_known = order.generation <= self.record.generation;
-        if is_late(&order) {
+        // Nobody else knows of a backup's file that is to be removed, so that is never too late.
+        if is_late(&order) && !matches!(order.command, Command::Forget { .. }) {
             self.refuse(&order, RefusedReason::TooLate);
         } else if matches!(
             order.command,
