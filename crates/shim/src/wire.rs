@@ -130,7 +130,7 @@ pub enum Refusal {
     Superseded,
     /// A line's number leaves out some, or TRIM or HELLO name lines that don't exist yet.
     Gap,
-    /// The agent doesn't read. Send the line again after the next TOOK, which comes: other lines wait.
+    /// Lines wait for the agent, so a TOOK will follow. Send the line again after it.
     Busy,
     /// A line has a newline in it.
     Line,

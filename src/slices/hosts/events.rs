@@ -60,11 +60,9 @@ async fn attempt(link: &Link, events: &[Event], one_by_one: bool) -> Result<u32,
         return Err(gap(first.seq - 1).into());
     }
     let is_own =
-        |event: &&Event| launches.get(&event.agent_id).is_some_and(|launch| event.generation <= *launch);
-    let others: Vec<&Event> = events.iter().filter(|event| !is_own(event)).collect();
-    let left = left(&tx, link, &others).await?;
-    let is_late = |event: &&Event| left.contains(&(event.agent_id, event.generation));
-    let foreign = others.iter().filter(|event| !is_late(event)).count();
+        |event: &&Event| launches.own.get(&event.agent_id).is_some_and(|launch| event.generation <= *launch);
+    let is_late = |event: &&Event| launches.left.contains(&(event.agent_id, event.generation));
+    let foreign = events.iter().filter(|event| !is_own(event) && !is_late(event)).count();
     let counts = |event: &&Event| is_own(event) || (is_late(event) && apply::counts_late(event));
     let counting: Vec<&Event> = events.iter().filter(counts).collect();
     if one_by_one {
@@ -91,8 +89,17 @@ pub fn gap(next: i64) -> Refusal {
     Refusal::new(muster_protocol::frame::RefusedCode::Gap, reason).retry(1)
 }
 
-/// The current launch of each agent of the server that the events name. The agents are held until the transaction ends.
-async fn launches(tx: &Tx, link: &Link, events: &[Event]) -> Result<HashMap<i64, i64>> {
+/// The launches of the agents that a batch names, as far as they are the server's.
+struct Launches {
+    /// The current one of each agent of the server.
+    own: HashMap<i64, i64>,
+    /// Those that ran on the server, of agents that have left it.
+    left: HashSet<(i64, i64)>,
+}
+
+/// Finds the launches, and holds their agents until the transaction ends: all at once, since only then are they held in the order
+/// in which everything else holds several.
+async fn launches(tx: &Tx, link: &Link, events: &[Event]) -> Result<Launches> {
     let ids = agents_of(events);
     let db = &tx.scope.core.db;
     let sql = |columns: &str| {
@@ -100,26 +107,37 @@ async fn launches(tx: &Tx, link: &Link, events: &[Event]) -> Result<HashMap<i64,
         format!("SELECT {columns} FROM agents WHERE organization_id = $1 AND id {among} AND server_id = $3")
     };
     let values: Vec<Value> = vec![link.scope.org.into(), db.keys(&ids), link.server.into()];
-    let own: Result<Vec<AgentId>> =
+    let own: Result<HashSet<i64>> =
         rows(tx, &sql("id"), values.clone()).await?.iter().map(|row| Ok(row.try_get_by(0)?)).collect();
-    apply::hold(tx, &own?, events).await?;
+    let own = own?;
+    let left = left(tx, link, &ids, |id| own.contains(id)).await?;
+    let all: Vec<AgentId> = own.into_iter().chain(left.into_iter().map(|(id, _)| id)).map(AgentId).collect();
+    apply::hold(tx, &all, events).await?;
+    // Some may have been moved before they were held.
     let found = rows(tx, &sql("id, launch_generation"), values).await?;
-    found.iter().map(|row| Ok((row.try_get_by(0)?, row.try_get_by(1)?))).collect()
+    let own: Result<HashMap<i64, i64>> =
+        found.iter().map(|row| Ok((row.try_get_by(0)?, row.try_get_by(1)?))).collect();
+    let own = own?;
+    let left = self::left(tx, link, &ids, |id| own.contains_key(id)).await?;
+    Ok(Launches { own, left })
 }
 
-/// The launches that ran on the server, of agents that have left it and that these events name. These agents are held, too.
-async fn left(tx: &Tx, link: &Link, others: &[&Event]) -> Result<HashSet<(i64, i64)>> {
+/// The launches that ran on the server, of those agents that are not its own.
+async fn left(
+    tx: &Tx,
+    link: &Link,
+    ids: &[i64],
+    is_own: impl Fn(&i64) -> bool,
+) -> Result<HashSet<(i64, i64)>> {
+    let others: Vec<i64> = ids.iter().copied().filter(|id| !is_own(id)).collect();
     if others.is_empty() {
         return Ok(HashSet::new());
     }
-    let launches = outbox::launches_of(tx, link.server, &agents_of(others.iter().copied())).await?;
-    let agents: Vec<AgentId> = launches.iter().map(|(agent, _)| AgentId(*agent)).collect();
-    apply::hold(tx, &agents, &[]).await?;
-    Ok(launches)
+    outbox::launches_of(tx, link.server, &others).await
 }
 
-fn agents_of<'a>(events: impl IntoIterator<Item = &'a Event>) -> Vec<i64> {
-    let mut ids: Vec<i64> = events.into_iter().map(|event| event.agent_id).collect();
+fn agents_of(events: &[Event]) -> Vec<i64> {
+    let mut ids: Vec<i64> = events.iter().map(|event| event.agent_id).collect();
     ids.sort_unstable();
     ids.dedup();
     ids

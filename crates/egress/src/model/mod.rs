@@ -46,6 +46,8 @@ use crate::{
 const LONGEST_REQUEST: usize = 32 * 1024 * 1024;
 /// How long the agent may take to send a request.
 const SENDING: Duration = Duration::from_secs(120);
+/// How long a call waits for room for its report, which comes as soon as the control plane is back.
+const READY: Duration = Duration::from_secs(60);
 /// The longest refusal of a provider, in bytes.
 const LONGEST_REFUSAL: usize = 256 * 1024;
 /// How long the same refusal isn't reported again.
@@ -122,6 +124,8 @@ enum Refused {
     Wrong(Wrong),
     NoPrice(String),
     Spent(String),
+    /// It couldn't be reported.
+    Unready,
     Unreached(Failed),
 }
 
@@ -146,6 +150,11 @@ impl Refused {
                 model_error(rules.stop_status, "billing_error", &words)
             }
             Self::Spent(reason) => model_error(rules.stop_status, "billing_error", &reason),
+            Self::Unready => {
+                let words =
+                    "The control plane, which counts calls of models, can't be reached. Try again later.";
+                model_error(StatusCode::SERVICE_UNAVAILABLE, "overloaded_error", words)
+            }
             Self::Unreached(Failed::Late) => {
                 model_error(StatusCode::GATEWAY_TIMEOUT, "api_error", "The model did not answer in time.")
             }
@@ -174,8 +183,8 @@ async fn call(
         let answer = forward::exchange(shared, request).await.map_err(Refused::Unreached)?;
         return Ok(answer.map(passed));
     };
-    // Before anything is held for the call: it may take as long as the control plane is away.
-    shared.outside.ready().await;
+    // Before anything is held for the call. An agent that gives up is not seen to leave meanwhile, and keeps its place at the gate.
+    timeout(READY, shared.outside.ready()).await.map_err(|_| Refused::Unready)?;
     encoding::check_head(&head.headers).map_err(Wrong::Encoded)?;
     let (question, sent) = question(shared, &asked, body).await?;
     encoding::set(&mut head.headers);

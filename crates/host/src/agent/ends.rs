@@ -12,8 +12,8 @@ use muster_shim::{
 };
 use tokio::time::Instant;
 
-use super::{Agent, Phase, shim::Sending};
-use crate::{acp::short, gate::Granted, journal::Closed};
+use super::{Agent, Phase, lines::end_silent, shim::Sending};
+use crate::{acp::short, gate::Granted, journal::Closed, runtime::Runtime};
 
 /// What is reported of an agent that ended without a host.
 const BY_OPERATOR: &str = "By its host's operator, with `muster host stop`.";
@@ -39,7 +39,7 @@ enum Step {
     Terminate,
     /// SIGKILL. Its gate is closed.
     Kill,
-    /// SIGKILL was of no use: its container is removed, if it has one.
+    /// SIGKILL was of no use: its shim is killed, or its container is removed.
     Remove,
 }
 
@@ -104,7 +104,10 @@ impl Agent {
             }
             Step::Remove => {
                 self.say(FromClient::Signal(KILL));
-                // The connection to its shim ends with the container, and that is the agent's end.
+                // The connection to its shim ends with the shim or the container, and that is the agent's end.
+                if matches!(self.shared.runtime, Runtime::Process) {
+                    end_silent(self.id, &self.dir()).await;
+                }
                 self.shared.runtime.clean(&self.shared.folder, self.id, self.record.generation).await;
             }
         }

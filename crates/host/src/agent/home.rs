@@ -99,9 +99,7 @@ fn take_places(home: &Path, folders: &[String]) -> io::Result<()> {
 
 fn move_out(from: &OwnedFd, name: impl Arg + Copy, to: &OwnedFd) -> rustix::io::Result<()> {
     // Only a folder that may be written can be moved, and the agent may have taken that right away.
-    if let Ok(folder) = openat(from, name, FOLDER, Mode::empty()) {
-        let _ = fchmod(&folder, Mode::RWXU);
-    }
+    let _ = keep::open_as(from, name, Mode::RWXU);
     renameat(from, name, to, name)
 }
 
@@ -196,10 +194,9 @@ fn enter(within: &OwnedFd, name: &str, mode: Option<Mode>) -> rustix::io::Result
         Ok(()) | Err(Errno::EXIST) => {}
         Err(error) => return Err(error),
     }
-    let folder = openat(within, name, FOLDER, Mode::empty())?;
-    if let Some(mode) = mode {
-        fchmod(&folder, mode)?;
-    }
+    let Some(mode) = mode else { return openat(within, name, FOLDER, Mode::empty()) };
+    let folder = keep::open_as(within, name, mode)?;
+    fchmod(&folder, mode)?;
     Ok(folder)
 }
 
@@ -330,14 +327,16 @@ mod tests {
     #[test]
     fn an_agent_can_not_keep_a_skill_from_being_replaced_by_taking_rights_away() {
         let home = tempfile::tempdir().unwrap();
-        write_skills(home.path(), &[skill("one"), skill("two")]).unwrap();
-        for folder in ["skills", "skills/one", "skills/two"] {
-            set_mode(&home.path().join(folder), 0o500);
+        for closed in [0o500, 0o000] {
+            write_skills(home.path(), &[skill("one"), skill("two")]).unwrap();
+            for folder in ["skills/one", "skills/two", "skills"] {
+                set_mode(&home.path().join(folder), closed);
+            }
+            without_privileges(|| write_skills(home.path(), &[skill("one")])).unwrap();
+            assert_eq!(names(&home.path().join("skills")), ["one"]);
+            let mode = fs::metadata(home.path().join("skills/one")).unwrap().permissions().mode();
+            assert_eq!(mode & 0o777, 0o755, "it is the new one");
         }
-        without_privileges(|| write_skills(home.path(), &[skill("one")])).unwrap();
-        assert_eq!(names(&home.path().join("skills")), ["one"]);
-        let mode = fs::metadata(home.path().join("skills/one")).unwrap().permissions().mode();
-        assert_eq!(mode & 0o777, 0o755, "it is the new one");
     }
 
     #[test]

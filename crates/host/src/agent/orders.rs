@@ -28,7 +28,8 @@ const PATIENCE_WITH_DISK: u32 = 10;
 impl Agent {
     pub(super) async fn order(&mut self, order: Order) -> Result<(), Closed> {
         let is_known = order.generation <= self.record.generation;
-        if is_late(&order) {
+        // Nobody else knows of a backup's file that is to be removed, so that is never too late.
+        if is_late(&order) && !matches!(order.command, Command::Forget { .. }) {
             self.refuse(&order, RefusedReason::TooLate);
         } else if matches!(
             order.command,
@@ -322,7 +323,10 @@ impl Agent {
         if !plan.stopped {
             let given = self.shared.runtime.given(&self.shared.folder, self.id);
             written = home::write_skills(&given, &plan.skills);
-            self.record.machine.assignments_changed(self.settings(&plan));
+            // A try that fails once more with the same plan is no news to the sessions.
+            if written.is_ok() || self.plan.as_ref() != Some(&plan) {
+                self.record.machine.assignments_changed(self.settings(&plan));
+            }
         }
         self.plan = Some(plan);
         self.set_rules();

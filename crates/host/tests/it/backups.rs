@@ -71,11 +71,13 @@ async fn what_an_agent_knew_comes_back() {
     let texts = plane.lock().texts(turn).concat();
     assert!(texts.contains("I remember: a."), "{texts}");
     plane.wait("the home from before is gone", |_| (olds() == 0).then_some(())).await;
-    plane.order(AGENT, 2, Command::Forget { backup_id: 1 });
+    // It is never too late for that.
+    plane.order_until(1000, AGENT, 2, Command::Forget { backup_id: 1 });
     let kept = host.path().join(format!("backups/{AGENT}/1.tar.zst"));
     plane.wait("the file is gone", |_| (!kept.exists()).then_some(())).await;
     let why = restore_of_nothing(&plane, &sha256).await;
     assert!(why.contains("not on this host any more"), "{why}");
+    assert!(!plane.lock().happenings(AGENT).any(|what| matches!(what, Happening::Refused { .. })));
     plane.lock().check();
 }
 

@@ -32,7 +32,7 @@ use std::{
 pub use self::{
     frames::{Receiver, Sender},
     pack::pack,
-    remove::remove,
+    remove::{open_as, remove},
     room::Room,
 };
 use crate::{about, folder::Address};

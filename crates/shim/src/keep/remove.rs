@@ -6,12 +6,12 @@
 
 use std::{
     io, mem,
-    os::fd::{AsFd, OwnedFd},
+    os::fd::{AsFd, AsRawFd, OwnedFd},
     path::Path,
 };
 
 use rustix::{
-    fs::{AtFlags, CWD, Dir, Mode, fchmod, openat, renameat, unlinkat},
+    fs::{AtFlags, CWD, Dir, Mode, OFlags, chmod, openat, renameat, unlinkat},
     io::Errno,
     path::Arg,
 };
@@ -39,10 +39,17 @@ fn remove_in_portions(path: &Path, portion: usize, most: u64) -> io::Result<()> 
 
 /// Opens a folder, also for writing in it.
 fn open(within: impl AsFd, name: impl Arg) -> rustix::io::Result<OwnedFd> {
-    let folder = openat(within, name, FOLDER, Mode::empty())?;
-    // Somebody else's stays as it is: what fails then says why.
-    let _ = fchmod(&folder, Mode::RWXU);
-    Ok(folder)
+    open_as(within, name, Mode::RWXU)
+}
+
+/// Opens a folder and gives it this mode: also one that the agent has closed to its own user, which can't be opened before.
+///
+/// # Errors
+/// It can't be opened. Somebody else's keeps its mode: what fails then says why.
+pub fn open_as(within: impl AsFd, name: impl Arg, mode: Mode) -> rustix::io::Result<OwnedFd> {
+    let found = openat(within, name, FOLDER | OFlags::PATH, Mode::empty())?;
+    let _ = chmod(format!("/proc/self/fd/{}", found.as_raw_fd()), mode);
+    openat(found, c".", FOLDER, Mode::empty())
 }
 
 /// A folder that is being emptied.
