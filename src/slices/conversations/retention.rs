@@ -23,16 +23,19 @@ const CONVERSATIONS: u64 = 500;
 const MESSAGES: u64 = 500;
 
 /// The conversations whose time is over. `$1` is the time. A decision that is on its way to the agent (SENT) is still open: it may
-/// become a turn.
+/// become a turn. Nothing more reaches an agent that was deleted, or is sent through a channel that a person switched off.
 const OVER: &str = "SELECT c.organization_id, c.id FROM conversations c JOIN organizations o ON o.id = c.organization_id \
+     JOIN agents a ON a.organization_id = c.organization_id AND a.id = c.agent_id \
      WHERE o.transcript_retention_days IS NOT NULL AND c.message_count > 0 \
      AND c.last_activity_at <= $1 - o.transcript_retention_days * 86400000 \
      AND NOT EXISTS (SELECT 1 FROM turns t WHERE t.organization_id = c.organization_id AND t.conversation_id = c.id \
      AND t.ended_at IS NULL AND NOT t.held) \
      AND NOT EXISTS (SELECT 1 FROM approvals p WHERE p.organization_id = c.organization_id AND p.conversation_id = c.id \
-     AND (p.status = 'PENDING' OR p.delivery = 'SENT')) \
+     AND (p.status = 'PENDING' OR p.delivery = 'SENT' AND a.archived_at IS NULL)) \
      AND NOT EXISTS (SELECT 1 FROM deliveries d WHERE d.organization_id = c.organization_id AND d.conversation_id = c.id \
-     AND d.status IN ('PENDING', 'SENDING'))";
+     AND (d.status = 'SENDING' OR d.status = 'PENDING' AND a.archived_at IS NULL AND EXISTS (SELECT 1 FROM channels h \
+     WHERE h.organization_id = d.organization_id AND h.id = d.channel_id \
+     AND (h.is_active OR COALESCE(h.inactive_reason, '') <> 'MANUAL'))))";
 
 /// Removes transcripts whose time is over, in every organization. Returns how many.
 ///
