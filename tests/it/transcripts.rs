@@ -72,7 +72,7 @@ async fn a_transcript_goes_when_its_time_is_over_and_the_conversation_goes_on() 
     assert_eq!(thread["messages"], json!({ "total": 1, "hasBefore": false, "data": [{ "seq": 521 }] }));
     app.clock.advance(31 * DAY);
     assert_eq!(app.forgets().await, 2);
-    assert_eq!(app.forgotten().await, [json!([520, 0]), json!([1, 0]), json!([1, 0])]);
+    assert_eq!(app.forgotten().await, [json!([520, 20]), json!([20, 0]), json!([1, 0]), json!([1, 0])]);
 }
 
 #[tokio::test]
