@@ -26,7 +26,7 @@ impl Migrate {
         Owner::check(&config)?;
         open::make_folder(&config)?;
         let owner = Owner::take(&config, "muster migrate")?;
-        let (core, steps) = open::owned(config, &owner).await?;
+        let (core, steps) = open::owned(config, &owner, false).await?;
         let core = load(core).await?;
         core.shut_down().await;
         let names = names(&steps);

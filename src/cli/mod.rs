@@ -272,7 +272,7 @@ impl Cli {
     /// # Errors
     /// As [`Self::open`].
     pub async fn open_as_is(&self) -> Result<Arc<Core>, Failure> {
-        load(open::as_is(self.settings()?).await?).await
+        load(open::as_is(self.settings()?, false).await?).await
     }
 }
 

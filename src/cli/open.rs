@@ -31,12 +31,12 @@ const LOOK: Duration = Duration::from_millis(500);
 
 /// The service of an existing installation.
 pub(super) async fn found(config: Config) -> Result<Arc<Core>, Failure> {
-    Ok(tables(start_found(config).await?, None).await?.0)
+    Ok(tables(start_found(config, false).await?, None).await?.0)
 }
 
-/// The same, without changing its tables.
-pub(super) async fn as_is(config: Config) -> Result<Arc<Core>, Failure> {
-    start_found(config).await
+/// The same, without changing its tables. `reads_end`: see [`Options::reads_end`].
+pub(super) async fn as_is(config: Config, reads_end: bool) -> Result<Arc<Core>, Failure> {
+    start_found(config, reads_end).await
 }
 
 /// The service of an installation, which is created if it does not exist.
@@ -45,13 +45,17 @@ pub(super) async fn made(config: Config) -> Result<Arc<Core>, Failure> {
 }
 
 /// The same for the database's owner, and the steps that the database lacked. Waits a while for a server that is not up
-/// yet.
-pub(super) async fn owned(config: Config, owner: &Owner) -> Result<(Arc<Core>, Vec<Step>), Failure> {
+/// yet. `reads_end`: see [`Options::reads_end`].
+pub(super) async fn owned(
+    config: Config,
+    owner: &Owner,
+    reads_end: bool,
+) -> Result<(Arc<Core>, Vec<Step>), Failure> {
     telemetry::init(&config)?;
     if !config.database.is_sqlite() {
         wait(&config.database).await?;
     }
-    tables(make(config).await?, Some(owner)).await
+    tables(make(config, reads_end).await?, Some(owner)).await
 }
 
 /// Fails if the SQLite database does not exist.
@@ -76,12 +80,12 @@ pub(super) fn make_folder(config: &Config) -> Result<(), Failure> {
     })
 }
 
-async fn start_found(config: Config) -> Result<Arc<Core>, Failure> {
+async fn start_found(config: Config, reads_end: bool) -> Result<Arc<Core>, Failure> {
     doctor::require_good_files(&config)?;
     require_file(&config)?;
     require_keys(&config).await?;
     telemetry::init(&config)?;
-    let core = service::open(config, Options { reads_end: false, ..Options::default() }).await?;
+    let core = service::open(config, Options { reads_end, ..Options::default() }).await?;
     if core.db.is_blank().await? {
         return Err(blank());
     }
@@ -92,16 +96,16 @@ async fn start_made(config: Config) -> Result<Arc<Core>, Failure> {
     doctor::require_good_files(&config)?;
     make_folder(&config)?;
     telemetry::init(&config)?;
-    make(config).await
+    make(config, false).await
 }
 
-async fn make(config: Config) -> Result<Arc<Core>, Failure> {
+async fn make(config: Config, reads_end: bool) -> Result<Arc<Core>, Failure> {
     if let Ok(file) = database_file(&config) {
         // Readable by its owner only, like the keys and the backups; SQLite gives the files beside it the same mode. If
         // this fails, opening the database reports why.
         let _ = files::create_private(&file);
     }
-    Ok(service::open(config, Options::default()).await?)
+    Ok(service::open(config, Options { reads_end, ..Options::default() }).await?)
 }
 
 /// Fails if there is no key file: a command that expects an installation does not create one.

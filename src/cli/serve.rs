@@ -50,8 +50,11 @@ impl Serve {
             open::make_folder(&config)?;
         }
         let mut owner = Owner::take(&config, "muster serve")?;
-        let core =
-            if self.no_migrate { open::as_is(config).await? } else { open::owned(config, &owner).await?.0 };
+        let core = if self.no_migrate {
+            open::as_is(config, true).await?
+        } else {
+            open::owned(config, &owner, true).await?.0
+        };
         let core = load(core).await?;
         let listener = taken.listen(LISTEN)?;
         let address = listener.local_addr()?;

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use crate::{calls::calls, harness::TestApp};
 
 const REFUSED: &str = "query($o: Id!) { auditLog(orgId: $o, page: 1, limit: 50, outcome: REFUSED) { total data {
-    operation permission outcome code count actorKind actorId actorName credentialKind credentialId ip lastAt requestId } } }";
+    operation permission decidedBy outcome code count actorKind actorId actorName credentialKind credentialId ip lastAt requestId } } }";
 const REFRESH: &str = "mutation($t: SecretString!) { refreshSession(refreshToken: $t) { refreshToken } }";
 
 async fn write(app: &TestApp) -> usize {
@@ -93,6 +93,9 @@ async fn what_an_operation_itself_refuses_has_an_entry_with_what_is_missing() {
         .iter()
         .map(|line| {
             let text = |key: &str| line[key].as_str().unwrap();
+            // What allows the operation has decided nothing.
+            let is_refused = line["decidedBy"].as_str().is_none_or(|line| !line.ends_with("allow"));
+            assert!(is_refused, "{line}");
             format!("{} {} {} {}", text("operation"), text("permission"), text("actorKind"), line["count"])
         })
         .collect();

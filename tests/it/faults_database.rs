@@ -16,7 +16,9 @@ use sea_orm::{ConnectionTrait, Database, Statement};
 use serde_json::json;
 use tokio::{sync::oneshot, time::sleep};
 
-use crate::harness::{Actor, Postgres, Program, Serving, Tenant, TestApp, config, connect, until};
+use crate::harness::{
+    Actor, Postgres, Program, Serving, Tenant, TestApp, config, connect, empty_database, until,
+};
 
 /// What the writers were told.
 #[derive(Default)]
@@ -204,6 +206,28 @@ async fn postgres_a_read_ends_when_no_request_can_wait_for_it_any_more() {
     assert_eq!(limit(&app.core.db).await, "12s");
     // Commands verify and count for as long as it takes.
     assert_eq!(limit(&Db::open(&app.core.config.database).await.unwrap()).await, "0");
+}
+
+#[tokio::test]
+async fn postgres_a_service_that_changes_no_tables_ends_reads_as_well() {
+    let folder = tempfile::tempdir().unwrap();
+    let url = empty_database(folder.path()).await;
+    let program = Program::new(&[("MUSTER_DATABASE_URL", &url), ("MUSTER_LOG", "off")]);
+    let tenant = program.tenant();
+    let serving = program.serve_as_is();
+    // The organization's name becomes what holds for the connection that reads it.
+    let columns = "SELECT CAST(column_name AS TEXT) FROM information_schema.columns \
+                   WHERE table_schema = 'public' AND table_name = 'organizations' ORDER BY ordinal_position";
+    let columns = strings(&url, columns).await.join(", ");
+    let columns = columns.replacen(", name,", ", current_setting('statement_timeout') AS name,", 1);
+    let view = format!(
+        "ALTER TABLE organizations RENAME TO kept; CREATE VIEW organizations AS SELECT {columns} FROM kept"
+    );
+    let db = connect(&url).await;
+    db.execute_unprepared(&view).await.unwrap();
+    db.close().await.unwrap();
+    let read = serving.actor(&tenant).get(&format!("/v1/org/{}", tenant.org)).await.expect(200);
+    assert_eq!(read["name"], "35s");
 }
 
 /// Killing the service does not test the disk, so this does: a commit waits until it is there.

@@ -72,7 +72,7 @@ async fn a_transcript_goes_when_its_time_is_over_and_the_conversation_goes_on() 
     assert_eq!(thread["messages"], json!({ "total": 1, "hasBefore": false, "data": [{ "seq": 521 }] }));
     app.clock.advance(31 * DAY);
     assert_eq!(app.forgets().await, 2);
-    assert_eq!(app.forgotten().await, [json!([520, 0]), json!([1, 0]), json!([1, 0])]);
+    assert_eq!(app.forgotten().await, [json!([520, 20]), json!([20, 0]), json!([1, 0]), json!([1, 0])]);
 }
 
 #[tokio::test]
@@ -113,6 +113,20 @@ async fn a_decision_on_its_way_to_the_agent_is_kept() {
 }
 
 #[tokio::test]
+async fn a_decision_for_an_agent_that_was_deleted_is_not_kept() {
+    let app = TestApp::start().await;
+    app.keeps_for(json!(1)).await;
+    let work = working(&app).await;
+    let id = work.raises("ask-1", question()).await;
+    work.end_turn().await;
+    work.decides(id, json!({ "options": ["air"] })).await;
+    app.clock.advance(9 * DAY);
+    assert_eq!(app.forgets().await, 0);
+    app.execute("UPDATE agents SET archived_at = 1", vec![]).await;
+    assert_eq!(app.forgets().await, 1);
+}
+
+#[tokio::test]
 async fn what_is_still_to_be_sent_is_kept() {
     let app = app().await;
     app.keeps_for(json!(1)).await;
@@ -132,6 +146,15 @@ async fn what_is_still_to_be_sent_is_kept() {
     }
     app.execute("UPDATE deliveries SET status = 'SENT'", vec![]).await;
     assert_eq!((app.forgets().await, app.count("deliveries").await), (1, 0));
+    // Nothing is sent for an agent that was deleted, nor through a channel that a person switched off.
+    for never in ["UPDATE agents SET archived_at = 1", "UPDATE channels SET inactive_reason = 'MANUAL'"] {
+        say(&app, conversation, MessageRole::Assistant, "It is in Graz.").await;
+        app.clock.advance(9 * DAY);
+        assert_eq!((app.forgets().await, app.count("deliveries").await), (0, 1), "{never}");
+        app.execute(never, vec![]).await;
+        assert_eq!((app.forgets().await, app.count("deliveries").await), (1, 0), "{never}");
+        app.execute("UPDATE agents SET archived_at = NULL", vec![]).await;
+    }
 }
 
 #[tokio::test]

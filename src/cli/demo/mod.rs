@@ -97,7 +97,7 @@ impl Demo {
         if let Some(policies) = &config.policy_dir {
             write_defaults(policies)?;
         }
-        let core = load(open::owned(config, &owner).await?.0).await?;
+        let core = load(open::owned(config, &owner, true).await?.0).await?;
         let org = organization(&core).await?;
         let scope = Scope::system(&core, org);
         if is_empty(&scope).await? {

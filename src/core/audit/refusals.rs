@@ -70,7 +70,7 @@ struct Key {
     actor: Actor,
     credential: Option<i64>,
     operation: String,
-    /// What the caller lacked.
+    /// The permission that was missing, or else the one that the operation requires.
     permission: Option<Permission>,
     /// The problem's code, or the reason in words.
     why: Word,
@@ -202,7 +202,8 @@ pub fn refused(
     let (org, membership) = (inside.map(|(org, _)| org), inside.and_then(|(_, membership)| membership));
     let target = org.filter(|_| stranger);
     let org = org.filter(|_| !stranger);
-    let permission = permission(core, operation, problem);
+    let missing = missing(problem);
+    let permission = missing.or_else(|| required(core, operation));
     let key = Key {
         org,
         actor: (caller.kind(), caller.actor()),
@@ -218,8 +219,10 @@ pub fn refused(
         let line = Line {
             organization_id: org.map(|org| org.0),
             permission: permission.map(|permission| permission.as_str().into()),
-            decided_by: membership.zip(org).zip(permission).and_then(|((membership, org), permission)| {
-                deciding_line(core, org, membership, caller, permission)
+            // The caller holds the permission that the operation requires, if that was not what was missing: its line would
+            // be one that allows.
+            decided_by: membership.zip(org).zip(missing).and_then(|((membership, org), missing)| {
+                deciding_line(core, org, membership, caller, missing)
             }),
             outcome: AuditOutcome::Refused.as_str().into(),
             code: Some(problem.code.as_str().into()),
@@ -231,13 +234,17 @@ pub fn refused(
     });
 }
 
-/// The permission that the problem names, or else the one that the operation requires.
-fn permission(core: &Core, operation: &str, problem: &Problem) -> Option<Permission> {
-    let named = problem.details.get("permission").and_then(serde_json::Value::as_str);
-    named.and_then(|name| name.parse().ok()).or_else(|| match core.access.permits.of(operation)? {
+/// The permission that the problem names.
+fn missing(problem: &Problem) -> Option<Permission> {
+    problem.details.get("permission").and_then(serde_json::Value::as_str)?.parse().ok()
+}
+
+/// The permission that the operation requires.
+fn required(core: &Core, operation: &str) -> Option<Permission> {
+    match core.access.permits.of(operation)? {
         Permit::InOrganization { permission, .. } => Some(permission),
         Permit::Anyone | Permit::SignedIn | Permit::Member => None,
-    })
+    }
 }
 
 /// Notes that an agent was refused an action without anybody being asked. What else it is refused for the same reason within

@@ -75,6 +75,7 @@ fn may_decide(scope: &Scope) -> bool {
     scope.may(Permission::ApprovalResolve)
 }
 
+/// What this scope is refused has a line in the audit log, like a decision in the panel.
 fn read(
     core: &Arc<Core>,
     (org, channel): (OrgId, ChannelId),
@@ -87,5 +88,6 @@ fn read(
     request.via = DecidedVia::Channel;
     let permissions = core.policy.role_permissions(org, role);
     let membership = Membership { role: Some(role), permissions };
-    Ok(Some(Scope::new(&Arc::new(request), org, membership, None)))
+    let operation = core.access.permits.name("answerApproval");
+    Ok(Some(Scope::new(&Arc::new(request), org, membership, operation)))
 }

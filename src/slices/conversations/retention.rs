@@ -23,16 +23,19 @@ const CONVERSATIONS: u64 = 500;
 const MESSAGES: u64 = 500;
 
 /// The conversations whose time is over. `$1` is the time. A decision that is on its way to the agent (SENT) is still open: it may
-/// become a turn.
+/// become a turn. Nothing more reaches an agent that was deleted, or is sent through a channel that a person switched off.
 const OVER: &str = "SELECT c.organization_id, c.id FROM conversations c JOIN organizations o ON o.id = c.organization_id \
+     JOIN agents a ON a.organization_id = c.organization_id AND a.id = c.agent_id \
      WHERE o.transcript_retention_days IS NOT NULL AND c.message_count > 0 \
      AND c.last_activity_at <= $1 - o.transcript_retention_days * 86400000 \
      AND NOT EXISTS (SELECT 1 FROM turns t WHERE t.organization_id = c.organization_id AND t.conversation_id = c.id \
      AND t.ended_at IS NULL AND NOT t.held) \
      AND NOT EXISTS (SELECT 1 FROM approvals p WHERE p.organization_id = c.organization_id AND p.conversation_id = c.id \
-     AND (p.status = 'PENDING' OR p.delivery = 'SENT')) \
+     AND (p.status = 'PENDING' OR p.delivery = 'SENT' AND a.archived_at IS NULL)) \
      AND NOT EXISTS (SELECT 1 FROM deliveries d WHERE d.organization_id = c.organization_id AND d.conversation_id = c.id \
-     AND d.status IN ('PENDING', 'SENDING'))";
+     AND (d.status = 'SENDING' OR d.status = 'PENDING' AND a.archived_at IS NULL AND EXISTS (SELECT 1 FROM channels h \
+     WHERE h.organization_id = d.organization_id AND h.id = d.channel_id \
+     AND (h.is_active OR COALESCE(h.inactive_reason, '') <> 'MANUAL'))))";
 
 /// Removes transcripts whose time is over, in every organization. Returns how many.
 ///
@@ -50,9 +53,8 @@ pub async fn forget_old(core: &Arc<Core>) -> Result<u64> {
 
 /// Removes a transcript, part by part. Returns whether it is gone.
 async fn forget_whole(scope: &Scope, id: ConversationId) -> Result<bool> {
-    let mut removed = 0;
     while !scope.core.tasks.stopping.is_cancelled() {
-        match forget(scope, id, &mut removed).await? {
+        match forget(scope, id).await? {
             Left::Some => {}
             Left::None => return Ok(true),
             Left::All => break,
@@ -71,8 +73,9 @@ enum Left {
     All,
 }
 
-/// Removes the oldest messages of a conversation, and adds their number to `removed`.
-async fn forget(scope: &Scope, id: ConversationId, removed: &mut u64) -> Result<Left> {
+/// Removes the oldest messages of a conversation. Each time it says so in the audit log: what is removed stays so, even if the
+/// rest never is.
+async fn forget(scope: &Scope, id: ConversationId) -> Result<Left> {
     let tx = scope.begin().await?;
     // Nothing is said while the agent is held.
     let agent = super::agent_of(&tx, id).await?;
@@ -83,7 +86,6 @@ async fn forget(scope: &Scope, id: ConversationId, removed: &mut u64) -> Result<
         return Ok(Left::All);
     }
     let gone = remove(&tx, id).await?;
-    *removed += gone;
     let left = conversation.message_count - gone.cast_signed();
     let nothing = "UPDATE conversations SET message_count = 0, last_message_seq = NULL, last_message_role = NULL, \
                    last_message_kind = NULL, last_message_preview = NULL, last_message_created_at = NULL \
@@ -91,11 +93,12 @@ async fn forget(scope: &Scope, id: ConversationId, removed: &mut u64) -> Result<
     let fewer = "UPDATE conversations SET message_count = $3 WHERE organization_id = $1 AND id = $2";
     if left > 0 && gone > 0 {
         tx.run(fewer, vec![scope.org.into(), id.into(), left.into()]).await?;
+        tell(&tx, &conversation, left);
         tx.commit().await?;
         return Ok(Left::Some);
     }
     tx.run(nothing, vec![scope.org.into(), id.into()]).await?;
-    tell(&tx, &conversation, *removed);
+    tell(&tx, &conversation, 0);
     tx.commit().await?;
     Ok(Left::None)
 }
@@ -119,10 +122,10 @@ async fn remove(tx: &Tx, id: ConversationId) -> Result<u64> {
     tx.run(gone, of(&[last.into()])).await
 }
 
-/// Says that a transcript of so many messages is gone, to whoever looks at it and in the audit log.
-fn tell(tx: &Tx, conversation: &conversations::Model, removed: u64) {
+/// Says that so many messages are left of a transcript, to whoever looks at it and in the audit log.
+fn tell(tx: &Tx, conversation: &conversations::Model, left: i64) {
     rows::announce(tx, conversation.agent_id, conversation.id);
-    let changes = json!({ "messages": [removed, 0] });
+    let changes = json!({ "messages": [conversation.message_count, left] });
     let (op, kind, id) = (ChangeOp::Updated, RecordKind::Conversation, conversation.id.0);
     audit::record(tx, audit::Entry { operation: "forgetTranscript", op, kind, id, changes });
 }

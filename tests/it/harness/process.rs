@@ -193,6 +193,11 @@ impl Program {
         Self::ready(self.command(&["serve", "--json"]))
     }
 
+    /// [`Self::serve`], without changing the database's tables.
+    pub fn serve_as_is(&self) -> Serving {
+        Self::ready(self.command(&["serve", "--no-migrate", "--json"]))
+    }
+
     /// [`Self::serve`], beside another one, at this address.
     pub fn serve_at(&self, listen: &str) -> Serving {
         let mut command = self.command(&["serve", "--json"]);

@@ -83,17 +83,23 @@ fn inbound(
     })
 }
 
-/// Ids of earlier mails, the newest first: who answers from some programs names only old ones.
+/// Ids of earlier mails, the newest first: who answers from some programs names only old ones. However long the thread is, the
+/// mail that began it is among them.
 fn refs(mail: &Message<'_>) -> Vec<String> {
-    let mut refs = ids(mail.in_reply_to());
-    refs.truncate(MOST_REFS);
-    for id in ids(mail.references()).into_iter().rev() {
+    let references = ids(mail.references());
+    let first = references.first().cloned();
+    let mut refs: Vec<String> = Vec::new();
+    for id in ids(mail.in_reply_to()).into_iter().chain(references.into_iter().rev()) {
         if refs.len() == MOST_REFS {
             break;
         }
         if !refs.contains(&id) {
             refs.push(id);
         }
+    }
+    if let Some(first) = first.filter(|first| !refs.contains(first)) {
+        refs.truncate(MOST_REFS - 1);
+        refs.push(first);
     }
     refs
 }

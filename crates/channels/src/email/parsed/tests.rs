@@ -52,6 +52,25 @@ fn a_mail_with_a_thread_and_a_file() {
 }
 
 #[test]
+fn of_a_long_thread_the_newest_mails_and_the_first_are_known() {
+    let of = |count: usize| {
+        let references: Vec<_> = (0..count).map(|n| format!("<m{n}@a.test>")).collect();
+        let references = references.join("\n ");
+        let last = count - 1;
+        message(&format!(
+            "From: ada@a.test\nSubject: x\nIn-Reply-To: <m{last}@a.test>\nReferences: {references}\n\nHello"
+        ))
+        .thread
+        .refs
+    };
+    let ids = |numbers: &mut dyn Iterator<Item = usize>| -> Vec<_> {
+        numbers.map(|n| format!("m{n}@a.test")).collect()
+    };
+    assert_eq!(of(MOST_REFS), ids(&mut (0..MOST_REFS).rev()));
+    assert_eq!(of(80), ids(&mut (31..80).rev().chain([0])));
+}
+
+#[test]
 fn html_becomes_text_and_an_id_is_made_up() {
     let mail = "From: ada@a.test\nSubject: x\nContent-Type: text/html\n\n<p>Hello <b>you</b></p>";
     let (one, again) = (message(mail), message(mail));
