@@ -121,7 +121,8 @@ pub const KEPT: &[Kept] = &[
     stays(
         "messages",
         "As long as the organization's `transcriptRetentionDays` says after the last word, and until nothing in the conversation \
-         is open or still to be sent; forever by default.",
+         is open or still to be sent (what waits for a deleted agent, or in a channel that a person switched off, does not count); \
+         forever by default.",
     ),
     stays("messages_fts", "As long as the message (SQLite)."),
     goes(
