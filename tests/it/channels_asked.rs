@@ -6,8 +6,9 @@ use muster::{
         enums::ApprovalKind,
         ids::{AgentId, ConversationId},
     },
+    core::audit,
     slices::{
-        approvals::{self, Choice, NewApproval, Question},
+        approvals::{self, Choice, NewApproval, Question, ToolRequest},
         asks,
     },
 };
@@ -355,6 +356,28 @@ async fn who_may_not_decide_any_more_decides_nothing() {
     app.execute("DELETE FROM members WHERE user_id = $1", vec![app.admin.user.unwrap().into()]).await;
     assert_eq!(app.column::<i64>("SELECT COUNT(*) FROM channel_links").await, [0]);
     refused(55, 6).await;
+}
+
+#[tokio::test]
+async fn a_tap_on_what_the_person_may_not_allow_is_refused_and_in_the_audit_log() {
+    let chat = Chat::linked().await;
+    let app = &chat.app;
+    let input = json!({ "host": "shop.example", "port": 443 });
+    let request = Some(ToolRequest { tool: "network".to_owned(), input });
+    let new = NewApproval::new(ApprovalKind::Action, "Connect to shop.example:443");
+    let approval = chat.raise(NewApproval { risk: Some(60), request, ..new }).await;
+    let asked = chat.arrives(approval).await;
+    let role = "UPDATE members SET role = 'OPERATOR' WHERE user_id = $1";
+    app.execute(role, vec![app.admin.user.unwrap().into()]).await;
+    chat.taps(50, (5, &private()), &asked.buttons[0]);
+    assert_eq!(chat.until_heard(1).await, "You can't decide this here. Look at it in the panel.");
+    assert_eq!(chat.state(approval).await, PENDING);
+    audit::write_refusals(&app.core, true).await.unwrap();
+    let lines = "SELECT operation || ' ' || permission || ' ' || credential_kind FROM audit_lines WHERE outcome = 'REFUSED'";
+    assert_eq!(app.column::<String>(lines).await, ["answerApproval network.edit CHANNEL_LINK"]);
+    // Nothing keeps them from denying it.
+    chat.taps(51, (5, &private()), &asked.buttons[1]);
+    assert_eq!(chat.until_heard(2).await, "Denied by admin.");
 }
 
 #[tokio::test]
