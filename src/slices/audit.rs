@@ -47,7 +47,10 @@ impl Record for AuditEntry {
                 .column::<Option<Id>>("credential_id", "The session or service token that was used.")
                 .column::<Option<String>>("credential_hint", "The last characters of the service token.")
                 .column::<String>("operation", "The operation: the name of the root field in the schema.")
-                .column::<Option<String>>("permission", "The permission that was missing, or else the one that it required.")
+                .column::<Option<String>>(
+                    "permission",
+                    "The permission that was missing, or else the one that it required.",
+                )
                 .column::<Option<String>>(
                     "decided_by",
                     "The policy line that decided: file, line number, and text.",
