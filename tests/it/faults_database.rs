@@ -10,14 +10,17 @@ use std::{
     time::Duration,
 };
 
-use muster::core::{config as settings, store::Db};
+use muster::{
+    core::{Options, config as settings, store::Db},
+    rounds::{self, ROUNDS},
+};
 use reqwest::StatusCode;
 use sea_orm::{ConnectionTrait, Database, Statement};
 use serde_json::json;
 use tokio::{sync::oneshot, time::sleep};
 
 use crate::harness::{
-    Actor, Postgres, Program, Serving, Tenant, TestApp, config, connect, empty_database, until,
+    Actor, Cable, Postgres, Program, Serving, Tenant, TestApp, config, connect, empty_database, until,
 };
 
 /// What the writers were told.
@@ -164,6 +167,30 @@ async fn once_a_read_on_the_only_connection_works_again_once_the_database_is_bac
     postgres.stop();
     postgres.bring_up();
     db.ping().await.unwrap();
+}
+
+/// Neither side is told that the other has gone.
+#[tokio::test]
+async fn once_a_round_goes_on_when_the_connections_to_the_database_have_gone_mute() {
+    let postgres = Postgres::start();
+    let cable = Cable::to(&postgres).await;
+    let folder = tempfile::tempdir().unwrap();
+    let mut config = config(folder.path(), &cable.url());
+    config.limits.request_timeout_seconds = 1;
+    muster::core::outbound::provide_tls();
+    let core = muster::service::open(config, Options::default()).await.unwrap();
+    core.db.migrate().await.unwrap();
+    let follow = ROUNDS.iter().find(|round| round.name == "policies.follow").unwrap();
+    rounds::start(&core, std::slice::from_ref(follow));
+    let goes_on = async || {
+        // One read may be under way; the next one begins, and ends before another begins.
+        let before = core.db.statements();
+        until("the round goes on", async || core.db.statements() > before + 1).await;
+    };
+    goes_on().await;
+    cable.mute();
+    goes_on().await;
+    core.tasks.stopping.cancel();
 }
 
 /// As long as anything reads what was written, the write-ahead log can't be emptied.

@@ -6,11 +6,13 @@
 //! abandoned in the middle of a statement (by a client that left, or a request past its deadline) is closed, since its
 //! state is unknown. The database would go on with the statement, outside the pool's limit: so SQLite is told to stop a
 //! read, which keeps its place in the pool until it has stopped, and PostgreSQL ends one that takes too long
-//! ([`Opener::ending_after`]). A read that finds its connection dead, because the database was restarted, is retried once
-//! on a new one: reading twice changes nothing.
+//! ([`Opener::ending_after`]). That limit does not help if the server or the network vanishes without closing the
+//! connection, so the service also stops waiting for an answer after a while, and the connection counts as lost. A read that
+//! finds its connection dead, because the database was restarted, is retried once on a new one: reading twice changes
+//! nothing.
 
 use std::{
-    fmt,
+    fmt, io,
     sync::{
         Arc,
         atomic::{AtomicBool, AtomicU64, Ordering},
@@ -35,7 +37,7 @@ use sqlx::{
     AssertSqlSafe, Connection, PgConnection, SqliteConnection, postgres::PgConnectOptions,
     sqlite::SqliteConnectOptions,
 };
-use tokio::{runtime::Handle, task::yield_now};
+use tokio::{runtime::Handle, task::yield_now, time::timeout};
 use tokio_util::task::TaskTracker;
 
 use super::transaction::Transaction;
@@ -139,6 +141,8 @@ impl Manager for Opener {
 pub struct Connections {
     pool: Pool<Opener>,
     meter: Meter,
+    /// How long to wait for an answer.
+    longest: Option<Duration>,
     statements: Arc<AtomicU64>,
     /// Transactions being rolled back, and reads being stopped: only a shutdown waits for them.
     ending: TaskTracker,
@@ -155,7 +159,12 @@ impl Connections {
             .create_timeout(Some(patience))
             .runtime(Runtime::Tokio1)
             .build()?;
-        Ok(Self { pool, meter, statements: Arc::default(), ending: TaskTracker::new() })
+        Ok(Self { pool, meter, longest: None, statements: Arc::default(), ending: TaskTracker::new() })
+    }
+
+    /// The same, but a connection whose server has not answered for so long counts as lost.
+    pub(super) fn waiting_at_most(self, longest: Option<Duration>) -> Self {
+        Self { longest, ..self }
     }
 
     /// How they are opened.
@@ -319,12 +328,13 @@ impl Lent {
 
     /// The rows of a statement.
     pub async fn rows(&mut self, sql: &Arc<str>, values: Values) -> Result<Vec<QueryResult>, DbErr> {
+        let longest = self.of.longest;
         let opened = self.opened()?;
         let began = opened.amid();
         let query = AssertSqlSafe(Arc::clone(sql));
         let rows = with!(&mut opened.driver, connection => {
-            let rows = sqlx::query_with(query, SqlxValues(values)).fetch_all(connection).await;
-            rows.map(|rows| rows.into_iter().map(QueryResult::from).collect())
+            let rows = sqlx::query_with(query, SqlxValues(values)).fetch_all(connection);
+            within(longest, rows).await.map(|rows| rows.into_iter().map(QueryResult::from).collect())
         });
         self.ended(sql, began, rows, DbErr::Query)
     }
@@ -336,6 +346,7 @@ impl Lent {
         values: Values,
         mut read: impl FnMut(QueryResult) -> T,
     ) -> Result<Vec<T>, DbErr> {
+        let longest = self.of.longest;
         let opened = self.opened()?;
         let began = opened.amid();
         let query = AssertSqlSafe(Arc::clone(sql));
@@ -343,7 +354,7 @@ impl Lent {
             let mut rows = sqlx::query_with(query, SqlxValues(values)).fetch(connection);
             let mut made = Vec::new();
             loop {
-                match rows.try_next().await {
+                match within(longest, rows.try_next()).await {
                     Ok(Some(row)) => made.push(read(QueryResult::from(row))),
                     Ok(None) => break Ok(made),
                     Err(error) => break Err(error),
@@ -358,22 +369,25 @@ impl Lent {
     pub async fn execute(&mut self, statement: Statement) -> Result<ExecResult, DbErr> {
         let (sql, values) = parts(statement);
         let sql: Arc<str> = sql.into();
+        let longest = self.of.longest;
         let opened = self.opened()?;
         let began = opened.amid();
         let query = AssertSqlSafe(Arc::clone(&sql));
         let done = with!(&mut opened.driver, connection => {
-            sqlx::query_with(query, SqlxValues(values)).execute(connection).await.map(ExecResult::from)
+            let done = sqlx::query_with(query, SqlxValues(values)).execute(connection);
+            within(longest, done).await.map(ExecResult::from)
         });
         self.ended(&sql, began, done, DbErr::Exec)
     }
 
     /// The result of statements without values, which are sent as they are.
     pub async fn run(&mut self, sql: &str) -> Result<ExecResult, DbErr> {
+        let longest = self.of.longest;
         let opened = self.opened()?;
         let began = opened.amid();
         let query = AssertSqlSafe(sql.to_owned());
         let done = with!(&mut opened.driver, connection => {
-            sqlx::raw_sql(query).execute(connection).await.map(ExecResult::from)
+            within(longest, sqlx::raw_sql(query).execute(connection)).await.map(ExecResult::from)
         });
         self.ended(sql, began, done, DbErr::Exec)
     }
@@ -466,6 +480,20 @@ impl Drop for Lent {
         } else {
             self.of.ending.spawn(undo(lent));
         }
+    }
+}
+
+/// Waits for the database's answer, but no longer than this.
+fn within<T>(
+    longest: Option<Duration>,
+    answer: impl Future<Output = Result<T, sqlx::Error>>,
+) -> impl Future<Output = Result<T, sqlx::Error>> {
+    match longest {
+        Some(longest) => {
+            let late = |_| Err(sqlx::Error::Io(io::ErrorKind::TimedOut.into()));
+            timeout(longest, answer).map(move |done| done.unwrap_or_else(late)).left_future()
+        }
+        None => answer.right_future(),
     }
 }
 

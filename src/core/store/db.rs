@@ -23,6 +23,12 @@ use crate::core::{
 /// How many rows a sweep deletes at a time.
 const SWEPT: u64 = 500;
 
+/// How long after PostgreSQL should have ended a read its answer is awaited.
+const BEYOND_END: Duration = Duration::from_secs(5);
+/// How long the service waits for a write at least: what the rounds write is not bound by a request's time, and may wait
+/// for several locks.
+const WRITING: Duration = Duration::from_mins(1);
+
 /// The open database.
 #[derive(Clone, Debug)]
 pub struct Db {
@@ -39,7 +45,8 @@ impl Db {
         Self::open_with(settings, None).await
     }
 
-    /// The same. If there is a `longest` time for a read, PostgreSQL ends one that takes longer.
+    /// The same. If there is a `longest` time for a read, PostgreSQL ends one that takes longer; and a connection to
+    /// PostgreSQL that does not answer, although it should have by then, counts as lost.
     ///
     /// # Errors
     /// Those of [`Self::open`].
@@ -53,8 +60,12 @@ impl Db {
         };
         traces::database(if settings.is_sqlite() { "sqlite" } else { "postgresql" });
         let patience = Duration::from_secs(settings.acquire_timeout_seconds);
-        let read = Connections::new(reader, Pool::Read, most, patience)?;
-        let write = Connections::new(writer, Pool::Write, writers, patience)?;
+        // SQLite is in this process: it can't vanish.
+        let longest = longest.filter(|_| !settings.is_sqlite());
+        let read = Connections::new(reader, Pool::Read, most, patience)?
+            .waiting_at_most(longest.map(|longest| longest + BEYOND_END));
+        let write = Connections::new(writer, Pool::Write, writers, patience)?
+            .waiting_at_most(longest.map(|longest| longest.max(WRITING) + BEYOND_END));
         // Fails here if the database can't be reached.
         drop(write.lend().await.map_err(|error| Unusable::of(write.opener(), error))?);
         Ok(Self { read, write })

@@ -349,6 +349,11 @@ impl Postgres {
         format!("postgres://postgres@localhost/postgres?host={}", self.folder.path().display())
     }
 
+    /// The socket on which it listens.
+    pub fn socket(&self) -> PathBuf {
+        self.path(".s.PGSQL.5432")
+    }
+
     fn data(&self) -> PathBuf {
         self.folder.path().join("data")
     }
