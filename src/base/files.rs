@@ -31,9 +31,41 @@ pub fn create_private(path: &Path) -> io::Result<File> {
 /// The folder is not writable.
 pub fn put_in_place(finished: &Path, path: &Path) -> io::Result<()> {
     fs::rename(finished, path)?;
+    keep_name(path)
+}
+
+/// Makes the name of a file or folder survive a power failure: what is in it is synced separately.
+///
+/// # Errors
+/// The folder that it is in can't be synced.
+pub fn keep_name(path: &Path) -> io::Result<()> {
     #[cfg(unix)]
-    if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
-        File::open(folder)?.sync_all()?;
+    if let Some(folder) = path.parent() {
+        let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
+        match File::open(folder).and_then(|folder| folder.sync_all()) {
+            // Not every file system can do this, and not everyone may who can write there.
+            Err(error)
+                if !matches!(error.kind(), io::ErrorKind::InvalidInput | io::ErrorKind::PermissionDenied) =>
+            {
+                return Err(error);
+            }
+            _ => {}
+        }
     }
     Ok(())
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_is_kept_in_every_folder_that_exists() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("file");
+        for path in [file.as_path(), folder.path(), Path::new("file"), Path::new("/")] {
+            keep_name(path).unwrap();
+        }
+        assert!(keep_name(&folder.path().join("missing/file")).is_err());
+    }
 }

@@ -146,7 +146,7 @@ impl Invite {
                 answer["link"] = json!(super::link(&core, "accept-invitation", &token));
             }
             None => {
-                people::deliver_due(&core).await?;
+                super::user::tell(&core).await;
             }
         }
         core.shut_down().await;

@@ -191,7 +191,7 @@ impl Cli {
         Config::load(self.config.as_deref())
     }
 
-    /// Opens the service of an existing installation, with its tables and plans up to date. Listens on nothing.
+    /// Opens the service of an existing installation, with its tables up to date. Listens on nothing.
     ///
     /// # Errors
     /// Anything wrong with the settings, the keys, the policy files or the database; or there is no installation.

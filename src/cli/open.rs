@@ -133,12 +133,15 @@ fn blank() -> Failure {
     )
 }
 
-/// Brings tables and plans up to date, and returns the steps applied.
+/// Brings the tables up to date, and returns the steps applied. Plans and categories are the service's settings, which
+/// the shell of another command may lack: only owners write them, and whoever changes the tables.
 async fn tables(core: Arc<Core>, owner: Option<&Owner>) -> Result<(Arc<Core>, Vec<Step>), Failure> {
     let plans = core.config.plans()?;
     let steps = migrate(&core.config, &core.db, owner).await?;
-    orgs::store_plans(&core, &plans).await?;
-    approvals::store_categories(&core).await?;
+    if owner.is_some() || !steps.is_empty() {
+        orgs::store_plans(&core, &plans).await?;
+        approvals::store_categories(&core).await?;
+    }
     Ok((core, steps))
 }
 

@@ -288,7 +288,7 @@ async fn reset_second_factor(cli: &Cli, who: &Who) -> Result<Output, Failure> {
 }
 
 /// Sends the mail that was just written, if mail is set up. Whatever is not sent now, the service sends later.
-async fn tell(core: &std::sync::Arc<Core>) -> bool {
+pub(super) async fn tell(core: &std::sync::Arc<Core>) -> bool {
     if let Err(problem) = people::deliver_due(core).await {
         tracing::warn!(%problem, "mail.not_sent_yet");
     }

@@ -1,9 +1,11 @@
 //! `muster org`, `user`, `session`, and `member` with the real program. What it creates works in the service;
 //! when it refuses, it says why, sets an exit code, and leaves nothing half done.
 
+use std::path::Path;
+
 use serde_json::json;
 
-use crate::harness::{TestApp, muster};
+use crate::harness::{TestApp, is_postgres, muster};
 
 /// The number of everything the commands create: organizations, users, members, sessions, invitations.
 async fn all(app: &TestApp) -> Vec<i64> {
@@ -12,6 +14,16 @@ async fn all(app: &TestApp) -> Vec<i64> {
         counts.push(app.one(&format!("SELECT COUNT(*) FROM {table}"), vec![]).await);
     }
     counts
+}
+
+/// The environment for commands that put mails in this folder.
+fn with_mail(app: &TestApp, mails: &Path) -> Vec<(String, String)> {
+    let mail = [
+        ("MUSTER_MAIL_URL", format!("file://{}", mails.display())),
+        ("MUSTER_MAIL_FROM", "Muster <muster@example.com>".to_owned()),
+        ("MUSTER_PUBLIC_URL", "https://muster.example.com".to_owned()),
+    ];
+    app.variables().into_iter().chain(mail.map(|(name, value)| (name.to_owned(), value))).collect()
 }
 
 #[tokio::test]
@@ -139,14 +151,7 @@ async fn invitations_leave_by_mail_or_by_hand() {
 
     // By mail: the link is only in the mail.
     let mails = app.folder().join("mails");
-    let mut variables = app.variables();
-    for (name, value) in [
-        ("MUSTER_MAIL_URL", format!("file://{}", mails.display())),
-        ("MUSTER_MAIL_FROM", "Muster <muster@example.com>".to_owned()),
-        ("MUSTER_PUBLIC_URL", "https://muster.example.com".to_owned()),
-    ] {
-        variables.push((name.to_owned(), value));
-    }
+    let variables = with_mail(&app, &mails);
     let sent = muster(&invite("other@example.org"), &variables).await.expect();
     assert!(sent["link"].is_null() && sent["id"].is_i64(), "{sent:#}");
     assert_eq!(std::fs::read_dir(&mails).unwrap().count(), 1);
@@ -158,4 +163,27 @@ async fn invitations_leave_by_mail_or_by_hand() {
     let sql = "SELECT revoked_at FROM invitations WHERE id = $1";
     let mailed: Option<i64> = app.one(sql, vec![sent["id"].as_i64().unwrap().into()]).await;
     assert!(mailed.is_some(), "the mailed one is void");
+}
+
+#[tokio::test]
+async fn an_invitation_whose_mail_can_not_be_sent_yet_is_made() {
+    let app = TestApp::start().await;
+    // Nobody can claim what waits.
+    let stop = if is_postgres() {
+        let stop = "CREATE FUNCTION stop() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'stop'; END $$";
+        app.execute(stop, vec![]).await;
+        "FOR EACH ROW WHEN (NEW.attempts > OLD.attempts) EXECUTE FUNCTION stop()"
+    } else {
+        "WHEN NEW.attempts > OLD.attempts BEGIN SELECT RAISE(ABORT, 'stop'); END"
+    };
+    app.execute(&format!("CREATE TRIGGER stop BEFORE UPDATE ON outbox {stop}"), vec![]).await;
+    let org = app.org.to_string();
+    let invite = ["member", "invite", "--org", &org, "--email", "new@example.org", "--role", "VIEWER"];
+    let made = muster(&invite, &with_mail(&app, &app.folder().join("mails"))).await;
+    assert!(made.err.contains("mail.not_sent_yet"), "{}", made.err);
+    let id = made.expect()["id"].as_i64().unwrap();
+    let open = "SELECT COUNT(*) FROM invitations WHERE id = $1 AND revoked_at IS NULL";
+    assert_eq!(app.one::<i64>(open, vec![id.into()]).await, 1);
+    let waiting = "SELECT COUNT(*) FROM outbox WHERE kind = 'MAIL' AND acknowledged_at IS NULL";
+    assert_eq!(app.one::<i64>(waiting, vec![]).await, 1, "the service sends it later");
 }

@@ -375,8 +375,17 @@ async fn a_server_is_offline_when_its_host_has_been_away_for_a_moment() {
     assert_eq!(hosts::mark_offline(&app.core).await.unwrap(), 1);
     assert_eq!([status(&app, host.server).await, status(&app, never).await], ["OFFLINE", "ONLINE"]);
     assert!(line.is_quiet().await);
+    // It was a clock that went forward: the host is still connected.
+    assert_eq!(hosts::seen(&app.core).await.unwrap(), 1);
+    assert_eq!(status(&app, host.server).await, "ONLINE");
+    app.clock.advance(Duration::from_secs(10));
+    assert_eq!(hosts::mark_offline(&app.core).await.unwrap(), 0);
     drop(line);
     all_given_back(&app).await;
+    app.clock.advance(Duration::from_secs(6));
+    assert_eq!(hosts::mark_offline(&app.core).await.unwrap(), 1);
+    assert_eq!(hosts::seen(&app.core).await.unwrap(), 0, "nobody is connected");
+    assert_eq!(status(&app, host.server).await, "OFFLINE");
     host.connect().await;
     assert_eq!(status(&app, host.server).await, "ONLINE");
 }

@@ -248,6 +248,23 @@ async fn all_mistakes_are_named_before_anything_is_opened() {
 }
 
 #[tokio::test]
+async fn commands_leave_the_plans_and_categories_of_the_service() {
+    let app = TestApp::start().await;
+    app.execute("UPDATE plans SET max_agents = 7", vec![]).await;
+    app.execute("INSERT INTO risk_categories (folded) VALUES ('of the house')", vec![]).await;
+    let limits = "SELECT DISTINCT max_agents FROM plans";
+    let category = "SELECT COUNT(*) FROM risk_categories WHERE folded = 'of the house'";
+    // This shell has not the service's settings.
+    app.cli(&["org", "list"]).await.expect();
+    app.cli(&["org", "create", "--name", "House", "--owner-email", "a@example.org"]).await.expect();
+    assert_eq!(app.column::<i64>(limits).await, [7]);
+    assert_eq!(app.one::<i64>(category, vec![]).await, 1);
+    app.cli(&["migrate"]).await.expect();
+    assert_ne!(app.column::<i64>(limits).await, [7]);
+    assert_eq!(app.one::<i64>(category, vec![]).await, 0);
+}
+
+#[tokio::test]
 async fn a_restore_plan_changes_nothing() {
     let app = TestApp::start().await;
     let shown = muster(&["migrate", "--plan"], &app.variables()).await;

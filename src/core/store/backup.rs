@@ -10,6 +10,7 @@
 //! [`restore`] overwrites nothing, and puts the database in place only after everything has been checked.
 
 use std::{
+    collections::BTreeSet,
     fs::{self, File},
     io::{self, Read, Write},
     path::{Path, PathBuf},
@@ -25,7 +26,10 @@ use sqlx::{Connection, Row, SqliteConnection, sqlite::SqliteConnectOptions};
 
 use super::{Db, steps};
 use crate::{
-    base::{files::create_private, time::Timestamp},
+    base::{
+        files::{create_private, keep_name},
+        time::Timestamp,
+    },
     core::config::Config,
 };
 
@@ -129,7 +133,7 @@ pub async fn backup(config: &Config, out: &Path, now: Timestamp) -> anyhow::Resu
 
 /// Gives a finished file its name, which never holds half a file, and replaces nothing that someone else has created meanwhile.
 /// A link does that; where the file system has none (SMB, exFAT), a move; and where the two names are on different file systems
-/// (as in a union of several), a copy that is moved.
+/// (as in a union of several), a copy that is moved. If the name may not survive a power failure, it is taken back.
 fn put_new(finished: &Path, out: &Path) -> anyhow::Result<()> {
     let put = match fs::hard_link(finished, out) {
         Err(error) if error.kind() != io::ErrorKind::AlreadyExists => move_new(finished, out),
@@ -139,7 +143,12 @@ fn put_new(finished: &Path, out: &Path) -> anyhow::Result<()> {
         Err(error) if error.kind() == io::ErrorKind::CrossesDevices => copy_new(finished, out),
         put => put,
     };
-    put.with_context(|| out.display().to_string())
+    let kept = put.and_then(|()| {
+        keep_name(out).inspect_err(|_| {
+            let _ = fs::remove_file(out);
+        })
+    });
+    kept.with_context(|| out.display().to_string())
 }
 
 fn move_new(finished: &Path, out: &Path) -> io::Result<()> {
@@ -310,19 +319,27 @@ pub async fn restore(config: &Config, file: &Path) -> anyhow::Result<(Manifest, 
     Ok((manifest, policies.is_some()))
 }
 
-/// Copies the policy files of a backup into a folder. `copied` names each of them, also if the last one is not complete.
+/// Copies the policy files of a backup into a folder, where they survive a power failure. `copied` names each of them, also if
+/// the last one is not complete.
 fn put_policies(
     manifest: &Manifest,
     work: &Workplace,
     folder: Option<&Path>,
     copied: &mut Vec<PathBuf>,
 ) -> anyhow::Result<()> {
+    let Some(folder) = folder else { return Ok(()) };
     for entry in &manifest.files {
-        let (Some(folder), Some(name)) = (folder, entry.name.strip_prefix(POLICIES)) else { continue };
+        let Some(name) = entry.name.strip_prefix(POLICIES) else { continue };
         let target = folder.join(name);
         copied.push(target.clone());
         fs::create_dir_all(target.parent().unwrap_or(folder))?;
-        fs::copy(work.path(&entry.name), &target).with_context(|| target.display().to_string())?;
+        fs::copy(work.path(&entry.name), &target)
+            .and_then(|_| File::open(&target)?.sync_all())
+            .with_context(|| target.display().to_string())?;
+    }
+    let names = copied.iter().flat_map(|file| file.ancestors().take_while(|path| path.starts_with(folder)));
+    for name in names.collect::<BTreeSet<_>>() {
+        keep_name(name).with_context(|| name.display().to_string())?;
     }
     Ok(())
 }

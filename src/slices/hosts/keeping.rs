@@ -8,6 +8,7 @@ use sea_orm::{QueryResult, Value};
 use super::{Link, hello, write};
 use crate::{
     base::{
+        enums::ServerStatus,
         ids::{OrgId, ServerId},
         problem::Result,
     },
@@ -50,12 +51,14 @@ pub async fn look(core: &Arc<Core>) -> Result<u64> {
     Ok(0)
 }
 
-/// Notes that the hosts that are connected to this process are there.
+/// Notes that the hosts that are connected to this process are there. Their servers are ONLINE again if they were marked
+/// OFFLINE meanwhile, because this machine slept or a clock was set. Returns how many were.
 ///
 /// # Errors
 /// The database can't be reached.
 pub async fn seen(core: &Arc<Core>) -> Result<u64> {
-    let ids: Vec<i64> = core.outbox.hosts.connected().iter().map(|(server, _)| server.0).collect();
+    let connected = core.outbox.hosts.connected();
+    let ids: Vec<i64> = connected.iter().map(|(server, _)| server.0).collect();
     if ids.is_empty() {
         return Ok(0);
     }
@@ -64,7 +67,31 @@ pub async fn seen(core: &Arc<Core>) -> Result<u64> {
     let sql = format!("UPDATE servers SET last_seen_at = $1 WHERE id {among} AND host_replica = $3");
     let values = vec![core.clock.now().into(), core.db.keys(&ids), core.replicas.own_id().into()];
     core.db.execute(&sql, values).await?;
-    Ok(0)
+    let sql = format!("SELECT organization_id, id, host_epoch FROM servers WHERE status = $1 AND id {among}");
+    let mut back = Tally::default();
+    for row in &core.db.all(sql, vec![ServerStatus::Offline.into(), core.db.keys(&ids)]).await? {
+        let (org, server, epoch): (OrgId, ServerId, i64) =
+            (row.try_get_by(0)?, row.try_get_by(1)?, row.try_get_by(2)?);
+        if connected.contains(&(server, epoch)) {
+            back.add(org, mark_online(&Scope::system(core, org), server, epoch).await);
+        }
+    }
+    back.close()
+}
+
+async fn mark_online(scope: &Scope, server: ServerId, epoch: i64) -> Result<bool> {
+    let tx = scope.begin().await?;
+    // Should the connection end at this moment, the server goes OFFLINE by its silence.
+    let sql = "UPDATE servers SET status = 'ONLINE', host_replica = $4, last_seen_at = $5 \
+               WHERE organization_id = $1 AND id = $2 AND host_epoch = $3 AND status = 'OFFLINE'";
+    let own = scope.core.replicas.own_id().into();
+    let values = vec![scope.org.into(), server.into(), epoch.into(), own, tx.now.into()];
+    let is_back = write(&tx, sql, values).await? == 1;
+    if is_back {
+        hello::announce(&tx, server);
+    }
+    tx.commit().await?;
+    Ok(is_back)
 }
 
 /// Notes that a connection has ended. The host may be back in a moment.
