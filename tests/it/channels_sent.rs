@@ -208,6 +208,34 @@ async fn what_waits_in_a_deleted_channel_is_skipped() {
 }
 
 #[tokio::test]
+async fn what_waits_when_a_person_closes_a_channel_is_skipped_and_can_be_sent_by_hand() {
+    for (close, open) in [
+        (json!({ "direction": "INBOUND" }), json!({ "direction": "BIDIRECTIONAL" })),
+        (json!({ "is_active": false }), json!({ "is_active": true })),
+    ] {
+        let app = app().await;
+        let receiver = Receiver::start(&app, &[500]).await;
+        let (id, path) = channel(&app, &receiver.url).await;
+        let (_, taken) = bring(&app, &path, "m1", &hello("Hello")).await;
+        let conversation = taken["conversation_id"].as_i64().unwrap();
+        let waits = say(&app, conversation, MessageRole::Assistant, "One").await;
+        until("it has failed", async || settled(&app, waits, "PENDING").await["attempts"] == 1).await;
+        let edit = format!("/v1/org/{}/channel/{id}", app.org);
+        app.owner.patch(&edit, close).await.expect(200);
+        settled(&app, waits, "SKIPPED").await;
+        app.owner.patch(&edit, open).await.expect(200);
+        app.clock.advance(Duration::from_secs(6));
+        let later = say(&app, conversation, MessageRole::Assistant, "Two").await;
+        settled(&app, later, "SENT").await;
+        assert_eq!(receiver.texts(), ["One", "Two"]);
+        let again = "mutation($o: Id!, $m: Id!) { retryDelivery(orgId: $o, messageId: $m) { id } }";
+        app.operator.gql(again, json!({ "o": app.org, "m": waits })).await.data();
+        settled(&app, waits, "SENT").await;
+        assert_eq!(receiver.texts(), ["One", "Two", "One"]);
+    }
+}
+
+#[tokio::test]
 async fn a_channel_whose_receiver_is_gone_says_so_and_its_queue_waits() {
     let app = app().await;
     let receiver = Receiver::start(&app, &[410]).await;

@@ -12,6 +12,7 @@ use super::{
     input::UpdateChannelInput,
     merge::{Secrets, merge},
     open::{Opened, set_inlet, why_inactive},
+    outbound::is_open,
     probe::{self, Answer},
     rows::{connected, finish, load},
     token,
@@ -30,7 +31,7 @@ use crate::{
         store::{Tx, patch},
     },
     slices::{
-        agents, approvals, asks,
+        agents, approvals, asks, deliveries,
         orgs::{self, Limit},
     },
 };
@@ -86,6 +87,9 @@ pub async fn update(scope: &Scope, id: ChannelId, edit: UpdateChannelInput) -> R
     row.update(tx.connection()).await?;
     if after.is_active && !before.is_active {
         approvals::withdraw_channel_errors(&mut tx, id).await?;
+    }
+    if !is_open(&after) {
+        deliveries::skip_waiting(&tx, id).await?;
     }
     edits::raise(&tx, RecordKind::Channel, id).await?;
     finish(tx, (ChangeOp::Updated, "updateChannel"), id, agent, changes).await
