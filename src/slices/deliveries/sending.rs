@@ -167,8 +167,9 @@ struct Due {
 
 /// The first parts of conversations that are due: to be sent, or left behind by somebody who died.
 async fn due(scope: &Scope, channel: ChannelId) -> Result<Vec<Due>> {
+    let target = conversations::target_of("v", "d.message_id");
     let sql = format!(
-        "SELECT d.*, COALESCE(v.target, '') AS target FROM deliveries d \
+        "SELECT d.*, COALESCE({target}, '') AS target FROM deliveries d \
          JOIN channels c ON c.organization_id = d.organization_id AND c.id = d.channel_id \
          JOIN conversations v ON v.organization_id = d.organization_id AND v.id = d.conversation_id \
          WHERE d.organization_id = $1 AND d.channel_id = $2 AND d.status IN ('PENDING', 'SENDING') \
