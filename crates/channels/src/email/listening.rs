@@ -37,6 +37,8 @@ const LONGEST_IDLE: Duration = Duration::from_secs(25 * 60);
 const DAYS_AGAIN: i64 = 7;
 /// The largest mail that is read.
 const LARGEST: u32 = 40 * 1024 * 1024;
+/// How often a mail is in memory while it is read: as it came, and as what is in it.
+const COPIES: u64 = 3;
 /// How long the server may refuse a mail until it is skipped.
 const REFUSED: SignedDuration = SignedDuration::from_mins(15);
 
@@ -176,8 +178,7 @@ impl Reader<'_> {
         let is_since = |mail: &Listed| mail.arrived.is_none_or(|at| at.as_second() >= since.as_second());
         for (uid, mail) in self.from(mailbox, first).await? {
             if is_since(&mail) {
-                let event = self.read(mailbox, uid, &mail).await?;
-                self.admit(event.into_iter().collect(), None).await?;
+                self.carry(mailbox, (uid, &mail), None).await?;
             }
         }
         Ok(())
@@ -187,12 +188,27 @@ impl Reader<'_> {
     async fn read_new(&mut self, mailbox: &mut Mailbox) -> Result<(), Ended> {
         let Some(place) = self.place.clone() else { return Ok(()) };
         for (uid, mail) in self.from(mailbox, place.uid.saturating_add(1)).await? {
-            let event = self.read(mailbox, uid, &mail).await?;
-            self.kept(event.into_iter().collect(), Place { uid, ..place.clone() }).await?;
+            self.carry(mailbox, (uid, &mail), Some(Place { uid, ..place.clone() })).await?;
             let seen = mailbox.uid_store(uid.to_string(), "+FLAGS.SILENT (\\Seen)");
             within(async { seen.await?.try_collect::<Vec<_>>().await }).await?;
         }
         Ok(())
+    }
+
+    /// Reads a mail and hands it over. If `place` is given, that is where we are then.
+    async fn carry(
+        &mut self,
+        mailbox: &mut Mailbox,
+        (uid, mail): (u32, &Listed),
+        place: Option<Place>,
+    ) -> Result<(), Ended> {
+        let size = mail.size.unwrap_or(LARGEST).min(LARGEST);
+        let _held = self.world.memory.take(COPIES * u64::from(size)).await;
+        let events = self.read(mailbox, uid, mail).await?.into_iter().collect();
+        match place {
+            Some(place) => self.kept(events, place).await,
+            None => self.admit(events, None).await,
+        }
     }
 
     /// The UIDs of the mails that a search finds.

@@ -1,9 +1,16 @@
-//! Mailboxes whose server fails while it is read: no mail is lost.
+//! Mailboxes whose server fails while it is read: no mail is lost. And what is held of mails at a time.
 
-use std::sync::atomic::{AtomicI64, Ordering};
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicI64, Ordering},
+    },
+    time::Duration,
+};
 
+use futures::future::BoxFuture;
 use jiff::{SignedDuration, Timestamp};
-use muster_channels::{Cursor, Event, Link};
+use muster_channels::{Cursor, Event, Link, Memory, Refusal, Sink, Stopped};
 use tokio::{
     io::{AsyncBufReadExt, AsyncWriteExt, BufReader},
     net::{TcpListener, TcpStream},
@@ -12,7 +19,7 @@ use tokio::{
 
 use crate::{
     email::{channel, during, mail, server, texts},
-    support::{Hand, Told, open_world},
+    support::{Hand, Seen, Told, open_world},
 };
 
 /// What goes wrong with a command.
@@ -26,21 +33,23 @@ struct Fault {
     connections: usize,
 }
 
-/// An IMAP server with one mail, whose UID is 5.
-async fn imap(fault: Fault) -> u16 {
+/// An IMAP server with one mail, whose UID is 5. `done` notes what it is asked for.
+async fn imap(fault: Option<Fault>, done: &Seen<&'static str>) -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let port = listener.local_addr().unwrap().port();
+    let done = Arc::clone(done);
     tokio::spawn(async move {
         let mut connection = 0;
         while let Ok((stream, _)) = listener.accept().await {
             connection += 1;
-            tokio::spawn(speak(stream, (connection <= fault.connections).then_some(fault)));
+            let fault = fault.filter(|fault| connection <= fault.connections);
+            tokio::spawn(speak(stream, fault, Arc::clone(&done)));
         }
     });
     port
 }
 
-async fn speak(stream: TcpStream, fault: Option<Fault>) {
+async fn speak(stream: TcpStream, fault: Option<Fault>, done: Seen<&'static str>) {
     let mut stream = BufReader::new(stream);
     stream.write_all(b"* OK hi\r\n").await.unwrap();
     let mut line = String::new();
@@ -50,6 +59,11 @@ async fn speak(stream: TcpStream, fault: Option<Fault>) {
             return;
         }
         let (tag, command) = line.trim_end().split_once(' ').unwrap();
+        if command.starts_with("UID FETCH 5:") {
+            done.lock().unwrap().push("listed");
+        } else if command.starts_with("UID FETCH 5 ") {
+            done.lock().unwrap().push("asked");
+        }
         let fault = fault.filter(|fault| command.starts_with(fault.command));
         let answer = match fault {
             Some(Fault { answer: None, .. }) => return,
@@ -108,7 +122,7 @@ async fn a_mail_that_the_server_does_not_give_out_at_once_is_read_later() {
         ("UID SEARCH", Some("NO [LIMIT] Slow down."), None),
         ("UID SEARCH", None, None),
     ] {
-        let port = imap(Fault { command, answer, connections: 1 }).await;
+        let port = imap(Some(Fault { command, answer, connections: 1 }), &Seen::default()).await;
         let mailbox = channel(Some(server(port, "secret")), None, &open_world(None));
         let (sink, mut told) = Hand::new(99);
         let (events, _) = during(&mailbox, cursor, &sink, first(&mut told)).await;
@@ -127,7 +141,7 @@ fn clock() -> Timestamp {
 #[tokio::test]
 async fn a_mail_that_the_server_refuses_for_long_is_skipped_and_named() {
     let (command, answer) = ("UID FETCH 5 ", Some("NO [SERVERBUG] Internal error occurred."));
-    let port = imap(Fault { command, answer, connections: usize::MAX }).await;
+    let port = imap(Some(Fault { command, answer, connections: usize::MAX }), &Seen::default()).await;
     let mut world = open_world(None);
     world.clock = clock;
     let mailbox = channel(Some(server(port, "secret")), None, &world);
@@ -150,4 +164,54 @@ async fn a_mail_that_the_server_refuses_for_long_is_skipped_and_named() {
         assert!(events.is_empty() && cursor.unwrap().0.contains("\"uid\":5"));
     })
     .await;
+}
+
+/// A sink that takes its time with a mail: until the other mailbox could ask for its own.
+struct Slow(Seen<&'static str>);
+
+impl Slow {
+    fn count(&self, what: &str) -> usize {
+        self.0.lock().unwrap().iter().filter(|done| **done == what).count()
+    }
+
+    async fn until(&self, what: &str, count: usize) {
+        while self.count(what) < count {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    }
+}
+
+impl Sink for Slow {
+    fn admit(&self, _: Vec<Event>, _: Option<Cursor>) -> BoxFuture<'_, Result<(), Stopped>> {
+        Box::pin(async move {
+            self.until("listed", 2).await;
+            tokio::time::sleep(Duration::from_millis(200)).await;
+            self.0.lock().unwrap().push("admitted");
+            Ok(())
+        })
+    }
+
+    fn link(&self, _: Link) {}
+
+    fn skipped(&self, refusal: Refusal) {
+        panic!("{refusal}");
+    }
+}
+
+#[tokio::test]
+async fn no_more_mails_are_read_at_a_time_than_there_is_memory_for() {
+    let sink = Slow(Seen::default());
+    let mut world = open_world(None);
+    // Any mail takes it all.
+    world.memory = Memory::new(1);
+    let mailbox = async || {
+        let port = imap(None, &sink.0).await;
+        channel(Some(server(port, "secret")), None, &world)
+    };
+    let (one, other) = (mailbox().await, mailbox().await);
+    let both = during(&other, Some(read_up_to_four()), &sink, sink.until("admitted", 2));
+    during(&one, Some(read_up_to_four()), &sink, both).await;
+    let done = sink.0.lock().unwrap();
+    let done: Vec<_> = done.iter().filter(|done| **done != "listed").collect();
+    assert_eq!(done, [&"asked", &"admitted", &"asked", &"admitted"]);
 }
