@@ -233,7 +233,9 @@ impl Reader<'_> {
                 && let Some(uid) = uid_of(attributes).filter(|uid| *uid >= first)
             {
                 let mail = found.entry(uid).or_default();
-                attributes.iter().for_each(|attribute| mail.note(attribute));
+                for attribute in attributes {
+                    mail.note(attribute);
+                }
             }
         });
         within(listed).await?;
