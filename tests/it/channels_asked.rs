@@ -6,7 +6,7 @@ use muster::{
         enums::ApprovalKind,
         ids::{AgentId, ConversationId},
     },
-    core::audit,
+    core::{audit, outbox::Lanes},
     slices::{
         approvals::{self, Choice, NewApproval, Question, ToolRequest},
         asks,
@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 use tokio::sync::oneshot;
 
 use crate::{
-    channels::at,
+    channels::{at, sets},
     channels_linked::Chat,
     channels_paced::let_time_pass,
     channels_probed::{hold, whitelist},
@@ -512,4 +512,15 @@ async fn what_waits_is_asked_in_the_chat_that_is_linked_by_then() {
     chat.is_denied(flies).await;
     let edited = chat.until_closed().await;
     assert_eq!((&edited["chat_id"], &edited["message_id"]), (&json!(6), &json!(99)));
+}
+
+#[tokio::test]
+async fn nobody_is_asked_through_a_channel_that_only_receives() {
+    let chat = Chat::linked().await;
+    let approval = chat.wants("Delete it").await;
+    sets(&chat.app, &chat.channel, json!({ "direction": "INBOUND" })).await;
+    asks::send_due(&chat.app.core).await.unwrap();
+    assert_eq!(chat.app.core.outbox.asking.free(), Lanes::default().free(), "no lane is opened");
+    sets(&chat.app, &chat.channel, json!({ "direction": "BIDIRECTIONAL" })).await;
+    chat.arrives(approval).await;
 }

@@ -1,14 +1,23 @@
-//! Mail that comes in: read from a real dovecot, and what the agent is told about its sender.
+//! Mail that comes in: read from a real dovecot, and what the agent is told about its sender. Mail that waits to go out.
 
-use std::time::{Duration, SystemTime};
+use std::{
+    sync::{Arc, Mutex},
+    time::{Duration, SystemTime},
+};
 
+use muster::{base::enums::MessageRole, slices::deliveries};
 use muster_protocol::{event::TurnOutcome, plan::Part};
 use serde_json::{Value, json};
+use tokio::{
+    io::{AsyncBufReadExt, AsyncWriteExt, BufReader},
+    net::{TcpListener, TcpStream},
+};
 
 use crate::{
     channels::connect,
     channels_probed::whitelist,
     harness::{Dovecot, MAILBOX, TestApp, found, until},
+    messages::say,
 };
 
 /// An agent's channel that reads the mailbox.
@@ -81,4 +90,79 @@ async fn the_agent_is_told_before_a_mail_that_its_sender_is_not_proven() {
         "{told:?}"
     );
     assert_eq!(told[1], [said]);
+}
+
+/// An SMTP server that takes no recipient for the first time. Returns its port, and whom it was asked to write to.
+async fn greylisting(app: &TestApp) -> (u16, Arc<Mutex<Vec<String>>>) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let asked = Arc::<Mutex<Vec<String>>>::default();
+    let kept = Arc::clone(&asked);
+    app.core.tasks.spawn(async move {
+        while let Ok((stream, _)) = listener.accept().await {
+            speak(stream, &kept).await;
+        }
+    });
+    (port, asked)
+}
+
+async fn speak(stream: TcpStream, asked: &Mutex<Vec<String>>) {
+    let mut stream = BufReader::new(stream);
+    let mut answer = "220 hi";
+    while stream.write_all(format!("{answer}\r\n").as_bytes()).await.is_ok() {
+        let (mut said, end) = (String::new(), if answer.starts_with("354") { "\r\n.\r\n" } else { "\r\n" });
+        while !said.ends_with(end) {
+            if stream.read_line(&mut said).await.unwrap_or_default() == 0 {
+                return;
+            }
+        }
+        answer = match said.split([' ', '\r']).next().unwrap_or_default() {
+            "EHLO" => "250-here\r\n250 8BITMIME",
+            "RCPT" => {
+                let mut asked = asked.lock().unwrap();
+                asked.push(said.trim_end().to_owned());
+                if asked.len() == 1 { "451 Try again later." } else { "250 ok" }
+            }
+            "DATA" => "354 go",
+            _ => "250 ok",
+        };
+    }
+}
+
+#[tokio::test]
+async fn an_answer_that_waits_goes_to_whom_it_answers() {
+    let dovecot = Dovecot::start().await;
+    let app =
+        TestApp::start_with(|config| config.channels.networks = vec!["127.0.0.0/8".parse().unwrap()]).await;
+    let (port, asked) = greylisting(&app).await;
+    let mut body = mailbox(&dovecot, app.agent().await, None);
+    body["direction"] = json!("BIDIRECTIONAL");
+    body["email"]["smtp"] = json!({ "host": "127.0.0.1", "port": port, "from": "agent@b.test" });
+    let channel = connect(&app, body).await;
+    for address in ["ada@a.test", "bob@a.test"] {
+        whitelist(&app, &channel, address).await;
+    }
+    app.service.door.listen();
+    let stored = "SELECT vendor_id FROM messages WHERE via_channel_id IS NOT NULL ORDER BY id";
+    let mail = |id: &str, from: &str, more: &str| {
+        format!("From: {from}\nTo: agent@b.test\nMessage-ID: <{id}@a.test>\n{more}\nWhere is it?\n")
+    };
+    dovecot.deliver_at("m1", &mail("m1", "ada@a.test", ""), soon(&app));
+    until("Ada's mail is stored", async || app.column::<String>(stored).await == ["m1@a.test"]).await;
+    let conversation = app.one("SELECT id FROM conversations", vec![]).await;
+    say(&app, conversation, MessageRole::Assistant, "In Graz.").await;
+    let is = async |status: &str, attempts: i64| {
+        deliveries::send_due(&app.core).await.unwrap();
+        let sql = "SELECT COUNT(*) FROM deliveries WHERE status = $1 AND attempts = $2";
+        app.one::<i64>(sql, vec![status.into(), attempts.into()]).await == 1
+    };
+    until("it is to be tried again", async || is("PENDING", 1).await).await;
+    let reply = mail("m2", "bob@a.test", "In-Reply-To: <m1@a.test>\n");
+    dovecot.deliver_at("m2", &reply, soon(&app));
+    let both = ["m1@a.test", "m2@a.test"];
+    until("Bob's mail is stored", async || app.column::<String>(stored).await == both).await;
+    assert_eq!(app.column::<i64>("SELECT COUNT(*) FROM conversations").await, [1]);
+    app.clock.advance(Duration::from_secs(6));
+    until("it is sent", async || is("SENT", 2).await).await;
+    assert_eq!(*asked.lock().unwrap(), ["RCPT TO:<ada@a.test>"; 2]);
 }

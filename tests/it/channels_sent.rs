@@ -6,7 +6,7 @@ use std::{
 };
 
 use axum::{Router, body::Bytes, extract::State, routing::post};
-use http::{HeaderMap, StatusCode};
+use http::{HeaderMap, HeaderName, StatusCode, header::RETRY_AFTER};
 use muster::{
     base::{
         enums::{MessageKind, MessageRole},
@@ -69,10 +69,12 @@ async fn receive(
     State((got, answers)): State<(Got, Arc<Mutex<Vec<u16>>>)>,
     headers: HeaderMap,
     body: Bytes,
-) -> StatusCode {
+) -> (StatusCode, [(HeaderName, &'static str); 1]) {
     got.lock().unwrap().push((headers, body));
     let mut answers = answers.lock().unwrap();
-    if answers.is_empty() { StatusCode::OK } else { StatusCode::from_u16(answers.remove(0)).unwrap() }
+    let status = if answers.is_empty() { 200 } else { answers.remove(0) };
+    // A day. It counts with 429 and 503 alone.
+    (StatusCode::from_u16(status).unwrap(), [(RETRY_AFTER, "86400")])
 }
 
 /// The delivery of a message, once it is no longer on its way.
@@ -205,6 +207,56 @@ async fn what_waits_in_a_deleted_channel_is_skipped() {
     assert_eq!(app.column::<i64>("SELECT COUNT(*) FROM deliveries WHERE text IS NOT NULL").await, [0]);
     assert_eq!(deliveries::skip_deleted(&app.core).await.unwrap(), 0);
     assert!(receiver.texts().is_empty());
+}
+
+#[tokio::test]
+async fn what_waits_when_a_person_closes_a_channel_is_skipped_and_can_be_sent_by_hand() {
+    for (close, open) in [
+        (json!({ "direction": "INBOUND" }), json!({ "direction": "BIDIRECTIONAL" })),
+        (json!({ "is_active": false }), json!({ "is_active": true })),
+    ] {
+        let app = app().await;
+        let receiver = Receiver::start(&app, &[500]).await;
+        let (id, path) = channel(&app, &receiver.url).await;
+        let (_, taken) = bring(&app, &path, "m1", &hello("Hello")).await;
+        let conversation = taken["conversation_id"].as_i64().unwrap();
+        let waits = say(&app, conversation, MessageRole::Assistant, "One").await;
+        until("it has failed", async || settled(&app, waits, "PENDING").await["attempts"] == 1).await;
+        let edit = format!("/v1/org/{}/channel/{id}", app.org);
+        app.owner.patch(&edit, close).await.expect(200);
+        settled(&app, waits, "SKIPPED").await;
+        app.owner.patch(&edit, open).await.expect(200);
+        app.clock.advance(Duration::from_secs(6));
+        let later = say(&app, conversation, MessageRole::Assistant, "Two").await;
+        settled(&app, later, "SENT").await;
+        assert_eq!(receiver.texts(), ["One", "Two"]);
+        let again = "mutation($o: Id!, $m: Id!) { retryDelivery(orgId: $o, messageId: $m) { id } }";
+        app.operator.gql(again, json!({ "o": app.org, "m": waits })).await.data();
+        settled(&app, waits, "SENT").await;
+        assert_eq!(receiver.texts(), ["One", "Two", "One"]);
+    }
+}
+
+#[tokio::test]
+async fn what_one_receiver_made_wait_is_sent_to_the_next_at_once() {
+    let app = app().await;
+    let (first, second) = (Receiver::start(&app, &[503]).await, Receiver::start(&app, &[]).await);
+    let (id, path) = channel(&app, &first.url).await;
+    let (_, taken) = bring(&app, &path, "m1", &hello("Hello")).await;
+    let conversation = taken["conversation_id"].as_i64().unwrap();
+    let message = say(&app, conversation, MessageRole::Assistant, "One").await;
+    let waits = "SELECT COUNT(*) FROM channels WHERE send_after IS NOT NULL";
+    until("the channel waits", async || {
+        deliveries::send_due(&app.core).await.unwrap();
+        app.column::<i64>(waits).await == [1]
+    })
+    .await;
+    let edit = format!("/v1/org/{}/channel/{id}", app.org);
+    app.owner.patch(&edit, json!({ "name": "Shipping" })).await.expect(200);
+    assert_eq!(app.column::<i64>(waits).await, [1], "a name says nothing about the receiver");
+    app.owner.patch(&edit, json!({ "webhook": { "outbound_url": second.url } })).await.expect(200);
+    settled(&app, message, "SENT").await;
+    assert_eq!((first.texts(), second.texts()), (vec!["One".to_owned()], vec!["One".to_owned()]));
 }
 
 #[tokio::test]

@@ -146,14 +146,23 @@ async fn what_is_still_to_be_sent_is_kept() {
     }
     app.execute("UPDATE deliveries SET status = 'SENT'", vec![]).await;
     assert_eq!((app.forgets().await, app.count("deliveries").await), (1, 0));
-    // Nothing is sent for an agent that was deleted, nor through a channel that a person switched off.
-    for never in ["UPDATE agents SET archived_at = 1", "UPDATE channels SET inactive_reason = 'MANUAL'"] {
+    // Nothing is sent for an agent that was deleted, nor through a channel that a person switched off or that only receives.
+    for never in [
+        "UPDATE agents SET archived_at = 1",
+        "UPDATE channels SET inactive_reason = 'MANUAL'",
+        "UPDATE channels SET direction = 'INBOUND'",
+    ] {
         say(&app, conversation, MessageRole::Assistant, "It is in Graz.").await;
         app.clock.advance(9 * DAY);
         assert_eq!((app.forgets().await, app.count("deliveries").await), (0, 1), "{never}");
         app.execute(never, vec![]).await;
         assert_eq!((app.forgets().await, app.count("deliveries").await), (1, 0), "{never}");
         app.execute("UPDATE agents SET archived_at = NULL", vec![]).await;
+        app.execute(
+            "UPDATE channels SET inactive_reason = 'AUTH_FAILED', direction = 'BIDIRECTIONAL'",
+            vec![],
+        )
+        .await;
     }
 }
 

@@ -42,7 +42,7 @@ pub use self::{
     },
     markdown::{render, render_plain},
     signature::{Key, KeyError},
-    world::{Guard, GuardError, Vendors, World},
+    world::{Guard, GuardError, Memory, Vendors, World},
 };
 
 /// Opens a channel: cheap, and without a call.

@@ -56,7 +56,7 @@ pub async fn send_due(core: &Arc<Core>) -> Result<u64> {
         "SELECT DISTINCT a.organization_id, a.channel_id FROM approval_asks a \
          JOIN channels c ON c.organization_id = a.organization_id AND c.id = a.channel_id \
          WHERE a.state IN ('TO_ASK', 'TO_CLOSE') AND a.available_at <= $1 AND c.is_active \
-         AND (c.send_after IS NULL OR c.send_after <= $1) LIMIT {free}"
+         AND c.direction = 'BIDIRECTIONAL' AND (c.send_after IS NULL OR c.send_after <= $1) LIMIT {free}"
     );
     for row in core.db.all(sql, vec![core.clock.now().into()]).await? {
         let (org, channel): (OrgId, ChannelId) = (row.try_get_by(0)?, row.try_get_by(1)?);

@@ -12,6 +12,7 @@ use super::{
     input::UpdateChannelInput,
     merge::{Secrets, merge},
     open::{Opened, set_inlet, why_inactive},
+    outbound::is_open,
     probe::{self, Answer},
     rows::{connected, finish, load},
     token,
@@ -30,7 +31,7 @@ use crate::{
         store::{Tx, patch},
     },
     slices::{
-        agents, approvals, asks,
+        agents, approvals, asks, deliveries,
         orgs::{self, Limit},
     },
 };
@@ -68,6 +69,11 @@ pub async fn update(scope: &Scope, id: ChannelId, edit: UpdateChannelInput) -> R
     Problem::refuse(violations)?;
     check_use(&tx, &before, &after).await?;
     let agent = before.agent_id;
+    let is_new = is_new(&before, &after, &secrets);
+    if is_new {
+        // Who asked to wait may be somebody else.
+        after.send_after = None;
+    }
     // A token that no longer opens counts as another.
     let is_another_bot = secrets.bot_token.is_value()
         && Opened::of(&scope.core, &before).map_or(true, |opened| opened.has_another_token(&secrets));
@@ -87,6 +93,12 @@ pub async fn update(scope: &Scope, id: ChannelId, edit: UpdateChannelInput) -> R
     if after.is_active && !before.is_active {
         approvals::withdraw_channel_errors(&mut tx, id).await?;
     }
+    if is_new {
+        deliveries::try_now(&tx, id).await?;
+    }
+    if !is_open(&after) {
+        deliveries::skip_waiting(&tx, id).await?;
+    }
     edits::raise(&tx, RecordKind::Channel, id).await?;
     finish(tx, (ChangeOp::Updated, "updateChannel"), id, agent, changes).await
 }
@@ -99,13 +111,18 @@ async fn look(scope: &Scope, id: ChannelId, edit: UpdateChannelInput) -> Result<
     let mut after = before.clone();
     let secrets = merge(&mut after, edit);
     violations.extend(check::needs(&before, &after, &secrets));
-    let is_new = secrets.any() || !before.is_active || settings(&before) != settings(&after);
-    if !violations.is_empty() || !after.is_active || !is_new {
+    if !violations.is_empty() || !after.is_active || !is_new(&before, &after, &secrets) {
         return Ok(None);
     }
     // Secrets that no longer open are no reason to refuse others.
     let Ok(opened) = Opened::of(&scope.core, &before) else { return Ok(None) };
     probe::ask(&scope.core, &after, opened.edited(&secrets)).await.map(Some)
+}
+
+/// Whether what is known of the vendor may no longer be true: it is reached in another way, or the channel was off.
+fn is_new(before: &Model, after: &Model, secrets: &Secrets) -> bool {
+    let is_woken = after.is_active && !before.is_active;
+    secrets.any() || is_woken || settings(before) != settings(after)
 }
 
 /// The settings that a vendor is reached by, beside secrets.

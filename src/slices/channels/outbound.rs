@@ -34,9 +34,13 @@ pub async fn way_out(tx: &Tx, id: ChannelId) -> Result<Option<(Kind, bool)>> {
     else {
         return Ok(None);
     };
+    Ok(kind_of(channel.transport).map(|kind| (kind, is_open(&channel))))
+}
+
+/// Whether what is said through a channel is sent, at the latest when the channel works again.
+pub(super) fn is_open(channel: &channels::Model) -> bool {
     let is_on = channel.is_active || channel.inactive_reason != Some(InactiveReason::Manual);
-    let is_open = is_on && channel.direction != ChannelDirection::Inbound;
-    Ok(kind_of(channel.transport).map(|kind| (kind, is_open)))
+    is_on && channel.direction != ChannelDirection::Inbound
 }
 
 /// Whether a channel's vendor itself says who writes, over a connection that Muster opened or under a secret that Muster made: only

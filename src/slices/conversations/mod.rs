@@ -37,7 +37,7 @@ pub(crate) use self::{append::preview, rows::require, words::place_tokens};
 pub use self::{
     append::{Delivery, NewMessage, add, append, append_error},
     attachments::{File, Upload, Uploaded, content, file, of_message, upload},
-    of_deliveries::{Place, move_targets, place_of, record_delivery, require_message, retarget},
+    of_deliveries::{Place, move_targets, place_of, record_delivery, require_message, retarget, target_of},
     of_turns::{
         Said, SaidFile, agent_of, assign, deliver, forget_sessions, hand_on, load_files, measured,
         remember_session, require_of, said, settle, thread,

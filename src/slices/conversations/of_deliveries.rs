@@ -10,6 +10,7 @@ use super::{
 };
 use crate::{
     base::{
+        enums::Transport,
         ids::{ChannelId, ConversationId, MessageId},
         problem::{Problem, Result},
         time::Timestamp,
@@ -54,6 +55,9 @@ pub async fn place_of(scope: &Scope, message: MessageId) -> Result<Option<Place>
     let Some(conversation) = of else { return Ok(None) };
     let Some(target) = conversation.target else { return Ok(None) };
     let scene = scene(scope, message.conversation_id, message.seq).await?;
+    // Somebody else may have written into the mail thread while the answer waited.
+    let asker = scene.as_ref().and_then(|scene| scene.origin.clone());
+    let target = if conversation.transport == Transport::Email { asker.unwrap_or(target) } else { target };
     let earlier = earlier(scope, message.conversation_id, message.id).await?;
     let reply_to = earlier.iter().rev().find(|(_, is_theirs)| *is_theirs).map(|(id, _)| id.clone());
     Ok(Some(Place {
@@ -70,16 +74,16 @@ pub async fn place_of(scope: &Scope, message: MessageId) -> Result<Option<Place>
 
 /// Who speaks with whom in a conversation, and who wrote last before this position.
 async fn scene(scope: &Scope, conversation: ConversationId, before: i64) -> Result<Option<Scene>> {
-    let sql = "SELECT h.id, h.name, a.id, a.name, p.id, p.name, \
-               (SELECT i.origin_id FROM messages m JOIN identities i ON i.organization_id = m.organization_id \
-               AND i.id = m.via_identity_id WHERE m.organization_id = c.organization_id AND m.conversation_id = c.id \
-               AND m.seq < $3 ORDER BY m.seq DESC LIMIT 1) FROM conversations c \
-               JOIN channels h ON h.organization_id = c.organization_id AND h.id = c.channel_id \
-               JOIN agents a ON a.organization_id = c.organization_id AND a.id = c.agent_id \
-               LEFT JOIN contacts p ON p.organization_id = c.organization_id AND p.id = c.contact_id \
-               AND p.archived_at IS NULL WHERE c.organization_id = $1 AND c.id = $2";
+    let writer = last_writer("c", "$3");
+    let sql = format!(
+        "SELECT h.id, h.name, a.id, a.name, p.id, p.name, {writer} FROM conversations c \
+         JOIN channels h ON h.organization_id = c.organization_id AND h.id = c.channel_id \
+         JOIN agents a ON a.organization_id = c.organization_id AND a.id = c.agent_id \
+         LEFT JOIN contacts p ON p.organization_id = c.organization_id AND p.id = c.contact_id \
+         AND p.archived_at IS NULL WHERE c.organization_id = $1 AND c.id = $2"
+    );
     let values = vec![scope.org.into(), conversation.into(), before.into()];
-    let Some(row) = scope.core.db.one(sql.to_owned(), values).await? else { return Ok(None) };
+    let Some(row) = scope.core.db.one(sql, values).await? else { return Ok(None) };
     let contact: (Option<i64>, Option<String>) = (row.try_get_by(4)?, row.try_get_by(5)?);
     Ok(Some(Scene {
         conversation: conversation.0,
@@ -88,6 +92,24 @@ async fn scene(scope: &Scope, conversation: ConversationId, before: i64) -> Resu
         contact: contact.0.zip(contact.1).map(|(id, name)| Named { id, name }),
         origin: row.try_get_by(6)?,
     }))
+}
+
+/// Where a message goes, as SQL: [`Place::target`]. `conversation` and `message` are the names of a row, and of a message's id.
+pub fn target_of(conversation: &str, message: &str) -> String {
+    let position = format!(
+        "(SELECT s.seq FROM messages s WHERE s.organization_id = {conversation}.organization_id AND s.id = {message})"
+    );
+    let writer = last_writer(conversation, &position);
+    format!("COALESCE(CASE WHEN {conversation}.transport = 'EMAIL' THEN {writer} END, {conversation}.target)")
+}
+
+/// The address of who wrote last in a conversation before a position, as SQL.
+fn last_writer(conversation: &str, before: &str) -> String {
+    format!(
+        "(SELECT i.origin_id FROM messages m JOIN identities i ON i.organization_id = m.organization_id \
+         AND i.id = m.via_identity_id WHERE m.organization_id = {conversation}.organization_id \
+         AND m.conversation_id = {conversation}.id AND m.seq < {before} ORDER BY m.seq DESC LIMIT 1)"
+    )
 }
 
 /// Vendor ids of messages before this one, in the order of their messages, and whether they came in.

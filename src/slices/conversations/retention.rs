@@ -23,7 +23,8 @@ const CONVERSATIONS: u64 = 500;
 const MESSAGES: u64 = 500;
 
 /// The conversations whose time is over. `$1` is the time. A decision that is on its way to the agent (SENT) is still open: it may
-/// become a turn. Nothing more reaches an agent that was deleted, or is sent through a channel that a person switched off.
+/// become a turn. Nothing more reaches an agent that was deleted, or is sent through a channel that a person switched off or that only
+/// receives.
 const OVER: &str = "SELECT c.organization_id, c.id FROM conversations c JOIN organizations o ON o.id = c.organization_id \
      JOIN agents a ON a.organization_id = c.organization_id AND a.id = c.agent_id \
      WHERE o.transcript_retention_days IS NOT NULL AND c.message_count > 0 \
@@ -35,7 +36,7 @@ const OVER: &str = "SELECT c.organization_id, c.id FROM conversations c JOIN org
      AND NOT EXISTS (SELECT 1 FROM deliveries d WHERE d.organization_id = c.organization_id AND d.conversation_id = c.id \
      AND (d.status = 'SENDING' OR d.status = 'PENDING' AND a.archived_at IS NULL AND EXISTS (SELECT 1 FROM channels h \
      WHERE h.organization_id = d.organization_id AND h.id = d.channel_id \
-     AND (h.is_active OR COALESCE(h.inactive_reason, '') <> 'MANUAL'))))";
+     AND h.direction <> 'INBOUND' AND (h.is_active OR COALESCE(h.inactive_reason, '') <> 'MANUAL'))))";
 
 /// Removes transcripts whose time is over, in every organization. Returns how many.
 ///

@@ -1,4 +1,4 @@
-//! Sending again by hand what failed.
+//! Sending again what failed, by hand; and sooner what waits, when its channel was edited.
 
 use sea_orm::{ColumnTrait, QueryFilter, sea_query::Expr};
 use serde_json::json;
@@ -7,10 +7,10 @@ use super::{entity::deliveries, parts::way, settling::summarize};
 use crate::{
     base::{
         enums::{ChangeOp, DeliveryStatus, RecordKind},
-        ids::MessageId,
+        ids::{ChannelId, MessageId},
         problem::{Code, Problem, Result},
     },
-    core::{access::Scope, audit, outbox},
+    core::{access::Scope, audit, outbox, store::Tx},
     slices::conversations,
 };
 
@@ -52,4 +52,20 @@ pub async fn retry(scope: &Scope, message: MessageId) -> Result<()> {
     audit::record(&tx, audit::Entry { operation, op, kind, id: message.0, changes });
     outbox::wake_after(&tx);
     tx.commit().await
+}
+
+/// Whatever made the parts in a channel wait does not count any more: they are tried now.
+///
+/// # Errors
+/// The database is unreachable.
+pub async fn try_now(tx: &Tx, channel: ChannelId) -> Result<()> {
+    use deliveries::Column;
+    let waiting = tx.scope.update::<deliveries::Entity>().filter(Column::ChannelId.eq(channel));
+    let waiting = waiting
+        .filter(Column::Status.eq(DeliveryStatus::Pending))
+        .filter(Column::AvailableAt.gt(tx.now))
+        .col_expr(Column::AvailableAt, Expr::value(tx.now));
+    waiting.exec(tx.connection()).await?;
+    outbox::wake_after(tx);
+    Ok(())
 }

@@ -13,7 +13,7 @@
 //! what is PENDING.
 //!
 //! - `parts.rs`: what a message becomes; `sending.rs`: lanes and claims; `verdict.rs`: what an answer means;
-//!   `settling.rs`: writing that down; `again.rs`: by hand; `skipping.rs`: in deleted channels.
+//!   `settling.rs`: writing that down; `again.rs`: by hand, or sooner; `skipping.rs`: in channels that send no more.
 
 mod again;
 mod entity;
@@ -28,11 +28,11 @@ use sea_orm::{ColumnTrait, QueryFilter, QuerySelect};
 
 use self::entity::deliveries;
 pub use self::{
-    again::retry,
+    again::{retry, try_now},
     parts::{Spoken, Way, plan, way},
     sending::send_due,
     settling::bounced,
-    skipping::skip_deleted,
+    skipping::{skip_deleted, skip_waiting},
 };
 use crate::{
     base::{

@@ -55,7 +55,7 @@ pub async fn send_due(core: &Arc<Core>) -> Result<u64> {
     let sql = format!(
         "SELECT DISTINCT d.organization_id, d.channel_id FROM deliveries d \
          JOIN channels c ON c.organization_id = d.organization_id AND c.id = d.channel_id \
-         WHERE d.status IN ('PENDING', 'SENDING') AND d.available_at <= $1 AND c.is_active \
+         WHERE d.status IN ('PENDING', 'SENDING') AND d.available_at <= $1 AND c.is_active AND c.direction <> 'INBOUND' \
          AND (c.send_after IS NULL OR c.send_after <= $1) AND {FIRST} LIMIT {free}"
     );
     for row in core.db.all(sql, vec![core.clock.now().into()]).await? {
@@ -167,12 +167,14 @@ struct Due {
 
 /// The first parts of conversations that are due: to be sent, or left behind by somebody who died.
 async fn due(scope: &Scope, channel: ChannelId) -> Result<Vec<Due>> {
+    let target = conversations::target_of("v", "d.message_id");
     let sql = format!(
-        "SELECT d.*, COALESCE(v.target, '') AS target FROM deliveries d \
+        "SELECT d.*, COALESCE({target}, '') AS target FROM deliveries d \
          JOIN channels c ON c.organization_id = d.organization_id AND c.id = d.channel_id \
          JOIN conversations v ON v.organization_id = d.organization_id AND v.id = d.conversation_id \
          WHERE d.organization_id = $1 AND d.channel_id = $2 AND d.status IN ('PENDING', 'SENDING') \
-         AND d.available_at <= $3 AND c.is_active AND (c.send_after IS NULL OR c.send_after <= $3) \
+         AND d.available_at <= $3 AND c.is_active AND c.direction <> 'INBOUND' \
+         AND (c.send_after IS NULL OR c.send_after <= $3) \
          AND {FIRST} ORDER BY d.available_at, d.id LIMIT {AT_ONCE}"
     );
     let values = vec![scope.org.into(), channel.into(), scope.core.clock.now().into()];

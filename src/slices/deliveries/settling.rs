@@ -50,8 +50,9 @@ pub(super) async fn settle(
             channels::fail(&mut tx, part.channel_id, seen, reason, &why).await?;
         }
         Verdict::Failed(code, why) => {
-            fail_rest(&tx, part).await?;
+            // The channel first, as an edit of it locks them.
             note(&mut tx, part.channel_id, seen, (code, &why)).await?;
+            fail_rest(&tx, part).await?;
         }
         Verdict::Unsent(..) => fail_rest(&tx, part).await?,
         Verdict::Later { counts: true, .. } => {

@@ -1,4 +1,4 @@
-//! What waits in deleted channels, and is never sent. What somebody was sending there who died has failed: nobody knows
+//! What waits in channels that send no more. In a deleted one, what somebody was sending who died has failed: nobody knows
 //! whether it was sent.
 
 use std::{collections::BTreeSet, sync::Arc};
@@ -15,11 +15,28 @@ use crate::{
         ids::{ChannelId, DeliveryId, MessageId},
         problem::Result,
     },
-    core::{Core, access::Scope},
+    core::{Core, access::Scope, store::Tx},
 };
 
 /// How many parts are skipped in one transaction.
 const PORTION: u64 = 100;
+
+/// Skips what waits in a channel that a person has closed. When it is open again, people can send it by hand, so its text stays.
+///
+/// # Errors
+/// The database is unreachable.
+pub async fn skip_waiting(tx: &Tx, channel: ChannelId) -> Result<()> {
+    let sql = "UPDATE deliveries SET status = 'SKIPPED', error = 'The channel was switched off, or does not send any more.' \
+               WHERE organization_id = $1 AND channel_id = $2 AND status = 'PENDING' RETURNING message_id";
+    let mut messages = BTreeSet::new();
+    for row in tx.rows(sql, vec![tx.scope.org.into(), channel.into()]).await? {
+        messages.insert(row.try_get_by::<i64, _>(0)?);
+    }
+    for message in messages {
+        summarize(tx, MessageId(message)).await?;
+    }
+    Ok(())
+}
 
 /// Skips what waits in deleted channels. Returns how many parts that were.
 ///

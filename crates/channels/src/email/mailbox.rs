@@ -2,7 +2,11 @@
 
 use std::{fmt::Debug, future::Future, time::Duration};
 
-use async_imap::{Client, Session, error::Error};
+use async_imap::{
+    Client, Session,
+    error::Error,
+    imap_proto::{Response, Status},
+};
 use secrecy::ExposeSecret;
 use tokio::time::timeout;
 
@@ -92,6 +96,30 @@ where
 /// A command, with an end.
 pub async fn within<T>(command: impl Future<Output = Result<T, Error>>) -> Result<T, Failure> {
     timeout(PATIENCE, command).await.map_err(|_| slow())?.map_err(|error| failed(&error))
+}
+
+/// Sends a command, and hands on what the server says until it has done it. The library's own commands don't tell a refusal, or a
+/// connection that ends, from an empty answer.
+pub async fn ask(
+    mailbox: &mut Mailbox,
+    command: &str,
+    mut said: impl FnMut(&Response<'_>) + Send,
+) -> Result<(), Error> {
+    let tag = mailbox.run_command(command).await?;
+    while let Some(response) = mailbox.read_response().await? {
+        match response.parsed() {
+            Response::Done { tag: of, status, outcome } if *of == tag => {
+                let words = || format!("{outcome:?}");
+                return match status {
+                    Status::Ok => Ok(()),
+                    Status::No => Err(Error::No(words())),
+                    _ => Err(Error::Bad(words())),
+                };
+            }
+            other => said(other),
+        }
+    }
+    Err(Error::ConnectionLost)
 }
 
 fn slow() -> Failure {

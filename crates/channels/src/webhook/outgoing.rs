@@ -163,5 +163,33 @@ pub fn judge(answer: &Answer, now: Timestamp) -> Result<Receipt, Failure> {
 fn id_in(body: &[u8]) -> Option<String> {
     let answer: Value = serde_json::from_slice(body).ok()?;
     let id = answer.get("id")?.as_str()?;
-    (!id.is_empty() && id.len() <= 200).then(|| id.to_owned())
+    // PostgreSQL does not store a NUL.
+    let is_id = !id.is_empty() && id.len() <= 200 && !id.contains(char::is_control);
+    is_id.then(|| id.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+
+    use super::*;
+
+    #[test]
+    fn an_id_that_cannot_be_stored_does_not_undo_the_delivery() {
+        for (body, expected) in [
+            (r#"{"id":"a-1"}"#, Some("a-1")),
+            (r#"{"id":"a\u0000"}"#, None),
+            (r#"{"id":""}"#, None),
+            (r#"{"id":1}"#, None),
+            ("taken", None),
+        ] {
+            let answer = Answer {
+                status: StatusCode::OK,
+                headers: HeaderMap::new(),
+                body: Bytes::from_static(body.as_bytes()),
+            };
+            let receipt = judge(&answer, Timestamp::UNIX_EPOCH).unwrap();
+            assert_eq!(receipt.vendor_id.as_deref(), expected, "{body}");
+        }
+    }
 }

@@ -7,8 +7,8 @@ use std::{
 
 use mail_parser::{MessageParser, MimeHeaders};
 use muster_channels::{
-    Attachment, Config, Cursor, EmailConfig, Event, Failure, Inbound, Link, MailServer, Rendered, Transport,
-    World, open,
+    Attachment, Config, Cursor, EmailConfig, Event, Failure, Inbound, Link, MailServer, Rendered, Sink,
+    Transport, World, open,
 };
 use tokio::{
     io::{AsyncBufReadExt, AsyncWriteExt, BufReader},
@@ -53,7 +53,7 @@ pub fn mail(id: &str, said: &str) -> String {
 pub async fn during<T>(
     mailbox: &Arc<dyn Transport>,
     cursor: Option<Cursor>,
-    sink: &Hand,
+    sink: &dyn Sink,
     seen: impl Future<Output = T>,
 ) -> T {
     let limit = tokio::time::timeout(Duration::from_secs(20), seen);

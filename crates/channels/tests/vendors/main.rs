@@ -12,6 +12,7 @@ mod clients;
 mod code_host;
 mod dovecot;
 mod email;
+mod email_faults;
 mod encrypted;
 mod fakes;
 mod guard;

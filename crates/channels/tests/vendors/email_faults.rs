@@ -1,0 +1,217 @@
+//! Mailboxes whose server fails while it is read: no mail is lost. And what is held of mails at a time.
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicI64, Ordering},
+    },
+    time::Duration,
+};
+
+use futures::future::BoxFuture;
+use jiff::{SignedDuration, Timestamp};
+use muster_channels::{Cursor, Event, Link, Memory, Refusal, Sink, Stopped};
+use tokio::{
+    io::{AsyncBufReadExt, AsyncWriteExt, BufReader},
+    net::{TcpListener, TcpStream},
+    sync::mpsc::UnboundedReceiver,
+};
+
+use crate::{
+    email::{channel, during, mail, server, texts},
+    support::{Hand, Seen, Told, open_world},
+};
+
+/// What goes wrong with a command.
+#[derive(Clone, Copy)]
+struct Fault {
+    /// How it begins.
+    command: &'static str,
+    /// What it is answered with. `None`: the connection ends.
+    answer: Option<&'static str>,
+    /// On how many connections, from the first.
+    connections: usize,
+}
+
+/// An IMAP server with one mail, whose UID is 5. `done` notes what it is asked for.
+async fn imap(fault: Option<Fault>, done: &Seen<&'static str>) -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let done = Arc::clone(done);
+    tokio::spawn(async move {
+        let mut connection = 0;
+        while let Ok((stream, _)) = listener.accept().await {
+            connection += 1;
+            let fault = fault.filter(|fault| connection <= fault.connections);
+            tokio::spawn(speak(stream, fault, Arc::clone(&done)));
+        }
+    });
+    port
+}
+
+async fn speak(stream: TcpStream, fault: Option<Fault>, done: Seen<&'static str>) {
+    let mut stream = BufReader::new(stream);
+    stream.write_all(b"* OK hi\r\n").await.unwrap();
+    let mut line = String::new();
+    loop {
+        line.clear();
+        if stream.read_line(&mut line).await.unwrap_or_default() == 0 {
+            return;
+        }
+        let (tag, command) = line.trim_end().split_once(' ').unwrap();
+        if command.starts_with("UID FETCH 5:") {
+            done.lock().unwrap().push("listed");
+        } else if command.starts_with("UID FETCH 5 ") {
+            done.lock().unwrap().push("asked");
+        }
+        let fault = fault.filter(|fault| command.starts_with(fault.command));
+        let answer = match fault {
+            Some(Fault { answer: None, .. }) => return,
+            Some(Fault { answer: Some(answer), .. }) => format!("{tag} {answer}\r\n"),
+            None => format!("{}{tag} OK done\r\n", data(command)),
+        };
+        if stream.write_all(answer.as_bytes()).await.is_err() {
+            return;
+        }
+    }
+}
+
+/// What a command finds.
+fn data(command: &str) -> String {
+    let mail = mail("m5", "five").replace('\n', "\r\n");
+    let length = mail.len();
+    if command.starts_with("CAPABILITY") {
+        "* CAPABILITY IMAP4rev1\r\n".to_owned()
+    } else if command.starts_with("SELECT") {
+        "* 1 EXISTS\r\n* OK [UIDVALIDITY 1] ok\r\n* OK [UIDNEXT 6] ok\r\n".to_owned()
+    } else if command.starts_with("UID SEARCH") {
+        "* SEARCH 5\r\n".to_owned()
+    } else if command.starts_with("UID FETCH 5 ") {
+        format!("* 1 FETCH (UID 5 BODY[] {{{length}}}\r\n{mail})\r\n")
+    } else if command.starts_with("UID FETCH") {
+        let arrived = "01-Jan-2099 00:00:00 +0000";
+        format!("* 1 FETCH (UID 5 RFC822.SIZE {length} FLAGS () INTERNALDATE \"{arrived}\")\r\n")
+    } else {
+        String::new()
+    }
+}
+
+/// The mailbox was read up to the mail before.
+fn read_up_to_four() -> Cursor {
+    Cursor(r#"{"mailbox":"agent@127.0.0.1","validity":1,"uid":4}"#.to_owned())
+}
+
+/// What is handed over first, whatever the connection does before.
+async fn first(told: &mut UnboundedReceiver<Told>) -> (Vec<Event>, Option<Cursor>) {
+    loop {
+        match told.recv().await.unwrap() {
+            Told::Admitted(events, cursor) => return (events, cursor),
+            Told::Link(_) => {}
+            other @ Told::Skipped(_) => panic!("{other:?}"),
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_mail_that_the_server_does_not_give_out_at_once_is_read_later() {
+    for (command, answer, cursor) in [
+        ("UID FETCH 5 ", Some("NO [UNAVAILABLE] Try again later."), Some(read_up_to_four())),
+        ("UID FETCH 5 ", None, Some(read_up_to_four())),
+        ("UID FETCH 5:", Some("NO [UNAVAILABLE] Try again later."), Some(read_up_to_four())),
+        ("SELECT", None, Some(read_up_to_four())),
+        ("UID SEARCH", Some("NO [LIMIT] Slow down."), None),
+        ("UID SEARCH", None, None),
+    ] {
+        let port = imap(Some(Fault { command, answer, connections: 1 }), &Seen::default()).await;
+        let mailbox = channel(Some(server(port, "secret")), None, &open_world(None));
+        let (sink, mut told) = Hand::new(99);
+        let (events, _) = during(&mailbox, cursor, &sink, first(&mut told)).await;
+        assert!(!events.is_empty(), "{command} {answer:?}");
+        assert_eq!(texts(&events), ("m5@a.test".into(), "five".into()));
+    }
+}
+
+/// How many minutes have passed for the mailbox.
+static PASSED: AtomicI64 = AtomicI64::new(0);
+
+fn clock() -> Timestamp {
+    Timestamp::now() + SignedDuration::from_mins(PASSED.load(Ordering::Relaxed))
+}
+
+#[tokio::test]
+async fn a_mail_that_the_server_refuses_for_long_is_skipped_and_named() {
+    let (command, answer) = ("UID FETCH 5 ", Some("NO [SERVERBUG] Internal error occurred."));
+    let port = imap(Some(Fault { command, answer, connections: usize::MAX }), &Seen::default()).await;
+    let mut world = open_world(None);
+    world.clock = clock;
+    let mailbox = channel(Some(server(port, "secret")), None, &world);
+    let (sink, mut told) = Hand::new(99);
+    during(&mailbox, Some(read_up_to_four()), &sink, async {
+        loop {
+            match told.recv().await.unwrap() {
+                Told::Link(Link::Down(_)) => PASSED.store(16, Ordering::Relaxed),
+                Told::Link(_) => {}
+                Told::Skipped(refusal) => {
+                    assert_eq!(PASSED.load(Ordering::Relaxed), 16, "it is asked for again");
+                    assert!(refusal.to_string().contains("refuses"), "{refusal}");
+                    break;
+                }
+                other @ Told::Admitted(..) => panic!("{other:?}"),
+            }
+        }
+        // The next one is read from here.
+        let (events, cursor) = first(&mut told).await;
+        assert!(events.is_empty() && cursor.unwrap().0.contains("\"uid\":5"));
+    })
+    .await;
+}
+
+/// A sink that takes its time with a mail: until the other mailbox could ask for its own.
+struct Slow(Seen<&'static str>);
+
+impl Slow {
+    fn count(&self, what: &str) -> usize {
+        self.0.lock().unwrap().iter().filter(|done| **done == what).count()
+    }
+
+    async fn until(&self, what: &str, count: usize) {
+        while self.count(what) < count {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    }
+}
+
+impl Sink for Slow {
+    fn admit(&self, _: Vec<Event>, _: Option<Cursor>) -> BoxFuture<'_, Result<(), Stopped>> {
+        Box::pin(async move {
+            self.until("listed", 2).await;
+            tokio::time::sleep(Duration::from_millis(200)).await;
+            self.0.lock().unwrap().push("admitted");
+            Ok(())
+        })
+    }
+
+    fn link(&self, _: Link) {}
+
+    fn skipped(&self, refusal: Refusal) {
+        panic!("{refusal}");
+    }
+}
+
+#[tokio::test]
+async fn no_more_mails_are_read_at_a_time_than_there_is_memory_for() {
+    let sink = Slow(Seen::default());
+    let mut world = open_world(None);
+    // Any mail takes it all.
+    world.memory = Memory::new(1);
+    let mailbox = async || {
+        let port = imap(None, &sink.0).await;
+        channel(Some(server(port, "secret")), None, &world)
+    };
+    let (one, other) = (mailbox().await, mailbox().await);
+    let both = during(&other, Some(read_up_to_four()), &sink, sink.until("admitted", 2));
+    during(&one, Some(read_up_to_four()), &sink, both).await;
+    let done = sink.0.lock().unwrap();
+    let done: Vec<_> = done.iter().filter(|done| **done != "listed").collect();
+    assert_eq!(done, [&"asked", &"admitted", &"asked", &"admitted"]);
+}
