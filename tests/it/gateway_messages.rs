@@ -3,9 +3,11 @@
 
 use muster::slices::hosts::{self, Ended, Link, MOST_EVENTS};
 use muster_protocol::{Event, FromHost};
+use sea_orm::{ConnectionTrait, TransactionTrait};
+use secrecy::ExposeSecret;
 use serde_json::{Value, json};
 
-use crate::harness::{TestApp, gateway::Host};
+use crate::harness::{TestApp, connect, gateway::Host};
 
 /// A connection of the host, without its socket.
 async fn link(app: &TestApp, host: &Host) -> Link {
@@ -186,4 +188,36 @@ async fn messages_of_an_old_connection_or_launch_are_not_stored() {
     new.seq = 5;
     new.store((agent, generation), vec![message(conversation, None, 9)]).await;
     assert_eq!(keys(&app, conversation).await, named(0..5));
+}
+
+/// SQLite has a single writer.
+#[tokio::test]
+async fn postgres_agents_that_have_left_are_held_in_order_with_those_that_have_not() {
+    let app = TestApp::start().await;
+    let (one, other) = (app.agent().await, app.agent().await);
+    let (moved, own) = (one.min(other), one.max(other));
+    let host = app.host_of(moved).await;
+    let server = |server: i64, agent: i64| {
+        app.execute("UPDATE agents SET server_id = $1 WHERE id = $2", vec![server.into(), agent.into()])
+    };
+    server(host.server, own).await;
+    let launches = [(own, app.start_agent(own).await), (moved, app.start_agent(moved).await)];
+    let mut reports = Reports::of(&app, &host).await;
+    // Its command was sent before it was moved.
+    app.execute("UPDATE outbox SET host_seq = 1 WHERE agent_id = $1", vec![moved.into()]).await;
+    server(app.server().await, moved).await;
+    let synced = json!({ "kind": "SYNCED" });
+    let events = launches.map(|launch| reports.event(launch, &synced));
+    // A connection of its own: the test's is needed to look.
+    let holder = connect(app.core.config.database.url.expose_secret()).await;
+    let holder = holder.begin().await.unwrap();
+    let hold = |agent: i64| format!("SELECT 1 FROM agents WHERE id = {agent} FOR NO KEY UPDATE NOWAIT");
+    holder.execute_unprepared(&hold(moved)).await.unwrap();
+    let look = async {
+        app.waits_for_a_lock().await;
+        holder.execute_unprepared(&hold(own)).await.expect("who waits for an agent holds no later one");
+        holder.commit().await.unwrap();
+    };
+    let (stored, ()) = tokio::join!(hosts::store(&reports.link, &events), look);
+    assert_eq!(stored.unwrap(), 0, "the agent that was moved is not foreign");
 }
