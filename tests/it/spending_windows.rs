@@ -87,6 +87,34 @@ async fn another_default_credential_frees_all_who_wait_for_the_one_before() {
 }
 
 #[tokio::test]
+async fn a_window_of_the_credential_that_the_agent_had_before_holds_it_up_no_longer() {
+    let app = TestApp::start().await;
+    let first = default_credential(&app, "anthropic").await;
+    let (one, own) = (app.running_agent().await, app.running_agent().await);
+    let ((_, turn), (_, other)) = (one.works().await, own.works().await);
+    // Their calls are under way.
+    let create = "mutation($o: Id!) { createModelCredential(orgId: $o, input: { name: \"second\", \
+                  provider: \"anthropic\", secret: \"two\", isDefault: true }) { id } }";
+    app.owner.gql(create, json!({ "o": app.org })).await.data();
+    let key = json!({ "credentialChoice": "OWN", "modelCredential": "three", "modelCredentialProvider": "anthropic" });
+    app.sets_agent(own.agent, key).await;
+    for (host, turn) in [(&one, turn), (&own, other)] {
+        host.is_limited(Some(first), 600).await;
+        host.turn_ended(turn, TurnOutcome::Failed).await;
+        assert_eq!(app.turn_is(turn).await, "WAITING_LIMIT");
+        assert_ne!(host.agent_shows("usageStatus").await["usageStatus"], "REJECTED");
+    }
+    let limited: Vec<Option<i64>> = app.column("SELECT limited_until FROM model_credentials").await;
+    assert_eq!(limited, [None, None]);
+    assert_eq!(spending::release_due(&app.core).await.unwrap(), 1);
+    assert_eq!((one.given().await, own.given().await), (vec![turn, turn], vec![other]));
+    // Whether its own key is limited as well, one turn has to show.
+    app.clock.advance(Duration::from_mins(1));
+    assert_eq!(spending::release_due(&app.core).await.unwrap(), 1);
+    assert_eq!(own.given().await, [other, other]);
+}
+
+#[tokio::test]
 async fn another_default_credential_whose_own_window_is_closed_is_waited_for_instead() {
     let app = TestApp::start().await;
     let first = default_credential(&app, "anthropic").await;

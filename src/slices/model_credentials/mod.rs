@@ -234,20 +234,19 @@ async fn chosen(tx: &Tx, provider: Option<&str>) -> Result<Option<model_credenti
     Ok(position.map(|position| defaults.swap_remove(position)))
 }
 
-/// The provider takes no requests with this credential until then. Returns whether the organization has it.
+/// The provider takes no requests with this credential until then.
 ///
 /// # Errors
 /// The database is unreachable.
-pub async fn limited(tx: &Tx, id: ModelCredentialId, until: Timestamp, detail: &str) -> Result<bool> {
+pub async fn limited(tx: &Tx, id: ModelCredentialId, until: Timestamp, detail: &str) -> Result<()> {
     let changed = active(tx, id)
         .col_expr(model_credentials::Column::LimitedUntil, Expr::value(until))
         .col_expr(model_credentials::Column::LimitDetail, Expr::value(detail))
         .col_expr(model_credentials::Column::ProbingAt, Expr::value(None::<Timestamp>));
-    let is_known = changed.exec(tx.connection()).await?.rows_affected > 0;
-    if is_known {
+    if changed.exec(tx.connection()).await?.rows_affected > 0 {
         announce(tx, ChangeOp::Updated, id);
     }
-    Ok(is_known)
+    Ok(())
 }
 
 /// Whether the provider takes requests with this credential, or when it will: `Some` is until when it does not.
