@@ -224,6 +224,26 @@ async fn a_limit_goes_with_its_agent() {
 }
 
 #[tokio::test]
+async fn what_a_deleted_agent_has_spent_counts() {
+    let app = TestApp::start().await;
+    app.sets(json!({ "monthlyBudgetMicro": 10 * CALL })).await;
+    let host = app.running_agent().await;
+    let (_, turn) = host.works().await;
+    let lease = host.leases().await.unwrap();
+    host.act("stop").await;
+    host.ended(EndReason::Stopped).await;
+    let delete = "mutation($o: Id!, $a: Id!) { deleteAgent(orgId: $o, id: $a) }";
+    app.admin.gql(delete, json!({ "o": app.org, "a": host.agent })).await.data();
+    assert_eq!(app.leased().await, (CALL, 0));
+    // The gate heard the last answer out.
+    host.calls(host.call(Some(turn), 1000, 100)).await;
+    host.returns(lease.id).await;
+    assert_eq!(app.leased().await, (0, 4500));
+    let days: Vec<i64> = app.column("SELECT cost_micro FROM model_days").await;
+    assert_eq!(days, [4500]);
+}
+
+#[tokio::test]
 async fn a_month_keeps_what_is_in_it_when_the_time_zone_changes() {
     let app = TestApp::start().await;
     app.sets(json!({ "monthlyBudgetMicro": 2 * CALL })).await;

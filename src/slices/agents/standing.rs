@@ -9,7 +9,7 @@ use sea_orm::{ColumnTrait, QueryFilter, QueryOrder, QuerySelect, sea_query::Expr
 use super::{
     entity::agents,
     explain,
-    rows::{announce, find, living},
+    rows::{announce, find, find_any, living},
     session,
 };
 use crate::{
@@ -65,6 +65,14 @@ impl Standing {
 /// The database is unreachable.
 pub async fn standing(tx: &Tx, id: AgentId) -> Result<Option<Standing>> {
     Ok(find(tx, id).await?.as_ref().map(Standing::of))
+}
+
+/// The same, also of a deleted agent: what it has spent is counted all the same.
+///
+/// # Errors
+/// The database is unreachable.
+pub async fn standing_of_any(tx: &Tx, id: AgentId) -> Result<Option<Standing>> {
+    Ok(find_any(tx, id).await?.as_ref().map(Standing::of))
 }
 
 /// Holds the agent for its host, which acts for this launch.

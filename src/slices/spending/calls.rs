@@ -71,12 +71,12 @@ impl Call {
     }
 }
 
-/// A model was called. It is counted whatever has become of the launch: it was spent.
+/// A model was called. It is counted whatever has become of the launch, and of the agent: it was spent.
 ///
 /// # Errors
 /// The database is unreachable.
 pub async fn called(tx: &mut Tx, from: &Reporter, call: ModelCall) -> Result<()> {
-    let Some(agent) = agents::standing(tx, from.agent).await? else { return Ok(()) };
+    let Some(agent) = agents::standing_of_any(tx, from.agent).await? else { return Ok(()) };
     if from.generation > agent.generation {
         return Ok(());
     }
