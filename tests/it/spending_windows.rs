@@ -50,7 +50,8 @@ async fn after_a_usage_window_one_turn_goes_alone_and_the_others_follow() {
     assert_eq!(spending::release_due(&app.core).await.unwrap(), 1, "one goes alone");
     let tried = [one.given().await.len(), two.given().await.len()];
     assert_eq!(tried.iter().sum::<usize>(), 3);
-    let (prober, waiting, turn) = if tried[0] == 2 { (&one, &two, first) } else { (&two, &one, second) };
+    let (prober, waiting, turn, other) =
+        if tried[0] == 2 { (&one, &two, first, second) } else { (&two, &one, second, first) };
     app.clock.advance(Duration::from_secs(10));
     assert_eq!(spending::release_due(&app.core).await.unwrap(), 0);
     prober.takes(turn).await;
@@ -58,7 +59,14 @@ async fn after_a_usage_window_one_turn_goes_alone_and_the_others_follow() {
     app.clock.advance(Duration::from_secs(1));
     spending::release_due(&app.core).await.unwrap();
     assert_eq!(waiting.given().await.len(), 2);
-    assert!(waiting.agent_shows("limit { kind }").await["limit"].is_null());
+    let waits = json!({ "limit": null, "usageStatus": "REJECTED" });
+    assert_eq!(waiting.agent_shows("limit { kind } usageStatus").await, waits);
+    // Its own call passes, too.
+    waiting.takes(other).await;
+    waiting.calls(waiting.call(Some(other), 10, 10)).await;
+    for host in [prober, waiting] {
+        assert_eq!(host.agent_shows("usageStatus").await["usageStatus"], "ALLOWED");
+    }
 }
 
 #[tokio::test]

@@ -14,7 +14,7 @@ use super::{
 };
 use crate::{
     base::{
-        enums::{AgentStatus, OverrideMode},
+        enums::{AgentStatus, OverrideMode, UsageStatus},
         ids::{AgentId, ServerId},
         problem::{Code, Problem, Result},
         time::Timestamp,
@@ -38,6 +38,8 @@ pub struct Standing {
     pub revision: Option<i64>,
     /// Whether its model has rejected its credential.
     pub auth_failed: bool,
+    /// Whether its model's provider took no more requests when it called last.
+    pub usage_rejected: bool,
 }
 
 impl Standing {
@@ -49,6 +51,7 @@ impl Standing {
             generation: agent.launch_generation,
             revision: agent.launched_revision,
             auth_failed: agent.auth_failed_at.is_some(),
+            usage_rejected: agent.usage_status == Some(UsageStatus::Rejected),
         }
     }
 

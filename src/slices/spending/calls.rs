@@ -222,14 +222,15 @@ async fn passed(tx: &mut Tx, agent: &Standing, call: &Call) -> Result<()> {
         Some(credential) => {
             if model_credentials::passed(tx, credential).await? {
                 usage::passes(tx, credential).await?;
-                agents::usage(tx, agent.id, UsageStatus::Allowed, None).await?;
             }
         }
         None => {
-            if limits::eased_of(tx, agent, &[LimitKind::Usage]).await? {
-                agents::usage(tx, agent.id, UsageStatus::Allowed, None).await?;
-            }
+            limits::eased_of(tx, agent, &[LimitKind::Usage]).await?;
         }
+    }
+    // Also if others have found out before.
+    if agent.usage_rejected {
+        agents::usage(tx, agent.id, UsageStatus::Allowed, None).await?;
     }
     Ok(())
 }
