@@ -2,11 +2,15 @@
 
 use std::time::Duration;
 
-use muster::slices::{agents, spending};
+use muster::{
+    base::ids::ModelCredentialId,
+    slices::{agents, spending},
+};
 use muster_protocol::event::{EndReason, TurnOutcome};
 use serde_json::json;
+use tokio::sync::Notify;
 
-use crate::harness::TestApp;
+use crate::harness::{TestApp, spending::MODEL};
 
 /// The credential that agents without one of their own use.
 async fn default_credential(app: &TestApp, provider: &str) -> i64 {
@@ -227,4 +231,30 @@ async fn a_rejected_credential_is_asked_for_once_and_a_new_secret_ends_it() {
     let shown = app.owner.gql(update, renewed).await.data()["updateModelCredential"].clone();
     assert_eq!(shown, json!({ "authFailedAt": null, "revision": 1 }));
     assert_eq!(app.one::<i64>(pending, vec![]).await, 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn postgres_a_credential_is_renewed_while_a_host_reports_its_window() {
+    let app = TestApp::start().await;
+    let credential = default_credential(&app, "anthropic").await;
+    let host = app.running_agent().await;
+    let held = Notify::new();
+    let renews = async {
+        held.notified().await;
+        let update = "mutation($o: Id!, $i: Id!) { \
+                      updateModelCredential(orgId: $o, id: $i, input: { secret: \"two\" }) { revision } }";
+        app.owner.gql(update, json!({ "o": app.org, "i": credential })).await.data()
+    };
+    let reports = host.tell(async |tx, from| {
+        agents::standing(tx, from.agent).await?;
+        held.notify_one();
+        app.waits_for_a_lock().await;
+        let (of, until) = (ModelCredentialId(credential), app.clock.now().plus(Duration::from_mins(10)));
+        spending::usage::limited(tx, from, Some(of), (MODEL, "slow down"), Some(until)).await
+    });
+    let (told, renewed) = tokio::join!(reports, renews);
+    told.unwrap();
+    assert_eq!(renewed["updateModelCredential"]["revision"], 1);
+    let limited: Option<i64> = app.one("SELECT limited_until FROM model_credentials", vec![]).await;
+    assert_eq!(limited, None, "the new secret has a window of its own");
 }

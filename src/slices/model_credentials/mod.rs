@@ -2,7 +2,8 @@
 //!
 //! An agent whose `credentialChoice` is INHERIT uses the default one of its provider ([`inherited`]). The secret is sealed on
 //! arrival, and only the host of an agent that uses it is given it; the agent never holds it. Archiving deletes the secret.
-//! What the provider says about it comes from hosts: too much used (`slices/spending/usage.rs`), or rejected ([`rejected`]).
+//! What the provider says about it comes from hosts: too much used (`slices/spending/usage.rs`), or rejected ([`rejected`]). They
+//! report while they hold an agent, so an edit that reaches agents holds them before any credential.
 //! Permissions: `organization.view` reads, `organization.edit` changes.
 
 mod entity;
@@ -53,7 +54,12 @@ pub async fn create(scope: &Scope, new: CreateModelCredentialInput) -> Result<Mo
     let name = new.name.trim().to_owned();
     require_free_name(&tx, &name, None).await?;
     let provider = folded(&new.provider);
-    let replaced = if new.is_default { replace_default(&tx, &provider, None).await? } else { Vec::new() };
+    let replaced = if new.is_default {
+        agents::hold_all(&tx).await?;
+        replace_default(&tx, &provider, None).await?
+    } else {
+        Vec::new()
+    };
     let row = model_credentials::ActiveModel {
         organization_id: Set(scope.org),
         id: NotSet,
@@ -93,6 +99,7 @@ pub async fn create(scope: &Scope, new: CreateModelCredentialInput) -> Result<Mo
 pub async fn update(scope: &Scope, id: ModelCredentialId, edit: UpdateModelCredentialInput) -> Result<()> {
     let mut tx = scope.begin().await?;
     orgs::lock(&tx).await?;
+    agents::hold_all(&tx).await?;
     let credential = load(&tx, id).await?;
     if credential.archived_at.is_some() {
         return Err(Problem::new(Code::Archived, "The model credential is archived. Create a new one."));
@@ -169,6 +176,7 @@ fn check(credential: &model_credentials::Model, edit: &UpdateModelCredentialInpu
 pub async fn archive(scope: &Scope, id: ModelCredentialId) -> Result<()> {
     let mut tx = scope.begin().await?;
     orgs::lock(&tx).await?;
+    agents::hold_all(&tx).await?;
     let credential = load(&tx, id).await?;
     if credential.archived_at.is_some() {
         return Ok(());
