@@ -238,23 +238,25 @@ async fn postgres_a_credential_is_renewed_while_a_host_reports_its_window() {
     let app = TestApp::start().await;
     let credential = default_credential(&app, "anthropic").await;
     let host = app.running_agent().await;
-    let held = Notify::new();
-    let renews = async {
-        held.notified().await;
-        let update = "mutation($o: Id!, $i: Id!) { \
-                      updateModelCredential(orgId: $o, id: $i, input: { secret: \"two\" }) { revision } }";
-        app.owner.gql(update, json!({ "o": app.org, "i": credential })).await.data()
-    };
-    let reports = host.tell(async |tx, from| {
-        agents::standing(tx, from.agent).await?;
-        held.notify_one();
-        app.waits_for_a_lock().await;
-        let (of, until) = (ModelCredentialId(credential), app.clock.now().plus(Duration::from_mins(10)));
-        spending::usage::limited(tx, from, Some(of), (MODEL, "slow down"), Some(until)).await
-    });
-    let (told, renewed) = tokio::join!(reports, renews);
-    told.unwrap();
-    assert_eq!(renewed["updateModelCredential"]["revision"], 1);
-    let limited: Option<i64> = app.one("SELECT limited_until FROM model_credentials", vec![]).await;
-    assert_eq!(limited, None, "the new secret has a window of its own");
+    let update = "mutation($o: Id!, $i: Id!, $r: Int) { \
+                  updateModelCredential(orgId: $o, id: $i, ifRevision: $r, input: { secret: \"two\" }) { revision } }";
+    for (if_revision, revision) in [(None, 1), (Some(1), 2)] {
+        let held = Notify::new();
+        let renews = async {
+            held.notified().await;
+            app.owner.gql(update, json!({ "o": app.org, "i": credential, "r": if_revision })).await.data()
+        };
+        let reports = host.tell(async |tx, from| {
+            agents::standing(tx, from.agent).await?;
+            held.notify_one();
+            app.waits_for_a_lock().await;
+            let (of, until) = (ModelCredentialId(credential), app.clock.now().plus(Duration::from_mins(10)));
+            spending::usage::limited(tx, from, Some(of), (MODEL, "slow down"), Some(until)).await
+        });
+        let (told, renewed) = tokio::join!(reports, renews);
+        told.unwrap();
+        assert_eq!(renewed["updateModelCredential"]["revision"], revision);
+        let limited: Option<i64> = app.one("SELECT limited_until FROM model_credentials", vec![]).await;
+        assert_eq!(limited, None, "the new secret has a window of its own");
+    }
 }

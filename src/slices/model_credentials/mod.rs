@@ -34,7 +34,7 @@ use crate::{
         access::Scope,
         audit, edits,
         sealing::SealContext,
-        store::{Tx, held, patch, patch_required},
+        store::{Tx, patch, patch_required},
     },
     slices::{
         agents, approvals,
@@ -98,8 +98,6 @@ pub async fn create(scope: &Scope, new: CreateModelCredentialInput) -> Result<Mo
 /// secret.
 pub async fn update(scope: &Scope, id: ModelCredentialId, edit: UpdateModelCredentialInput) -> Result<()> {
     let mut tx = scope.begin().await?;
-    orgs::lock(&tx).await?;
-    agents::hold_all(&tx).await?;
     let credential = load(&tx, id).await?;
     if credential.archived_at.is_some() {
         return Err(Problem::new(Code::Archived, "The model credential is archived. Create a new one."));
@@ -175,8 +173,6 @@ fn check(credential: &model_credentials::Model, edit: &UpdateModelCredentialInpu
 /// `NOT_FOUND`.
 pub async fn archive(scope: &Scope, id: ModelCredentialId) -> Result<()> {
     let mut tx = scope.begin().await?;
-    orgs::lock(&tx).await?;
-    agents::hold_all(&tx).await?;
     let credential = load(&tx, id).await?;
     if credential.archived_at.is_some() {
         return Ok(());
@@ -348,9 +344,11 @@ async fn replace_default(
     replaced.iter().map(|row| Ok(row.try_get_by(0)?)).collect()
 }
 
+/// Loads the credential and holds it, after the organization and its agents.
 async fn load(tx: &Tx, id: ModelCredentialId) -> Result<model_credentials::Model> {
+    tx.hold("model_credentials", id.0).await?;
     let found = tx.scope.find::<model_credentials::Entity>().filter(model_credentials::Column::Id.eq(id));
-    held(found).one(tx.connection()).await?.ok_or_else(|| Problem::not_found("model credential", id))
+    found.one(tx.connection()).await?.ok_or_else(|| Problem::not_found("model credential", id))
 }
 
 async fn require_free_name(tx: &Tx, name: &str, except: Option<ModelCredentialId>) -> Result<()> {
