@@ -76,6 +76,25 @@ async fn a_call_that_is_measured_late_takes_the_place_of_what_the_agent_said() {
     }
 }
 
+#[tokio::test]
+async fn a_turn_that_its_host_does_not_end_has_cost_what_was_measured() {
+    let app = TestApp::start().await;
+    let host = app.running_agent().await;
+    let ((_, interrupted), (_, cancelled)) = (host.works().await, host.works().await);
+    for turn in [interrupted, cancelled] {
+        host.calls(host.call(Some(turn), 1000, 100)).await;
+    }
+    host.is_limited(None, 60).await;
+    host.turn_ended(cancelled, TurnOutcome::Failed).await;
+    assert_eq!(app.cancels(cancelled).await, "CANCELLED");
+    host.ended(EndReason::Exited).await;
+    assert_eq!(app.turn_is(interrupted).await, "INTERRUPTED");
+    let spent: Vec<Option<i64>> = app.column("SELECT cost_micro FROM turns").await;
+    assert_eq!(spent, [Some(4500); 2]);
+    let tokens: Vec<Option<i64>> = app.column("SELECT input_tokens + output_tokens FROM turns").await;
+    assert_eq!(tokens, [Some(1100); 2]);
+}
+
 /// The host can't tell of which turn such a call is.
 #[tokio::test]
 async fn a_call_during_several_turns_counts_once_for_the_agent() {
@@ -221,6 +240,26 @@ async fn a_limit_goes_with_its_agent() {
     app.execute(late, vec![app.org.into(), host.agent.into()]).await;
     assert_eq!(spending::release_due(&app.core).await.unwrap(), 0);
     assert_eq!(limits().await, 0);
+}
+
+#[tokio::test]
+async fn what_a_deleted_agent_has_spent_counts() {
+    let app = TestApp::start().await;
+    app.sets(json!({ "monthlyBudgetMicro": 10 * CALL })).await;
+    let host = app.running_agent().await;
+    let (_, turn) = host.works().await;
+    let lease = host.leases().await.unwrap();
+    host.act("stop").await;
+    host.ended(EndReason::Stopped).await;
+    let delete = "mutation($o: Id!, $a: Id!) { deleteAgent(orgId: $o, id: $a) }";
+    app.admin.gql(delete, json!({ "o": app.org, "a": host.agent })).await.data();
+    assert_eq!(app.leased().await, (CALL, 0));
+    // The gate heard the last answer out.
+    host.calls(host.call(Some(turn), 1000, 100)).await;
+    host.returns(lease.id).await;
+    assert_eq!(app.leased().await, (0, 4500));
+    let days: Vec<i64> = app.column("SELECT cost_micro FROM model_days").await;
+    assert_eq!(days, [4500]);
 }
 
 #[tokio::test]

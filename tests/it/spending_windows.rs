@@ -2,11 +2,15 @@
 
 use std::time::Duration;
 
-use muster::slices::{agents, spending};
+use muster::{
+    base::ids::ModelCredentialId,
+    slices::{agents, spending},
+};
 use muster_protocol::event::{EndReason, TurnOutcome};
 use serde_json::json;
+use tokio::sync::Notify;
 
-use crate::harness::TestApp;
+use crate::harness::{TestApp, spending::MODEL};
 
 /// The credential that agents without one of their own use.
 async fn default_credential(app: &TestApp, provider: &str) -> i64 {
@@ -50,7 +54,8 @@ async fn after_a_usage_window_one_turn_goes_alone_and_the_others_follow() {
     assert_eq!(spending::release_due(&app.core).await.unwrap(), 1, "one goes alone");
     let tried = [one.given().await.len(), two.given().await.len()];
     assert_eq!(tried.iter().sum::<usize>(), 3);
-    let (prober, waiting, turn) = if tried[0] == 2 { (&one, &two, first) } else { (&two, &one, second) };
+    let (prober, waiting, turn, other) =
+        if tried[0] == 2 { (&one, &two, first, second) } else { (&two, &one, second, first) };
     app.clock.advance(Duration::from_secs(10));
     assert_eq!(spending::release_due(&app.core).await.unwrap(), 0);
     prober.takes(turn).await;
@@ -58,7 +63,14 @@ async fn after_a_usage_window_one_turn_goes_alone_and_the_others_follow() {
     app.clock.advance(Duration::from_secs(1));
     spending::release_due(&app.core).await.unwrap();
     assert_eq!(waiting.given().await.len(), 2);
-    assert!(waiting.agent_shows("limit { kind }").await["limit"].is_null());
+    let waits = json!({ "limit": null, "usageStatus": "REJECTED" });
+    assert_eq!(waiting.agent_shows("limit { kind } usageStatus").await, waits);
+    // Its own call passes, too.
+    waiting.takes(other).await;
+    waiting.calls(waiting.call(Some(other), 10, 10)).await;
+    for host in [prober, waiting] {
+        assert_eq!(host.agent_shows("usageStatus").await["usageStatus"], "ALLOWED");
+    }
 }
 
 #[tokio::test]
@@ -84,6 +96,34 @@ async fn another_default_credential_frees_all_who_wait_for_the_one_before() {
     assert_eq!(spending::release_due(&app.core).await.unwrap(), 0);
     app.owner.gql(DEFAULT, json!({ "o": app.org, "i": second, "d": false })).await.data();
     assert_eq!(spending::release_due(&app.core).await.unwrap(), 2);
+}
+
+#[tokio::test]
+async fn a_window_of_the_credential_that_the_agent_had_before_holds_it_up_no_longer() {
+    let app = TestApp::start().await;
+    let first = default_credential(&app, "anthropic").await;
+    let (one, own) = (app.running_agent().await, app.running_agent().await);
+    let ((_, turn), (_, other)) = (one.works().await, own.works().await);
+    // Their calls are under way.
+    let create = "mutation($o: Id!) { createModelCredential(orgId: $o, input: { name: \"second\", \
+                  provider: \"anthropic\", secret: \"two\", isDefault: true }) { id } }";
+    app.owner.gql(create, json!({ "o": app.org })).await.data();
+    let key = json!({ "credentialChoice": "OWN", "modelCredential": "three", "modelCredentialProvider": "anthropic" });
+    app.sets_agent(own.agent, key).await;
+    for (host, turn) in [(&one, turn), (&own, other)] {
+        host.is_limited(Some(first), 600).await;
+        host.turn_ended(turn, TurnOutcome::Failed).await;
+        assert_eq!(app.turn_is(turn).await, "WAITING_LIMIT");
+        assert_ne!(host.agent_shows("usageStatus").await["usageStatus"], "REJECTED");
+    }
+    let limited: Vec<Option<i64>> = app.column("SELECT limited_until FROM model_credentials").await;
+    assert_eq!(limited, [None, None]);
+    assert_eq!(spending::release_due(&app.core).await.unwrap(), 1);
+    assert_eq!((one.given().await, own.given().await), (vec![turn, turn], vec![other]));
+    // Whether its own key is limited as well, one turn has to show.
+    app.clock.advance(Duration::from_mins(1));
+    assert_eq!(spending::release_due(&app.core).await.unwrap(), 1);
+    assert_eq!(own.given().await, [other, other]);
 }
 
 #[tokio::test]
@@ -191,4 +231,32 @@ async fn a_rejected_credential_is_asked_for_once_and_a_new_secret_ends_it() {
     let shown = app.owner.gql(update, renewed).await.data()["updateModelCredential"].clone();
     assert_eq!(shown, json!({ "authFailedAt": null, "revision": 1 }));
     assert_eq!(app.one::<i64>(pending, vec![]).await, 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn postgres_a_credential_is_renewed_while_a_host_reports_its_window() {
+    let app = TestApp::start().await;
+    let credential = default_credential(&app, "anthropic").await;
+    let host = app.running_agent().await;
+    let update = "mutation($o: Id!, $i: Id!, $r: Int) { \
+                  updateModelCredential(orgId: $o, id: $i, ifRevision: $r, input: { secret: \"two\" }) { revision } }";
+    for (if_revision, revision) in [(None, 1), (Some(1), 2)] {
+        let held = Notify::new();
+        let renews = async {
+            held.notified().await;
+            app.owner.gql(update, json!({ "o": app.org, "i": credential, "r": if_revision })).await.data()
+        };
+        let reports = host.tell(async |tx, from| {
+            agents::standing(tx, from.agent).await?;
+            held.notify_one();
+            app.waits_for_a_lock().await;
+            let (of, until) = (ModelCredentialId(credential), app.clock.now().plus(Duration::from_mins(10)));
+            spending::usage::limited(tx, from, Some(of), (MODEL, "slow down"), Some(until)).await
+        });
+        let (told, renewed) = tokio::join!(reports, renews);
+        told.unwrap();
+        assert_eq!(renewed["updateModelCredential"]["revision"], revision);
+        let limited: Option<i64> = app.one("SELECT limited_until FROM model_credentials", vec![]).await;
+        assert_eq!(limited, None, "the new secret has a window of its own");
+    }
 }

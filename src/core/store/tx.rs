@@ -74,8 +74,9 @@ impl Tx {
     /// Locks a record until the transaction ends. SQLite has a single writer anyway.
     ///
     /// Locks first what the change may lock before the record, as every other transaction does: the organization before
-    /// what is counted or chosen in it, and the agent before what belongs to it, and before `stored_bytes`, which triggers write.
-    /// Otherwise they could wait for each other.
+    /// what is counted or chosen in it, and the agent before what belongs to it, and before `stored_bytes`, which triggers write;
+    /// all agents before a model credential, which they inherit, and of which their hosts report. Otherwise they could wait for
+    /// each other.
     ///
     /// # Errors
     /// The database is unreachable.
@@ -87,7 +88,13 @@ impl Tx {
         let record = format!("SELECT 1 FROM {table} WHERE organization_id = $1 AND id = $2");
         match table {
             "organizations" => return self.lock(organization, id).await,
-            "agents" | "channels" | "model_credentials" => self.lock(organization, self.scope.org.0).await?,
+            "agents" | "channels" => self.lock(organization, self.scope.org.0).await?,
+            "model_credentials" => {
+                let agents =
+                    "SELECT 1 FROM agents WHERE organization_id = $1 AND organization_id = $2 ORDER BY id";
+                self.lock(organization, self.scope.org.0).await?;
+                self.lock(agents, self.scope.org.0).await?;
+            }
             "approvals" | "conversations" => {
                 let agent = format!(
                     "SELECT 1 FROM agents WHERE organization_id = $1 AND id = (SELECT agent_id FROM {table} \

@@ -37,7 +37,10 @@ pub use self::{
     model::{inherited_credential, inheriting, usage},
     revert::revert,
     rows::{announce, announce_of_image, backed_up, count_on_server, hold, hold_all, missing},
-    standing::{Limits, Standing, authorized, limits, present, session_limit, spent, standing, with_status},
+    standing::{
+        Limits, Standing, authorized, limits, present, session_limit, spent, standing, standing_of_any,
+        with_status,
+    },
     status::{end_late_starts, explain, fail},
     sync::{mark_all, mark_for_sync, mark_inheriting},
 };

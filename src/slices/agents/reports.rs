@@ -13,7 +13,7 @@ use super::{
     explain, fail, inherited_credential, launches,
     reporter::{Reporter, current, of_no_launch},
     rows::{self, announce, find},
-    standing::{Standing, standing},
+    standing::{Standing, standing_of_any},
     state::Report,
     status::DETAIL_BYTES,
 };
@@ -48,7 +48,8 @@ pub async fn hold(tx: &Tx, agents: &[AgentId], stores: bool) -> Result<()> {
     agents.sort_unstable();
     agents.dedup();
     for agent in agents {
-        standing(tx, agent).await?;
+        // What a deleted one has spent is still reported.
+        standing_of_any(tx, agent).await?;
     }
     Ok(())
 }

@@ -49,12 +49,13 @@ pub async fn hold(tx: &Tx, id: AgentId) -> Result<bool> {
     Ok(held(living(&tx.scope).filter(agents::Column::Id.eq(id))).one(tx.connection()).await?.is_some())
 }
 
-/// Holds all agents, in the order in which everything else holds several.
+/// Holds all agents, deleted ones as well, in the order in which everything else holds several.
 ///
 /// # Errors
 /// The database is unreachable.
 pub async fn hold_all(tx: &Tx) -> Result<()> {
-    held(living(&tx.scope).order_by_asc(agents::Column::Id)).all(tx.connection()).await?;
+    let all = held(tx.scope.find::<agents::Entity>().order_by_asc(agents::Column::Id));
+    all.select_only().column(agents::Column::Id).into_tuple::<AgentId>().all(tx.connection()).await?;
     Ok(())
 }
 
@@ -112,6 +113,12 @@ pub(super) async fn load(tx: &Tx, id: AgentId) -> Result<agents::Model> {
 /// The same, for the service's own work: a deleted agent is nothing to tell anybody about.
 pub(super) async fn find(tx: &Tx, id: AgentId) -> Result<Option<agents::Model>> {
     Ok(held(living(&tx.scope).filter(agents::Column::Id.eq(id))).one(tx.connection()).await?)
+}
+
+/// The same, also of a deleted agent.
+pub(super) async fn find_any(tx: &Tx, id: AgentId) -> Result<Option<agents::Model>> {
+    let any = tx.scope.find::<agents::Entity>().filter(agents::Column::Id.eq(id));
+    Ok(held(any).one(tx.connection()).await?)
 }
 
 pub(super) async fn require_free_name(tx: &Tx, name: &str, except: Option<AgentId>) -> Result<()> {

@@ -9,12 +9,12 @@ use sea_orm::{ColumnTrait, QueryFilter, QueryOrder, QuerySelect, sea_query::Expr
 use super::{
     entity::agents,
     explain,
-    rows::{announce, find, living},
+    rows::{announce, find, find_any, living},
     session,
 };
 use crate::{
     base::{
-        enums::{AgentStatus, OverrideMode},
+        enums::{AgentStatus, OverrideMode, UsageStatus},
         ids::{AgentId, ServerId},
         problem::{Code, Problem, Result},
         time::Timestamp,
@@ -38,6 +38,8 @@ pub struct Standing {
     pub revision: Option<i64>,
     /// Whether its model has rejected its credential.
     pub auth_failed: bool,
+    /// Whether its model's provider took no more requests when it called last.
+    pub usage_rejected: bool,
 }
 
 impl Standing {
@@ -49,6 +51,7 @@ impl Standing {
             generation: agent.launch_generation,
             revision: agent.launched_revision,
             auth_failed: agent.auth_failed_at.is_some(),
+            usage_rejected: agent.usage_status == Some(UsageStatus::Rejected),
         }
     }
 
@@ -65,6 +68,14 @@ impl Standing {
 /// The database is unreachable.
 pub async fn standing(tx: &Tx, id: AgentId) -> Result<Option<Standing>> {
     Ok(find(tx, id).await?.as_ref().map(Standing::of))
+}
+
+/// The same, also of a deleted agent: what it has spent is counted all the same.
+///
+/// # Errors
+/// The database is unreachable.
+pub async fn standing_of_any(tx: &Tx, id: AgentId) -> Result<Option<Standing>> {
+    Ok(find_any(tx, id).await?.as_ref().map(Standing::of))
 }
 
 /// Holds the agent for its host, which acts for this launch.

@@ -2,7 +2,8 @@
 //!
 //! An agent whose `credentialChoice` is INHERIT uses the default one of its provider ([`inherited`]). The secret is sealed on
 //! arrival, and only the host of an agent that uses it is given it; the agent never holds it. Archiving deletes the secret.
-//! What the provider says about it comes from hosts: too much used (`slices/spending/usage.rs`), or rejected ([`rejected`]).
+//! What the provider says about it comes from hosts: too much used (`slices/spending/usage.rs`), or rejected ([`rejected`]). They
+//! report while they hold an agent, so an edit that reaches agents holds them before any credential.
 //! Permissions: `organization.view` reads, `organization.edit` changes.
 
 mod entity;
@@ -33,7 +34,7 @@ use crate::{
         access::Scope,
         audit, edits,
         sealing::SealContext,
-        store::{Tx, held, patch, patch_required},
+        store::{Tx, patch, patch_required},
     },
     slices::{
         agents, approvals,
@@ -53,7 +54,12 @@ pub async fn create(scope: &Scope, new: CreateModelCredentialInput) -> Result<Mo
     let name = new.name.trim().to_owned();
     require_free_name(&tx, &name, None).await?;
     let provider = folded(&new.provider);
-    let replaced = if new.is_default { replace_default(&tx, &provider, None).await? } else { Vec::new() };
+    let replaced = if new.is_default {
+        agents::hold_all(&tx).await?;
+        replace_default(&tx, &provider, None).await?
+    } else {
+        Vec::new()
+    };
     let row = model_credentials::ActiveModel {
         organization_id: Set(scope.org),
         id: NotSet,
@@ -92,7 +98,6 @@ pub async fn create(scope: &Scope, new: CreateModelCredentialInput) -> Result<Mo
 /// secret.
 pub async fn update(scope: &Scope, id: ModelCredentialId, edit: UpdateModelCredentialInput) -> Result<()> {
     let mut tx = scope.begin().await?;
-    orgs::lock(&tx).await?;
     let credential = load(&tx, id).await?;
     if credential.archived_at.is_some() {
         return Err(Problem::new(Code::Archived, "The model credential is archived. Create a new one."));
@@ -168,7 +173,6 @@ fn check(credential: &model_credentials::Model, edit: &UpdateModelCredentialInpu
 /// `NOT_FOUND`.
 pub async fn archive(scope: &Scope, id: ModelCredentialId) -> Result<()> {
     let mut tx = scope.begin().await?;
-    orgs::lock(&tx).await?;
     let credential = load(&tx, id).await?;
     if credential.archived_at.is_some() {
         return Ok(());
@@ -234,20 +238,19 @@ async fn chosen(tx: &Tx, provider: Option<&str>) -> Result<Option<model_credenti
     Ok(position.map(|position| defaults.swap_remove(position)))
 }
 
-/// The provider takes no requests with this credential until then. Returns whether the organization has it.
+/// The provider takes no requests with this credential until then.
 ///
 /// # Errors
 /// The database is unreachable.
-pub async fn limited(tx: &Tx, id: ModelCredentialId, until: Timestamp, detail: &str) -> Result<bool> {
+pub async fn limited(tx: &Tx, id: ModelCredentialId, until: Timestamp, detail: &str) -> Result<()> {
     let changed = active(tx, id)
         .col_expr(model_credentials::Column::LimitedUntil, Expr::value(until))
         .col_expr(model_credentials::Column::LimitDetail, Expr::value(detail))
         .col_expr(model_credentials::Column::ProbingAt, Expr::value(None::<Timestamp>));
-    let is_known = changed.exec(tx.connection()).await?.rows_affected > 0;
-    if is_known {
+    if changed.exec(tx.connection()).await?.rows_affected > 0 {
         announce(tx, ChangeOp::Updated, id);
     }
-    Ok(is_known)
+    Ok(())
 }
 
 /// Whether the provider takes requests with this credential, or when it will: `Some` is until when it does not.
@@ -341,9 +344,11 @@ async fn replace_default(
     replaced.iter().map(|row| Ok(row.try_get_by(0)?)).collect()
 }
 
+/// Loads the credential and holds it, after the organization and its agents.
 async fn load(tx: &Tx, id: ModelCredentialId) -> Result<model_credentials::Model> {
+    tx.hold("model_credentials", id.0).await?;
     let found = tx.scope.find::<model_credentials::Entity>().filter(model_credentials::Column::Id.eq(id));
-    held(found).one(tx.connection()).await?.ok_or_else(|| Problem::not_found("model credential", id))
+    found.one(tx.connection()).await?.ok_or_else(|| Problem::not_found("model credential", id))
 }
 
 async fn require_free_name(tx: &Tx, name: &str, except: Option<ModelCredentialId>) -> Result<()> {

@@ -71,12 +71,12 @@ impl Call {
     }
 }
 
-/// A model was called. It is counted whatever has become of the launch: it was spent.
+/// A model was called. It is counted whatever has become of the launch, and of the agent: it was spent.
 ///
 /// # Errors
 /// The database is unreachable.
 pub async fn called(tx: &mut Tx, from: &Reporter, call: ModelCall) -> Result<()> {
-    let Some(agent) = agents::standing(tx, from.agent).await? else { return Ok(()) };
+    let Some(agent) = agents::standing_of_any(tx, from.agent).await? else { return Ok(()) };
     if from.generation > agent.generation {
         return Ok(());
     }
@@ -222,14 +222,15 @@ async fn passed(tx: &mut Tx, agent: &Standing, call: &Call) -> Result<()> {
         Some(credential) => {
             if model_credentials::passed(tx, credential).await? {
                 usage::passes(tx, credential).await?;
-                agents::usage(tx, agent.id, UsageStatus::Allowed, None).await?;
             }
         }
         None => {
-            if limits::eased_of(tx, agent, &[LimitKind::Usage]).await? {
-                agents::usage(tx, agent.id, UsageStatus::Allowed, None).await?;
-            }
+            limits::eased_of(tx, agent, &[LimitKind::Usage]).await?;
         }
+    }
+    // Also if others have found out before.
+    if agent.usage_rejected {
+        agents::usage(tx, agent.id, UsageStatus::Allowed, None).await?;
     }
     Ok(())
 }

@@ -374,8 +374,8 @@ pub(super) async fn paid(
 /// # Errors
 /// The database is unreachable.
 pub async fn returned(tx: &Tx, from: &Reporter, lease: LeaseId) -> Result<()> {
-    // Of whichever launch: what was granted is given back.
-    match agents::standing(tx, from.agent).await? {
+    // Of whichever launch, and of a deleted agent too: what was granted is given back.
+    match agents::standing_of_any(tx, from.agent).await? {
         Some(agent) => close(tx, agent.id, lease).await,
         None => Ok(()),
     }
@@ -421,7 +421,7 @@ pub async fn expire_due(core: &Arc<Core>) -> Result<u64> {
 
 async fn expire(scope: &Scope, agent: AgentId, lease: LeaseId) -> Result<u64> {
     let tx = scope.begin().await?;
-    agents::standing(&tx, agent).await?;
+    agents::standing_of_any(&tx, agent).await?;
     close(&tx, agent, lease).await?;
     tx.commit().await?;
     Ok(1)

@@ -6,7 +6,7 @@ use std::time::Duration;
 use crate::{
     base::{
         enums::{LimitKind, UsageStatus},
-        ids::ModelCredentialId,
+        ids::{AgentId, ModelCredentialId},
         plain::{self, bounded},
         problem::Result,
         time::Timestamp,
@@ -48,12 +48,13 @@ pub async fn limited(
     let said = bounded(&plain::one_line(detail), DETAIL_BYTES);
     let model = bounded(&plain::one_line(model), DETAIL_BYTES);
     let reason = format!("The provider of {model} takes no more requests for now: {said}");
-    // A host speaks for its agents: of no credential that they don't have.
     let inherited = agents::inherited_credential(tx, agent.id).await?;
-    let credential = match credential.filter(|id| Some(*id) == inherited) {
-        Some(id) if model_credentials::limited(tx, id, until, &said).await? => Some(id),
-        _ => None,
-    };
+    if credential != inherited {
+        return of_another(tx, agent.id, inherited, (&reason, until)).await;
+    }
+    if let Some(credential) = credential {
+        model_credentials::limited(tx, credential, until, &said).await?;
+    }
     let limit = Limit { kind: LimitKind::Usage, reason: &reason, until, credential };
     agents::usage(tx, agent.id, UsageStatus::Rejected, Some(until)).await?;
     turns::limit(tx, agent.id).await?;
@@ -72,6 +73,19 @@ pub async fn limited(
         }
     }
     Ok(())
+}
+
+/// The call was made with a credential that the agent no longer has: a host speaks of none but its agents'. Turns go on as soon as
+/// the one that the agent inherits now takes requests. Of a key of its own nobody knows that, so one turn is tried soon.
+async fn of_another(
+    tx: &Tx,
+    agent: AgentId,
+    inherited: Option<ModelCredentialId>,
+    (reason, until): (&str, Timestamp),
+) -> Result<()> {
+    let until = if inherited.is_some() { tx.now } else { until.min(tx.now.plus(UNSAID)) };
+    turns::limit(tx, agent).await?;
+    limits::set(tx, agent, &Limit { kind: LimitKind::Usage, reason, until, credential: inherited }).await
 }
 
 /// Calls with this credential pass again, or nobody inherits it any more: the agents that wait for it go on with the next round.

@@ -14,7 +14,11 @@ use crate::{
         problem::Result,
     },
     core::store::Tx,
-    slices::{agents::Standing, conversations},
+    slices::{
+        agents::Standing,
+        conversations,
+        spending::{self, Measured},
+    },
 };
 
 /// Ends the open turns of the agent's launches up to `generation`, because of `reason`, a short text. What the agent has
@@ -92,6 +96,25 @@ pub async fn abandon(tx: &Tx, agent: AgentId) -> Result<()> {
     Ok(())
 }
 
+/// What the host has measured is what the turn has spent.
+pub(super) async fn settle_spent(tx: &Tx, turn: &turns::Model) -> Result<()> {
+    use turns::Column;
+    let Some(Measured { usage, .. }) = spending::measured(tx, turn.id).await? else { return Ok(()) };
+    let spent = tx.scope.update::<turns::Entity>().filter(Column::Id.eq(turn.id));
+    let spent = spent
+        .col_expr(Column::Unmeasured, Expr::value(false))
+        .col_expr(Column::InputTokens, Expr::value(usage.input))
+        .col_expr(Column::OutputTokens, Expr::value(usage.output))
+        .col_expr(Column::CacheReadTokens, Expr::value(usage.cache_read))
+        .col_expr(Column::CacheWriteTokens, Expr::value(usage.cache_write))
+        .col_expr(Column::CostMicro, Expr::value(usage.cost_micro))
+        .col_expr(Column::UpdatedAt, Expr::value(tx.now));
+    spent.exec(tx.connection()).await?;
+    announce(tx, ChangeOp::Updated, turn.conversation_id, turn.id);
+    Ok(())
+}
+
+/// Ends a turn that its host doesn't end.
 pub(super) async fn end(tx: &Tx, turn: &turns::Model, state: TurnState, error: Option<&str>) -> Result<()> {
     let ended = tx.scope.update::<turns::Entity>().filter(turns::Column::Id.eq(turn.id));
     let ended = ended
@@ -101,5 +124,5 @@ pub(super) async fn end(tx: &Tx, turn: &turns::Model, state: TurnState, error: O
         .col_expr(turns::Column::UpdatedAt, Expr::value(tx.now));
     ended.exec(tx.connection()).await?;
     announce(tx, ChangeOp::Updated, turn.conversation_id, turn.id);
-    Ok(())
+    settle_spent(tx, turn).await
 }

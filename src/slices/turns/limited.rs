@@ -9,6 +9,7 @@ use sea_orm::{
 };
 
 use super::{
+    ending::settle_spent,
     entity::turns,
     queue::{dispatch, due, takes_turns},
     rows::{announce, happen},
@@ -175,10 +176,6 @@ pub async fn remeasured(tx: &Tx, agent: &Standing, turn: TurnId, has_passed: boo
 
 /// A call was measured after the turn's end.
 async fn measured_late(tx: &Tx, agent: &Standing, turn: &turns::Model) -> Result<()> {
-    use turns::Column;
-    let Some(spending::Measured { usage, .. }) = spending::measured(tx, turn.id).await? else {
-        return Ok(());
-    };
     if turn.unmeasured {
         // What the agent said was counted at the turn's end.
         let said = Usage {
@@ -190,18 +187,7 @@ async fn measured_late(tx: &Tx, agent: &Standing, turn: &turns::Model) -> Result
         };
         agents::spent(tx, agent, -said.tokens(), -said.cost_micro.unwrap_or(0)).await?;
     }
-    let late = tx.scope.update::<turns::Entity>().filter(Column::Id.eq(turn.id));
-    let late = late
-        .col_expr(Column::Unmeasured, Expr::value(false))
-        .col_expr(Column::InputTokens, Expr::value(usage.input))
-        .col_expr(Column::OutputTokens, Expr::value(usage.output))
-        .col_expr(Column::CacheReadTokens, Expr::value(usage.cache_read))
-        .col_expr(Column::CacheWriteTokens, Expr::value(usage.cache_write))
-        .col_expr(Column::CostMicro, Expr::value(usage.cost_micro))
-        .col_expr(Column::UpdatedAt, Expr::value(tx.now));
-    late.exec(tx.connection()).await?;
-    announce(tx, ChangeOp::Updated, turn.conversation_id, turn.id);
-    Ok(())
+    settle_spent(tx, turn).await
 }
 
 /// Whether the turn is this agent's.

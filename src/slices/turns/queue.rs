@@ -8,6 +8,7 @@ use sea_orm::{
 use serde_json::json;
 
 use super::{
+    ending::settle_spent,
     entity::turns,
     rows::{announce, is_open},
     state::is_final,
@@ -309,6 +310,7 @@ pub(super) async fn end_cancelled(tx: &Tx, turn: &turns::Model) -> Result<()> {
         .col_expr(turns::Column::UpdatedAt, Expr::value(tx.now));
     cancelled.exec(tx.connection()).await?;
     announce(tx, ChangeOp::Updated, turn.conversation_id, turn.id);
+    settle_spent(tx, turn).await?;
     // What the agent never got.
     conversations::settle(tx, turn.conversation_id, turn.id, MessageStatus::Cancelled).await
 }

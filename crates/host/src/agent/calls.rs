@@ -7,6 +7,7 @@ use muster_protocol::{Happening, event::Content, plan::Decision};
 
 use super::{Agent, Decided, Why, ends::Stopping};
 use crate::{
+    clock,
     gate::{self, Outlet},
     journal::Closed,
     mcp::Call,
@@ -59,13 +60,27 @@ impl Agent {
     pub(super) fn reported(&mut self, generation: i64, mut happening: Happening) {
         if let Happening::ModelCalled(call) = &mut happening {
             let mut turns = self.record.machine.talking().filter_map(|id| self.record.machine.turn_of(id));
-            call.turn_id = turns.next().filter(|_| turns.next().is_none());
+            let only = turns.next().filter(|_| turns.next().is_none());
+            // An answer is heard out after its turn was cancelled. By then the next one may run.
+            let has_begun = |turn: &i64| self.begun.get(turn).is_none_or(|begun| *begun <= call.started_at);
+            call.turn_id = only.filter(has_begun);
         }
         if generation == self.record.generation {
             self.effects.events.push(happening);
         } else {
             self.others.push((generation, happening));
         }
+    }
+
+    /// Notes when turns begin: before the agent is told of them, so that no call of theirs is older.
+    pub(super) fn note_begun(&mut self) {
+        let now = clock::theirs();
+        for happening in &self.effects.events {
+            if let Happening::TurnStarted { turn_id } = happening {
+                self.begun.insert(*turn_id, now);
+            }
+        }
+        self.begun.retain(|turn, _| self.record.machine.has(*turn));
     }
 
     /// Opens the gate of the launch, unless that is done already, or the agent was killed.

@@ -139,6 +139,8 @@ pub struct Agent {
     settle_at: Option<Instant>,
     /// Until when the agent may end turns that were cancelled.
     give_up: BTreeMap<i64, Instant>,
+    /// When turns that run have begun, by the control plane's clock. Those from before a restart of the host are not here.
+    begun: BTreeMap<i64, i64>,
     /// Since when the sessions of these conversations have had nothing to do.
     idle: BTreeMap<i64, Instant>,
     effects: Effects,
@@ -195,6 +197,7 @@ impl Agent {
             start_by: None,
             settle_at: None,
             give_up: BTreeMap::new(),
+            begun: BTreeMap::new(),
             idle: BTreeMap::new(),
             effects: Effects::default(),
             others: Vec::new(),
@@ -275,6 +278,7 @@ impl Agent {
     }
 
     async fn commit(&mut self) -> Result<(), Closed> {
+        self.note_begun();
         let (agent_id, generation, at) = (self.id, self.record.generation, clock::now());
         let own = std::mem::take(&mut self.effects.events).into_iter().map(|what| (generation, what));
         let all = own.chain(std::mem::take(&mut self.others));

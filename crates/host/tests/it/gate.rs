@@ -8,18 +8,19 @@ use std::{
 };
 
 use muster_protocol::{
-    Happening,
+    Command, Happening,
     event::TurnOutcome,
     plan::{Decision, Given, Judgement, LaunchPlan, McpServer, McpTransport, ModelAccess, Skill, Variable},
-    spending::Lease,
+    spending::{Lease, ModelCall},
 };
 use muster_shim::isolate::{Bubblewrap, isolation};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::TcpListener,
+    sync::watch,
 };
 
-use crate::support::{Host, Plane};
+use crate::support::{Host, Plane, State};
 
 const KEY: &str = "CANARY-1f6b0c";
 
@@ -34,8 +35,13 @@ fn options() -> Option<[&'static str; 4]> {
 }
 
 /// A model of OpenAI's kind: says \"fine\", and keeps the heads of what it is asked.
-#[expect(clippy::disallowed_methods, reason = "what is spawned ends with the test")]
 async fn model() -> (u16, Arc<Mutex<Vec<String>>>) {
+    model_that_may_end(watch::channel(usize::MAX).1).await
+}
+
+/// The same. Only so many of its answers may end, the first ones.
+#[expect(clippy::disallowed_methods, reason = "what is spawned ends with the test")]
+async fn model_that_may_end(may_end: watch::Receiver<usize>) -> (u16, Arc<Mutex<Vec<String>>>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let port = listener.local_addr().unwrap().port();
     let heads: Arc<Mutex<Vec<String>>> = Arc::default();
@@ -43,10 +49,10 @@ async fn model() -> (u16, Arc<Mutex<Vec<String>>>) {
     tokio::spawn(async move {
         loop {
             let (mut client, _) = listener.accept().await.unwrap();
-            let kept = Arc::clone(&kept);
+            let (kept, mut may_end) = (Arc::clone(&kept), may_end.clone());
             tokio::spawn(async move {
                 let mut read = Vec::new();
-                loop {
+                let number = loop {
                     let mut piece = [0; 4096];
                     let count = client.read(&mut piece).await.unwrap_or(0);
                     read.extend_from_slice(&piece[..count]);
@@ -63,18 +69,21 @@ async fn model() -> (u16, Arc<Mutex<Vec<String>>>) {
                             .then(|| value.trim().parse::<usize>().ok())?
                     });
                     if body.len() >= length.unwrap_or(0) {
-                        kept.lock().unwrap().push(head.to_owned());
-                        break;
+                        let mut kept = kept.lock().unwrap();
+                        kept.push(head.to_owned());
+                        break kept.len();
                     }
-                }
-                let events = "data: {\"choices\":[{\"delta\":{\"content\":\"fine\"}}]}\n\n\
-                    data: {\"choices\":[{\"delta\":{},\"finish_reason\":\"stop\"}],\"usage\":{\"prompt_tokens\":11,\"completion_tokens\":2}}\n\n\
+                };
+                let begins = "data: {\"choices\":[{\"delta\":{\"content\":\"fine\"}}]}\n\n";
+                let ends = "data: {\"choices\":[{\"delta\":{},\"finish_reason\":\"stop\"}],\"usage\":{\"prompt_tokens\":11,\"completion_tokens\":2}}\n\n\
                     data: [DONE]\n\n";
                 let answer = format!(
-                    "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ncontent-length: {}\r\nconnection: close\r\n\r\n{events}",
-                    events.len()
+                    "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ncontent-length: {}\r\nconnection: close\r\n\r\n{begins}",
+                    begins.len() + ends.len()
                 );
                 let _ = client.write_all(answer.as_bytes()).await;
+                may_end.wait_for(|answers| *answers >= number).await.unwrap();
+                let _ = client.write_all(ends.as_bytes()).await;
             });
         }
     });
@@ -146,13 +155,7 @@ async fn the_key_is_used_and_never_comes_in() {
             .to_lowercase()
             .contains(&format!("authorization: bearer {}", KEY.to_lowercase()))
     );
-    let call = plane.wait("the call is counted", |state| {
-        state.happenings(7).find_map(|what| match what {
-            Happening::ModelCalled(call) => Some(call.clone()),
-            _ => None,
-        })
-    });
-    let call = call.await;
+    let call = plane.wait("the call is counted", |state| counted(state).first().cloned()).await;
     assert_eq!((call.usage.input, call.usage.output, call.status), (Some(11), Some(2), Some(200)));
     // After a restart of the host, it has the rules again.
     host.kill();
@@ -170,6 +173,37 @@ async fn the_key_is_used_and_never_comes_in() {
     assert!(!host.log().contains(KEY));
 }
 
+/// The calls that were counted.
+fn counted(state: &State) -> Vec<ModelCall> {
+    let calls = state.happenings(7).filter_map(|what| match what {
+        Happening::ModelCalled(call) => Some(call.clone()),
+        _ => None,
+    });
+    calls.collect()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_call_of_a_cancelled_turn_is_not_counted_for_the_next_one() {
+    let Some(options) = options() else { return };
+    let (may_end, answers) = watch::channel(0);
+    let (plane, (port, heads)) = (Plane::start().await, model_that_may_end(answers).await);
+    let _host = Host::start(&plane, &options);
+    with_model(&plane, port, false);
+    plane.launch(7, 1).await;
+    let first = plane.turn(7, 1, 70, "Hello");
+    plane.wait("it hears the model", |state| state.deltas.first().map(drop)).await;
+    plane.order(7, 1, Command::Cancel { turn_id: first });
+    assert_eq!(plane.end_of(first).await.outcome, TurnOutcome::Cancelled);
+    let second = plane.turn(7, 1, 70, "Again");
+    plane.wait("it asks again", |_| (heads.lock().unwrap().len() == 2).then_some(())).await;
+    may_end.send_replace(1);
+    let late = plane.wait("the first call is counted", |state| counted(state).first().cloned()).await;
+    assert_eq!((late.turn_id, late.usage.output), (None, Some(2)), "it was heard out");
+    may_end.send_replace(2);
+    let own = plane.wait("the second call is counted", |state| counted(state).get(1).cloned()).await;
+    assert_eq!((own.turn_id, plane.end_of(second).await.outcome), (Some(second), TurnOutcome::Done));
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_stop_that_brings_nothing_else_closes_the_gate_and_the_next_plan_opens_it() {
     let Some(options) = options() else { return };
@@ -183,8 +217,8 @@ async fn a_stop_that_brings_nothing_else_closes_the_gate_and_the_next_plan_opens
     let asked = || heads.lock().unwrap().len();
     assert_eq!(plane.say(7, 1, 70, "Hello").await.outcome, TurnOutcome::Done);
     let sync = async |times: usize| {
-        plane.order(7, 1, muster_protocol::Command::Sync);
-        let is_synced = |state: &crate::support::State| {
+        plane.order(7, 1, Command::Sync);
+        let is_synced = |state: &State| {
             let synced = state.happenings(7).filter(|what| **what == Happening::Synced);
             (synced.count() == times).then_some(())
         };
@@ -218,7 +252,7 @@ async fn without_a_lease_nothing_is_spent() {
     plane.set(|state| state.leases.push(Given::Lease(lease)));
     tokio::time::sleep(std::time::Duration::from_secs(3)).await;
     assert_eq!(plane.say(7, 1, 70, "Hello").await.outcome, TurnOutcome::Done);
-    plane.order(7, 1, muster_protocol::Command::Stop);
+    plane.order(7, 1, Command::Stop);
     let returned = plane.wait("the lease is given back", |state| {
         state.happenings(7).find(|what| **what == Happening::LeaseReturned { lease_id: 4 }).map(drop)
     });
@@ -274,7 +308,7 @@ async fn a_servers_secret_stays_outside_and_its_tools_are_judged() {
     assert!(asked.contains("End your turn now"), "{asked}");
     let request = plane.lock().asked(70).remove(0).request;
     let approval = plane.answer(7, 1, &request, Decision::Approved { comment: None });
-    let told = |state: &crate::support::State| {
+    let told = |state: &State| {
         state.happenings(7).find(|what| **what == Happening::NotWaiting { approval_id: approval }).map(drop)
     };
     plane.wait("the answer comes with a turn", told).await;
