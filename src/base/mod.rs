@@ -7,6 +7,7 @@ pub mod enums;
 pub mod files;
 pub mod folding;
 pub mod ids;
+pub mod json;
 pub mod network;
 pub mod numerals;
 pub mod permission;

@@ -16,6 +16,7 @@ use crate::{
     base::{
         enums::{AgentStatus, OverrideMode, UsageStatus},
         ids::{AgentId, ServerId},
+        json::texts,
         problem::{Code, Problem, Result},
         time::Timestamp,
     },
@@ -137,11 +138,6 @@ pub async fn limits(tx: &Tx, id: AgentId) -> Result<Limits> {
         categories: texts(&agent.approval_categories),
         disabled: texts(&agent.disabled_tool_groups),
     })
-}
-
-/// The texts of a JSON list.
-pub(super) fn texts(list: &serde_json::Value) -> Vec<String> {
-    list.as_array().into_iter().flatten().filter_map(|text| text.as_str().map(str::to_owned)).collect()
 }
 
 /// The agents in this state, in the order in which several are held.

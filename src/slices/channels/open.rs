@@ -8,12 +8,12 @@ use muster_channels::{
     Config, EmailConfig, Kind, MailServer, SlackConfig, SlackInlet, TelegramConfig, Transport, WebhookConfig,
 };
 use secrecy::{ExposeSecret, SecretString};
-use serde_json::Value;
 
 use super::{entity::channels::Model, merge::Secrets};
 use crate::{
     base::{
         enums::{self, InactiveReason},
+        json::texts,
         problem::{Problem, Result},
         secret::SecretText,
         time::Timestamp,
@@ -205,11 +205,6 @@ fn email(channel: &Model, secrets: Opened) -> EmailConfig {
         since: jiff::Timestamp::from_millisecond(channel.created_at.0).unwrap_or_default(),
         poll: POLL,
     }
-}
-
-/// A column that holds a list of texts.
-pub(super) fn texts(list: &Value) -> Vec<String> {
-    list.as_array().into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect()
 }
 
 /// What is wrong with a bot's token by itself.

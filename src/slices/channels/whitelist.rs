@@ -8,13 +8,13 @@ use serde_json::json;
 use super::{
     entity::channel_whitelist,
     inbound,
-    open::texts,
     rows::{finish, load},
 };
 use crate::{
     base::{
         enums::{ChangeOp, RecordKind},
         ids::ChannelId,
+        json::texts,
         problem::{Code, Problem, Result},
     },
     core::{access::Scope, audit, edits, store::Tx},

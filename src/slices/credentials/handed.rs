@@ -13,6 +13,7 @@ use crate::{
     base::{
         enums::{CredentialKind, FieldType},
         ids::AgentId,
+        json::texts,
         problem::{Problem, Result},
     },
     core::store::Tx,
@@ -70,7 +71,7 @@ pub async fn of_agent(tx: &Tx, agent: AgentId) -> Result<Vec<Opened>> {
             }
         }
         opened.push(Opened {
-            destinations: texts(&credential.destinations).map(str::to_owned).collect(),
+            destinations: texts(&credential.destinations),
             name: credential.name,
             kind: credential.kind,
             agent_may_read: credential.agent_may_read_at.is_some(),
@@ -90,16 +91,12 @@ pub async fn given_to(tx: &Tx, names: &[String], server: &str) -> Result<Option<
     let found = tx.scope.find::<credentials::Entity>();
     let found = found.filter(credentials::Column::Name.is_in(names)).order_by_asc(credentials::Column::Id);
     for credential in found.all(tx.connection()).await? {
+        let names_server = |text: &String| destinations::names_mcp_server(text, server);
         let is_given = credential.agent_may_read_at.is_some()
-            || texts(&credential.destinations).any(|text| destinations::names_mcp_server(text, server));
+            || texts(&credential.destinations).iter().any(names_server);
         if is_given && fields::keeps_value(tx, credential.id, &MaybeUndefined::Undefined).await? {
             return Ok(Some(credential.name));
         }
     }
     Ok(None)
-}
-
-/// The texts of a list that is kept as JSON.
-pub(super) fn texts(list: &serde_json::Value) -> impl Iterator<Item = &str> {
-    list.as_array().into_iter().flatten().filter_map(serde_json::Value::as_str)
 }

@@ -27,6 +27,7 @@ use crate::{
     base::{
         enums::{ChangeOp, RecordKind},
         ids::{AgentId, CredentialId, UserId},
+        json::texts,
         permission::Permission,
         problem::{Code, Problem, Result},
     },
@@ -161,8 +162,8 @@ async fn require_values(
     destinations: &[String],
     fields: &MaybeUndefined<Vec<CredentialFieldInput>>,
 ) -> Result<()> {
-    let is_known = |new: &String| before.destinations.as_array().into_iter().flatten().any(|old| old == new);
-    let added: Vec<&String> = destinations.iter().filter(|new| !is_known(new)).collect();
+    let known = texts(&before.destinations);
+    let added: Vec<&String> = destinations.iter().filter(|new| !known.contains(new)).collect();
     if added.is_empty() || !fields::keeps_value(tx, before.id, fields).await? {
         return Ok(());
     }
@@ -186,9 +187,9 @@ async fn require_values_of_renamed(
     before: &credentials::Model,
     fields: &MaybeUndefined<Vec<CredentialFieldInput>>,
 ) -> Result<()> {
-    let is_for_server = |text| destinations::mcp_server(text).is_some();
+    let is_for_server = |text: &String| destinations::mcp_server(text).is_some();
     let is_by_name =
-        before.agent_may_read_at.is_some() || handed::texts(&before.destinations).any(is_for_server);
+        before.agent_may_read_at.is_some() || texts(&before.destinations).iter().any(is_for_server);
     if !is_by_name || !fields::keeps_value(tx, before.id, fields).await? {
         return Ok(());
     }

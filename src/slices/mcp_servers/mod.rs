@@ -19,6 +19,7 @@ use crate::{
         enums::{ChangeOp, McpTransport, RecordKind},
         folding,
         ids::{AgentId, McpServerId},
+        json::texts,
         permission::Permission,
         problem::{Code, Problem, Result, Violation},
     },
@@ -243,10 +244,6 @@ fn own_name(name: &str) -> Option<Violation> {
     let detail =
         "`muster` is the name of Muster's own MCP server, which every agent has. Choose another name.";
     (folding::name(name) == "muster").then(|| Violation::at("/name", "NOT_ALLOWED", detail))
-}
-
-fn texts(list: &Value) -> Vec<String> {
-    list.as_array().into_iter().flatten().filter_map(|text| text.as_str().map(str::to_owned)).collect()
 }
 
 fn trimmed(names: &[String]) -> Vec<String> {

@@ -15,11 +15,12 @@ use muster_protocol::{
 use sea_orm::{ColumnTrait, QueryFilter, sea_query::Expr};
 
 use self::instructions::Manner;
-use super::{entity::agents, explain, model, rows::load, standing::texts};
+use super::{entity::agents, explain, model, rows::load};
 use crate::{
     base::{
         enums::{AgentStatus, StatusReason},
         ids::AgentId,
+        json::texts,
         problem::{Code, Problem, Result},
     },
     core::{access::Scope, config::folded, store::Tx},

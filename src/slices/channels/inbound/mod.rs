@@ -46,13 +46,14 @@ use self::{
 };
 use super::{
     entity::channels,
-    open::{kind_of, open, texts},
+    open::{kind_of, open},
     rows,
 };
 use crate::{
     base::{
         enums::{self, ChannelDirection},
         ids::{AgentId, ChannelId, OrgId},
+        json::texts,
         problem::{Code, Problem, Result},
     },
     core::{Core, access::Scope, ledger::Holder},
