@@ -2,17 +2,13 @@
 
 use std::{net::IpAddr, ops::Deref, sync::Arc};
 
-use super::{Caller, Membership, Person};
+use super::{Caller, Membership};
 use crate::{
-    base::{
-        ids::OrgId,
-        permission::Permission,
-        problem::{Code, Problem, Result},
-    },
+    base::{ids::OrgId, permission::Permission},
     core::{
-        Core, Request, audit,
+        Core, Request,
         events::Memo,
-        policy::{Explanation, NO_LINE, Subject},
+        policy::{Explanation, Subject},
         store::Precondition,
     },
 };
@@ -132,46 +128,6 @@ impl Scope {
         };
         let names: Vec<&str> = self.membership.permissions.names().filter(of_kind).collect();
         serde_json::Value::from(names).to_string()
-    }
-
-    /// Notes in the audit log that the caller was refused the operation, and hands the problem on. What the service does itself
-    /// has no operation, and isn't noted.
-    #[must_use]
-    pub fn refused(&self, problem: Problem) -> Problem {
-        if let Some(operation) = &self.operation {
-            audit::refused(&self.request, operation, Some((self.org, Some(&self.membership))), &problem);
-        }
-        problem
-    }
-
-    /// The person who calls; refuses service tokens.
-    ///
-    /// # Errors
-    /// `PERMISSION_DENIED`, also in the audit log.
-    pub fn person(&self) -> Result<&Person> {
-        self.request.caller.person().map_err(|problem| self.refused(problem))
-    }
-
-    /// Fails if the caller does not hold `permission` here.
-    ///
-    /// # Errors
-    /// `PERMISSION_DENIED`, naming the permission; also in the audit log.
-    pub fn require(&self, permission: Permission) -> Result<()> {
-        if self.may(permission) {
-            return Ok(());
-        }
-        let detail = format!("You do not have the permission {permission} in this organization.");
-        let problem = Problem::new(Code::PermissionDenied, detail).with("permission", permission.as_str());
-        // Callers who may read the policy also learn which line decided.
-        let Some(why) = self.why(permission).filter(|_| self.may(Permission::PolicyView)) else {
-            return Err(self.refused(problem));
-        };
-        let decided_by = why.decided_by.map_or_else(|| NO_LINE.to_owned(), |line| line.to_string());
-        let problem = problem.with("decided_by", decided_by);
-        Err(self.refused(match why.remedy {
-            Some(remedy) => problem.with("would_allow", remedy.to_string()),
-            None => problem,
-        }))
     }
 
     /// What the policy says about the caller and `permission`. `None` where it does not apply: to the service itself,

@@ -4,7 +4,7 @@
 //!   other.
 //! - `line.rs`: what a line contains, and how it is written.
 //! - `changes.rs`: what an edit changed. Secrets never get here; the log only says that they changed.
-//! - `refusals.rs`: lines for refusals, collected in memory and written in the background.
+//! - `refusals.rs`: lines for refusals, collected in memory and written in the background; `required.rs`: what they are about.
 //! - `chain.rs`, `statement.rs`, `key.rs`: how lines are hashed, and what is signed with which key.
 //! - `seal.rs`: gives committed lines their places and signs checkpoints; `retention.rs`: removes old lines.
 //! - `trust.rs`: what may be believed of the database before something is signed.
@@ -20,6 +20,7 @@ mod key;
 mod line;
 mod personal;
 mod refusals;
+mod required;
 mod retention;
 mod seal;
 mod statement;
