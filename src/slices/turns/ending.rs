@@ -4,6 +4,7 @@ use sea_orm::{ColumnTrait, QueryFilter, QueryOrder, sea_query::Expr};
 
 use super::{
     entity::turns,
+    limited::settle_spent,
     rows::{announce, happen, waiting},
     state::Happening,
 };
@@ -14,11 +15,7 @@ use crate::{
         problem::Result,
     },
     core::store::Tx,
-    slices::{
-        agents::Standing,
-        conversations,
-        spending::{self, Measured},
-    },
+    slices::{agents::Standing, conversations},
 };
 
 /// Ends the open turns of the agent's launches up to `generation`, because of `reason`, a short text. What the agent has
@@ -93,24 +90,6 @@ pub async fn abandon(tx: &Tx, agent: AgentId) -> Result<()> {
         end(tx, &turn, TurnState::Cancelled, Some("The agent was deleted.")).await?;
         conversations::settle(tx, turn.conversation_id, turn.id, MessageStatus::Cancelled).await?;
     }
-    Ok(())
-}
-
-/// What the host has measured is what the turn has spent.
-pub(super) async fn settle_spent(tx: &Tx, turn: &turns::Model) -> Result<()> {
-    use turns::Column;
-    let Some(Measured { usage, .. }) = spending::measured(tx, turn.id).await? else { return Ok(()) };
-    let spent = tx.scope.update::<turns::Entity>().filter(Column::Id.eq(turn.id));
-    let spent = spent
-        .col_expr(Column::Unmeasured, Expr::value(false))
-        .col_expr(Column::InputTokens, Expr::value(usage.input))
-        .col_expr(Column::OutputTokens, Expr::value(usage.output))
-        .col_expr(Column::CacheReadTokens, Expr::value(usage.cache_read))
-        .col_expr(Column::CacheWriteTokens, Expr::value(usage.cache_write))
-        .col_expr(Column::CostMicro, Expr::value(usage.cost_micro))
-        .col_expr(Column::UpdatedAt, Expr::value(tx.now));
-    spent.exec(tx.connection()).await?;
-    announce(tx, ChangeOp::Updated, turn.conversation_id, turn.id);
     Ok(())
 }
 

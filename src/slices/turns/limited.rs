@@ -9,7 +9,6 @@ use sea_orm::{
 };
 
 use super::{
-    ending::settle_spent,
     entity::turns,
     queue::{dispatch, due, takes_turns},
     rows::{announce, happen},
@@ -188,6 +187,26 @@ async fn measured_late(tx: &Tx, agent: &Standing, turn: &turns::Model) -> Result
         agents::spent(tx, agent, -said.tokens(), -said.cost_micro.unwrap_or(0)).await?;
     }
     settle_spent(tx, turn).await
+}
+
+/// What the host has measured is what the turn has spent.
+pub(super) async fn settle_spent(tx: &Tx, turn: &turns::Model) -> Result<()> {
+    use turns::Column;
+    let Some(spending::Measured { usage, .. }) = spending::measured(tx, turn.id).await? else {
+        return Ok(());
+    };
+    let spent = tx.scope.update::<turns::Entity>().filter(Column::Id.eq(turn.id));
+    let spent = spent
+        .col_expr(Column::Unmeasured, Expr::value(false))
+        .col_expr(Column::InputTokens, Expr::value(usage.input))
+        .col_expr(Column::OutputTokens, Expr::value(usage.output))
+        .col_expr(Column::CacheReadTokens, Expr::value(usage.cache_read))
+        .col_expr(Column::CacheWriteTokens, Expr::value(usage.cache_write))
+        .col_expr(Column::CostMicro, Expr::value(usage.cost_micro))
+        .col_expr(Column::UpdatedAt, Expr::value(tx.now));
+    spent.exec(tx.connection()).await?;
+    announce(tx, ChangeOp::Updated, turn.conversation_id, turn.id);
+    Ok(())
 }
 
 /// Whether the turn is this agent's.

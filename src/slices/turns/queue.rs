@@ -8,8 +8,8 @@ use sea_orm::{
 use serde_json::json;
 
 use super::{
-    ending::settle_spent,
     entity::turns,
+    limited::settle_spent,
     rows::{announce, is_open},
     state::is_final,
 };
