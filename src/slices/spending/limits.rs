@@ -183,16 +183,15 @@ async fn release(tx: &Tx, id: AgentId) -> Result<bool> {
         return Ok(false);
     }
     if row.credential.is_some() {
-        let inherited = agents::inherited_credential(tx, id).await?;
-        if inherited.is_none() {
+        let Some(inherited) = agents::inherited_credential(tx, id).await? else {
             // Nor does it wait for one any more.
             eased(tx, &agent).await?;
             return Ok(true);
-        }
-        if inherited != row.credential {
+        };
+        if row.credential != Some(inherited) {
             // It has another one by now. What the provider has said of that one counts.
             wait_for_other(tx, id, inherited).await?;
-            (row.credential, row.probing) = (inherited, None);
+            (row.credential, row.probing) = (Some(inherited), None);
         }
     }
     let is_first = match row.credential {
@@ -218,7 +217,7 @@ async fn release(tx: &Tx, id: AgentId) -> Result<bool> {
 }
 
 /// The agent waits for another model credential from now on.
-async fn wait_for_other(tx: &Tx, agent: AgentId, credential: Option<ModelCredentialId>) -> Result<()> {
+async fn wait_for_other(tx: &Tx, agent: AgentId, credential: ModelCredentialId) -> Result<()> {
     let sql = "UPDATE agent_limits SET model_credential_id = $3, probing_at = NULL \
                WHERE organization_id = $1 AND agent_id = $2";
     tx.run(sql, vec![tx.scope.org.into(), agent.into(), credential.into()]).await?;
