@@ -16,10 +16,9 @@ use muster::{
     },
 };
 use sea_orm::{ConnectionTrait, TransactionTrait};
-use secrecy::ExposeSecret;
 use serde_json::json;
 
-use crate::harness::{TestApp, connect, is_postgres, until};
+use crate::harness::{TestApp, is_postgres, until};
 
 const DAY: Duration = Duration::from_hours(24);
 
@@ -224,7 +223,7 @@ async fn postgres_a_sealer_does_not_rescan_rows_kept_by_a_long_snapshot() {
     let app = TestApp::start().await;
     // What the database does by itself, whenever it likes, would be counted too.
     app.execute("ALTER TABLE audit_unsealed SET (autovacuum_enabled = false)", vec![]).await;
-    let backup = connect(app.core.config.database.url.expose_secret()).await;
+    let backup = app.connection().await;
     let backup = backup.begin().await.unwrap();
     backup.execute_unprepared("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ; SELECT 1").await.unwrap();
     let slow: i64 = app.one("SELECT nextval('audit_log_id_seq')", vec![]).await;

@@ -10,11 +10,10 @@ use muster::{
 };
 use reqwest::Method;
 use sea_orm::{ConnectionTrait, TransactionTrait};
-use secrecy::ExposeSecret;
 use serde_json::json;
 use tokio::time::sleep;
 
-use crate::harness::{Answer, TestApp, connect, until};
+use crate::harness::{Answer, TestApp, until};
 
 /// The new description of a skill makes the database raise the error it names.
 const SAYS: &str = "CREATE FUNCTION says() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN \
@@ -92,7 +91,7 @@ async fn postgres_a_row_locked_forever_blocks_nobody_elsewhere() {
 #[tokio::test]
 async fn postgres_an_organization_has_one_export_at_a_time() {
     let app = TestApp::start().await;
-    let holder = connect(app.core.config.database.url.expose_secret()).await;
+    let holder = app.connection().await;
     let holder = holder.begin().await.unwrap();
     holder.execute_unprepared("LOCK TABLE audit_log IN ACCESS EXCLUSIVE MODE").await.unwrap();
     let export = format!("/export/audit/{}", app.org);

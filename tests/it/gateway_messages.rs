@@ -3,11 +3,9 @@
 
 use muster::slices::hosts::{self, Ended, Link, MOST_EVENTS};
 use muster_protocol::{Event, FromHost};
-use sea_orm::{ConnectionTrait, TransactionTrait};
-use secrecy::ExposeSecret;
 use serde_json::{Value, json};
 
-use crate::harness::{TestApp, connect, gateway::Host};
+use crate::harness::{TestApp, gateway::Host};
 
 /// A connection of the host, without its socket.
 async fn link(app: &TestApp, host: &Host) -> Link {
@@ -208,16 +206,8 @@ async fn postgres_agents_that_have_left_are_held_in_order_with_those_that_have_n
     server(app.server().await, moved).await;
     let synced = json!({ "kind": "SYNCED" });
     let events = launches.map(|launch| reports.event(launch, &synced));
-    // A connection of its own: the test's is needed to look.
-    let holder = connect(app.core.config.database.url.expose_secret()).await;
-    let holder = holder.begin().await.unwrap();
     let hold = |agent: i64| format!("SELECT 1 FROM agents WHERE id = {agent} FOR NO KEY UPDATE NOWAIT");
-    holder.execute_unprepared(&hold(moved)).await.unwrap();
-    let look = async {
-        app.waits_for_a_lock().await;
-        holder.execute_unprepared(&hold(own)).await.expect("who waits for an agent holds no later one");
-        holder.commit().await.unwrap();
-    };
-    let (stored, ()) = tokio::join!(hosts::store(&reports.link, &events), look);
+    let stores = Box::pin(hosts::store(&reports.link, &events));
+    let stored = app.while_held(&hold(moved), &hold(own), stores).await;
     assert_eq!(stored.unwrap(), 0, "the agent that was moved is not foreign");
 }

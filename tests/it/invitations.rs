@@ -3,10 +3,9 @@
 use std::time::Duration;
 
 use sea_orm::{ConnectionTrait, TransactionTrait};
-use secrecy::ExposeSecret;
 use serde_json::{Value, json};
 
-use crate::harness::{Actor, Answer, TestApp, connect};
+use crate::harness::{Actor, Answer, TestApp};
 
 const INVITE: &str = "mutation($o: Id!, $e: String!, $r: Role!) { inviteMember(orgId: $o, input: { email: $e, role: $r }) { id email role invitedBy inviter { name } sentAt expiresAt } }";
 const RESEND: &str = "mutation($o: Id!, $id: Id!) { resendInvitation(orgId: $o, id: $id) { id } }";
@@ -285,7 +284,7 @@ async fn postgres_one_that_is_accepted_at_this_moment_is_neither_revoked_nor_sen
     let app = TestApp::with_mail().await;
     for (email, query) in [("one@example.com", REVOKE), ("two@example.com", RESEND)] {
         let (id, _) = invited(&app, email, "VIEWER").await;
-        let accepting = connect(app.core.config.database.url.expose_secret()).await;
+        let accepting = app.connection().await;
         let accepting = accepting.begin().await.unwrap();
         // As accepting does: first the organization, then the invitation.
         let lock = format!("SELECT 1 FROM organizations WHERE id = {} FOR NO KEY UPDATE", app.org);

@@ -4,13 +4,12 @@
 use std::time::Duration;
 
 use sea_orm::{ConnectionTrait, TransactionTrait};
-use secrecy::ExposeSecret;
 use serde_json::json;
 
 use crate::harness::{
     Actor, Answer, TestApp,
     account::{CHANGE_EMAIL, CHANGE_PASSWORD, CONFIRM, REQUEST_RESET, RESET},
-    connect, is_postgres,
+    is_postgres,
 };
 
 const REFRESH: &str =
@@ -126,16 +125,8 @@ async fn refreshing_during_sign_out_leaves_no_session() {
 
 /// Uses a link while someone else holds its person, who then locks the link as well.
 async fn while_the_person_is_held(app: &TestApp, using: impl Future<Output = Answer>) -> Answer {
-    let holder = connect(app.core.config.database.url.expose_secret()).await;
-    let holder = holder.begin().await.unwrap();
     let person = "SELECT 1 FROM users WHERE name = 'Someone' FOR NO KEY UPDATE";
-    holder.execute_unprepared(person).await.unwrap();
-    let lock_links = async {
-        app.waits_for_a_lock().await;
-        holder.execute_unprepared("SELECT 1 FROM email_tokens FOR UPDATE NOWAIT").await.unwrap();
-        holder.rollback().await.unwrap();
-    };
-    tokio::join!(using, lock_links).0
+    app.while_held(person, "SELECT 1 FROM email_tokens FOR UPDATE NOWAIT", using).await
 }
 
 /// Whoever locks both locks the person first, so that nobody ends in a deadlock. SQLite has a single writer.

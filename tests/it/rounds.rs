@@ -13,10 +13,9 @@ use std::{
 use futures::{FutureExt, future::join_all};
 use muster::rounds::{self, KEPT, ROUNDS, Round};
 use sea_orm::{ConnectionTrait, TransactionTrait};
-use secrecy::ExposeSecret;
 use serde_json::json;
 
-use crate::harness::{TestApp, connect, is_postgres};
+use crate::harness::{TestApp, is_postgres};
 
 const DAY: i64 = 86_400_000;
 
@@ -167,7 +166,7 @@ async fn postgres_a_row_that_changes_while_it_is_swept_stays() {
     let sql = "INSERT INTO sessions (user_id, family, kind, token_hash, created_at, expires_at) \
                VALUES ($1, 'over', 'TOKENS', $2, 0, 0)";
     app.execute(sql, vec![app.owner.user.into(), vec![7_u8; 32].into()]).await;
-    let holder = connect(app.core.config.database.url.expose_secret()).await;
+    let holder = app.connection().await;
     let holder = holder.begin().await.unwrap();
     let longer = "UPDATE sessions SET expires_at = 9223372036854775807 WHERE family = 'over'";
     holder.execute_unprepared(longer).await.unwrap();

@@ -3,11 +3,10 @@
 use std::time::Duration;
 
 use sea_orm::{ConnectionTrait, TransactionTrait};
-use secrecy::ExposeSecret;
 use serde_json::{Value, json};
 use totp_rs::Totp;
 
-use crate::harness::{Actor, Answer, TestApp, connect, muster};
+use crate::harness::{Actor, Answer, TestApp, muster};
 
 const COMPLETE: &str = "mutation($t: SecretString!, $c: SecretString, $r: SecretString) { completeSignIn(challenge: $t, code: $c, recoveryCode: $r) { accessToken refreshToken user { hasSecondFactor } challenge { token } } }";
 const BEGIN: &str = "mutation($p: SecretString) { beginTotp(password: $p) { secret url } }";
@@ -229,7 +228,7 @@ async fn postgres_one_that_is_confirmed_at_this_moment_is_not_replaced() {
     let (actor, _) = app.session(&password(&app).await);
     let begin = || actor.gql(BEGIN, json!({ "p": "correct horse" }));
     begin().await.data();
-    let confirming = connect(app.core.config.database.url.expose_secret()).await;
+    let confirming = app.connection().await;
     let confirming = confirming.begin().await.unwrap();
     let confirmed = "UPDATE users SET totp_confirmed_at = 1 WHERE totp_secret_sealed IS NOT NULL";
     assert_eq!(confirming.execute_unprepared(confirmed).await.unwrap().rows_affected(), 1);
@@ -245,18 +244,9 @@ async fn postgres_one_that_is_confirmed_at_this_moment_is_not_replaced() {
 #[tokio::test(flavor = "multi_thread")]
 async fn postgres_a_recovery_code_is_not_locked_before_its_person() {
     let (app, actor, _, codes) = enrolled().await;
-    let holder = connect(app.core.config.database.url.expose_secret()).await;
-    let holder = holder.begin().await.unwrap();
     let person = "SELECT 1 FROM users WHERE totp_confirmed_at IS NOT NULL FOR NO KEY UPDATE";
-    holder.execute_unprepared(person).await.unwrap();
-    let lock_codes = async {
-        app.waits_for_a_lock().await;
-        holder.execute_unprepared("SELECT 1 FROM recovery_codes FOR UPDATE NOWAIT").await.unwrap();
-        holder.rollback().await.unwrap();
-    };
     let disable = actor.gql(DISABLE, json!({ "p": "correct horse", "c": codes[0] }));
-    let (disabled, ()) = tokio::join!(disable, lock_codes);
-    disabled.data();
+    app.while_held(person, "SELECT 1 FROM recovery_codes FOR UPDATE NOWAIT", disable).await.data();
 }
 
 #[tokio::test]

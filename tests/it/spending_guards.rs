@@ -4,10 +4,9 @@ use std::time::Duration;
 
 use muster::slices::spending;
 use sea_orm::{ConnectionTrait, TransactionTrait};
-use secrecy::ExposeSecret;
 use serde_json::{Value, json};
 
-use crate::harness::{TestApp, connect, spending::CALL};
+use crate::harness::{TestApp, spending::CALL};
 
 #[tokio::test]
 async fn stop_cancels_turns_and_stops_the_agent() {
@@ -130,7 +129,7 @@ async fn postgres_who_is_allowed_more_at_this_moment_is_not_refused() {
     app.sets(json!({ "monthlyBudgetMicro": CALL })).await;
     let host = app.running_agent().await;
     host.calls(host.call(None, 100_000, 0)).await;
-    let allowing = connect(app.core.config.database.url.expose_secret()).await;
+    let allowing = app.connection().await;
     let allowing = allowing.begin().await.unwrap();
     allowing.execute_unprepared("UPDATE organization_months SET allowed_micro = 1000000").await.unwrap();
     let allow = async {
@@ -148,7 +147,7 @@ async fn postgres_who_is_refused_while_more_is_allowed_looks_again() {
     app.sets(json!({ "monthlyBudgetMicro": CALL })).await;
     let host = app.running_agent().await;
     host.calls(host.call(None, 100_000, 0)).await;
-    let refusing = connect(app.core.config.database.url.expose_secret()).await;
+    let refusing = app.connection().await;
     let refusing = refusing.begin().await.unwrap();
     refusing.execute_unprepared("UPDATE organization_months SET tokens = tokens").await.unwrap();
     let limit = format!(

@@ -12,11 +12,10 @@ use muster_protocol::{
     spending::{Finished, LeaseAsked, ModelCall},
 };
 use sea_orm::{ConnectionTrait, TransactionTrait};
-use secrecy::ExposeSecret;
 use serde_json::json;
 
 use crate::harness::{
-    Host, TestApp, connect,
+    Host, TestApp,
     spending::{CALL, MODEL, question},
 };
 
@@ -140,7 +139,7 @@ async fn postgres_tokens_that_go_back_wait_for_no_other_agents_limit() {
     let [one, two] = guarded(&app).await;
     let lease_id = one.leases().await.unwrap().id;
     assert!(two.leases().await.is_some() && two.leases().await.is_none());
-    let other = connect(app.core.config.database.url.expose_secret()).await;
+    let other = app.connection().await;
     let other = other.begin().await.unwrap();
     other.execute_unprepared("UPDATE agent_limits SET reason = reason").await.unwrap();
     let finished = vec![Finished { lease_id, cost_micro: 0, tokens: 1000 }];

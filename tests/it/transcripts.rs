@@ -7,7 +7,7 @@ use muster_protocol::{event::TurnOutcome, plan::Part};
 use serde_json::{Value, json};
 
 use crate::{
-    approvals_asked::{question, working},
+    approvals_asked::{Working, question, working},
     channels_carried::{app, channel},
     harness::TestApp,
     messages::say,
@@ -90,17 +90,22 @@ async fn what_waits_for_somebody_is_kept() {
     assert_eq!(app.count("messages").await, 0);
 }
 
-#[tokio::test]
-async fn a_decision_on_its_way_to_the_agent_is_kept() {
-    let app = TestApp::start().await;
+/// Somebody has decided, and the agent's host is away for longer than transcripts are kept. The approval.
+async fn decided(app: &TestApp, work: &Working<'_>) -> i64 {
     app.keeps_for(json!(1)).await;
-    let work = working(&app).await;
     let id = work.raises("ask-1", question()).await;
     work.end_turn().await;
     work.decides(id, json!({ "options": ["air"] })).await;
-    // Its host is away for longer than transcripts are kept.
     app.clock.advance(9 * DAY);
     assert_eq!(app.forgets().await, 0);
+    id
+}
+
+#[tokio::test]
+async fn a_decision_on_its_way_to_the_agent_is_kept() {
+    let app = TestApp::start().await;
+    let work = working(&app).await;
+    let id = decided(&app, &work).await;
     work.not_waiting(id).await;
     let given = work.host.given().await;
     assert_eq!(given.len(), 2, "the answer is a turn");
@@ -115,13 +120,7 @@ async fn a_decision_on_its_way_to_the_agent_is_kept() {
 #[tokio::test]
 async fn a_decision_for_an_agent_that_was_deleted_is_not_kept() {
     let app = TestApp::start().await;
-    app.keeps_for(json!(1)).await;
-    let work = working(&app).await;
-    let id = work.raises("ask-1", question()).await;
-    work.end_turn().await;
-    work.decides(id, json!({ "options": ["air"] })).await;
-    app.clock.advance(9 * DAY);
-    assert_eq!(app.forgets().await, 0);
+    decided(&app, &working(&app).await).await;
     app.execute("UPDATE agents SET archived_at = 1", vec![]).await;
     assert_eq!(app.forgets().await, 1);
 }

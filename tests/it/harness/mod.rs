@@ -30,6 +30,7 @@ pub mod gateway;
 mod git;
 mod good_calls;
 mod host;
+mod locks;
 mod machine;
 pub mod mailbox;
 /// The model that agents talk to.

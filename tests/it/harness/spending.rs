@@ -19,7 +19,7 @@ use muster_protocol::{
 };
 use serde_json::{Value, json};
 
-use super::{Host, TestApp, until};
+use super::{Host, TestApp};
 
 pub const MODEL: &str = "claude-sonnet-4-5";
 /// What a call of this model needs at least: 32,000 tokens in and 8,000 out.
@@ -172,12 +172,5 @@ impl TestApp {
     /// The states of the same.
     pub async fn guards_are(&self) -> Vec<String> {
         self.column("SELECT status FROM approvals WHERE kind = 'COST_GUARD' ORDER BY id").await
-    }
-
-    /// Something waits for another transaction.
-    pub async fn waits_for_a_lock(&self) {
-        let waiting = "SELECT COUNT(*) FROM pg_stat_activity \
-                       WHERE datname = current_database() AND wait_event_type = 'Lock'";
-        until("it waits", async || self.one::<i64>(waiting, vec![]).await > 0).await;
     }
 }
