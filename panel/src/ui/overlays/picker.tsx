@@ -51,11 +51,17 @@ export function Picker({
           />
           <span className="absolute inset-y-0 right-1.5 flex items-center text-faint">
             {clearable && value && (
-              <Base.Clear aria-label="Clear" className="grid size-6 place-items-center rounded hover:text-ink">
+              <Base.Clear
+                aria-label="Clear"
+                className="grid size-6 place-items-center rounded hover:text-ink"
+              >
                 <X size={14} aria-hidden />
               </Base.Clear>
             )}
-            <Base.Trigger aria-label="Show choices" className="grid size-6 place-items-center rounded hover:text-ink">
+            <Base.Trigger
+              aria-label="Show choices"
+              className="grid size-6 place-items-center rounded hover:text-ink"
+            >
               <ChevronsUpDown size={14} aria-hidden />
             </Base.Trigger>
           </span>
