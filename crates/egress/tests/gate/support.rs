@@ -69,7 +69,7 @@ pub struct Host {
     pub leases: Mutex<VecDeque<Leased>>,
     pub questions: Mutex<Vec<LeaseAsked>>,
     pub reports: Mutex<Vec<Happening>>,
-    /// There is no room for reports. Who waits for some watches this.
+    /// Whether the room for reports is full. Whoever waits for some watches this.
     pub is_full: watch::Sender<bool>,
 }
 

@@ -37,7 +37,7 @@ const BESIDE: &str = ".skills";
 /// Writes the skills, and removes those that are gone. The folder `skills` is the host's.
 ///
 /// All of them are written beside the old ones first, so a disk that is full leaves these as they are. Then each takes its place
-/// by its name: whoever is killed in between leaves whole skills, old or new, and what is beside them is no skill.
+/// by its name: whoever is killed in between leaves whole skills, old or new, and nothing beside them counts as a skill.
 pub fn write_skills(home: &Path, skills: &[Skill]) -> io::Result<()> {
     let beside = home.join(BESIDE);
     discard(&beside)?;

@@ -323,7 +323,7 @@ impl Agent {
         if !plan.stopped {
             let given = self.shared.runtime.given(&self.shared.folder, self.id);
             written = home::write_skills(&given, &plan.skills);
-            // A try that fails once more with the same plan is no news to the sessions.
+            // If it fails again with the same plan, nothing has changed for the sessions.
             if written.is_ok() || self.plan.as_ref() != Some(&plan) {
                 self.record.machine.assignments_changed(self.settings(&plan));
             }
