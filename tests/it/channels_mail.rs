@@ -143,7 +143,7 @@ async fn an_answer_that_waits_goes_to_whom_it_answers() {
         whitelist(&app, &channel, address).await;
     }
     app.service.door.listen();
-    let stored = "SELECT vendor_id FROM messages WHERE via_channel_id IS NOT NULL ORDER BY id";
+    let stored = "SELECT vendor_id FROM messages WHERE via_identity_id IS NOT NULL ORDER BY id";
     let mail = |id: &str, from: &str, more: &str| {
         format!("From: {from}\nTo: agent@b.test\nMessage-ID: <{id}@a.test>\n{more}\nWhere is it?\n")
     };
