@@ -285,17 +285,23 @@ async fn a_channel_whose_receiver_is_gone_says_so_and_its_queue_waits() {
     assert_eq!(receiver.texts(), ["One", "One", "Two"]);
 }
 
-/// Says something whose last attempt fails.
-async fn gives_up(app: &TestApp, conversation: i64, text: &str) {
+/// Says something, and changes one row before anybody can send it. The statement has the organization as `$1`, and the message as
+/// `$2`.
+async fn says_while(app: &TestApp, conversation: i64, text: &str, change: &str) -> i64 {
     let content = json!({ "text": text, "format": "markdown" });
     let new =
         NewMessage::new(ConversationId(conversation), MessageRole::Assistant, MessageKind::Text, content);
     let mut tx = app.scope().begin().await.unwrap();
     let message = conversations::append(&mut tx, new).await.unwrap().0;
-    // Before anybody can send it.
-    let attempted = "UPDATE deliveries SET attempts = 7 WHERE organization_id = $1 AND message_id = $2";
-    assert_eq!(tx.run(attempted, vec![app.org.into(), message.into()]).await.unwrap(), 1);
+    assert_eq!(tx.run(change, vec![app.org.into(), message.into()]).await.unwrap(), 1);
     tx.commit().await.unwrap();
+    message
+}
+
+/// Says something whose last attempt fails.
+async fn gives_up(app: &TestApp, conversation: i64, text: &str) {
+    let attempted = "UPDATE deliveries SET attempts = 7 WHERE organization_id = $1 AND message_id = $2";
+    let message = says_while(app, conversation, text, attempted).await;
     assert_eq!(settled(app, message, "FAILED").await, json!({ "status": "FAILED", "attempts": 8 }));
 }
 
@@ -374,17 +380,12 @@ async fn what_was_not_sent_at_all_does_not_show_that_the_receiver_is_there() {
     let conversation = taken["conversation_id"].as_i64().unwrap();
     gives_up(&app, conversation, "One").await;
     app.clock.advance(3 * DAY);
-    // Where it goes is forgotten before anybody can send it.
     let to = "SELECT target FROM conversations WHERE id = $1";
     let to: String = app.one(to, vec![conversation.into()]).await;
-    let content = json!({ "text": "Two", "format": "markdown" });
-    let new =
-        NewMessage::new(ConversationId(conversation), MessageRole::Assistant, MessageKind::Text, content);
-    let mut tx = app.scope().begin().await.unwrap();
-    let message = conversations::append(&mut tx, new).await.unwrap().0;
-    let forget = "UPDATE conversations SET target = NULL WHERE organization_id = $1 AND id = $2";
-    assert_eq!(tx.run(forget, vec![app.org.into(), conversation.into()]).await.unwrap(), 1);
-    tx.commit().await.unwrap();
+    // Where it goes is forgotten.
+    let forget = "UPDATE conversations SET target = NULL WHERE organization_id = $1 \
+                  AND id = (SELECT conversation_id FROM messages WHERE id = $2)";
+    let message = says_while(&app, conversation, "Two", forget).await;
     assert_eq!(settled(&app, message, "FAILED").await, json!({ "status": "FAILED", "attempts": 1 }));
     let code = format!("SELECT code FROM deliveries WHERE message_id = {message}");
     assert_eq!(app.column::<String>(&code).await, ["target_gone"]);
