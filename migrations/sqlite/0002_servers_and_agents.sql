@@ -89,7 +89,7 @@ CREATE TABLE agents (
     status TEXT NOT NULL DEFAULT 'STOPPED' CHECK (status IN ('STOPPED', 'SPAWNING', 'RUNNING', 'PAUSED', 'STOPPING', 'ERROR')),
     -- Counts launches; reports of an older generation are dropped.
     launch_generation BIGINT NOT NULL DEFAULT 0,
-    status_reason TEXT CHECK (status_reason IN ('HOST_AWAY', 'WAITING_FOR_HOST', 'ENGINE_AWAY', 'IMAGE_NOT_FOUND', 'OUT_OF_MEMORY', 'SHIM_LOST', 'EXITED', 'KILLED', 'SPAWN_FAILED', 'NO_PROTOCOL', 'LINE_TOO_LONG', 'DISK_FULL', 'START_TIMEOUT', 'AUTH_REQUIRED', 'SYNC_FAILED', 'BACKUP_FAILED', 'LIMIT_REACHED', 'ORGANIZATION_STOPPED')), -- Why it failed, or waits.
+    status_reason TEXT CHECK (status_reason IN ('HOST_AWAY', 'WAITING_FOR_HOST', 'RESTARTING', 'ENGINE_AWAY', 'IMAGE_NOT_FOUND', 'OUT_OF_MEMORY', 'SHIM_LOST', 'EXITED', 'KILLED', 'SPAWN_FAILED', 'NO_PROTOCOL', 'LINE_TOO_LONG', 'DISK_FULL', 'START_TIMEOUT', 'AUTH_REQUIRED', 'SYNC_FAILED', 'BACKUP_FAILED', 'LIMIT_REACHED', 'ORGANIZATION_STOPPED')), -- Why it failed, or waits.
     status_detail TEXT,
     revision BIGINT NOT NULL DEFAULT 0, -- The newest of agent_revisions.
     launched_revision BIGINT, -- The one it was last launched with.
@@ -213,7 +213,7 @@ CREATE TABLE agent_launches (
     started_at BIGINT NOT NULL,
     up_at BIGINT,
     ended_at BIGINT,
-    reason TEXT CHECK (reason IN ('HOST_AWAY', 'WAITING_FOR_HOST', 'ENGINE_AWAY', 'IMAGE_NOT_FOUND', 'OUT_OF_MEMORY', 'SHIM_LOST', 'EXITED', 'KILLED', 'SPAWN_FAILED', 'NO_PROTOCOL', 'LINE_TOO_LONG', 'DISK_FULL', 'START_TIMEOUT', 'AUTH_REQUIRED', 'ORGANIZATION_STOPPED')),
+    reason TEXT CHECK (reason IN ('HOST_AWAY', 'WAITING_FOR_HOST', 'RESTARTING', 'ENGINE_AWAY', 'IMAGE_NOT_FOUND', 'OUT_OF_MEMORY', 'SHIM_LOST', 'EXITED', 'KILLED', 'SPAWN_FAILED', 'NO_PROTOCOL', 'LINE_TOO_LONG', 'DISK_FULL', 'START_TIMEOUT', 'AUTH_REQUIRED', 'ORGANIZATION_STOPPED')),
     detail TEXT,
     UNIQUE (organization_id, id),
     CONSTRAINT agent_launches_organization_fk FOREIGN KEY (organization_id) REFERENCES organizations (id),

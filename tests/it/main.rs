@@ -120,6 +120,7 @@ mod rate_limits;
 mod record_plans;
 mod recovery;
 mod rest_parity;
+mod restarts;
 mod revisions;
 mod revisions_reverted;
 mod rounds;

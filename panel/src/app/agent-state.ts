@@ -14,6 +14,7 @@ export type Reason =
   | 'NO_PROTOCOL'
   | 'ORGANIZATION_STOPPED'
   | 'OUT_OF_MEMORY'
+  | 'RESTARTING'
   | 'SHIM_LOST'
   | 'SPAWN_FAILED'
   | 'START_TIMEOUT'
@@ -72,6 +73,10 @@ const REASONS: Record<Reason, { what: string; todo: string }> = {
   OUT_OF_MEMORY: {
     what: 'It ran out of memory.',
     todo: 'Give it more memory in its settings, then start it again.',
+  },
+  RESTARTING: {
+    what: 'It finishes its work and shuts down, then starts again.',
+    todo: 'Stop it to keep it down.',
   },
   SHIM_LOST: {
     what: 'The program that watches it is gone, so it is not known how it ended.',

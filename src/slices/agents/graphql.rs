@@ -231,12 +231,24 @@ impl AgentMutation {
         .await
     }
 
-    /// Stops an agent.
+    /// Stops an agent. One that was restarted stays down.
     #[graphql(directive = permit::apply(Permission::AgentEdit))]
     async fn stop_agent(&self, ctx: &Context<'_>, org_id: OrgId, id: AgentId) -> Answer<One<Agent>> {
         answer(async {
             let scope = ctx.enter(org_id).await?;
             super::stop(&scope, id).await?;
+            Ok(One::by_id(&scope, id))
+        })
+        .await
+    }
+
+    /// Restarts an agent: it is stopped, and launched again as soon as it is down. Until then its status is STOPPING with the
+    /// reason RESTARTING, and stopping it takes the restart back. One that is stopped or has failed is launched right away.
+    #[graphql(directive = permit::apply(Permission::AgentEdit))]
+    async fn restart_agent(&self, ctx: &Context<'_>, org_id: OrgId, id: AgentId) -> Answer<One<Agent>> {
+        answer(async {
+            let scope = ctx.enter(org_id).await?;
+            super::restart(&scope, id).await?;
             Ok(One::by_id(&scope, id))
         })
         .await

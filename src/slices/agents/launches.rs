@@ -1,5 +1,6 @@
 //! Launches: how each start of an agent went, for whoever looks for the reason of a failure. A launch begins when somebody
-//! starts the agent, is up when its host says so, and ends once.
+//! starts the agent, is up when its host says so, and ends once. The one after the present launch is there if somebody has
+//! restarted the agent, until it is down.
 
 use sea_orm::{ActiveModelTrait, ColumnTrait, NotSet, PaginatorTrait, QueryFilter, Set, sea_query::Expr};
 
@@ -34,17 +35,65 @@ pub(super) async fn require_agent(scope: &Scope, id: AgentId) -> Result<()> {
     }
 }
 
-/// The caller starts the agent.
+/// The caller wants the agent's next launch, as soon as the present one is over. False: somebody already does.
+///
+/// # Errors
+/// The database rejects a statement.
+pub(super) async fn want_next(tx: &Tx, agent: &Standing) -> Result<bool> {
+    if is_next_wanted(tx, agent).await? {
+        return Ok(false);
+    }
+    insert(tx, agent, agent.generation + 1).await?;
+    Ok(true)
+}
+
+/// Nobody wants the agent's next launch any more. False: nobody did.
+///
+/// # Errors
+/// The database rejects a statement.
+pub(super) async fn want_no_next(tx: &Tx, agent: &Standing) -> Result<bool> {
+    let next = tx.scope.delete::<agent_launches::Entity>();
+    let next = next.filter(agent_launches::Column::AgentId.eq(agent.id));
+    let next = next.filter(agent_launches::Column::Generation.gt(agent.generation));
+    Ok(next.exec(tx.connection()).await?.rows_affected > 0)
+}
+
+/// Whether somebody wants the agent's next launch.
+///
+/// # Errors
+/// The database is unreachable.
+pub(super) async fn is_next_wanted(tx: &Tx, agent: &Standing) -> Result<bool> {
+    let next = tx.scope.find::<agent_launches::Entity>();
+    let next = next.filter(agent_launches::Column::AgentId.eq(agent.id));
+    let next = next.filter(agent_launches::Column::Generation.gt(agent.generation));
+    Ok(next.count(tx.connection()).await? > 0)
+}
+
+/// The agent's present launch begins. Whoever wanted it before has started it, else the caller.
 ///
 /// # Errors
 /// The database rejects a statement.
 pub(super) async fn began(tx: &Tx, agent: &Standing) -> Result<()> {
+    use agent_launches::Column;
+    let wanted = of(tx, agent.id, agent.generation)
+        .col_expr(Column::Revision, Expr::value(agent.revision.unwrap_or_default()))
+        .col_expr(Column::StartedAt, Expr::value(tx.now));
+    if wanted.exec(tx.connection()).await?.rows_affected == 0 {
+        insert(tx, agent, agent.generation).await?;
+    }
+    let old = tx.scope.delete::<agent_launches::Entity>().filter(Column::AgentId.eq(agent.id));
+    let old = old.filter(Column::Generation.lte(agent.generation - KEPT));
+    old.exec(tx.connection()).await?;
+    Ok(())
+}
+
+async fn insert(tx: &Tx, agent: &Standing, generation: i64) -> Result<()> {
     let author = Author::of(tx);
     let launch = agent_launches::ActiveModel {
         organization_id: Set(tx.scope.org),
         id: NotSet,
         agent_id: Set(agent.id),
-        generation: Set(agent.generation),
+        generation: Set(generation),
         revision: Set(agent.revision.unwrap_or_default()),
         started_by_kind: Set(author.kind),
         started_by_id: Set(author.id),
@@ -56,10 +105,6 @@ pub(super) async fn began(tx: &Tx, agent: &Standing) -> Result<()> {
         detail: Set(None),
     };
     launch.insert(tx.connection()).await?;
-    let old =
-        tx.scope.delete::<agent_launches::Entity>().filter(agent_launches::Column::AgentId.eq(agent.id));
-    let old = old.filter(agent_launches::Column::Generation.lte(agent.generation - KEPT));
-    old.exec(tx.connection()).await?;
     Ok(())
 }
 

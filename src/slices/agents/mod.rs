@@ -21,13 +21,13 @@ pub mod reports;
 mod revert;
 pub mod revisions;
 mod rows;
+mod running;
 pub mod session;
 mod standing;
 mod state;
 mod status;
 mod sync;
 
-use muster_protocol::Command;
 use sea_orm::{ActiveModelTrait, ColumnTrait, IntoActiveModel, NotSet, QueryFilter, Set};
 use serde_json::json;
 
@@ -37,6 +37,7 @@ pub use self::{
     model::{inherited_credential, inheriting, usage},
     revert::revert,
     rows::{announce, announce_of_image, backed_up, count_on_server, hold, hold_all, missing},
+    running::{pause, restart, resume, start, stop, stop_in},
     standing::{
         Limits, Standing, authorized, limits, present, session_limit, spent, standing, standing_of_any,
         with_status,
@@ -46,8 +47,7 @@ pub use self::{
 };
 use self::{
     entity::agents,
-    rows::{find, finish, load, require_free_name},
-    state::{Action, Step},
+    rows::{finish, load, require_free_name},
 };
 use crate::{
     base::{
@@ -99,120 +99,6 @@ pub async fn create(scope: &Scope, new: CreateAgentInput) -> Result<AgentId> {
     revisions::follow(&tx, &[agent], None).await?;
     finish(tx, (ChangeOp::Created, "createAgent"), id, json!({ "name": name })).await?;
     Ok(id)
-}
-
-/// Launches an agent (specification, operation 14). It is SPAWNING right away; the host does the rest.
-///
-/// # Errors
-/// `NOT_FOUND`, `AGENT_ALREADY_RUNNING`, `ORGANIZATION_STOPPED`.
-pub async fn start(scope: &Scope, id: AgentId) -> Result<()> {
-    act(scope, id, Action::Start, "startAgent").await
-}
-
-/// Stops an agent.
-///
-/// # Errors
-/// `NOT_FOUND`, `AGENT_NOT_RUNNING`.
-pub async fn stop(scope: &Scope, id: AgentId) -> Result<()> {
-    act(scope, id, Action::Stop, "stopAgent").await
-}
-
-/// Pauses an agent. It stays in memory but takes no turns.
-///
-/// # Errors
-/// `NOT_FOUND`, `AGENT_NOT_RUNNING`.
-pub async fn pause(scope: &Scope, id: AgentId) -> Result<()> {
-    act(scope, id, Action::Pause, "pauseAgent").await
-}
-
-/// Resumes a paused agent.
-///
-/// # Errors
-/// `NOT_FOUND`, `AGENT_NOT_RUNNING`, `ORGANIZATION_STOPPED`.
-pub async fn resume(scope: &Scope, id: AgentId) -> Result<()> {
-    act(scope, id, Action::Resume, "resumeAgent").await
-}
-
-/// Stops an agent by the service itself, in the caller's transaction, and says why until it is started again: its turns are
-/// cancelled first. Does nothing to one that is at rest.
-///
-/// # Errors
-/// The database is unreachable.
-pub async fn stop_in(
-    tx: &mut Tx,
-    id: AgentId,
-    operation: &'static str,
-    (reason, detail): (StatusReason, &str),
-) -> Result<()> {
-    let Some(agent) = find(tx, id).await? else { return Ok(()) };
-    let Ok(Step::Move(status, command)) = Action::Stop.apply(agent.status) else { return Ok(()) };
-    let was = agent.status;
-    outbox::overtake(tx, id).await?;
-    turns::cancel_open(tx, &Standing::of(&agent)).await?;
-    let mut agent = agent.into_active_model();
-    agent.status = Set(status);
-    agent.status_changed_at = Set(Some(tx.now));
-    agent.status_reason = Set(Some(reason));
-    agent.status_detail = Set(Some(detail.to_owned()));
-    agent.last_action = Set(Some(OutboxKind::from(&command).as_str().to_owned()));
-    agent.last_action_at = Set(Some(tx.now));
-    agent.updated_at = Set(tx.now);
-    let agent = Standing::of(&agent.update(tx.connection()).await?);
-    outbox::enqueue(tx, agent.host(), &command);
-    let (op, kind, changes) = (ChangeOp::Updated, RecordKind::Agent, json!({ "status": [was, status] }));
-    audit::record(tx, audit::Entry { operation, op, kind, id: id.0, changes });
-    Ok(())
-}
-
-async fn act(scope: &Scope, id: AgentId, action: Action, operation: &'static str) -> Result<()> {
-    let mut tx = scope.begin().await?;
-    if matches!(action, Action::Start | Action::Resume) {
-        orgs::require_going(&tx).await?;
-    }
-    let agent = load(&tx, id).await?;
-    let Step::Move(status, command) = action.apply(agent.status)? else { return Ok(()) };
-    let was = agent.status;
-    let generation = agent.launch_generation + i64::from(command == Command::Launch);
-    let revision = if command == Command::Launch { launched(&tx, &agent).await? } else { 0 };
-    let mut agent = agent.into_active_model();
-    if command == Command::Launch {
-        agent.launched_revision = Set(Some(revision));
-        agent.started_at = Set(None);
-        agent.container_id = Set(None);
-    }
-    if matches!(command, Command::Launch | Command::Stop) {
-        rows::clear_reason(&mut agent);
-    }
-    if command == Command::Stop {
-        outbox::overtake(&tx, id).await?;
-    }
-    agent.status = Set(status);
-    agent.status_changed_at = Set(Some(tx.now));
-    agent.launch_generation = Set(generation);
-    agent.last_action = Set(Some(OutboxKind::from(&command).as_str().to_owned()));
-    agent.last_action_at = Set(Some(tx.now));
-    agent.updated_at = Set(tx.now);
-    let agent = Standing::of(&agent.update(tx.connection()).await?);
-    outbox::enqueue(&tx, agent.host(), &command);
-    match action {
-        // Normally the last launch was settled when its end was reported.
-        Action::Start => {
-            launches::began(&tx, &agent).await?;
-            reports::settle(&mut tx, &agent, agent.generation - 1, "it was started again").await?;
-        }
-        Action::Resume => turns::send_due(&tx, &agent).await?,
-        Action::Stop | Action::Pause => {}
-    }
-    finish(tx, (ChangeOp::Updated, operation), id, json!({ "status": audit::from_to(was, status) })).await
-}
-
-/// The revision to launch with. An agent that was made in bulk gets its first one now.
-async fn launched(tx: &Tx, agent: &agents::Model) -> Result<i64> {
-    if agent.revision > 0 {
-        return Ok(agent.revision);
-    }
-    revisions::follow(tx, std::slice::from_ref(agent), None).await?;
-    revisions::current(tx, agent.id).await
 }
 
 /// Deletes an agent that isn't running: hides it and frees its name.

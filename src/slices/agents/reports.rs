@@ -13,6 +13,7 @@ use super::{
     explain, fail, inherited_credential, launches,
     reporter::{Reporter, current, of_no_launch},
     rows::{self, announce, find},
+    running::start_again,
     standing::{Standing, standing_of_any},
     state::Report,
     status::DETAIL_BYTES,
@@ -148,7 +149,8 @@ pub async fn ended(
             fail(tx, from.agent, reason, Some(&said)).await?;
         }
     }
-    settle(tx, &present, from.generation, &why).await
+    settle(tx, &present, from.generation, &why).await?;
+    start_again(tx, from.agent).await
 }
 
 /// The reason of an agent's status.

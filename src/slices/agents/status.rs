@@ -38,9 +38,13 @@ const AWAY: &str = "EXISTS (SELECT 1 FROM servers s WHERE s.organization_id = t.
 const HALTED: &str =
     "EXISTS (SELECT 1 FROM organizations o WHERE o.id = t.organization_id AND o.stopped_at IS NOT NULL)";
 
+/// The condition in SQL that somebody has restarted the agent `t`, and it is not down yet.
+const RESTARTING: &str = "EXISTS (SELECT 1 FROM agent_launches l WHERE l.organization_id = t.organization_id \
+     AND l.agent_id = t.id AND l.generation > t.launch_generation)";
+
 /// SQL for the reason of the status of the agent `t`.
 pub(super) fn reason_sql() -> String {
-    computed("'WAITING_FOR_HOST'", "'HOST_AWAY'", "'ORGANIZATION_STOPPED'", "t.status_reason")
+    computed("'WAITING_FOR_HOST'", "'HOST_AWAY'", "'RESTARTING'", "'ORGANIZATION_STOPPED'", "t.status_reason")
 }
 
 /// SQL for the same in words.
@@ -48,16 +52,18 @@ pub(super) fn detail_sql() -> String {
     computed(
         "'No host is connected to its server.'",
         "'The host of its server is not connected.'",
+        "'It starts again as soon as it is down.'",
         "'The organization is stopped.'",
         "t.status_detail",
     )
 }
 
-fn computed(waiting: &str, away: &str, halted: &str, stored: &str) -> String {
+fn computed(waiting: &str, away: &str, restarting: &str, halted: &str, stored: &str) -> String {
     format!(
         "CASE WHEN t.status IN ('STOPPED', 'ERROR') THEN {stored} \
          WHEN {AWAY} THEN CASE t.status WHEN 'SPAWNING' THEN {waiting} ELSE {away} END \
-         WHEN t.status <> 'STOPPING' AND {HALTED} THEN {halted} ELSE {stored} END"
+         WHEN t.status = 'STOPPING' THEN CASE WHEN {RESTARTING} THEN {restarting} ELSE {stored} END \
+         WHEN {HALTED} THEN {halted} ELSE {stored} END"
     )
 }
 

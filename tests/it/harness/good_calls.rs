@@ -83,6 +83,7 @@ fn of_fleet(all: &Population, spare: &Spare) -> Vec<(&'static str, Value)> {
         ("pauseAgent", id(all.agents[1])),
         ("resumeAgent", id(all.agents[1])),
         ("stopAgent", id(all.agents[1])),
+        ("restartAgent", id(all.agents[1])),
     ]
 }
 

@@ -103,12 +103,12 @@ function Pending({ agent, run }: { agent: AgentRecord; run: Run }) {
       label: 'Restart the agent',
       group: 'Agent',
       refused,
-      run: () => void run.restart(),
+      run: () => run.step('restart'),
     }
     return (
       <Line
         action={
-          <ActionButton size="sm" icon={RefreshCw} busy={run.busy || run.restarting} action={restart}>
+          <ActionButton size="sm" icon={RefreshCw} busy={run.busy} action={restart}>
             Restart
           </ActionButton>
         }

@@ -1,7 +1,7 @@
-// Starting, stopping, pausing and resuming. What is pressed shows at once as the step that the service makes first; its
-// answer then says what is true.
+// Starting, stopping, pausing, resuming and restarting. What is pressed shows at once as the step that the service makes
+// first; its answer then says what is true.
 import { CirclePause, CirclePlay, CircleStop, type LucideIcon, Play } from 'lucide-react'
-import { useEffect, useState } from 'react'
+import { useState } from 'react'
 import { graphql } from '../../api/graphql'
 import { useAct } from '../../api/use-act'
 import { useOrg } from '../../app/organization'
@@ -31,10 +31,15 @@ const Resume = graphql(`
     resumeAgent(orgId: $orgId, id: $id) { id status statusReason statusDetail lastAction lastActionAt }
   }
 `)
+const Restart = graphql(`
+  mutation RestartAgent($orgId: Id!, $id: Id!) {
+    restartAgent(orgId: $orgId, id: $id) { id status statusReason statusDetail lastAction lastActionAt restartPending restartReason }
+  }
+`)
 
-type Runnable = Governed & { id: number; name: string; status: string }
+type Runnable = Governed & { id: number; name: string; status: string; statusReason: string | null }
 
-const STEPS: Record<Step, { label: string; icon: LucideIcon; tip: string }> = {
+const STEPS: Record<Exclude<Step, 'restart'>, { label: string; icon: LucideIcon; tip: string }> = {
   start: { label: 'Start', icon: Play, tip: 'Launches it on its server' },
   stop: { label: 'Stop', icon: CircleStop, tip: 'Ends its work and its program' },
   pause: { label: 'Pause', icon: CirclePause, tip: 'Keeps it up; new work waits' },
@@ -46,50 +51,36 @@ export interface Run {
   status: string
   /** Something is on its way to the service. */
   busy: boolean
-  /** Answers whether the service has made it. */
-  step: (step: Step) => Promise<boolean>
-  /** Stops it and, once it is down, starts it again. */
-  restart: () => Promise<void>
-  restarting: boolean
+  step: (step: Step) => void
 }
 
 export function useRun(agent: Runnable): Run {
   const { id: orgId } = useOrg()
-  const acts = { start: useAct(Start), stop: useAct(Stop), pause: useAct(Pause), resume: useAct(Resume) }
-  const [going, go] = useState<Step | null>(null)
-  const [restarting, setRestarting] = useState(false)
-  const step = async (next: Step) => {
-    if (going) return false
-    go(next)
-    const { error } = await acts[next]({ orgId, id: agent.id })
-    go(null)
-    return !error
+  const acts = {
+    start: useAct(Start),
+    stop: useAct(Stop),
+    pause: useAct(Pause),
+    resume: useAct(Resume),
+    restart: useAct(Restart),
   }
-  const isDown = agent.status === 'STOPPED' || agent.status === 'ERROR'
-  // biome-ignore lint/correctness/useExhaustiveDependencies: only its state starts the second half
-  useEffect(() => {
-    if (!restarting || going || !isDown) return
-    setRestarting(false)
-    void step('start')
-  }, [restarting, going, isDown])
+  const [going, go] = useState<Step | null>(null)
+  const step = async (next: Step) => {
+    if (going) return
+    go(next)
+    await acts[next]({ orgId, id: agent.id })
+    go(null)
+  }
   return {
     status: going ? AFTER[going] : agent.status,
     busy: going !== null,
-    step,
-    restart: async () => {
-      setRestarting(true)
-      // An agent that somebody stops later, on purpose, must not start again.
-      if (!isDown && !(await step('stop'))) setRestarting(false)
-    },
-    restarting,
+    step: (next) => void step(next),
   }
 }
 
 /** What can be done now, as buttons: the page's. */
 export function RunButtons({ agent, run }: { agent: Runnable; run: Run }) {
   const refused = useRefused('agent.edit', agent)
-  if (run.restarting) return <span className="text-sm text-muted">Starts again as soon as it is down.</span>
-  return stepsOf(run.status).map((step) => (
+  return stepsOf(run.status, agent.statusReason).map((step) => (
     <ActionButton
       key={step}
       look={step === 'start' || step === 'resume' ? 'primary' : 'secondary'}
@@ -101,7 +92,7 @@ export function RunButtons({ agent, run }: { agent: Runnable; run: Run }) {
         label: `${STEPS[step].label} the agent`,
         group: 'Agent',
         refused,
-        run: () => void run.step(step),
+        run: () => run.step(step),
       }}
     >
       {STEPS[step].label}
@@ -111,7 +102,7 @@ export function RunButtons({ agent, run }: { agent: Runnable; run: Run }) {
 
 /** The same in a row: the first thing that one would do. */
 export function RunInRow({ agent, run }: { agent: Runnable; run: Run }) {
-  const steps = stepsOf(run.status)
+  const steps = stepsOf(run.status, agent.statusReason)
   const step = steps.includes('stop') && !steps.includes('resume') ? 'stop' : steps[0]
   if (!step) return null
   return (
@@ -121,7 +112,7 @@ export function RunInRow({ agent, run }: { agent: Runnable; run: Run }) {
         icon={STEPS[step].icon}
         label={`${STEPS[step].label} ${agent.name}`}
         busy={run.busy}
-        onClick={() => void run.step(step)}
+        onClick={() => run.step(step)}
       />
     </Gate>
   )

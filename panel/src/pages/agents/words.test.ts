@@ -11,11 +11,12 @@ test('a reason says more than the state, and a state alone is explained too', ()
 })
 
 test('only the steps that the service allows are offered', () => {
-  expect(stepsOf('STOPPED')).toEqual(['start'])
-  expect(stepsOf('RUNNING')).toEqual(['pause', 'stop'])
-  expect(stepsOf('PAUSED')).toEqual(['resume', 'stop'])
-  expect(stepsOf('STOPPING')).toEqual([])
-  expect(stepsOf(AFTER.start)).toEqual(['stop'])
+  expect(stepsOf('STOPPED', null)).toEqual(['start'])
+  expect(stepsOf('RUNNING', null)).toEqual(['pause', 'stop'])
+  expect(stepsOf('PAUSED', null)).toEqual(['resume', 'stop'])
+  expect(stepsOf('STOPPING', null)).toEqual([])
+  expect(stepsOf('STOPPING', 'RESTARTING')).toEqual(['stop'])
+  expect(stepsOf(AFTER.start, null)).toEqual(['stop'])
 })
 
 test('a cost is a number, and an unknown one is not zero', () => {

@@ -2,10 +2,10 @@
 
 export { stateInWords } from '../../app/agent-state'
 
-export type Step = 'start' | 'stop' | 'pause' | 'resume'
+export type Step = 'start' | 'stop' | 'pause' | 'resume' | 'restart'
 
-/** What can be done in a state, as the service allows it. */
-export function stepsOf(status: string): Step[] {
+/** The buttons of a state. Whoever stops an agent that is restarting keeps it down. */
+export function stepsOf(status: string, reason: string | null): Exclude<Step, 'restart'>[] {
   switch (status) {
     case 'STOPPED':
     case 'ERROR':
@@ -16,6 +16,8 @@ export function stepsOf(status: string): Step[] {
       return ['pause', 'stop']
     case 'PAUSED':
       return ['resume', 'stop']
+    case 'STOPPING':
+      return reason === 'RESTARTING' ? ['stop'] : []
     default:
       return []
   }
@@ -27,6 +29,7 @@ export const AFTER: Record<Step, string> = {
   stop: 'STOPPING',
   pause: 'PAUSED',
   resume: 'RUNNING',
+  restart: 'STOPPING',
 }
 
 export const CAUSES: Record<string, string> = {
