@@ -1,6 +1,6 @@
 //! What the shim says: lines of the agent, and what became of those for it. And how a shim that runs is found again.
 
-use std::path::Path;
+use std::{io, path::Path};
 
 use muster_protocol::{Happening, event::EndReason};
 use muster_shim::{
@@ -199,9 +199,21 @@ impl Agent {
 
     /// Reads what a dead shim left of the agent's lines.
     async fn left_behind(&mut self, dir: &Path) {
-        let Ok(lines) = spool::read(dir, self.record.machine.read + 1) else { return };
-        for (seq, line) in lines.map_while(Result::ok) {
-            self.line(seq, &line).await;
+        let agent = self.id;
+        let lost = |error: io::Error| {
+            if error.kind() != io::ErrorKind::NotFound {
+                tracing::warn!(agent, %error, "what the agent said last can't be read");
+            }
+        };
+        let lines = match spool::read(dir, self.record.machine.read + 1) {
+            Ok(lines) => lines,
+            Err(error) => return lost(error),
+        };
+        for line in lines {
+            match line {
+                Ok((seq, line)) => self.line(seq, &line).await,
+                Err(error) => return lost(error),
+            }
         }
     }
 
