@@ -150,7 +150,7 @@ pub async fn ended(
         }
     }
     settle(tx, &present, from.generation, &why).await?;
-    start_again(tx, from.agent).await
+    Box::pin(start_again(tx, from.agent)).await
 }
 
 /// The reason of an agent's status.
