@@ -51,13 +51,12 @@ use self::{
 };
 use crate::{
     base::{
-        enums::{AgentStatus, ChangeOp, OutboxKind, RecordKind, StatusReason},
+        enums::{AgentStatus, ChangeOp},
         ids::{AgentId, ImageId, ServerId},
         problem::{Code, Problem, Result, Violation},
     },
     core::{
         access::Scope,
-        audit, outbox,
         store::{Tx, held},
     },
     slices::{
