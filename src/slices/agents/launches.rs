@@ -54,7 +54,7 @@ pub(super) async fn want_next(tx: &Tx, agent: &Standing) -> Result<bool> {
 pub(super) async fn want_no_next(tx: &Tx, agent: &Standing) -> Result<bool> {
     let next = tx.scope.delete::<agent_launches::Entity>();
     let next = next.filter(agent_launches::Column::AgentId.eq(agent.id));
-    let next = next.filter(agent_launches::Column::Generation.gt(agent.generation));
+    let next = next.filter(agent_launches::Column::Generation.eq(agent.generation + 1));
     Ok(next.exec(tx.connection()).await?.rows_affected > 0)
 }
 
@@ -65,7 +65,7 @@ pub(super) async fn want_no_next(tx: &Tx, agent: &Standing) -> Result<bool> {
 pub(super) async fn is_next_wanted(tx: &Tx, agent: &Standing) -> Result<bool> {
     let next = tx.scope.find::<agent_launches::Entity>();
     let next = next.filter(agent_launches::Column::AgentId.eq(agent.id));
-    let next = next.filter(agent_launches::Column::Generation.gt(agent.generation));
+    let next = next.filter(agent_launches::Column::Generation.eq(agent.generation + 1));
     Ok(next.count(tx.connection()).await? > 0)
 }
 

@@ -40,7 +40,7 @@ const HALTED: &str =
 
 /// The condition in SQL that somebody has restarted the agent `t`, and it is not down yet.
 const RESTARTING: &str = "EXISTS (SELECT 1 FROM agent_launches l WHERE l.organization_id = t.organization_id \
-     AND l.agent_id = t.id AND l.generation > t.launch_generation)";
+     AND l.agent_id = t.id AND l.generation = t.launch_generation + 1)";
 
 /// SQL for the reason of the status of the agent `t`.
 pub(super) fn reason_sql() -> String {
