@@ -36,6 +36,21 @@ async fn all_given_back(app: &TestApp) {
 }
 
 #[tokio::test]
+async fn sizes_of_a_machine_that_no_client_could_read_are_unknown() {
+    let app = TestApp::start().await;
+    let server = app.server().await;
+    let mut machine = machine("machine-1");
+    (machine["cpu_cores"], machine["memory_mb"], machine["disk_mb"]) =
+        (i64::MAX.into(), (1_i64 << 31).into(), (-1).into());
+    join(&app.anonymous, &app.provisioning_token(server).await, &host_token(), &machine).await.expect(200);
+    let query = "query($o: Id!, $i: Id!) { server(orgId: $o, id: $i) { hostname cpuCores memoryMb diskMb } }";
+    let shown = app.viewer.gql(query, json!({ "o": app.org, "i": server })).await.data();
+    let known =
+        json!({ "hostname": "machine-1.example", "cpuCores": null, "memoryMb": null, "diskMb": null });
+    assert_eq!(shown["server"], known);
+}
+
+#[tokio::test]
 async fn a_provisioning_token_is_exchanged_once_by_one_machine() {
     let app = TestApp::start().await;
     let server = app.server().await;

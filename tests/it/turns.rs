@@ -261,7 +261,24 @@ async fn what_a_turn_cost_is_shown_and_added_up() {
     host.takes(third).await;
     host.ends(end(third, usage)).await;
     let tokens: i64 = app.one("SELECT input_tokens FROM turns WHERE id = $1", vec![third.into()]).await;
-    assert_eq!(tokens, 1 << 50, "nonsense is bounded");
+    assert_eq!(tokens, 1 << 40, "nonsense is bounded");
+}
+
+#[tokio::test]
+async fn a_host_that_says_too_much_was_spent_keeps_nobody_from_stopping_its_agent() {
+    let app = TestApp::start().await;
+    let host = app.running_agent().await;
+    let full = "UPDATE agents SET tokens_used = $1, cost_micro = $1 WHERE id = $2";
+    app.execute(full, vec![(i64::MAX - 10).into(), host.agent.into()]).await;
+    let conversation = app.conversation(host.agent).await;
+    let turn = write(&app, conversation, "one").await;
+    host.takes(turn).await;
+    let much = Usage { input: Some(100), cost_micro: Some(100), ..Usage::default() };
+    host.ends(end(turn, much)).await;
+    assert_eq!(app.turn_is(turn).await, "DONE");
+    host.act("stop").await;
+    let spent = "SELECT tokens_used FROM agents WHERE id = $1";
+    assert_eq!(app.one::<i64>(spent, vec![host.agent.into()]).await, i64::MAX - 10, "it counts no further");
 }
 
 #[tokio::test]

@@ -20,7 +20,10 @@ use crate::{
         problem::{Code, Problem, Result},
         time::Timestamp,
     },
-    core::{outbox::Host, store::Tx},
+    core::{
+        outbox::Host,
+        store::{Tx, added},
+    },
     slices::orgs,
 };
 
@@ -173,8 +176,8 @@ pub async fn spent(tx: &Tx, agent: &Standing, tokens: i64, cost_micro: i64) -> R
     }
     let changed = tx.scope.update::<agents::Entity>().filter(agents::Column::Id.eq(agent.id));
     let changed = changed
-        .col_expr(agents::Column::TokensUsed, Expr::cust(format!("tokens_used + {tokens}")))
-        .col_expr(agents::Column::CostMicro, Expr::cust(format!("cost_micro + {cost_micro}")))
+        .col_expr(agents::Column::TokensUsed, Expr::cust(added("tokens_used", tokens)))
+        .col_expr(agents::Column::CostMicro, Expr::cust(added("cost_micro", cost_micro)))
         .col_expr(agents::Column::UpdatedAt, Expr::value(tx.now));
     changed.exec(tx.connection()).await?;
     announce(tx, agent.id);

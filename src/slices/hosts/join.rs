@@ -143,7 +143,8 @@ async fn take(tx: &Tx, server: ServerId, token: TokenHash, machine: &Machine) ->
 
 /// The values of os, arch, cpu_cores, memory_mb, disk_mb, version.
 pub(super) fn machine(machine: &Machine) -> [Value; 6] {
-    let size = |size: i64| Some(size).filter(|size| *size > 0);
+    // The schema shows them as `Int`.
+    let size = |size: i64| Some(size).filter(|size| (1..=i64::from(i32::MAX)).contains(size));
     [
         readable(&machine.os, 64).into(),
         readable(&machine.arch, 64).into(),

@@ -8,13 +8,9 @@ use sea_orm::Value;
 use super::terms::{Terms, month, moved};
 use crate::{
     base::{enums::LimitKind, ids::AgentId, problem::Result, time::Timestamp},
-    core::store::Tx,
+    core::store::{Tx, added},
     slices::approvals::Guarded,
 };
-
-/// A month that holds so much counts no further. All agents of an organization write its month: a sum that overflowed because of
-/// one host would refuse what every other one reports.
-const FULL: i64 = 1 << 60;
 
 /// Whose month it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -117,10 +113,7 @@ pub async fn spend(
 ) -> Result<()> {
     let (key, values) = of.key(tx, from);
     let table = of.table();
-    let sum = |column: &str, more: i64| {
-        format!("CASE WHEN {column} < {FULL} THEN {column} + {more} ELSE {column} END")
-    };
-    let (cost, tokens) = (sum("cost_micro", cost), sum("tokens", tokens));
+    let (cost, tokens) = (added("cost_micro", cost), added("tokens", tokens));
     let sql = format!(
         "UPDATE {table} SET cost_micro = {cost}, tokens = {tokens}, \
          leased_micro = CASE WHEN leased_micro > {released} THEN leased_micro - {released} ELSE 0 END WHERE {key}"

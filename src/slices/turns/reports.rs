@@ -162,8 +162,8 @@ async fn write(
     Ok(())
 }
 
-/// The most tokens, or millionths, of one turn: far more than one can cost, and far from overflowing a sum.
-const MOST: i64 = 1 << 50;
+/// The most tokens, or millionths, of one turn: far more than one can cost.
+const MOST: i64 = 1 << 40;
 
 /// What a host says was spent, within reason.
 fn spent(usage: Usage) -> Usage {
