@@ -274,7 +274,15 @@ async fn a_host_that_says_too_much_was_spent_keeps_nobody_from_stopping_its_agen
     let turn = write(&app, conversation, "one").await;
     host.takes(turn).await;
     let much = Usage { input: Some(100), cost_micro: Some(100), ..Usage::default() };
-    host.ends(end(turn, much)).await;
+    let end = TurnEnd {
+        turn_id: turn,
+        outcome: TurnOutcome::Done,
+        error: None,
+        model: None,
+        usage: much,
+        context_tokens: None,
+    };
+    host.ends(end).await;
     assert_eq!(app.turn_is(turn).await, "DONE");
     host.act("stop").await;
     let spent = "SELECT tokens_used FROM agents WHERE id = $1";
