@@ -106,6 +106,13 @@ impl<'a> Visit<'a> {
                  https, and set public_url to that address."
             ));
         }
+        // Its pages would work only until they ask for something live: a WebSocket needs the public address.
+        let origin = self.arrival.headers.get(header::ORIGIN).map(HeaderValue::as_bytes);
+        let is_elsewhere =
+            |url: &Url| origin.is_some_and(|origin| origin != url.origin().ascii_serialization().as_bytes());
+        if let Some(url) = self.public().filter(is_elsewhere) {
+            return Jar::closed(format!("People sign in at {url} alone: open Muster there."));
+        }
         match self.require_own_page() {
             Ok(()) => Jar::open(),
             Err(problem) => Jar::closed(problem.detail),
