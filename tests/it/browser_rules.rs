@@ -257,14 +257,17 @@ async fn only_on_this_machine_and_without_a_proxy_is_the_cookie_not_secure() {
         ("http://muster.lan", "http://muster.lan", Err("over TLS")),
         ("http://192.0.2.2:8080", "http://192.0.2.2:8080", Err("over TLS")),
         // With a public URL, the address that the service listens on is nobody's page.
-        ("https://muster.example", "BASE", Err("own pages")),
-        ("https://muster.example", "https://muster.example.evil", Err("own pages")),
-        ("https://muster.example", "http://muster.example", Err("own pages")),
+        ("https://muster.example", "BASE", Err("open Muster there")),
+        ("https://muster.example", "https://muster.example.evil", Err("open Muster there")),
+        ("https://muster.example", "http://muster.example", Err("open Muster there")),
     ] {
         let app = TestApp::start_with(|config| config.public_url = Some(public.to_owned())).await;
         app.user(EMAIL, true).await;
         let own = own.replace("BASE", &app.base);
         let answer = given(&app, &[("origin", &own)]).await;
+        // What the browser says of its page does not make another address the public one.
+        let (said, _) = given(&app, &[OWN_PAGE, ("origin", "https://elsewhere.example")]).await;
+        assert!(said.contains("open Muster there") || said.contains("over TLS"), "{public}: {said}");
         match expected {
             Ok(expected) => assert_eq!(answer, expected, "{public}"),
             Err(reason) => assert!(answer.0.contains(reason), "{public}: {answer:?}"),

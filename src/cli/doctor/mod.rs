@@ -23,10 +23,11 @@ use crate::{
         audit::{self, INSTANCE},
         config::{Config, ConfigError},
         keys::{self, Record, SEALED, SealedColumn},
-        ledger, policy,
+        ledger, mail, policy,
         sealing::{KeyFile, KeyFileError, Locator},
         store::{Db, backup::database_file},
     },
+    faces::panel,
 };
 
 /// The timeout of every check that connects to something.
@@ -223,6 +224,20 @@ fn quick_files(config: &Config) -> Vec<Finding> {
     }
     if let Err(error) = config.oidc() {
         findings.push(Finding::bad("identity provider", error.0.join("; "), "correct oidc_file"));
+    }
+    if let Some(Err(error)) = config.mail.ca_file.as_deref().map(mail::check_ca_file) {
+        findings.push(Finding::bad(
+            "mail",
+            format!("{error:#}"),
+            "correct mail.ca_file: a file of certificates in PEM",
+        ));
+    }
+    if let Some(Err(error)) = config.panel_dir.as_deref().map(panel::check_folder) {
+        findings.push(Finding::bad(
+            "panel",
+            format!("{error:#}"),
+            "build the panel in panel_dir, or remove the setting",
+        ));
     }
     if let Err(error) = Db::check_url(&config.database) {
         findings.push(Finding::bad("database", format!("{error:#}"), "correct database_url"));

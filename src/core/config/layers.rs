@@ -126,6 +126,12 @@ impl Config {
                 mistakes.push("public_url: required with mail.url, for the links in mails".to_owned());
             }
         }
+        let is_root = |url: &str| url::Url::parse(url).is_ok_and(|url| url.path() == "/");
+        if self.public_url.as_deref().is_some_and(|url| !is_root(url)) {
+            let why =
+                "public_url: must have no path, because the panel and the API are at the root of their host";
+            mistakes.push(why.to_owned());
+        }
         if self.channels.telegram_webhooks && self.public_url.is_none() {
             let why = "public_url: required with channels.telegram_webhooks, for Telegram to reach";
             mistakes.push(why.to_owned());

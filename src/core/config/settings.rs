@@ -141,7 +141,11 @@ impl Kind {
             (Self::Address, Value::String(text)) => text.parse::<std::net::SocketAddr>().is_ok(),
             (Self::Url, Value::String(text)) => is_base_url(text),
             (Self::DatabaseUrl, Value::String(text)) => {
-                ["sqlite:", "postgres://", "postgresql://"].iter().any(|scheme| text.starts_with(scheme))
+                let file = text.strip_prefix("sqlite:").map(|file| file.trim_matches('/'));
+                file.map_or_else(
+                    || ["postgres://", "postgresql://"].iter().any(|scheme| text.starts_with(scheme)),
+                    |file| !file.is_empty(),
+                )
             }
             (Self::MailUrl, Value::String(text)) => crate::core::mail::check_url(text),
             (Self::Mailbox, Value::String(text)) => text.parse::<lettre::message::Mailbox>().is_ok(),

@@ -103,8 +103,13 @@ fn every_kind_of_value_is_checked() {
             assert!(config.is_ok() || !taken, "{} {wrong:?}", setting.variable);
         }
     }
-    for url in ["https://a@b.example", "https://x.example/?a", "/x", "https://x.example/#y"] {
+    for url in
+        ["https://a@b.example", "https://x.example/?a", "/x", "https://x.example/#y", "https://x.example/a"]
+    {
         assert!(Config::read(None, variables(&[("MUSTER_PUBLIC_URL", url)])).is_err(), "{url}");
+    }
+    for url in ["sqlite:", "sqlite://", "mysql://x"] {
+        assert!(Config::read(None, variables(&[("MUSTER_DATABASE_URL", url)])).is_err(), "{url}");
     }
     assert!(Config::read(None, variables(&[("MUSTER_DATABASE_MIN_CONNECTIONS", "17")])).is_err());
     assert!(Config::read(Some(Path::new("/nowhere/muster.toml")), BTreeMap::new()).is_err());

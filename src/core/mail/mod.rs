@@ -12,5 +12,5 @@ mod transport;
 
 pub use self::{
     letter::{Letter, Paragraph, Template},
-    transport::{LOG, Mailer, SendError, can_be_sent_to, check_url},
+    transport::{LOG, Mailer, SendError, can_be_sent_to, check_ca_file, check_url},
 };

@@ -173,8 +173,7 @@ fn open(url: &Url, ca_file: Option<&Path>) -> anyhow::Result<Transport> {
     let host = url.host_str().context("mail.url: has no host")?;
     let mut tls = TlsParameters::builder(host.to_owned());
     if let Some(file) = ca_file {
-        let pem = std::fs::read(file).with_context(|| file.display().to_string())?;
-        tls = tls.add_root_certificate(Certificate::from_pem(&pem).context("mail.ca_file")?);
+        tls = tls.add_root_certificate(certificate(file).context("mail.ca_file")?);
     }
     let (tls, port) = match url.scheme() {
         "smtps" => (Tls::Wrapper(tls.build()?), 465),
@@ -188,6 +187,19 @@ fn open(url: &Url, ca_file: Option<&Path>) -> anyhow::Result<Transport> {
         builder = builder.credentials(Credentials::new(decoded(url.username()), decoded(password)));
     }
     Ok(Transport::Smtp(builder.build()))
+}
+
+fn certificate(file: &Path) -> anyhow::Result<Certificate> {
+    let pem = std::fs::read(file).with_context(|| file.display().to_string())?;
+    Ok(Certificate::from_pem(&pem)?)
+}
+
+/// Whether the file has CA certificates.
+///
+/// # Errors
+/// It can't be read, or has none.
+pub fn check_ca_file(file: &Path) -> anyhow::Result<()> {
+    certificate(file).map(drop)
 }
 
 fn decoded(text: &str) -> String {

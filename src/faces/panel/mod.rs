@@ -49,6 +49,14 @@ impl HoldsCore for Panel {
     }
 }
 
+/// Whether a folder has a panel.
+///
+/// # Errors
+/// It has none.
+pub fn check_folder(folder: &std::path::Path) -> anyhow::Result<()> {
+    Source::of(Some(folder)).map(drop)
+}
+
 /// The routes of the panel.
 ///
 /// # Errors
