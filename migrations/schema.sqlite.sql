@@ -187,8 +187,8 @@ CREATE TABLE agents (
     usage_overage_resets_at BIGINT,
     usage_is_overage BOOLEAN NOT NULL DEFAULT FALSE CHECK (usage_is_overage IN (0, 1)),
     usage_updated_at BIGINT,
-    offered_models TEXT CHECK (json_valid(offered_models)), -- What its sessions offer: [{id, name, description, current}]
-    offered_modes TEXT CHECK (json_valid(offered_modes)),
+    offered_models TEXT CHECK (offered_models IS NULL OR json_valid(offered_models)), -- What its sessions offer: [{id, name, description, current}]
+    offered_modes TEXT CHECK (offered_modes IS NULL OR json_valid(offered_modes)),
     sync_pending BOOLEAN NOT NULL DEFAULT FALSE CHECK (sync_pending IN (0, 1)),
     sync_version BIGINT NOT NULL DEFAULT 0, -- Counts the changes that its host must learn of.
     sync_given BIGINT NOT NULL DEFAULT 0, -- How many of them the host was told of last.
@@ -297,11 +297,11 @@ CREATE TABLE approvals (
     -- An agent's request: its name, unique in the launch. Null: nothing waits for the decision.
     generation BIGINT,
     request_key TEXT,
-    request TEXT CHECK (json_valid(request)), -- {tool, input, digest}
+    request TEXT CHECK (request IS NULL OR json_valid(request)), -- {tool, input, digest}
     -- {text, options: [{id, label, description}], multiple, allow_text}
-    question TEXT CHECK (json_valid(question)),
-    spending TEXT CHECK (json_valid(spending)), -- What a COST_GUARD asks to allow.
-    answer TEXT CHECK (json_valid(answer)), -- {options, text}
+    question TEXT CHECK (question IS NULL OR json_valid(question)),
+    spending TEXT CHECK (spending IS NULL OR json_valid(spending)), -- What a COST_GUARD asks to allow.
+    answer TEXT CHECK (answer IS NULL OR json_valid(answer)), -- {options, text}
     decided_by_user_id BIGINT,
     decided_by_token_id BIGINT,
     decided_by_name TEXT,

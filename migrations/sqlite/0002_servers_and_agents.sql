@@ -154,8 +154,8 @@ CREATE TABLE agents (
     usage_overage_resets_at BIGINT,
     usage_is_overage BOOLEAN NOT NULL DEFAULT FALSE CHECK (usage_is_overage IN (0, 1)),
     usage_updated_at BIGINT,
-    offered_models TEXT CHECK (json_valid(offered_models)), -- What its sessions offer: [{id, name, description, current}]
-    offered_modes TEXT CHECK (json_valid(offered_modes)),
+    offered_models TEXT CHECK (offered_models IS NULL OR json_valid(offered_models)), -- What its sessions offer: [{id, name, description, current}]
+    offered_modes TEXT CHECK (offered_modes IS NULL OR json_valid(offered_modes)),
     sync_pending BOOLEAN NOT NULL DEFAULT FALSE CHECK (sync_pending IN (0, 1)),
     sync_version BIGINT NOT NULL DEFAULT 0, -- Counts the changes that its host must learn of.
     sync_given BIGINT NOT NULL DEFAULT 0, -- How many of them the host was told of last.

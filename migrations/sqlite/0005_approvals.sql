@@ -23,11 +23,11 @@ CREATE TABLE approvals (
     -- An agent's request: its name, unique in the launch. Null: nothing waits for the decision.
     generation BIGINT,
     request_key TEXT,
-    request TEXT CHECK (json_valid(request)), -- {tool, input, digest}
+    request TEXT CHECK (request IS NULL OR json_valid(request)), -- {tool, input, digest}
     -- {text, options: [{id, label, description}], multiple, allow_text}
-    question TEXT CHECK (json_valid(question)),
-    spending TEXT CHECK (json_valid(spending)), -- What a COST_GUARD asks to allow.
-    answer TEXT CHECK (json_valid(answer)), -- {options, text}
+    question TEXT CHECK (question IS NULL OR json_valid(question)),
+    spending TEXT CHECK (spending IS NULL OR json_valid(spending)), -- What a COST_GUARD asks to allow.
+    answer TEXT CHECK (answer IS NULL OR json_valid(answer)), -- {options, text}
     decided_by_user_id BIGINT,
     decided_by_token_id BIGINT,
     decided_by_name TEXT,
