@@ -1,7 +1,7 @@
 //! Messages that hosts report: stored once, within bounds, in the agent's own conversations only.
 
 use base64::{Engine, engine::general_purpose::STANDARD};
-use muster_protocol::event::Content;
+use muster_protocol::{DEEPEST, event::Content};
 use serde_json::{Value, json};
 
 use crate::harness::{Host, TestApp};
@@ -133,6 +133,31 @@ async fn texts_are_bounded_and_hold_what_a_database_can_store() {
     assert!(output.len() <= 512 * 1024 && output.starts_with("{\"all\""));
     assert!(messages[1]["content"]["call_id"].as_str().unwrap().len() <= 500);
     assert_eq!(messages[2]["content"]["text"], "a\u{fffd}b");
+}
+
+#[tokio::test]
+async fn a_value_that_is_nested_too_deep_for_an_answer_is_stored_as_its_text() {
+    let app = TestApp::start().await;
+    let host = app.running_agent().await;
+    let conversation = app.conversation(host.agent).await;
+    let nested = |levels: usize| (0..levels).fold(Value::Null, |inner, _| json!([inner]));
+    for levels in [DEEPEST, DEEPEST + 1, 124] {
+        let call =
+            Content::ToolCall { tool: "search".to_owned(), call_id: "c1".to_owned(), input: nested(levels) };
+        let result =
+            Content::ToolResult { call_id: "c1".to_owned(), output: nested(levels), is_error: false };
+        host.says(conversation, None, &format!("1.{levels}.c"), call).await.unwrap();
+        host.says(conversation, None, &format!("1.{levels}.o"), result).await.unwrap();
+    }
+    let whole = nested(DEEPEST);
+    let [deeper, deepest] = [DEEPEST + 1, 124].map(|levels| json!(nested(levels).to_string()));
+    let messages = shown(&app, &host, conversation).await;
+    let values = messages.iter().map(|message| match message["kind"].as_str() {
+        Some("TOOL_CALL") => &message["content"]["input"],
+        _ => &message["content"]["output"],
+    });
+    let expected = [&whole, &whole, &deeper, &deeper, &deepest, &deepest];
+    assert_eq!(values.collect::<Vec<_>>(), expected);
 }
 
 #[tokio::test]

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use muster::{core::audit, slices::approvals};
-use muster_protocol::event::Asked;
+use muster_protocol::{DEEPEST, event::Asked};
 use serde_json::{Value, json};
 
 use crate::{
@@ -124,9 +124,18 @@ async fn an_input_that_nobody_could_see_whole_is_refused_and_not_asked() {
     let said = work.messages().await.remove(1).3;
     assert_eq!(
         said,
-        "The action was not allowed, because a person would have to decide, and its input is longer than the 256 KiB that \
-         people are shown: Run make"
+        "The action was not allowed, because a person would have to decide, and its input is longer (256 KiB) or nested deeper \
+         (64 levels) than what people are shown: Run make"
     );
+    let nested = (0..DEEPEST).fold(Value::Null, |inner, _| json!([inner]));
+    let deep = Asked::Action {
+        tool: Some("shell".to_owned()),
+        tool_kind: "execute".to_owned(),
+        title: "Run make".to_owned(),
+        input: json!({ "command": "make", "more": nested }),
+    };
+    work.asks("1.0", deep).await;
+    assert_eq!(work.verdicts().await.len(), 2, "it can't be shown either");
     assert_eq!(
         (app.one::<i64>("SELECT COUNT(*) FROM approvals", vec![]).await, work.turn_is().await.as_str()),
         (0, "RUNNING")

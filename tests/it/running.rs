@@ -302,6 +302,27 @@ async fn a_denied_action_is_not_done_and_an_approved_one_is() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_deeply_nested_input_of_one_agent_holds_up_no_other_on_its_host() {
+    let house = House::open().await;
+    let mut crew = house.crew("deep").await;
+    house.starts(&crew).await;
+    let input = format!(r#"{{"a":{}{}}}"#, "[".repeat(124), "]".repeat(124));
+    let deep = house.says(&crew, &format!("do read Look {input}")).await;
+    house.hears(&crew, deep, "I was not allowed to: Look").await;
+    assert_eq!(house.rests(deep).await, ["DONE"]);
+    crew.machine.kill();
+    crew.machine.run();
+    let first = "query($o: Id!, $a: Id!) { agent(orgId: $o, id: $a) { serverId } }";
+    let first = house.gql(first, json!({ "a": crew.agent })).await["agent"].clone();
+    let second = json!({ "name": "its neighbour", "server_id": first["serverId"], "image_id": null });
+    let second = house.actor.post(&format!("/v1/org/{}/agent", house.tenant.org), second).await.expect(201);
+    crew.agent = second["id"].as_i64().unwrap();
+    house.starts(&crew).await;
+    let conversation = house.says(&crew, "Good morning").await;
+    house.hears(&crew, conversation, "Good morning").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_mode_that_is_chosen_holds_from_the_next_turn_on() {
     let house = House::open().await;
     let crew = house.crew("planning").await;

@@ -34,7 +34,7 @@ use tokio::{
 };
 
 use crate::{
-    acp::{LONGEST_VALUE, in_words, is_too_long, short},
+    acp::{in_words, is_too_long, not_judged, short},
     agent::{
         Decided,
         home::{self, LARGEST_FILE},
@@ -262,8 +262,7 @@ impl Server {
             return Err(format!("`kind` must be one of {}.", KINDS.join(", ")));
         }
         if is_too_long(&asked.input) {
-            let most = LONGEST_VALUE / 1024;
-            return Err(format!("`input` is longer than {most} KiB, so nobody can judge it."));
+            return Err(not_judged());
         }
         let title = short(&asked.title, 1000);
         self.decided(Asked::Action { tool: None, tool_kind: asked.kind, title, input: asked.input }).await

@@ -127,7 +127,7 @@ pub async fn run(
         tasks: JoinSet::new(),
     };
     for (agent_id, bytes) in &contents.agents {
-        let record: Record = serde_json::from_slice(bytes).map_err(StoreError::from)?;
+        let record = Record::read(bytes).map_err(StoreError::from)?;
         if record.phase == Phase::Ended {
             agents.resting.insert(*agent_id, record);
         } else {

@@ -3,6 +3,7 @@
 //! The risk rules (`core/config/risk.rs`) say how risky an action is; the agent's thresholds say what follows. Each judgment
 //! that no person makes leaves a line in the audit log, and a refusal is also shown in the conversation.
 
+use muster_protocol::DEEPEST;
 use sea_orm::{ColumnTrait, PaginatorTrait, QueryFilter, QueryOrder};
 
 use super::{
@@ -36,7 +37,7 @@ pub enum Verdict {
     Blocked,
     /// It may not be done: the agent may not use such tools.
     Disabled,
-    /// It may not be done: a person would decide, and could not be shown all of it.
+    /// It may not be done: a person would decide, and could not be shown all of it, which is too long or nested too deep.
     TooLong,
 }
 
@@ -61,7 +62,8 @@ impl Judged {
             Verdict::TooLong => {
                 let most = INPUT_BYTES / 1024;
                 format!(
-                    "a person would have to decide, and its input is longer than the {most} KiB that people are shown"
+                    "a person would have to decide, and its input is longer ({most} KiB) or nested deeper ({DEEPEST} levels) than \
+                     what people are shown"
                 )
             }
             _ => format!("its risk is {}", self.risk),

@@ -1,5 +1,6 @@
 //! Raising an approval. Only agents and the service itself do this, never a caller.
 
+use muster_protocol::is_too_deep;
 use sea_orm::{ActiveModelTrait, ColumnTrait, NotSet, QueryFilter, Set, sea_query::Expr};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
@@ -192,9 +193,9 @@ impl ToolRequest {
 /// The longest input that a person decides on, in bytes of JSON as it is shown. What can't be shown whole is not asked.
 pub(super) const INPUT_BYTES: usize = 256 * 1024;
 
-/// Whether an input is longer than that.
+/// Whether an input is longer than that, or nested too deep to be read again in an answer.
 pub(super) fn is_too_long(input: &Value) -> bool {
-    without_secrets(input.clone()).to_string().len() > INPUT_BYTES
+    is_too_deep(input) || without_secrets(input.clone()).to_string().len() > INPUT_BYTES
 }
 
 /// The placeholder for a removed value.

@@ -9,7 +9,10 @@ use std::{
 };
 
 use base64::{Engine, engine::general_purpose::STANDARD};
-use muster_protocol::event::{Content, Message};
+use muster_protocol::{
+    event::{Content, Message},
+    is_too_deep,
+};
 use sea_orm::{ColumnTrait, QueryFilter, QuerySelect};
 use serde_json::{Value, json};
 
@@ -190,9 +193,10 @@ fn text(text: &str) -> String {
     bounded(text, TEXT_BYTES)
 }
 
-/// A value within bounds: what is too large becomes the beginning of its text.
+/// A value within bounds: what is too large becomes the beginning of its text, and so does what is nested too deep to be read
+/// again in an answer.
 fn value(value: Value) -> Value {
     let value = plain::without_nul(value);
     let written = value.to_string();
-    if written.len() <= TEXT_BYTES { value } else { Value::String(text(&written)) }
+    if written.len() <= TEXT_BYTES && !is_too_deep(&value) { value } else { Value::String(text(&written)) }
 }

@@ -15,7 +15,10 @@ use http::{HeaderMap, Method, Request, StatusCode};
 use http_body::Body as _;
 use http_body_util::{BodyExt, Limited};
 use hyper::body::Incoming;
-use muster_protocol::plan::{Crossing, McpServer, McpTransport};
+use muster_protocol::{
+    is_too_deep,
+    plan::{Crossing, McpServer, McpTransport},
+};
 use percent_encoding::percent_decode_str;
 use serde_json::{Value, json};
 use tokio::time::timeout;
@@ -214,6 +217,9 @@ impl Called {
             Ok(input @ Value::Object(_)) => input,
             _ => return Err(bad("The arguments of a call are an object.")),
         };
+        if is_too_deep(&input) {
+            return Err(bad("The arguments of a call are nested at most 64 levels deep."));
+        }
         // Numbers can become longer: 1e15 is written as 1000000000000000.0.
         let text = input.to_string();
         if text.len() > LONGEST_INPUT {

@@ -83,6 +83,13 @@ async fn a_call_is_refused_asked_or_made() {
     let request = Request::post("/mcp/shop").body(Full::from(long)).unwrap();
     let (status, answer) = world.ask(request).await;
     assert!(status == StatusCode::BAD_REQUEST && answer.contains("512 KiB"), "{status} {answer}");
+    let (open, close) = ("[".repeat(64), "]".repeat(64));
+    let deep = format!(
+        r#"{{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{{"name":"buy","arguments":{{"a":{open}{close}}}}}}}"#
+    );
+    let request = Request::post("/mcp/shop").body(Full::from(deep)).unwrap();
+    let (status, answer) = world.ask(request).await;
+    assert!(status == StatusCode::BAD_REQUEST && answer.contains("64 levels"), "{status} {answer}");
     assert!(there.seen().is_empty(), "nothing has left");
     verdict(Verdict::Allowed);
     let request = Request::post("/mcp/shop").header(CONVERSATION, "12").header("authorization", "Bearer own");

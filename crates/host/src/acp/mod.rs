@@ -38,7 +38,7 @@ use std::{
 };
 
 use indexmap::IndexMap;
-use muster_protocol::Happening;
+use muster_protocol::{DEEPEST, Happening, is_too_deep};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -362,15 +362,23 @@ pub fn short(text: &str, most: usize) -> String {
     }
 }
 
-/// Whether a value is longer than what is kept of one.
+/// Whether a value is longer, or nested deeper, than what is kept of one.
 pub fn is_too_long(value: &Value) -> bool {
-    value.to_string().len() > LONGEST_VALUE
+    is_too_deep(value) || value.to_string().len() > LONGEST_VALUE
 }
 
-/// A value that fits into an event; of a larger one, the beginning of its JSON.
+/// Why an action isn't asked about whose input [`is_too_long`].
+pub fn not_judged() -> String {
+    let most = LONGEST_VALUE / 1024;
+    format!(
+        "The input is longer than {most} KiB or nested deeper than {DEEPEST} levels, so nobody can judge it."
+    )
+}
+
+/// A value that fits into an event; of a larger or deeper one, the beginning of its JSON.
 fn fit(value: Value) -> Value {
     let text = value.to_string();
-    if text.len() <= LONGEST_VALUE {
+    if text.len() <= LONGEST_VALUE && !is_too_deep(&value) {
         return value;
     }
     let most = floor_boundary(&text, LONGEST_VALUE / 4);

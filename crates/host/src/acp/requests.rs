@@ -15,9 +15,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::{
-    Delivery, Effects, LONGEST_VALUE, MOST_OPEN, Machine, Settings,
+    Delivery, Effects, MOST_OPEN, Machine, Settings,
     forms::{self, Form},
-    rpc, short,
+    not_judged, rpc, short,
     updates::{Mention, is_empty, name_of},
 };
 
@@ -88,7 +88,11 @@ impl Machine {
         self.say(rpc::error(id, code, message));
     }
 
-    fn permission(&mut self, id: Value, request: RequestPermissionRequest, fx: &mut Effects) {
+    fn permission(&mut self, id: Value, mut request: RequestPermissionRequest, fx: &mut Effects) {
+        for option in &mut request.options {
+            // Nobody reads it, and it may be nested too deep to be kept.
+            option.meta = None;
+        }
         let found = self.conversation_of(&request.session_id.0);
         let key = found.and_then(|found| self.may_wait(&id, found, &request.options));
         let Some((key, conversation_id)) = key else {
@@ -103,10 +107,7 @@ impl Machine {
         let tool = self.tool(conversation_id, &name).map(|tool| tool.clone()).unwrap_or_default();
         if tool.is_cut {
             // What nobody can read whole, nobody can allow.
-            let most = LONGEST_VALUE / 1024;
-            let message =
-                format!("The input is longer than {most} KiB, so nobody can judge it. It was not allowed.");
-            return self.reject(&id, INVALID_PARAMS, &message);
+            return self.reject(&id, INVALID_PARAMS, &format!("{} It was not allowed.", not_judged()));
         }
         if self.settings.has_disabled(tool.name.as_deref(), &tool.kind) {
             let refused = chosen(&request.options, &Decision::Denied { comment: None });

@@ -55,7 +55,7 @@ pub struct Tool {
     pub kind: String,
     /// The input.
     pub input: Value,
-    /// The input was too long, and is only its beginning.
+    /// The input was too long or nested too deep, and is only its beginning.
     pub is_cut: bool,
     /// Its message has been made.
     pub is_told: bool,
@@ -345,7 +345,7 @@ impl Machine {
 /// Some agents give all their questions the same name: another input means another call.
 fn differs(tool: &Tool, fields: &ToolCallUpdateFields) -> bool {
     let input = fields.raw_input.as_ref().filter(|input| !is_empty(input));
-    input.is_some_and(|input| !is_empty(&tool.input) && *input != tool.input)
+    input.is_some_and(|input| !is_empty(&tool.input) && fit(input.clone()) != tool.input)
 }
 
 pub(super) fn is_empty(input: &Value) -> bool {

@@ -5,11 +5,12 @@ use std::{
     sync::{PoisonError, RwLock},
 };
 
-use muster_protocol::{Event, command::Order};
+use muster_protocol::{Event, Happening, command::Order};
 use redb::{
     Database, Durability, ReadableDatabase, ReadableTable, ReadableTableMetadata, TableDefinition,
     WriteTransaction,
 };
+use serde::Deserialize;
 
 use super::{Change, Standing};
 
@@ -119,12 +120,11 @@ impl Store {
     /// The events after this number.
     pub fn events_after(&self, seq: i64, most_bytes: usize) -> Result<Vec<Event>, StoreError> {
         let rows = self.read_events(seq, most_bytes).map_err(|source| self.error(source))?;
-        let events = rows.into_iter().map(|(seq, bytes)| {
-            let mut event: Event = serde_json::from_slice(&bytes)?;
-            event.seq = seq;
-            Ok(event)
+        let events = rows.into_iter().map(|(seq, bytes)| match serde_json::from_slice::<Event>(&bytes) {
+            Ok(event) => Event { seq, ..event },
+            Err(error) => unreadable(seq, &bytes, &error),
         });
-        events.collect()
+        Ok(events.collect())
     }
 
     fn read_events(&self, seq: i64, most_bytes: usize) -> Result<Vec<(i64, Vec<u8>)>> {
@@ -177,6 +177,28 @@ impl Store {
     fn error(&self, source: redb::Error) -> StoreError {
         StoreError::Database { path: self.path.clone(), source: Box::new(source) }
     }
+}
+
+/// What is told of an event that can't be read, so that it doesn't keep all others back: that nobody waits for what it asked. Where
+/// it asked nothing, that changes nothing; its number must not be missing.
+fn unreadable(seq: i64, bytes: &[u8], error: &serde_json::Error) -> Event {
+    /// The parts that can be read, however deep the others are nested.
+    #[derive(Default, Deserialize)]
+    #[serde(default)]
+    struct Parts {
+        agent_id: i64,
+        generation: i64,
+        at: i64,
+        what: Asked,
+    }
+    #[derive(Default, Deserialize)]
+    #[serde(default)]
+    struct Asked {
+        request: String,
+    }
+    let Parts { agent_id, generation, at, what } = serde_json::from_slice(bytes).unwrap_or_default();
+    tracing::error!(seq, agent = agent_id, %error, "an event of the journal can't be read, and is left out");
+    Event { seq, agent_id, generation, at, what: Happening::Withdrawn { request: what.request } }
 }
 
 /// Makes an empty journal under another name first: a host that is killed meanwhile leaves no half of one.

@@ -1,6 +1,10 @@
 //! What the journal promises.
 
-use muster_protocol::Command;
+use muster_protocol::{
+    Command,
+    event::{Asked, Request},
+};
+use serde_json::{Value, json};
 
 use super::*;
 
@@ -55,6 +59,26 @@ async fn events_are_numbered_without_gaps_and_kept_until_they_are_acknowledged()
     assert_eq!(journal.events_after(0, usize::MAX).unwrap().len(), 10);
     assert_eq!(journal.events_after(57, 1).unwrap().len(), 1, "at least one, however large");
     assert_eq!(contents.waiting, journal.standing().borrow().waiting);
+}
+
+#[tokio::test]
+async fn an_event_that_can_not_be_read_keeps_its_number_and_holds_no_other_back() {
+    let dir = tempfile::tempdir().unwrap();
+    let (journal, _) = Journal::open(&dir.path().join("journal")).unwrap();
+    let asked = Asked::Action {
+        tool: None,
+        tool_kind: "read".to_owned(),
+        title: "Look".to_owned(),
+        input: (0..125).fold(Value::Null, |inner, _| json!([inner])),
+    };
+    let request = Request { request: "1.h1".to_owned(), conversation_id: 1, turn_id: Some(5), asked };
+    let mut drafts = events(3);
+    drafts[1].what = Happening::Asked(request);
+    journal.commit(Change { events: drafts, ..Change::default() }).await.unwrap();
+    let event = |seq, what| Event { seq, agent_id: 1, generation: 1, at: 5, what };
+    let withdrawn = Happening::Withdrawn { request: "1.h1".to_owned() };
+    let expected = [event(1, Happening::Synced), event(2, withdrawn), event(3, Happening::Synced)];
+    assert_eq!(journal.events_after(0, usize::MAX).unwrap(), expected);
 }
 
 #[tokio::test]

@@ -1,6 +1,9 @@
 //! What makes no sense, and what is kept of an agent that goes on and on.
 
+use muster_protocol::{Event, FromHost};
+
 use super::*;
+use crate::agent::Record;
 
 #[test]
 fn what_makes_no_sense_is_counted_and_unknown_requests_are_answered() {
@@ -103,4 +106,76 @@ fn what_is_kept_of_an_agent_has_a_bound_whatever_it_asks_and_offers() {
         script.writes(&json!({ "id": number, "method": "fs/read_text_file", "params": {} }));
     }
     assert!(script.machine.lines.len() <= 1000, "an agent that reads nothing is not answered for ever");
+}
+
+/// Lists in lists.
+fn nested(levels: usize) -> Value {
+    (0..levels).fold(Value::Null, |inner, _| json!([inner]))
+}
+
+impl Script {
+    /// What is kept can be read again, and so can what is reported, by both sides.
+    fn assert_readable(&mut self) {
+        let record = Record { machine: std::mem::take(&mut self.machine), ..Record::of(1) };
+        serde_json::from_slice::<Record>(&record.to_bytes()).expect("the record can be read");
+        self.machine = record.machine;
+        for what in &self.fx.events {
+            let event = Event { seq: 1, agent_id: 1, generation: 3, at: 5, what: what.clone() };
+            let kept = serde_json::to_vec(&event).unwrap();
+            assert_eq!(serde_json::from_slice::<Event>(&kept).expect("the journal can be read"), event);
+            let frame = FromHost::Event(event);
+            let sent = serde_json::to_string(&frame).unwrap();
+            assert_eq!(serde_json::from_str::<FromHost>(&sent).expect("the frame can be read"), frame);
+        }
+    }
+}
+
+#[test]
+fn what_is_nested_too_deep_to_be_read_again_is_told_as_text_and_not_asked() {
+    // The last is as deep as a line can be read.
+    for levels in [DEEPEST - 1, DEEPEST, DEEPEST + 1, 121, 125] {
+        let (value, is_whole) = (nested(levels), levels <= DEEPEST);
+        let mut script = Script::prompted();
+        let call =
+            json!({ "sessionUpdate": "tool_call", "toolCallId": "t", "title": "Look", "rawInput": value });
+        let change = json!({ "sessionUpdate": "tool_call_update", "toolCallId": "t", "status": "completed",
+            "rawOutput": value });
+        script.update(&call);
+        script.update(&change);
+        for number in 1..=2 {
+            // The second time about the same call.
+            script.asks(&json!(number), &json!({ "toolCallId": "p", "title": "Run", "rawInput": value }));
+        }
+        script.assert_readable();
+        let messages = script.messages();
+        let [
+            Content::ToolCall { input: called, .. },
+            Content::ToolResult { output, .. },
+            Content::ToolCall { input: asked, .. },
+        ] = messages[..]
+        else {
+            panic!("{levels}: {messages:?}")
+        };
+        let cut =
+            json!({ "truncated": true, "bytes": value.to_string().len(), "beginning": value.to_string() });
+        for told in [called, output, asked] {
+            assert_eq!(told, if is_whole { &value } else { &cut }, "{levels}");
+        }
+        let is_asked = matches!(script.fx.events.last(), Some(Happening::Asked(_)));
+        assert_eq!(is_asked, is_whole, "{levels}");
+        let refused = script.written().pop().map(|line| line["error"]["code"].clone());
+        assert_eq!(refused, (!is_whole).then(|| json!(-32602)), "{levels}");
+    }
+}
+
+#[test]
+fn what_an_agent_adds_to_the_options_of_a_question_is_not_kept() {
+    let mut script = Script::prompted();
+    script.says(&json!({ "id": 1, "method": "session/request_permission", "params": { "sessionId": "s",
+        "toolCall": { "toolCallId": "t", "title": "Run" },
+        "options": [{ "optionId": "once", "name": "Once", "kind": "allow_once", "_meta": { "a": nested(122) } }] } }));
+    assert!(matches!(script.fx.events.last(), Some(Happening::Asked(_))), "{:?}", script.fx.events);
+    script.assert_readable();
+    assert_eq!(script.machine.verdict("3.h1", true), Answered::Said);
+    assert_eq!(script.written().pop().unwrap()["result"]["outcome"]["optionId"], "once");
 }
