@@ -231,9 +231,15 @@ impl<'a> Validator<'a> {
 
     /// Our own scalars that are closed sets (permissions, kinds of credential), and free JSON.
     fn other_scalar(&mut self, name: &str, value: &Value, pointer: &str) {
-        let known = super::catalogue::values_of_scalar(name);
-        if known.is_empty() || self.types_only {
+        if self.types_only {
             return; // the scalar validates itself
+        }
+        if name == "JSON" && holds_nul(value) {
+            return self.nul(pointer);
+        }
+        let known = super::catalogue::values_of_scalar(name);
+        if known.is_empty() {
+            return;
         }
         let Value::String(text) = value else { return self.wrong_type(pointer, "a string") };
         if !known.contains(&text.as_str()) {
@@ -259,8 +265,7 @@ impl<'a> Validator<'a> {
             return;
         }
         if text.contains('\0') {
-            let detail = format!("`{}` contains the character U+0000.", last(pointer));
-            return self.wrong(pointer, "NOT_ALLOWED", detail);
+            return self.nul(pointer);
         }
         if bounds.digits && !text.is_empty() && !text.bytes().all(|byte| byte.is_ascii_digit()) {
             return self.wrong_type(pointer, "a decimal integer");
@@ -300,12 +305,28 @@ impl<'a> Validator<'a> {
         }
     }
 
+    /// Reports a character that PostgreSQL keeps neither in text nor in JSON.
+    fn nul(&mut self, pointer: &str) {
+        let detail = format!("`{}` contains the character U+0000.", last(pointer));
+        self.wrong(pointer, "NOT_ALLOWED", detail);
+    }
+
     fn wrong_type(&mut self, pointer: &str, wanted: &str) {
         self.wrong(pointer, "WRONG_TYPE", format!("`{}` must be {wanted}.", last(pointer)));
     }
 
     fn wrong(&mut self, pointer: &str, code: &'static str, detail: String) {
         self.violations.push(Violation::at(pointer, code, detail));
+    }
+}
+
+/// Whether a text or a key has U+0000, at any depth.
+fn holds_nul(value: &Value) -> bool {
+    match value {
+        Value::String(text) => text.contains('\0'),
+        Value::List(items) => items.iter().any(holds_nul),
+        Value::Object(fields) => fields.iter().any(|(key, value)| key.contains('\0') || holds_nul(value)),
+        _ => false,
     }
 }
 
