@@ -12,6 +12,7 @@ use super::{
     limited::settle_spent,
     rows::{announce, is_open},
     state::is_final,
+    taken_over::never_told,
 };
 use crate::{
     base::{
@@ -28,7 +29,7 @@ use crate::{
     },
     slices::{
         agents::{self, Standing},
-        conversations, orgs, spending,
+        orgs, spending,
     },
 };
 
@@ -78,6 +79,11 @@ impl Cause {
             (None, None) => TurnCause::System,
         };
         Self { kind, user, token }
+    }
+
+    /// What caused this turn.
+    pub(super) fn of(turn: &turns::Model) -> Self {
+        Self { kind: turn.cause, user: turn.caused_by_user_id, token: turn.caused_by_token_id }
     }
 }
 
@@ -311,6 +317,5 @@ pub(super) async fn end_cancelled(tx: &Tx, turn: &turns::Model) -> Result<()> {
     cancelled.exec(tx.connection()).await?;
     announce(tx, ChangeOp::Updated, turn.conversation_id, turn.id);
     settle_spent(tx, turn).await?;
-    // What the agent never got.
-    conversations::settle(tx, turn.conversation_id, turn.id, MessageStatus::Cancelled).await
+    never_told(tx, turn, MessageStatus::Cancelled).await
 }
