@@ -62,7 +62,7 @@ pub(super) async fn give_back(tx: &Tx, turn: &turns::Model, why: &str) -> Result
         // Only one turn may wait, so the later one takes its messages.
         conversations::hand_on(tx, turn.id, waiting.id, i64::MAX).await?;
         if let Some(first) = turn.first_seq {
-            super::reaches(tx, waiting.id, first, first).await?;
+            super::reaches(tx, turn.conversation_id, waiting.id, (first, first)).await?;
         }
         let error = format!("{why} Turn {} has its messages.", waiting.id);
         return end(tx, turn, TurnState::Cancelled, Some(&error)).await;

@@ -101,12 +101,14 @@ pub async fn queued(
 ) -> Result<TurnId> {
     let (first, last) = seqs.unzip();
     let sql = format!(
-        "UPDATE turns SET held = FALSE, {REACH} WHERE organization_id = $1 AND conversation_id = $2 \
+        "UPDATE turns SET held = FALSE, updated_at = $5, {REACH} WHERE organization_id = $1 AND conversation_id = $2 \
          AND state = 'QUEUED' RETURNING id"
     );
-    let values = vec![tx.scope.org.into(), conversation.into(), first.into(), last.into()];
+    let values = vec![tx.scope.org.into(), conversation.into(), first.into(), last.into(), tx.now.into()];
     if let Some(waiting) = tx.rows(&sql, values).await?.first() {
-        return Ok(waiting.try_get_by(0)?);
+        let id = waiting.try_get_by(0)?;
+        announce(tx, ChangeOp::Updated, conversation, id);
+        return Ok(id);
     }
     let turn = turns::ActiveModel {
         organization_id: Set(tx.scope.org),
@@ -128,13 +130,20 @@ pub async fn queued(
     Ok(id)
 }
 
-/// Records that the turn has messages from this seq to that one.
+/// Records that the conversation's turn has messages from this seq to that one. When it was updated stays: turns that a limit
+/// concerns are judged by it.
 ///
 /// # Errors
 /// The database is unreachable.
-pub async fn reaches(tx: &Tx, turn: TurnId, first: i64, last: i64) -> Result<()> {
+pub async fn reaches(
+    tx: &Tx,
+    conversation: ConversationId,
+    turn: TurnId,
+    (first, last): (i64, i64),
+) -> Result<()> {
     let sql = format!("UPDATE turns SET {REACH} WHERE organization_id = $1 AND id = $2");
     tx.run(&sql, vec![tx.scope.org.into(), turn.into(), first.into(), last.into()]).await?;
+    announce(tx, ChangeOp::Updated, conversation, turn);
     Ok(())
 }
 
@@ -261,6 +270,15 @@ pub(super) async fn dispatch(tx: &Tx, agent: &Standing, due: Vec<turns::Model>) 
         outbox::enqueue(tx, agent.host(), &Command::Turn { turn_id: turn.id.0 });
         announce(tx, ChangeOp::Updated, turn.conversation_id, turn.id);
     }
+    Ok(())
+}
+
+/// Makes a turn that waits look as if it had not been sent.
+pub(super) async fn unsend(tx: &Tx, turn: &turns::Model) -> Result<()> {
+    let back = tx.scope.update::<turns::Entity>().filter(turns::Column::Id.eq(turn.id));
+    let back = back.col_expr(turns::Column::Generation, Expr::value(None::<i64>));
+    back.col_expr(turns::Column::UpdatedAt, Expr::value(tx.now)).exec(tx.connection()).await?;
+    announce(tx, ChangeOp::Updated, turn.conversation_id, turn.id);
     Ok(())
 }
 

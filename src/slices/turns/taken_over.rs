@@ -12,12 +12,12 @@ use sea_orm::{ColumnTrait, QueryFilter, sea_query::Expr};
 use super::{
     ending::end,
     entity::turns,
-    queue::{Cause, queued, reaches, request_cancel, send},
-    rows::waiting,
+    queue::{Cause, queued, reaches, request_cancel, send, unsend},
+    rows::{announce, waiting},
 };
 use crate::{
     base::{
-        enums::{MessageStatus, TurnState},
+        enums::{ChangeOp, MessageStatus, TurnState},
         ids::{ConversationId, TurnId},
         problem::Result,
     },
@@ -30,8 +30,7 @@ use crate::{
 /// # Errors
 /// The database is unreachable.
 pub async fn yield_to_person(tx: &Tx, agent: &Standing, conversation: ConversationId) -> Result<()> {
-    let of_it = || turns::Column::ConversationId.eq(conversation);
-    let open = tx.scope.find::<turns::Entity>().filter(of_it());
+    let open = tx.scope.find::<turns::Entity>().filter(turns::Column::ConversationId.eq(conversation));
     let open = open.filter(Expr::cust("state IN ('RUNNING', 'WAITING_APPROVAL', 'WAITING_LIMIT')"));
     // What somebody has cancelled already is not asked for again.
     for turn in open.all(tx.connection()).await?.iter().filter(|turn| turn.cancel_requested_at.is_none()) {
@@ -40,9 +39,10 @@ pub async fn yield_to_person(tx: &Tx, agent: &Standing, conversation: Conversati
         request_cancel(tx, agent, turn).await?;
     }
     // If its host asks what to say, it is refused; it is sent again when the conversation is handed back.
-    let unsent = tx.scope.update::<turns::Entity>().filter(of_it()).filter(Expr::cust("state = 'QUEUED'"));
-    unsent.col_expr(turns::Column::Generation, Expr::value(None::<i64>)).exec(tx.connection()).await?;
-    Ok(())
+    match waiting(tx, conversation).await? {
+        Some(turn) if turn.generation.is_some() => unsend(tx, &turn).await,
+        _ => Ok(()),
+    }
 }
 
 /// The agent answers again: at once if `unanswered`, else when somebody writes. `last` is the turn of the last message.
@@ -107,7 +107,9 @@ pub(super) async fn finished(tx: &Tx, turn: &turns::Model) -> Result<()> {
         return end(tx, &again, TurnState::Cancelled, Some(&why)).await;
     };
     let later = tx.scope.update::<turns::Entity>().filter(turns::Column::Id.eq(again.id));
-    later.col_expr(turns::Column::FirstSeq, Expr::value(first.seq)).exec(tx.connection()).await?;
+    let later = later.col_expr(turns::Column::FirstSeq, Expr::value(first.seq));
+    later.col_expr(turns::Column::UpdatedAt, Expr::value(tx.now)).exec(tx.connection()).await?;
+    announce(tx, ChangeOp::Updated, again.conversation_id, again.id);
     Ok(())
 }
 
@@ -122,7 +124,7 @@ pub(super) async fn never_told(tx: &Tx, turn: &turns::Model, status: MessageStat
     let said = conversations::said_in_its_place(tx, turn.id).await?;
     let (Some((_, first)), Some((_, last))) = (said.first(), said.last()) else { return Ok(()) };
     let next = if let Some(next) = waiting(tx, conversation).await? {
-        reaches(tx, next.id, *first, *last).await?;
+        reaches(tx, conversation, next.id, (*first, *last)).await?;
         next.id
     } else {
         let next = queued(tx, turn.agent_id, conversation, Cause::of(turn), Some((*first, *last))).await?;
