@@ -200,8 +200,9 @@ impl<'a> Validator<'a> {
                 None => self.wrong_type(pointer, "an integer"),
             },
             ("Id", Value::Number(number)) => match number.as_i64() {
+                // Its range is part of the type.
                 Some(number) => {
-                    self.number(super::bounds::range(1, crate::base::ids::MAX_ID), number, pointer);
+                    self.within(super::bounds::range(1, crate::base::ids::MAX_ID), number, pointer);
                 }
                 None => self.wrong_type(pointer, AN_ID),
             },
@@ -248,9 +249,12 @@ impl<'a> Validator<'a> {
     }
 
     fn number(&mut self, bounds: Bounds, number: i64, pointer: &str) {
-        if self.types_only {
-            return;
+        if !self.types_only {
+            self.within(bounds, number, pointer);
         }
+    }
+
+    fn within(&mut self, bounds: Bounds, number: i64, pointer: &str) {
         if let Some(min) = bounds.min.filter(|min| number < *min) {
             self.wrong(pointer, "TOO_SMALL", format!("`{}` must be at least {min}.", last(pointer)));
         }
