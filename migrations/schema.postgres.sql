@@ -293,6 +293,7 @@ CREATE TABLE approvals (
     server_id bigint,
     model_credential_id bigint,
     channel_id bigint,
+    origin_id text,
     conversation_id bigint,
     message_seq bigint,
     turn_id bigint,

@@ -291,6 +291,7 @@ CREATE TABLE approvals (
     server_id BIGINT, -- The subject of a SERVER_ALERT.
     model_credential_id BIGINT, -- The model credential whose provider refuses it.
     channel_id BIGINT, -- The subject of a CHANNEL_ERROR or an ACCESS_REQUEST.
+    origin_id TEXT, -- Whom an ACCESS_REQUEST would let in.
     conversation_id BIGINT,
     message_seq BIGINT,
     turn_id BIGINT, -- The turn it was asked in.

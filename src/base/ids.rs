@@ -29,7 +29,7 @@ impl ScalarType for Id {
     }
 
     fn is_valid(value: &Value) -> bool {
-        matches!(value, Value::Number(number) if number.is_i64() || number.is_u64())
+        matches!(value, Value::Number(number) if matches!(number.as_i64(), Some(1..=MAX_ID)))
     }
 
     fn to_value(&self) -> Value {

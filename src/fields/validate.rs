@@ -200,8 +200,9 @@ impl<'a> Validator<'a> {
                 None => self.wrong_type(pointer, "an integer"),
             },
             ("Id", Value::Number(number)) => match number.as_i64() {
+                // Its range is part of the type.
                 Some(number) => {
-                    self.number(super::bounds::range(1, crate::base::ids::MAX_ID), number, pointer);
+                    self.within(super::bounds::range(1, crate::base::ids::MAX_ID), number, pointer);
                 }
                 None => self.wrong_type(pointer, AN_ID),
             },
@@ -231,9 +232,15 @@ impl<'a> Validator<'a> {
 
     /// Our own scalars that are closed sets (permissions, kinds of credential), and free JSON.
     fn other_scalar(&mut self, name: &str, value: &Value, pointer: &str) {
-        let known = super::catalogue::values_of_scalar(name);
-        if known.is_empty() || self.types_only {
+        if self.types_only {
             return; // the scalar validates itself
+        }
+        if name == "JSON" && holds_nul(value) {
+            return self.nul(pointer);
+        }
+        let known = super::catalogue::values_of_scalar(name);
+        if known.is_empty() {
+            return;
         }
         let Value::String(text) = value else { return self.wrong_type(pointer, "a string") };
         if !known.contains(&text.as_str()) {
@@ -242,9 +249,12 @@ impl<'a> Validator<'a> {
     }
 
     fn number(&mut self, bounds: Bounds, number: i64, pointer: &str) {
-        if self.types_only {
-            return;
+        if !self.types_only {
+            self.within(bounds, number, pointer);
         }
+    }
+
+    fn within(&mut self, bounds: Bounds, number: i64, pointer: &str) {
         if let Some(min) = bounds.min.filter(|min| number < *min) {
             self.wrong(pointer, "TOO_SMALL", format!("`{}` must be at least {min}.", last(pointer)));
         }
@@ -259,8 +269,7 @@ impl<'a> Validator<'a> {
             return;
         }
         if text.contains('\0') {
-            let detail = format!("`{}` contains the character U+0000.", last(pointer));
-            return self.wrong(pointer, "NOT_ALLOWED", detail);
+            return self.nul(pointer);
         }
         if bounds.digits && !text.is_empty() && !text.bytes().all(|byte| byte.is_ascii_digit()) {
             return self.wrong_type(pointer, "a decimal integer");
@@ -300,12 +309,28 @@ impl<'a> Validator<'a> {
         }
     }
 
+    /// Reports a character that PostgreSQL keeps neither in text nor in JSON.
+    fn nul(&mut self, pointer: &str) {
+        let detail = format!("`{}` contains the character U+0000.", last(pointer));
+        self.wrong(pointer, "NOT_ALLOWED", detail);
+    }
+
     fn wrong_type(&mut self, pointer: &str, wanted: &str) {
         self.wrong(pointer, "WRONG_TYPE", format!("`{}` must be {wanted}.", last(pointer)));
     }
 
     fn wrong(&mut self, pointer: &str, code: &'static str, detail: String) {
         self.violations.push(Violation::at(pointer, code, detail));
+    }
+}
+
+/// Whether a text or a key has U+0000, at any depth.
+fn holds_nul(value: &Value) -> bool {
+    match value {
+        Value::String(text) => text.contains('\0'),
+        Value::List(items) => items.iter().any(holds_nul),
+        Value::Object(fields) => fields.iter().any(|(key, value)| key.contains('\0') || holds_nul(value)),
+        _ => false,
     }
 }
 

@@ -256,6 +256,39 @@ async fn who_is_not_on_the_list_is_refused_without_a_write_and_let_in_by_one_ste
 }
 
 #[tokio::test]
+async fn who_is_let_in_is_asked_about_no_longer_and_makes_room_for_others() {
+    let app = app().await;
+    let (channel, path) = channel(&app, "https://hooks.example/out").await;
+    let whitelist = format!("/v1/org/{}/channel/{channel}/whitelist", app.org);
+    let let_in = async |origin: &str| {
+        app.owner.post(&whitelist, json!({ "origin_id": origin })).await.expect(200);
+    };
+    let come = async |origins: &[&str]| {
+        for origin in origins {
+            let mut said = hello("Psst");
+            said["origin_id"] = json!(origin);
+            assert_eq!(bring(&app, &path, origin, &said).await.0, 200);
+        }
+    };
+    let asked = async || {
+        let sql = "SELECT origin_id || ' ' || COALESCE(outcome, status) FROM approvals \
+                   WHERE kind = 'ACCESS_REQUEST' ORDER BY origin_id";
+        app.column::<String>(sql).await
+    };
+    let_in("bob").await;
+    come(&["s1", "s2", "s3"]).await;
+    until("all are asked about", async || asked().await.len() == 3).await;
+    let_in("s1").await;
+    assert_eq!(asked().await, ["s1 WITHDRAWN", "s2 PENDING", "s3 PENDING"]);
+    let_in("s2").await;
+    let_in("s3").await;
+    come(&["s4", "s5"]).await;
+    until("the others are asked about", async || asked().await.len() == 5).await;
+    let ended = ["s1 WITHDRAWN", "s2 WITHDRAWN", "s3 WITHDRAWN", "s4 PENDING", "s5 PENDING"];
+    assert_eq!(asked().await, ended);
+}
+
+#[tokio::test]
 async fn what_to_know_about_a_channel_is_told_in_its_conversations_alone() {
     let app = app().await;
     let host = app.running_agent().await;

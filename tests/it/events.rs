@@ -136,6 +136,20 @@ async fn what_a_record_only_shows_raises_its_event_too() {
     let picture = "mutation($i: AvatarInput!) { setViewerAvatar(input: $i) { id } }";
     app.viewer.gql(picture, json!({ "i": picture_input() })).await.data();
     assert_eq!(heard(), [(RecordKind::Member, viewer)]);
+
+    let all = app.populate(2).await;
+    let (credential, channel) = (all.credentials[1], all.channels[1]);
+    let person = app.person("VIEWER", true).await.user.unwrap();
+    let share = "mutation($o: Id!, $i: Id!, $u: [Id!]!) { setCredentialMembers(orgId: $o, id: $i, input: { userIds: $u }) { id } }";
+    app.owner.gql(share, json!({ "o": app.org, "i": credential, "u": [person] })).await.data();
+    let sql = format!("UPDATE channels SET alert_recipient_user_ids = '[{person}]' WHERE id = $1");
+    app.execute(&sql, vec![channel.into()]).await;
+    heard();
+    let remove = "mutation($o: Id!, $u: Id!) { removeMember(orgId: $o, userId: $u) }";
+    app.owner.gql(remove, json!({ "o": app.org, "u": person })).await.data();
+    let expected =
+        [(RecordKind::Credential, credential), (RecordKind::Channel, channel), (RecordKind::Member, person)];
+    assert_eq!(heard(), expected);
 }
 
 #[tokio::test]

@@ -152,6 +152,16 @@ async fn values_are_coerced_as_the_specification_says() {
         assert_eq!(answer.code(), "VALIDATION_FAILED");
         assert!(answer.text.contains("a positive integer"), "{}", answer.text);
     }
+    // Each that is out of range is named.
+    let feed = "query($o: Id!, $channel: Id, $contact: Id) { conversationFeed(orgId: $o, channelId: $channel, contactId: $contact) { next } }";
+    let answer = app.owner.gql(feed, json!({ "o": o, "channel": 0, "contact": 1_i64 << 53 })).await;
+    assert_eq!(answer.code(), "VALIDATION_FAILED");
+    let wrong = answer.body["errors"][0]["extensions"]["errors"].as_array().unwrap();
+    let wrong: Vec<_> = wrong.iter().map(|wrong| (&wrong["pointer"], &wrong["code"])).collect();
+    let (small, large) = ((json!("/channel"), json!("TOO_SMALL")), (json!("/contact"), json!("TOO_LARGE")));
+    assert_eq!(wrong, [(&small.0, &small.1), (&large.0, &large.1)], "{}", answer.text);
+    let answer = app.owner.gql("{ organization(orgId: -1) { name } }", json!({})).await;
+    assert!(answer.text.contains("orgId") && answer.text.contains("a positive integer"), "{}", answer.text);
     let missing = app.owner.gql(typed, json!({})).await;
     assert_eq!(missing.code(), "VALIDATION_FAILED");
     assert!(

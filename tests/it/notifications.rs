@@ -488,6 +488,13 @@ async fn preferences_are_an_object_of_at_most_64_kib() {
     for bad in [json!([1]), json!("text"), json!({ "x": "y".repeat(65_536) })] {
         assert_eq!(app.viewer.gql(PREFER, json!({ "p": bad })).await.code(), "VALIDATION_FAILED");
     }
+    // PostgreSQL could not keep this character.
+    for bad in [json!({ "x": "a\0" }), json!({ "a\0": 1 }), json!({ "x": [1, { "y": ["\0"] }] })] {
+        let refused = app.viewer.gql(PREFER, json!({ "p": bad })).await;
+        assert_eq!(refused.code(), "VALIDATION_FAILED", "{}", refused.text);
+        let wrong = &refused.body["errors"][0]["extensions"]["errors"][0];
+        assert_eq!((&wrong["pointer"], &wrong["code"]), (&json!("/preferences"), &json!("NOT_ALLOWED")));
+    }
     let good = json!({ "timeZone": "local", "views": { "é": [1, null] }, "x": "y".repeat(65_000) });
     app.viewer.gql(PREFER, json!({ "p": good })).await.data();
     assert_eq!(app.viewer.gql(viewer, json!({})).await.data()["viewer"]["preferences"], good);

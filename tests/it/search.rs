@@ -75,6 +75,17 @@ async fn matches_only_in_the_index_are_not_found() {
     assert_eq!(found(&app, thread, &other).await, [4]);
 }
 
+/// The index stores 64 characters of a word.
+#[tokio::test]
+async fn a_long_word_is_not_found_by_its_beginning() {
+    let app = TestApp::start().await;
+    let words = [63, 64, 65, 66].map(|length| "b".repeat(length));
+    let thread = thread(&app, &words.each_ref().map(String::as_str)).await;
+    for (word, seq) in words.iter().zip(1..) {
+        assert_eq!(found(&app, thread, word).await, [seq], "{} characters", word.len());
+    }
+}
+
 #[tokio::test]
 async fn a_hit_shows_its_matches() {
     let app = TestApp::start().await;

@@ -139,6 +139,51 @@ async fn the_agent_starts_at_once_if_the_last_message_waits_for_an_answer() {
 }
 
 #[tokio::test]
+async fn what_the_holder_said_is_told_though_its_turn_was_cancelled() {
+    let app = TestApp::start().await;
+    let (host, conversation) = begun(&app).await;
+    let cancel = async |turn: &Value| {
+        let query = "mutation($o: Id!, $i: Id!) { cancelTurn(orgId: $o, id: $i) { state } }";
+        let ended = app.operator.gql(query, json!({ "o": app.org, "i": turn })).await.data();
+        assert_eq!(ended["cancelTurn"]["state"], "CANCELLED");
+    };
+    let say = async |text: &str| {
+        post(&app, &app.admin, conversation, text).await.data()["postMessage"]["turn"]["id"].clone()
+    };
+    take_over(&app, &app.admin, conversation).await;
+    cancel(&say("I promised a refund of 40").await).await;
+    let next = say("and free shipping").await;
+    hand_back(&app, &app.admin, conversation).await;
+    let turn = write(&app, conversation, "what did we promise?").await;
+    assert_eq!((json!(turn), host.given().await), (next, vec![turn]));
+    let promised = "(said in your place) I promised a refund of 40";
+    assert_eq!(
+        told(&host.takes(turn).await),
+        [promised, "(said in your place) and free shipping", "what did we promise?"]
+    );
+    host.turn_ended(turn, TurnOutcome::Done).await;
+
+    // What somebody else wrote is cancelled, so nobody waits for an answer when it is handed back.
+    take_over(&app, &app.admin, conversation).await;
+    let both = say("by tomorrow").await;
+    let program = app.token(&["agent.interact", "agent.output.view"]).await;
+    post(&app, &program, conversation, "never mind").await.data();
+    cancel(&both).await;
+    let shown = hand_back(&app, &app.admin, conversation).await;
+    assert_eq!((&shown["openTurns"], host.given().await), (&json!([]), vec![turn]));
+    // A host that has it, and whose agent had not begun.
+    let unseen = write(&app, conversation, "when?").await;
+    let words = ["(said in your place) by tomorrow", "when?"];
+    assert_eq!(told(&host.plan(unseen).await.unwrap()), words);
+    let query = "mutation($o: Id!, $i: Id!) { cancelTurn(orgId: $o, id: $i) { id } }";
+    app.operator.gql(query, json!({ "o": app.org, "i": unseen })).await.data();
+    host.turn_ended(unseen, TurnOutcome::Cancelled).await;
+    assert_eq!(host.given().await, [turn, unseen]);
+    let last = write(&app, conversation, "hello?").await;
+    assert_eq!(told(&host.takes(last).await), ["(said in your place) by tomorrow", "hello?"]);
+}
+
+#[tokio::test]
 async fn a_turn_that_the_agent_never_got_waits_for_the_hand_back_though_a_limit_was_reached() {
     let app = TestApp::start().await;
     app.sets(json!({ "monthlyBudgetMicro": CALL })).await;

@@ -1,16 +1,26 @@
 //! Turns: how messages become turns, what a host is told, and what becomes of them.
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, time::Duration};
 
-use futures::future::join_all;
-use muster::{base::ids::ConversationId, slices::turns};
+use futures::{FutureExt, future::join_all};
+use muster::{
+    base::{
+        enums::{ChangeOp, RecordKind},
+        ids::{ConversationId, OrgId},
+    },
+    core::{News, access::Caller},
+    slices::turns,
+};
 use muster_protocol::{
-    event::{TurnEnd, TurnOutcome, Usage},
+    event::{Content, TurnEnd, TurnOutcome, Usage},
     plan::Part,
 };
 use serde_json::{Value, json};
 
-use crate::harness::{Answer, Host, Socket, TestApp, is_postgres};
+use crate::{
+    harness::{Answer, Host, Socket, TestApp, is_postgres},
+    takeover::take_over,
+};
 
 const POST: &str = "mutation($o: Id!, $c: Id!, $t: String!) { \
     postMessage(orgId: $o, conversationId: $c, input: { text: $t }) { id seq status turn { id state cause causedByUserId } } }";
@@ -370,4 +380,41 @@ async fn turns_are_filtered_and_watched_by_whoever_may_read_messages() {
     let variables = json!({ "o": app.org, "i": turn });
     assert_eq!(token.gql(query, variables.clone()).await.code(), "PERMISSION_DENIED");
     assert_eq!(app.stranger.gql(query, variables).await.code(), "NOT_A_MEMBER");
+}
+
+#[tokio::test]
+async fn what_joins_a_turn_or_takes_it_back_is_told() {
+    let app = TestApp::start().await;
+    let host = app.running_agent().await;
+    let conversation = app.conversation(host.agent).await;
+    let first = write(&app, conversation, "one").await;
+    host.takes(first).await;
+    let mut news = app.core.events.subscribe(OrgId(app.org), &Caller::System);
+    let mut heard = || {
+        let mut heard = Vec::new();
+        while let Some(Some((News::Changed(event), _))) = news.next().now_or_never() {
+            if event.kind == RecordKind::Turn {
+                heard.push((event.id, event.op));
+            }
+        }
+        heard
+    };
+    let next = write(&app, conversation, "two").await;
+    assert_eq!(heard(), [(next, ChangeOp::Created)]);
+    let query = "query($o: Id!, $i: Id!) { turn(orgId: $o, id: $i) { generation lastSeq updatedAt } }";
+    let shown =
+        async || app.viewer.gql(query, json!({ "o": app.org, "i": next })).await.data()["turn"].clone();
+    let before = shown().await;
+    app.clock.advance(Duration::from_secs(1));
+    assert_eq!(write(&app, conversation, "three").await, next);
+    assert_eq!(heard(), [(next, ChangeOp::Updated)]);
+    let after = shown().await;
+    assert_eq!((&before["lastSeq"], &after["lastSeq"]), (&json!(2), &json!(3)));
+    assert_ne!(before["updatedAt"], after["updatedAt"]);
+    host.says(conversation, Some(first), "m1", Content::Text { text: "done".to_owned() }).await.unwrap();
+    assert_eq!(heard(), [(first, ChangeOp::Updated)]);
+    host.turn_ended(first, TurnOutcome::Done).await;
+    assert_eq!((heard().len(), &shown().await["generation"]), (2, &json!(1)));
+    take_over(&app, &app.admin, conversation).await;
+    assert_eq!((heard(), &shown().await["generation"]), (vec![(next, ChangeOp::Updated)], &Value::Null));
 }

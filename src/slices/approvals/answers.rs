@@ -119,7 +119,7 @@ async fn tell(
     let cause = Cause::decision(approval.decided_by_user_id, approval.decided_by_token_id);
     let turn = turns::queued(tx, agent.id, conversation, cause, None).await?;
     let (_, seq) = conversations::assign(tx, message, turn).await?;
-    turns::reaches(tx, turn, seq, seq).await?;
+    turns::reaches(tx, conversation, turn, (seq, seq)).await?;
     go_on(tx, approval.turn_id).await?;
     turns::send(tx, agent, &[conversation]).await
 }

@@ -40,6 +40,8 @@ pub mod approvals {
         pub model_credential_id: Option<ModelCredentialId>,
         /// The channel that a CHANNEL_ERROR or an ACCESS_REQUEST is about.
         pub channel_id: Option<ChannelId>,
+        /// Whom an ACCESS_REQUEST would let in.
+        pub origin_id: Option<String>,
         pub conversation_id: Option<ConversationId>,
         pub message_seq: Option<i64>,
         /// The turn it was asked in.

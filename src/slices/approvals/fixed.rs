@@ -1,5 +1,6 @@
 //! Approvals that end because somebody has fixed what they are about, in the transaction that fixes it: a host that is allowed
-//! now, more to spend, a model credential that is accepted again, a channel that is on again. Callers hold the agent if there is one.
+//! now, more to spend, a model credential that is accepted again, a channel that is on again, somebody who may write now. Callers hold the agent if
+//! there is one.
 
 use sea_orm::{ColumnTrait, Condition, PaginatorTrait, QueryFilter, QueryOrder, sea_query::Expr};
 use serde_json::json;
@@ -205,11 +206,8 @@ pub async fn require_credential(tx: &mut Tx, id: ModelCredentialId, name: &str, 
 /// # Errors
 /// The database is unreachable.
 pub async fn credential_accepted(tx: &mut Tx, id: ModelCredentialId) -> Result<()> {
-    let open = rejected(tx, id).order_by_asc(approvals::Column::Id).all(tx.connection()).await?;
-    for approval in open {
-        answers::withdraw(tx, &approval).await?;
-    }
-    Ok(())
+    let rejected = rejected(tx, id);
+    withdraw_all(tx, rejected).await
 }
 
 /// Withdraws what told people that a channel had failed: it is on again, or was deleted.
@@ -217,9 +215,28 @@ pub async fn credential_accepted(tx: &mut Tx, id: ModelCredentialId) -> Result<(
 /// # Errors
 /// The database is unreachable.
 pub async fn withdraw_channel_errors(tx: &mut Tx, id: ChannelId) -> Result<()> {
-    let open = tx.scope.find::<approvals::Entity>().filter(approvals::Column::ChannelId.eq(id));
-    let open = open.filter(approvals::Column::Kind.eq(ApprovalKind::ChannelError));
-    let open = open.filter(approvals::Column::Status.eq(ApprovalStatus::Pending));
+    let errors = about(tx, id, ApprovalKind::ChannelError);
+    withdraw_all(tx, errors).await
+}
+
+/// Withdraws what asked whether this origin may write to the channel: it may now.
+///
+/// # Errors
+/// The database is unreachable.
+pub async fn withdraw_access_requests(tx: &mut Tx, id: ChannelId, origin: &str) -> Result<()> {
+    let requests = about(tx, id, ApprovalKind::AccessRequest);
+    let requests = requests.filter(approvals::Column::OriginId.eq(origin));
+    withdraw_all(tx, requests).await
+}
+
+/// Approvals of this kind about a channel.
+fn about(tx: &Tx, channel: ChannelId, kind: ApprovalKind) -> sea_orm::Select<approvals::Entity> {
+    let found = tx.scope.find::<approvals::Entity>().filter(approvals::Column::ChannelId.eq(channel));
+    found.filter(approvals::Column::Kind.eq(kind))
+}
+
+async fn withdraw_all(tx: &mut Tx, of: sea_orm::Select<approvals::Entity>) -> Result<()> {
+    let open = of.filter(approvals::Column::Status.eq(ApprovalStatus::Pending));
     for approval in open.order_by_asc(approvals::Column::Id).all(tx.connection()).await? {
         answers::withdraw(tx, &approval).await?;
     }

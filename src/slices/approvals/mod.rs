@@ -34,7 +34,7 @@ pub use self::{
     expiry::expire_due,
     fixed::{
         Guarded, NETWORK, Proposal, approve_connection, credential_accepted, guard_cost, require_credential,
-        resolve_spending, withdraw_channel_errors, withdraw_guards,
+        resolve_spending, withdraw_access_requests, withdraw_channel_errors, withdraw_guards,
     },
     judge::{authorized, require_access, store_categories},
     question::{Answer, Choice, Question},

@@ -41,6 +41,8 @@ pub struct NewApproval {
     pub server_id: Option<ServerId>,
     /// The channel that a CHANNEL_ERROR or an ACCESS_REQUEST is about.
     pub channel_id: Option<ChannelId>,
+    /// Whom an ACCESS_REQUEST would let in.
+    pub origin_id: Option<String>,
     /// The conversation it is raised in.
     pub conversation_id: Option<ConversationId>,
     /// The seq of the message it is raised at.
@@ -92,6 +94,7 @@ impl NewApproval {
             agent_id: None,
             server_id: None,
             channel_id: None,
+            origin_id: None,
             conversation_id: None,
             message_seq: None,
             request: None,
@@ -136,6 +139,7 @@ pub async fn raise(tx: &mut Tx, new: NewApproval) -> Result<ApprovalId> {
         agent_id: Set(new.agent_id),
         server_id: Set(new.server_id),
         channel_id: Set(new.channel_id),
+        origin_id: Set(new.origin_id),
         conversation_id: Set(new.conversation_id),
         message_seq: Set(new.message_seq),
         request: Set(new.request.map(ToolRequest::stored)),

@@ -7,8 +7,15 @@ use serde_json::json;
 
 use super::entity::channels;
 use crate::{
-    base::{ids::UserId, problem::Result},
-    core::store::{Tx, held},
+    base::{
+        enums::{ChangeOp, RecordKind},
+        ids::UserId,
+        problem::Result,
+    },
+    core::{
+        Event,
+        store::{Tx, held},
+    },
 };
 
 /// Stops alerting a person about failing channels, because they left the organization.
@@ -29,7 +36,8 @@ pub async fn forget_recipient(tx: &Tx, user: UserId) -> Result<()> {
         let mut row = channel.into_active_model();
         row.alert_recipient_user_ids = Set(json!(left));
         row.updated_at = Set(tx.now);
-        row.update(tx.connection()).await?;
+        let id = row.update(tx.connection()).await?.id;
+        tx.announce(Event::new(tx.scope.org, ChangeOp::Updated, RecordKind::Channel, id));
     }
     Ok(())
 }

@@ -26,7 +26,7 @@ use crate::{
 /// # Errors
 /// `NOT_FOUND`.
 pub async fn add_origin(scope: &Scope, id: ChannelId, origin: &str) -> Result<()> {
-    let tx = scope.begin().await?;
+    let mut tx = scope.begin().await?;
     // The lock keeps everyone else from changing the list.
     let channel = load(&tx, id).await?;
     let origin = origin.trim();
@@ -34,7 +34,7 @@ pub async fn add_origin(scope: &Scope, id: ChannelId, origin: &str) -> Result<()
         return Ok(());
     }
     insert(&tx, id, origin).await?;
-    inbound::forget(&tx, id, origin).await?;
+    inbound::forget(&mut tx, id, origin).await?;
     changed(tx, channel, "addWhitelistOrigin", origin).await
 }
 

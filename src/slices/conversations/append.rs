@@ -249,8 +249,8 @@ async fn join_turns(tx: &Tx, conversation: &conversations::Model, own: &mut [&mu
             message.new.turn = Some(turn);
         }
     }
-    for (turn, (first, last)) in reached {
-        turns::reaches(tx, turn, first, last).await?;
+    for (turn, seqs) in reached {
+        turns::reaches(tx, conversation.id, turn, seqs).await?;
     }
     Ok(())
 }

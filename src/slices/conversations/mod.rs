@@ -40,7 +40,7 @@ pub use self::{
     of_deliveries::{Place, move_targets, place_of, record_delivery, require_message, retarget, target_of},
     of_turns::{
         Said, SaidFile, agent_of, assign, deliver, forget_sessions, hand_on, load_files, measured,
-        remember_session, require_of, said, settle, thread,
+        remember_session, require_of, said, said_in_its_place, settle, thread,
     },
     panel::{ConversationEdit, NewConversation, Post, post, reference, start, update},
     reads::{UNREAD, mark_read},

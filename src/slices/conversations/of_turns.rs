@@ -1,6 +1,6 @@
 //! What turns need of a conversation: its session, its messages to the agent, and how far those have come.
 
-use sea_orm::{ColumnTrait, Condition, QueryFilter, QueryOrder, sea_query::Expr};
+use sea_orm::{ColumnTrait, Condition, QueryFilter, QueryOrder, QuerySelect, sea_query::Expr};
 
 use super::{
     entity::{attachment_blobs, attachments, conversations, messages},
@@ -147,10 +147,13 @@ pub async fn measured(
 
 /// What a turn tells the agent: messages to it, and what a person said in its place.
 fn for_agent() -> Condition {
-    let in_its_place = Condition::all()
+    Condition::any().add(messages::Column::Role.eq(MessageRole::User)).add(in_its_place())
+}
+
+fn in_its_place() -> Condition {
+    Condition::all()
         .add(messages::Column::Role.eq(MessageRole::Assistant))
-        .add(messages::Column::AuthorUserId.is_not_null());
-    Condition::any().add(messages::Column::Role.eq(MessageRole::User)).add(in_its_place)
+        .add(messages::Column::AuthorUserId.is_not_null())
 }
 
 /// A text as the agent is told: what a person said in its place is not a message to it.
@@ -244,6 +247,17 @@ pub async fn hand_on(tx: &Tx, from: TurnId, to: TurnId, through: i64) -> Result<
     let moved = moved.filter(for_agent()).filter(messages::Column::Seq.lte(through));
     let moved = moved.col_expr(messages::Column::TurnId, Expr::value(to)).exec(tx.connection()).await?;
     Ok(moved.rows_affected)
+}
+
+/// What a person said in the agent's place in this turn: the messages and their places, oldest first.
+///
+/// # Errors
+/// The database is unreachable.
+pub async fn said_in_its_place(tx: &Tx, turn: TurnId) -> Result<Vec<(MessageId, i64)>> {
+    let found = tx.scope.find::<messages::Entity>().filter(messages::Column::TurnId.eq(turn));
+    let found = found.filter(in_its_place()).order_by_asc(messages::Column::Seq).select_only();
+    let found = found.column(messages::Column::Id).column(messages::Column::Seq);
+    Ok(found.into_tuple().all(tx.connection()).await?)
 }
 
 /// Makes a message part of a turn. Returns its place.

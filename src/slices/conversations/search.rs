@@ -13,7 +13,7 @@ use super::{
     entity::{conversations, messages},
     graphql::{FoundMessage, MessageHit, MessagesFound},
     places::Stages,
-    words::{agent_token, conversation_token, indexed, organization_token, words},
+    words::{agent_token, conversation_token, indexed, is_shared, organization_token, words},
 };
 use crate::{
     base::{
@@ -343,7 +343,7 @@ impl Question {
     /// Whether the index may overmatch: it stores pairs of tokens but no longer runs, and only the beginning of
     /// long words.
     fn is_vague(&self) -> bool {
-        self.runs.iter().any(|run| run.len() > 2 || run.iter().any(|word| indexed(word).len() < word.len()))
+        self.runs.iter().any(|run| run.len() > 2 || run.iter().any(|word| is_shared(word)))
     }
 
     /// Whether the text contains every run as whole words.
@@ -529,7 +529,8 @@ mod tests {
         let long = "a".repeat(64);
         assert!(is_in(&format!("{long}x"), &format!("b {long}X c")));
         assert!(!is_in(&format!("{long}x"), &format!("{long}y")) && !is_in(&format!("{long}x"), &long));
-        assert!(!Question::read("東京 cafe").is_vague());
+        assert!(is_in(&long, &long) && !is_in(&long, &format!("{long}x")));
+        assert!(!Question::read(&format!("東京 cafe {}", &long[1..])).is_vague());
     }
 
     #[test]

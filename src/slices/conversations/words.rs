@@ -84,6 +84,11 @@ pub(super) fn indexed(word: &str) -> &str {
     word.char_indices().nth(TOKEN_CHARS).map_or(word, |(end, _)| &word[..end])
 }
 
+/// Whether the index stores longer words in the same way as this one.
+pub(super) fn is_shared(word: &str) -> bool {
+    word.chars().nth(TOKEN_CHARS - 1).is_some()
+}
+
 /// Calls `found` with each complete token of the text and the byte range it was folded from, until told to
 /// stop.
 pub(super) fn words(text: &str, mut found: impl FnMut(&str, Range<usize>) -> ControlFlow<()>) {

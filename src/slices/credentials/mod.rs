@@ -13,7 +13,7 @@ mod handed;
 mod input;
 
 use async_graphql::MaybeUndefined;
-use sea_orm::{ActiveModelTrait, IntoActiveModel, NotSet, Set};
+use sea_orm::{ActiveModelTrait, ColumnTrait, IntoActiveModel, NotSet, QueryFilter, QuerySelect, Set};
 use serde_json::{Value, json};
 
 use self::entity::{credential_members, credentials};
@@ -32,6 +32,7 @@ use crate::{
         problem::{Code, Problem, Result},
     },
     core::{
+        Event,
         access::{Caller, Scope},
         audit, edits,
         store::{Tx, patch, patch_required, relink},
@@ -230,6 +231,20 @@ pub async fn set_members(scope: &Scope, id: CredentialId, users: &[UserId]) -> R
     let changes = json!({ "added": change.added, "removed": change.removed });
     assignments::record::<credentials::Entity>(&tx, (ChangeOp::Updated, "setCredentialMembers"), id, changes);
     tx.commit().await
+}
+
+/// Tells of the credentials that a person may use no longer, who is about to leave the organization.
+///
+/// # Errors
+/// The database is unreachable.
+pub async fn forget_member(tx: &Tx, user: UserId) -> Result<()> {
+    let shared = tx.scope.find::<credential_members::Entity>();
+    let shared = shared.filter(credential_members::Column::UserId.eq(user)).select_only();
+    let shared = shared.column(credential_members::Column::CredentialId).into_tuple::<CredentialId>();
+    for id in shared.all(tx.connection()).await? {
+        tx.announce(Event::new(tx.scope.org, ChangeOp::Updated, RecordKind::Credential, id));
+    }
+    Ok(())
 }
 
 /// Sets the credentials that an agent may use, apart from archived ones. Returns what changed, if anything did.

@@ -7,6 +7,7 @@ use super::{
     limited::settle_spent,
     rows::{announce, happen, waiting},
     state::Happening,
+    taken_over::never_told,
 };
 use crate::{
     base::{
@@ -39,8 +40,7 @@ pub async fn lose(tx: &mut Tx, agent: &Standing, generation: i64, reason: &str) 
             (true, _) => interrupt(tx, &turn, reason).await?,
             (false, Some(_)) => {
                 end(tx, &turn, TurnState::Cancelled, None).await?;
-                let status = MessageStatus::Cancelled;
-                conversations::settle(tx, turn.conversation_id, turn.id, status).await?;
+                never_told(tx, &turn, MessageStatus::Cancelled).await?;
             }
             (false, None) => give_back(tx, &turn, "The agent ended before it began.").await?,
         }
@@ -62,7 +62,7 @@ pub(super) async fn give_back(tx: &Tx, turn: &turns::Model, why: &str) -> Result
         // Only one turn may wait, so the later one takes its messages.
         conversations::hand_on(tx, turn.id, waiting.id, i64::MAX).await?;
         if let Some(first) = turn.first_seq {
-            super::reaches(tx, waiting.id, first, first).await?;
+            super::reaches(tx, turn.conversation_id, waiting.id, (first, first)).await?;
         }
         let error = format!("{why} Turn {} has its messages.", waiting.id);
         return end(tx, turn, TurnState::Cancelled, Some(&error)).await;

@@ -2,12 +2,12 @@
 
 use std::{sync::Arc, time::Duration};
 
-use sea_orm::{ColumnTrait, QueryFilter, sea_query::Expr};
+use sea_orm::{ColumnTrait, QueryFilter};
 
 use super::{
     entity::turns,
     limited::{PARKED, is_sent_again, park_again},
-    queue::{DUE, end_cancelled, send_due},
+    queue::{DUE, end_cancelled, send_due, unsend},
 };
 use crate::{
     base::{
@@ -34,12 +34,7 @@ pub async fn resent(tx: &Tx, agent: &Standing, id: TurnId) -> Result<()> {
     let found = found.filter(turns::Column::AgentId.eq(agent.id)).one(tx.connection()).await?;
     let Some(turn) = found else { return Ok(()) };
     match turn.state {
-        TurnState::Queued => {
-            let back = tx.scope.update::<turns::Entity>().filter(turns::Column::Id.eq(id));
-            let back = back.col_expr(turns::Column::Generation, Expr::value(None::<i64>));
-            back.col_expr(turns::Column::UpdatedAt, Expr::value(tx.now)).exec(tx.connection()).await?;
-            Ok(())
-        }
+        TurnState::Queued => unsend(tx, &turn).await,
         _ if is_sent_again(&turn) && turn.cancel_requested_at.is_some() => end_cancelled(tx, &turn).await,
         _ if is_sent_again(&turn) => park_again(tx, &turn).await,
         _ => Ok(()),

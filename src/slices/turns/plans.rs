@@ -66,11 +66,9 @@ pub async fn turn(scope: &Scope, agent: AgentId, generation: i64, turn: TurnId) 
         }
         begin(&tx, &turn, generation, handed).await?;
         if let Some(next) = rest.first() {
-            let cause =
-                Cause { kind: turn.cause, user: turn.caused_by_user_id, token: turn.caused_by_token_id };
             let last = rest.last().map_or(next.seq, |message| message.seq);
             let seqs = Some((next.seq, last));
-            let later = queued(&tx, agent.id, turn.conversation_id, cause, seqs).await?;
+            let later = queued(&tx, agent.id, turn.conversation_id, Cause::of(&turn), seqs).await?;
             for message in &rest {
                 conversations::assign(&tx, message.message, later).await?;
             }

@@ -12,6 +12,7 @@ use super::{
     limited::settle_spent,
     rows::{announce, is_open},
     state::is_final,
+    taken_over::never_told,
 };
 use crate::{
     base::{
@@ -28,7 +29,7 @@ use crate::{
     },
     slices::{
         agents::{self, Standing},
-        conversations, orgs, spending,
+        orgs, spending,
     },
 };
 
@@ -79,6 +80,11 @@ impl Cause {
         };
         Self { kind, user, token }
     }
+
+    /// What caused this turn.
+    pub(super) fn of(turn: &turns::Model) -> Self {
+        Self { kind: turn.cause, user: turn.caused_by_user_id, token: turn.caused_by_token_id }
+    }
 }
 
 /// The turn that the conversation's next message to the agent belongs to: the one that waits, or a new one. The caller
@@ -95,12 +101,14 @@ pub async fn queued(
 ) -> Result<TurnId> {
     let (first, last) = seqs.unzip();
     let sql = format!(
-        "UPDATE turns SET held = FALSE, {REACH} WHERE organization_id = $1 AND conversation_id = $2 \
+        "UPDATE turns SET held = FALSE, updated_at = $5, {REACH} WHERE organization_id = $1 AND conversation_id = $2 \
          AND state = 'QUEUED' RETURNING id"
     );
-    let values = vec![tx.scope.org.into(), conversation.into(), first.into(), last.into()];
+    let values = vec![tx.scope.org.into(), conversation.into(), first.into(), last.into(), tx.now.into()];
     if let Some(waiting) = tx.rows(&sql, values).await?.first() {
-        return Ok(waiting.try_get_by(0)?);
+        let id = waiting.try_get_by(0)?;
+        announce(tx, ChangeOp::Updated, conversation, id);
+        return Ok(id);
     }
     let turn = turns::ActiveModel {
         organization_id: Set(tx.scope.org),
@@ -122,13 +130,20 @@ pub async fn queued(
     Ok(id)
 }
 
-/// Records that the turn has messages from this seq to that one.
+/// Records that the conversation's turn has messages from this seq to that one. When it was updated stays: turns that a limit
+/// concerns are judged by it.
 ///
 /// # Errors
 /// The database is unreachable.
-pub async fn reaches(tx: &Tx, turn: TurnId, first: i64, last: i64) -> Result<()> {
+pub async fn reaches(
+    tx: &Tx,
+    conversation: ConversationId,
+    turn: TurnId,
+    (first, last): (i64, i64),
+) -> Result<()> {
     let sql = format!("UPDATE turns SET {REACH} WHERE organization_id = $1 AND id = $2");
     tx.run(&sql, vec![tx.scope.org.into(), turn.into(), first.into(), last.into()]).await?;
+    announce(tx, ChangeOp::Updated, conversation, turn);
     Ok(())
 }
 
@@ -258,6 +273,15 @@ pub(super) async fn dispatch(tx: &Tx, agent: &Standing, due: Vec<turns::Model>) 
     Ok(())
 }
 
+/// Makes a turn that waits look as if it had not been sent.
+pub(super) async fn unsend(tx: &Tx, turn: &turns::Model) -> Result<()> {
+    let back = tx.scope.update::<turns::Entity>().filter(turns::Column::Id.eq(turn.id));
+    let back = back.col_expr(turns::Column::Generation, Expr::value(None::<i64>));
+    back.col_expr(turns::Column::UpdatedAt, Expr::value(tx.now)).exec(tx.connection()).await?;
+    announce(tx, ChangeOp::Updated, turn.conversation_id, turn.id);
+    Ok(())
+}
+
 /// Cancels a turn: one that waits at once; one that its host has, as soon as the host has done it. A turn that has ended
 /// stays as it is.
 ///
@@ -311,6 +335,5 @@ pub(super) async fn end_cancelled(tx: &Tx, turn: &turns::Model) -> Result<()> {
     cancelled.exec(tx.connection()).await?;
     announce(tx, ChangeOp::Updated, turn.conversation_id, turn.id);
     settle_spent(tx, turn).await?;
-    // What the agent never got.
-    conversations::settle(tx, turn.conversation_id, turn.id, MessageStatus::Cancelled).await
+    never_told(tx, turn, MessageStatus::Cancelled).await
 }

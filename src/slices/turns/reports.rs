@@ -9,6 +9,7 @@ use super::{
     entity::turns,
     rows::{announce, happen, load},
     state::Happening,
+    taken_over::never_told,
 };
 use crate::{
     base::{
@@ -99,12 +100,14 @@ pub async fn turn_ended(tx: &mut Tx, from: &Reporter, end: TurnEnd) -> Result<()
     let model = measured_model.or(model);
     write(tx, from, &turn, state, (&end, &usage, model.clone())).await?;
     if turn.started_at.is_none() {
-        let status = match state {
-            TurnState::Cancelled => MessageStatus::Cancelled,
-            TurnState::Failed => MessageStatus::Failed,
-            _ => MessageStatus::Delivered,
-        };
-        conversations::settle(tx, turn.conversation_id, turn.id, status).await?;
+        match state {
+            TurnState::Cancelled => never_told(tx, &turn, MessageStatus::Cancelled).await?,
+            TurnState::Failed => never_told(tx, &turn, MessageStatus::Failed).await?,
+            _ => {
+                let status = MessageStatus::Delivered;
+                conversations::settle(tx, turn.conversation_id, turn.id, status).await?;
+            }
+        }
     }
     if state == TurnState::Failed {
         let text = end

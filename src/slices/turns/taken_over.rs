@@ -4,19 +4,20 @@
 //! agent never got it, its messages wait for the next turn. What people write meanwhile collects in the turn that waits.
 //! When the conversation is handed back, that turn is sent if somebody waits for an answer. If not, it is held until
 //! somebody writes, and then tells the agent everything. What the take-over cut short is said again, unless the agent has
-//! finished it all the same. Callers hold the agent.
+//! finished it all the same. What people say is not lost with a turn that the agent never gets: the next one tells it. Callers
+//! hold the agent.
 
 use sea_orm::{ColumnTrait, QueryFilter, sea_query::Expr};
 
 use super::{
     ending::end,
     entity::turns,
-    queue::{Cause, queued, request_cancel, send},
-    rows::waiting,
+    queue::{Cause, queued, reaches, request_cancel, send, unsend},
+    rows::{announce, waiting},
 };
 use crate::{
     base::{
-        enums::{MessageStatus, TurnState},
+        enums::{ChangeOp, MessageStatus, TurnState},
         ids::{ConversationId, TurnId},
         problem::Result,
     },
@@ -29,8 +30,7 @@ use crate::{
 /// # Errors
 /// The database is unreachable.
 pub async fn yield_to_person(tx: &Tx, agent: &Standing, conversation: ConversationId) -> Result<()> {
-    let of_it = || turns::Column::ConversationId.eq(conversation);
-    let open = tx.scope.find::<turns::Entity>().filter(of_it());
+    let open = tx.scope.find::<turns::Entity>().filter(turns::Column::ConversationId.eq(conversation));
     let open = open.filter(Expr::cust("state IN ('RUNNING', 'WAITING_APPROVAL', 'WAITING_LIMIT')"));
     // What somebody has cancelled already is not asked for again.
     for turn in open.all(tx.connection()).await?.iter().filter(|turn| turn.cancel_requested_at.is_none()) {
@@ -39,9 +39,10 @@ pub async fn yield_to_person(tx: &Tx, agent: &Standing, conversation: Conversati
         request_cancel(tx, agent, turn).await?;
     }
     // If its host asks what to say, it is refused; it is sent again when the conversation is handed back.
-    let unsent = tx.scope.update::<turns::Entity>().filter(of_it()).filter(Expr::cust("state = 'QUEUED'"));
-    unsent.col_expr(turns::Column::Generation, Expr::value(None::<i64>)).exec(tx.connection()).await?;
-    Ok(())
+    match waiting(tx, conversation).await? {
+        Some(turn) if turn.generation.is_some() => unsend(tx, &turn).await,
+        _ => Ok(()),
+    }
 }
 
 /// The agent answers again: at once if `unanswered`, else when somebody writes. `last` is the turn of the last message.
@@ -55,19 +56,26 @@ pub async fn resume(
     unanswered: bool,
     last: Option<TurnId>,
 ) -> Result<()> {
-    let waiting = tx.scope.update::<turns::Entity>().filter(turns::Column::ConversationId.eq(conversation));
-    let waiting = waiting.filter(Expr::cust("state = 'QUEUED'"));
-    let waiting =
-        waiting.col_expr(turns::Column::Held, Expr::value(!unanswered)).exec(tx.connection()).await?;
+    let next = waiting(tx, conversation).await?;
+    // Without the last message it has only what was said in the agent's place, for which nobody waits ([`never_told`]).
+    let has_last = next.as_ref().is_some_and(|next| last.is_none_or(|last| last == next.id));
+    if let Some(next) = next {
+        hold(tx, next.id, !(unanswered && has_last)).await?;
+    }
     if !unanswered {
         return Ok(());
     }
-    if waiting.rows_affected == 0
-        && let Some(last) = last
-    {
+    if let Some(last) = last.filter(|_| !has_last) {
         say_again(tx, agent, last).await?;
     }
     send(tx, agent, &[conversation]).await
+}
+
+/// Whether a turn that waits is held until somebody writes.
+async fn hold(tx: &Tx, waiting: TurnId, held: bool) -> Result<()> {
+    let changed = tx.scope.update::<turns::Entity>().filter(turns::Column::Id.eq(waiting));
+    changed.col_expr(turns::Column::Held, Expr::value(held)).exec(tx.connection()).await?;
+    Ok(())
 }
 
 /// Makes the messages of a turn that was cut short by the take-over, before the agent had said anything, a new turn.
@@ -76,9 +84,8 @@ async fn say_again(tx: &Tx, agent: &Standing, id: TurnId) -> Result<()> {
     let (true, Some(first)) = (cut.yielded && cut.state != TurnState::Done, cut.first_seq) else {
         return Ok(());
     };
-    let cause = Cause { kind: cut.cause, user: cut.caused_by_user_id, token: cut.caused_by_token_id };
     let seqs = Some((first, cut.handed_seq.unwrap_or(first)));
-    let next = queued(tx, agent.id, cut.conversation_id, cause, seqs).await?;
+    let next = queued(tx, agent.id, cut.conversation_id, Cause::of(&cut), seqs).await?;
     conversations::hand_on(tx, id, next, i64::MAX).await?;
     Ok(())
 }
@@ -100,7 +107,33 @@ pub(super) async fn finished(tx: &Tx, turn: &turns::Model) -> Result<()> {
         return end(tx, &again, TurnState::Cancelled, Some(&why)).await;
     };
     let later = tx.scope.update::<turns::Entity>().filter(turns::Column::Id.eq(again.id));
-    later.col_expr(turns::Column::FirstSeq, Expr::value(first.seq)).exec(tx.connection()).await?;
+    let later = later.col_expr(turns::Column::FirstSeq, Expr::value(first.seq));
+    later.col_expr(turns::Column::UpdatedAt, Expr::value(tx.now)).exec(tx.connection()).await?;
+    announce(tx, ChangeOp::Updated, again.conversation_id, again.id);
+    Ok(())
+}
+
+/// The turn has ended. If the agent never got it, `status` is what becomes of its messages, and what a person said in the agent's
+/// place is told with the next turn, which is held until somebody writes unless one waits already.
+pub(super) async fn never_told(tx: &Tx, turn: &turns::Model, status: MessageStatus) -> Result<()> {
+    let conversation = turn.conversation_id;
+    conversations::settle(tx, conversation, turn.id, status).await?;
+    if turn.started_at.is_some() {
+        return Ok(());
+    }
+    let said = conversations::said_in_its_place(tx, turn.id).await?;
+    let (Some((_, first)), Some((_, last))) = (said.first(), said.last()) else { return Ok(()) };
+    let next = if let Some(next) = waiting(tx, conversation).await? {
+        reaches(tx, conversation, next.id, (*first, *last)).await?;
+        next.id
+    } else {
+        let next = queued(tx, turn.agent_id, conversation, Cause::of(turn), Some((*first, *last))).await?;
+        hold(tx, next, true).await?;
+        next
+    };
+    for (message, _) in said {
+        conversations::assign(tx, message, next).await?;
+    }
     Ok(())
 }
 

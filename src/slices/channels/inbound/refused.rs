@@ -179,18 +179,19 @@ async fn request_access(
         body: Some(body),
         agent_id: Some(channel.agent_id),
         channel_id: Some(channel.id),
+        origin_id: Some(origin.to_owned()),
         ..NewApproval::new(ApprovalKind::AccessRequest, title)
     };
     approvals::raise(tx, new).await?;
     Ok(())
 }
 
-/// Forgets that an origin was refused: it may write from now on.
-pub(crate) async fn forget(tx: &Tx, channel: ChannelId, origin: &str) -> Result<()> {
+/// Forgets that an origin was refused, and ends what asked about it: it may write from now on.
+pub(crate) async fn forget(tx: &mut Tx, channel: ChannelId, origin: &str) -> Result<()> {
     let refused = tx.scope.delete::<channel_refusals::Entity>();
     let refused = refused.filter(channel_refusals::Column::ChannelId.eq(channel));
     refused.filter(channel_refusals::Column::OriginId.eq(origin)).exec(tx.connection()).await?;
-    Ok(())
+    approvals::withdraw_access_requests(tx, channel, origin).await
 }
 
 #[cfg(test)]

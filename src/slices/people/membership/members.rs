@@ -25,7 +25,7 @@ use crate::{
         store::{Tx, held},
     },
     slices::{
-        approvals, channels,
+        approvals, channels, credentials,
         orgs::{self, Limit},
         people::{accounts::users::hold, entity::members},
     },
@@ -189,6 +189,7 @@ async fn take_out(scope: &Scope, user: UserId, operation: &'static str) -> Resul
     if member.role == Role::Owner {
         require_another_owner(&tx, user).await?;
     }
+    credentials::forget_member(&tx, user).await?;
     let rows = scope.delete::<members::Entity>().filter(members::Column::UserId.eq(user));
     rows.exec(tx.connection()).await?;
     channels::forget_recipient(&tx, user).await?;
