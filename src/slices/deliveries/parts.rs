@@ -16,7 +16,8 @@ use crate::{
     slices::channels,
 };
 
-/// How many parts one statement writes at most: SQLite binds 32,766 values to one, and a part has 17.
+/// From how many parts on they are written, before those of further messages: SQLite binds 32,766 values to one statement, a part
+/// has 17, and a message has at most 100 parts, and its files.
 const ROWS: usize = 500;
 
 /// The way out of a conversation.
@@ -57,20 +58,24 @@ pub struct Spoken<'a> {
 /// The database is unreachable.
 pub async fn plan(tx: &Tx, way: Way, conversation: ConversationId, said: &[Spoken<'_>]) -> Result<()> {
     let facts = traits(way.kind);
-    let of_message = |spoken: &Spoken<'_>| {
-        let message = spoken.message;
-        let parts = (1..).zip(parts(spoken, facts));
-        parts.map(move |(part, (text, files))| row(tx, way, conversation, (message, part), text, &files))
-    };
-    let mut rows = said.iter().flat_map(of_message).peekable();
-    if rows.peek().is_some() {
-        outbox::wake_after(tx);
+    let mut rows = Vec::new();
+    for spoken in said {
+        for (part, (rendered, files)) in (1..).zip(parts(spoken, facts)) {
+            rows.push(row(tx, way, conversation, (spoken.message, part), rendered, &files));
+        }
+        if rows.len() >= ROWS {
+            write(tx, std::mem::take(&mut rows)).await?;
+        }
     }
-    // Each portion is rendered when the one before it is written.
-    while rows.peek().is_some() {
-        let portion = deliveries::Entity::insert_many(rows.by_ref().take(ROWS));
-        portion.exec_without_returning(tx.connection()).await?;
+    write(tx, rows).await
+}
+
+async fn write(tx: &Tx, rows: Vec<deliveries::ActiveModel>) -> Result<()> {
+    if rows.is_empty() {
+        return Ok(());
     }
+    deliveries::Entity::insert_many(rows).exec_without_returning(tx.connection()).await?;
+    outbox::wake_after(tx);
     Ok(())
 }
 
