@@ -327,3 +327,35 @@ test('somebody else who signs in over a page whose session has ended gets none o
   await types(dialog, world.people.OWNER)
   await page.waitForURL(({ pathname }) => !pathname.endsWith('/agents'))
 })
+
+test('two tabs of one person whose session has ended both go on once one of them has signed in', async (t) => {
+  const page = await browse(t, { as: 'OPERATOR', at: `${org}/agents`, fails: ['/graphql'] })
+  const other = await page.context().newPage()
+  await other.goto(`${world.base}${org}/agents`)
+  const tabs = [page, other]
+  const asked = (tab) => tab.getByRole('dialog', { name: 'Your session has ended' })
+  for (const tab of tabs) await tab.getByRole('button', { name: /^You: / }).waitFor()
+  await apiAs('OPERATOR', 'mutation { revokeOtherSessions }', { org: undefined })
+  for (const tab of tabs) await asked(tab).waitFor()
+  await types(asked(page), world.people.OPERATOR)
+  for (const tab of tabs) await asked(tab).waitFor({ state: 'detached' })
+  await apiAs('OPERATOR', 'mutation { changeName(name: "Otto Once") { id } }', { org: undefined })
+  for (const tab of tabs) await tab.getByRole('button', { name: 'You: Otto Once' }).waitFor()
+  for (const tab of tabs) assert.equal(await asked(tab).count(), 0)
+})
+
+test('a tab goes on when the same person signs in by a link in another', async (t) => {
+  const page = await browse(t, { as: 'OPERATOR', fails: ['/graphql'] })
+  const socket = page.waitForEvent('websocket')
+  await page.goto(`${world.base}${org}/agents`)
+  const closed = (await socket).waitForEvent('close')
+  const { link } = await stage(`muster session create --link --email ${world.people.OPERATOR.email}`)
+  const other = await page.context().newPage()
+  await other.goto(link)
+  await button(other, 'Sign in').click()
+  await isIn(other)
+  await closed
+  await apiAs('OPERATOR', 'mutation { changeName(name: "Otto Twice") { id } }', { org: undefined })
+  for (const tab of [page, other]) await tab.getByRole('button', { name: 'You: Otto Twice' }).waitFor()
+  assert.equal(await page.getByRole('dialog').count(), 0)
+})
