@@ -1,9 +1,8 @@
 // Every way in: a password, a second factor, a provider of accounts, a link from a mail. Here the service has a public URL,
 // as everywhere but on somebody's own machine, so that the cookie is the one that browsers bind to a secure place.
 import assert from 'node:assert/strict'
-import { createHmac } from 'node:crypto'
 import { test } from 'node:test'
-import { call, hasEntered, holdsBack } from './acts.mjs'
+import { call, codeOf, hasEntered, holdsBack } from './acts.mjs'
 import { apiAs, browse, isAccessible, shows, signsOut, stage, until, world } from './stage.mjs'
 
 const org = `/o/${world.org}`
@@ -29,17 +28,6 @@ async function mailed(to, subject) {
   }, `the mail “${subject}”`)
   const [, at] = mail.text.match(new RegExp(`${world.base}(/\\S+)`)) ?? assert.fail(mail.text)
   return at
-}
-
-/** The code that an authenticator app shows so many steps of thirty seconds from now (RFC 6238). */
-function codeOf(secret, later = 0) {
-  const bits = [...secret].map((letter) => 'ABCDEFGHIJKLMNOPQRSTUVWXYZ234567'.indexOf(letter).toString(2).padStart(5, '0')).join('')
-  const key = Buffer.from(bits.match(/.{8}/g).map((byte) => Number.parseInt(byte, 2)))
-  const counter = Buffer.alloc(8)
-  counter.writeBigUInt64BE(BigInt(Math.floor(Date.now() / 30_000) + later))
-  const digest = createHmac('sha1', key).update(counter).digest()
-  const number = digest.readUInt32BE(digest.at(-1) & 15) & 0x7fffffff
-  return String(number % 1_000_000).padStart(6, '0')
 }
 
 test('a person signs in with address and password, and stays signed in after a reload', async (t) => {
