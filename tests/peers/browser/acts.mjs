@@ -85,6 +85,10 @@ export async function thread(conversation) {
   return messages.data
 }
 
+/** The signature of Standard Webhooks. */
+export const signed = (secret, id, at, body) =>
+  `v1,${createHmac('sha256', Buffer.from(secret.slice('whsec_'.length), 'base64')).update(`${id}.${at}.${body}`).digest('base64')}`
+
 /** The code that an authenticator app shows so many steps of thirty seconds from now (RFC 6238). */
 export function codeOf(secret, later = 0) {
   const bits = [...secret].map((letter) => 'ABCDEFGHIJKLMNOPQRSTUVWXYZ234567'.indexOf(letter).toString(2).padStart(5, '0')).join('')
