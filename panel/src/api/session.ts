@@ -6,7 +6,7 @@ export type SessionState =
   | 'unknown'
   | 'in'
   | 'out'
-  /** It was there and has ended: the page stays, and the panel asks to sign in over it. */
+  /** It was there and has ended: the page stays. Unless another tab has signed in, the panel asks to sign in over it. */
   | 'ended'
 
 let state: SessionState = 'unknown'

@@ -5,7 +5,7 @@ import { sessionEnded } from './session'
 
 /** How long the service may be silent before the socket counts as dead. */
 const SILENCE_MS = 12_000
-/** No answer to a sign-in: trying again changes nothing. */
+/** The session has ended: trying again changes nothing, unless the browser has another by now (app/sign-in-again). */
 const UNAUTHORIZED = CloseCode.Unauthorized
 
 let client: Client | null = null

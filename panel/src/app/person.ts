@@ -25,8 +25,8 @@ export function asked(): () => void {
   }
 }
 
-/** Tells the other tabs whose the cookie is now. */
-const tabs = new BroadcastChannel('muster.person')
+/** Tells the other tabs whose the cookie is now. One whose session has ended looks again (app/sign-in-again). */
+export const tabs = new BroadcastChannel('muster.person')
 tabs.onmessage = ({ data: person }: MessageEvent<number>) => {
   if (isAsked) location.reload()
   else if (keptFor() !== NOBODY && person !== keptFor()) leave()

@@ -1,5 +1,10 @@
-// The session ended while somebody worked: they sign in again over the page, and nothing that they typed is lost.
+// The session ended while somebody worked: they sign in again over the page, and nothing that they typed is lost. Tabs share
+// the cookie, and a sign-in in one of them ends the session that the others began with: before anybody is asked, and whenever
+// another tab tells of a sign-in, the service is asked whose the cookie is now.
+import { useEffect, useState } from 'react'
 import { useQuery } from 'urql'
+import { makeClient } from '../api/client'
+import { graphql } from '../api/graphql'
 import { reopenSocket } from '../api/lazy-socket'
 import { resync } from '../api/live'
 import { signedIn } from '../api/session'
@@ -7,22 +12,59 @@ import { SignInForm } from '../pages/sign-in/sign-in-form'
 import { Button } from '../ui/button'
 import { Dialog } from '../ui/dialog'
 import { keptFor } from './kept'
-import { enter } from './person'
+import { enter, tabs } from './person'
 import { ViewerQuery } from './viewer'
+
+const CookieQuery = graphql(`
+  query CookieHolder { viewer { user { id } } }
+`)
+
+/** With a client of its own: until it is known whose the answer is, it does not belong with what is shown. */
+async function cookieHolder(over: AbortSignal): Promise<number | undefined> {
+  const { data } = await makeClient(over).query(CookieQuery, {}).toPromise()
+  return data?.viewer?.user.id
+}
+
+/** Goes on as whoever is signed in now. Returns whether that is who it was before. */
+function goOn(userId: number): boolean {
+  if (keptFor() !== userId) {
+    // Somebody else: nothing of what is shown is theirs.
+    enter(userId)
+    location.assign('/')
+    return false
+  }
+  signedIn()
+  reopenSocket()
+  resync()
+  return true
+}
+
+/** Whether nobody is signed in by the cookie. If somebody is, the page goes on. */
+function useIsOver(): boolean {
+  const [isOver, setIsOver] = useState(false)
+  useEffect(() => {
+    const gone = new AbortController()
+    const { signal } = gone
+    const look = async () => {
+      const userId = await cookieHolder(signal)
+      if (signal.aborted) return
+      if (userId) goOn(userId)
+      else setIsOver(true)
+    }
+    tabs.addEventListener('message', look, { signal })
+    void look()
+    return () => gone.abort()
+  }, [])
+  return isOver
+}
 
 export default function SignInAgain() {
   // From the cache, if it still has it: without a session the service does not answer this any more.
   const [{ data }] = useQuery({ query: ViewerQuery, requestPolicy: 'cache-only' })
-  const goOn = (userId: number) => {
-    if (keptFor() !== userId) {
-      // Somebody else: nothing of what is shown is theirs.
-      enter(userId)
-      location.assign('/')
-      return
-    }
-    signedIn()
-    reopenSocket()
-    resync()
+  const isOver = useIsOver()
+  if (!isOver) return null
+  const onSignedIn = (userId: number) => {
+    if (goOn(userId)) tabs.postMessage(userId)
   }
   return (
     <Dialog
@@ -40,7 +82,7 @@ export default function SignInAgain() {
     >
       <SignInForm
         email={data?.viewer?.user.email}
-        onSignedIn={goOn}
+        onSignedIn={onSignedIn}
         next={location.pathname + location.search}
       />
     </Dialog>

@@ -1,5 +1,6 @@
 // What several tests of the panel do: have the agent ask, find what it asked, press keys when they count, and go from page to page.
 import assert from 'node:assert/strict'
+import { createHmac } from 'node:crypto'
 import { api, until, world } from './stage.mjs'
 
 /** A row of a list, by a part of its name. */
@@ -82,6 +83,21 @@ export async function thread(conversation) {
     { id: conversation },
   )
   return messages.data
+}
+
+/** The signature of Standard Webhooks. */
+export const signed = (secret, id, at, body) =>
+  `v1,${createHmac('sha256', Buffer.from(secret.slice('whsec_'.length), 'base64')).update(`${id}.${at}.${body}`).digest('base64')}`
+
+/** The code that an authenticator app shows so many steps of thirty seconds from now (RFC 6238). */
+export function codeOf(secret, later = 0) {
+  const bits = [...secret].map((letter) => 'ABCDEFGHIJKLMNOPQRSTUVWXYZ234567'.indexOf(letter).toString(2).padStart(5, '0')).join('')
+  const key = Buffer.from(bits.match(/.{8}/g).map((byte) => Number.parseInt(byte, 2)))
+  const counter = Buffer.alloc(8)
+  counter.writeBigUInt64BE(BigInt(Math.floor(Date.now() / 30_000) + later))
+  const digest = createHmac('sha1', key).update(counter).digest()
+  const number = digest.readUInt32BE(digest.at(-1) & 15) & 0x7fffffff
+  return String(number % 1_000_000).padStart(6, '0')
 }
 
 /** Calls the service from a page, with its cookie. Answers the data and the codes of what was refused. */

@@ -1,19 +1,15 @@
 // Channels that carry messages: who is let in, what became of an answer, whether a channel is heard, and decisions in chats.
 import assert from 'node:assert/strict'
-import { createHmac, randomBytes } from 'node:crypto'
+import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
 import { createServer } from 'node:http'
 import { after, test } from 'node:test'
-import { asks, hops, row } from './acts.mjs'
+import { asks, hops, row, signed } from './acts.mjs'
 import { flaws } from './looks.mjs'
 import { api, browse, isAccessible, isAccessibleInBoth, reloads, shows, showsBoth, stage, until, world } from './stage.mjs'
 
 const channels = `/o/${world.org}/channels`
 const secret = `whsec_${randomBytes(32).toString('base64')}`
-
-/** The signature of Standard Webhooks. */
-const signed = (id, at, body) =>
-  `v1,${createHmac('sha256', Buffer.from(secret.slice('whsec_'.length), 'base64')).update(`${id}.${at}.${body}`).digest('base64')}`
 
 /** Takes what Muster sends: the texts, whether each was signed rightly, and what it answers. */
 const receiver = { got: [], answers: 200, holds: Promise.resolve() }
@@ -21,7 +17,7 @@ const server = createServer(async (request, response) => {
   let body = ''
   for await (const piece of request) body += piece
   const { 'webhook-id': id, 'webhook-timestamp': at, 'webhook-signature': signature } = request.headers
-  receiver.got.push({ text: JSON.parse(body).data.message.text, isSigned: signature === signed(id, at, body) })
+  receiver.got.push({ text: JSON.parse(body).data.message.text, isSigned: signature === signed(secret, id, at, body) })
   await receiver.holds
   response.writeHead(receiver.answers, { 'content-type': 'application/json' })
   response.end('{}')
@@ -59,7 +55,7 @@ async function writes(text, from = ADA) {
   const [id, at] = [`in_${sent}`, String(Math.floor(Date.now() / 1000))]
   const answer = await fetch(world.base + hook.inboundPath, {
     method: 'POST',
-    headers: { 'content-type': 'application/json', 'webhook-id': id, 'webhook-timestamp': at, 'webhook-signature': signed(id, at, body) },
+    headers: { 'content-type': 'application/json', 'webhook-id': id, 'webhook-timestamp': at, 'webhook-signature': signed(secret, id, at, body) },
     body,
   })
   return { status: answer.status, ...(await answer.json()) }

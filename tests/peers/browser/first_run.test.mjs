@@ -1,8 +1,9 @@
 // The first minutes: the demo, and a new organization from nothing to the first answer of an agent.
 import assert from 'node:assert/strict'
+import { randomBytes } from 'node:crypto'
 import { test } from 'node:test'
-import { hops, row } from './acts.mjs'
-import { api, browse, isAccessible, keeps, reloads, shows, signsOut, stage, until, world } from './stage.mjs'
+import { hops, rests, row, signed } from './acts.mjs'
+import { api, apiAs, browse, isAccessible, keeps, reloads, shows, signsOut, stage, until, world } from './stage.mjs'
 
 /** An organization with nothing in it, whose OWNER is the one of the world; and a token for it. */
 async function newOrganization(name) {
@@ -98,6 +99,39 @@ test('the steps follow what is there: a stopped agent is started, asked, and ans
   await shows(page, 'start-done')
   await page.getByRole('link', { name: 'Open the agent' }).click()
   await page.waitForURL(/\/agents\/\d+/)
+})
+
+test('the first question is one that was asked in the panel, and each speaker has their own name', async (t) => {
+  const ask = 'mutation($org: Id!, $agent: Id!) { startConversation(orgId: $org, input: { agentId: $agent, text: "How is the tide?" }) { id } }'
+  const { startConversation } = await apiAs('ADMIN', ask, { agent: world.agent })
+  await rests(startConversation.id)
+
+  // Later, somebody outside writes, and is answered.
+  const secret = `whsec_${randomBytes(32).toString('base64')}`
+  const { createChannel: shop } = await api(
+    `mutation($org: Id!, $agent: Id!, $secret: SecretString!) {
+      createChannel(orgId: $org, input: {
+        name: "Shop", agentId: $agent, transport: WEBHOOK, direction: INBOUND, webhook: { inboundSecret: $secret }
+      }) { id inboundPath }
+    }`,
+    { agent: world.agent, secret },
+  )
+  const [body, at] = [JSON.stringify({ text: 'Where is it?', origin_id: 'carl' }), String(Math.floor(Date.now() / 1000))]
+  const headers = { 'content-type': 'application/json', 'webhook-id': 'm1', 'webhook-timestamp': at, 'webhook-signature': signed(secret, 'm1', at, body) }
+  const { ok } = await fetch(world.base + shop.inboundPath, { method: 'POST', headers, body })
+  assert.ok(ok)
+  const feed = 'query($org: Id!, $id: Id!) { conversationFeed(orgId: $org, channelId: $id) { data { lastMessage { role } } } }'
+  await until(
+    async () => (await api(feed, { id: shop.id })).conversationFeed.data[0]?.lastMessage?.role === 'ASSISTANT',
+    'the answer to who is outside',
+  )
+
+  const { agent } = await api('query($org: Id!, $id: Id!) { agent(orgId: $org, id: $id) { name } }', { id: world.agent })
+  const page = await browse(t, { as: 'OWNER', at: `/o/${world.org}/start` })
+  const said = page.getByRole('list', { name: 'Conversation' }).getByRole('listitem')
+  await said.filter({ hasText: /^Ada Admin:\s*How is the tide\?/ }).waitFor()
+  await said.filter({ hasText: new RegExp(`^${agent.name}:\\s*You said: How is the tide`) }).waitFor()
+  assert.equal(await page.getByText('Where is it?').count(), 0)
 })
 
 test('people who may not set anything up are not shown how, and those who may not make a server are told why', async (t) => {

@@ -1,7 +1,8 @@
 // An invitation's link: whether the address has an account is told to its holder alone, and only when it is used.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { browse, isAccessible, stage, world } from './stage.mjs'
+import { codeOf } from './acts.mjs'
+import { apiAs, browse, isAccessible, stage, world } from './stage.mjs'
 
 const fresh = (word) => `${word}${Math.random().toString(36).slice(2, 8)}`
 const row = (page, name) => page.getByRole('row', { name: new RegExp(name) })
@@ -50,6 +51,26 @@ test('somebody with an account gives only its password; somebody who is signed i
   const inside = await browse(t, { as: 'ADMIN', at: second.at })
   await inside.getByRole('button', { name: 'Go on' }).click()
   await inside.waitForURL(new RegExp(`/o/${second.id}$`))
+})
+
+test('somebody with a second factor is asked for it next, and is in, also where somebody else was signed in', async (t) => {
+  const { email, password, name } = world.people.VIEWER
+  const begin = 'mutation($p: SecretString!) { beginTotp(password: $p) { secret } }'
+  const { beginTotp } = await apiAs('VIEWER', begin, { org: undefined, p: password })
+  const confirm = 'mutation($c: SecretString!) { confirmTotp(code: $c) }'
+  const { confirmTotp } = await apiAs('VIEWER', confirm, { org: undefined, c: codeOf(beginTotp.secret) })
+  for (const [round, as] of ['ADMIN', undefined].entries()) {
+    const { id, at } = await invited(email)
+    const page = await browse(t, { as, at })
+    await page.getByRole('button', { name: 'Go on' }).click()
+    await page.getByLabel('Password').fill(password)
+    await page.getByRole('button', { name: 'Join', exact: true }).click()
+    await page.getByLabel('Code', { exact: true }).fill(confirmTotp[round])
+    await isAccessible(page, 'asked for a code after joining')
+    await page.getByRole('button', { name: 'Continue' }).click()
+    await page.waitForURL(new RegExp(`/o/${id}$`))
+    await page.getByRole('button', { name: `You: ${name}` }).waitFor()
+  }
 })
 
 test('as long as no mail has gone out, the list says how to hand the link over', async (t) => {

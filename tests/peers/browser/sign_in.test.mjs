@@ -1,9 +1,8 @@
 // Every way in: a password, a second factor, a provider of accounts, a link from a mail. Here the service has a public URL,
 // as everywhere but on somebody's own machine, so that the cookie is the one that browsers bind to a secure place.
 import assert from 'node:assert/strict'
-import { createHmac } from 'node:crypto'
 import { test } from 'node:test'
-import { call, hasEntered, holdsBack } from './acts.mjs'
+import { call, codeOf, hasEntered, holdsBack } from './acts.mjs'
 import { apiAs, browse, isAccessible, shows, signsOut, stage, until, world } from './stage.mjs'
 
 const org = `/o/${world.org}`
@@ -29,17 +28,6 @@ async function mailed(to, subject) {
   }, `the mail “${subject}”`)
   const [, at] = mail.text.match(new RegExp(`${world.base}(/\\S+)`)) ?? assert.fail(mail.text)
   return at
-}
-
-/** The code that an authenticator app shows so many steps of thirty seconds from now (RFC 6238). */
-function codeOf(secret, later = 0) {
-  const bits = [...secret].map((letter) => 'ABCDEFGHIJKLMNOPQRSTUVWXYZ234567'.indexOf(letter).toString(2).padStart(5, '0')).join('')
-  const key = Buffer.from(bits.match(/.{8}/g).map((byte) => Number.parseInt(byte, 2)))
-  const counter = Buffer.alloc(8)
-  counter.writeBigUInt64BE(BigInt(Math.floor(Date.now() / 30_000) + later))
-  const digest = createHmac('sha1', key).update(counter).digest()
-  const number = digest.readUInt32BE(digest.at(-1) & 15) & 0x7fffffff
-  return String(number % 1_000_000).padStart(6, '0')
 }
 
 test('a person signs in with address and password, and stays signed in after a reload', async (t) => {
@@ -326,4 +314,36 @@ test('somebody else who signs in over a page whose session has ended gets none o
   await dialog.waitFor()
   await types(dialog, world.people.OWNER)
   await page.waitForURL(({ pathname }) => !pathname.endsWith('/agents'))
+})
+
+test('two tabs of one person whose session has ended both go on once one of them has signed in', async (t) => {
+  const page = await browse(t, { as: 'OPERATOR', at: `${org}/agents`, fails: ['/graphql'] })
+  const other = await page.context().newPage()
+  await other.goto(`${world.base}${org}/agents`)
+  const tabs = [page, other]
+  const asked = (tab) => tab.getByRole('dialog', { name: 'Your session has ended' })
+  for (const tab of tabs) await tab.getByRole('button', { name: /^You: / }).waitFor()
+  await apiAs('OPERATOR', 'mutation { revokeOtherSessions }', { org: undefined })
+  for (const tab of tabs) await asked(tab).waitFor()
+  await types(asked(page), world.people.OPERATOR)
+  for (const tab of tabs) await asked(tab).waitFor({ state: 'detached' })
+  await apiAs('OPERATOR', 'mutation { changeName(name: "Otto Once") { id } }', { org: undefined })
+  for (const tab of tabs) await tab.getByRole('button', { name: 'You: Otto Once' }).waitFor()
+  for (const tab of tabs) assert.equal(await asked(tab).count(), 0)
+})
+
+test('a tab goes on when the same person signs in by a link in another', async (t) => {
+  const page = await browse(t, { as: 'OPERATOR', fails: ['/graphql'] })
+  const socket = page.waitForEvent('websocket')
+  await page.goto(`${world.base}${org}/agents`)
+  const closed = (await socket).waitForEvent('close')
+  const { link } = await stage(`muster session create --link --email ${world.people.OPERATOR.email}`)
+  const other = await page.context().newPage()
+  await other.goto(link)
+  await button(other, 'Sign in').click()
+  await isIn(other)
+  await closed
+  await apiAs('OPERATOR', 'mutation { changeName(name: "Otto Twice") { id } }', { org: undefined })
+  for (const tab of [page, other]) await tab.getByRole('button', { name: 'You: Otto Twice' }).waitFor()
+  assert.equal(await page.getByRole('dialog').count(), 0)
 })

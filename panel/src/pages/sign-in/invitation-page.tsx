@@ -14,6 +14,7 @@ import { Card } from './card'
 import { type Answer, after } from './invitation'
 import { Incomplete, useToken } from './link'
 import { SignInMutation } from './sign-in'
+import { SignInForm } from './sign-in-form'
 
 const Accept = graphql(`
   mutation AcceptInvitation($token: SecretString!, $name: String, $password: SecretString) {
@@ -22,6 +23,14 @@ const Accept = graphql(`
 `)
 
 const TITLE = 'Join an organization'
+
+/** Somebody who has joined, and is not signed in yet. */
+interface Joined {
+  org: number
+  email: string
+  /** What waits for their second factor. */
+  challenge: string | null
+}
 
 export function AcceptInvitationPage() {
   const token = useToken()
@@ -34,7 +43,14 @@ export function AcceptInvitationPage() {
     problem: null,
     errors: {},
   })
+  const [joined, setJoined] = useState<Joined | null>(null)
+  const goTo = (org: number) => void navigate({ to: '/o/$org', params: { org } })
+  const goIn = (org: number, person: number) => {
+    enter(person)
+    goTo(org)
+  }
   if (!token) return <Incomplete title={TITLE} />
+  if (joined) return <Enter joined={joined} onSignedIn={(person) => goIn(joined.org, person)} />
   const tooLong = name ? refusal(name, boundsOf('acceptInvitation.name')) : null
   const busy = accept.pending || signIn.pending
   const submit = async () => {
@@ -42,14 +58,16 @@ export function AcceptInvitationPage() {
     const said = { name: name.trim() || null, password: password || null }
     const { data, error } = await accept({ token, ...said }, { quiet: true })
     if (error) setAnswer((before) => after(before.step, error))
-    const joined = data?.acceptInvitation
-    if (!joined) return
-    // The password that was just given also signs in. With a second factor, the page for that comes next.
-    if (password) {
-      const { data } = await signIn({ email: joined.user.email, password }, { quiet: true })
-      if (data?.signIn?.user) enter(data.signIn.user.id)
-    }
-    void navigate({ to: '/o/$org', params: { org: joined.organizationId } })
+    const accepted = data?.acceptInvitation
+    if (!accepted) return
+    const { organizationId: org, user } = accepted
+    // Without a password, it was the invited person's own session that has joined.
+    if (!password) return goTo(org)
+    const { email } = user
+    const { data: answer } = await signIn({ email, password }, { quiet: true })
+    const step = answer?.signIn
+    if (step?.user) goIn(org, step.user.id)
+    else setJoined({ org, email, challenge: step?.challenge?.token ?? null })
   }
   return (
     <Card title={TITLE} about={aboutOf(step)}>
@@ -96,6 +114,16 @@ export function AcceptInvitationPage() {
           </p>
         )}
       </form>
+    </Card>
+  )
+}
+
+/** Whoever was signed in here may be somebody else: only the person who has joined goes on to the organization. */
+function Enter({ joined, onSignedIn }: { joined: Joined; onSignedIn: (person: number) => void }) {
+  const { org, email, challenge } = joined
+  return (
+    <Card title={challenge ? 'Second factor' : 'Sign in'} about="You have joined. Sign in to go on.">
+      <SignInForm email={email} challenge={challenge} next={`/o/${org}`} onSignedIn={onSignedIn} />
     </Card>
   )
 }

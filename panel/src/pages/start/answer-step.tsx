@@ -6,12 +6,14 @@ import { graphql, type Json } from '../../api/graphql'
 import { useFormAct } from '../../api/use-form-act'
 import { useLive } from '../../api/use-live'
 import { useOrg } from '../../app/organization'
+import { useViewer } from '../../app/viewer'
 import { Gate } from '../../permissions/gate'
 import { Button } from '../../ui/button'
 import { cx } from '../../ui/cx'
 import { Field } from '../../ui/field'
 import { TextInput } from '../../ui/inputs'
 import { Markdown } from '../../ui/markdown'
+import { Visible } from '../../ui/visible'
 import type { StartAgent, StartTalk } from './start-page'
 
 const Ask = graphql(`
@@ -21,7 +23,10 @@ const Ask = graphql(`
 `)
 const TalkQuery = graphql(`
   query FirstTalk($orgId: Id!, $conversationId: Id!) {
-    messages(orgId: $orgId, conversationId: $conversationId, limit: 20) { data { id seq role kind content } }
+    conversation(orgId: $orgId, id: $conversationId) { id agent { id name } }
+    messages(orgId: $orgId, conversationId: $conversationId, limit: 20) {
+      data { id seq role kind content authorName authorUserId }
+    }
   }
 `)
 
@@ -32,7 +37,7 @@ export function AnswerStep({ agent, talk }: { agent: StartAgent; talk: StartTalk
   const [problem, setProblem] = useState<string | null>(null)
   const [begun, begin] = useState<number | null>(null)
   const shown = begun ?? talk?.id
-  if (shown) return <Talk id={shown} agent={agent} />
+  if (shown) return <Talk id={shown} />
   const submit = async () => {
     const wrong = refusal(text, boundsOf('StartConversationInput.text'))
     if (wrong) return setProblem(wrong)
@@ -65,34 +70,43 @@ export function AnswerStep({ agent, talk }: { agent: StartAgent; talk: StartTalk
   )
 }
 
-function Talk({ id, agent }: { id: number; agent: StartAgent }) {
+function Talk({ id }: { id: number }) {
   const { id: orgId } = useOrg()
+  const { user: viewer } = useViewer()
   const { data } = useLive({
     query: TalkQuery,
     variables: { orgId, conversationId: id },
     on: ['MESSAGE', 'CONVERSATION', 'TURN'],
   })
-  const messages = (data?.messages?.data ?? []).filter(({ kind }) => kind === 'TEXT')
+  if (!data) return null
+  const agent = data.conversation?.agent?.name ?? 'The agent'
+  const messages = (data.messages?.data ?? []).filter(({ kind }) => kind === 'TEXT')
   const answered = messages.some(({ role }) => role === 'ASSISTANT')
   return (
     <div className="space-y-2">
       <ul aria-label="Conversation" className="space-y-2">
-        {messages.map(({ id: message, role, content }) => (
-          <li
-            key={message}
-            className={cx(
-              'w-fit max-w-[85%] rounded-card px-3 py-2',
-              role === 'ASSISTANT' ? 'bg-sunken' : 'ml-auto bg-accent-soft text-accent-text',
-            )}
-          >
-            <span className="sr-only">{role === 'ASSISTANT' ? `${agent.name}: ` : 'You: '}</span>
-            <Markdown text={textOf(content)} />
-          </li>
-        ))}
+        {messages.map(({ id: message, role, content, authorName, authorUserId }) => {
+          const isMine = authorUserId === viewer.id
+          const author = authorName ?? (role === 'ASSISTANT' ? agent : 'Muster')
+          return (
+            <li
+              key={message}
+              className={cx(
+                'w-fit max-w-[85%] rounded-card px-3 py-2',
+                isMine ? 'ml-auto bg-accent-soft text-accent-text' : 'bg-sunken',
+              )}
+            >
+              <span className={isMine ? 'sr-only' : 'block text-xs text-muted'}>
+                <Visible text={isMine ? 'You' : author} />:{' '}
+              </span>
+              <Markdown text={textOf(content)} />
+            </li>
+          )
+        })}
       </ul>
       {!answered && (
         <p role="status" className="pulsing text-sm text-muted">
-          {agent.name} is working on it…
+          {agent} is working on it…
         </p>
       )}
     </div>

@@ -22,8 +22,8 @@ const StartQuery = graphql(`
     agentFeed(orgId: $orgId, sort: CREATED, limit: 20) {
       data { id name status statusReason statusDetail server { id name } viewerCan }
     }
-    conversationFeed(orgId: $orgId, limit: 20) {
-      data { id agentId lastSeq lastMessage { seq role preview } }
+    conversationFeed(orgId: $orgId, limit: 100) {
+      data { id agentId transport lastMessage { seq role } }
     }
   }
 `)
@@ -37,9 +37,10 @@ export type StartTalk = NonNullable<FirstRun['conversationFeed']>['data'][number
 export function progressOf(data: FirstRun) {
   const servers = data.servers?.data ?? []
   const agents = data.agentFeed?.data ?? []
-  const talks = data.conversationFeed?.data ?? []
+  // What customers write, by mail for example, is not what somebody has tried here.
+  const talks = (data.conversationFeed?.data ?? []).filter(({ transport }) => transport === 'INTERNAL')
   const server = servers.find(({ status }) => status === 'ONLINE' || status === 'DEGRADED')
-  // Any conversation in which an agent had the last word.
+  // Whoever began it: an agent had the last word.
   const answered = talks.find(({ lastMessage }) => lastMessage?.role === 'ASSISTANT')
   const running = agents.filter(({ status }) => status === 'RUNNING')
   // The one that has answered, so that all steps speak of the same.

@@ -191,7 +191,7 @@ impl Socket {
         })
     }
 
-    /// The close code for a problem with the credential. A browser that gets 4401 asks the person to sign in again.
+    /// The close code for a problem with the credential. A browser that gets 4401 looks whether its cookie is still good.
     fn code_of(&self, problem: &Problem) -> u16 {
         match problem.code.status() {
             http::StatusCode::UNAUTHORIZED if self.arrived.has_cookie() => 4401,
