@@ -37,7 +37,7 @@ test('a credential is made, edited, given to an agent, archived and brought back
   await one.getByText('stored', { exact: true }).waitFor()
   await shows(page, 'credentials-light')
 
-  await one.getByLabel('Description').fill('For the help desk')
+  await one.getByRole('textbox', { name: 'Description optional', exact: true }).fill('For the help desk')
   await one.getByRole('button', { name: 'Save' }).click()
   await row(page, name).getByText('For the help desk').waitFor()
   await one.getByRole('button', { name: 'Replace' }).click()
