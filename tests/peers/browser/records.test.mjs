@@ -173,7 +173,7 @@ test('a channel is made by its transport, edited by sections, switched off and d
   await dialog(page).getByLabel('Transport').selectOption('WEBHOOK')
   await dialog(page).getByLabel('Secret that signs them').fill('hook-secret-917')
   await dialog(page).getByRole('button', { name: 'Connect the channel' }).click()
-  await dialog(page).getByText(/outboundUrl is required/i).waitFor()
+  await dialog(page).getByText(/“outboundUrl” is required/).waitFor()
   await dialog(page).getByLabel('Address that messages are sent to').fill('https://example.com/hook')
   await dialog(page).getByRole('button', { name: 'Connect the channel' }).click()
   const one = peek(page, name)
