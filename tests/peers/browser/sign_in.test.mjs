@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict'
 import { createHmac } from 'node:crypto'
 import { test } from 'node:test'
-import { call, hasEntered, holdsBack } from './acts.mjs'
+import { call, hasEntered, hasFocus, holdsBack } from './acts.mjs'
 import { apiAs, browse, isAccessible, shows, signsOut, stage, until, world } from './stage.mjs'
 
 const org = `/o/${world.org}`
@@ -106,8 +106,9 @@ test('a second factor is set up, asked for, replaced by a recovery code, and rem
   const secret = await dialog.getByText(/^[A-Z2-7]{32}$/).textContent()
   await isAccessible(page, 'with the code to scan')
   const first = codeOf(secret)
-  await dialog.getByLabel('Code', { exact: true }).fill(first)
-  await button(dialog, 'Continue').click()
+  await until(() => hasFocus(dialog.getByLabel('Code', { exact: true })), 'the focus to be where the code is typed')
+  await page.keyboard.type(first)
+  await page.keyboard.press('Enter')
   const shown = await dialog.getByRole('group', { name: 'Recovery codes' }).textContent()
   const recovery = shown.trim().split('\n')
   assert.equal(new Set(recovery).size, 10)
