@@ -79,6 +79,24 @@ test('a form with unsaved changes asks before it goes, and saves if it is told t
   await until(async () => (await stored()) === 'Bruges', 'what was saved on leaving')
 })
 
+test('a switch that is refused says why beside it', async (t) => {
+  const page = await browse(t, { as: 'OWNER', at: `${org}/settings?tab=safety` })
+  const refused = page.getByRole('switch', { name: 'Require a second factor' })
+  await refused.click()
+  await page.getByRole('button', { name: 'Save' }).click()
+  await page.getByRole('alert').filter({ hasText: 'Set up your own second factor first' }).waitFor()
+  assert.match(await refused.evaluate(descriptionOf), /Set up your own second factor first/)
+  await page.getByRole('button', { name: 'Discard' }).click()
+  assert.equal(await refused.isChecked(), false)
+})
+
+/** What a screen reader says of a control after its name. */
+const descriptionOf = (control) =>
+  (control.getAttribute('aria-describedby') ?? '')
+    .split(' ')
+    .map((id) => document.getElementById(id)?.textContent)
+    .join(' ')
+
 test('what is typed is there after a reload, gone when it is sent, and gone after signing out', async (t) => {
   const at = `${org}/conversations/${await begins('Remember the beans.')}`
   const page = await browse(t, { as: 'OPERATOR', at })
