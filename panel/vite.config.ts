@@ -64,9 +64,11 @@ const groups = [
   // Forms, and what is shown of secrets: the first pages do without.
   {
     name: 'forms',
-    test: /\/src\/(ui\/(section-form|leave|use-section|secret-field|shown-once|confirm|form-dialog|choices|tabs|picker)\.|api\/(bounds|use-form-act))/,
+    test: /\/src\/(ui\/(leave|secret-field|shown-once|confirm|form-dialog|choices|tabs|picker)\.|api\/(bounds|use-form-act))/,
     priority: 1,
   },
+  // What is saved by sections: the pages of approvals and conversations do without.
+  { name: 'sections', test: /\/src\/ui\/(section-form|use-section)\./ },
   // Money: budgets, what is spent of them, allowing more.
   { name: 'spending', test: /\/src\/(app\/spending\/|ui\/meter)/, priority: 1 },
   // Deciding, and reading out what comes, on the pages of approvals and of a conversation.

@@ -130,9 +130,15 @@ function inWords(seconds: number): string {
   return `${Math.ceil(seconds / 60)} minutes`
 }
 
-/** The service quotes names in backticks; people read words. */
+/**
+ * The service quotes in backticks; people read words. What begins a sentence keeps its quotes, because it stays as it was
+ * typed: no capital is made of its first letter.
+ */
 function plain(text: string): string {
-  return text.replace(/`([^`]*)`/g, '$1').replace(/^./, (first) => first.toUpperCase())
+  return text
+    .replace(/^`([^`]*)`/, '“$1”')
+    .replace(/`([^`]*)`/g, '$1')
+    .replace(/^./, (first) => first.toUpperCase())
 }
 
 function offline(): Problem {

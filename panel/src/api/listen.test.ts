@@ -7,6 +7,7 @@ import { sessionChanged, sessionEnded, signedIn } from './session'
 type Told = { data?: { n: number }; error?: CombinedError }
 let begun: Subject<Told>[]
 let told: number[]
+let refused: number
 let stop: () => void
 
 beforeEach(() => {
@@ -14,13 +15,20 @@ beforeEach(() => {
   signedIn()
   begun = []
   told = []
+  refused = 0
   const subscription = () => {
     const subject = makeSubject<Told>()
     begun.push(subject)
     return subject.source
   }
-  stop = listen({ subscription } as unknown as Client, {} as never, {}, ({ n }: { n: number }) =>
-    told.push(n),
+  stop = listen(
+    { subscription } as unknown as Client,
+    {} as never,
+    {},
+    ({ n }: { n: number }) => told.push(n),
+    () => {
+      refused += 1
+    },
   )
 })
 afterEach(() => {
@@ -77,6 +85,16 @@ test('what was refused is asked for again once a minute, while somebody is signe
   expect(begun).toHaveLength(2)
   signedIn()
   expect(begun).toHaveLength(3)
+})
+
+test('a refusal is told, also after what was heard before; an end is not', () => {
+  begun[0]?.next(says('UNAVAILABLE'))
+  const data = { n: 1 }
+  begun[0]?.next({ data })
+  expect(refused).toBe(0)
+  begun[0]?.next({ data, ...says('SECOND_FACTOR_REQUIRED') })
+  begun[0]?.complete()
+  expect(refused).toBe(1)
 })
 
 test('what was refused is asked for again at once when the session may do more', () => {

@@ -14,12 +14,13 @@ const REFUSED_MS = 60_000
 /** What the service says to those who may not hear it. */
 const REFUSALS = ['NOT_A_MEMBER', 'NOT_FOUND', 'PERMISSION_DENIED', 'SECOND_FACTOR_REQUIRED']
 
-/** Calls back with all that a subscription tells, until the returned function is called. */
+/** Calls back with all that a subscription tells, and when it is refused, until the returned function is called. */
 export function listen<Data, Variables extends AnyVariables>(
   client: Client,
   document: TypedDocumentNode<Data, Variables>,
   variables: Variables,
   told: (data: Data) => void,
+  refused?: () => void,
 ): () => void {
   let stop = () => {}
   const begin = () => {
@@ -37,7 +38,10 @@ export function listen<Data, Variables extends AnyVariables>(
           before = data
           isRefused = false
           told(data)
-        } else isRefused = REFUSALS.includes(problemsOf(error).at(-1)?.code ?? '')
+        } else {
+          isRefused = REFUSALS.includes(problemsOf(error).at(-1)?.code ?? '')
+          if (isRefused) refused?.()
+        }
       }),
     )
     stop = () => {

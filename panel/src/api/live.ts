@@ -20,9 +20,12 @@ export type Interest = Kind[] | ((change: Change) => boolean)
 const RESYNC: Change = { kind: null, id: null, op: 'RESYNC' }
 const listeners = new Set<(change: Change) => void>()
 
-/** Follows an organization until the returned function is called. The shell does this, once. */
+/**
+ * Follows an organization until the returned function is called. The shell does this, once. Whoever may not any more is told
+ * why by what is read again: nothing else comes.
+ */
 export function follow(client: Client, orgId: number): () => void {
-  return listen(client, Changes, { orgId }, ({ changes }) => tell(changes))
+  return listen(client, Changes, { orgId }, ({ changes }) => tell(changes), resync)
 }
 
 /** Calls back for each change that matters to a view. A RESYNC matters to all. */

@@ -8,6 +8,7 @@ interface ToggleProps {
   onChecked: (checked: boolean) => void
   label: ReactNode
   hint?: ReactNode
+  error?: string | null
   disabled?: boolean
   hideLabel?: boolean
 }
@@ -27,6 +28,7 @@ function Toggle({
   onChecked,
   label,
   hint,
+  error,
   disabled,
   hideLabel,
   role,
@@ -34,6 +36,7 @@ function Toggle({
   const id = useId()
   const refusal = useRefusal()
   const isSwitch = role === 'switch'
+  const described = [hint && `${id}-hint`, error && `${id}-error`].filter(Boolean).join(' ')
   return (
     <div className="flex items-start gap-2.5">
       <span className="relative mt-0.5 inline-flex shrink-0">
@@ -44,7 +47,8 @@ function Toggle({
           checked={checked}
           disabled={disabled && !refusal}
           aria-disabled={refusal ? true : undefined}
-          aria-describedby={hint ? `${id}-hint` : undefined}
+          aria-describedby={described || undefined}
+          aria-invalid={error ? true : undefined}
           onChange={(event) => (refusal ? refusal.explain() : onChecked(event.target.checked))}
           className={cx(
             'peer appearance-none border border-outline bg-canvas transition-colors checked:border-accent checked:bg-accent disabled:opacity-55 aria-disabled:opacity-55',
@@ -71,6 +75,11 @@ function Toggle({
         {hint && (
           <p id={`${id}-hint`} className="text-xs text-muted">
             {hint}
+          </p>
+        )}
+        {error && (
+          <p id={`${id}-error`} role="alert" className="text-xs font-medium text-danger-text">
+            {error}
           </p>
         )}
       </div>

@@ -32,7 +32,8 @@ export function Field({ label, hint, error, optional, aside, hideLabel, classNam
       <div className={cx('flex items-baseline justify-between gap-2', hideLabel && 'sr-only')}>
         <label htmlFor={id} className="text-sm font-medium">
           {label}
-          {optional && <span className="ml-1.5 font-normal text-faint">optional</span>}
+          {/* The blank is for those who hear it. */}
+          {optional && <span className="ml-0.5 font-normal text-faint"> optional</span>}
         </label>
         {aside}
       </div>

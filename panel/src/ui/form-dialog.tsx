@@ -1,10 +1,12 @@
 // A dialog with a form in it: Cancel, and the button that sends the form. Enter in a field sends it too, and Ctrl+Enter in a text of several lines. While one try
-// is under way, another does nothing.
-import { type ReactNode, useId } from 'react'
+// is under way, another does nothing. Once something was typed, whatever would close it by the way asks first; Cancel does not.
+import { useBlocker } from '@tanstack/react-router'
+import { type ReactNode, useId, useRef, useState } from 'react'
 import { Gate } from '../permissions/gate'
 import type { Permission } from '../permissions/names'
 import { Button } from './button'
 import { Dialog, type DialogProps } from './dialog'
+import { DIALOG_PARTS, LeaveDialog, leaves } from './leave'
 
 interface Props extends Pick<DialogProps, 'title' | 'about' | 'width' | 'onClose'> {
   /** The button that sends it: a verb, "Create the agent". */
@@ -27,9 +29,31 @@ export function FormDialog({
   onSubmit,
   autoComplete,
   children,
+  onClose,
   ...dialog
 }: Props) {
   const form = useId()
+  const [typed, setTyped] = useState(false)
+  const [closing, setClosing] = useState(false)
+  // Sent or given up: it goes by itself, and what follows is often another address.
+  const goes = useRef(false)
+  const left = useBlocker({
+    shouldBlockFn: ({ current, next }) => !goes.current && leaves(current, next, DIALOG_PARTS),
+    enableBeforeUnload: true,
+    disabled: !typed,
+    withResolver: true,
+  })
+  const close = () => {
+    goes.current = true
+    onClose()
+  }
+  const stay = () => setClosing(false)
+  const submit = async () => {
+    goes.current = true
+    await onSubmit()
+    // Still there if it was refused.
+    goes.current = false
+  }
   const send = (
     <Button look={look} type="submit" form={form} busy={busy}>
       {action}
@@ -39,9 +63,10 @@ export function FormDialog({
     <Dialog
       open
       {...dialog}
+      onClose={() => (typed ? setClosing(true) : close())}
       footer={
         <>
-          <Button onClick={dialog.onClose}>Cancel</Button>
+          <Button onClick={close}>Cancel</Button>
           {may ? <Gate may={may}>{send}</Gate> : send}
         </>
       }
@@ -56,13 +81,18 @@ export function FormDialog({
           event.preventDefault()
           event.currentTarget.requestSubmit()
         }}
+        onChange={() => setTyped(true)}
         onSubmit={(event) => {
           event.preventDefault()
-          if (!busy) void onSubmit()
+          if (!busy) void submit()
         }}
       >
         {children}
       </form>
+      <LeaveDialog
+        title={dialog.title}
+        leaving={closing ? { status: 'blocked', proceed: close, reset: stay } : left}
+      />
     </Dialog>
   )
 }

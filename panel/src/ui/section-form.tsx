@@ -1,7 +1,7 @@
 // A section of a form that is saved by itself. Its Save appears once something was changed; Mod+Enter saves too.
 // Inside a Gate that refuses, it shows what is stored, greyed, and says why it can't be changed.
 import { useBlocker } from '@tanstack/react-router'
-import type { ReactElement, ReactNode } from 'react'
+import { cloneElement, type ReactElement, type ReactNode, useEffect } from 'react'
 import { useRefusal } from '../permissions/refusal'
 import { Button } from './button'
 import { Field } from './field'
@@ -80,31 +80,23 @@ export function SectionForm<V extends Values>({ title, about, form, children }: 
   )
 }
 
-interface FieldProps<V extends Values> {
+interface PartProps<V extends Values> {
   form: Section<V>
   name: keyof V & string
-  label: ReactNode
-  hint?: ReactNode
-  optional?: boolean
   /** How a value reads, for somebody else's change. */
   asText?: (value: unknown) => string
-  children: ReactElement
+  /** One control, with a label of its own. */
+  children: ReactElement<{ error?: string | null }>
 }
 
-/** A field of a section: with its refusal, and what somebody else wrote meanwhile. */
-export function SectionField<V extends Values>({
-  form,
-  name,
-  asText = String,
-  children,
-  ...rest
-}: FieldProps<V>) {
+/** A part of a section: with its refusal, and what somebody else made of it meanwhile. */
+export function SectionPart<V extends Values>({ form, name, asText = inWords, children }: PartProps<V>) {
+  const { place } = form
+  useEffect(() => place(name), [place, name])
   const theirs = form.theirsOf(name)
   return (
     <div>
-      <Field {...rest} error={form.errorOf(name)}>
-        {children as ReactElement<{ id?: string }>}
-      </Field>
+      {cloneElement(children, { error: form.errorOf(name) })}
       {theirs && (
         <div className="mt-1.5 flex flex-wrap items-center gap-2 rounded-control bg-warn-soft px-2.5 py-1.5 text-sm text-warn-text">
           <span className="min-w-0 grow">
@@ -119,5 +111,28 @@ export function SectionField<V extends Values>({
         </div>
       )}
     </div>
+  )
+}
+
+/** How one of some options reads: for `asText`. */
+export const labelIn = (options: readonly { value: string; label: string }[]) => (value: unknown) =>
+  options.find((option) => option.value === value)?.label ?? String(value)
+
+const inWords = (value: unknown) => (value === true ? 'yes' : value === false ? 'no' : String(value))
+
+interface FieldProps<V extends Values> extends Omit<PartProps<V>, 'children'> {
+  label: ReactNode
+  hint?: ReactNode
+  optional?: boolean
+  /** One control, which the label is for. */
+  children: ReactElement<{ id?: string }>
+}
+
+/** A part of a section whose control gets its label here. */
+export function SectionField<V extends Values>({ form, name, asText, ...field }: FieldProps<V>) {
+  return (
+    <SectionPart form={form} name={name} asText={asText}>
+      <Field {...field} />
+    </SectionPart>
   )
 }

@@ -33,8 +33,10 @@ export interface Section<V extends Values> {
   /** What somebody else made of a field meanwhile, if it differs from what was typed. */
   theirsOf: (name: keyof V) => { value: unknown; by: string | null; take: () => void } | null
   conflict: Conflict<unknown> | null
-  /** What is wrong with the whole. */
+  /** What is wrong with the whole, or with a field that is not shown. */
   problem: string | null
+  /** A field is shown from now on, until the returned function is called. */
+  place: (name: keyof V & string) => () => void
 }
 
 export function useSection<V extends Values>({
@@ -59,8 +61,13 @@ export function useSection<V extends Values>({
   const changes = useMemo(() => differing(mine, base), [mine, base])
   const dirty = Object.keys(changes).length > 0
   const refused = useMemo(() => refusals(changes, bounds), [changes, bounds])
-  const fields = Object.keys(stored).join(' ')
-  const { errors: told, problem } = useMemo(() => placed(error, fields.split(' ')), [error, fields])
+  const [places, setPlaces] = useState<readonly string[]>([])
+  const place = useCallback((name: string) => {
+    setPlaces((before) => [...before, name])
+    return () => setPlaces((before) => before.filter((other) => other !== name))
+  }, [])
+  const { errors: told, problem } = useMemo(() => placed(error, places), [error, places])
+  const unseen = asked ? Object.keys(refused).find((name) => !places.includes(name)) : undefined
 
   /** Begins again, without what was `saved`: what was typed while it was being saved stays, as an edit of `next`. */
   const beginAgain = useCallback((saved?: Partial<V>, next: typeof begun = null) => {
@@ -142,7 +149,8 @@ export function useSection<V extends Values>({
       }
     },
     conflict,
-    problem,
+    problem: problem ?? (unseen ? (refused[unseen] ?? null) : null),
+    place,
   }
 }
 

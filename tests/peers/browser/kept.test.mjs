@@ -1,7 +1,7 @@
 // What a person has chosen or typed is not lost: saved views, drafts, unsent messages, forms with unsaved changes.
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { asks, begins, call, escapes, hops, row, thread } from './acts.mjs'
+import { asks, begins, call, escapes, hasEntered, hops, row, thread } from './acts.mjs'
 import { api, browse, isAccessible, signsOut, until, world } from './stage.mjs'
 
 const org = `/o/${world.org}`
@@ -78,6 +78,72 @@ test('a form with unsaved changes asks before it goes, and saves if it is told t
   await page.waitForURL(/members/)
   await until(async () => (await stored()) === 'Bruges', 'what was saved on leaving')
 })
+
+test('a dialog asks before what was typed in it goes, unless it is given up or sent', async (t) => {
+  const page = await browse(t, { as: 'OWNER', at: `${org}/skills` })
+  const dialog = page.getByRole('dialog', { name: 'New skill' })
+  const asked = page.getByRole('alertdialog', { name: 'Leave without saving?' })
+  const name = dialog.getByLabel('Name', { exact: true })
+  const opens = async () => {
+    await page.getByRole('button', { name: 'New skill' }).first().click()
+    await name.fill('tide-tables')
+  }
+  /** Whether the browser would ask before it closes the tab. */
+  const holdsTab = () =>
+    page.evaluate(() => {
+      const event = new Event('beforeunload', { cancelable: true })
+      window.dispatchEvent(event)
+      return event.defaultPrevented
+    })
+  await opens()
+  await until(holdsTab, 'the browser to be told')
+  const ways = {
+    'a click outside': () => page.mouse.click(5, 5),
+    Esc: () => page.keyboard.press('Escape'),
+    Back: () => page.evaluate(() => history.back()),
+  }
+  for (const [way, leaves] of Object.entries(ways)) {
+    await hasEntered(name)
+    await leaves()
+    await asked.getByRole('button', { name: 'Stay' }).click()
+    await asked.waitFor({ state: 'detached' })
+    await page.waitForURL(/open=new/)
+    assert.equal(await name.inputValue(), 'tide-tables', `${way} loses nothing`)
+  }
+  await dialog.getByRole('button', { name: 'Close' }).click()
+  await asked.getByRole('button', { name: 'Leave without saving' }).click()
+  await dialog.waitFor({ state: 'detached' })
+
+  await opens()
+  await dialog.getByRole('button', { name: 'Cancel' }).click()
+  await dialog.waitFor({ state: 'detached' })
+  assert.equal(await asked.count(), 0, 'Cancel gives up')
+
+  await opens()
+  await dialog.getByLabel('Text', { exact: true }).fill('High water at noon.')
+  await dialog.getByRole('button', { name: 'Create the skill' }).click()
+  await page.getByRole('complementary', { name: 'tide-tables' }).waitFor()
+  assert.equal(await asked.count(), 0, 'what is sent is not lost')
+  assert.equal(await holdsTab(), false)
+})
+
+test('a switch that is refused says why beside it', async (t) => {
+  const page = await browse(t, { as: 'OWNER', at: `${org}/settings?tab=safety` })
+  const refused = page.getByRole('switch', { name: 'Require a second factor' })
+  await refused.click()
+  await page.getByRole('button', { name: 'Save' }).click()
+  await page.getByRole('alert').filter({ hasText: 'Set up your own second factor first' }).waitFor()
+  assert.match(await refused.evaluate(descriptionOf), /Set up your own second factor first/)
+  await page.getByRole('button', { name: 'Discard' }).click()
+  assert.equal(await refused.isChecked(), false)
+})
+
+/** What a screen reader says of a control after its name. */
+const descriptionOf = (control) =>
+  (control.getAttribute('aria-describedby') ?? '')
+    .split(' ')
+    .map((id) => document.getElementById(id)?.textContent)
+    .join(' ')
 
 test('what is typed is there after a reload, gone when it is sent, and gone after signing out', async (t) => {
   const at = `${org}/conversations/${await begins('Remember the beans.')}`

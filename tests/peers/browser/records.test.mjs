@@ -37,7 +37,7 @@ test('a credential is made, edited, given to an agent, archived and brought back
   await one.getByText('stored', { exact: true }).waitFor()
   await shows(page, 'credentials-light')
 
-  await one.getByLabel('Description').fill('For the help desk')
+  await one.getByRole('textbox', { name: 'Description optional', exact: true }).fill('For the help desk')
   await one.getByRole('button', { name: 'Save' }).click()
   await row(page, name).getByText('For the help desk').waitFor()
   await one.getByRole('button', { name: 'Replace' }).click()
@@ -173,7 +173,7 @@ test('a channel is made by its transport, edited by sections, switched off and d
   await dialog(page).getByLabel('Transport').selectOption('WEBHOOK')
   await dialog(page).getByLabel('Secret that signs them').fill('hook-secret-917')
   await dialog(page).getByRole('button', { name: 'Connect the channel' }).click()
-  await dialog(page).getByText(/outboundUrl is required/i).waitFor()
+  await dialog(page).getByText(/“outboundUrl” is required/).waitFor()
   await dialog(page).getByLabel('Address that messages are sent to').fill('https://example.com/hook')
   await dialog(page).getByRole('button', { name: 'Connect the channel' }).click()
   const one = peek(page, name)

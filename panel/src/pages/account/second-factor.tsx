@@ -192,6 +192,8 @@ function Steps({ step, onStep, onCodes, onRemoved }: StepsProps) {
           }
         >
           <TextInput
+            // The dialog stays while its step changes: the focus goes along.
+            autoFocus={step.kind === 'scan'}
             autoComplete="one-time-code"
             maxLength={40}
             spellCheck={false}

@@ -1,7 +1,7 @@
 // When an agent's home is backed up, and how many copies are kept.
 import { Switch } from '../../ui/choices'
 import { NumberInput, Select, TextInput } from '../../ui/inputs'
-import { SectionField, SectionForm } from '../../ui/section-form'
+import { SectionField, SectionForm, SectionPart } from '../../ui/section-form'
 import type { AgentSettings } from './settings'
 import { useAgentSection } from './use-agent-section'
 
@@ -12,8 +12,6 @@ const SCHEDULES = [
   { value: 'CRON', label: 'A schedule of its own' },
   { value: 'OFF', label: 'Never' },
 ] as const
-
-const yesNo = (value: unknown) => (value ? 'yes' : 'no')
 
 export function BackupRules({ agent }: { agent: AgentSettings }) {
   const form = useAgentSection(agent, [
@@ -66,13 +64,13 @@ export function BackupRules({ agent }: { agent: AgentSettings }) {
           />
         </SectionField>
       </div>
-      <SectionField form={form} name="backupFreeze" label="All of them" asText={yesNo}>
+      <SectionPart form={form} name="backupFreeze">
         <Switch
           label="Keep all of them"
           checked={values.backupFreeze}
           onChecked={(all) => set('backupFreeze', all)}
         />
-      </SectionField>
+      </SectionPart>
     </SectionForm>
   )
 }

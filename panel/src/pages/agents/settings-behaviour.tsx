@@ -3,7 +3,7 @@ import { Link } from '@tanstack/react-router'
 import { useOrg } from '../../app/organization'
 import { Switch } from '../../ui/choices'
 import { Select, TextInput } from '../../ui/inputs'
-import { SectionField, SectionForm } from '../../ui/section-form'
+import { labelIn, SectionField, SectionForm, SectionPart } from '../../ui/section-form'
 import type { AgentSettings } from './settings'
 import { useAgentSection } from './use-agent-section'
 
@@ -20,9 +20,6 @@ const STYLES = [
   { value: 'FORMAL', label: 'Formal' },
   { value: 'FRIENDLY', label: 'Friendly' },
 ] as const
-const wordOf = (options: readonly { value: string; label: string }[]) => (value: unknown) =>
-  options.find((option) => option.value === value)?.label ?? String(value)
-const yesNo = (value: unknown) => (value ? 'yes' : 'no')
 
 export function Behaviour({ agent }: { agent: AgentSettings }) {
   const org = useOrg()
@@ -49,14 +46,14 @@ export function Behaviour({ agent }: { agent: AgentSettings }) {
       form={form}
     >
       <div className="grid gap-4 sm:grid-cols-2">
-        <SectionField form={form} name="responseStyle" label="Style" asText={wordOf(STYLES)}>
+        <SectionField form={form} name="responseStyle" label="Style" asText={labelIn(STYLES)}>
           <Select
             value={values.responseStyle}
             options={STYLES}
             onValue={(style) => set('responseStyle', style)}
           />
         </SectionField>
-        <SectionField form={form} name="responseFormat" label="Format" asText={wordOf(FORMATS)}>
+        <SectionField form={form} name="responseFormat" label="Format" asText={labelIn(FORMATS)}>
           <Select
             value={values.responseFormat}
             options={FORMATS}
@@ -78,21 +75,16 @@ export function Behaviour({ agent }: { agent: AgentSettings }) {
           />
         </SectionField>
       </div>
-      <SectionField form={form} name="noEmoji" label={<span className="sr-only">Emoji</span>} asText={yesNo}>
+      <SectionPart form={form} name="noEmoji">
         <Switch label="Avoid emoji" checked={values.noEmoji} onChecked={(on) => set('noEmoji', on)} />
-      </SectionField>
-      <SectionField
-        form={form}
-        name="singleMessage"
-        label={<span className="sr-only">One message</span>}
-        asText={yesNo}
-      >
+      </SectionPart>
+      <SectionPart form={form} name="singleMessage">
         <Switch
           label="Send each answer as a single message"
           checked={values.singleMessage}
           onChecked={(on) => set('singleMessage', on)}
         />
-      </SectionField>
+      </SectionPart>
     </SectionForm>
   )
 }

@@ -4,7 +4,7 @@ import { useOrg } from '../../app/organization'
 import { Gate } from '../../permissions/gate'
 import { Checkbox, Switch } from '../../ui/choices'
 import { Notice } from '../../ui/problem'
-import { SectionForm } from '../../ui/section-form'
+import { SectionForm, SectionPart } from '../../ui/section-form'
 import type { AgentSettings } from './settings'
 import { useAgentSection } from './use-agent-section'
 
@@ -49,12 +49,14 @@ function Network({ agent }: { agent: AgentSettings }) {
       }
       form={form}
     >
-      <Switch
-        label="A network of its own"
-        hint="Only for what can’t work otherwise. A change takes effect at its next launch."
-        checked={form.values.networkPrivileged}
-        onChecked={(on) => form.set('networkPrivileged', on)}
-      />
+      <SectionPart form={form} name="networkPrivileged">
+        <Switch
+          label="A network of its own"
+          hint="Only for what can’t work otherwise. A change takes effect at its next launch."
+          checked={form.values.networkPrivileged}
+          onChecked={(on) => form.set('networkPrivileged', on)}
+        />
+      </SectionPart>
       {form.values.networkPrivileged && (
         <Notice tone="warn">
           The list of hosts no longer applies to it: it reaches whatever its server reaches, and nobody is
@@ -67,7 +69,6 @@ function Network({ agent }: { agent: AgentSettings }) {
 
 function Tools({ agent }: { agent: AgentSettings }) {
   const form = useAgentSection(agent, ['disabledToolGroups'])
-  const off = form.values.disabledToolGroups
   const servers = agent.mcpServers.map(({ name }) => name)
   // Names that are neither stay until somebody takes them off.
   const others = agent.disabledToolGroups.filter(
@@ -77,25 +78,48 @@ function Tools({ agent }: { agent: AgentSettings }) {
     ...KINDS,
     ...[...servers, ...others].map((name): [string, string] => [name, `MCP server ${name}`]),
   ]
-  const set = (name: string, isOff: boolean) =>
-    form.set('disabledToolGroups', isOff ? [...off, name] : off.filter((known) => known !== name))
   return (
     <SectionForm
       title="What it may not use"
       about="Refused where it crosses its sandbox: when it calls an MCP server, reaches a host, or asks for permission."
       form={form}
     >
+      <SectionPart
+        form={form}
+        name="disabledToolGroups"
+        asText={(names) => (names as string[]).join(', ') || 'nothing'}
+      >
+        <Groups
+          groups={groups}
+          off={form.values.disabledToolGroups}
+          onOff={(off) => form.set('disabledToolGroups', off)}
+        />
+      </SectionPart>
+    </SectionForm>
+  )
+}
+
+interface GroupsProps {
+  groups: readonly [name: string, label: string][]
+  off: readonly string[]
+  onOff: (off: string[]) => void
+  error?: string | null
+}
+
+function Groups({ groups, off, onOff, error }: GroupsProps) {
+  return (
+    <>
       <div className="grid gap-2 sm:grid-cols-2">
         {groups.map(([name, label]) => (
           <Checkbox
             key={name}
             label={label}
             checked={off.includes(name)}
-            onChecked={(isOff) => set(name, isOff)}
+            onChecked={(isOff) => onOff(isOff ? [...off, name] : off.filter((known) => known !== name))}
           />
         ))}
       </div>
-      {form.errorOf('disabledToolGroups') && <Notice>{form.errorOf('disabledToolGroups')}</Notice>}
-    </SectionForm>
+      {error && <Notice>{error}</Notice>}
+    </>
   )
 }

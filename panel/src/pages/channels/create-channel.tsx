@@ -137,16 +137,6 @@ export function CreateChannel({ onClose, onCreated }: Props) {
               value={values[field.path]}
               onValue={(value) => setTyped((before) => ({ ...before, [field.path]: value }))}
               error={errors[field.path]}
-              wrap={(control) => (
-                <Field
-                  label={field.label}
-                  hint={field.hint}
-                  optional={field.optional}
-                  error={errors[field.path]}
-                >
-                  {control}
-                </Field>
-              )}
             />
           ))}
         </fieldset>

@@ -4,7 +4,7 @@ import { useAct } from '../../api/use-act'
 import { useOrg } from '../../app/organization'
 import { Select, TextArea, TextInput } from '../../ui/inputs'
 import { LinesInput } from '../../ui/lines-input'
-import { SectionField, SectionForm } from '../../ui/section-form'
+import { SectionField, SectionForm, SectionPart } from '../../ui/section-form'
 import { useSection } from '../../ui/use-section'
 import { type Channel, type ChannelRecord, hasSecret, UpdateChannel } from './channel'
 import { TransportField } from './transport-field'
@@ -108,22 +108,21 @@ export function TransportSection({ channel, group }: { channel: Channel; group: 
   return (
     <SectionForm title={group.title} about={group.about} form={form}>
       {group.fields.map((field) => {
-        const { path, label, hint, optional } = field
+        const { path } = field
         return (
-          <TransportField
-            // A stored secret closes its field.
+          // A stored secret closes its field.
+          <SectionPart
             key={field.kind === 'secret' ? `${path} ${channel.revision}` : path}
-            field={field}
-            value={form.values[path]}
-            onValue={(value) => form.set(path, value)}
-            isSet={hasSecret(channel, path)}
-            error={form.errorOf(path)}
-            wrap={(control) => (
-              <SectionField form={form} name={path} label={label} hint={hint} optional={optional}>
-                {control}
-              </SectionField>
-            )}
-          />
+            form={form}
+            name={path}
+          >
+            <TransportField
+              field={field}
+              value={form.values[path]}
+              onValue={(value) => form.set(path, value)}
+              isSet={hasSecret(channel, path)}
+            />
+          </SectionPart>
         )
       })}
     </SectionForm>

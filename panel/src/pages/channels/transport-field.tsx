@@ -1,6 +1,6 @@
 // One field of a transport, whatever it holds.
-import type { ReactElement } from 'react'
 import { Checkbox } from '../../ui/choices'
+import { Field } from '../../ui/field'
 import { NumberInput, Select, TextInput } from '../../ui/inputs'
 import { LinesInput } from '../../ui/lines-input'
 import { type SecretEdit, SecretField } from '../../ui/secret-field'
@@ -13,11 +13,10 @@ interface Props {
   /** Whether the service has the secret. */
   isSet?: boolean
   error?: string | null
-  /** Puts label, hint and error around a control. */
-  wrap: (control: ReactElement<{ id?: string }>) => ReactElement
 }
 
-export function TransportField({ field, value, onValue, isSet = false, error, wrap }: Props) {
+export function TransportField(props: Props) {
+  const { field, value, onValue, isSet = false, error } = props
   switch (field.kind) {
     case 'secret':
       return (
@@ -32,29 +31,40 @@ export function TransportField({ field, value, onValue, isSet = false, error, wr
         />
       )
     case 'flag':
-      return <Checkbox label={field.label} checked={value === true} onChecked={onValue} />
+      return <Checkbox label={field.label} checked={value === true} onChecked={onValue} error={error} />
+    default:
+      return (
+        <Field label={field.label} hint={field.hint} optional={field.optional} error={error}>
+          {controlOf(props)}
+        </Field>
+      )
+  }
+}
+
+function controlOf({ field, value, onValue }: Props) {
+  switch (field.kind) {
     case 'lines':
-      return wrap(<LinesInput value={value as string[]} onValue={onValue} placeholder={field.placeholder} />)
+      return <LinesInput value={value as string[]} onValue={onValue} placeholder={field.placeholder} />
     case 'number':
-      return wrap(
+      return (
         <NumberInput
           value={value as number | null}
           onValue={onValue}
           unit={field.unit}
           className="max-w-52"
-        />,
+        />
       )
     case 'choice':
-      return wrap(<Select value={value as string} onValue={onValue} options={field.options} />)
+      return <Select value={value as string} onValue={onValue} options={field.options} />
     default:
-      return wrap(
+      return (
         <TextInput
           value={(value as string | null) ?? ''}
           onValue={(text) => onValue(text === '' && field.optional ? null : text)}
           placeholder={field.placeholder}
           autoComplete="off"
           spellCheck={false}
-        />,
+        />
       )
   }
 }

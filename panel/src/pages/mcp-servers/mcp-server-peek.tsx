@@ -11,7 +11,7 @@ import { TextInput } from '../../ui/inputs'
 import { LinesInput } from '../../ui/lines-input'
 import { Peek } from '../../ui/peek'
 import { ProblemView } from '../../ui/problem'
-import { SectionField, SectionForm } from '../../ui/section-form'
+import { labelIn, SectionField, SectionForm, SectionPart } from '../../ui/section-form'
 import { ListSkeleton } from '../../ui/skeleton'
 import { useSection } from '../../ui/use-section'
 import { TRANSPORTS } from './transport'
@@ -113,12 +113,14 @@ function Edit({ server }: { server: McpServer }) {
       <SectionField form={form} name="description" label="Description" optional>
         <TextInput value={values.description ?? ''} onValue={(text) => set('description', text || null)} />
       </SectionField>
-      <RadioGroup
-        label="Reached"
-        value={values.transport}
-        onValue={(transport) => set('transport', transport)}
-        options={TRANSPORTS}
-      />
+      <SectionPart form={form} name="transport" asText={labelIn(TRANSPORTS)}>
+        <RadioGroup
+          label="Reached"
+          value={values.transport}
+          onValue={(transport) => set('transport', transport)}
+          options={TRANSPORTS}
+        />
+      </SectionPart>
       {values.transport === 'STDIO' ? (
         <>
           <SectionField form={form} name="command" label="Command">

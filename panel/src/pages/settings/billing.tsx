@@ -1,7 +1,7 @@
 // What stands on invoices.
 import { RadioGroup } from '../../ui/choices'
 import { TextInput } from '../../ui/inputs'
-import { SectionField, SectionForm } from '../../ui/section-form'
+import { labelIn, SectionField, SectionForm, SectionPart } from '../../ui/section-form'
 import type { Settings } from './settings-page'
 import { useOrganizationSection } from './use-organization-section'
 
@@ -12,6 +12,10 @@ const FIELDS = [
   ['taxCity', 'City'],
   ['taxCountry', 'Country'],
   ['taxId', 'Tax ID'],
+] as const
+const CUSTOMERS = [
+  { value: 'BUSINESS', label: 'a business' },
+  { value: 'INDIVIDUAL', label: 'a private person' },
 ] as const
 
 export function Billing({ settings }: { settings: Settings }) {
@@ -26,16 +30,15 @@ export function Billing({ settings }: { settings: Settings }) {
   ])
   return (
     <SectionForm title="Invoices" form={form}>
-      <RadioGroup
-        label="The customer is"
-        row
-        value={form.values.customerType}
-        onValue={(value) => form.set('customerType', value)}
-        options={[
-          { value: 'BUSINESS', label: 'a business' },
-          { value: 'INDIVIDUAL', label: 'a private person' },
-        ]}
-      />
+      <SectionPart form={form} name="customerType" asText={labelIn(CUSTOMERS)}>
+        <RadioGroup
+          label="The customer is"
+          row
+          value={form.values.customerType}
+          onValue={(value) => form.set('customerType', value)}
+          options={CUSTOMERS}
+        />
+      </SectionPart>
       <div className="grid gap-4 sm:grid-cols-2">
         {FIELDS.map(([name, label]) => (
           <SectionField

@@ -10,7 +10,7 @@ import { Button } from '../../ui/button'
 import { Switch } from '../../ui/choices'
 import { NumberInput, Select, TextInput } from '../../ui/inputs'
 import { Panel } from '../../ui/page'
-import { SectionField, SectionForm } from '../../ui/section-form'
+import { SectionField, SectionForm, SectionPart } from '../../ui/section-form'
 import { ModelCredentials } from './model-credentials'
 import { Prices } from './prices'
 import type { Settings } from './settings-page'
@@ -155,12 +155,14 @@ function Traces({ settings }: { settings: Settings }) {
   const form = useOrganizationSection(settings, ['traceContent'])
   return (
     <SectionForm title="Traces" form={form}>
-      <Switch
-        label="Put prompts and answers into traces"
-        hint="Whoever can read the traces can then read what people and agents said. Otherwise traces hold only names, times and numbers."
-        checked={form.values.traceContent}
-        onChecked={(on) => form.set('traceContent', on)}
-      />
+      <SectionPart form={form} name="traceContent">
+        <Switch
+          label="Put prompts and answers into traces"
+          hint="Whoever can read the traces can then read what people and agents said. Otherwise traces hold only names, times and numbers."
+          checked={form.values.traceContent}
+          onChecked={(on) => form.set('traceContent', on)}
+        />
+      </SectionPart>
     </SectionForm>
   )
 }

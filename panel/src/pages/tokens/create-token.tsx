@@ -60,8 +60,7 @@ function Form({ onClose, onIssued }: Props) {
       <Field label="Name" hint="What the token is for." error={errors.name}>
         <TextInput value={name} onValue={setName} autoComplete="off" />
       </Field>
-      <PermissionPicker value={permissions} onValue={setPermissions} />
-      {errors.permissions && <Notice>{errors.permissions}</Notice>}
+      <PermissionPicker value={permissions} onValue={setPermissions} error={errors.permissions} />
       <Field label="Works for" error={errors.expiresAt}>
         <Select value={lifetime} onValue={setLifetime} options={LIFETIMES} />
       </Field>

@@ -6,7 +6,7 @@ import { useOrg } from '../../app/organization'
 import { Button } from '../../ui/button'
 import { Checkbox } from '../../ui/choices'
 import { TextInput } from '../../ui/inputs'
-import { ProblemView } from '../../ui/problem'
+import { Notice, ProblemView } from '../../ui/problem'
 import { ListSkeleton } from '../../ui/skeleton'
 import { words } from '../../ui/status'
 
@@ -21,9 +21,10 @@ type Info = NonNullable<ResultOf<typeof PermissionsQuery>['permissions']>[number
 interface Props {
   value: readonly string[]
   onValue: (value: string[]) => void
+  error?: string | null
 }
 
-export function PermissionPicker({ value, onValue }: Props) {
+export function PermissionPicker({ value, onValue, error: refused }: Props) {
   const org = useOrg()
   const [{ data, error }] = useQuery({ query: PermissionsQuery })
   const [filter, setFilter] = useState('')
@@ -76,6 +77,7 @@ export function PermissionPicker({ value, onValue }: Props) {
         ))}
         {groups.length === 0 && <p className="text-muted">No permission contains these words.</p>}
       </div>
+      {refused && <Notice>{refused}</Notice>}
     </fieldset>
   )
 }

@@ -15,7 +15,7 @@ import { Select, TextInput } from '../../ui/inputs'
 import { Fact, Facts } from '../../ui/page'
 import { Peek } from '../../ui/peek'
 import { ProblemView } from '../../ui/problem'
-import { SectionField, SectionForm } from '../../ui/section-form'
+import { SectionField, SectionForm, SectionPart } from '../../ui/section-form'
 import { ListSkeleton } from '../../ui/skeleton'
 import { Time } from '../../ui/time'
 import { useSection } from '../../ui/use-section'
@@ -173,10 +173,16 @@ function Edit({ token }: { token: Token }) {
       <SectionField form={form} name="name" label="Name">
         <TextInput value={form.values.name} onValue={(name) => form.set('name', name)} />
       </SectionField>
-      <PermissionPicker
-        value={form.values.permissions}
-        onValue={(permissions) => form.set('permissions', permissions)}
-      />
+      <SectionPart
+        form={form}
+        name="permissions"
+        asText={(permissions) => (permissions as string[]).join(', ') || 'nothing'}
+      >
+        <PermissionPicker
+          value={form.values.permissions}
+          onValue={(permissions) => form.set('permissions', permissions)}
+        />
+      </SectionPart>
     </SectionForm>
   )
 }
