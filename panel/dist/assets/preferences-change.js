@@ -1,7 +1,7 @@
-import{Ct as e,S as t,Y as n,Yt as r,_ as i,ot as a,x as o}from"./shared.js";var s=n(`
+import{C as e,S as t,Tt as n,X as r,Zt as i,_ as a,st as o}from"./shared.js";var s=r(`
   query ShellPreferences { viewer { preferences } }
-`),c=n(`
+`),c=r(`
   mutation SetPreferences($preferences: JSON!) {
     setPreferences(preferences: $preferences) { preferences }
   }
-`),l=t(),u=(t,n)=>l(async()=>{let l=await e(t,s,{});if(!l.data?.viewer)return void a(r(l.error));let u=i(l.data.viewer.preferences),d={...u,...n(u)},{error:f}=await t.mutation(c,{preferences:d},o()).toPromise();f&&a(r(f))});export{u as changePreferences};
+`),l=e(),u=(e,r)=>l(async()=>{let l=await n(e,s,{});if(!l.data?.viewer)return void o(i(l.error));let u=a(l.data.viewer.preferences),d={...u,...r(u)},{error:f}=await e.mutation(c,{preferences:d},t()).toPromise();f&&o(i(f))});export{u as changePreferences};
