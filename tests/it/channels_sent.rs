@@ -347,7 +347,7 @@ async fn messages_that_are_very_long_in_a_chat_are_stored_with_a_bounded_number_
     let agent = app.one(agent, vec![conversation.into()]).await;
     let host = Host { app: &app, agent, generation: 0 }.launched().await;
     host.started().await;
-    let text = "1. ".repeat(6) + &"a\n".repeat(22_000);
+    let text = format!("{}{}", "1. ".repeat(6), "a\n".repeat(22_000));
     let message = |n: i64| Message {
         conversation_id: conversation,
         turn_id: None,

@@ -121,7 +121,7 @@ impl Demo {
         let token = token(&scope).await?;
         let owner_of = people::find_user(&core, EMAIL).await?;
         let (code, _) = people::create_link(&core, owner_of).await?;
-        let inbound = shop.find(&scope).await?;
+        let inbound = Box::pin(shop.find(&scope)).await?;
         let shown = Shown { address, org, token, link: sign_in_link(&core, &code), inbound };
         let shown = if cli.json { shown.in_json() } else { shown.in_words() };
         let listener = taken.listen(LISTEN)?;
