@@ -17,6 +17,7 @@ use muster::{
         deliveries,
     },
 };
+use muster_protocol::event::{Content, Message};
 use serde_json::{Value, json};
 use standardwebhooks::Webhook;
 
@@ -24,7 +25,7 @@ use crate::{
     channels_carried::{INBOUND, OUTBOUND, app, bring, channel, hello},
     channels_probed::{begun_by, hold},
     harness::{
-        TestApp,
+        Host, TestApp,
         fakes::telegram::{refusal, said},
         until,
     },
@@ -336,6 +337,31 @@ async fn a_channel_through_which_nothing_could_be_sent_for_five_days_is_switched
         settled(&app, works, "SENT").await;
         app.clock.advance(6 * DAY);
     }
+}
+
+/// Each of these lines is ten times as long in the chat. One statement takes the parts of 19 such messages.
+#[tokio::test]
+async fn messages_that_are_very_long_in_a_chat_are_stored_with_a_bounded_number_of_parts() {
+    let (app, _telegram, _, conversation) = begun_by(said(1, "Hello")).await;
+    let agent = "SELECT agent_id FROM conversations WHERE id = $1";
+    let agent = app.one(agent, vec![conversation.into()]).await;
+    let host = Host { app: &app, agent, generation: 0 }.launched().await;
+    host.started().await;
+    let text = format!("{}{}", "1. ".repeat(6), "a\n".repeat(22_000));
+    let message = |n: i64| Message {
+        conversation_id: conversation,
+        turn_id: None,
+        key: format!("1.{n}"),
+        content: Content::Text { text: text.clone() },
+    };
+    let told = host.tell(async |tx, from| {
+        let all = (0..21).map(|n| (*from, message(n))).collect();
+        conversations::reports::messages(tx, all).await
+    });
+    told.await.unwrap();
+    let parts = "SELECT COUNT(*) FROM deliveries WHERE part BETWEEN 1 AND 100 GROUP BY message_id";
+    assert_eq!(app.column::<i64>(parts).await, [100; 21]);
+    assert_eq!(app.column::<i64>("SELECT COUNT(*) FROM deliveries").await, [2100]);
 }
 
 #[tokio::test]

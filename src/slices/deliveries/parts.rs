@@ -16,6 +16,10 @@ use crate::{
     slices::channels,
 };
 
+/// From how many parts on they are written, before those of further messages: SQLite binds 32,766 values to one statement, a part
+/// has 17, and a message has at most 100 parts, and its files.
+const ROWS: usize = 500;
+
 /// The way out of a conversation.
 #[derive(Clone, Copy, Debug)]
 pub struct Way {
@@ -54,12 +58,19 @@ pub struct Spoken<'a> {
 /// The database is unreachable.
 pub async fn plan(tx: &Tx, way: Way, conversation: ConversationId, said: &[Spoken<'_>]) -> Result<()> {
     let facts = traits(way.kind);
-    let mut rows = Vec::with_capacity(said.len());
+    let mut rows = Vec::new();
     for spoken in said {
         for (part, (rendered, files)) in (1..).zip(parts(spoken, facts)) {
             rows.push(row(tx, way, conversation, (spoken.message, part), rendered, &files));
         }
+        if rows.len() >= ROWS {
+            write(tx, std::mem::take(&mut rows)).await?;
+        }
     }
+    write(tx, rows).await
+}
+
+async fn write(tx: &Tx, rows: Vec<deliveries::ActiveModel>) -> Result<()> {
     if rows.is_empty() {
         return Ok(());
     }

@@ -145,9 +145,8 @@ fn item(number: Option<u64>, bullet: &'static str) -> Form {
     }
 }
 
-/// A text, as the dialect has to write it. `inside` are the marks around it.
-pub fn escape(dialect: Dialect, text: &str, inside: &[Mark]) -> String {
-    let in_code = inside.iter().any(|mark| matches!(mark, Mark::Code | Mark::Pre(_)));
+/// A text, as the dialect has to write it.
+pub fn escape(dialect: Dialect, text: &str, in_code: bool) -> String {
     match dialect {
         Dialect::Html | Dialect::TelegramHtml => escape_html(text),
         // Nothing escapes a backtick: an invisible sign keeps three of them apart.

@@ -3,11 +3,17 @@
 use pulldown_cmark::{CodeBlockKind, Event, Options, Parser, Tag, TagEnd, TextMergeStream};
 use url::Url;
 
-use super::{mentions, table};
+use super::{
+    dialect::{form, plain},
+    mentions, table,
+};
 use crate::contract::Dialect;
 
 /// How deep quotes and lists may be nested; deeper ones are written as if they were not nested further.
 const DEEPEST: usize = 6;
+/// How many bytes all addresses of links may have, beside twice the length of the text: an address that is defined once can be
+/// referred to any number of times.
+const ADDRESSES: usize = 10_000;
 
 /// One step of a text.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -54,6 +60,7 @@ pub enum Mark {
 pub fn of(markdown: &str, dialect: Dialect, longest: usize) -> Vec<Piece> {
     let options = Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH | Options::ENABLE_TASKLISTS;
     let mut reader = Reader::new(dialect, longest);
+    reader.addresses_left = ADDRESSES + 2 * markdown.len();
     for event in TextMergeStream::new(Parser::new_ext(markdown, options)) {
         reader.take(event);
     }
@@ -71,20 +78,25 @@ pub fn verbatim(text: &str, dialect: Dialect, longest: usize) -> Vec<Piece> {
 
 struct Reader {
     pieces: Vec<Piece>,
-    /// For each open tag, what closes it: `false` where nothing was opened.
+    /// For each open tag, what closes it. Agents may nest as many as they like.
     open: Vec<Opened>,
+    /// The marks among them. Those are few, however deep the source is.
+    marks: Vec<Mark>,
     /// The next number of each open list.
     numbers: Vec<Option<u64>>,
     /// The rows of the table that is being read, if the dialect has none of its own.
     table: Option<Vec<Vec<String>>>,
     dialect: Dialect,
-    longest_url: usize,
+    /// How long the marks of a link may be: each part that it reaches into repeats them.
+    longest_link: usize,
+    /// How many bytes of addresses may still be written.
+    addresses_left: usize,
     in_code: bool,
 }
 
 enum Opened {
-    /// A piece that has to be closed.
-    Marked(Mark),
+    /// A mark that has to be closed.
+    Marked,
     /// Nothing.
     Bare,
     /// An address that is written after its text, since it is too long for a link.
@@ -96,10 +108,12 @@ impl Reader {
         Self {
             pieces: Vec::new(),
             open: Vec::new(),
+            marks: Vec::new(),
             numbers: Vec::new(),
             table: None,
             dialect,
-            longest_url: (longest / 4).min(2000),
+            longest_link: (longest / 4).min(2000),
+            addresses_left: 0,
             in_code: false,
         }
     }
@@ -168,7 +182,10 @@ impl Reader {
             _ => {}
         }
         match self.open.pop() {
-            Some(Opened::Marked(_)) => self.pieces.push(Piece::Close),
+            Some(Opened::Marked) => {
+                self.marks.pop();
+                self.pieces.push(Piece::Close);
+            }
             Some(Opened::Spelled(url)) => self.text(&format!(" ({url})")),
             Some(Opened::Bare) | None => {}
         }
@@ -189,7 +206,8 @@ impl Reader {
 
     fn marked(&mut self, mark: Mark) -> Opened {
         self.pieces.push(Piece::Open(mark.clone()));
-        Opened::Marked(mark)
+        self.marks.push(mark);
+        Opened::Marked
     }
 
     fn nested(&mut self, mark: Mark) -> Opened {
@@ -198,13 +216,13 @@ impl Reader {
     }
 
     fn listed(&mut self, mark: Mark) -> Opened {
-        let within = self.open.iter().any(|opened| matches!(opened, Opened::Marked(Mark::Item(_))));
+        let within = self.marks.iter().any(|mark| matches!(mark, Mark::Item(_)));
         if within {
             self.pieces.push(Piece::Break(1));
         } else {
             self.block();
         }
-        if self.dialect == Dialect::Html { self.marked(mark) } else { Opened::Bare }
+        if self.dialect == Dialect::Html && self.depth() < DEEPEST { self.marked(mark) } else { Opened::Bare }
     }
 
     fn item(&mut self) -> Opened {
@@ -218,31 +236,40 @@ impl Reader {
     }
 
     fn depth(&self) -> usize {
-        let deep = |opened: &&Opened| matches!(opened, Opened::Marked(Mark::Quote | Mark::Item(_)));
-        self.open.iter().filter(deep).count()
+        self.marks.iter().filter(|mark| matches!(mark, Mark::Quote | Mark::Item(_))).count()
     }
 
     /// Once is enough: bold within bold is bold.
     fn inline(&mut self, mark: Mark) -> Opened {
-        let again = self.open.iter().any(|opened| matches!(opened, Opened::Marked(open) if *open == mark));
-        if again || self.cell().is_some() { Opened::Bare } else { self.marked(mark) }
+        if self.marks.contains(&mark) || self.cell().is_some() { Opened::Bare } else { self.marked(mark) }
     }
 
     /// A link leads to another page or an address, and nowhere else: in some dialects other words are commands.
     fn link(&mut self, address: &str) -> Opened {
-        let within = self.open.iter().any(|opened| matches!(opened, Opened::Marked(Mark::Link(_))));
+        let within = self.marks.iter().any(|mark| matches!(mark, Mark::Link(_)));
+        if within || address.len() > self.addresses_left {
+            return Opened::Bare;
+        }
+        self.addresses_left -= address.len();
         let url = Url::parse(address)
             .ok()
             .filter(|url| matches!(url.scheme(), "http" | "https" | "mailto" | "tel"));
         match url {
-            _ if within => Opened::Bare,
-            Some(url) if url.as_str().len() <= self.longest_url && self.cell().is_none() => {
-                self.marked(Mark::Link(url.into()))
+            Some(url) => {
+                let url = String::from(url);
+                let mark = Mark::Link(url.clone());
+                let is_short = self.link_length(&mark) <= self.longest_link;
+                if is_short && self.cell().is_none() { self.marked(mark) } else { Opened::Spelled(url) }
             }
-            Some(url) => Opened::Spelled(url.into()),
             None if address.is_empty() => Opened::Bare,
             None => Opened::Spelled(address.to_owned()),
         }
+    }
+
+    /// How long the marks of a link are where they are longer: in the dialect, which may have to escape some of the address, or
+    /// in the text beside it.
+    fn link_length(&self, link: &Mark) -> usize {
+        form(self.dialect, link, &[]).at_most().max(plain(link).at_most())
     }
 
     fn tabled(&mut self) -> Opened {

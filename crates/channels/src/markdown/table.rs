@@ -3,14 +3,17 @@
 /// The widest a column may be before its cells are no longer padded.
 const WIDEST: usize = 40;
 
+/// How many times its own length a table may become by padding. Only one that consists of nearly empty cells would become longer.
+const PADDED: usize = 4;
+
 /// Draws rows, the first of which is the head.
 pub fn draw(rows: &[Vec<String>]) -> String {
-    let columns = rows.iter().map(Vec::len).max().unwrap_or_default();
-    let width = |column: usize| {
-        let cells = rows.iter().filter_map(|row| row.get(column));
-        cells.map(|cell| cell.trim().chars().count()).max().unwrap_or_default().min(WIDEST)
-    };
-    let widths: Vec<_> = (0..columns).map(width).collect();
+    let rows: Vec<_> = rows.iter().map(|row| filled(row)).collect();
+    let mut widths = widths(&rows);
+    let bare = length(&rows, &vec![0; widths.len()]);
+    if length(&rows, &widths) > PADDED * bare {
+        widths.fill(0);
+    }
     let mut drawn = String::new();
     for (nth, row) in rows.iter().enumerate() {
         let cells = row.iter().zip(&widths).map(|(cell, &width)| format!("{:width$}", cell.trim()));
@@ -26,6 +29,30 @@ pub fn draw(rows: &[Vec<String>]) -> String {
     drawn
 }
 
+/// A row without the empty cells at its end: the parser adds as many as the head has more.
+fn filled(row: &[String]) -> &[String] {
+    let empty = row.iter().rev().take_while(|cell| cell.trim().is_empty()).count();
+    &row[..row.len() - empty]
+}
+
+/// The widths of the columns.
+fn widths(rows: &[&[String]]) -> Vec<usize> {
+    let columns = rows.iter().map(|row| row.len()).max().unwrap_or_default();
+    let mut widths = vec![0; columns];
+    for row in rows {
+        for (width, cell) in widths.iter_mut().zip(*row) {
+            *width = (*width).max(cell.trim().chars().count().min(WIDEST));
+        }
+    }
+    widths
+}
+
+/// How many characters all cells of rows take, with what stands between them.
+fn length(rows: &[&[String]], widths: &[usize]) -> usize {
+    let cells = rows.iter().flat_map(|row| row.iter().zip(widths));
+    cells.map(|(cell, &width)| cell.trim().chars().count().max(width) + " | ".len()).sum()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -34,5 +61,16 @@ mod tests {
     fn columns_are_aligned() {
         let rows = [["Name", "n"], ["Ünal", "12"]].map(|row| row.map(str::to_owned).to_vec());
         assert_eq!(draw(&rows), "Name | n\n-----|---\nÜnal | 12\n");
+    }
+
+    #[test]
+    fn a_table_of_nearly_empty_cells_is_not_padded() {
+        let row = |cells: &[&str]| cells.iter().map(|&cell| cell.to_owned()).collect::<Vec<_>>();
+        let head = "h".repeat(40);
+        let mut rows = vec![row(&[head.as_str(); 3])];
+        rows.extend((0..50).map(|_| row(&["", "a", ""])));
+        let lines = draw(&rows);
+        let lines: Vec<_> = lines.lines().collect();
+        assert_eq!((lines.len(), lines[1], lines[51]), (52, "--|---|--", " | a"));
     }
 }

@@ -1,8 +1,11 @@
 //! Dialects and splitting.
 
-use proptest::prelude::*;
+use proptest::{prelude::*, test_runner::RngSeed};
 
-use super::*;
+use super::{writer::MOST_PARTS, *};
+
+const DIALECTS: [Dialect; 5] =
+    [Dialect::Html, Dialect::TelegramHtml, Dialect::Mrkdwn, Dialect::Markdown, Dialect::Plain];
 
 fn longest(count: usize, unit: Unit) -> Longest {
     Longest { count, unit }
@@ -74,9 +77,7 @@ fn markdown_stays_as_it_was_written() {
 #[test]
 fn markdown_without_words_is_sent_as_it_was_written() {
     for markdown in ["```\n```", "[a]: https://a.test/", "![](https://a.test/b.png)", "#", "> ", "&nbsp;"] {
-        for dialect in
-            [Dialect::Html, Dialect::TelegramHtml, Dialect::Mrkdwn, Dialect::Markdown, Dialect::Plain]
-        {
+        for dialect in DIALECTS {
             let parts = render(markdown, dialect, longest(600, Unit::Characters));
             assert_eq!(parts.len(), 1, "{markdown} in {dialect:?}");
             assert_eq!(parts[0].plain, markdown.trim(), "{dialect:?}");
@@ -175,6 +176,101 @@ fn a_long_text_costs_no_more_than_its_length() {
     assert_eq!(render(&text, Dialect::Html, longest(5_000_000, Unit::Characters)).len(), 1);
 }
 
+#[test]
+fn a_text_of_too_many_parts_ends_with_where_the_rest_is() {
+    let text = |parts: usize| vec!["w".repeat(600); parts].join("\n\n");
+    let of = |parts, dialect| render(&text(parts), dialect, longest(600, Unit::VisibleUtf16));
+    let whole = of(MOST_PARTS, Dialect::Mrkdwn);
+    assert_eq!((whole.len(), whole[MOST_PARTS - 1].text.len()), (MOST_PARTS, 600));
+    let rest = "… The rest of this message is in the panel.";
+    for (dialect, expected) in [(Dialect::Mrkdwn, rest.to_owned()), (Dialect::Html, format!("<p>{rest}</p>"))]
+    {
+        let cut = of(MOST_PARTS + 1, dialect);
+        assert_eq!((cut.len(), cut[MOST_PARTS - 2].plain.len()), (MOST_PARTS, 600));
+        assert_eq!(cut[MOST_PARTS - 1], Rendered { text: expected, plain: rest.to_owned() });
+    }
+    // One word may be as long.
+    let cut = render(&"w".repeat(200_000), Dialect::Plain, longest(600, Unit::Characters));
+    assert_eq!((cut.len(), cut[MOST_PARTS - 1].plain.as_str()), (MOST_PARTS, rest));
+}
+
+#[test]
+fn an_address_that_is_too_long_as_the_dialect_writes_it_is_no_link() {
+    let link = |signs: usize| format!("[a page](https://a.test/?{})", "&".repeat(signs));
+    let of = |signs| render(&link(signs), Dialect::Mrkdwn, longest(3500, Unit::Characters)).remove(0).text;
+    assert_eq!(of(100), format!("<https://a.test/?{}|a page>", "&amp;".repeat(100)));
+    assert_eq!(of(200), format!("a page (https://a.test/?{})", "&amp;".repeat(200)));
+}
+
+#[test]
+fn an_address_that_is_referred_to_very_often_is_left_out_in_the_end() {
+    let text = format!("[x]: https://a.test/?{}\n\n{}", "b".repeat(450), "[a][x] ".repeat(100));
+    let written = whole(&text, Dialect::Html);
+    let links = written.matches("<a href=").count();
+    assert!(links > 20 && links < 50, "{links}");
+    assert!(written.ends_with(" a a</p>"), "{written}");
+}
+
+/// Texts that would become much longer if anything in them were repeated for each part, level or column.
+fn bombs() -> Vec<String> {
+    let wide = |columns: usize, row: &str| {
+        let head = format!("|{}|\n|{}\n", vec!["h".repeat(40); columns].join("|"), "-|".repeat(columns));
+        head + &format!("{row}\n").repeat(columns)
+    };
+    let amps = "&".repeat(850);
+    let words = "word *with* `marks` ".repeat(300);
+    vec![
+        format!("[{}](https://a.test/?{amps})", "a".repeat(3000)),
+        format!("[{words}](https://a.test/?{})", "&".repeat(20)),
+        format!("[x]: https://a.test/?{amps}\n\n{}", "[a][x] ".repeat(1000)),
+        wide(120, "|a"),
+        wide(100, &("|".repeat(100) + "a")),
+        wide(1, "|a").repeat(300),
+        "- ".repeat(1000) + &words,
+        "> - 999999999. ".repeat(300) + &words,
+        format!("{}# ***~~[{words}](https://a.test/)~~***", "999999999. ".repeat(6)),
+        format!(">>>>>> {}", "a\n".repeat(3000)),
+        format!("1. 1. 1. 1. 1. 1. {}", "a\n".repeat(3000)),
+        format!("```{}\n{}```", "x".repeat(5000), "\n\na".repeat(2000)),
+        format!("```{}\n{}```", "x".repeat(24), "`\n".repeat(5000)),
+        "*a **b ~~c ".repeat(1000),
+        "![".repeat(2000) + &"](a)".repeat(2000),
+        "\"&<`_*".repeat(2000),
+        ">a\n\n".repeat(2000),
+    ]
+}
+
+/// Whether all parts are short, and together not much longer than their source.
+fn is_bounded(source: &str, parts: &[Rendered], longest: Longest) -> bool {
+    let size: usize = parts.iter().map(|part| part.text.len() + part.plain.len()).sum();
+    let is_much = size > 30 * source.len() + 1000 || parts.len() > MOST_PARTS;
+    !is_much && parts.iter().all(|part| is_short(part, longest))
+}
+
+#[test]
+fn no_text_becomes_many_times_its_length() {
+    let lengths = [600, 3500, 100_000].map(|count| longest(count, Unit::Characters));
+    let lengths = [&lengths[..], &[longest(4096, Unit::VisibleUtf16)]].concat();
+    for bomb in bombs() {
+        for (dialect, &longest) in
+            DIALECTS.iter().flat_map(|&dialect| lengths.iter().map(move |of| (dialect, of)))
+        {
+            let parts = render(&bomb, dialect, longest);
+            let begins: String = bomb.chars().take(40).collect();
+            assert!(is_bounded(&bomb, &parts, longest), "{begins}… in {dialect:?} of {longest:?}");
+        }
+    }
+}
+
+/// Signs of markdown, each of them many times.
+fn mixes() -> impl Strategy<Value = String> {
+    const SIGNS: &str = "> ¦- ¦1. ¦999999999. ¦*¦_¦**¦~~¦`¦```\n¦# ¦[¦](https://a.test/?&&&&)¦![¦|¦|-|-|\n¦\n¦\n\n¦    ¦ ¦a¦word ¦&¦\"¦<¦\
+                         @all ¦\\¦😀";
+    let some = (proptest::sample::select(SIGNS.split('¦').collect::<Vec<_>>()), 1..60_usize);
+    proptest::collection::vec(some, 1..40)
+        .prop_map(|mix| mix.into_iter().map(|(sign, times)| sign.repeat(times)).collect())
+}
+
 /// Blocks of words that are numbered, so that none can be lost or swapped unseen.
 fn blocks() -> impl Strategy<Value = (String, usize)> {
     let block = (0..9_u8, 1..120_usize, any::<bool>());
@@ -203,8 +299,7 @@ fn blocks() -> impl Strategy<Value = (String, usize)> {
 }
 
 fn dialects() -> impl Strategy<Value = Dialect> {
-    use Dialect::{Html, Markdown, Mrkdwn, Plain, TelegramHtml};
-    prop_oneof![Just(Html), Just(Markdown), Just(Mrkdwn), Just(Plain), Just(TelegramHtml)]
+    proptest::sample::select(&DIALECTS[..])
 }
 
 fn units() -> impl Strategy<Value = Unit> {
@@ -251,5 +346,15 @@ proptest! {
         for part in parts {
             prop_assert!(is_short(&part, longest), "{:?}", part);
         }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { rng_seed: RngSeed::Fixed(1), ..ProptestConfig::default() })]
+
+    #[test]
+    fn no_mix_becomes_many_times_its_length(mix in mixes(), dialect in dialects(), unit in units()) {
+        let longest = longest(3500, unit);
+        prop_assert!(is_bounded(&mix, &render(&mix, dialect, longest), longest));
     }
 }

@@ -8,15 +8,25 @@ use super::{
 };
 use crate::contract::{Dialect, Longest, Rendered, Unit};
 
-/// All parts.
+/// The most parts of one text.
+pub const MOST_PARTS: usize = 100;
+/// The last one of them, where there would be more.
+const REST: &str = "… The rest of this message is in the panel.";
+
+/// All parts, or as many as a text may have.
 pub fn write(pieces: &[Piece], dialect: Dialect, longest: Longest) -> Vec<Rendered> {
     let mut writer =
         Writer { dialect, longest, parts: Vec::new(), part: Part::new(longest.unit), last: None };
     let mut next = 0;
-    while let Some(piece) = pieces.get(next) {
+    while let Some(piece) = pieces.get(next)
+        && !writer.has_too_many()
+    {
         next = writer.step(piece, next);
     }
     writer.finish();
+    if writer.has_too_many() {
+        writer.refer();
+    }
     writer.parts
 }
 
@@ -87,6 +97,9 @@ impl Writer {
     /// Writes a word that is longer than a part.
     fn hew(&mut self, text: &str) {
         for cluster in text.graphemes(true) {
+            if self.has_too_many() {
+                return;
+            }
             // A cluster can be of any length, but none that people write is.
             let is_whole = cluster.len() <= 64;
             let each =
@@ -110,6 +123,18 @@ impl Writer {
         self.finish();
         self.part.open = open;
         self.last = None;
+    }
+
+    fn has_too_many(&self) -> bool {
+        self.parts.len() > MOST_PARTS
+    }
+
+    /// Puts a reference to the rest in the place of the last parts.
+    fn refer(&mut self) {
+        self.parts.truncate(MOST_PARTS - 1);
+        self.part.begin(self.dialect, &Mark::Paragraph);
+        self.part.write(self.dialect, REST);
+        self.finish();
     }
 
     fn finish(&mut self) {
@@ -264,8 +289,8 @@ impl Part {
             self.plain.push(open.plain.beginning(open.is_continued));
             open.is_written = true;
         }
-        let inside: Vec<_> = self.open.iter().map(|open| open.mark.clone()).collect();
-        self.marked.push(&escape(dialect, text, &inside));
+        let in_code = self.open.iter().any(|open| matches!(open.mark, Mark::Code | Mark::Pre(_)));
+        self.marked.push(&escape(dialect, text, in_code));
         self.plain.push(text);
     }
 
