@@ -25,6 +25,8 @@ const ANYBODY: &str = "webhook";
 const KEYS: [&str; 3] = ["webhook-id", "idempotency-key", "x-github-delivery"];
 /// The longest id, name or title that is taken.
 const LONGEST_WORD: usize = 300;
+/// How long JSON may become by indentation, in bytes, unless that is less than twice its length.
+const INDENTED: usize = 64 * 1024;
 /// How many files one message may have.
 const MOST_FILES: usize = 20;
 
@@ -107,8 +109,20 @@ fn whole(text: String, metadata: Map<String, Value>) -> String {
 
 /// JSON as a block of markdown. No line of it can end the block: texts in it have no line breaks.
 fn block(json: &Value) -> String {
-    let shown = serde_json::to_string_pretty(json).unwrap_or_default();
+    let compact = json.to_string();
+    let shown = indented(json, INDENTED.max(2 * compact.len())).unwrap_or(compact);
     format!("```json\n{shown}\n```")
+}
+
+/// JSON on lines of its own, if that is not longer than so many bytes: what is nested deeply may consist of indentation alone.
+fn indented(json: &Value, most: usize) -> Option<String> {
+    let mut written = vec![0; most];
+    let mut room = written.as_mut_slice();
+    // There is an error where no room is left.
+    serde_json::to_writer_pretty(&mut room, json).ok()?;
+    let left = room.len();
+    written.truncate(most - left);
+    String::from_utf8(written).ok()
 }
 
 fn remote(file: File) -> RemoteFile {
@@ -183,6 +197,19 @@ mod tests {
             Some(Event::Message(inbound)) => Ok(*inbound),
             other => panic!("{other:?}"),
         }
+    }
+
+    #[test]
+    fn deeply_nested_json_is_not_indented_where_that_makes_it_many_times_longer() {
+        let nested = |zeros: usize| format!("{}{}0{}", "[".repeat(120), "0,".repeat(zeros), "]".repeat(120));
+        let large = nested(100_000);
+        assert_eq!(of(&large, &[], &[]).unwrap().text, format!("```json\n{large}\n```"));
+        let with_metadata = format!(r#"{{"text":"Hi","metadata":{{"a":{large}}}}}"#);
+        let text = of(&with_metadata, &[], &[]).unwrap().text;
+        assert_eq!(text, format!("Hi\n\n```json\n{{\"a\":{large}}}\n```"));
+        assert!(of(&nested(10), &[], &[]).unwrap().text.lines().count() > 200, "a small one is");
+        let flat = serde_json::to_string(&vec!["a text of some length"; 10_000]).unwrap();
+        assert_eq!(of(&flat, &[], &[]).unwrap().text.lines().count(), 10_004, "and so is a flat one");
     }
 
     #[test]
