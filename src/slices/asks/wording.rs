@@ -54,7 +54,7 @@ pub(super) fn is_decidable(shown: &Shown, risk_limit: i64) -> bool {
 /// How something is asked.
 pub(super) fn asking(shown: &Shown, terms: &Terms, (dialect, longest): (Dialect, Longest)) -> Wording {
     if is_decidable(shown, terms.risk_limit)
-        && let Some(text) = whole(&full(shown, terms), shown, (dialect, longest))
+        && let Some(text) = whole(|| full(shown, terms), shown, (dialect, longest))
     {
         return Wording { text, buttons: buttons(shown), is_decidable: true };
     }
@@ -72,8 +72,8 @@ pub(super) fn ended(shown: &Shown, terms: &Terms, (dialect, longest): (Dialect, 
     if !is_decidable(shown, terms.risk_limit) {
         return first(&short, (dialect, longest));
     }
-    let asked = format!("{}\n\n{over}", what(shown, terms));
-    whole(&asked, shown, (dialect, longest)).unwrap_or_else(|| first(&short, (dialect, longest)))
+    let asked = || format!("{}\n\n{over}", what(shown, terms));
+    whole(asked, shown, (dialect, longest)).unwrap_or_else(|| first(&short, (dialect, longest)))
 }
 
 /// How it ended, in a sentence.
@@ -96,8 +96,13 @@ pub(super) fn outcome(shown: &Shown) -> String {
     }
 }
 
-/// The text in one message, unless something of it could not be seen.
-fn whole(text: &str, shown: &Shown, (dialect, longest): (Dialect, Longest)) -> Option<Rendered> {
+/// The text in one message, unless something of it could not be seen. It is not built if a single thing that it shows would be
+/// too long: deeply nested input becomes many times longer by its indentation.
+fn whole(
+    text: impl FnOnce() -> String,
+    shown: &Shown,
+    (dialect, longest): (Dialect, Longest),
+) -> Option<Rendered> {
     let input = shown.request.as_ref().map(|request| request["input"].to_string()).unwrap_or_default();
     let tool = shown.request.as_ref().and_then(|request| request["tool"].as_str()).unwrap_or_default();
     let body = shown.body.as_deref().unwrap_or_default();
@@ -107,10 +112,12 @@ fn whole(text: &str, shown: &Shown, (dialect, longest): (Dialect, Longest)) -> O
         .options
         .iter()
         .flat_map(|option| [Some(option.label.as_str()), option.description.as_deref()]);
-    if written.into_iter().chain(options.flatten()).any(|text| text.contains(is_hidden)) {
+    let is_too_long = |text: &str| text.chars().count() > longest.count;
+    if written.into_iter().chain(options.flatten()).any(|text| is_too_long(text) || text.contains(is_hidden))
+    {
         return None;
     }
-    <[Rendered; 1]>::try_from(render(text, dialect, longest)).ok().map(|[whole]| whole)
+    <[Rendered; 1]>::try_from(render(&text(), dialect, longest)).ok().map(|[whole]| whole)
 }
 
 /// Of our own short texts there is only one part.
@@ -363,6 +370,17 @@ mod tests {
             );
             assert!(!asked.text.plain.contains("Pay") && !asked.text.plain.contains("xxx"));
         }
+    }
+
+    #[test]
+    fn what_is_too_long_is_not_even_built() {
+        let mut shown = action("Pay", Some(10));
+        shown.request = Some(json!({ "tool": "pay", "input": vec![0; of().1.count] }));
+        assert!(whole(|| panic!("it is built"), &shown, of()).is_none());
+        let asked = asking(&shown, &terms(), of());
+        assert!(!asked.is_decidable && asked.text.plain.contains("approvals/7"), "{}", asked.text.plain);
+        let over = ended(&shown, &terms(), of());
+        assert!(over.plain.contains("approvals/7"), "{}", over.plain);
     }
 
     #[test]
