@@ -124,8 +124,8 @@ async fn an_input_that_nobody_could_see_whole_is_refused_and_not_asked() {
     let said = work.messages().await.remove(1).3;
     assert_eq!(
         said,
-        "The action was not allowed, because a person would have to decide, and its input is longer (256 KiB) or nested deeper \
-         (64 levels) than what people are shown: Run make"
+        "The action was not allowed, because a person would have to decide, and its input is longer than the 256 KiB, or nested \
+         deeper than the 64 levels, that people are shown: Run make"
     );
     let nested = (0..DEEPEST).fold(Value::Null, |inner, _| json!([inner]));
     let deep = Asked::Action {

@@ -62,8 +62,8 @@ impl Judged {
             Verdict::TooLong => {
                 let most = INPUT_BYTES / 1024;
                 format!(
-                    "a person would have to decide, and its input is longer ({most} KiB) or nested deeper ({DEEPEST} levels) than \
-                     what people are shown"
+                    "a person would have to decide, and its input is longer than the {most} KiB, or nested deeper than the {DEEPEST} \
+                     levels, that people are shown"
                 )
             }
             _ => format!("its risk is {}", self.risk),
