@@ -42,6 +42,8 @@ async fn an_agent_that_was_restarted_starts_as_soon_as_it_is_down() {
     let detail = "It starts again as soon as it is down.";
     assert_eq!(shown, json!({ "status": "STOPPING", "statusReason": "RESTARTING", "statusDetail": detail }));
     assert_eq!(kinds(&host).await, ["LAUNCH", "STOP"], "one stop, however often it was asked for");
+    let coming = "SELECT COUNT(*) FROM outbox WHERE kind = 'STOP' AND expires_at > created_at + 1000";
+    assert_eq!(app.one::<i64>(coming, vec![]).await, 1, "and it still reaches the host");
     let lines = "SELECT COUNT(*) FROM audit_lines WHERE operation = 'restartAgent'";
     assert_eq!(app.one::<i64>(lines, vec![]).await, 1);
     // Somebody changes it until then.

@@ -72,7 +72,10 @@ pub async fn restart(scope: &Scope, id: AgentId) -> Result<()> {
         let changes = json!({ "status": audit::from_to(was, status) });
         return finish(tx, (ChangeOp::Updated, "restartAgent"), id, changes).await;
     }
-    outbox::overtake(&tx, id).await?;
+    // One that is stopping already has its STOP on the way.
+    if was != AgentStatus::Stopping {
+        outbox::overtake(&tx, id).await?;
+    }
     let agent = step(&mut tx, agent, Action::Stop).await?;
     if !launches::want_next(&tx, &agent).await? {
         return Ok(());
@@ -114,8 +117,8 @@ pub async fn stop_in(
         return Ok(());
     }
     let standing = Standing::of(&agent);
-    launches::want_no_next(tx, &standing).await?;
     if was == AgentStatus::Stopping {
+        launches::want_no_next(tx, &standing).await?;
         return Ok(());
     }
     outbox::overtake(tx, id).await?;
