@@ -4,6 +4,7 @@ import { useBlocker } from '@tanstack/react-router'
 import { cloneElement, type ReactElement, type ReactNode, useEffect } from 'react'
 import { useRefusal } from '../permissions/refusal'
 import { Button } from './button'
+import { Switch } from './choices'
 import { Field } from './field'
 import { LeaveDialog, leaves } from './leave'
 import { Notice } from './problem'
@@ -133,6 +134,25 @@ export function SectionField<V extends Values>({ form, name, asText, ...field }:
   return (
     <SectionPart form={form} name={name} asText={asText}>
       <Field {...field} />
+    </SectionPart>
+  )
+}
+
+interface SwitchProps<V extends Values> extends Pick<PartProps<V>, 'form' | 'name'> {
+  label: string
+  hint?: string
+}
+
+/** A part of a section that is on or off. */
+export function SectionSwitch<V extends Values>({ form, name, label, hint }: SwitchProps<V>) {
+  return (
+    <SectionPart form={form} name={name}>
+      <Switch
+        label={label}
+        hint={hint}
+        checked={form.values[name] === true}
+        onChecked={(on) => form.set(name, on as V[typeof name])}
+      />
     </SectionPart>
   )
 }

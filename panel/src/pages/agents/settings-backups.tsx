@@ -1,7 +1,6 @@
 // When an agent's home is backed up, and how many copies are kept.
-import { Switch } from '../../ui/choices'
 import { NumberInput, Select, TextInput } from '../../ui/inputs'
-import { SectionField, SectionForm, SectionPart } from '../../ui/section-form'
+import { SectionField, SectionForm, SectionSwitch } from '../../ui/section-form'
 import type { AgentSettings } from './settings'
 import { useAgentSection } from './use-agent-section'
 
@@ -64,13 +63,7 @@ export function BackupRules({ agent }: { agent: AgentSettings }) {
           />
         </SectionField>
       </div>
-      <SectionPart form={form} name="backupFreeze">
-        <Switch
-          label="Keep all of them"
-          checked={values.backupFreeze}
-          onChecked={(all) => set('backupFreeze', all)}
-        />
-      </SectionPart>
+      <SectionSwitch form={form} name="backupFreeze" label="Keep all of them" />
     </SectionForm>
   )
 }

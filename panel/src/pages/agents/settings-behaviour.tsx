@@ -1,9 +1,8 @@
 // How an agent answers. Longer instructions are skills, which it reads when it needs them.
 import { Link } from '@tanstack/react-router'
 import { useOrg } from '../../app/organization'
-import { Switch } from '../../ui/choices'
 import { Select, TextInput } from '../../ui/inputs'
-import { labelIn, SectionField, SectionForm, SectionPart } from '../../ui/section-form'
+import { labelIn, SectionField, SectionForm, SectionSwitch } from '../../ui/section-form'
 import type { AgentSettings } from './settings'
 import { useAgentSection } from './use-agent-section'
 
@@ -75,16 +74,8 @@ export function Behaviour({ agent }: { agent: AgentSettings }) {
           />
         </SectionField>
       </div>
-      <SectionPart form={form} name="noEmoji">
-        <Switch label="Avoid emoji" checked={values.noEmoji} onChecked={(on) => set('noEmoji', on)} />
-      </SectionPart>
-      <SectionPart form={form} name="singleMessage">
-        <Switch
-          label="Send each answer as a single message"
-          checked={values.singleMessage}
-          onChecked={(on) => set('singleMessage', on)}
-        />
-      </SectionPart>
+      <SectionSwitch form={form} name="noEmoji" label="Avoid emoji" />
+      <SectionSwitch form={form} name="singleMessage" label="Send each answer as a single message" />
     </SectionForm>
   )
 }

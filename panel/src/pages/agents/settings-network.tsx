@@ -2,9 +2,9 @@
 import { Link } from '@tanstack/react-router'
 import { useOrg } from '../../app/organization'
 import { Gate } from '../../permissions/gate'
-import { Checkbox, Switch } from '../../ui/choices'
+import { Checkbox } from '../../ui/choices'
 import { Notice } from '../../ui/problem'
-import { SectionForm, SectionPart } from '../../ui/section-form'
+import { SectionForm, SectionPart, SectionSwitch } from '../../ui/section-form'
 import type { AgentSettings } from './settings'
 import { useAgentSection } from './use-agent-section'
 
@@ -49,14 +49,12 @@ function Network({ agent }: { agent: AgentSettings }) {
       }
       form={form}
     >
-      <SectionPart form={form} name="networkPrivileged">
-        <Switch
-          label="A network of its own"
-          hint="Only for what can’t work otherwise. A change takes effect at its next launch."
-          checked={form.values.networkPrivileged}
-          onChecked={(on) => form.set('networkPrivileged', on)}
-        />
-      </SectionPart>
+      <SectionSwitch
+        form={form}
+        name="networkPrivileged"
+        label="A network of its own"
+        hint="Only for what can’t work otherwise. A change takes effect at its next launch."
+      />
       {form.values.networkPrivileged && (
         <Notice tone="warn">
           The list of hosts no longer applies to it: it reaches whatever its server reaches, and nobody is

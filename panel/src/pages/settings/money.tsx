@@ -7,10 +7,9 @@ import { ACTIONS, actionOf, moneyOf } from '../../app/spending/money'
 import { MoneyInput } from '../../app/spending/money-input'
 import { SpentThisMonth } from '../../app/spending/spent'
 import { Button } from '../../ui/button'
-import { Switch } from '../../ui/choices'
 import { NumberInput, Select, TextInput } from '../../ui/inputs'
 import { Panel } from '../../ui/page'
-import { SectionField, SectionForm, SectionPart } from '../../ui/section-form'
+import { SectionField, SectionForm, SectionSwitch } from '../../ui/section-form'
 import { ModelCredentials } from './model-credentials'
 import { Prices } from './prices'
 import type { Settings } from './settings-page'
@@ -155,14 +154,12 @@ function Traces({ settings }: { settings: Settings }) {
   const form = useOrganizationSection(settings, ['traceContent'])
   return (
     <SectionForm title="Traces" form={form}>
-      <SectionPart form={form} name="traceContent">
-        <Switch
-          label="Put prompts and answers into traces"
-          hint="Whoever can read the traces can then read what people and agents said. Otherwise traces hold only names, times and numbers."
-          checked={form.values.traceContent}
-          onChecked={(on) => form.set('traceContent', on)}
-        />
-      </SectionPart>
+      <SectionSwitch
+        form={form}
+        name="traceContent"
+        label="Put prompts and answers into traces"
+        hint="Whoever can read the traces can then read what people and agents said. Otherwise traces hold only names, times and numbers."
+      />
     </SectionForm>
   )
 }

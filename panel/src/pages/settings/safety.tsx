@@ -1,8 +1,7 @@
 // Who gets in, what mails may contain, what chats may decide, and what raises an alert.
 import { Link } from '@tanstack/react-router'
-import { Switch } from '../../ui/choices'
 import { NumberInput } from '../../ui/inputs'
-import { SectionField, SectionForm, SectionPart } from '../../ui/section-form'
+import { SectionField, SectionForm, SectionSwitch } from '../../ui/section-form'
 import type { Settings } from './settings-page'
 import { useOrganizationSection } from './use-organization-section'
 
@@ -16,22 +15,18 @@ export function Safety({ settings }: { settings: Settings }) {
   return (
     <>
       <SectionForm title="People" form={people}>
-        <SectionPart form={people} name="requireSecondFactor">
-          <Switch
-            label="Require a second factor"
-            hint="Members without one are asked to set it up before they get in. Service tokens are not affected."
-            checked={people.values.requireSecondFactor}
-            onChecked={(on) => people.set('requireSecondFactor', on)}
-          />
-        </SectionPart>
-        <SectionPart form={people} name="mailRequestText">
-          <Switch
-            label="Put what an agent asks into mails"
-            hint="Otherwise a mail about an approval names only the agent and the kind, and links to it."
-            checked={people.values.mailRequestText}
-            onChecked={(on) => people.set('mailRequestText', on)}
-          />
-        </SectionPart>
+        <SectionSwitch
+          form={people}
+          name="requireSecondFactor"
+          label="Require a second factor"
+          hint="Members without one are asked to set it up before they get in. Service tokens are not affected."
+        />
+        <SectionSwitch
+          form={people}
+          name="mailRequestText"
+          label="Put what an agent asks into mails"
+          hint="Otherwise a mail about an approval names only the agent and the kind, and links to it."
+        />
         <SectionField
           form={people}
           name="chatRiskLimit"
