@@ -5,9 +5,9 @@ use sea_orm::{ColumnTrait, QueryFilter, QueryOrder, sea_query::Expr};
 use super::{
     entity::turns,
     limited::settle_spent,
+    queue::{never_told, reaches},
     rows::{announce, happen, waiting},
     state::Happening,
-    taken_over::never_told,
 };
 use crate::{
     base::{
@@ -62,7 +62,7 @@ pub(super) async fn give_back(tx: &Tx, turn: &turns::Model, why: &str) -> Result
         // Only one turn may wait, so the later one takes its messages.
         conversations::hand_on(tx, turn.id, waiting.id, i64::MAX).await?;
         if let Some(first) = turn.first_seq {
-            super::reaches(tx, turn.conversation_id, waiting.id, (first, first)).await?;
+            reaches(tx, turn.conversation_id, waiting.id, (first, first)).await?;
         }
         let error = format!("{why} Turn {} has its messages.", waiting.id);
         return end(tx, turn, TurnState::Cancelled, Some(&error)).await;

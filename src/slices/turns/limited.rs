@@ -11,7 +11,7 @@ use sea_orm::{
 use super::{
     entity::turns,
     queue::{dispatch, due, takes_turns},
-    rows::{announce, happen},
+    rows::{announce, happen, spent},
     state::Happening,
 };
 use crate::{
@@ -195,16 +195,11 @@ pub(super) async fn settle_spent(tx: &Tx, turn: &turns::Model) -> Result<()> {
     let Some(spending::Measured { usage, .. }) = spending::measured(tx, turn.id).await? else {
         return Ok(());
     };
-    let spent = tx.scope.update::<turns::Entity>().filter(Column::Id.eq(turn.id));
-    let spent = spent
+    let settled = tx.scope.update::<turns::Entity>().filter(Column::Id.eq(turn.id));
+    let settled = spent(settled, &usage)
         .col_expr(Column::Unmeasured, Expr::value(false))
-        .col_expr(Column::InputTokens, Expr::value(usage.input))
-        .col_expr(Column::OutputTokens, Expr::value(usage.output))
-        .col_expr(Column::CacheReadTokens, Expr::value(usage.cache_read))
-        .col_expr(Column::CacheWriteTokens, Expr::value(usage.cache_write))
-        .col_expr(Column::CostMicro, Expr::value(usage.cost_micro))
         .col_expr(Column::UpdatedAt, Expr::value(tx.now));
-    spent.exec(tx.connection()).await?;
+    settled.exec(tx.connection()).await?;
     announce(tx, ChangeOp::Updated, turn.conversation_id, turn.id);
     Ok(())
 }

@@ -10,9 +10,8 @@ use serde_json::json;
 use super::{
     entity::turns,
     limited::settle_spent,
-    rows::{announce, is_open},
+    rows::{announce, is_open, waiting},
     state::is_final,
-    taken_over::never_told,
 };
 use crate::{
     base::{
@@ -29,7 +28,7 @@ use crate::{
     },
     slices::{
         agents::{self, Standing},
-        orgs, spending,
+        conversations, orgs, spending,
     },
 };
 
@@ -273,6 +272,13 @@ pub(super) async fn dispatch(tx: &Tx, agent: &Standing, due: Vec<turns::Model>) 
     Ok(())
 }
 
+/// Whether a turn that waits is held until somebody writes.
+pub(super) async fn hold(tx: &Tx, waiting: TurnId, held: bool) -> Result<()> {
+    let changed = tx.scope.update::<turns::Entity>().filter(turns::Column::Id.eq(waiting));
+    changed.col_expr(turns::Column::Held, Expr::value(held)).exec(tx.connection()).await?;
+    Ok(())
+}
+
 /// Makes a turn that waits look as if it had not been sent.
 pub(super) async fn unsend(tx: &Tx, turn: &turns::Model) -> Result<()> {
     let back = tx.scope.update::<turns::Entity>().filter(turns::Column::Id.eq(turn.id));
@@ -336,4 +342,28 @@ pub(super) async fn end_cancelled(tx: &Tx, turn: &turns::Model) -> Result<()> {
     announce(tx, ChangeOp::Updated, turn.conversation_id, turn.id);
     settle_spent(tx, turn).await?;
     never_told(tx, turn, MessageStatus::Cancelled).await
+}
+
+/// The turn has ended. If the agent never got it, `status` is what becomes of its messages, and what a person said in the agent's
+/// place is told with the next turn, which is held until somebody writes unless one waits already.
+pub(super) async fn never_told(tx: &Tx, turn: &turns::Model, status: MessageStatus) -> Result<()> {
+    let conversation = turn.conversation_id;
+    conversations::settle(tx, conversation, turn.id, status).await?;
+    if turn.started_at.is_some() {
+        return Ok(());
+    }
+    let said = conversations::said_in_its_place(tx, turn.id).await?;
+    let (Some((_, first)), Some((_, last))) = (said.first(), said.last()) else { return Ok(()) };
+    let next = if let Some(next) = waiting(tx, conversation).await? {
+        reaches(tx, conversation, next.id, (*first, *last)).await?;
+        next.id
+    } else {
+        let next = queued(tx, turn.agent_id, conversation, Cause::of(turn), Some((*first, *last))).await?;
+        hold(tx, next, true).await?;
+        next
+    };
+    for (message, _) in said {
+        conversations::assign(tx, message, next).await?;
+    }
+    Ok(())
 }

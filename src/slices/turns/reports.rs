@@ -7,9 +7,9 @@ use sea_orm::{ColumnTrait, QueryFilter, sea_query::Expr};
 use super::{
     ending::give_back,
     entity::turns,
-    rows::{announce, happen, load},
+    queue::never_told,
+    rows::{self, announce, happen, load},
     state::Happening,
-    taken_over::never_told,
 };
 use crate::{
     base::{
@@ -148,16 +148,11 @@ async fn write(
     let error = end.error.as_deref().filter(|_| state != TurnState::Done);
     let error = error.map(|error| bounded(error, ERROR_BYTES));
     let ended = tx.scope.update::<turns::Entity>().filter(Column::Id.eq(turn.id));
-    let ended = ended
+    let ended = rows::spent(ended, usage)
         .col_expr(Column::State, Expr::value(state.as_str()))
         .col_expr(Column::Limited, Expr::value(None::<String>))
         .col_expr(Column::Error, Expr::value(error))
         .col_expr(Column::Model, Expr::value(model))
-        .col_expr(Column::InputTokens, Expr::value(usage.input))
-        .col_expr(Column::OutputTokens, Expr::value(usage.output))
-        .col_expr(Column::CacheReadTokens, Expr::value(usage.cache_read))
-        .col_expr(Column::CacheWriteTokens, Expr::value(usage.cache_write))
-        .col_expr(Column::CostMicro, Expr::value(usage.cost_micro))
         .col_expr(Column::EndedAt, Expr::value(from.time(tx, turn.started_at.unwrap_or(turn.created_at))))
         .col_expr(Column::UpdatedAt, Expr::value(tx.now));
     ended.exec(tx.connection()).await?;

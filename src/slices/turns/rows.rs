@@ -1,6 +1,7 @@
 //! The turns' rows: finding them, moving them through the state table, and telling of it.
 
-use sea_orm::{ColumnTrait, QueryFilter, sea_query::Expr};
+use muster_protocol::event::Usage;
+use sea_orm::{ColumnTrait, QueryFilter, UpdateMany, sea_query::Expr};
 
 use super::{entity::turns, state::Happening};
 use crate::{
@@ -29,6 +30,16 @@ pub(super) async fn load(tx: &Tx, agent: AgentId, id: TurnId) -> Result<turns::M
 pub(super) async fn waiting(tx: &Tx, conversation: ConversationId) -> Result<Option<turns::Model>> {
     let found = tx.scope.find::<turns::Entity>().filter(turns::Column::ConversationId.eq(conversation));
     Ok(found.filter(Expr::cust("state = 'QUEUED'")).one(tx.connection()).await?)
+}
+
+/// Writes what a turn has spent.
+pub(super) fn spent(turn: UpdateMany<turns::Entity>, usage: &Usage) -> UpdateMany<turns::Entity> {
+    use turns::Column;
+    turn.col_expr(Column::InputTokens, Expr::value(usage.input))
+        .col_expr(Column::OutputTokens, Expr::value(usage.output))
+        .col_expr(Column::CacheReadTokens, Expr::value(usage.cache_read))
+        .col_expr(Column::CacheWriteTokens, Expr::value(usage.cache_write))
+        .col_expr(Column::CostMicro, Expr::value(usage.cost_micro))
 }
 
 /// Fails unless the turn is this agent's, in this conversation. Returns when it was made.

@@ -12,7 +12,7 @@ use sea_orm::{ColumnTrait, QueryFilter, sea_query::Expr};
 use super::{
     ending::end,
     entity::turns,
-    queue::{Cause, queued, reaches, request_cancel, send, unsend},
+    queue::{Cause, hold, queued, request_cancel, send, unsend},
     rows::{announce, waiting},
 };
 use crate::{
@@ -57,7 +57,7 @@ pub async fn resume(
     last: Option<TurnId>,
 ) -> Result<()> {
     let next = waiting(tx, conversation).await?;
-    // Without the last message it has only what was said in the agent's place, for which nobody waits ([`never_told`]).
+    // Without the last message it has only what was said in the agent's place, for which nobody waits.
     let has_last = next.as_ref().is_some_and(|next| last.is_none_or(|last| last == next.id));
     if let Some(next) = next {
         hold(tx, next.id, !(unanswered && has_last)).await?;
@@ -69,13 +69,6 @@ pub async fn resume(
         say_again(tx, agent, last).await?;
     }
     send(tx, agent, &[conversation]).await
-}
-
-/// Whether a turn that waits is held until somebody writes.
-async fn hold(tx: &Tx, waiting: TurnId, held: bool) -> Result<()> {
-    let changed = tx.scope.update::<turns::Entity>().filter(turns::Column::Id.eq(waiting));
-    changed.col_expr(turns::Column::Held, Expr::value(held)).exec(tx.connection()).await?;
-    Ok(())
 }
 
 /// Makes the messages of a turn that was cut short by the take-over, before the agent had said anything, a new turn.
@@ -110,30 +103,6 @@ pub(super) async fn finished(tx: &Tx, turn: &turns::Model) -> Result<()> {
     let later = later.col_expr(turns::Column::FirstSeq, Expr::value(first.seq));
     later.col_expr(turns::Column::UpdatedAt, Expr::value(tx.now)).exec(tx.connection()).await?;
     announce(tx, ChangeOp::Updated, again.conversation_id, again.id);
-    Ok(())
-}
-
-/// The turn has ended. If the agent never got it, `status` is what becomes of its messages, and what a person said in the agent's
-/// place is told with the next turn, which is held until somebody writes unless one waits already.
-pub(super) async fn never_told(tx: &Tx, turn: &turns::Model, status: MessageStatus) -> Result<()> {
-    let conversation = turn.conversation_id;
-    conversations::settle(tx, conversation, turn.id, status).await?;
-    if turn.started_at.is_some() {
-        return Ok(());
-    }
-    let said = conversations::said_in_its_place(tx, turn.id).await?;
-    let (Some((_, first)), Some((_, last))) = (said.first(), said.last()) else { return Ok(()) };
-    let next = if let Some(next) = waiting(tx, conversation).await? {
-        reaches(tx, conversation, next.id, (*first, *last)).await?;
-        next.id
-    } else {
-        let next = queued(tx, turn.agent_id, conversation, Cause::of(turn), Some((*first, *last))).await?;
-        hold(tx, next, true).await?;
-        next
-    };
-    for (message, _) in said {
-        conversations::assign(tx, message, next).await?;
-    }
     Ok(())
 }
 
