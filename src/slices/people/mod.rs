@@ -43,10 +43,8 @@ pub use self::{
             Acceptance, Accepted, Delivery, accept as accept_invitation, invite, resend as resend_invitation,
             revoke as revoke_invitation,
         },
-        members::{
-            add_member, add_to, has_member_with, hold_member, leave, make_owner, missing, remove_member,
-            role_of, update_member,
-        },
+        members::{add_member, add_to, leave, make_owner, remove_member, update_member},
+        rows::{has_member_with, hold_member, missing, role_of},
     },
     signing_in::{
         browser::InBrowser,

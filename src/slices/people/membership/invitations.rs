@@ -122,7 +122,7 @@ pub async fn invite(
 /// Refuses an address that belongs to a member or has an open invitation. Ends one that has expired, or is replaced by hand.
 async fn check_new(tx: &Tx, email: &str, delivery: Delivery) -> Result<()> {
     if let Some(user) = by_email(tx.connection(), email).await?
-        && super::members::find(tx, user.id).await?.is_some()
+        && super::rows::find(tx, user.id).await?.is_some()
     {
         return Err(Problem::new(Code::NameTaken, "This person is already a member."));
     }
@@ -371,7 +371,7 @@ async fn prove(
 /// An invitation gives no more than its sender still could.
 async fn require_inviter(tx: &Tx, row: &invitations::Model) -> Result<()> {
     let Some(inviter) = row.invited_by else { return Ok(()) };
-    let member: Option<members::Model> = super::members::find(tx, inviter).await?;
+    let member: Option<members::Model> = super::rows::find(tx, inviter).await?;
     let is_enabled = by_id(tx.connection(), inviter).await?.disabled_at.is_none();
     let holds = is_enabled && member.is_some_and(|member| !row.role.is_above(member.role));
     if holds { Ok(()) } else { Err(links::invalid()) }

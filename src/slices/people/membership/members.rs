@@ -5,13 +5,10 @@
 //! second rule, each change locks the organization while counting, so that the last two owners can't remove
 //! each other at the same time.
 
-use std::collections::HashSet;
-
-use sea_orm::{
-    ActiveModelTrait, ColumnTrait, IntoActiveModel, PaginatorTrait, QueryFilter, Select, Set, sea_query::Expr,
-};
+use sea_orm::{ActiveModelTrait, ColumnTrait, IntoActiveModel, PaginatorTrait, QueryFilter, Set};
 use serde_json::{Value, json};
 
+use super::rows::{enabled, find};
 use crate::{
     base::{
         enums::{ChangeOp, RecordKind},
@@ -22,7 +19,7 @@ use crate::{
     core::{
         access::{Caller, Scope},
         audit,
-        store::{Tx, held},
+        store::Tx,
     },
     slices::{
         approvals, channels, credentials,
@@ -30,53 +27,6 @@ use crate::{
         people::{accounts::users::hold, entity::members},
     },
 };
-
-/// The `users` who aren't members of the transaction's organization, in their given order.
-///
-/// # Errors
-/// The database is unreachable.
-pub async fn missing(tx: &Tx, users: &[UserId]) -> Result<Vec<UserId>> {
-    if users.is_empty() {
-        return Ok(Vec::new());
-    }
-    let asked = members::Column::UserId.is_in(users.iter().copied());
-    let found = tx.scope.find::<members::Entity>().filter(asked).all(tx.connection()).await?;
-    let found: HashSet<UserId> = found.into_iter().map(|member| member.user_id).collect();
-    Ok(users.iter().copied().filter(|user| !found.contains(user)).collect())
-}
-
-/// Whether a user is a member of the transaction's organization, and if so, keeps them from leaving until it ends.
-///
-/// # Errors
-/// The database is unreachable.
-pub async fn hold_member(tx: &Tx, user: UserId) -> Result<bool> {
-    let found = tx.scope.find::<members::Entity>().filter(members::Column::UserId.eq(user));
-    Ok(held(found).one(tx.connection()).await?.is_some())
-}
-
-/// A user's role in the scope's organization. None for a user who isn't a member.
-///
-/// # Errors
-/// The database is unreachable.
-pub async fn role_of(scope: &Scope, user: UserId) -> Result<Option<Role>> {
-    let found = scope.find::<members::Entity>().filter(members::Column::UserId.eq(user));
-    Ok(found.one(scope.core.db.read()).await?.map(|member| member.role))
-}
-
-/// Whether the transaction's organization has a member with one of these roles who can sign in.
-///
-/// # Errors
-/// The database is unreachable.
-pub async fn has_member_with(tx: &Tx, roles: &[Role]) -> Result<bool> {
-    Ok(enabled(tx, roles).count(tx.connection()).await? > 0)
-}
-
-/// The members with one of these roles whose accounts are enabled.
-fn enabled(tx: &Tx, roles: &[Role]) -> Select<members::Entity> {
-    let enabled = Expr::cust("user_id IN (SELECT id FROM users WHERE disabled_at IS NULL)");
-    let found = tx.scope.find::<members::Entity>();
-    found.filter(members::Column::Role.is_in(roles.iter().copied())).filter(enabled)
-}
 
 /// Adds a member.
 ///
@@ -228,11 +178,6 @@ async fn require_another_owner(tx: &Tx, user: UserId) -> Result<()> {
         Code::LastOwner,
         "An organization needs at least one OWNER who can sign in. Make someone else an OWNER first.",
     ))
-}
-
-pub async fn find(tx: &Tx, user: UserId) -> Result<Option<members::Model>> {
-    let found = tx.scope.find::<members::Entity>().filter(members::Column::UserId.eq(user));
-    Ok(found.one(tx.connection()).await?)
 }
 
 async fn load(tx: &Tx, user: UserId) -> Result<members::Model> {

@@ -3,3 +3,4 @@
 pub mod graphql;
 pub mod invitations;
 pub mod members;
+pub mod rows;
