@@ -107,10 +107,7 @@ impl<'a> Visit<'a> {
             ));
         }
         // Its pages would work only until they ask for something live: a WebSocket needs the public address.
-        let origin = self.arrival.headers.get(header::ORIGIN).map(HeaderValue::as_bytes);
-        let is_elsewhere =
-            |url: &Url| origin.is_some_and(|origin| origin != url.origin().ascii_serialization().as_bytes());
-        if let Some(url) = self.public().filter(is_elsewhere) {
+        if let Some(url) = self.public().filter(|_| self.has_own_origin() == Some(false)) {
             return Jar::closed(format!("People sign in at {url} alone: open Muster there."));
         }
         match self.require_own_page() {
@@ -121,15 +118,19 @@ impl<'a> Visit<'a> {
 
     /// Refuses a request that another page may have sent.
     fn require_own_page(self) -> Result<()> {
-        let headers = &self.arrival.headers;
-        let site = headers.get("sec-fetch-site").map(HeaderValue::as_bytes);
-        let origin = headers.get(header::ORIGIN).map(HeaderValue::as_bytes);
-        let is_own = || origin.is_some_and(|origin| self.own_origins().any(|own| own.as_bytes() == origin));
+        let site = self.arrival.headers.get("sec-fetch-site").map(HeaderValue::as_bytes);
+        let is_own = || self.has_own_origin() == Some(true);
         let proven = match site {
             Some(site) => site == b"same-origin" && (!self.handshake || is_own()),
             None => is_own(),
         };
         if proven { Ok(()) } else { Err(self.foreign()) }
+    }
+
+    /// Whether the request's `Origin` is one of the service's own. None: it has none.
+    fn has_own_origin(self) -> Option<bool> {
+        let origin = self.arrival.headers.get(header::ORIGIN)?.as_bytes();
+        Some(self.own_origins().any(|own| own.as_bytes() == origin))
     }
 
     fn foreign(self) -> Problem {
