@@ -2,7 +2,9 @@
 //! starts the agent, is up when its host says so, and ends once. The one after the present launch is there if somebody has
 //! restarted the agent, until it is down.
 
-use sea_orm::{ActiveModelTrait, ColumnTrait, NotSet, PaginatorTrait, QueryFilter, Set, sea_query::Expr};
+use sea_orm::{
+    ActiveModelTrait, ColumnTrait, Condition, NotSet, PaginatorTrait, QueryFilter, Set, sea_query::Expr,
+};
 
 use super::{
     Standing,
@@ -52,9 +54,7 @@ pub(super) async fn want_next(tx: &Tx, agent: &Standing) -> Result<bool> {
 /// # Errors
 /// The database rejects a statement.
 pub(super) async fn want_no_next(tx: &Tx, agent: &Standing) -> Result<bool> {
-    let next = tx.scope.delete::<agent_launches::Entity>();
-    let next = next.filter(agent_launches::Column::AgentId.eq(agent.id));
-    let next = next.filter(agent_launches::Column::Generation.eq(agent.generation + 1));
+    let next = tx.scope.delete::<agent_launches::Entity>().filter(next_of(agent));
     Ok(next.exec(tx.connection()).await?.rows_affected > 0)
 }
 
@@ -63,10 +63,13 @@ pub(super) async fn want_no_next(tx: &Tx, agent: &Standing) -> Result<bool> {
 /// # Errors
 /// The database is unreachable.
 pub(super) async fn is_next_wanted(tx: &Tx, agent: &Standing) -> Result<bool> {
-    let next = tx.scope.find::<agent_launches::Entity>();
-    let next = next.filter(agent_launches::Column::AgentId.eq(agent.id));
-    let next = next.filter(agent_launches::Column::Generation.eq(agent.generation + 1));
+    let next = tx.scope.find::<agent_launches::Entity>().filter(next_of(agent));
     Ok(next.count(tx.connection()).await? > 0)
+}
+
+fn next_of(agent: &Standing) -> Condition {
+    use agent_launches::Column;
+    Condition::all().add(Column::AgentId.eq(agent.id)).add(Column::Generation.eq(agent.generation + 1))
 }
 
 /// The agent's present launch begins. Whoever wanted it before has started it, else the caller.
