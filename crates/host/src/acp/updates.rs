@@ -345,7 +345,8 @@ impl Machine {
 /// Some agents give all their questions the same name: another input means another call.
 fn differs(tool: &Tool, fields: &ToolCallUpdateFields) -> bool {
     let input = fields.raw_input.as_ref().filter(|input| !is_empty(input));
-    input.is_some_and(|input| !is_empty(&tool.input) && fit(input.clone()) != tool.input)
+    let is_same = |input: &Value| *input == tool.input || tool.is_cut && fit(input.clone()) == tool.input;
+    input.is_some_and(|input| !is_empty(&tool.input) && !is_same(input))
 }
 
 pub(super) fn is_empty(input: &Value) -> bool {
