@@ -1,6 +1,6 @@
 //! Approvals that end because somebody has fixed what they are about, in the transaction that fixes it: a host that is allowed
-//! now, more to spend, a model credential that is accepted again, a channel that is on again, somebody who may write now. Callers hold the agent if
-//! there is one.
+//! now, more to spend, a model credential that is accepted again, a channel that is on again, somebody who may write now.
+//! Callers hold the agent if there is one.
 
 use sea_orm::{ColumnTrait, Condition, PaginatorTrait, QueryFilter, QueryOrder, sea_query::Expr};
 use serde_json::json;

@@ -19,8 +19,9 @@ mod writer;
 
 use crate::contract::{Dialect, Longest, Rendered, Unit};
 
-/// Renders a text, in as many parts as it needs, or in 100, of which the last says where the rest is. An empty text has none. Markdown that shows no words, such as an empty code
-/// fence or the definition of a link, is written letter by letter: vendors take no empty message.
+/// Renders a text, in as many parts as it needs, or in 100, of which the last says where the rest is. An empty text has none.
+/// Markdown that shows no words, such as an empty code fence or the definition of a link, is written letter by letter: vendors
+/// take no empty message.
 ///
 /// How much becomes of a text depends on its length alone: marks are nested only so deep, no link takes more than a quarter of
 /// a part, and no table is padded to many times its length.
