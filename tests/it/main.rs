@@ -147,6 +147,7 @@ mod status;
 mod stop;
 mod subscriptions;
 mod takeover;
+mod takeover_turns;
 mod tenancy;
 mod throttling;
 mod traces;

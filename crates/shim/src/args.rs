@@ -151,8 +151,8 @@ pub(crate) enum Order {
     Exec(Step),
     /// What `exec` becomes: a program with a gate.
     Gate(Gate, OsString, Vec<OsString>),
-    /// What `gate` starts: its relay, which listens on its standard input.
-    ServeGate(PathBuf),
+    /// What `gate` starts: its relay, which listens on its standard input and ends with this parent.
+    ServeGate(PathBuf, i32),
     Relay(PathBuf),
     Isolation,
     Help,
@@ -274,9 +274,9 @@ impl Order {
                 Self::Gate(Gate { socket, port }, program, args)
             }
             Some("serve-gate") => {
-                let socket =
-                    args.next().ok_or_else(|| Wrong("serve-gate needs the path of a socket".to_owned()))?;
-                Self::ServeGate(socket.into())
+                let mut word = |what| args.next().ok_or_else(|| Wrong(format!("serve-gate needs {what}")));
+                let socket = word("the path of a socket")?;
+                Self::ServeGate(socket.into(), number("serve-gate", &word("the number of its parent")?)?)
             }
             Some(name @ ("connect" | "mcp")) => {
                 let socket =
@@ -476,6 +476,7 @@ mod tests {
             ("exec --no-network -- x", "--no-network needs --isolate bwrap before it"),
             ("gate /a 81 x", "gate needs -- before the program"),
             ("gate /a b -- x", "gate needs a number, and b is none"),
+            ("serve-gate /a", "serve-gate needs the number of its parent"),
             ("exec --nofile", "--nofile needs a value"),
             ("keep /s /h restore 1", "keep needs a number of bytes"),
             ("keep /s /h eat", "keep can't eat"),

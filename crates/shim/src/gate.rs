@@ -20,7 +20,7 @@ use std::{
 
 use rustix::{
     event::{PollFd, PollFlags, Timespec, poll},
-    process::geteuid,
+    process::{geteuid, getpid},
 };
 
 use crate::{about, args::Gate, folder::Address, step};
@@ -67,18 +67,17 @@ fn start(prefix: &[&str], gate: &Gate) -> io::Result<()> {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, gate.port))?;
     let mut relay = Command::new(std::env::current_exe()?);
     relay.args(prefix).arg("serve-gate").arg(&gate.socket).env_clear();
+    // This process becomes the program. The relay can't find that out by itself: it may be dead by then.
+    relay.arg(getpid().as_raw_nonzero().to_string());
     relay.stdin(OwnedFd::from(listener)).stdout(Stdio::null()).stderr(Stdio::null());
     // Signals for the agent's process group are not for it: the agent may still have something to say.
     relay.process_group(0).spawn()?;
     Ok(())
 }
 
-/// Relays what comes to standard input, which listens, for as long as the program lives.
-pub(crate) fn serve(socket: &Path) -> io::Result<()> {
-    #[cfg(target_os = "linux")]
-    if let Some(parent) = rustix::process::getppid() {
-        step::die_with(parent.as_raw_nonzero().get())?;
-    }
+/// Relays what comes to standard input, which listens, for as long as the program lives, which is its parent.
+pub(crate) fn serve(socket: &Path, program: i32) -> io::Result<()> {
+    step::die_with(program)?;
     let listener = TcpListener::from(io::stdin().as_fd().try_clone_to_owned()?);
     listener.set_nonblocking(true)?;
     // Connections that come at once are not turned away.

@@ -51,7 +51,7 @@ pub fn main(prefix: &[&str], args: impl IntoIterator<Item = OsString>) -> ExitCo
         Order::Keep(socket, home, task) => keep::keep(&socket, &home, task),
         Order::Exec(step) => return step::exec(prefix, &step),
         Order::Gate(gate, program, args) => return gate::exec(prefix, &gate, &program, &args),
-        Order::ServeGate(socket) => gate::serve(&socket),
+        Order::ServeGate(socket, parent) => gate::serve(&socket, parent),
         Order::Relay(socket) => relay::relay(&socket),
         Order::Isolation => {
             print!("{}", isolate::isolation());

@@ -70,7 +70,7 @@ pub(crate) fn die_with(parent: i32) -> io::Result<()> {
     rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL))?;
     match rustix::process::getppid() {
         Some(now) if now.as_raw_nonzero().get() == parent => Ok(()),
-        _ => Err(io::Error::other("the shim has ended")),
+        _ => Err(io::Error::other("its parent has ended")),
     }
 }
 

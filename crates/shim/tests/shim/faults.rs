@@ -3,6 +3,8 @@
 use std::{
     fs,
     io::{Read, Write},
+    net::TcpListener,
+    os::fd::OwnedFd,
     process::{Command, Stdio},
 };
 
@@ -169,8 +171,20 @@ fn an_agent_whose_shim_has_died_already_does_not_start() {
     // Its parent is this test, and not process 1.
     let output = program().args(["exec", "--parent", "1", "--", "touch"]).arg(&made).output().unwrap();
     assert_eq!(output.status.code(), Some(126));
-    assert_eq!(String::from_utf8(output.stderr).unwrap(), "muster-shim: the shim has ended\n");
+    assert_eq!(String::from_utf8(output.stderr).unwrap(), "muster-shim: its parent has ended\n");
     assert!(!made.exists());
+}
+
+#[test]
+fn a_relay_whose_agent_has_died_already_does_not_start() {
+    let folder = tempfile::tempdir().unwrap();
+    // Its parent is this test, and not process 1, as it would be after the agent's death.
+    let mut relay = program();
+    relay.arg("serve-gate").arg(folder.path().join("gate")).arg("1");
+    relay.stdin(OwnedFd::from(TcpListener::bind("127.0.0.1:0").unwrap()));
+    let output = relay.output().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    assert_eq!(String::from_utf8(output.stderr).unwrap(), "muster-shim: its parent has ended\n");
 }
 
 #[test]
