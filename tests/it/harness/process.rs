@@ -298,7 +298,8 @@ impl Postgres {
         let this = Self::new(Some(Address::free()));
         let (key, certificate) = (this.path("key.pem"), this.certificate());
         let made = Command::new("openssl")
-            .args(["req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=localhost"])
+            .args(["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1"])
+            .args(["-nodes", "-days", "2", "-subj", "/CN=localhost"])
             .args([
                 "-addext",
                 "subjectAltName=DNS:localhost",

@@ -122,10 +122,10 @@ pub fn authority() -> &'static Path {
     static MADE: OnceLock<TempDir> = OnceLock::new();
     let dir = MADE.get_or_init(|| {
         let dir = TempDir::new().unwrap();
-        let script = "set -e; \
-            openssl req -x509 -newkey rsa:2048 -nodes -keyout ca.key -out ca.pem -days 2 -subj /CN=tests \
+        let script = "set -e; new='-newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -subj /CN=tests'; \
+            openssl req -x509 $new -keyout ca.key -out ca.pem -days 2 \
               -addext basicConstraints=critical,CA:TRUE -addext keyUsage=critical,keyCertSign; \
-            openssl req -newkey rsa:2048 -nodes -keyout test.key -out test.csr -subj /CN=tests; \
+            openssl req $new -keyout test.key -out test.csr; \
             printf 'subjectAltName=DNS:files.test,DNS:git.test,DNS:npm.test,DNS:pypi.test,DNS:other.test\\n\
             extendedKeyUsage=serverAuth\\n' > names; \
             openssl x509 -req -in test.csr -CA ca.pem -CAkey ca.key -CAcreateserial -days 2 -extfile names -out test.pem";
