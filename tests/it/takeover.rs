@@ -18,18 +18,18 @@ use crate::{
 
 const SHOWN: &str = "id takenOverBy takenOverByName takenOverAt status openTurns { id state }";
 
-async fn act(app: &TestApp, actor: &Actor, verb: &str, conversation: i64) -> Answer {
+pub async fn act(org: i64, actor: &Actor, verb: &str, conversation: i64) -> Answer {
     let query =
         format!("mutation($o: Id!, $c: Id!) {{ {verb}Conversation(orgId: $o, id: $c) {{ {SHOWN} }} }}");
-    actor.gql(&query, json!({ "o": app.org, "c": conversation })).await
+    actor.gql(&query, json!({ "o": org, "c": conversation })).await
 }
 
 pub async fn take_over(app: &TestApp, actor: &Actor, conversation: i64) -> Value {
-    act(app, actor, "takeOver", conversation).await.data()["takeOverConversation"].clone()
+    act(app.org, actor, "takeOver", conversation).await.data()["takeOverConversation"].clone()
 }
 
 pub async fn hand_back(app: &TestApp, actor: &Actor, conversation: i64) -> Value {
-    act(app, actor, "handBack", conversation).await.data()["handBackConversation"].clone()
+    act(app.org, actor, "handBack", conversation).await.data()["handBackConversation"].clone()
 }
 
 pub async fn post(app: &TestApp, actor: &Actor, conversation: i64, text: &str) -> Answer {
@@ -128,11 +128,11 @@ async fn the_holder_answers_and_the_agent_is_told_everything_with_its_next_turn(
 async fn others_are_told_who_answers_and_may_take_it_over() {
     let app = TestApp::start().await;
     let (host, conversation) = begun(&app).await;
-    assert_eq!(act(&app, &app.viewer, "takeOver", conversation).await.code(), "PERMISSION_DENIED");
+    assert_eq!(act(app.org, &app.viewer, "takeOver", conversation).await.code(), "PERMISSION_DENIED");
     let program = app.token(&["agent.interact", "agent.output.view"]).await;
-    let refused = act(&app, &program, "takeOver", conversation).await;
+    let refused = act(app.org, &program, "takeOver", conversation).await;
     assert_eq!(refused.code(), "PERMISSION_DENIED", "only a person answers in its place");
-    assert_eq!(act(&app, &app.stranger, "takeOver", conversation).await.code(), "NOT_A_MEMBER");
+    assert_eq!(act(app.org, &app.stranger, "takeOver", conversation).await.code(), "NOT_A_MEMBER");
     hand_back(&app, &app.operator, conversation).await;
     assert!(events(&app, conversation).await.is_empty(), "there was nothing to hand back");
 
@@ -144,11 +144,11 @@ async fn others_are_told_who_answers_and_may_take_it_over() {
     assert!(message.starts_with("admin has taken this conversation over"), "{message}");
     let details = json!({ "taken_over_by": { "id": app.admin.user, "name": "admin" }, "taken_over_at": at });
     assert_eq!(error["extensions"]["details"], details);
-    assert_eq!(act(&app, &app.operator, "handBack", conversation).await.code(), "CONFLICT");
+    assert_eq!(act(app.org, &app.operator, "handBack", conversation).await.code(), "CONFLICT");
     take_over(&app, &app.admin, conversation).await;
     let shown = take_over(&app, &app.operator, conversation).await;
     assert_eq!(shown["takenOverByName"], "operator");
-    assert_eq!(act(&app, &app.admin, "handBack", conversation).await.code(), "CONFLICT");
+    assert_eq!(act(app.org, &app.admin, "handBack", conversation).await.code(), "CONFLICT");
     assert_eq!(
         events(&app, conversation).await,
         ["TAKEN_OVER: admin took over from the agent.", "TAKEN_OVER: operator took over from admin."]
@@ -157,7 +157,7 @@ async fn others_are_told_who_answers_and_may_take_it_over() {
 
     // Many at once: one after another, each named.
     let people = [&app.admin, &app.operator, &app.owner];
-    let all = (0..9).map(|n| act(&app, people[n % 3], "takeOver", conversation));
+    let all = (0..9).map(|n| act(app.org, people[n % 3], "takeOver", conversation));
     for answer in join_all(all).await {
         answer.data();
     }
@@ -238,7 +238,7 @@ async fn archiving_ends_a_take_over_and_a_deleted_agents_conversation_can_be_han
     };
     assert_eq!(set("ARCHIVED").await, json!({ "status": "ARCHIVED", "takenOverBy": null }));
     assert!(events(&app, conversation).await[1].starts_with("TAKE_OVER_ENDED: admin no longer answers"));
-    assert_eq!(act(&app, &app.admin, "takeOver", conversation).await.code(), "ARCHIVED");
+    assert_eq!(act(app.org, &app.admin, "takeOver", conversation).await.code(), "ARCHIVED");
     set("OPEN").await;
     take_over(&app, &app.admin, conversation).await;
     host.act("stop").await;
@@ -246,7 +246,7 @@ async fn archiving_ends_a_take_over_and_a_deleted_agents_conversation_can_be_han
     let delete = "mutation($o: Id!, $i: Id!) { deleteAgent(orgId: $o, id: $i) }";
     app.owner.gql(delete, json!({ "o": app.org, "i": host.agent })).await.data();
     hand_back(&app, &app.admin, conversation).await;
-    assert_eq!(act(&app, &app.admin, "takeOver", conversation).await.code(), "ARCHIVED");
+    assert_eq!(act(app.org, &app.admin, "takeOver", conversation).await.code(), "ARCHIVED");
 }
 
 #[tokio::test]
@@ -304,18 +304,13 @@ async fn a_real_agent_is_quiet_while_a_person_answers_and_is_told_of_it() {
     };
     until("the turn begins", has_begun).await;
     let owner = house.owner();
-    let act = async |verb: &str| {
-        let query =
-            format!("mutation($o: Id!, $c: Id!) {{ {verb}Conversation(orgId: $o, id: $c) {{ id }} }}");
-        owner.gql(&query, json!({ "o": house.tenant.org, "c": conversation })).await.data();
-    };
-    act("takeOver").await;
+    act(house.tenant.org, &owner, "takeOver", conversation).await.data();
     assert_eq!(house.rests(conversation).await, ["CANCELLED"]);
     let query = "mutation($o: Id!, $c: Id!) { \
                  postMessage(orgId: $o, conversationId: $c, input: { text: \"It is in Graz.\" }) { role } }";
     owner.gql(query, json!({ "o": house.tenant.org, "c": conversation })).await.data();
     house.adds(conversation, "And when?").await;
-    act("handBack").await;
+    act(house.tenant.org, &owner, "handBack", conversation).await.data();
     house.hears(&crew, conversation, "(said in your place) It is in Graz.").await;
     house.hears(&crew, conversation, "And when?").await;
     let mut turns = house.rests(conversation).await;

@@ -2,12 +2,12 @@
 //! handed back.
 
 use muster_protocol::event::{Asked, Content, EndReason, TurnOutcome};
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::{
     harness::{Host, TestApp, spending::CALL},
     running::House,
-    takeover::{begun, hand_back, post, take_over, told},
+    takeover::{act, begun, hand_back, post, take_over, told},
     turns::{state, statuses, write},
 };
 
@@ -29,20 +29,16 @@ async fn the_agent_starts_at_once_if_the_last_message_waits_for_an_answer() {
 async fn what_the_holder_said_is_told_though_its_turn_was_cancelled() {
     let app = TestApp::start().await;
     let (host, conversation) = begun(&app).await;
-    let cancel = async |turn: &Value| {
-        let query = "mutation($o: Id!, $i: Id!) { cancelTurn(orgId: $o, id: $i) { state } }";
-        let ended = app.operator.gql(query, json!({ "o": app.org, "i": turn })).await.data();
-        assert_eq!(ended["cancelTurn"]["state"], "CANCELLED");
-    };
     let say = async |text: &str| {
-        post(&app, &app.admin, conversation, text).await.data()["postMessage"]["turn"]["id"].clone()
+        let said = post(&app, &app.admin, conversation, text).await.data();
+        said["postMessage"]["turn"]["id"].as_i64().unwrap()
     };
     take_over(&app, &app.admin, conversation).await;
-    cancel(&say("I promised a refund of 40").await).await;
+    assert_eq!(app.cancels(say("I promised a refund of 40").await).await, "CANCELLED");
     let next = say("and free shipping").await;
     hand_back(&app, &app.admin, conversation).await;
     let turn = write(&app, conversation, "what did we promise?").await;
-    assert_eq!((json!(turn), host.given().await), (next, vec![turn]));
+    assert_eq!((turn, host.given().await), (next, vec![turn]));
     let promised = "(said in your place) I promised a refund of 40";
     assert_eq!(
         told(&host.takes(turn).await),
@@ -55,15 +51,14 @@ async fn what_the_holder_said_is_told_though_its_turn_was_cancelled() {
     let both = say("by tomorrow").await;
     let program = app.token(&["agent.interact", "agent.output.view"]).await;
     post(&app, &program, conversation, "never mind").await.data();
-    cancel(&both).await;
+    assert_eq!(app.cancels(both).await, "CANCELLED");
     let shown = hand_back(&app, &app.admin, conversation).await;
     assert_eq!((&shown["openTurns"], host.given().await), (&json!([]), vec![turn]));
     // A host that has it, and whose agent had not begun.
     let unseen = write(&app, conversation, "when?").await;
     let words = ["(said in your place) by tomorrow", "when?"];
     assert_eq!(told(&host.plan(unseen).await.unwrap()), words);
-    let query = "mutation($o: Id!, $i: Id!) { cancelTurn(orgId: $o, id: $i) { id } }";
-    app.operator.gql(query, json!({ "o": app.org, "i": unseen })).await.data();
+    app.cancels(unseen).await;
     host.turn_ended(unseen, TurnOutcome::Cancelled).await;
     assert_eq!(host.given().await, [turn, unseen]);
     let last = write(&app, conversation, "hello?").await;
@@ -276,9 +271,7 @@ async fn a_turn_that_is_sent_again_while_its_host_is_away_is_answered_once() {
     house.adds(conversation, "Where is my order?").await;
     let owner = house.owner();
     for verb in ["takeOver", "handBack"] {
-        let query =
-            format!("mutation($o: Id!, $c: Id!) {{ {verb}Conversation(orgId: $o, id: $c) {{ id }} }}");
-        owner.gql(&query, json!({ "o": house.tenant.org, "c": conversation })).await.data();
+        act(house.tenant.org, &owner, verb, conversation).await.data();
     }
     crew.machine.run();
     house.hears(&crew, conversation, "Where is my order?").await;
