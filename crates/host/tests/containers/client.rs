@@ -86,7 +86,10 @@ impl Own {
 
     /// With the images of the tests.
     pub fn start() -> Self {
-        let folder = tempfile::Builder::new().prefix("me").tempdir_in("/tmp").unwrap();
+        // Below that of all tests, which is cleared away even if this test is killed.
+        let above = variable("MUSTER_TEST_SOCKET");
+        let above = Path::new(&above).parent().unwrap();
+        let folder = tempfile::Builder::new().prefix("me").tempdir_in(above).unwrap();
         let mut own = Self { folder, engine: None };
         own.rises();
         says(&own.socket(), &["load", "--input", &variable("MUSTER_TEST_IMAGE")]);
