@@ -35,7 +35,7 @@ async fn through(world: &World, to: &str, sni: &str) -> Option<String> {
     }
     let tunnel = hyper::upgrade::on(answer).await.unwrap();
     let mut roots = RootCertStore::empty();
-    roots.add(CertificateDer::from_pem_file(authority().join("ca.pem")).unwrap()).unwrap();
+    roots.add(CertificateDer::from_pem_slice(authority().root.as_bytes()).unwrap()).unwrap();
     let config = ClientConfig::builder().with_root_certificates(roots).with_no_client_auth();
     let name = ServerName::try_from(sni.to_owned()).unwrap();
     let mut tls = tokio_rustls::TlsConnector::from(std::sync::Arc::new(config))

@@ -2,7 +2,7 @@
 
 use std::{
     convert::Infallible,
-    path::Path,
+    fs,
     process::Command,
     sync::{
         Arc, Mutex, OnceLock,
@@ -109,18 +109,24 @@ async fn serve(
 }
 
 fn acceptor() -> TlsAcceptor {
-    let dir = authority();
-    let chain = vec![CertificateDer::from_pem_file(dir.join("test.pem")).unwrap()];
-    let key = PrivateKeyDer::from_pem_file(dir.join("test.key")).unwrap();
+    let authority = authority();
+    let chain = vec![CertificateDer::from_pem_slice(authority.certificate.as_bytes()).unwrap()];
+    let key = PrivateKeyDer::from_pem_slice(authority.key.as_bytes()).unwrap();
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let config = ServerConfig::builder_with_provider(provider).with_safe_default_protocol_versions().unwrap();
     Arc::new(config.with_no_client_auth().with_single_cert(chain, key).unwrap()).into()
 }
 
-/// An authority of the tests' own, and a certificate for `*.test` names.
-pub fn authority() -> &'static Path {
-    static MADE: OnceLock<TempDir> = OnceLock::new();
-    let dir = MADE.get_or_init(|| {
+/// An authority of the tests' own, and its certificate for `*.test` names with the key, all as PEM.
+pub struct Authority {
+    pub root: String,
+    certificate: String,
+    key: String,
+}
+
+pub fn authority() -> &'static Authority {
+    static MADE: OnceLock<Authority> = OnceLock::new();
+    MADE.get_or_init(|| {
         let dir = TempDir::new().unwrap();
         let script = "set -e; new='-newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -subj /CN=tests'; \
             openssl req -x509 $new -keyout ca.key -out ca.pem -days 2 \
@@ -131,7 +137,7 @@ pub fn authority() -> &'static Path {
             openssl x509 -req -in test.csr -CA ca.pem -CAkey ca.key -CAcreateserial -days 2 -extfile names -out test.pem";
         let made = Command::new("sh").args(["-c", script]).current_dir(dir.path()).output().unwrap();
         assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
-        dir
-    });
-    dir.path()
+        let read = |name| fs::read_to_string(dir.path().join(name)).unwrap();
+        Authority { root: read("ca.pem"), certificate: read("test.pem"), key: read("test.key") }
+    })
 }

@@ -153,7 +153,7 @@ impl World {
         std::fs::create_dir(dir.path().join("gate")).unwrap();
         let (names, host) = (Arc::new(Names::default()), Arc::new(Host::default()));
         let mut roots = RootCertStore::empty();
-        roots.add(CertificateDer::from_pem_file(authority().join("ca.pem")).unwrap()).unwrap();
+        roots.add(CertificateDer::from_pem_slice(authority().root.as_bytes()).unwrap()).unwrap();
         let networks = vec!["127.0.0.1/32".parse().unwrap()];
         let reach = Reach::with(networks, Arc::clone(&names) as Arc<dyn Resolve>, roots);
         let listener = UnixListener::bind(dir.path().join("gate/gate")).unwrap();

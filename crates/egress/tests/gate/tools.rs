@@ -38,7 +38,7 @@ async fn sandboxed(world: &World, script: &str) -> Option<Output> {
     let home = world.dir.path().join("home");
     fs::create_dir_all(&home).unwrap();
     let ca = home.join("ca.pem");
-    fs::copy(authority().join("ca.pem"), &ca).unwrap();
+    fs::write(&ca, &authority().root).unwrap();
     let gate = Gate { socket: world.socket(), port: Gate::PORT };
     let readable = [shim(), world.dir.path().join("gate")].into_iter().chain(python());
     let sandbox = Sandbox { writable: vec![home.clone()], readable: readable.collect(), no_network: true };

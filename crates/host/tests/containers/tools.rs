@@ -119,7 +119,6 @@ async fn host(plane: &Plane, outside: &Outside) -> Contained {
     let script = r#"mount --bind "$0" /etc/hosts && exec "$@""#;
     host.within = ["unshare", "--mount", "sh", "-c", script, &hosts].map(str::to_owned).to_vec();
     host.run();
-    let ca = fs::read_to_string(authority().join("ca.pem")).unwrap();
     let listed = [
         ("files.test", outside.listed.port),
         ("inward.test", outside.listed.port),
@@ -129,7 +128,7 @@ async fn host(plane: &Plane, outside: &Outside) -> Contained {
     plan(plane, 7, |plan| {
         plan.network.allowed =
             listed.map(|(host, port)| Destination { host: host.to_owned(), port }).to_vec();
-        plan.files = vec![SecretFile { path: "ca.pem".to_owned(), content: ca.into() }];
+        plan.files = vec![SecretFile { path: "ca.pem".to_owned(), content: authority().root.clone().into() }];
         let path = || "/home/agent/ca.pem".to_owned().into();
         plan.environment = AUTHORITY.map(|name| Variable { name: name.to_owned(), value: path() }).to_vec();
     });
