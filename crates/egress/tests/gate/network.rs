@@ -8,15 +8,12 @@ use http_body_util::Full;
 use hyper_util::rt::TokioIo;
 use muster_egress::Verdict;
 use muster_protocol::plan::{Injected, Variable};
-use rustls::{
-    ClientConfig, RootCertStore,
-    pki_types::{CertificateDer, ServerName, pem::PemObject},
-};
+use rustls::{ClientConfig, pki_types::ServerName};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use crate::{
-    servers::{Handler, Server, authority, body, plainly},
-    support::{World, send},
+    servers::{Handler, Server, body, plainly},
+    support::{World, roots, send},
 };
 
 fn hello() -> Handler {
@@ -34,9 +31,7 @@ async fn through(world: &World, to: &str, sni: &str) -> Option<String> {
         return None;
     }
     let tunnel = hyper::upgrade::on(answer).await.unwrap();
-    let mut roots = RootCertStore::empty();
-    roots.add(CertificateDer::from_pem_slice(authority().root.as_bytes()).unwrap()).unwrap();
-    let config = ClientConfig::builder().with_root_certificates(roots).with_no_client_auth();
+    let config = ClientConfig::builder().with_root_certificates(roots()).with_no_client_auth();
     let name = ServerName::try_from(sni.to_owned()).unwrap();
     let mut tls = tokio_rustls::TlsConnector::from(std::sync::Arc::new(config))
         .connect(name, TokioIo::new(tunnel))

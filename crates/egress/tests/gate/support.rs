@@ -36,6 +36,13 @@ use tokio::{
 
 use crate::servers::authority;
 
+/// What trusts the tests' own authority, and nobody else.
+pub fn roots() -> RootCertStore {
+    let mut roots = RootCertStore::empty();
+    roots.add(CertificateDer::from_pem_slice(authority().root.as_bytes()).unwrap()).unwrap();
+    roots
+}
+
 /// Names for tests. A name with several answers gives one after the other.
 #[derive(Debug, Default)]
 pub struct Names {
@@ -152,10 +159,8 @@ impl World {
         let dir = TempDir::new().unwrap();
         std::fs::create_dir(dir.path().join("gate")).unwrap();
         let (names, host) = (Arc::new(Names::default()), Arc::new(Host::default()));
-        let mut roots = RootCertStore::empty();
-        roots.add(CertificateDer::from_pem_slice(authority().root.as_bytes()).unwrap()).unwrap();
         let networks = vec!["127.0.0.1/32".parse().unwrap()];
-        let reach = Reach::with(networks, Arc::clone(&names) as Arc<dyn Resolve>, roots);
+        let reach = Reach::with(networks, Arc::clone(&names) as Arc<dyn Resolve>, roots());
         let listener = UnixListener::bind(dir.path().join("gate/gate")).unwrap();
         let gate = Gate::serve(listener, Arc::new(reach), Arc::clone(&host) as Arc<dyn Outside>);
         Self { dir, names, host, gate, plan: LaunchPlan::default() }
