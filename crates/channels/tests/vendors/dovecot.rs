@@ -99,7 +99,11 @@ impl Dovecot {
     }
 
     /// Forgets all numbers, so that the mailbox has another UIDVALIDITY.
-    pub fn forget_numbers(&self) {
+    pub async fn forget_numbers(&self) {
+        // Who hung up a moment ago is still being ended, with files of these names.
+        while self.is_read() {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
         for entry in fs::read_dir(self.mail()).unwrap().flatten() {
             if entry.file_name().to_string_lossy().starts_with("dovecot") {
                 fs::remove_file(entry.path()).unwrap();
@@ -118,6 +122,16 @@ impl Dovecot {
             entry.file_name().to_string_lossy().split(":2,").nth(1).is_some_and(|flags| flags.contains('S'))
         })
         .count()
+    }
+
+    /// Whether somebody reads the mailbox: each has a process of its own.
+    fn is_read(&self) -> bool {
+        let server = self.process.id().to_string();
+        fs::read_dir("/proc").unwrap().flatten().any(|entry| {
+            let stat = fs::read_to_string(entry.path().join("stat")).unwrap_or_default();
+            let mut fields = stat.split(' ');
+            fields.nth(1) == Some("(imap)") && fields.nth(1) == Some(server.as_str())
+        })
     }
 
     fn mail(&self) -> PathBuf {

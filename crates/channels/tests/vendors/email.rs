@@ -168,7 +168,7 @@ async fn mails_come_once_and_as_they_arrive() {
     .await;
 
     // The mailbox is made anew: its mails come again, under the keys that they had.
-    dovecot.forget_numbers();
+    dovecot.forget_numbers().await;
     let (sink, mut told) = Hand::new(99);
     during(&mailbox, cursor.clone(), &sink, async {
         let mut again = Vec::new();
