@@ -138,6 +138,13 @@ impl Chat {
         self.app.one(sql, vec![approval.into()]).await
     }
 
+    /// What somebody was refused: the operation, the permission, the credential.
+    async fn refusals(&self) -> Vec<String> {
+        audit::write_refusals(&self.app.core, true).await.unwrap();
+        let lines = "SELECT operation || ' ' || permission || ' ' || credential_kind FROM audit_lines WHERE outcome = 'REFUSED'";
+        self.app.column(lines).await
+    }
+
     async fn until_closed(&self) -> Value {
         until("its buttons are gone", async || {
             asks::send_due(&self.app.core).await.unwrap();
@@ -335,6 +342,7 @@ async fn who_may_not_decide_any_more_decides_nothing() {
     let role = "UPDATE members SET role = $1 WHERE user_id = $2";
     app.execute(role, vec!["VIEWER".into(), app.admin.user.unwrap().into()]).await;
     refused(50, 1).await;
+    assert_eq!(chat.refusals().await, ["answerApproval approval.resolve CHANNEL_LINK"]);
     app.execute(role, vec!["ADMIN".into(), app.admin.user.unwrap().into()]).await;
     let disabled = "UPDATE users SET disabled_at = $1 WHERE id = $2";
     app.execute(disabled, vec![1_i64.into(), app.admin.user.unwrap().into()]).await;
@@ -372,9 +380,7 @@ async fn a_tap_on_what_the_person_may_not_allow_is_refused_and_in_the_audit_log(
     chat.taps(50, (5, &private()), &asked.buttons[0]);
     assert_eq!(chat.until_heard(1).await, "You can't decide this here. Look at it in the panel.");
     assert_eq!(chat.state(approval).await, PENDING);
-    audit::write_refusals(&app.core, true).await.unwrap();
-    let lines = "SELECT operation || ' ' || permission || ' ' || credential_kind FROM audit_lines WHERE outcome = 'REFUSED'";
-    assert_eq!(app.column::<String>(lines).await, ["answerApproval network.edit CHANNEL_LINK"]);
+    assert_eq!(chat.refusals().await, ["answerApproval network.edit CHANNEL_LINK"]);
     // Nothing keeps them from denying it.
     chat.taps(51, (5, &private()), &asked.buttons[1]);
     assert_eq!(chat.until_heard(2).await, "Denied by admin.");

@@ -29,7 +29,8 @@ fn sql(condition: &str) -> String {
     )
 }
 
-/// The scope of whoever has linked this id of the vendor. `None`: nobody, or nobody who may decide.
+/// The scope of whoever has linked this id of the vendor, and decides. `None`: nobody, or nobody who may, which has a line in the
+/// audit log.
 ///
 /// # Errors
 /// The database is unreachable.
@@ -40,10 +41,11 @@ pub(super) async fn of_origin(
 ) -> Result<Option<Scope>> {
     let values = vec![org.into(), channel.into(), origin.into()];
     let row = core.db.one(sql("l.origin_id = $3"), values).await?;
-    Ok(read(core, (org, channel), row)?.filter(may_decide))
+    let theirs = read(core, (org, channel), row)?;
+    Ok(theirs.filter(|scope| scope.require(Permission::ApprovalResolve).is_ok()))
 }
 
-/// The scope of a member in the chat that they have linked.
+/// The scope of a member in the chat that they have linked. `None`: they have none, or may not decide.
 ///
 /// # Errors
 /// The database is unreachable.
@@ -54,7 +56,7 @@ pub(super) async fn of_member(
 ) -> Result<Option<Scope>> {
     let values = vec![org.into(), channel.into(), user.into()];
     let row = core.db.one(sql("l.user_id = $3"), values).await?;
-    Ok(read(core, (org, channel), row)?.filter(may_decide))
+    Ok(read(core, (org, channel), row)?.filter(|scope| scope.may(Permission::ApprovalResolve)))
 }
 
 /// The same, whatever they may do, as the transaction sees it.
@@ -69,10 +71,6 @@ pub(super) async fn in_transaction(
     let values = vec![org.into(), channel.into(), origin.into()];
     let row = tx.rows(&sql("l.origin_id = $3"), values).await?.pop();
     read(&tx.scope.core, (org, channel), row)
-}
-
-fn may_decide(scope: &Scope) -> bool {
-    scope.may(Permission::ApprovalResolve)
 }
 
 /// What this scope is refused has a line in the audit log, like a decision in the panel.
