@@ -73,7 +73,7 @@ impl Working<'_> {
     }
 
     pub async fn turn_is(&self) -> String {
-        self.host.app.one("SELECT state FROM turns WHERE id = $1", vec![self.turn.into()]).await
+        self.host.app.turn_is(self.turn).await
     }
 
     pub async fn verdicts(&self) -> Vec<Value> {

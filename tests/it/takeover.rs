@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use crate::{
     harness::{Actor, Answer, Host, Socket, TestApp, until},
     running::House,
-    turns::{state, statuses, texts, write},
+    turns::{statuses, texts, write},
 };
 
 const SHOWN: &str = "id takenOverBy takenOverByName takenOverAt status openTurns { id state }";
@@ -74,7 +74,7 @@ async fn the_holder_answers_and_the_agent_is_told_everything_with_its_next_turn(
     assert!(shown["takenOverAt"].is_string());
     assert_eq!(host.commands().await.last().unwrap()["kind"], "CANCEL", "what runs is cancelled");
     host.turn_ended(first, TurnOutcome::Cancelled).await;
-    assert_eq!(state(&app, first).await, "CANCELLED");
+    assert_eq!(app.turn_is(first).await, "CANCELLED");
 
     let said = post(&app, &app.admin, conversation, "it is in Graz").await.data()["postMessage"].clone();
     assert_eq!((&said["role"], &said["status"]), (&json!("ASSISTANT"), &json!("DELIVERED")));

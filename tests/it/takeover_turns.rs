@@ -8,7 +8,7 @@ use crate::{
     harness::{Host, TestApp, spending::CALL},
     running::House,
     takeover::{act, begun, hand_back, post, take_over, told},
-    turns::{state, statuses, write},
+    turns::{statuses, write},
 };
 
 #[tokio::test]
@@ -75,10 +75,10 @@ async fn a_turn_that_the_agent_never_got_waits_for_the_hand_back_though_a_limit_
     let turn = write(&app, conversation, "are you there?").await;
     host.plan(turn).await.unwrap();
     host.runs_out().await;
-    assert_eq!(state(&app, turn).await, "WAITING_LIMIT");
+    assert_eq!(app.turn_is(turn).await, "WAITING_LIMIT");
     take_over(&app, &app.admin, conversation).await;
     host.turn_ended(turn, TurnOutcome::Cancelled).await;
-    assert_eq!(state(&app, turn).await, "QUEUED");
+    assert_eq!(app.turn_is(turn).await, "QUEUED");
     hand_back(&app, &app.admin, conversation).await;
     assert_eq!(host.given().await, [other, turn], "nothing is left to spend");
     app.allows(json!({ "costMicro": 300_000 })).await;
@@ -109,7 +109,7 @@ async fn a_message_that_the_take_over_cut_off_is_answered_after_handing_back() {
     take_over(&app, &app.admin, other).await;
     host.turn_ended(unseen, TurnOutcome::Cancelled).await;
     assert_eq!(
-        (state(&app, unseen).await.as_str(), statuses(&app, other).await[0].as_str()),
+        (app.turn_is(unseen).await.as_str(), statuses(&app, other).await[0].as_str()),
         ("QUEUED", "PENDING")
     );
     post(&app, &app.admin, other, "three").await.data();
@@ -176,8 +176,8 @@ async fn a_turn_that_starts_or_ends_at_the_same_time_is_cancelled_or_waits() {
         let cancel = json!({ "kind": "CANCEL", "turn_id": turn });
         let is_cancelled = host.commands().await.contains(&cancel);
         match plan {
-            Ok(_) => assert!(is_cancelled && state(&app, turn).await == "RUNNING"),
-            Err(_) => assert!(!is_cancelled && state(&app, turn).await == "QUEUED"),
+            Ok(_) => assert!(is_cancelled && app.turn_is(turn).await == "RUNNING"),
+            Err(_) => assert!(!is_cancelled && app.turn_is(turn).await == "QUEUED"),
         }
     }
     for _ in 0..6 {
@@ -186,7 +186,7 @@ async fn a_turn_that_starts_or_ends_at_the_same_time_is_cancelled_or_waits() {
         host.takes(first).await;
         let next = write(&app, conversation, "two").await;
         tokio::join!(take_over(&app, &app.admin, conversation), host.turn_ended(first, TurnOutcome::Done));
-        assert_eq!((state(&app, first).await.as_str(), state(&app, next).await.as_str()), ("DONE", "QUEUED"));
+        assert_eq!((app.turn_is(first).await.as_str(), app.turn_is(next).await.as_str()), ("DONE", "QUEUED"));
         assert!(host.plan(next).await.is_err(), "even if it was sent just before");
         let before = host.given().await.iter().filter(|turn| **turn == next).count();
         hand_back(&app, &app.admin, conversation).await;
@@ -252,7 +252,7 @@ async fn an_agent_that_is_down_or_stopped_with_its_organization_starts_later() {
     host.plan(unseen).await.unwrap();
     take_over(&app, &app.admin, other).await;
     host.ended(EndReason::OutOfMemory).await;
-    assert_eq!(state(&app, unseen).await, "QUEUED");
+    assert_eq!(app.turn_is(unseen).await, "QUEUED");
     let host = host.launched().await;
     host.started().await;
     assert!(!host.given().await.contains(&unseen));

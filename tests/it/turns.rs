@@ -35,10 +35,6 @@ pub async fn write(app: &TestApp, conversation: i64, text: &str) -> i64 {
     post(app, conversation, text).await["turn"]["id"].as_i64().unwrap()
 }
 
-pub async fn state(app: &TestApp, turn: i64) -> String {
-    app.one("SELECT state FROM turns WHERE id = $1", vec![turn.into()]).await
-}
-
 pub async fn statuses(app: &TestApp, conversation: i64) -> Vec<String> {
     let sql = format!("SELECT status FROM messages WHERE conversation_id = {conversation} ORDER BY seq");
     app.column(&sql).await
@@ -84,7 +80,7 @@ async fn messages_to_an_agent_at_rest_wait_together_and_are_sent_when_it_has_sta
     let text = |text: &str| Part::Text { author: Some("operator".to_owned()), text: text.to_owned() };
     assert_eq!(plan.prompt, [text("one"), text("two")]);
     assert_eq!(
-        (state(&app, turn).await.as_str(), statuses(&app, conversation).await),
+        (app.turn_is(turn).await.as_str(), statuses(&app, conversation).await),
         ("RUNNING", vec!["PENDING".to_owned(); 2])
     );
     host.turn_started(turn).await;
@@ -134,7 +130,7 @@ async fn what_is_written_while_a_turn_runs_is_the_next_turn() {
     );
     assert!(shown["startedAt"].is_string() && shown["endedAt"].is_string());
     host.turn_ended(second, TurnOutcome::Done).await;
-    assert_eq!(state(&app, second).await, "FAILED", "it ends once");
+    assert_eq!(app.turn_is(second).await, "FAILED", "it ends once");
 }
 
 #[tokio::test]
@@ -187,7 +183,7 @@ async fn a_paused_agent_keeps_its_turns_and_gets_what_waits_when_it_resumes() {
     let turn = write(&app, conversation, "one").await;
     host.takes(turn).await;
     host.act("pause").await;
-    assert_eq!(state(&app, turn).await, "RUNNING");
+    assert_eq!(app.turn_is(turn).await, "RUNNING");
     let next = write(&app, conversation, "two").await;
     host.turn_ended(turn, TurnOutcome::Done).await;
     assert_eq!(host.given().await, [turn]);

@@ -13,7 +13,7 @@ use serde_json::json;
 
 use crate::{
     harness::{Host, TestApp},
-    turns::{state, statuses, texts, write},
+    turns::{statuses, texts, write},
 };
 
 #[tokio::test]
@@ -33,11 +33,11 @@ async fn the_end_of_a_launch_interrupts_what_was_begun_and_keeps_the_rest() {
     host.plan(early).await.unwrap();
     let late = write(&app, both, "late").await;
     host.ended(EndReason::OutOfMemory).await;
-    assert_eq!(state(&app, interrupted).await, "INTERRUPTED");
-    assert_eq!(state(&app, later).await, "QUEUED");
-    assert_eq!(state(&app, unseen).await, "QUEUED");
+    assert_eq!(app.turn_is(interrupted).await, "INTERRUPTED");
+    assert_eq!(app.turn_is(later).await, "QUEUED");
+    assert_eq!(app.turn_is(unseen).await, "QUEUED");
     assert_eq!(
-        (state(&app, early).await.as_str(), state(&app, late).await.as_str()),
+        (app.turn_is(early).await.as_str(), app.turn_is(late).await.as_str()),
         ("CANCELLED", "QUEUED")
     );
     let said: String = app
@@ -70,7 +70,7 @@ async fn reports_of_another_launch_change_nothing() {
     old.takes(lost).await;
     old.act("stop").await;
     old.ended(EndReason::Stopped).await;
-    assert_eq!(state(&app, lost).await, "INTERRUPTED");
+    assert_eq!(app.turn_is(lost).await, "INTERRUPTED");
     let status = || app.one::<String>("SELECT status FROM agents WHERE id = $1", vec![old.agent.into()]);
     assert_eq!(status().await, "STOPPED");
     let new = old.launched().await;
@@ -86,7 +86,7 @@ async fn reports_of_another_launch_change_nothing() {
         assert!(stale.plan(turn).await.is_err());
         assert!(stale.launch_plan().await.is_err());
     }
-    assert_eq!((state(&app, turn).await.as_str(), status().await.as_str()), ("RUNNING", "RUNNING"));
+    assert_eq!((app.turn_is(turn).await.as_str(), status().await.as_str()), ("RUNNING", "RUNNING"));
     let ghosts: i64 = app.one("SELECT COUNT(*) FROM messages WHERE role = 'ASSISTANT'", vec![]).await;
     assert_eq!(ghosts, 0);
 }
@@ -109,7 +109,7 @@ async fn what_was_in_flight_when_an_agent_was_stopped_gets_in_and_nothing_after_
     let said: Vec<String> = app.column("SELECT host_key FROM messages WHERE host_key IS NOT NULL").await;
     assert_eq!(said, ["1.1"]);
     assert_eq!(app.one::<i64>("SELECT COUNT(*) FROM approvals", vec![]).await, 0);
-    assert_eq!(state(&app, turn).await, "QUEUED");
+    assert_eq!(app.turn_is(turn).await, "QUEUED");
 }
 
 #[tokio::test]
@@ -125,7 +125,7 @@ async fn an_agent_does_not_touch_anothers_turns() {
     let named =
         host.tell(async |tx, from| turns::reports::session(tx, from, session, Some("s".to_owned())).await);
     assert_eq!(named.await.unwrap_err().code.as_str(), "NOT_FOUND");
-    assert_eq!(state(&app, turn).await, "QUEUED");
+    assert_eq!(app.turn_is(turn).await, "QUEUED");
     let foreign = turns::plans::turn(&app.other_scope(), AgentId(other.agent), 1, TurnId(turn)).await;
     assert_eq!(foreign.unwrap_err().code.as_str(), "NOT_FOUND");
 }
@@ -138,7 +138,7 @@ async fn what_waits_for_a_deleted_agent_is_cancelled() {
     let turn = write(&app, conversation, "one").await;
     let query = "mutation($o: Id!, $i: Id!) { deleteAgent(orgId: $o, id: $i) }";
     app.owner.gql(query, json!({ "o": app.org, "i": agent })).await.data();
-    assert_eq!(state(&app, turn).await, "CANCELLED");
+    assert_eq!(app.turn_is(turn).await, "CANCELLED");
     assert_eq!(statuses(&app, conversation).await, ["CANCELLED"]);
 }
 

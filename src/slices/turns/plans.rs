@@ -8,7 +8,7 @@ use super::{
     limited::is_sent_again,
     prompt,
     queue::{Cause, queued},
-    rows::{announce, happen, is_open, load},
+    rows::{announce, happen, is_open, load, open},
     state::Happening,
 };
 use crate::{
@@ -91,9 +91,7 @@ pub async fn turn(scope: &Scope, agent: AgentId, generation: i64, turn: TurnId) 
 
 /// Refuses a second open turn in the conversation.
 async fn require_alone(tx: &Tx, turn: &turns::Model) -> Result<()> {
-    let open =
-        tx.scope.find::<turns::Entity>().filter(turns::Column::ConversationId.eq(turn.conversation_id));
-    let open = open.filter(Expr::cust("state IN ('RUNNING', 'WAITING_APPROVAL', 'WAITING_LIMIT')"));
+    let open = open(tx).filter(turns::Column::ConversationId.eq(turn.conversation_id));
     match open.one(tx.connection()).await? {
         None => Ok(()),
         Some(open) => {

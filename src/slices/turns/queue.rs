@@ -2,7 +2,7 @@
 
 use muster_protocol::Command;
 use sea_orm::{
-    ActiveModelTrait, ColumnTrait, Condition, NotSet, QueryFilter, QueryOrder, QuerySelect, Set,
+    ActiveModelTrait, ColumnTrait, Condition, NotSet, QueryFilter, QueryOrder, QuerySelect, Select, Set,
     sea_query::Expr,
 };
 use serde_json::json;
@@ -10,7 +10,7 @@ use serde_json::json;
 use super::{
     entity::turns,
     limited::settle_spent,
-    rows::{announce, is_open, waiting},
+    rows::{announce, is_open, open, waiting},
     state::is_final,
 };
 use crate::{
@@ -219,35 +219,34 @@ pub async fn send_queued(tx: &Tx, most: u64) -> Result<u64> {
 /// # Errors
 /// The database is unreachable.
 pub async fn cancel_all(tx: &Tx) -> Result<u64> {
-    let open = || {
-        let open = tx.scope.find::<turns::Entity>().filter(turns::Column::CancelRequestedAt.is_null());
-        open.filter(Expr::cust("state IN ('RUNNING', 'WAITING_APPROVAL', 'WAITING_LIMIT')"))
-    };
-    let mut cancelled = 0;
-    let agents = open().select_only().column(turns::Column::AgentId).distinct();
+    let agents = uncancelled(tx).select_only().column(turns::Column::AgentId).distinct();
     let agents = agents.order_by_asc(turns::Column::AgentId).into_tuple::<AgentId>();
+    let mut cancelled = 0;
     for agent in agents.all(tx.connection()).await? {
-        let Some(agent) = agents::standing(tx, agent).await? else { continue };
-        for turn in open().filter(turns::Column::AgentId.eq(agent.id)).all(tx.connection()).await? {
-            request_cancel(tx, &agent, &turn).await?;
-            cancelled += 1;
+        if let Some(agent) = agents::standing(tx, agent).await? {
+            cancelled += cancel_open(tx, &agent).await?;
         }
     }
     Ok(cancelled)
 }
 
-/// Cancels the turns that the agent has. The caller holds it.
+/// Cancels the turns that the agent has, and returns how many. The caller holds it.
 ///
 /// # Errors
 /// The database is unreachable.
-pub async fn cancel_open(tx: &Tx, agent: &Standing) -> Result<()> {
-    let open = tx.scope.find::<turns::Entity>().filter(turns::Column::AgentId.eq(agent.id));
-    let open = open.filter(turns::Column::CancelRequestedAt.is_null());
-    let open = open.filter(Expr::cust("state IN ('RUNNING', 'WAITING_APPROVAL', 'WAITING_LIMIT')"));
+pub async fn cancel_open(tx: &Tx, agent: &Standing) -> Result<u64> {
+    let open = uncancelled(tx).filter(turns::Column::AgentId.eq(agent.id));
+    let mut cancelled = 0;
     for turn in open.order_by_asc(turns::Column::Id).all(tx.connection()).await? {
         request_cancel(tx, agent, &turn).await?;
+        cancelled += 1;
     }
-    Ok(())
+    Ok(cancelled)
+}
+
+/// The open turns that nobody has cancelled.
+pub(super) fn uncancelled(tx: &Tx) -> Select<turns::Entity> {
+    open(tx).filter(turns::Column::CancelRequestedAt.is_null())
 }
 
 /// Whether the agent takes turns at the moment.

@@ -1,7 +1,7 @@
 //! The turns' rows: finding them, moving them through the state table, and telling of it.
 
 use muster_protocol::event::Usage;
-use sea_orm::{ColumnTrait, QueryFilter, UpdateMany, sea_query::Expr};
+use sea_orm::{ColumnTrait, QueryFilter, Select, UpdateMany, sea_query::Expr};
 
 use super::{entity::turns, state::Happening};
 use crate::{
@@ -58,6 +58,12 @@ pub async fn require_of(
     } else {
         Err(Problem::not_found("turn", id))
     }
+}
+
+/// The turns that are open, as [`is_open`] has it. The literal states make the partial indexes apply.
+pub(super) fn open(tx: &Tx) -> Select<turns::Entity> {
+    let open = tx.scope.find::<turns::Entity>();
+    open.filter(Expr::cust("state IN ('RUNNING', 'WAITING_APPROVAL', 'WAITING_LIMIT')"))
 }
 
 /// Whether a turn is open: its host has it.

@@ -12,7 +12,7 @@ use sea_orm::{ColumnTrait, QueryFilter, sea_query::Expr};
 use super::{
     ending::end,
     entity::turns,
-    queue::{Cause, hold, queued, request_cancel, send, unsend},
+    queue::{Cause, hold, queued, request_cancel, send, uncancelled, unsend},
     rows::{announce, waiting},
 };
 use crate::{
@@ -30,13 +30,11 @@ use crate::{
 /// # Errors
 /// The database is unreachable.
 pub async fn yield_to_person(tx: &Tx, agent: &Standing, conversation: ConversationId) -> Result<()> {
-    let open = tx.scope.find::<turns::Entity>().filter(turns::Column::ConversationId.eq(conversation));
-    let open = open.filter(Expr::cust("state IN ('RUNNING', 'WAITING_APPROVAL', 'WAITING_LIMIT')"));
-    // What somebody has cancelled already is not asked for again.
-    for turn in open.all(tx.connection()).await?.iter().filter(|turn| turn.cancel_requested_at.is_none()) {
+    let open = uncancelled(tx).filter(turns::Column::ConversationId.eq(conversation));
+    for turn in open.all(tx.connection()).await? {
         let yielded = tx.scope.update::<turns::Entity>().filter(turns::Column::Id.eq(turn.id));
         yielded.col_expr(turns::Column::Yielded, Expr::value(true)).exec(tx.connection()).await?;
-        request_cancel(tx, agent, turn).await?;
+        request_cancel(tx, agent, &turn).await?;
     }
     // If its host asks what to say, it is refused; it is sent again when the conversation is handed back.
     match waiting(tx, conversation).await? {

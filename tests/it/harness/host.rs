@@ -41,6 +41,11 @@ impl TestApp {
         let host = Host { app: self, agent: self.agent().await, generation: 0 };
         host.launched().await
     }
+
+    /// The state of a turn.
+    pub async fn turn_is(&self, turn: i64) -> String {
+        self.one("SELECT state FROM turns WHERE id = $1", vec![turn.into()]).await
+    }
 }
 
 impl Host<'_> {

@@ -147,10 +147,6 @@ impl TestApp {
         asked.data()["cancelTurn"]["state"].clone()
     }
 
-    pub async fn turn_is(&self, turn: i64) -> String {
-        self.one("SELECT state FROM turns WHERE id = $1", vec![turn.into()]).await
-    }
-
     /// Allowing this is refused with this code.
     pub async fn may_not_allow(&self, input: Value, code: &str) {
         let query =
