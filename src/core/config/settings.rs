@@ -4,6 +4,7 @@ use std::{collections::BTreeMap, path::Path};
 
 use serde::{Deserialize, Deserializer, de::Error};
 use toml::{Table, Value};
+use tracing_subscriber::{EnvFilter, filter::LevelFilter};
 use zeroize::Zeroizing;
 
 /// Variables that [`super::Config`] reads but that are not settings.
@@ -149,7 +150,7 @@ impl Kind {
             }
             (Self::MailUrl, Value::String(text)) => crate::core::mail::check_url(text),
             (Self::Mailbox, Value::String(text)) => text.parse::<lettre::message::Mailbox>().is_ok(),
-            (Self::Filter, Value::String(text)) => tracing_subscriber::EnvFilter::try_new(text).is_ok(),
+            (Self::Filter, Value::String(text)) => is_filter(text),
             (Self::Choice(words), Value::String(text)) => words.contains(&text.as_str()),
             (Self::Flag, Value::Boolean(_)) => true,
             (Self::Integer(min, max), Value::Integer(number)) => (min..=max).contains(number),
@@ -174,7 +175,7 @@ impl Kind {
                     .into()
             }
             Self::Mailbox => "an e-mail address: Muster <muster@example.com>".into(),
-            Self::Filter => "a level or target=level pairs: info,muster=debug".into(),
+            Self::Filter => "a level or target=level pairs, without spaces: info,muster=debug".into(),
             Self::Choice(words) => format!("one of: {}", words.join(", ")),
             Self::Flag => "true or false".into(),
             Self::Integer(min, max) => format!("a whole number from {min} to {max}"),
@@ -217,6 +218,12 @@ fn parse_networks(text: &str) -> Option<Vec<ipnet::IpNet>> {
 /// The items of a comma-separated list.
 pub fn listed(text: &str) -> impl Iterator<Item = &str> {
     text.split(',').map(str::trim).filter(|item| !item.is_empty())
+}
+
+/// A lone target is one, too, for the library. Here it is a level that somebody mistyped, which would log nothing.
+fn is_filter(text: &str) -> bool {
+    let says_level = |part: &str| part.contains('=') || part.parse::<LevelFilter>().is_ok();
+    text.split(',').all(|part| part == part.trim() && says_level(part)) && EnvFilter::try_new(text).is_ok()
 }
 
 /// A host name or address, with or without a port.

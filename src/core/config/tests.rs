@@ -94,9 +94,9 @@ fn every_kind_of_value_is_checked() {
             let list = matches!(setting.kind, Kind::Networks | Kind::Hosts | Kind::Origins);
             let blank = list && wrong.trim().is_empty();
             let taken = wrong.is_empty() || setting.kind == Kind::Path || blank;
-            // A filter may be just a target, and most words could be a host name.
+            // Most words could be a host name.
             assert!(
-                config.is_err() || taken || matches!(setting.kind, Kind::Filter | Kind::Hosts),
+                config.is_err() || taken || setting.kind == Kind::Hosts,
                 "{} {wrong:?}",
                 setting.variable
             );
@@ -107,6 +107,16 @@ fn every_kind_of_value_is_checked() {
         ["https://a@b.example", "https://x.example/?a", "/x", "https://x.example/#y", "https://x.example/a"]
     {
         assert!(Config::read(None, variables(&[("MUSTER_PUBLIC_URL", url)])).is_err(), "{url}");
+    }
+    for (filter, is_good) in [
+        ("warn,sqlx=off", true),
+        ("INFO", true),
+        ("inof", false),
+        ("info,sqlx", false),
+        ("info, sqlx=off", false),
+    ] {
+        let config = Config::read(None, variables(&[("MUSTER_LOG", filter)]));
+        assert_eq!(config.is_ok(), is_good, "{filter}");
     }
     for url in ["sqlite:", "sqlite://", "mysql://x"] {
         assert!(Config::read(None, variables(&[("MUSTER_DATABASE_URL", url)])).is_err(), "{url}");
