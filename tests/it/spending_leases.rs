@@ -8,6 +8,7 @@ use muster::{
     slices::{orgs, spending},
 };
 use muster_protocol::{
+    event::TurnOutcome,
     plan::Given,
     spending::{Finished, LeaseAsked, ModelCall},
 };
@@ -92,6 +93,51 @@ async fn an_agent_is_not_refused_because_of_what_is_left_of_its_own_lease() {
     host.returns(second.id).await;
     assert_eq!(spending::release_due(&app.core).await.unwrap(), 1);
     assert_eq!((app.leased().await, app.turn_is(turn).await.as_str()), ((0, 9000), "RUNNING"));
+}
+
+#[tokio::test]
+async fn what_goes_back_sends_no_turn_again_for_which_there_is_still_nothing() {
+    let app = TestApp::start().await;
+    let [one, two] = guarded(&app).await;
+    let (_, turn) = two.works().await;
+    two.calls(two.call(Some(turn), 40_000, 0)).await;
+    assert!(two.leases().await.is_none());
+    two.turn_ended(turn, TurnOutcome::Failed).await;
+    let waits = async || {
+        assert_eq!(spending::release_due(&app.core).await.unwrap(), 0);
+        assert_eq!((app.turn_is(turn).await.as_str(), two.given().await.len()), ("WAITING_LIMIT", 1));
+    };
+    // The tokens of an hour are each agent's.
+    one.returns(one.leases().await.unwrap().id).await;
+    waits().await;
+    // People are asked anew about limits that are others now.
+    app.sets(json!({ "monthlyBudgetMicro": 10 * CALL })).await;
+    waits().await;
+    assert_eq!(app.guards_are().await, ["DISMISSED", "PENDING"]);
+    // Money is for all that wait.
+    one.returns(one.leases().await.unwrap().id).await;
+    waits().await;
+    assert_eq!(app.guards_are().await, ["DISMISSED", "PENDING"], "they are asked once");
+    app.allows(json!({ "agentId": two.agent, "tokens": 100_000 })).await;
+    assert_eq!(two.given().await, [turn, turn]);
+}
+
+#[tokio::test]
+async fn an_agent_whose_own_budget_is_used_up_waits_on_when_money_goes_back() {
+    let app = TestApp::start().await;
+    app.sets(json!({ "monthlyBudgetMicro": 10 * CALL })).await;
+    let (one, two) = (app.running_agent().await, app.running_agent().await);
+    app.sets_agent(two.agent, json!({ "monthlyBudgetMicro": CALL })).await;
+    let (_, turn) = two.works().await;
+    two.runs_out().await;
+    two.turn_ended(turn, TurnOutcome::Failed).await;
+    one.returns(one.leases().await.unwrap().id).await;
+    assert_eq!(spending::release_due(&app.core).await.unwrap(), 0);
+    assert_eq!((app.turn_is(turn).await.as_str(), two.given().await.len()), ("WAITING_LIMIT", 1));
+    // There is something by itself with the next month.
+    app.clock.advance(Duration::from_hours(32 * 24));
+    assert_eq!(spending::release_due(&app.core).await.unwrap(), 1);
+    assert_eq!(two.given().await, [turn, turn]);
 }
 
 #[tokio::test]

@@ -167,6 +167,21 @@ async fn slice(
     Err(Problem::new(Code::Unavailable, "Too many hosts ask for a lease at once. Try again."))
 }
 
+/// What keeps the agent from getting a lease. What only tells people keeps nobody from it. Nobody is told.
+pub(super) async fn spent(tx: &mut Tx, agent: &Standing, terms: &Terms) -> Result<Option<Spent>> {
+    let keeps = |action: CostGuardAction| action != CostGuardAction::Notify;
+    let enforced = Terms {
+        organization: terms.organization.filter(|budget| keeps(budget.action)),
+        own: terms.own.filter(|budget| keeps(budget.action)),
+        guard: terms.guard.filter(|guard| keeps(guard.action)),
+        ..terms.clone()
+    };
+    if let Err(spent) = tokens(tx, agent.id, &enforced).await? {
+        return Ok(Some(spent));
+    }
+    Ok(money(tx, agent, &enforced, 0).await?.err())
+}
+
 /// 5 % of what is left, at least what a call needs, and at most what is left.
 fn part(left: i64, least: i64) -> i64 {
     (left / PART).max(least).min(left)
@@ -396,7 +411,11 @@ async fn close(tx: &Tx, agent: AgentId, lease: LeaseId) -> Result<()> {
     }
     give_back(tx, agent, row.try_get_by(4)?, micro).await?;
     // The agent, or others, may be waiting for it.
-    limits::recheck(tx, None);
+    if micro == 0 {
+        limits::recheck_tokens(tx, agent);
+    } else {
+        limits::recheck(tx, None);
+    }
     Ok(())
 }
 

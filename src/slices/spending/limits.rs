@@ -5,10 +5,14 @@ use std::{sync::Arc, time::Duration};
 
 use sea_orm::{QueryResult, Statement, Value};
 
-use super::{months, terms::zone_of};
+use super::{
+    guard, leases,
+    months::{self, Of},
+    terms::{Terms, zone_of},
+};
 use crate::{
     base::{
-        enums::LimitKind,
+        enums::{CostGuardAction, LimitKind},
         ids::{AgentId, ModelCredentialId, OrgId},
         problem::Result,
         time::Timestamp,
@@ -139,6 +143,14 @@ pub(super) fn recheck(tx: &Tx, but: Option<AgentId>) {
     tx.connection().before_commit(Statement::from_sql_and_values(backend, sql, values));
 }
 
+/// Tokens of this agent have come back. They are its own, so others that wait don't look again. The caller holds it.
+pub(super) fn recheck_tokens(tx: &Tx, agent: AgentId) {
+    let sql = "UPDATE agent_limits SET until_at = $2 WHERE organization_id = $1 AND kind = 'TOKENS' AND agent_id = $3";
+    let values: Vec<Value> = vec![tx.scope.org.into(), tx.now.into(), agent.into()];
+    let backend = tx.scope.core.db.backend();
+    tx.connection().before_commit(Statement::from_sql_and_values(backend, sql, values));
+}
+
 /// Lets agents whose time has come go on, in every organization. Returns how many.
 ///
 /// # Errors
@@ -157,14 +169,14 @@ pub async fn release_due(core: &Arc<Core>) -> Result<u64> {
 }
 
 async fn release_one(scope: &Scope, id: AgentId) -> Result<bool> {
-    let tx = scope.begin().await?;
-    let is_released = release(&tx, id).await?;
+    let mut tx = scope.begin().await?;
+    let is_released = release(&mut tx, id).await?;
     tx.commit().await?;
     Ok(is_released)
 }
 
 /// Lets one agent go on, or one of its turns. Returns whether it did.
-async fn release(tx: &Tx, id: AgentId) -> Result<bool> {
+async fn release(tx: &mut Tx, id: AgentId) -> Result<bool> {
     let Some(agent) = agents::standing(tx, id).await? else {
         // It was deleted while its limit was written.
         forget(tx, id).await?;
@@ -173,9 +185,12 @@ async fn release(tx: &Tx, id: AgentId) -> Result<bool> {
     // Others may have been faster.
     let row = find(tx, id).await?.filter(|row| row.until.is_some_and(|until| until <= tx.now));
     let Some(mut row) = row else { return Ok(false) };
-    if row.kind != LimitKind::Usage || !turns::waits(tx, &agent).await? {
+    if !turns::waits(tx, &agent).await? {
         eased(tx, &agent).await?;
         return Ok(true);
+    }
+    if row.kind != LimitKind::Usage {
+        return release_spender(tx, &agent, &row).await;
     }
     if !turns::takes_turns(&agent) || orgs::is_stopped(tx).await? {
         // Nothing is sent now, so nothing is tried, and nobody waits for the end of it.
@@ -214,6 +229,35 @@ async fn release(tx: &Tx, id: AgentId) -> Result<bool> {
     }
     put_off(tx, id, tx.now.plus(PROBE), Some(tx.now)).await?;
     Ok(turns::go_on(tx, &agent, Some(1)).await? > 0)
+}
+
+/// Lets an agent go on for which there is something to spend again. It is not prompted in vain if what came back, or was
+/// allowed, was not for it. Returns whether it goes on.
+async fn release_spender(tx: &mut Tx, agent: &Standing, row: &Row) -> Result<bool> {
+    let terms = Terms::of(tx, agent.id).await?;
+    let mut spent = leases::spent(tx, agent, &terms).await?;
+    if spent.as_ref().is_some_and(|spent| spent.of == Of::Organization) {
+        // Somebody may be allowing more: either that is seen now, or this agent's wait is seen there.
+        months::hold(tx, &terms).await?;
+        spent = leases::spent(tx, agent, &terms).await?;
+    }
+    // What it does not wait for, or what stops it, is up to its next call: then people are told, and it is stopped.
+    let same = spent.filter(|spent| spent.kind == row.kind && spent.action == CostGuardAction::Pause);
+    let Some(spent) = same else {
+        eased(tx, agent).await?;
+        return Ok(true);
+    };
+    // They are not asked any more if the limits were changed.
+    guard::tell(tx, agent, &terms, &spent).await?;
+    wait_on(tx, agent.id, row.until, spent.until).await?;
+    Ok(false)
+}
+
+/// The agent looks again at this time; or with the next round, if somebody has changed since what it may spend.
+async fn wait_on(tx: &Tx, agent: AgentId, seen: Option<Timestamp>, until: Timestamp) -> Result<()> {
+    let sql = "UPDATE agent_limits SET until_at = $4 WHERE organization_id = $1 AND agent_id = $2 AND until_at = $3";
+    tx.run(sql, vec![tx.scope.org.into(), agent.into(), seen.into(), until.into()]).await?;
+    Ok(())
 }
 
 /// The agent waits for another model credential from now on.
