@@ -144,7 +144,7 @@ pub const KEPT: &[Kept] = &[
     goes(
         "outbox",
         "A mail: until it is sent or has become useless. A command: a week after its host acknowledged it, or 30 days \
-         if it was never sent. One that was sent waits for its host.",
+         if it was never sent. One that was sent, and a STOP, waits for its host.",
         &[
             after("acknowledged_at <= $1", DAY.saturating_mul(7)),
             // `turns::free_unsent` drops those of turns, which must not wait for them for ever.

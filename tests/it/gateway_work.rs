@@ -122,6 +122,24 @@ async fn what_expires_before_it_is_sent_is_dropped_and_numbers_have_no_gaps() {
 }
 
 #[tokio::test]
+async fn a_stop_waits_for_its_host_however_long_that_is_away() {
+    let app = TestApp::start().await;
+    let agent = app.agent().await;
+    let host = app.host_of(agent).await;
+    let running = crate::harness::Host { app: &app, agent, generation: 0 }.launched().await;
+    running.started().await;
+    running.act("stop").await;
+    app.clock.advance(Duration::from_hours(31 * 24));
+    muster::rounds::sweep(&app.core).await.unwrap();
+    let mut line = host.connect().await;
+    assert_eq!(line.welcome["agents"], json!([]), "it is being stopped");
+    let stop = line.wait_for("COMMAND").await;
+    let what = (&stop["agent_id"], &stop["generation"], &stop["command"]);
+    assert_eq!(what, (&json!(agent), &json!(running.generation), &json!({ "kind": "STOP" })));
+    assert_eq!(stop["deadline"], i64::MAX, "nor is it too late for the host");
+}
+
+#[tokio::test]
 async fn while_an_organization_is_stopped_only_what_ends_something_is_sent() {
     let app = TestApp::start().await;
     let agent = app.agent().await;

@@ -4,7 +4,8 @@
 //! A row holds ids and never a secret; its sender reads the rest when sending. There are two kinds of entries:
 //! - **Claimed** work (mail) is taken by the worker of any replica, retried, and finally given up: `worker.rs`.
 //! - **Commands** for a server's host are neither claimed nor given up. The gateway (`slices/hosts`) sends what is waiting
-//!   for a server in the order of ids until the host acknowledges it. What has not been sent by its deadline is dropped.
+//!   for a server in the order of ids until the host acknowledges it. What has not been sent by its deadline is dropped;
+//!   a STOP has none.
 //!
 //! Rows with the same `order_key` are sent in the order of their ids: an agent's commands share a key, and so do
 //! the notifications of a person; other mails have none.
@@ -53,6 +54,9 @@ use crate::{
 /// How long a command waits for its host.
 const COMMAND_LIFETIME: Duration = Duration::from_hours(30 * 24);
 
+/// The deadline of a command that is never too late.
+const NEVER: Timestamp = Timestamp(i64::MAX);
+
 /// The longest wait that needs a wake: after a longer one, a round is about to come anyhow.
 const SHORT: Duration = Duration::from_secs(1);
 
@@ -70,8 +74,14 @@ pub struct Host {
 /// Puts a command into the outbox when the transaction commits.
 pub fn enqueue(tx: &Tx, to: Host, command: &Command) {
     let host = [tx.scope.org.0, to.server.0, to.agent.0, to.generation].map(Some);
-    let (key, expires_at) = (format!("agent:{}", to.agent), tx.now.plus(COMMAND_LIFETIME));
+    let (key, expires_at) = (format!("agent:{}", to.agent), deadline(tx.now, command));
     put(&tx.scope.core, tx.connection(), (command.into(), json!(command)), host, Some(key), expires_at);
+}
+
+/// When a command becomes useless. A STOP never does: a host that is away lets its agents run on, and nobody could stop one whose
+/// STOP was given up.
+fn deadline(now: Timestamp, command: &Command) -> Timestamp {
+    if *command == Command::Stop { NEVER } else { now.plus(COMMAND_LIFETIME) }
 }
 
 /// Puts a mail into the outbox when the transaction commits. After `expires_at` it is useless.
