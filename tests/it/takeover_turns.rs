@@ -26,6 +26,34 @@ async fn the_agent_starts_at_once_if_the_last_message_waits_for_an_answer() {
 }
 
 #[tokio::test]
+async fn a_message_that_is_not_to_be_answered_makes_nobody_wait_and_ends_nobodys_wait() {
+    let app = TestApp::start().await;
+    let (host, conversation) = begun(&app).await;
+    let program = app.token(&["agent.interact", "agent.output.view"]).await;
+    // A robot's mail that is not to be answered belongs to no turn.
+    let robot_writes = async || {
+        post(&app, &program, conversation, "I am out of office").await.data();
+        let sql = "UPDATE messages SET turn_id = NULL, status = 'DELIVERED' \
+                   WHERE id = (SELECT MAX(id) FROM messages WHERE conversation_id = $1)";
+        app.execute(sql, vec![conversation.into()]).await;
+    };
+    take_over(&app, &app.admin, conversation).await;
+    post(&app, &app.admin, conversation, "hello").await.data();
+    robot_writes().await;
+    let shown = hand_back(&app, &app.admin, conversation).await;
+    assert_eq!(shown["openTurns"], json!([]), "nobody waits");
+    assert!(host.given().await.is_empty());
+    // Somebody who has written before it waits.
+    take_over(&app, &app.admin, conversation).await;
+    let inbound = post(&app, &program, conversation, "are you there?").await.data();
+    let turn = inbound["postMessage"]["turn"]["id"].as_i64().unwrap();
+    robot_writes().await;
+    hand_back(&app, &app.admin, conversation).await;
+    assert_eq!(host.given().await, [turn]);
+    assert_eq!(told(&host.takes(turn).await), ["(said in your place) hello", "are you there?"]);
+}
+
+#[tokio::test]
 async fn what_the_holder_said_is_told_though_its_turn_was_cancelled() {
     let app = TestApp::start().await;
     let (host, conversation) = begun(&app).await;

@@ -9,7 +9,7 @@
 use std::{sync::Arc, time::Duration};
 
 use sea_orm::{
-    ColumnTrait, ConnectionTrait, QueryFilter, QueryOrder, QueryResult, Statement, sea_query::Expr,
+    ColumnTrait, Condition, ConnectionTrait, QueryFilter, QueryOrder, QueryResult, Statement, sea_query::Expr,
 };
 use serde_json::{Value, json};
 
@@ -235,7 +235,8 @@ async fn open(scope: &Scope, id: ConversationId) -> Result<(Tx, Option<Standing>
     Ok((tx, agent, conversation))
 }
 
-/// Gives the conversation back to the agent, which starts at once if the last message waits for an answer.
+/// Gives the conversation back to the agent, which starts at once if the last message waits for an answer. Messages that
+/// are not to be answered, such as a robot's that writes too often, belong to no turn: they don't count.
 async fn end(
     tx: &mut Tx,
     agent: Option<&Standing>,
@@ -245,6 +246,8 @@ async fn end(
 ) -> Result<()> {
     let last = tx.scope.find::<messages::Entity>().filter(messages::Column::ConversationId.eq(id));
     let last = last.filter(messages::Column::Role.ne(MessageRole::System));
+    let of_turns = Condition::any().add(messages::Column::TurnId.is_not_null());
+    let last = last.filter(of_turns.add(messages::Column::Role.ne(MessageRole::User)));
     let last = last.order_by_desc(messages::Column::Seq).one(tx.connection()).await?;
     let unanswered = last.as_ref().is_some_and(|last| last.role == MessageRole::User);
     set_holder(tx, id, None).await?;
