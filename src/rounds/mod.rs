@@ -145,7 +145,7 @@ pub const ROUNDS: &[Round] = &[
     Round {
         name: "deliveries.skip",
         every: Duration::from_secs(2),
-        run: |core| deliveries::skip_deleted(core).boxed(),
+        run: |core| deliveries::skip_closed(core).boxed(),
     },
     Round {
         name: "channels.check_again",

@@ -38,21 +38,24 @@ const DAY: Duration = Duration::from_hours(24);
 type Got = Arc<Mutex<Vec<(HeaderMap, Bytes)>>>;
 
 /// Somebody else's service. Answers with what `answers` has left, then with 200.
+#[derive(Clone)]
 struct Receiver {
     url: String,
     got: Got,
     answers: Arc<Mutex<Vec<u16>>>,
+    /// Held as long as nothing is to be answered.
+    gate: Arc<tokio::sync::Mutex<()>>,
 }
 
 impl Receiver {
     async fn start(app: &TestApp, answers: &[u16]) -> Self {
-        let (got, answers) = (Got::default(), Arc::new(Mutex::new(answers.to_vec())));
-        let state = (Arc::clone(&got), Arc::clone(&answers));
-        let router = Router::new().route("/in", post(receive)).with_state(state);
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}/in", listener.local_addr().unwrap());
+        let (answers, gate) = (Arc::new(Mutex::new(answers.to_vec())), Arc::default());
+        let receiver = Self { url, got: Got::default(), answers, gate };
+        let router = Router::new().route("/in", post(receive)).with_state(receiver.clone());
         app.core.tasks.spawn(async move { axum::serve(listener, router).await.unwrap() });
-        Self { url, got, answers }
+        receiver
     }
 
     fn texts(&self) -> Vec<String> {
@@ -67,11 +70,12 @@ impl Receiver {
 }
 
 async fn receive(
-    State((got, answers)): State<(Got, Arc<Mutex<Vec<u16>>>)>,
+    State(Receiver { got, answers, gate, .. }): State<Receiver>,
     headers: HeaderMap,
     body: Bytes,
 ) -> (StatusCode, [(HeaderName, &'static str); 1]) {
     got.lock().unwrap().push((headers, body));
+    drop(gate.lock().await);
     let mut answers = answers.lock().unwrap();
     let status = if answers.is_empty() { 200 } else { answers.remove(0) };
     // A day. It counts with 429 and 503 alone.
@@ -196,17 +200,17 @@ async fn what_waits_in_a_deleted_channel_is_skipped() {
     // Its sender dies.
     let claimed = "UPDATE deliveries SET status = 'SENDING', available_at = $1 WHERE id = (SELECT MAX(id) FROM deliveries)";
     app.execute(claimed, vec![app.clock.now().plus(Duration::from_secs(60)).0.into()]).await;
-    assert_eq!(deliveries::skip_deleted(&app.core).await.unwrap(), 0);
+    assert_eq!(deliveries::skip_closed(&app.core).await.unwrap(), 0);
     let delete = "mutation($o: Id!, $c: Id!) { deleteChannel(orgId: $o, id: $c) }";
     app.operator.gql(delete, json!({ "o": app.org, "c": id })).await.data();
-    assert_eq!(deliveries::skip_deleted(&app.core).await.unwrap(), 100);
+    assert_eq!(deliveries::skip_closed(&app.core).await.unwrap(), 100);
     app.clock.advance(Duration::from_secs(60));
-    assert_eq!(deliveries::skip_deleted(&app.core).await.unwrap(), 1);
+    assert_eq!(deliveries::skip_closed(&app.core).await.unwrap(), 1);
     let said = "SELECT DISTINCT delivery_status || ' ' || delivery_error FROM messages WHERE role = 'ASSISTANT' ORDER BY 1";
     let said = app.column::<String>(said).await;
     assert_eq!(said, ["FAILED The channel was deleted.", "SKIPPED The channel was deleted."]);
     assert_eq!(app.column::<i64>("SELECT COUNT(*) FROM deliveries WHERE text IS NOT NULL").await, [0]);
-    assert_eq!(deliveries::skip_deleted(&app.core).await.unwrap(), 0);
+    assert_eq!(deliveries::skip_closed(&app.core).await.unwrap(), 0);
     assert!(receiver.texts().is_empty());
 }
 
@@ -236,6 +240,77 @@ async fn what_waits_when_a_person_closes_a_channel_is_skipped_and_can_be_sent_by
         settled(&app, waits, "SENT").await;
         assert_eq!(receiver.texts(), ["One", "Two", "One"]);
     }
+}
+
+/// Nobody knows yet that it fails when the channel is closed.
+#[tokio::test]
+async fn what_fails_while_a_person_closes_its_channel_is_skipped_and_does_not_come_when_it_is_open_again() {
+    for (close, open) in [
+        (json!({ "direction": "INBOUND" }), json!({ "direction": "BIDIRECTIONAL" })),
+        (json!({ "is_active": false }), json!({ "is_active": true })),
+    ] {
+        let app = app().await;
+        let receiver = Receiver::start(&app, &[500]).await;
+        let (id, path) = channel(&app, &receiver.url).await;
+        let (_, taken) = bring(&app, &path, "m1", &hello("Hello")).await;
+        let conversation = taken["conversation_id"].as_i64().unwrap();
+        let held = receiver.gate.lock().await;
+        let fails = say(&app, conversation, MessageRole::Assistant, "One").await;
+        until("it is being sent", async || {
+            deliveries::send_due(&app.core).await.unwrap();
+            !receiver.got.lock().unwrap().is_empty()
+        })
+        .await;
+        let edit = format!("/v1/org/{}/channel/{id}", app.org);
+        app.owner.patch(&edit, close).await.expect(200);
+        assert_eq!(deliveries::skip_closed(&app.core).await.unwrap(), 0, "somebody is sending it");
+        drop(held);
+        let failed = "SELECT COUNT(*) FROM deliveries WHERE status = 'PENDING' AND attempts = 1";
+        until("it has failed", async || app.column::<i64>(failed).await == [1]).await;
+        assert_eq!(deliveries::skip_closed(&app.core).await.unwrap(), 1);
+        let said = "SELECT delivery_status || ' ' || delivery_error FROM messages WHERE id = $1";
+        let said: String = app.one(said, vec![fails.into()]).await;
+        assert_eq!(said, "SKIPPED The channel was switched off, or does not send any more.");
+        app.owner.patch(&edit, open).await.expect(200);
+        app.clock.advance(DAY);
+        let later = say(&app, conversation, MessageRole::Assistant, "Two").await;
+        assert_eq!(deliveries::skip_closed(&app.core).await.unwrap(), 0, "the channel is open");
+        settled(&app, later, "SENT").await;
+        assert_eq!(receiver.texts(), ["One", "Two"]);
+        let again = "mutation($o: Id!, $m: Id!) { retryDelivery(orgId: $o, messageId: $m) { id } }";
+        app.operator.gql(again, json!({ "o": app.org, "m": fails })).await.data();
+        settled(&app, fails, "SENT").await;
+        assert_eq!(receiver.texts(), ["One", "Two", "One"]);
+    }
+}
+
+#[tokio::test]
+async fn what_a_dead_sender_left_in_a_channel_that_was_switched_off_has_failed_and_can_be_sent_by_hand() {
+    let app = app().await;
+    let receiver = Receiver::start(&app, &[]).await;
+    let (id, path) = channel(&app, &receiver.url).await;
+    let (_, taken) = bring(&app, &path, "m1", &hello("Hello")).await;
+    let conversation = taken["conversation_id"].as_i64().unwrap();
+    let lease = app.clock.now().plus(Duration::from_secs(60)).0;
+    let claimed = format!(
+        "UPDATE deliveries SET status = 'SENDING', available_at = {lease} WHERE organization_id = $1 AND message_id = $2"
+    );
+    let left = says_while(&app, conversation, "One", &claimed).await;
+    let waits = say(&app, conversation, MessageRole::Assistant, "Two").await;
+    let edit = format!("/v1/org/{}/channel/{id}", app.org);
+    app.owner.patch(&edit, json!({ "is_active": false })).await.expect(200);
+    settled(&app, waits, "SKIPPED").await;
+    assert_eq!(deliveries::skip_closed(&app.core).await.unwrap(), 0, "its sender may still live");
+    app.clock.advance(Duration::from_secs(60));
+    assert_eq!(deliveries::skip_closed(&app.core).await.unwrap(), 1);
+    settled(&app, left, "FAILED").await;
+    let code = "SELECT code FROM deliveries WHERE message_id = $1";
+    assert_eq!(app.one::<String>(code, vec![left.into()]).await, "unknown_outcome");
+    app.owner.patch(&edit, json!({ "is_active": true })).await.expect(200);
+    let again = "mutation($o: Id!, $m: Id!) { retryDelivery(orgId: $o, messageId: $m) { id } }";
+    app.operator.gql(again, json!({ "o": app.org, "m": left })).await.data();
+    settled(&app, left, "SENT").await;
+    assert_eq!(receiver.texts(), ["One"]);
 }
 
 #[tokio::test]

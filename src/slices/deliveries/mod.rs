@@ -32,7 +32,7 @@ pub use self::{
     parts::{Spoken, Way, plan, way},
     sending::send_due,
     settling::bounced,
-    skipping::{skip_deleted, skip_waiting},
+    skipping::{skip_closed, skip_waiting},
 };
 use crate::{
     base::{

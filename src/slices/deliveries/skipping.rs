@@ -1,19 +1,16 @@
-//! What waits in channels that send no more. In a deleted one, what somebody was sending who died has failed: nobody knows
-//! whether it was sent.
+//! What waits in channels that send no more: people have closed them. What somebody was sending there who died has failed: nobody
+//! knows whether it was sent.
 
 use std::{collections::BTreeSet, sync::Arc};
 
-use sea_orm::{
-    ColumnTrait, ExprTrait, QueryFilter, QueryOrder, QuerySelect,
-    sea_query::{CaseStatement, Expr},
-};
+use sea_orm::{DbBackend, QueryResult};
 
-use super::{entity::deliveries, settling::summarize};
+use super::settling::summarize;
 use crate::{
     base::{
-        enums::{DeliveryCode, DeliveryStatus},
-        ids::{ChannelId, DeliveryId, MessageId},
+        ids::{ChannelId, MessageId},
         problem::Result,
+        time::Timestamp,
     },
     core::{Core, access::Scope, store::Tx},
 };
@@ -21,37 +18,63 @@ use crate::{
 /// How many parts are skipped in one transaction.
 const PORTION: u64 = 100;
 
-/// Skips what waits in a channel that a person has closed. When it is open again, people can send it by hand, so its text stays.
+/// What nobody is sending, of parts `d`. `$1` is the time. The list of literals makes the partial index apply.
+const LEFT: &str = "d.status IN ('PENDING', 'SENDING') AND (d.status = 'PENDING' OR d.available_at <= $1)";
+
+/// Why nothing is sent through a channel any more.
+struct Closed {
+    /// The condition in SQL that it is so, of the channel `c`.
+    is: &'static str,
+    /// The same in words.
+    why: &'static str,
+    /// What else is set on its parts.
+    also: &'static str,
+}
+
+/// Nobody can send it again, so its text goes.
+const DELETED: Closed = Closed {
+    is: "c.archived_at IS NOT NULL",
+    why: "The channel was deleted.",
+    also: ", text = NULL, plain = NULL",
+};
+
+/// The opposite of `is_open` of channels. When it is open again, people can send it by hand, so its text stays.
+const OFF: Closed = Closed {
+    is: "c.archived_at IS NULL AND (c.direction = 'INBOUND' OR NOT c.is_active AND c.inactive_reason = 'MANUAL')",
+    why: "The channel was switched off, or does not send any more.",
+    also: "",
+};
+
+/// Skips what waits in a channel that a person closes. What is being sent at this moment is left to [`skip_closed`], in case it
+/// has to wait again.
 ///
 /// # Errors
 /// The database is unreachable.
 pub async fn skip_waiting(tx: &Tx, channel: ChannelId) -> Result<()> {
-    let sql = "UPDATE deliveries SET status = 'SKIPPED', error = 'The channel was switched off, or does not send any more.' \
+    let sql = "UPDATE deliveries SET status = 'SKIPPED', error = $3 \
                WHERE organization_id = $1 AND channel_id = $2 AND status = 'PENDING' RETURNING message_id";
-    let mut messages = BTreeSet::new();
-    for row in tx.rows(sql, vec![tx.scope.org.into(), channel.into()]).await? {
-        messages.insert(row.try_get_by::<i64, _>(0)?);
-    }
-    for message in messages {
-        summarize(tx, MessageId(message)).await?;
-    }
-    Ok(())
+    let skipped = tx.rows(sql, vec![tx.scope.org.into(), channel.into(), OFF.why.into()]).await?;
+    show(tx, &skipped).await
 }
 
-/// Skips what waits in deleted channels. Returns how many parts that were.
+/// Skips what waits in channels that were deleted, or that people have closed. Returns how many parts that were.
 ///
 /// # Errors
 /// The database is unreachable; what was skipped stays skipped.
-pub async fn skip_deleted(core: &Arc<Core>) -> Result<u64> {
-    let sql = "SELECT d.organization_id, d.channel_id FROM deliveries d \
-               JOIN channels c ON c.organization_id = d.organization_id AND c.id = d.channel_id \
-               WHERE c.archived_at IS NOT NULL AND d.status IN ('PENDING', 'SENDING') \
-               AND (d.status = 'PENDING' OR d.available_at <= $1) LIMIT 1";
+pub async fn skip_closed(core: &Arc<Core>) -> Result<u64> {
+    let sql = format!(
+        "SELECT d.organization_id, d.channel_id, c.archived_at FROM deliveries d \
+         JOIN channels c ON c.organization_id = d.organization_id AND c.id = d.channel_id \
+         WHERE {LEFT} AND ({} OR {}) LIMIT 1",
+        DELETED.is, OFF.is
+    );
     let mut skipped = 0;
     while !core.tasks.stopping.is_cancelled() {
-        let Some(row) = core.db.one(sql.to_owned(), vec![core.clock.now().into()]).await? else { break };
+        let Some(row) = core.db.one(sql.clone(), vec![core.clock.now().into()]).await? else { break };
         let scope = Scope::system(core, row.try_get_by(0)?);
-        let portion = skip(&scope, row.try_get_by(1)?).await?;
+        let deleted: Option<Timestamp> = row.try_get_by(2)?;
+        let closed = if deleted.is_some() { &DELETED } else { &OFF };
+        let portion = skip(&scope, row.try_get_by(1)?, closed).await?;
         if portion == 0 {
             break;
         }
@@ -60,37 +83,36 @@ pub async fn skip_deleted(core: &Arc<Core>) -> Result<u64> {
     Ok(skipped)
 }
 
-/// Skips a portion of what waits in a channel. Nobody can send it again, so its text goes.
-async fn skip(scope: &Scope, channel: ChannelId) -> Result<u64> {
-    use deliveries::Column;
+/// Skips a portion of what waits in a channel, if it is still closed for this reason. Parts that somebody else holds, such as an
+/// edit of the channel, are left to the next round: whoever it is may want others that are held here.
+async fn skip(scope: &Scope, channel: ChannelId, closed: &Closed) -> Result<u64> {
     let tx = scope.begin().await?;
-    let is_left = Column::Status
-        .eq(DeliveryStatus::Pending)
-        .or(Column::Status.eq(DeliveryStatus::Sending).and(Column::AvailableAt.lte(tx.now)));
-    let left = tx.scope.find::<deliveries::Entity>().filter(Column::ChannelId.eq(channel));
-    let left = left.filter(is_left.clone()).order_by_asc(Column::Id).limit(PORTION);
-    let left = left.select_only().columns([Column::Id, Column::MessageId]);
-    let parts = left.into_tuple::<(DeliveryId, MessageId)>().all(tx.connection()).await?;
-    let (ids, messages): (Vec<_>, BTreeSet<_>) = parts.iter().map(|(id, message)| (id.0, message.0)).unzip();
-    let ended = |pending: Option<&str>, sending: &str| {
-        CaseStatement::new().case(Column::Status.eq(DeliveryStatus::Pending), pending).finally(sending)
-    };
-    let skipped = tx.scope.update::<deliveries::Entity>().filter(Column::Id.is_in(ids)).filter(is_left);
-    let skipped = skipped
-        .col_expr(
-            Column::Status,
-            ended(Some(DeliveryStatus::Skipped.as_str()), DeliveryStatus::Failed.as_str()).into(),
-        )
-        .col_expr(Column::Code, ended(None, DeliveryCode::UnknownOutcome.as_str()).into())
-        .col_expr(Column::Error, Expr::value("The channel was deleted."))
-        .col_expr(Column::Text, Expr::value(None::<String>))
-        .col_expr(Column::Plain, Expr::value(None::<String>))
-        .exec(tx.connection())
-        .await?
-        .rows_affected;
-    for message in messages {
-        summarize(&tx, MessageId(message)).await?;
-    }
+    let is_postgres = scope.core.db.backend() == DbBackend::Postgres;
+    let held = if is_postgres { " FOR NO KEY UPDATE OF d SKIP LOCKED" } else { "" };
+    let Closed { is, why, also } = closed;
+    let sql = format!(
+        "UPDATE deliveries SET status = CASE status WHEN 'PENDING' THEN 'SKIPPED' ELSE 'FAILED' END, \
+         code = CASE status WHEN 'PENDING' THEN NULL ELSE 'unknown_outcome' END, error = $4{also} \
+         WHERE organization_id = $2 AND id IN (SELECT d.id FROM deliveries d \
+         JOIN channels c ON c.organization_id = d.organization_id AND c.id = d.channel_id \
+         WHERE d.organization_id = $2 AND d.channel_id = $3 AND {LEFT} AND {is} ORDER BY d.id LIMIT {PORTION}{held}) \
+         RETURNING message_id"
+    );
+    let values = vec![tx.now.into(), scope.org.into(), channel.into(), (*why).into()];
+    let skipped = tx.rows(&sql, values).await?;
+    show(&tx, &skipped).await?;
     tx.commit().await?;
-    Ok(skipped)
+    Ok(skipped.len() as u64)
+}
+
+/// Shows it on the messages of these parts, which are their first column.
+async fn show(tx: &Tx, parts: &[QueryResult]) -> Result<()> {
+    let mut messages = BTreeSet::new();
+    for part in parts {
+        messages.insert(part.try_get_by::<i64, _>(0)?);
+    }
+    for message in messages {
+        summarize(tx, MessageId(message)).await?;
+    }
+    Ok(())
 }
