@@ -1,5 +1,11 @@
 //! Agents: operations 12 to 14, and what the panel adds.
 
+use std::time::Duration;
+
+use muster::{
+    base::{enums::LimitKind, ids::AgentId},
+    slices::approvals::{self, Guarded, Proposal},
+};
 use serde_json::{Value, json};
 
 use crate::harness::TestApp;
@@ -152,6 +158,34 @@ async fn a_deleted_agent_is_gone_and_its_name_is_free() {
     let get = "query($o: Id!, $id: Id!) { agent(orgId: $o, id: $id) { id } }";
     assert_eq!(app.owner.gql(get, vars).await.code(), "NOT_FOUND");
     app.owner.post(&path, body).await.expect(201);
+}
+
+#[tokio::test]
+async fn nobody_is_asked_for_a_deleted_agent_any_more() {
+    let app = TestApp::start().await;
+    let (gone, stays) = (app.agent().await, app.agent().await);
+    let mut tx = app.scope().begin().await.unwrap();
+    let (since, until) = (tx.now, tx.now.plus(Duration::from_hours(1)));
+    for (agent, title) in [(gone, "Of the one"), (stays, "Of the other")] {
+        let agent = AgentId(agent);
+        approvals::require_access(&mut tx, agent, title.to_owned()).await.unwrap();
+        let of = Guarded { agent: Some(agent), kind: LimitKind::Money };
+        let told = (title, title.to_owned());
+        let proposal = Proposal { of, amount: 1, until };
+        approvals::guard_cost(&mut tx, agent, proposal, told, (since, false)).await.unwrap();
+    }
+    // Of the organization, whose other agents wait for it as well.
+    let of = Guarded { agent: None, kind: LimitKind::Money };
+    let (proposal, told) = (Proposal { of, amount: 1, until }, ("Of all", "Of all".to_owned()));
+    approvals::guard_cost(&mut tx, AgentId(gone), proposal, told, (since, false)).await.unwrap();
+    tx.commit().await.unwrap();
+    let delete = "mutation($o: Id!, $id: Id!) { deleteAgent(orgId: $o, id: $id) }";
+    app.admin.gql(delete, json!({ "o": app.org, "id": gone })).await.data();
+    let open = "SELECT kind || ' ' || body FROM approvals WHERE status = 'PENDING' ORDER BY kind, body";
+    let expected = ["AUTH_REQUIRED Of the other", "COST_GUARD Of all", "COST_GUARD Of the other"];
+    assert_eq!(app.column::<String>(open).await, expected);
+    let ended = "SELECT outcome FROM approvals WHERE status <> 'PENDING'";
+    assert_eq!(app.column::<String>(ended).await, ["WITHDRAWN", "WITHDRAWN"]);
 }
 
 #[tokio::test]

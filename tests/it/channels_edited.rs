@@ -1,5 +1,9 @@
 //! Connected channels: edits, whitelists, deactivating, deleting.
 
+use muster::{
+    base::{enums::ApprovalKind, ids::ChannelId},
+    slices::approvals::{self, NewApproval},
+};
 use serde_json::{Value, json};
 
 use crate::{
@@ -253,6 +257,29 @@ async fn a_deleted_channel_is_hidden_and_keeps_no_secret() {
     let sql =
         "SELECT COUNT(*) FROM channels WHERE webhook_outbound_secret_sealed IS NULL AND inbound_slug IS NULL";
     assert_eq!(app.one::<i64>(sql, vec![]).await, 1);
+}
+
+#[tokio::test]
+async fn nobody_is_asked_about_a_deleted_channel_any_more() {
+    let app = TestApp::start().await;
+    let agent = app.agent().await;
+    let (gone, stays) = (connect(&app, bot(agent)).await, connect(&app, bot(agent)).await);
+    let mut tx = app.scope().begin().await.unwrap();
+    for channel in [&gone, &stays] {
+        for kind in [ApprovalKind::ChannelError, ApprovalKind::AccessRequest] {
+            let channel_id = channel["id"].as_i64().map(ChannelId);
+            let new = NewApproval { channel_id, ..NewApproval::new(kind, "Look at this") };
+            approvals::raise(&mut tx, new).await.unwrap();
+        }
+    }
+    tx.commit().await.unwrap();
+    let delete = "mutation($o: Id!, $c: Id!) { deleteChannel(orgId: $o, id: $c) }";
+    app.operator.gql(delete, json!({"o": app.org, "c": gone["id"]})).await.data();
+    let open = "SELECT CAST(channel_id AS TEXT) || ' ' || kind FROM approvals WHERE status = 'PENDING' ORDER BY kind";
+    let expected = ["ACCESS_REQUEST", "CHANNEL_ERROR"].map(|kind| format!("{} {kind}", stays["id"]));
+    assert_eq!(app.column::<String>(open).await, expected);
+    let ended = "SELECT DISTINCT outcome FROM approvals WHERE status <> 'PENDING'";
+    assert_eq!(app.column::<String>(ended).await, ["WITHDRAWN"]);
 }
 
 #[tokio::test]

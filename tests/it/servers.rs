@@ -2,6 +2,10 @@
 
 use std::time::Duration;
 
+use muster::{
+    base::{enums::ApprovalKind, ids::ServerId},
+    slices::approvals::{self, NewApproval},
+};
 use serde_json::{Value, json};
 
 use crate::harness::TestApp;
@@ -201,6 +205,27 @@ async fn a_server_is_deleted_once_its_agents_are_gone() {
     assert_eq!(refused.violations(), [("/server_id", "NOT_FOUND")]);
     // It no longer counts, and its name is free.
     app.owner.post(&path, json!({ "name": name })).await.expect(201);
+}
+
+#[tokio::test]
+async fn the_alerts_of_a_deleted_server_are_withdrawn() {
+    let app = TestApp::start().await;
+    let (gone, stays) = (app.server().await, app.server().await);
+    let mut tx = app.scope().begin().await.unwrap();
+    for server in [gone, stays] {
+        let new = NewApproval {
+            server_id: Some(ServerId(server)),
+            ..NewApproval::new(ApprovalKind::ServerAlert, "High load")
+        };
+        approvals::raise(&mut tx, new).await.unwrap();
+    }
+    tx.commit().await.unwrap();
+    let delete = "mutation($o: Id!, $id: Id!) { deleteServer(orgId: $o, id: $id) }";
+    app.owner.gql(delete, json!({ "o": app.org, "id": gone })).await.data();
+    let open = "SELECT server_id FROM approvals WHERE status = 'PENDING'";
+    assert_eq!(app.column::<i64>(open).await, [stays]);
+    let ended = "SELECT outcome FROM approvals WHERE status <> 'PENDING'";
+    assert_eq!(app.column::<String>(ended).await, ["WITHDRAWN"]);
 }
 
 #[tokio::test]

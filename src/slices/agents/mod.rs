@@ -60,7 +60,7 @@ use crate::{
         store::{Tx, held},
     },
     slices::{
-        backups, channels,
+        approvals, backups, channels,
         orgs::{self, Limit},
         servers, spending, turns,
     },
@@ -116,6 +116,7 @@ pub async fn delete(scope: &Scope, id: AgentId) -> Result<()> {
     agent.archived_at = Set(Some(tx.now));
     agent.updated_at = Set(tx.now);
     agent.update(tx.connection()).await?;
+    approvals::agent_deleted(&mut tx, id).await?;
     channels::deactivate_for_archived_agent(&mut tx, id).await?;
     turns::abandon(&tx, id).await?;
     spending::forget(&tx, id).await?;

@@ -1,6 +1,6 @@
 //! Approvals that end because somebody has fixed what they are about, in the transaction that fixes it: a host that is allowed
 //! now, more to spend, a model credential that is accepted again, a channel that is on again, somebody who may write now.
-//! Callers hold the agent if there is one.
+//! Or because it was deleted: then nobody can do anything about it any more. Callers hold the agent if there is one.
 
 use sea_orm::{ColumnTrait, Condition, PaginatorTrait, QueryFilter, QueryOrder, sea_query::Expr};
 use serde_json::json;
@@ -10,6 +10,7 @@ use super::{
     decide::end_pending,
     end::End,
     entity::approvals,
+    judge::authorized,
     question::Answer,
     raise::raise,
     rows::{asked, load},
@@ -18,7 +19,7 @@ use super::{
 use crate::{
     base::{
         enums::{ApprovalKind, ApprovalOutcome, ApprovalStatus, LimitKind, Severity},
-        ids::{AgentId, ApprovalId, ChannelId, ModelCredentialId},
+        ids::{AgentId, ApprovalId, ChannelId, ModelCredentialId, ServerId},
         problem::{Problem, Result},
         time::Timestamp,
     },
@@ -210,7 +211,7 @@ pub async fn credential_accepted(tx: &mut Tx, id: ModelCredentialId) -> Result<(
     withdraw_all(tx, rejected).await
 }
 
-/// Withdraws what told people that a channel had failed: it is on again, or was deleted.
+/// Withdraws what told people that a channel had failed: it is on again.
 ///
 /// # Errors
 /// The database is unreachable.
@@ -227,6 +228,34 @@ pub async fn withdraw_access_requests(tx: &mut Tx, id: ChannelId, origin: &str) 
     let requests = about(tx, id, ApprovalKind::AccessRequest);
     let requests = requests.filter(approvals::Column::OriginId.eq(origin));
     withdraw_all(tx, requests).await
+}
+
+/// Withdraws everything about a channel: it was deleted.
+///
+/// # Errors
+/// The database is unreachable.
+pub async fn channel_deleted(tx: &mut Tx, id: ChannelId) -> Result<()> {
+    let all = tx.scope.find::<approvals::Entity>().filter(approvals::Column::ChannelId.eq(id));
+    withdraw_all(tx, all).await
+}
+
+/// Withdraws what was asked for an agent that was deleted: access to its model, and more to spend. What its channels were about
+/// stays, and what it ran into of the organization's limits.
+///
+/// # Errors
+/// The database is unreachable.
+pub async fn agent_deleted(tx: &mut Tx, id: AgentId) -> Result<()> {
+    authorized(tx, id).await?;
+    withdraw_guards(tx, |of| of.agent == Some(id)).await
+}
+
+/// Withdraws the alerts of a server: it was deleted.
+///
+/// # Errors
+/// The database is unreachable.
+pub async fn server_deleted(tx: &mut Tx, id: ServerId) -> Result<()> {
+    let alerts = tx.scope.find::<approvals::Entity>().filter(approvals::Column::ServerId.eq(id));
+    withdraw_all(tx, alerts).await
 }
 
 /// Approvals of this kind about a channel.

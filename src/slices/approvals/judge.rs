@@ -130,7 +130,7 @@ pub async fn require_access(tx: &mut Tx, agent: AgentId, detail: String) -> Resu
     Ok(())
 }
 
-/// Withdraws what [`require_access`] asked for: the agent has access again. The caller holds the agent.
+/// Withdraws what [`require_access`] asked for: the agent has access again, or was deleted. The caller holds the agent.
 ///
 /// # Errors
 /// The database is unreachable.

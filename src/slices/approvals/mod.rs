@@ -33,8 +33,9 @@ pub use self::{
     decide::{answer, answer_shown, dismiss, resolve},
     expiry::expire_due,
     fixed::{
-        Guarded, NETWORK, Proposal, approve_connection, credential_accepted, guard_cost, require_credential,
-        resolve_spending, withdraw_access_requests, withdraw_channel_errors, withdraw_guards,
+        Guarded, NETWORK, Proposal, agent_deleted, approve_connection, channel_deleted, credential_accepted,
+        guard_cost, require_credential, resolve_spending, server_deleted, withdraw_access_requests,
+        withdraw_channel_errors, withdraw_guards,
     },
     judge::{authorized, require_access, store_categories},
     question::{Answer, Choice, Question},

@@ -85,7 +85,7 @@ pub async fn delete(scope: &Scope, id: ChannelId) -> Result<()> {
     row.notify_conversation_id = Set(None);
     row.update(tx.connection()).await?;
     asks::unlink_all(&tx, id, &name).await?;
-    approvals::withdraw_channel_errors(&mut tx, id).await?;
+    approvals::channel_deleted(&mut tx, id).await?;
     let origins = tx.scope.delete::<channel_whitelist::Entity>();
     origins.filter(channel_whitelist::Column::ChannelId.eq(id)).exec(tx.connection()).await?;
     finish(tx, (ChangeOp::Deleted, "deleteChannel"), id, agent, json!({ "name": name })).await

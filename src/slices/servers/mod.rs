@@ -38,7 +38,10 @@ use crate::{
         audit, edits, outbox,
         store::{Tx, held, patch, patch_required},
     },
-    slices::orgs::{self, Limit},
+    slices::{
+        approvals,
+        orgs::{self, Limit},
+    },
 };
 
 /// How long a provisioning token is valid.
@@ -131,12 +134,12 @@ pub async fn regenerate_token(scope: &Scope, id: ServerId) -> Result<SecretStrin
 }
 
 /// Deletes a server that has no agents: hides it, frees its name, and locks its host out. The row stays,
-/// because deleted agents and approvals refer to it. Pending commands for its host are dropped.
+/// because deleted agents and approvals refer to it. Pending commands for its host are dropped, and its alerts withdrawn.
 ///
 /// # Errors
 /// `NOT_FOUND`, `IN_USE`.
 pub async fn delete(scope: &Scope, id: ServerId) -> Result<()> {
-    let tx = scope.begin().await?;
+    let mut tx = scope.begin().await?;
     // The lock keeps agents from moving in: moving in locks the server too ([`hold`]).
     let found =
         living(scope).filter(servers::Column::Id.eq(id)).lock_exclusive().one(tx.connection()).await?;
@@ -157,6 +160,7 @@ pub async fn delete(scope: &Scope, id: ServerId) -> Result<()> {
     server.archived_at = Set(Some(tx.now));
     server.updated_at = Set(tx.now);
     server.update(tx.connection()).await?;
+    approvals::server_deleted(&mut tx, id).await?;
     record(&tx, (ChangeOp::Deleted, "deleteServer"), id, json!({ "name": name }));
     tx.commit().await
 }
