@@ -358,7 +358,8 @@ impl Agent {
             // It was sent twice, as after a take-over while the host was away, and is here already.
             _ => return,
         }
-        if self.record.phase != Phase::Running {
+        // What began now would be lost; what was never begun waits for the next launch.
+        if self.record.phase != Phase::Running || self.stopping.is_some() {
             return self.refuse(order, RefusedReason::NotRunning);
         }
         let given = self.shared.runtime.given(&self.shared.folder, self.id);

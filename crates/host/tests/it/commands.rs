@@ -98,6 +98,41 @@ async fn turns_wait_while_the_agent_is_paused_and_a_waiting_one_can_be_cancelled
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_turn_whose_plan_comes_after_a_stop_does_not_begin() {
+    let plane = Plane::start().await;
+    let _host = Host::start(&plane, &["--grace-ms", "1000"]);
+    plane.launch(7, 1).await;
+    // Stopping takes a while because of the one turn, and is seen to have begun by the other.
+    let slow = plane.turn(7, 1, 70, "hang hard");
+    plane.turn(7, 1, 71, "do execute Wait");
+    let is_begun = |state: &State| {
+        let mut all = state.happenings(7);
+        all.any(|what| matches!(what, Happening::TurnStarted { turn_id } if *turn_id == slow)).then_some(())
+    };
+    plane.wait("it hangs", is_begun).await;
+    plane.wait("it asks", |state| state.asked(71).first().map(drop)).await;
+    plane.lock().holds_answers = true;
+    let late = plane.plan_turn(72, "Hello");
+    let order = plane.order(7, 1, Command::Turn { turn_id: late });
+    plane.wait("its plan is asked for", |state| state.held.first().map(drop)).await;
+    plane.order(7, 1, Command::Stop);
+    let is_stopping = |state: &State| {
+        let mut all = state.happenings(7);
+        all.any(|what| matches!(what, Happening::Withdrawn { .. })).then_some(())
+    };
+    plane.wait("it is being stopped", is_stopping).await;
+    plane.set(|state| state.holds_answers = false);
+    plane.wait("it is refused", |state| refusals(state).first().map(drop)).await;
+    plane.wait("it ends", |state| state.ended(7, 1)).await;
+    let state = plane.lock();
+    assert_eq!(refusals(&state), [(order, RefusedReason::NotRunning)]);
+    let mut all = state.happenings(7);
+    assert!(!all.any(|what| matches!(what, Happening::TurnStarted { turn_id } if *turn_id == late)));
+    assert!(state.end_of(late).is_none());
+    state.check();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_launch_that_the_host_knows_nothing_of_is_reported() {
     let plane = Plane::start().await;
     plane.lock().wanted.push(muster_protocol::frame::Running { agent_id: 7, generation: 4 });
