@@ -5,7 +5,8 @@
 //! so, and people take hours: a call waits for a short time, and then says that the answer comes as the next message.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, HashMap},
+    io,
     os::unix::fs::PermissionsExt,
     path::{Path, PathBuf},
     sync::Arc,
@@ -19,17 +20,21 @@ use muster_protocol::{
 use rmcp::{
     ErrorData, RoleServer, ServerHandler,
     model::{
-        CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, Implementation, JsonObject,
-        ListToolsResult, PaginatedRequestParams, ServerCapabilities, ServerConfig, Tool,
+        CallToolRequestParams, CallToolResponse, CallToolResult, ClientJsonRpcMessage, ClientNotification,
+        ContentBlock, GetExtensions, Implementation, JsonObject, JsonRpcMessage, ListToolsResult,
+        PaginatedRequestParams, RequestId, ServerCapabilities, ServerConfig, Tool,
     },
-    service::{RequestContext, serve_directly},
-    transport::async_rw::AsyncRwTransport,
+    service::{RequestContext, TxJsonRpcMessage, serve_directly},
+    transport::{Transport, async_rw::AsyncRwTransport},
 };
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::{
-    net::{UnixListener, UnixStream},
-    sync::{Semaphore, mpsc, oneshot},
+    net::{
+        UnixListener, UnixStream,
+        unix::{OwnedReadHalf, OwnedWriteHalf},
+    },
+    sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot},
     task::{AbortHandle, JoinSet},
 };
 
@@ -47,6 +52,8 @@ use crate::{
 const LONGEST_LINE: usize = 1024 * 1024;
 /// How many clients a conversation may have at the same time.
 const CLIENTS: usize = 8;
+/// How many requests of a client may be open at the same time. Its next one waits until one of them is done.
+const OPEN: usize = 16;
 /// How many options a question may have.
 const MOST_OPTIONS: usize = 20;
 
@@ -137,20 +144,94 @@ async fn listen(listener: UnixListener, server: Server) {
     let (mut clients, room) = (JoinSet::new(), Arc::new(Semaphore::new(CLIENTS)));
     while let Ok(held) = Arc::clone(&room).acquire_owned().await {
         let Ok((client, _)) = listener.accept().await else { continue };
-        let server = server.clone();
-        clients.spawn(async move {
-            serve(client, server).await;
-            drop(held);
-        });
+        clients.spawn(serve(Connection::new(client, held), server.clone()));
         while clients.try_join_next().is_some() {}
     }
 }
 
-async fn serve(client: UnixStream, server: Server) {
-    let (read, write) = client.into_split();
-    let transport = AsyncRwTransport::new(read, write).with_max_line_length(LONGEST_LINE);
+async fn serve(client: Connection, server: Server) {
     // Without waiting for the handshake first: it is answered like any other request.
-    let _ = serve_directly::<RoleServer, _, _, _, _>(server, transport, None).waiting().await;
+    let _ = serve_directly::<RoleServer, _, _, _, _>(server, client, None).waiting().await;
+}
+
+/// A client. The library would begin a task for each request and for each answer, however many there are, also for a client
+/// that never reads; so here a request waits for room, and whatever comes after it is not read.
+struct Connection {
+    lines: AsyncRwTransport<RoleServer, OwnedReadHalf, OwnedWriteHalf>,
+    /// What was read, and waits for room.
+    next: Option<ClientJsonRpcMessage>,
+    room: Arc<Semaphore>,
+    /// Requests that were neither answered nor cancelled.
+    open: HashMap<RequestId, Arc<Room>>,
+    /// Its place among the clients of the conversation.
+    held: Arc<OwnedSemaphorePermit>,
+}
+
+/// The room of a request: until its handler has ended, which may be later than its client, and its answer is written.
+struct Room {
+    _request: OwnedSemaphorePermit,
+    _client: Arc<OwnedSemaphorePermit>,
+}
+
+impl Connection {
+    fn new(client: UnixStream, held: OwnedSemaphorePermit) -> Self {
+        let (read, write) = client.into_split();
+        let lines = AsyncRwTransport::new(read, write).with_max_line_length(LONGEST_LINE);
+        let room = Arc::new(Semaphore::new(OPEN));
+        Self { lines, next: None, room, open: HashMap::new(), held: Arc::new(held) }
+    }
+}
+
+impl Transport<RoleServer> for Connection {
+    type Error = io::Error;
+
+    fn send(
+        &mut self,
+        item: TxJsonRpcMessage<RoleServer>,
+    ) -> impl Future<Output = io::Result<()>> + Send + 'static {
+        let id = match &item {
+            JsonRpcMessage::Response(answer) => Some(&answer.id),
+            JsonRpcMessage::Error(error) => error.id.as_ref(),
+            _ => None,
+        };
+        let room = id.and_then(|id| self.open.remove(id));
+        let writing = self.lines.send(item);
+        async move {
+            let written = writing.await;
+            drop(room);
+            written
+        }
+    }
+
+    /// May be dropped at any time: what was read by then comes with the next call.
+    async fn receive(&mut self) -> Option<ClientJsonRpcMessage> {
+        if self.next.is_none() {
+            self.next = Some(self.lines.receive().await?);
+        }
+        match &mut self.next {
+            Some(JsonRpcMessage::Request(asked)) => {
+                let request = Arc::clone(&self.room).acquire_owned().await.ok()?;
+                let room = Arc::new(Room { _request: request, _client: Arc::clone(&self.held) });
+                // Its handler is given this, and drops it when it ends.
+                asked.request.extensions_mut().insert(Arc::clone(&room));
+                self.open.insert(asked.id.clone(), room);
+            }
+            Some(JsonRpcMessage::Notification(told)) => {
+                // It is not answered any more.
+                if let ClientNotification::CancelledNotification(cancelled) = &told.notification
+                    && let Some(id) = &cancelled.params.request_id
+                {
+                    self.open.remove(id);
+                }
+            }
+            _ => {}
+        }
+        self.next.take()
+    }
+
+    async fn close(&mut self) -> io::Result<()> {
+        self.lines.close().await
+    }
 }
 
 /// Serves one conversation.
@@ -236,7 +317,8 @@ impl ServerHandler for Server {
 }
 
 fn wrong(error: &serde_json::Error) -> String {
-    format!("The arguments are not valid: {error}.")
+    // It names what it doesn't know, however long that is.
+    format!("The arguments are not valid: {}.", short(&error.to_string(), 500))
 }
 
 impl Server {
@@ -368,4 +450,52 @@ fn tools() -> Vec<Tool> {
             &[],
         ),
     ]
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use rmcp::model::ServerResult;
+    use tokio::{io::AsyncWriteExt, time::timeout};
+
+    use super::*;
+
+    async fn waits(connection: &mut Connection) -> bool {
+        timeout(Duration::from_millis(50), connection.receive()).await.is_err()
+    }
+
+    #[tokio::test]
+    async fn a_request_has_room_until_its_handler_has_ended_and_its_answer_is_written() {
+        let (mut client, host) = UnixStream::pair().unwrap();
+        let slots = Arc::new(Semaphore::new(1));
+        let mut connection = Connection::new(host, Arc::clone(&slots).try_acquire_owned().unwrap());
+        let ping = |id: usize| format!("{}\n", json!({ "jsonrpc": "2.0", "id": id, "method": "ping" }));
+        let pings: String = (0..OPEN).map(ping).collect();
+        client.write_all(pings.as_bytes()).await.unwrap();
+        let mut handled = Vec::new();
+        for _ in 0..OPEN {
+            handled.push(connection.receive().await.unwrap());
+        }
+        let cancelled = json!({
+            "jsonrpc": "2.0", "method": "notifications/cancelled", "params": { "requestId": 0 },
+        });
+        let more = format!("{cancelled}\n{}{}", ping(OPEN), ping(OPEN + 1));
+        client.write_all(more.as_bytes()).await.unwrap();
+        let told = connection.receive().await;
+        assert!(matches!(told, Some(JsonRpcMessage::Notification(_))), "that needs no room: {told:?}");
+        assert!(waits(&mut connection).await, "the handler of what was cancelled has not ended");
+        drop(handled.remove(0));
+        handled.push(connection.receive().await.unwrap());
+        let answer = JsonRpcMessage::response(ServerResult::empty(()), RequestId::Number(1));
+        let writing = connection.send(answer);
+        drop(handled.remove(0));
+        assert!(waits(&mut connection).await, "the answer is not written");
+        writing.await.unwrap();
+        handled.push(connection.receive().await.unwrap());
+        drop((client, connection));
+        assert_eq!(slots.available_permits(), 0, "handlers go on");
+        drop(handled);
+        assert_eq!(slots.available_permits(), 1);
+    }
 }

@@ -1,12 +1,19 @@
 //! What agents ask: permission, questions, and Muster's own tools. Each answer reaches the agent, or is reported as not
 //! waited for: exactly one of the two.
 
-use std::fs;
+use std::{fs, pin::pin, time::Duration};
 
+use futures::future::join;
 use muster_protocol::{
     Command, Happening,
     event::{Asked, Content, TurnOutcome},
     plan::{Decision, Skill},
+};
+use serde_json::json;
+use tokio::{
+    io::{AsyncBufReadExt, AsyncWriteExt, BufReader},
+    net::UnixStream,
+    time::timeout,
 };
 
 use crate::support::{Host, Plane, action};
@@ -147,6 +154,31 @@ async fn the_answer_of_a_slow_person_is_not_waited_for() {
         !state.happenings(7).any(|what| matches!(what, Happening::Withdrawn { .. })),
         "people may still answer"
     );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_client_that_does_not_read_its_answers_is_not_read_any_more() {
+    const REQUESTS: usize = 2000;
+    let plane = Plane::start().await;
+    let host = Host::start(&plane, &[]);
+    plane.launch(7, 1).await;
+    plane.say(7, 1, 70, "call ask_person {}").await;
+    let client = UnixStream::connect(host.launch(7, 1).join("mcp/70")).await.unwrap();
+    let (read, mut write) = client.into_split();
+    let params = json!({ "cursor": "x".repeat(1000) });
+    let request = |id: usize| json!({ "jsonrpc": "2.0", "id": id, "method": "tools/list", "params": params });
+    let lines: String = (0..REQUESTS).map(|id| format!("{}\n", request(id))).collect();
+    let mut writing = pin!(write.write_all(lines.as_bytes()));
+    let stuck = timeout(Duration::from_secs(2), &mut writing).await;
+    assert!(stuck.is_err(), "it can write no more than its socket holds");
+    let reading = async {
+        let mut answers = BufReader::new(read).lines();
+        for _ in 0..REQUESTS {
+            assert!(answers.next_line().await.unwrap().is_some());
+        }
+    };
+    let (written, ()) = timeout(Duration::from_secs(60), join(writing, reading)).await.unwrap();
+    written.unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
