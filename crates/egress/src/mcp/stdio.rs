@@ -61,11 +61,17 @@ fn digest(server: &McpServer) -> Server {
 
 /// A process.
 struct Session {
-    input: tokio::sync::Mutex<ChildStdin>,
+    /// Whoever writes takes it, and puts it back after a whole line.
+    input: tokio::sync::Mutex<Option<Input>>,
     waiting: Mutex<HashMap<String, oneshot::Sender<Value>>>,
     events: tokio::sync::Mutex<mpsc::Receiver<Value>>,
     used: Mutex<Instant>,
-    /// Ends the process when it is dropped.
+}
+
+/// What a process reads. It ends when this is dropped, as by a writer that is cut off: whatever came after half a line would
+/// only be the rest of it, and nobody would be answered any more.
+struct Input {
+    stdin: ChildStdin,
     _ends: oneshot::Sender<()>,
 }
 
@@ -144,17 +150,16 @@ impl Servers {
         let mut command = shared.outside.program(server)?;
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).kill_on_drop(true);
         let mut child = command.spawn()?;
-        let (Some(input), Some(output)) = (child.stdin.take(), child.stdout.take()) else {
+        let (Some(stdin), Some(output)) = (child.stdin.take(), child.stdout.take()) else {
             return Err(std::io::ErrorKind::BrokenPipe.into());
         };
         let (events, listening) = mpsc::channel(MOST_EVENTS);
         let (ends, ended) = oneshot::channel();
         let session = Arc::new(Session {
-            input: input.into(),
+            input: Some(Input { stdin, _ends: ends }).into(),
             waiting: Mutex::default(),
             events: listening.into(),
             used: Instant::now().into(),
-            _ends: ends,
         });
         let mut all = self.lock();
         if all.keys().filter(|(name, _)| *name == key.0).count() >= MOST_SESSIONS {
@@ -247,10 +252,13 @@ impl Session {
             answer
         });
         let writing = async {
-            let mut input = self.input.lock().await;
-            input.write_all(&body.bytes).await?;
-            input.write_all(b"\n").await?;
-            input.flush().await
+            let mut place = self.input.lock().await;
+            let mut input = place.take().ok_or(std::io::ErrorKind::BrokenPipe)?;
+            input.stdin.write_all(&body.bytes).await?;
+            input.stdin.write_all(b"\n").await?;
+            input.stdin.flush().await?;
+            *place = Some(input);
+            Ok::<_, std::io::Error>(())
         };
         if !matches!(timeout(WRITING, writing).await, Ok(Ok(()))) {
             return refusal(StatusCode::BAD_GATEWAY, "The MCP server has ended.");

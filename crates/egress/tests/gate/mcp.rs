@@ -315,3 +315,34 @@ async fn a_program_runs_outside_one_for_each_session() {
     world.apply();
     assert_eq!(world.post("/mcp/none", &begin).await.0, StatusCode::BAD_GATEWAY);
 }
+
+/// A server that begins, and then reads nothing for a long time.
+const SLOW: &str = r#"read -r line; echo '{"jsonrpc":"2.0","id":0,"result":{}}'; sleep 30
+while read -r line; do echo '{"jsonrpc":"2.0","id":1,"result":{}}'; done"#;
+
+#[tokio::test]
+async fn a_session_ends_with_a_message_that_is_cut_off() {
+    let mut world = World::new();
+    let (command, args) = ("sh".to_owned(), vec!["-c".to_owned(), SLOW.to_owned()]);
+    let transport = McpTransport::Stdio { command, args, environment: vec![] };
+    world.plan.mcp_servers = vec![server("slow", transport)];
+    world.apply();
+    let begin = json!({ "jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {} });
+    let request = || Request::post("/mcp/slow").body(Full::from(begin.to_string())).unwrap();
+    let session = send(&world.socket(), request()).await.headers()["mcp-session-id"].clone();
+    let said = |what: &Value| {
+        let request = Request::post("/mcp/slow").header("mcp-session-id", &session);
+        world.ask(request.body(Full::from(what.to_string())).unwrap())
+    };
+    // More than a pipe holds.
+    let text = "x".repeat(300 * 1024);
+    let long = json!({ "jsonrpc": "2.0", "id": 1, "method": "long", "params": { "text": text } });
+    let cut = tokio::time::timeout(std::time::Duration::from_secs(1), said(&long)).await;
+    assert!(cut.is_err(), "the client hangs up while it is written: {cut:?}");
+    let ping = said(&json!({ "jsonrpc": "2.0", "id": 1, "method": "ping" }));
+    let (status, words) = tokio::time::timeout(std::time::Duration::from_secs(60), ping).await.unwrap();
+    assert!(matches!(status, StatusCode::BAD_GATEWAY | StatusCode::NOT_FOUND), "{status} {words}");
+    let again = send(&world.socket(), request()).await;
+    assert_eq!(again.status(), StatusCode::OK);
+    assert_ne!(again.headers()["mcp-session-id"], session, "the client begins another one");
+}
