@@ -21,8 +21,11 @@ pub struct Sandbox {
 }
 
 /// Folders of the system that hold nothing for root alone. Those that are missing are left out, here and below.
-const SYSTEM: &[&str] =
-    &["/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/nix/store", "/run/systemd/resolve"];
+const SYSTEM: &[&str] = &["/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/nix/store"];
+
+/// What `/etc/resolv.conf` may lead to. Not their folder: a socket in it asks the world for whoever connects, and connecting to it
+/// takes no network.
+const RESOLVERS: &[&str] = &["/run/systemd/resolve/resolv.conf", "/run/systemd/resolve/stub-resolv.conf"];
 
 /// What the sandbox of any other user shows besides: keys and passwords in there are closed to that user.
 const MIXED: &[&str] = &["/etc", "/opt"];
@@ -70,7 +73,7 @@ const PUBLIC: &[&str] = &[
 
 /// What a sandbox shows of the system.
 fn shown(is_root: bool) -> impl Iterator<Item = &'static str> {
-    SYSTEM.iter().chain(if is_root { PUBLIC } else { MIXED }).copied()
+    SYSTEM.iter().chain(RESOLVERS).chain(if is_root { PUBLIC } else { MIXED }).copied()
 }
 
 impl Sandbox {
@@ -227,6 +230,15 @@ mod tests {
             assert_eq!(shown(true).find(|path| is_below(secret, path)), None, "{secret}");
         }
         assert!(shown(true).any(|path| path == "/usr") && shown(true).any(|path| path == "/etc/passwd"));
+    }
+
+    #[test]
+    fn no_sandbox_shows_a_socket_of_the_system() {
+        let socket = Path::new("/run/systemd/resolve/io.systemd.Resolve");
+        for is_root in [false, true] {
+            assert_eq!(shown(is_root).find(|path| socket.starts_with(path)), None);
+            assert!(shown(is_root).any(|path| path == "/run/systemd/resolve/stub-resolv.conf"));
+        }
     }
 
     #[test]
