@@ -70,8 +70,10 @@ async fn greeted(guard: &Guard, server: &MailServer) -> Result<Client<Box<dyn St
     Ok(Client::new(boxed(stream)))
 }
 
+/// Outside the encryption, for the library makes room for all that a server announces, before any of it has come. Only here that
+/// is seen.
 fn boxed(stream: impl Stream + 'static) -> Box<dyn Stream> {
-    Box::new(stream)
+    Box::new(Metered::new(stream, LONGEST_ANSWER))
 }
 
 /// A password may cross only networks that the operator lists without encryption.

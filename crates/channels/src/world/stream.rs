@@ -50,7 +50,8 @@ impl<S: Stream> AsyncRead for Metered<S> {
         cx: &mut Context<'_>,
         to: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        if self.read >= self.most {
+        // More room than that was made for what was announced, and would not be read to its end.
+        if self.read >= self.most || to.remaining() as u64 > self.most {
             return Poll::Ready(Err(io::Error::other("its answer is too long")));
         }
         let before = to.filled().len();

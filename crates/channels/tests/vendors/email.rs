@@ -11,7 +11,7 @@ use muster_channels::{
     Transport, World, open,
 };
 use tokio::{
-    io::{AsyncBufReadExt, AsyncWriteExt, BufReader},
+    io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader},
     net::{TcpListener, TcpStream},
     sync::mpsc::UnboundedReceiver,
 };
@@ -88,6 +88,21 @@ async fn a_mail_server_that_never_ends_its_line_is_left() {
     };
     let smtp = MailServer { login: None, ..server(port, "") };
     let mailbox = channel(None, Some(smtp), &open_world(None));
+    let (probed, ()) = tokio::join!(mailbox.probe(), talking);
+    let failure = probed.unwrap_err();
+    assert!(failure.to_string().contains("its answer is too long"), "{failure}");
+}
+
+#[tokio::test]
+async fn a_mail_server_that_announces_more_than_is_read_is_left() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let talking = async {
+        let (mut stream, _) = listener.accept().await.unwrap();
+        stream.write_all(b"* 1 FETCH (BODY[] {100000000}\r\n").await.unwrap();
+        _ = stream.read_to_end(&mut Vec::new()).await;
+    };
+    let mailbox = channel(Some(server(port, "secret")), None, &open_world(None));
     let (probed, ()) = tokio::join!(mailbox.probe(), talking);
     let failure = probed.unwrap_err();
     assert!(failure.to_string().contains("its answer is too long"), "{failure}");
