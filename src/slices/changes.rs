@@ -7,8 +7,9 @@ use crate::{
     base::{
         enums::{ChangeOp, RecordKind},
         ids::{Id, OrgId},
+        numerals::counted,
         permission::Permission,
-        problem::Result,
+        problem::{Problem, Result},
     },
     core::{News, access::Permit},
     fields::{Enter, follow, permit::member},
@@ -65,6 +66,7 @@ impl ChangeSubscription {
         kinds: Option<Vec<RecordKind>>,
     ) -> Result<impl Stream<Item = Result<Change>> + use<>> {
         let scope = ctx.enter(org_id).await?;
+        require_few(kinds.as_deref())?;
         let is_wanted = move |kind| kinds.as_ref().is_none_or(|kinds| kinds.contains(&kind));
         let told = follow(&scope, Permit::Member, move |event| is_wanted(event.kind))?;
         // Whoever reads before this may read too early, and hear of nothing afterwards.
@@ -80,4 +82,14 @@ impl ChangeSubscription {
             Err(problem) => Some(Err(problem)),
         }))
     }
+}
+
+/// A subscription keeps its arguments as long as it lasts, and the library has no place for the bounds of one's arguments.
+fn require_few(kinds: Option<&[RecordKind]>) -> Result<()> {
+    let most = RecordKind::ALL.len();
+    if kinds.is_some_and(|kinds| kinds.len() > most) {
+        let detail = format!("`kinds` can have at most {}.", counted(most, "item"));
+        return Err(Problem::invalid_parameter("kinds", "TOO_LONG", detail));
+    }
+    Ok(())
 }

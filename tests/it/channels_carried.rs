@@ -385,6 +385,24 @@ async fn the_bytes_of_files_that_come_at_once_are_bounded() {
     assert_eq!(sizes, [10 * i64::try_from(FILE).unwrap()]);
 }
 
+#[tokio::test]
+async fn a_text_that_waits_for_its_files_is_counted() {
+    const TEXT: usize = 400 << 10;
+    let app = app().await;
+    let (_, path) = channel(&app, "http://127.0.0.1:9/").await;
+    let permits = Arc::new(tokio::sync::Semaphore::new(0));
+    let mut body = hello(&"x".repeat(TEXT));
+    body["attachments"] = json!([{ "name": "a.bin", "url": slow_file(&app, &permits, 1_000).await }]);
+    let held = || app.core.ledger.line(What::Bodies).total();
+    let counted = async {
+        until("both are counted", async || held() == TEXT + 999).await;
+        permits.add_permits(1);
+    };
+    let (brought, ()) = tokio::join!(bring(&app, &path, "m1", &body), counted);
+    assert_eq!(brought.0, 202, "{}", brought.1);
+    until("they are given back", async || held() == 0).await;
+}
+
 /// A file of so many bytes, the last of which needs a permit.
 async fn slow_file(app: &TestApp, permits: &Arc<tokio::sync::Semaphore>, length: usize) -> String {
     let permits = Arc::clone(permits);

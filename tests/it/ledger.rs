@@ -11,7 +11,10 @@ use tokio::{
 };
 use tokio_tungstenite::{connect_async, tungstenite::client::IntoClientRequest};
 
-use crate::harness::{self, Actor, Answer, PATIENCE, Socket, TestApp, introduction};
+use crate::{
+    channels_carried::{bring, channel, hello},
+    harness::{self, Actor, Answer, PATIENCE, Socket, TestApp, introduction},
+};
 
 const WATCH: &str = "subscription($o: Id!) { agentChanged(orgId: $o) { id } }";
 
@@ -246,6 +249,25 @@ async fn an_unsigned_webhook_costs_its_address_and_no_organization() {
 }
 
 #[tokio::test]
+async fn who_knows_the_path_of_a_webhook_keeps_nobody_out_who_can_sign() {
+    let app = with(|config| config.limits.bodies_bytes = 1 << 20).await;
+    let (_, path) = channel(&app, "http://127.0.0.1:9/").await;
+    assert_eq!(bring(&app, &path, "m1", &hello("Hi")).await.0, 202);
+    let mut under_way = Vec::new();
+    for n in 1..=2 {
+        let elsewhere = TcpSocket::new_v4().unwrap();
+        elsewhere.bind("127.0.0.2:0".parse().unwrap()).unwrap();
+        let to = app.base.strip_prefix("http://").unwrap().parse().unwrap();
+        let mut stream = elsewhere.connect(to).await.unwrap();
+        stream.write_all(head(&path, None, 65_000).as_bytes()).await.unwrap();
+        stream.write_all(&vec![b' '; 60_000]).await.unwrap();
+        under_way.push(stream);
+        until("they have arrived", || held(&app, What::Bodies) == n * 60_000).await;
+    }
+    assert_eq!(bring(&app, &path, "m2", &hello(&"x".repeat(100_000))).await.0, 202);
+}
+
+#[tokio::test]
 async fn a_client_that_does_not_read_is_cut_off_and_holds_nothing() {
     const FILE: usize = 24 << 20;
     let app = with(|config| {
@@ -294,6 +316,26 @@ async fn a_sockets_messages_are_counted_while_their_operations_run() {
     socket.subscribe("2", WATCH, json!({"o": app.org, "undeclared": "x".repeat(300_000)})).await;
     let last = socket.next().await;
     assert!(!last["closed"].is_null(), "{last}");
+}
+
+#[tokio::test]
+async fn what_a_stream_of_events_was_asked_with_is_counted_while_it_lasts() {
+    let app = TestApp::start().await;
+    let asks = async |query: &str, variables: serde_json::Value| {
+        let request = app.viewer.request(Method::POST, "/graphql").header("accept", "text/event-stream");
+        request.json(&json!({ "query": query, "variables": variables })).send().await.unwrap()
+    };
+    let events = asks(WATCH, json!({ "o": app.org, "undeclared": "x".repeat(20_000) })).await;
+    until("it is counted", || held(&app, What::Bodies) > 8 * 20_000).await;
+    drop(events);
+    until("it is given back", || held(&app, What::Bodies) == 0).await;
+    // A list that would be kept for as long has no more items than make sense.
+    let watch = "subscription($o: Id!, $k: [RecordKind!]) { changes(orgId: $o, kinds: $k) { id } }";
+    let many = asks(watch, json!({ "o": app.org, "k": vec!["AGENT"; 21] })).await.text().await.unwrap();
+    assert!(many.contains("`kinds` can have at most 20 items."), "{many}");
+    let every =
+        asks(watch, json!({ "o": app.org, "k": vec!["AGENT"; 20] })).await.chunk().await.unwrap().unwrap();
+    assert!(String::from_utf8_lossy(&every).contains("\"id\":null"), "{every:?}");
 }
 
 #[tokio::test]

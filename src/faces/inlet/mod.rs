@@ -52,25 +52,26 @@ async fn on_request(
     }
 }
 
-/// Who can't name a channel, or can't sign for it, pays as a stranger. A channel whose vendor has signed before costs its
-/// address nothing, and has a place of its own in the ledger, so that strangers at that address can't lock it out. Until then
-/// the bytes of a body are the address's.
+/// Who can't name a channel, or can't sign for it, pays as a stranger. An address that has signed for it before pays nothing, and
+/// its bodies have the channel's place in the ledger, which no stranger who knows the path can fill. Until then they are the
+/// address's.
 async fn receive(
     Inlet { core, door }: &Inlet,
     arrival: &Arrival,
     (transport, slug): (&str, &str),
     body: Body,
 ) -> Result<Outcome> {
-    let is_proven = door.is_proven(slug);
+    let from = Holder::at(arrival.ip);
+    let is_proven = door.is_proven(slug, from);
     let prepaid = if is_proven { None } else { Some(arrival.prepay(core)?) };
     let channel = door.find(transport, slug).await?;
     if let Some(prepaid) = prepaid {
         prepaid.refund();
     }
     let most = core.config.limits.body_bytes;
-    let holder = if is_proven { channel.holder() } else { Holder::at(arrival.ip) };
+    let holder = if is_proven { channel.holder() } else { from };
     let body = body::read_for(core, holder, body, most).await?;
-    let outcome = door.receive(&channel, &arrival.headers, body).await;
+    let outcome = door.receive(&channel, from, &arrival.headers, body).await;
     if outcome.as_ref().is_err_and(|problem| problem.code == Code::Unauthenticated) {
         // Dropped without a refund: it stays paid.
         drop(arrival.prepay(core)?);

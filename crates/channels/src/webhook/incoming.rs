@@ -29,6 +29,8 @@ const LONGEST_WORD: usize = 300;
 const INDENTED: usize = 64 * 1024;
 /// How many files one message may have.
 const MOST_FILES: usize = 20;
+/// How many labels a message may have.
+const MOST_LABELS: usize = 100;
 
 #[derive(Default, Deserialize)]
 #[serde(default)]
@@ -91,7 +93,7 @@ fn inbound(payload: Payload, actors: Vec<String>, key: Option<String>, now: Time
             is_private: false,
         },
         is_addressed: true,
-        labels: payload.labels.unwrap_or_default(),
+        labels: payload.labels.unwrap_or_default().into_iter().filter(is_word).take(MOST_LABELS).collect(),
         text: whole(payload.text.unwrap_or_default(), payload.metadata.unwrap_or_default()),
         files: payload.attachments.unwrap_or_default().into_iter().take(MOST_FILES).map(remote).collect(),
         at: now,
@@ -223,6 +225,13 @@ mod tests {
         assert_eq!((plain.files.len(), plain.files[0].name.as_str()), (1, "b.pdf"));
         let wrapped = format!(r#"{{"type":"message.created","data":{whole}}}"#);
         assert_eq!(of(&wrapped, &[("webhook-id", "w1")], &[]).unwrap().key.as_deref(), Some("w1"));
+    }
+
+    #[test]
+    fn labels_are_words_and_not_many() {
+        let labels = serde_json::to_string(&[vec![""; 300], vec!["urgent"; 300]].concat()).unwrap();
+        let inbound = of(&format!(r#"{{"text":"Hi","labels":{labels}}}"#), &[], &[]).unwrap();
+        assert_eq!(inbound.labels, vec!["urgent".to_owned(); 100]);
     }
 
     #[test]

@@ -90,7 +90,7 @@ async fn post(
                 .await
         }
         Batch::Single(operation) if sse::is_wanted(&arrival.headers) => {
-            Ok(sse::respond(&session, *operation))
+            sse::respond(&session, *operation, body.len())
         }
         Batch::Single(operation) => Ok(respond(session.run(*operation).await, media)),
         Batch::Many(operations) => Ok(json(StatusCode::OK, media, session.run_all(operations).await?)),
@@ -180,11 +180,12 @@ async fn ask(graphql: &Arc<Graphql>, arrival: &Arrival, media: Media) -> Result<
     let events = sse::is_wanted(&arrival.headers);
     // As for POST: an anonymous caller pays before anything is parsed.
     let prepaid = session.prepay()?;
-    let asked = asked(&session, arrival.uri.query().unwrap_or_default(), events);
+    let query = arrival.uri.query().unwrap_or_default();
+    let asked = asked(&session, query, events);
     prepaid.as_ref().map(Prepaid::refund);
     let operation = asked.map_err(|problem| session.charged(problem))?;
     if events {
-        return Ok(sse::respond(&session, operation));
+        return sse::respond(&session, operation, query.len());
     }
     Ok(respond(session.run(operation).await, media))
 }

@@ -19,7 +19,7 @@ use crate::{
     core::{
         Request,
         access::{Caller, Jar, authn::still_good},
-        ledger::Holder,
+        ledger::{Held, Holder, SMALL, What},
         limits::Class,
         telemetry::metrics,
     },
@@ -36,6 +36,8 @@ use crate::{
     read::{AnswerBudget, Reading, SharedBudget},
 };
 
+/// Weight of a byte of what was sent while its operation runs: parsed variables take that much more memory than their text.
+const PARSED_WEIGHT: usize = 8;
 /// The most operations in an anonymous batch: without a credential there is little to do but sign in.
 const MOST_ANONYMOUS: usize = 3;
 
@@ -106,6 +108,18 @@ impl Session {
     /// Who holds the session's resources in the ledger.
     pub fn holder(&self) -> Holder {
         Holder::of(&self.caller, self.arrival.ip)
+    }
+
+    /// Enters what was sent of an operation into the ledger, for as long as the operation runs.
+    ///
+    /// # Errors
+    /// Those of [`Line::take`](crate::core::ledger::Line::take).
+    pub fn hold(&self, bytes: usize) -> Result<Option<Held>> {
+        if bytes <= SMALL {
+            return Ok(None);
+        }
+        let line = self.graphql.core.ledger.line(What::Bodies);
+        line.take(self.holder(), bytes * PARSED_WEIGHT).map(Some)
     }
 
     /// Takes one token in advance from the address's bucket if the caller is anonymous, before anything is

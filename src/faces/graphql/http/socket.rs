@@ -49,7 +49,7 @@ use crate::{
     base::problem::Problem,
     core::{
         Core,
-        ledger::{Held, Holder, SMALL, What},
+        ledger::{Held, Holder, What},
     },
     faces::edge::bearer_of,
     fields::RECHECK,
@@ -65,9 +65,6 @@ const SILENT_FOR: Duration = Duration::from_secs(65);
 const MOST_OPERATIONS: usize = 100;
 /// The largest message from a client. Anything larger must be sent as a request.
 const LARGEST_MESSAGE: usize = 256 << 10;
-/// Weight of a byte of a message while its operation runs: parsed variables take that much more memory than
-/// their text.
-const PARSED_WEIGHT: usize = 8;
 /// Marks the response to an operation that is not executed, until it is written as an `error`.
 const REFUSED: &str = "refused";
 /// How long a closing handshake may take.
@@ -283,12 +280,8 @@ impl Socket {
 
     /// Enters a message that starts an operation into the ledger, for as long as the operation runs.
     fn received(&self, bytes: usize) -> Result<Option<Held>, CloseFrame> {
-        if bytes <= SMALL {
-            return Ok(None);
-        }
-        let holder = self.session.get().unwrap_or(&self.arrived).holder();
-        let held = self.core.ledger.line(What::Bodies).take(holder, bytes * PARSED_WEIGHT);
-        held.map(Some).map_err(|problem| close(1013, problem.code.as_str()))
+        let held = self.session.get().unwrap_or(&self.arrived).hold(bytes);
+        held.map_err(|problem| close(1013, problem.code.as_str()))
     }
 
     /// Sends answers and pings to the client.

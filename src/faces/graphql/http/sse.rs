@@ -14,6 +14,7 @@ use super::{
     request::{Operation, weight},
     run::Session,
 };
+use crate::base::problem::Result;
 
 /// A comment at this interval keeps proxies from closing the stream.
 const KEEP_ALIVE: Duration = Duration::from_secs(12);
@@ -23,18 +24,27 @@ pub fn is_wanted(headers: &HeaderMap) -> bool {
     weight(headers, "text/event-stream") > 0
 }
 
-/// The operation's responses as events.
-pub fn respond(session: &Session, operation: Operation) -> Response {
-    let next = session
-        .stream_json(operation)
-        .map(|json| Event::default().event("next").data(String::from_utf8_lossy(&json)));
-    events(next)
+/// The operation's responses as events. `sent`: of how many bytes it was read.
+///
+/// # Errors
+/// `RATE_LIMITED`, `UNAVAILABLE`: too much is held.
+pub fn respond(session: &Session, operation: Operation, sent: usize) -> Result<Response> {
+    let held = session.hold(sent)?;
+    let next = stream::unfold((session.stream_json(operation), held), |(mut responses, held)| async move {
+        let json = responses.next().await?;
+        Some((next(&json), (responses, held)))
+    });
+    Ok(events(next))
 }
 
 /// An existing answer, as events.
 pub fn answered(json: &[u8]) -> Response {
-    let next = Event::default().event("next").data(String::from_utf8_lossy(json));
+    let next = next(json);
     events(stream::once(async { next }))
+}
+
+fn next(json: &[u8]) -> Event {
+    Event::default().event("next").data(String::from_utf8_lossy(json))
 }
 
 fn events(next: impl Stream<Item = Event> + Send + 'static) -> Response {

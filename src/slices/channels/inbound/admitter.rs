@@ -60,7 +60,7 @@ pub(super) struct Load {
     pub beside: Vec<Event>,
     /// How far the listener has read with them. Kept with them, or neither is.
     pub position: Option<Position>,
-    /// The bytes of the messages' files.
+    /// The bytes of the messages' files, and of long texts.
     held: Option<Held>,
 }
 
@@ -88,7 +88,7 @@ impl Load {
         self.bytes() > 0
     }
 
-    /// Counts bytes of files, until they are written or given back.
+    /// Counts bytes, until they are written or given back.
     ///
     /// # Errors
     /// Those of [`Line::take`](crate::core::ledger::Line::take).

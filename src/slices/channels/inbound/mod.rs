@@ -56,7 +56,11 @@ use crate::{
         json::texts,
         problem::{Code, Problem, Result},
     },
-    core::{Core, access::Scope, ledger::Holder},
+    core::{
+        Core,
+        access::Scope,
+        ledger::{Holder, SMALL},
+    },
     slices::conversations::Upload,
 };
 
@@ -66,11 +70,11 @@ pub struct Door {
     admitter: Admitter,
     refused: Arc<Refused>,
     listening: Listening,
-    /// Slugs to which somebody has sent what was verified.
-    proven: Cache<String, ()>,
+    /// Slugs to which somebody has sent what was verified, and from where.
+    proven: Cache<(String, Holder), ()>,
 }
 
-/// How many slugs are remembered.
+/// How many of them are remembered.
 const PROVEN: u64 = 10_000;
 
 /// A channel that a request was sent to.
@@ -143,10 +147,10 @@ impl Door {
         Arc::new(Self { core, admitter, refused, listening, proven: Cache::new(PROVEN) })
     }
 
-    /// Whether a request to this slug was verified before: then it exists, and looking for it is not a guess.
+    /// Whether a request to this slug from this address was verified before: then it exists, and looking for it is not a guess.
     #[must_use]
-    pub fn is_proven(&self, slug: &str) -> bool {
-        self.proven.contains_key(slug)
+    pub fn is_proven(&self, slug: &str, from: Holder) -> bool {
+        self.proven.contains_key(&(slug.to_owned(), from))
     }
 
     /// The channel of an inbound path.
@@ -163,7 +167,7 @@ impl Door {
             .ok_or_else(|| Problem::new(Code::NotFound, "Nothing listens here."))
     }
 
-    /// Takes a request. Returns when what it brings is committed.
+    /// Takes a request from this address. Returns when what it brings is committed.
     ///
     /// # Errors
     /// `UNAUTHENTICATED`, `MALFORMED_REQUEST`, `NOT_FOUND`: the transport refuses it. `UNAVAILABLE`: too much is waiting, or
@@ -171,6 +175,7 @@ impl Door {
     pub async fn receive(
         &self,
         Addressed(channel): &Addressed,
+        from: Holder,
         headers: &HeaderMap,
         body: Bytes,
     ) -> Result<Outcome> {
@@ -185,7 +190,7 @@ impl Door {
         // What it holds in the ledger may be its files'.
         drop(body);
         if let Some(slug) = &channel.inbound_slug {
-            self.proven.insert(slug.clone(), ());
+            self.proven.insert((slug.clone(), from), ());
         }
         let last = self.take(channel, &*transport, received.events, None).await?.transpose()?;
         Ok(match (kind_of(channel.transport), last) {
@@ -275,6 +280,10 @@ impl Door {
                 return Ok(Err(Ignored::NotWhitelisted));
             }
         };
+        // It waits for its files and for its turn. Like those of bodies, a few bytes are not counted.
+        if message.text.len() > SMALL {
+            load.hold(&self.core, message.text.len())?;
+        }
         let files = files::fetch(&self.core, transport, &mut message, load).await?;
         Ok(Ok(Arrived {
             channel: channel.id,
