@@ -96,13 +96,33 @@ async fn settled(app: &TestApp, message: i64, expected: &str) -> Value {
     json!({ "status": status, "attempts": attempts })
 }
 
+/// Sends a message that was not sent.
+async fn send_by_hand(app: &TestApp, message: i64) {
+    let again = "mutation($o: Id!, $m: Id!) { retryDelivery(orgId: $o, messageId: $m) { id } }";
+    app.operator.gql(again, json!({ "o": app.org, "m": message })).await.data();
+    settled(app, message, "SENT").await;
+}
+
+/// How a person closes a channel, and opens it again.
+fn closings() -> [(Value, Value); 2] {
+    [
+        (json!({ "direction": "INBOUND" }), json!({ "direction": "BIDIRECTIONAL" })),
+        (json!({ "is_active": false }), json!({ "is_active": true })),
+    ]
+}
+
+/// A channel that the receiver serves, and a conversation in it.
+async fn connected(app: &TestApp, receiver: &Receiver) -> (i64, i64) {
+    let (id, path) = channel(app, &receiver.url).await;
+    let (_, taken) = bring(app, &path, "m1", &hello("Hello")).await;
+    (id, taken["conversation_id"].as_i64().unwrap())
+}
+
 #[tokio::test]
 async fn what_the_agent_says_is_sent_signed_and_in_order() {
     let app = app().await;
     let receiver = Receiver::start(&app, &[]).await;
-    let (id, path) = channel(&app, &receiver.url).await;
-    let (_, taken) = bring(&app, &path, "m1", &hello("Hello")).await;
-    let conversation = taken["conversation_id"].as_i64().unwrap();
+    let (id, conversation) = connected(&app, &receiver).await;
     let first = say(&app, conversation, MessageRole::Assistant, "One").await;
     let second = say(&app, conversation, MessageRole::Assistant, "Two").await;
     assert_eq!(settled(&app, second, "SENT").await, json!({ "status": "SENT", "attempts": 1 }));
@@ -166,9 +186,7 @@ async fn the_same_origin_of_two_webhooks_is_two_people() {
 async fn what_fails_is_tried_again_with_the_same_id_and_the_next_message_waits() {
     let app = app().await;
     let receiver = Receiver::start(&app, &[500]).await;
-    let (_, path) = channel(&app, &receiver.url).await;
-    let (_, taken) = bring(&app, &path, "m1", &hello("Hello")).await;
-    let conversation = taken["conversation_id"].as_i64().unwrap();
+    let (_, conversation) = connected(&app, &receiver).await;
     let first = say(&app, conversation, MessageRole::Assistant, "One").await;
     let second = say(&app, conversation, MessageRole::Assistant, "Two").await;
     until("it is tried", async || {
@@ -190,9 +208,7 @@ async fn what_fails_is_tried_again_with_the_same_id_and_the_next_message_waits()
 async fn what_waits_in_a_deleted_channel_is_skipped() {
     let app = app().await;
     let receiver = Receiver::start(&app, &[]).await;
-    let (id, path) = channel(&app, &receiver.url).await;
-    let (_, taken) = bring(&app, &path, "m1", &hello("Hello")).await;
-    let conversation = taken["conversation_id"].as_i64().unwrap();
+    let (id, conversation) = connected(&app, &receiver).await;
     // More than are skipped at a time.
     for n in 0..101 {
         say(&app, conversation, MessageRole::Assistant, &format!("Answer {n}")).await;
@@ -216,15 +232,10 @@ async fn what_waits_in_a_deleted_channel_is_skipped() {
 
 #[tokio::test]
 async fn what_waits_when_a_person_closes_a_channel_is_skipped_and_can_be_sent_by_hand() {
-    for (close, open) in [
-        (json!({ "direction": "INBOUND" }), json!({ "direction": "BIDIRECTIONAL" })),
-        (json!({ "is_active": false }), json!({ "is_active": true })),
-    ] {
+    for (close, open) in closings() {
         let app = app().await;
         let receiver = Receiver::start(&app, &[500]).await;
-        let (id, path) = channel(&app, &receiver.url).await;
-        let (_, taken) = bring(&app, &path, "m1", &hello("Hello")).await;
-        let conversation = taken["conversation_id"].as_i64().unwrap();
+        let (id, conversation) = connected(&app, &receiver).await;
         let waits = say(&app, conversation, MessageRole::Assistant, "One").await;
         until("it has failed", async || settled(&app, waits, "PENDING").await["attempts"] == 1).await;
         let edit = format!("/v1/org/{}/channel/{id}", app.org);
@@ -235,9 +246,7 @@ async fn what_waits_when_a_person_closes_a_channel_is_skipped_and_can_be_sent_by
         let later = say(&app, conversation, MessageRole::Assistant, "Two").await;
         settled(&app, later, "SENT").await;
         assert_eq!(receiver.texts(), ["One", "Two"]);
-        let again = "mutation($o: Id!, $m: Id!) { retryDelivery(orgId: $o, messageId: $m) { id } }";
-        app.operator.gql(again, json!({ "o": app.org, "m": waits })).await.data();
-        settled(&app, waits, "SENT").await;
+        send_by_hand(&app, waits).await;
         assert_eq!(receiver.texts(), ["One", "Two", "One"]);
     }
 }
@@ -245,15 +254,10 @@ async fn what_waits_when_a_person_closes_a_channel_is_skipped_and_can_be_sent_by
 /// Nobody knows yet that it fails when the channel is closed.
 #[tokio::test]
 async fn what_fails_while_a_person_closes_its_channel_is_skipped_and_does_not_come_when_it_is_open_again() {
-    for (close, open) in [
-        (json!({ "direction": "INBOUND" }), json!({ "direction": "BIDIRECTIONAL" })),
-        (json!({ "is_active": false }), json!({ "is_active": true })),
-    ] {
+    for (close, open) in closings() {
         let app = app().await;
         let receiver = Receiver::start(&app, &[500]).await;
-        let (id, path) = channel(&app, &receiver.url).await;
-        let (_, taken) = bring(&app, &path, "m1", &hello("Hello")).await;
-        let conversation = taken["conversation_id"].as_i64().unwrap();
+        let (id, conversation) = connected(&app, &receiver).await;
         let held = receiver.gate.lock().await;
         let fails = say(&app, conversation, MessageRole::Assistant, "One").await;
         until("it is being sent", async || {
@@ -277,9 +281,7 @@ async fn what_fails_while_a_person_closes_its_channel_is_skipped_and_does_not_co
         assert_eq!(deliveries::skip_closed(&app.core).await.unwrap(), 0, "the channel is open");
         settled(&app, later, "SENT").await;
         assert_eq!(receiver.texts(), ["One", "Two"]);
-        let again = "mutation($o: Id!, $m: Id!) { retryDelivery(orgId: $o, messageId: $m) { id } }";
-        app.operator.gql(again, json!({ "o": app.org, "m": fails })).await.data();
-        settled(&app, fails, "SENT").await;
+        send_by_hand(&app, fails).await;
         assert_eq!(receiver.texts(), ["One", "Two", "One"]);
     }
 }
@@ -288,9 +290,7 @@ async fn what_fails_while_a_person_closes_its_channel_is_skipped_and_does_not_co
 async fn what_a_dead_sender_left_in_a_channel_that_was_switched_off_has_failed_and_can_be_sent_by_hand() {
     let app = app().await;
     let receiver = Receiver::start(&app, &[]).await;
-    let (id, path) = channel(&app, &receiver.url).await;
-    let (_, taken) = bring(&app, &path, "m1", &hello("Hello")).await;
-    let conversation = taken["conversation_id"].as_i64().unwrap();
+    let (id, conversation) = connected(&app, &receiver).await;
     let lease = app.clock.now().plus(Duration::from_secs(60)).0;
     let claimed = format!(
         "UPDATE deliveries SET status = 'SENDING', available_at = {lease} WHERE organization_id = $1 AND message_id = $2"
@@ -307,9 +307,7 @@ async fn what_a_dead_sender_left_in_a_channel_that_was_switched_off_has_failed_a
     let code = "SELECT code FROM deliveries WHERE message_id = $1";
     assert_eq!(app.one::<String>(code, vec![left.into()]).await, "unknown_outcome");
     app.owner.patch(&edit, json!({ "is_active": true })).await.expect(200);
-    let again = "mutation($o: Id!, $m: Id!) { retryDelivery(orgId: $o, messageId: $m) { id } }";
-    app.operator.gql(again, json!({ "o": app.org, "m": left })).await.data();
-    settled(&app, left, "SENT").await;
+    send_by_hand(&app, left).await;
     assert_eq!(receiver.texts(), ["One"]);
 }
 
@@ -339,9 +337,7 @@ async fn what_one_receiver_made_wait_is_sent_to_the_next_at_once() {
 async fn a_channel_whose_receiver_is_gone_says_so_and_its_queue_waits() {
     let app = app().await;
     let receiver = Receiver::start(&app, &[410]).await;
-    let (channel, path) = channel(&app, &receiver.url).await;
-    let (_, taken) = bring(&app, &path, "m1", &hello("Hello")).await;
-    let conversation = taken["conversation_id"].as_i64().unwrap();
+    let (channel, conversation) = connected(&app, &receiver).await;
     let message = say(&app, conversation, MessageRole::Assistant, "One").await;
     let state = format!("SELECT COALESCE(inactive_reason, '') FROM channels WHERE id = {channel}");
     until("the channel says so", async || {
@@ -385,9 +381,7 @@ async fn gives_up(app: &TestApp, conversation: i64, text: &str) {
 async fn a_channel_through_which_nothing_could_be_sent_for_five_days_is_switched_off() {
     let app = app().await;
     let receiver = Receiver::start(&app, &[500; 3]).await;
-    let (channel, path) = channel(&app, &receiver.url).await;
-    let (_, taken) = bring(&app, &path, "m1", &hello("Hello")).await;
-    let conversation = taken["conversation_id"].as_i64().unwrap();
+    let (channel, conversation) = connected(&app, &receiver).await;
     let state = format!("SELECT COALESCE(inactive_reason, 'on') FROM channels WHERE id = {channel}");
     let told = "SELECT COUNT(*) FROM approvals WHERE kind = 'CHANNEL_ERROR' AND status = 'PENDING'";
     gives_up(&app, conversation, "One").await;
@@ -458,9 +452,7 @@ async fn answers_that_are_lost_days_apart_switch_no_channel_off() {
 async fn a_refusal_between_messages_that_are_given_up_shows_that_the_receiver_is_there() {
     let app = app().await;
     let receiver = Receiver::start(&app, &[500, 422, 500]).await;
-    let (_, path) = channel(&app, &receiver.url).await;
-    let (_, taken) = bring(&app, &path, "m1", &hello("Hello")).await;
-    let conversation = taken["conversation_id"].as_i64().unwrap();
+    let (_, conversation) = connected(&app, &receiver).await;
     gives_up(&app, conversation, "One").await;
     app.clock.advance(3 * DAY);
     let refused = say(&app, conversation, MessageRole::Assistant, "Two").await;
@@ -476,9 +468,7 @@ async fn a_refusal_between_messages_that_are_given_up_shows_that_the_receiver_is
 async fn what_was_not_sent_at_all_does_not_show_that_the_receiver_is_there() {
     let app = app().await;
     let receiver = Receiver::start(&app, &[500, 500]).await;
-    let (channel, path) = channel(&app, &receiver.url).await;
-    let (_, taken) = bring(&app, &path, "m1", &hello("Hello")).await;
-    let conversation = taken["conversation_id"].as_i64().unwrap();
+    let (channel, conversation) = connected(&app, &receiver).await;
     gives_up(&app, conversation, "One").await;
     app.clock.advance(3 * DAY);
     let to = "SELECT target FROM conversations WHERE id = $1";
@@ -503,9 +493,7 @@ async fn what_was_not_sent_at_all_does_not_show_that_the_receiver_is_there() {
 async fn what_the_receiver_refuses_is_sent_again_by_hand() {
     let app = app().await;
     let receiver = Receiver::start(&app, &[422]).await;
-    let (_, path) = channel(&app, &receiver.url).await;
-    let (_, taken) = bring(&app, &path, "m1", &hello("Hello")).await;
-    let conversation = taken["conversation_id"].as_i64().unwrap();
+    let (_, conversation) = connected(&app, &receiver).await;
     let message = say(&app, conversation, MessageRole::Assistant, "One").await;
     assert_eq!(settled(&app, message, "FAILED").await["status"], "FAILED");
     let again =
@@ -521,9 +509,7 @@ async fn what_the_receiver_refuses_is_sent_again_by_hand() {
 async fn an_outgoing_address_that_leads_inward_is_not_called() {
     let app = TestApp::start().await;
     let receiver = Receiver::start(&app, &[]).await;
-    let (_, path) = channel(&app, &receiver.url).await;
-    let (_, taken) = bring(&app, &path, "m1", &hello("Hello")).await;
-    let conversation = taken["conversation_id"].as_i64().unwrap();
+    let (_, conversation) = connected(&app, &receiver).await;
     let message = say(&app, conversation, MessageRole::Assistant, "One").await;
     assert_eq!(settled(&app, message, "FAILED").await["status"], "FAILED");
     assert!(receiver.texts().is_empty());

@@ -110,14 +110,20 @@ async fn what_goes_back_sends_no_turn_again_for_which_there_is_still_nothing() {
     // The tokens of an hour are each agent's.
     one.returns(one.leases().await.unwrap().id).await;
     waits().await;
-    // People are asked anew about limits that are others now.
+    // The limits have changed, so people are asked once more.
     app.sets(json!({ "monthlyBudgetMicro": 10 * CALL })).await;
     waits().await;
     assert_eq!(app.guards_are().await, ["DISMISSED", "PENDING"]);
+    app.execute("UPDATE agent_limits SET reason = 'Another limit was used up.'", vec![]).await;
     // Money is for all that wait.
     one.returns(one.leases().await.unwrap().id).await;
     waits().await;
     assert_eq!(app.guards_are().await, ["DISMISSED", "PENDING"], "they are asked once");
+    let limit = two.agent_shows("limit { reason }").await["limit"].clone();
+    assert!(
+        limit["reason"].as_str().unwrap().contains("40000 tokens"),
+        "what people read is true now: {limit}"
+    );
     app.allows(json!({ "agentId": two.agent, "tokens": 100_000 })).await;
     assert_eq!(two.given().await, [turn, turn]);
 }

@@ -23,9 +23,12 @@ pub struct Sandbox {
 /// Folders of the system that hold nothing for root alone. Those that are missing are left out, here and below.
 const SYSTEM: &[&str] = &["/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/nix/store"];
 
-/// What `/etc/resolv.conf` may lead to. Not their folder: a socket in it asks the world for whoever connects, and connecting to it
-/// takes no network.
-const RESOLVERS: &[&str] = &["/run/systemd/resolve/resolv.conf", "/run/systemd/resolve/stub-resolv.conf"];
+/// What `/etc/resolv.conf` may lead to: their folder, because the files in it are replaced while the agent runs.
+const RESOLVERS: &[&str] = &["/run/systemd/resolve"];
+
+/// The same without a network. Not their folder: a socket in it asks the world for whoever connects, which takes no network.
+const RESOLVERS_ALONE: &[&str] =
+    &["/run/systemd/resolve/resolv.conf", "/run/systemd/resolve/stub-resolv.conf"];
 
 /// What the sandbox of any other user shows besides: keys and passwords in there are closed to that user.
 const MIXED: &[&str] = &["/etc", "/opt"];
@@ -72,8 +75,9 @@ const PUBLIC: &[&str] = &[
 ];
 
 /// What a sandbox shows of the system.
-fn shown(is_root: bool) -> impl Iterator<Item = &'static str> {
-    SYSTEM.iter().chain(RESOLVERS).chain(if is_root { PUBLIC } else { MIXED }).copied()
+fn shown(is_root: bool, no_network: bool) -> impl Iterator<Item = &'static str> {
+    let resolvers = if no_network { RESOLVERS_ALONE } else { RESOLVERS };
+    SYSTEM.iter().chain(resolvers).chain(if is_root { PUBLIC } else { MIXED }).copied()
 }
 
 impl Sandbox {
@@ -90,7 +94,7 @@ impl Sandbox {
         }
         // The same session, so that signals for the agent's process group arrive.
         add(&["--die-with-parent".as_ref(), "--cap-drop".as_ref(), "ALL".as_ref()]);
-        for path in shown(rustix::process::geteuid().is_root()) {
+        for path in shown(rustix::process::geteuid().is_root(), self.no_network) {
             add(&["--ro-bind-try".as_ref(), path.as_ref(), path.as_ref()]);
         }
         add(&["--proc".as_ref(), "/proc".as_ref(), "--dev".as_ref(), "/dev".as_ref()]);
@@ -223,21 +227,30 @@ mod tests {
     #[test]
     fn root_shows_its_agents_nothing_that_is_for_root_alone() {
         let is_below = |path: &str, folder: &str| Path::new(path).starts_with(folder);
-        assert!(shown(false).any(|path| path == "/etc") && shown(false).any(|path| path == "/opt"));
+        assert!(
+            shown(false, true).any(|path| path == "/etc") && shown(false, true).any(|path| path == "/opt")
+        );
         for secret in
             ["/etc/shadow", "/etc/ssh", "/etc/ssl/private", "/etc/pki/tls/private", "/opt/x", "/root"]
         {
-            assert_eq!(shown(true).find(|path| is_below(secret, path)), None, "{secret}");
+            assert_eq!(shown(true, true).find(|path| is_below(secret, path)), None, "{secret}");
         }
-        assert!(shown(true).any(|path| path == "/usr") && shown(true).any(|path| path == "/etc/passwd"));
+        assert!(
+            shown(true, true).any(|path| path == "/usr")
+                && shown(true, true).any(|path| path == "/etc/passwd")
+        );
     }
 
     #[test]
-    fn no_sandbox_shows_a_socket_of_the_system() {
-        let socket = Path::new("/run/systemd/resolve/io.systemd.Resolve");
+    fn without_a_network_a_sandbox_shows_no_socket_that_has_one() {
+        let is_below = |path: &str, folder: &str| Path::new(path).starts_with(folder);
+        let (socket, file) =
+            ("/run/systemd/resolve/io.systemd.Resolve", "/run/systemd/resolve/stub-resolv.conf");
         for is_root in [false, true] {
-            assert_eq!(shown(is_root).find(|path| socket.starts_with(path)), None);
-            assert!(shown(is_root).any(|path| path == "/run/systemd/resolve/stub-resolv.conf"));
+            assert_eq!(shown(is_root, true).find(|path| is_below(socket, path)), None);
+            assert!(
+                [false, true].iter().all(|alone| shown(is_root, *alone).any(|path| is_below(file, path)))
+            );
         }
     }
 

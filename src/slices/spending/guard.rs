@@ -76,7 +76,7 @@ pub(super) async fn tell(tx: &mut Tx, agent: &Standing, terms: &Terms, spent: &S
 }
 
 /// What is spent, in words.
-fn words(terms: &Terms, spent: &Spent) -> String {
+pub(super) fn words(terms: &Terms, spent: &Spent) -> String {
     let amount = |of: i64| match spent.kind {
         LimitKind::Tokens => of.to_string(),
         _ => money(of, &terms.currency),

@@ -1,35 +1,21 @@
-//! Agents that may not call their model at the moment, and how they go on: when more is allowed, when the time has come, or,
-//! after a provider took no more, once a turn that is sent alone has passed.
-
-use std::{sync::Arc, time::Duration};
+//! Agents that may not call their model at the moment: their rows. `release.rs` lets them go on.
 
 use sea_orm::{QueryResult, Statement, Value};
 
-use super::{
-    guard, leases,
-    months::{self, Of},
-    terms::{Terms, zone_of},
-};
+use super::{months, terms::zone_of};
 use crate::{
     base::{
-        enums::{CostGuardAction, LimitKind},
-        ids::{AgentId, ModelCredentialId, OrgId},
+        enums::LimitKind,
+        ids::{AgentId, ModelCredentialId},
         problem::Result,
         time::Timestamp,
     },
-    core::{Core, access::Scope, store::Tx, tally::Tally},
+    core::store::Tx,
     slices::{
         agents::{self, Standing},
-        approvals, model_credentials, orgs, turns,
+        approvals, turns,
     },
 };
-
-/// How long a turn that is sent alone is given to pass.
-const PROBE: Duration = Duration::from_mins(2);
-/// How long others wait before they look again whether it has.
-const LOOK: Duration = Duration::from_secs(5);
-/// How many agents one round looks at.
-const BATCH: u64 = 200;
 
 /// What keeps an agent from calling its model.
 pub(super) struct Limit<'a> {
@@ -137,143 +123,19 @@ pub async fn changed_for_all(tx: &mut Tx, (was, is): (&str, &str)) -> Result<()>
 /// are written last of all: whoever holds rows of agents that it doesn't hold must wait for nothing more. Who has written one
 /// before must hold the organization's month, or two might wait for each other's.
 pub(super) fn recheck(tx: &Tx, but: Option<AgentId>) {
-    let sql = "UPDATE agent_limits SET until_at = $2 WHERE organization_id = $1 AND kind <> 'USAGE' AND agent_id <> $3";
-    let values: Vec<Value> = vec![tx.scope.org.into(), tx.now.into(), but.map_or(0, |agent| agent.0).into()];
-    let backend = tx.scope.core.db.backend();
-    tx.connection().before_commit(Statement::from_sql_and_values(backend, sql, values));
+    look_again(tx, "kind <> 'USAGE' AND agent_id <> $3", but.unwrap_or(AgentId(0)));
 }
 
 /// Tokens of this agent have come back. They are its own, so others that wait don't look again. The caller holds it.
 pub(super) fn recheck_tokens(tx: &Tx, agent: AgentId) {
-    let sql = "UPDATE agent_limits SET until_at = $2 WHERE organization_id = $1 AND kind = 'TOKENS' AND agent_id = $3";
+    look_again(tx, "kind = 'TOKENS' AND agent_id = $3", agent);
+}
+
+fn look_again(tx: &Tx, which: &str, agent: AgentId) {
+    let sql = format!("UPDATE agent_limits SET until_at = $2 WHERE organization_id = $1 AND {which}");
     let values: Vec<Value> = vec![tx.scope.org.into(), tx.now.into(), agent.into()];
     let backend = tx.scope.core.db.backend();
     tx.connection().before_commit(Statement::from_sql_and_values(backend, sql, values));
-}
-
-/// Lets agents whose time has come go on, in every organization. Returns how many.
-///
-/// # Errors
-/// The database is unreachable. Who went on by then goes on.
-pub async fn release_due(core: &Arc<Core>) -> Result<u64> {
-    let sql = format!(
-        "SELECT organization_id, agent_id FROM agent_limits WHERE until_at IS NOT NULL AND until_at <= $1 \
-         ORDER BY until_at LIMIT {BATCH}"
-    );
-    let mut released = Tally::default();
-    for row in core.db.all(sql, vec![core.clock.now().into()]).await? {
-        let (org, agent): (OrgId, AgentId) = (row.try_get_by(0)?, row.try_get_by(1)?);
-        released.add(org, release_one(&Scope::system(core, org), agent).await);
-    }
-    released.close()
-}
-
-async fn release_one(scope: &Scope, id: AgentId) -> Result<bool> {
-    let mut tx = scope.begin().await?;
-    let is_released = release(&mut tx, id).await?;
-    tx.commit().await?;
-    Ok(is_released)
-}
-
-/// Lets one agent go on, or one of its turns. Returns whether it did.
-async fn release(tx: &mut Tx, id: AgentId) -> Result<bool> {
-    let Some(agent) = agents::standing(tx, id).await? else {
-        // It was deleted while its limit was written.
-        forget(tx, id).await?;
-        return Ok(false);
-    };
-    // Others may have been faster.
-    let row = find(tx, id).await?.filter(|row| row.until.is_some_and(|until| until <= tx.now));
-    let Some(mut row) = row else { return Ok(false) };
-    if !turns::waits(tx, &agent).await? {
-        eased(tx, &agent).await?;
-        return Ok(true);
-    }
-    if row.kind != LimitKind::Usage {
-        return release_spender(tx, &agent, &row).await;
-    }
-    if !turns::takes_turns(&agent) || orgs::is_stopped(tx).await? {
-        // Nothing is sent now, so nothing is tried, and nobody waits for the end of it.
-        put_off(tx, id, tx.now.plus(LOOK), None).await?;
-        return Ok(false);
-    }
-    if row.credential.is_some() {
-        let Some(inherited) = agents::inherited_credential(tx, id).await? else {
-            // Nor does it wait for one any more.
-            eased(tx, &agent).await?;
-            return Ok(true);
-        };
-        if row.credential != Some(inherited) {
-            // It has another one by now. What the provider has said of that one counts.
-            wait_for_other(tx, id, inherited).await?;
-            (row.credential, row.probing) = (Some(inherited), None);
-        }
-    }
-    let is_first = match row.credential {
-        None => true,
-        Some(credential) => match model_credentials::limited_until(tx, credential).await? {
-            None => {
-                eased(tx, &agent).await?;
-                return Ok(true);
-            }
-            Some(until) if until > tx.now => {
-                put_off(tx, id, until, row.probing).await?;
-                return Ok(false);
-            }
-            Some(_) => model_credentials::probe(tx, credential, tx.now.minus(PROBE)).await?,
-        },
-    };
-    if !is_first {
-        put_off(tx, id, tx.now.plus(LOOK), row.probing).await?;
-        return Ok(false);
-    }
-    put_off(tx, id, tx.now.plus(PROBE), Some(tx.now)).await?;
-    Ok(turns::go_on(tx, &agent, Some(1)).await? > 0)
-}
-
-/// Lets an agent go on for which there is something to spend again. It is not prompted in vain if what came back, or was
-/// allowed, was not for it. Returns whether it goes on.
-async fn release_spender(tx: &mut Tx, agent: &Standing, row: &Row) -> Result<bool> {
-    let terms = Terms::of(tx, agent.id).await?;
-    let mut spent = leases::spent(tx, agent, &terms).await?;
-    if spent.as_ref().is_some_and(|spent| spent.of == Of::Organization) {
-        // Somebody may be allowing more: either that is seen now, or this agent's wait is seen there.
-        months::hold(tx, &terms).await?;
-        spent = leases::spent(tx, agent, &terms).await?;
-    }
-    // What it does not wait for, or what stops it, is up to its next call: then people are told, and it is stopped.
-    let same = spent.filter(|spent| spent.kind == row.kind && spent.action == CostGuardAction::Pause);
-    let Some(spent) = same else {
-        eased(tx, agent).await?;
-        return Ok(true);
-    };
-    // They are not asked any more if the limits were changed.
-    guard::tell(tx, agent, &terms, &spent).await?;
-    wait_on(tx, agent.id, row.until, spent.until).await?;
-    Ok(false)
-}
-
-/// The agent looks again at this time; or with the next round, if somebody has changed since what it may spend.
-async fn wait_on(tx: &Tx, agent: AgentId, seen: Option<Timestamp>, until: Timestamp) -> Result<()> {
-    let sql = "UPDATE agent_limits SET until_at = $4 WHERE organization_id = $1 AND agent_id = $2 AND until_at = $3";
-    tx.run(sql, vec![tx.scope.org.into(), agent.into(), seen.into(), until.into()]).await?;
-    Ok(())
-}
-
-/// The agent waits for another model credential from now on.
-async fn wait_for_other(tx: &Tx, agent: AgentId, credential: ModelCredentialId) -> Result<()> {
-    let sql = "UPDATE agent_limits SET model_credential_id = $3, probing_at = NULL \
-               WHERE organization_id = $1 AND agent_id = $2";
-    tx.run(sql, vec![tx.scope.org.into(), agent.into(), credential.into()]).await?;
-    agents::announce(tx, agent);
-    Ok(())
-}
-
-async fn put_off(tx: &Tx, agent: AgentId, until: Timestamp, probing: Option<Timestamp>) -> Result<()> {
-    let sql =
-        "UPDATE agent_limits SET until_at = $3, probing_at = $4 WHERE organization_id = $1 AND agent_id = $2";
-    tx.run(sql, vec![tx.scope.org.into(), agent.into(), until.into(), probing.into()]).await?;
-    Ok(())
 }
 
 /// Nothing keeps the agent from calling its model any more. Its turns are the caller's to see to.
@@ -296,16 +158,22 @@ pub(super) async fn waiting(tx: &Tx, kind: LimitKind) -> Result<Vec<AgentId>> {
     rows.iter().map(|row| Ok(row.try_get_by(0)?)).collect()
 }
 
-struct Row {
-    kind: LimitKind,
+/// An agent that waits.
+pub(super) struct Row {
+    /// For what.
+    pub kind: LimitKind,
     reason: String,
-    until: Option<Timestamp>,
-    credential: Option<ModelCredentialId>,
-    probing: Option<Timestamp>,
+    /// When it looks again.
+    pub until: Option<Timestamp>,
+    /// The organization's model credential whose provider refuses.
+    pub credential: Option<ModelCredentialId>,
+    /// Since when a turn is being tried alone.
+    pub probing: Option<Timestamp>,
     since: Timestamp,
 }
 
-async fn find(tx: &Tx, agent: AgentId) -> Result<Option<Row>> {
+/// What an agent waits for.
+pub(super) async fn find(tx: &Tx, agent: AgentId) -> Result<Option<Row>> {
     let sql = "SELECT kind, reason, until_at, model_credential_id, probing_at, since FROM agent_limits \
                WHERE organization_id = $1 AND agent_id = $2";
     let rows = tx.rows(sql, vec![tx.scope.org.into(), agent.into()]).await?;

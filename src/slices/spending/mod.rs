@@ -6,8 +6,8 @@
 //! `organization.view` and `agent.output.view` read, `organization.edit` allows more.
 //!
 //! `terms.rs`: what may be spent; `months.rs`: what was; `measured.rs`: what turns have spent; `leases.rs`, `calls.rs`: what
-//! hosts ask and report; `guard.rs`: nothing is left; `usage.rs`: a provider takes no more; `limits.rs`: agents that wait, and
-//! how they go on.
+//! hosts ask and report; `guard.rs`: nothing is left; `usage.rs`: a provider takes no more; `limits.rs`: agents that wait;
+//! `release.rs`: how they go on.
 
 mod allow;
 mod calls;
@@ -18,6 +18,7 @@ mod limits;
 mod measured;
 mod months;
 mod prices;
+mod release;
 mod terms;
 pub mod usage;
 
@@ -25,8 +26,9 @@ pub use self::{
     allow::allow,
     calls::called,
     leases::{expire_due, lease, returned},
-    limits::{changed, changed_for_all, eased, forget, is_limited, limited_since, release_due},
+    limits::{changed, changed_for_all, eased, forget, is_limited, limited_since},
     measured::{Measured, has_measured, measured},
     prices::prices_of,
+    release::release_due,
     terms::{is_metered, prices_now},
 };

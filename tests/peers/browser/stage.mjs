@@ -83,7 +83,11 @@ export async function browse(t, { as, theme = 'light', width = 1280, height = 80
     timezoneId: 'Europe/Berlin',
     ...rest,
   })
-  t.after(() => context.close())
+  t.after(async () => {
+    // A request may still be answered by a test's own route when nobody waits for the answer any more.
+    await Promise.all(context.pages().map((page) => page.unrouteAll({ behavior: 'ignoreErrors' })))
+    await context.close()
+  })
   if (as) await signIn(context, world.people[as], base)
   const page = await context.newPage()
   page.setDefaultTimeout(30_000)

@@ -90,7 +90,10 @@ async fn post(
                 .await
         }
         Batch::Single(operation) if sse::is_wanted(&arrival.headers) => {
-            sse::respond(&session, *operation, body.len())
+            // The operation has its own copy, and a caller's first body is let in whatever its size.
+            let sent = body.len();
+            drop(body);
+            sse::respond(&session, *operation, sent)
         }
         Batch::Single(operation) => Ok(respond(session.run(*operation).await, media)),
         Batch::Many(operations) => Ok(json(StatusCode::OK, media, session.run_all(operations).await?)),

@@ -1,9 +1,9 @@
 //! The one task of a process that writes what came in.
 //!
-//! It takes what is waiting, at most [`BATCH`] deliveries of vendors or [`HEAVY`] bytes of files, without waiting for more:
-//! while one commit is on its way to the disk, the next batch collects itself. If something in it fails, it is written again
-//! with each message behind a savepoint, so that one that fails takes no other with it. Whoever sent it is answered after the
-//! commit.
+//! It takes what is waiting, at most [`BATCH`] deliveries of vendors or [`HEAVY`] bytes of files and long texts, without waiting
+//! for more: while one commit is on its way to the disk, the next batch collects itself. If something in it fails, it is written
+//! again with each message behind a savepoint, so that one that fails takes no other with it. Whoever sent it is answered after
+//! the commit.
 
 use std::{
     collections::HashMap,
@@ -36,7 +36,7 @@ use crate::{
 
 /// How much one commit holds at most.
 const BATCH: usize = 64;
-/// How many bytes of files one commit holds at most, or those of one delivery: others write as well.
+/// How many bytes of files and long texts one commit holds at most, or those of one delivery: others write as well.
 const HEAVY: usize = 16 << 20;
 /// How much may wait. More is turned away before anything is accepted.
 const WAITING: usize = 1_024;

@@ -1,0 +1,162 @@
+//! How agents go on that may not call their model (`limits.rs`): when more is allowed, when the time has come, or, after a provider
+//! took no more, once a turn that is sent alone has passed.
+
+use std::{sync::Arc, time::Duration};
+
+use super::{
+    guard, leases,
+    limits::{self, Row},
+    months::{self, Of},
+    terms::Terms,
+};
+use crate::{
+    base::{
+        enums::{CostGuardAction, LimitKind},
+        ids::{AgentId, ModelCredentialId, OrgId},
+        problem::Result,
+        time::Timestamp,
+    },
+    core::{Core, access::Scope, store::Tx, tally::Tally},
+    slices::{
+        agents::{self, Standing},
+        model_credentials, orgs, turns,
+    },
+};
+
+/// How long a turn that is sent alone is given to pass.
+const PROBE: Duration = Duration::from_mins(2);
+/// How long others wait before they look again whether it has.
+const LOOK: Duration = Duration::from_secs(5);
+/// How many agents one round looks at.
+const BATCH: u64 = 200;
+
+/// Lets agents whose time has come go on, in every organization. Returns how many.
+///
+/// # Errors
+/// The database is unreachable. Who went on by then goes on.
+pub async fn release_due(core: &Arc<Core>) -> Result<u64> {
+    let sql = format!(
+        "SELECT organization_id, agent_id FROM agent_limits WHERE until_at IS NOT NULL AND until_at <= $1 \
+         ORDER BY until_at LIMIT {BATCH}"
+    );
+    let mut released = Tally::default();
+    for row in core.db.all(sql, vec![core.clock.now().into()]).await? {
+        let (org, agent): (OrgId, AgentId) = (row.try_get_by(0)?, row.try_get_by(1)?);
+        released.add(org, release_one(&Scope::system(core, org), agent).await);
+    }
+    released.close()
+}
+
+async fn release_one(scope: &Scope, id: AgentId) -> Result<bool> {
+    let mut tx = scope.begin().await?;
+    let is_released = release(&mut tx, id).await?;
+    tx.commit().await?;
+    Ok(is_released)
+}
+
+/// Lets one agent go on, or one of its turns. Returns whether it did.
+async fn release(tx: &mut Tx, id: AgentId) -> Result<bool> {
+    let Some(agent) = agents::standing(tx, id).await? else {
+        // It was deleted while its limit was written.
+        limits::forget(tx, id).await?;
+        return Ok(false);
+    };
+    // Others may have been faster.
+    let row = limits::find(tx, id).await?.filter(|row| row.until.is_some_and(|until| until <= tx.now));
+    let Some(mut row) = row else { return Ok(false) };
+    if !turns::waits(tx, &agent).await? {
+        limits::eased(tx, &agent).await?;
+        return Ok(true);
+    }
+    if row.kind != LimitKind::Usage {
+        return release_spender(tx, &agent, &row).await;
+    }
+    if !turns::takes_turns(&agent) || orgs::is_stopped(tx).await? {
+        // Nothing is sent now, so nothing is tried, and nobody waits for the end of it.
+        put_off(tx, id, tx.now.plus(LOOK), None).await?;
+        return Ok(false);
+    }
+    if row.credential.is_some() {
+        let Some(inherited) = agents::inherited_credential(tx, id).await? else {
+            // Nor does it wait for one any more.
+            limits::eased(tx, &agent).await?;
+            return Ok(true);
+        };
+        if row.credential != Some(inherited) {
+            // It has another one by now. What the provider has said of that one counts.
+            wait_for_other(tx, id, inherited).await?;
+            (row.credential, row.probing) = (Some(inherited), None);
+        }
+    }
+    let is_first = match row.credential {
+        None => true,
+        Some(credential) => match model_credentials::limited_until(tx, credential).await? {
+            None => {
+                limits::eased(tx, &agent).await?;
+                return Ok(true);
+            }
+            Some(until) if until > tx.now => {
+                put_off(tx, id, until, row.probing).await?;
+                return Ok(false);
+            }
+            Some(_) => model_credentials::probe(tx, credential, tx.now.minus(PROBE)).await?,
+        },
+    };
+    if !is_first {
+        put_off(tx, id, tx.now.plus(LOOK), row.probing).await?;
+        return Ok(false);
+    }
+    put_off(tx, id, tx.now.plus(PROBE), Some(tx.now)).await?;
+    Ok(turns::go_on(tx, &agent, Some(1)).await? > 0)
+}
+
+/// Lets an agent go on for which there is something to spend again. It is not prompted in vain if what came back, or was
+/// allowed, was not for it. Returns whether it goes on.
+async fn release_spender(tx: &mut Tx, agent: &Standing, row: &Row) -> Result<bool> {
+    let terms = Terms::of(tx, agent.id).await?;
+    let mut spent = leases::spent(tx, agent, &terms).await?;
+    if spent.as_ref().is_some_and(|spent| spent.of == Of::Organization) {
+        // Somebody may be allowing more: either that is seen now, or this agent's wait is seen there.
+        months::hold(tx, &terms).await?;
+        spent = leases::spent(tx, agent, &terms).await?;
+    }
+    // What it does not wait for, or what stops it, is up to its next call: then people are told, and it is stopped.
+    let same = spent.filter(|spent| spent.kind == row.kind && spent.action == CostGuardAction::Pause);
+    let Some(spent) = same else {
+        limits::eased(tx, agent).await?;
+        return Ok(true);
+    };
+    // They are not asked any more if the limits were changed.
+    guard::tell(tx, agent, &terms, &spent).await?;
+    wait_on(tx, agent.id, row.until, (spent.until, &guard::words(&terms, &spent))).await?;
+    Ok(false)
+}
+
+/// The agent looks again at this time, and people read why; or with the next round, if somebody has changed since what it may spend.
+async fn wait_on(
+    tx: &Tx,
+    agent: AgentId,
+    seen: Option<Timestamp>,
+    (until, reason): (Timestamp, &str),
+) -> Result<()> {
+    let sql = "UPDATE agent_limits SET until_at = $4, reason = $5 WHERE organization_id = $1 AND agent_id = $2 AND until_at = $3";
+    tx.run(sql, vec![tx.scope.org.into(), agent.into(), seen.into(), until.into(), reason.into()]).await?;
+    agents::announce(tx, agent);
+    Ok(())
+}
+
+/// The agent waits for another model credential from now on.
+async fn wait_for_other(tx: &Tx, agent: AgentId, credential: ModelCredentialId) -> Result<()> {
+    let sql = "UPDATE agent_limits SET model_credential_id = $3, probing_at = NULL \
+               WHERE organization_id = $1 AND agent_id = $2";
+    tx.run(sql, vec![tx.scope.org.into(), agent.into(), credential.into()]).await?;
+    agents::announce(tx, agent);
+    Ok(())
+}
+
+async fn put_off(tx: &Tx, agent: AgentId, until: Timestamp, probing: Option<Timestamp>) -> Result<()> {
+    let sql =
+        "UPDATE agent_limits SET until_at = $3, probing_at = $4 WHERE organization_id = $1 AND agent_id = $2";
+    tx.run(sql, vec![tx.scope.org.into(), agent.into(), until.into(), probing.into()]).await?;
+    Ok(())
+}
