@@ -24,6 +24,7 @@ CREATE INDEX avatars_user ON avatars (user_id);
 CREATE TABLE stored_bytes (
     organization_id BIGINT NOT NULL,
     bytes BIGINT NOT NULL,
+    message_bytes BIGINT NOT NULL DEFAULT 0, -- What messages take, as it was summed last: each minute.
     PRIMARY KEY (organization_id),
     CONSTRAINT stored_bytes_organization_fk FOREIGN KEY (organization_id) REFERENCES organizations (id)
 );

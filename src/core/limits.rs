@@ -148,12 +148,24 @@ impl RateLimiter {
         self.take(&self.anonymous, &network(ip), Class::Anonymous, notes)
     }
 
-    /// Takes one token from the bucket of a server's host, which is as large as one for reads, because it reports for many
-    /// agents. If it is empty, returns how long until there is one: a host is slowed down instead of refused, so that nothing of
-    /// it is lost.
-    pub fn pace(&self, org: OrgId, server: ServerId) -> Option<Duration> {
-        let empty = self.reads.check_key(&Holder::Server(org.0, server.0)).err()?;
-        Some(empty.wait_time_from(self.clock.now()))
+    /// Takes tokens from the bucket of a server's host, which is as large as one for reads, because it reports for many agents:
+    /// one for each KiB that was begun, since what it reports is stored. If there are too few, returns how long until there are
+    /// enough: a host is slowed down instead of refused, so that nothing of it is lost.
+    pub fn pace(&self, org: OrgId, server: ServerId, bytes: usize) -> Option<Duration> {
+        let kib = u32::try_from(bytes.div_ceil(1024)).unwrap_or(u32::MAX);
+        // What is larger than the whole bucket takes all of it.
+        let tokens =
+            NonZeroU32::new(kib.min(self.per_minute[Class::Reads as usize])).unwrap_or(NonZeroU32::MIN);
+        let few = self.reads.check_key_n(&Holder::Server(org.0, server.0), tokens).ok()?.err()?;
+        Some(few.wait_time_from(self.clock.now()))
+    }
+
+    /// Takes one token from the bucket of a channel, as large as a caller's for writes, for a request that its vendor has signed.
+    ///
+    /// # Errors
+    /// `RATE_LIMITED` if the bucket is empty.
+    pub fn charge_channel(&self, channel: Holder, notes: &RequestNotes) -> Result<()> {
+        self.take(&self.writes, &channel, Class::Writes, notes)
     }
 
     /// Returns a token that was taken before the credential proved valid.

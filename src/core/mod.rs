@@ -30,6 +30,7 @@ pub mod policy;
 pub mod replicas;
 pub mod request;
 pub mod sealing;
+pub mod storage;
 pub mod store;
 pub mod tally;
 pub mod tasks;
@@ -53,8 +54,9 @@ use self::{
     policy::Policy,
     replicas::Replicas,
     sealing::LiveRing,
+    storage::Full,
     store::Db,
-    tasks::Tasks,
+    tasks::{Tasks, Workshop},
     telemetry::{metrics, traces},
 };
 pub use self::{
@@ -99,6 +101,10 @@ pub struct Core {
     pub outbox: Wakers,
     /// Background work.
     pub tasks: Tasks,
+    /// The organizations whose storage is full.
+    pub full: Full,
+    /// Work on tenants' texts that takes a processor.
+    pub workshop: Workshop,
     /// This replica, and those with a different policy folder.
     pub replicas: Replicas,
     /// When the service was started.
@@ -168,6 +174,8 @@ impl Core {
             events: Arc::default(),
             outbox: Wakers::default(),
             tasks: Tasks::default(),
+            full: Full::default(),
+            workshop: Workshop::default(),
             replicas: Replicas::default(),
             started_at: options.clock.now(),
             clock: options.clock,

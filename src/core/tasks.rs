@@ -1,12 +1,18 @@
 //! Background work that a shutdown waits for.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, PoisonError, Weak},
+    time::Duration,
+};
 
-use tokio::sync::Semaphore;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::{
     sync::CancellationToken,
     task::{TaskTracker, task_tracker::TaskTrackerToken},
 };
+
+use crate::base::ids::OrgId;
 
 /// How long the last work may take after everything else has finished.
 const LAST: Duration = Duration::from_secs(2);
@@ -26,6 +32,67 @@ pub async fn blocking<T: Send + 'static>(
         work()
     });
     Ok(worked.await?)
+}
+
+/// Work that takes a processor for as long as a tenant's text determines: on the blocking pool, as much at a time as half of
+/// the processors, and of one organization one at a time, so that others wait for one piece of its work and not for all.
+pub struct Workshop {
+    permits: Arc<Semaphore>,
+    of: Mutex<HashMap<OrgId, Weak<Semaphore>>>,
+}
+
+/// An organization's turn in the [`Workshop`].
+pub struct Turn {
+    permits: Arc<Semaphore>,
+    own: OwnedSemaphorePermit,
+}
+
+impl Default for Workshop {
+    fn default() -> Self {
+        let processors = std::thread::available_parallelism().map_or(2, usize::from);
+        Self { permits: Arc::new(Semaphore::new((processors / 2).max(1))), of: Mutex::default() }
+    }
+}
+
+impl Workshop {
+    /// Waits until no other work of the organization is under way.
+    ///
+    /// # Errors
+    /// The process is ending.
+    pub async fn turn(&self, org: OrgId) -> anyhow::Result<Turn> {
+        let own = self.own(org).acquire_owned().await?;
+        Ok(Turn { permits: Arc::clone(&self.permits), own })
+    }
+
+    /// An organization's own semaphore. Those that nobody holds are dropped.
+    fn own(&self, org: OrgId) -> Arc<Semaphore> {
+        let mut of = self.of.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(own) = of.get(&org).and_then(Weak::upgrade) {
+            return own;
+        }
+        of.retain(|_, own| own.strong_count() > 0);
+        let own = Arc::new(Semaphore::new(1));
+        of.insert(org, Arc::downgrade(&own));
+        own
+    }
+}
+
+impl Turn {
+    /// Runs the work.
+    ///
+    /// # Errors
+    /// As [`blocking`].
+    pub async fn run<T: Send + 'static>(
+        self,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> anyhow::Result<T> {
+        let Self { permits, own } = self;
+        blocking(&permits, move || {
+            let _own = own;
+            work()
+        })
+        .await
+    }
 }
 
 /// A process's background work.

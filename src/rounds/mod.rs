@@ -88,6 +88,11 @@ pub const ROUNDS: &[Round] = &[
         run: |core| conversations::forget_old(core).boxed(),
     },
     Round {
+        name: "conversations.count_stored",
+        every: Duration::from_mins(1),
+        run: |core| conversations::count_stored(core).boxed(),
+    },
+    Round {
         name: "organizations.let_go",
         every: Duration::from_secs(1),
         run: |core| orgs::let_go(core).boxed(),

@@ -121,6 +121,13 @@ async fn the_plan_binds_an_agents_schedule_too() {
     let often = edit(&app, agent, json!({ "backupSchedule": "CRON", "backupCron": "*/30 * * * *" })).await;
     assert_eq!(often.wrong_inputs(), [("/input/backupCron", "TOO_SMALL")]);
     edit(&app, agent, json!({ "backupSchedule": "CRON", "backupCron": "0 * * * *" })).await.data();
+    let never = edit(&app, agent, json!({ "backupCron": "0 0 30 2 *" })).await;
+    assert_eq!(never.wrong_inputs(), [("/input/backupCron", "NOT_ALLOWED")]);
+    let nowhere = edit(&app, agent, json!({ "timezone": "Factory" })).await;
+    assert_eq!(nowhere.wrong_inputs(), [("/input/timezone", "NOT_ALLOWED")]);
+    let whole = "mutation($o: Id!) { updateOrganization(orgId: $o, input: { backupCron: \"59 23 31 2,4,6,9,11 *\" }) { id } }";
+    let never = app.owner.gql(whole, json!({ "o": app.org })).await;
+    assert_eq!(never.wrong_inputs(), [("/input/backupCron", "NOT_ALLOWED")]);
 }
 
 #[tokio::test]

@@ -6,7 +6,7 @@ use muster::{
         enums::ApprovalKind,
         ids::{AgentId, ConversationId},
     },
-    core::{audit, outbox::Lanes},
+    core::{audit, ledger::What},
     slices::{
         approvals::{self, Choice, NewApproval, Question, ToolRequest},
         asks,
@@ -526,7 +526,7 @@ async fn nobody_is_asked_through_a_channel_that_only_receives() {
     let approval = chat.wants("Delete it").await;
     sets(&chat.app, &chat.channel, json!({ "direction": "INBOUND" })).await;
     asks::send_due(&chat.app.core).await.unwrap();
-    assert_eq!(chat.app.core.outbox.asking.free(), Lanes::default().free(), "no lane is opened");
+    assert_eq!(chat.app.core.ledger.line(What::Asking).total(), 0, "no lane is opened");
     sets(&chat.app, &chat.channel, json!({ "direction": "BIDIRECTIONAL" })).await;
     chat.arrives(approval).await;
 }

@@ -1,6 +1,6 @@
 //! Files that come and go through channels.
 
-use muster::slices::deliveries;
+use muster::{core::ledger::What, slices::deliveries};
 use serde_json::{Value, json};
 
 use crate::{
@@ -48,20 +48,40 @@ async fn taken_over() -> (TestApp, Shared, i64) {
 }
 
 /// A person answers in the place of the agent.
-async fn answer(app: &TestApp, conversation: i64, input: Value) {
-    let post = "mutation($o: Id!, $c: Id!, $i: PostMessageInput!) { postMessage(orgId: $o, conversationId: $c, input: $i) { id } }";
-    app.operator.gql(post, json!({ "o": app.org, "c": conversation, "i": input })).await.data();
+async fn answer(app: &TestApp, conversation: i64, input: Value) -> Value {
+    let post = "mutation($o: Id!, $c: Id!, $i: PostMessageInput!) { postMessage(orgId: $o, conversationId: $c, input: $i) { attachments { id } } }";
+    app.operator.gql(post, json!({ "o": app.org, "c": conversation, "i": input })).await.data()
+}
+
+/// The person uploads a file with this text. Returns its id.
+async fn uploaded(app: &TestApp, name: &str, text: &'static str) -> Value {
+    let path = format!("/v1/org/{}/attachment?filename={name}", app.org);
+    let upload = app.operator.request(reqwest::Method::POST, &path).header("content-type", "text/plain");
+    Answer::of(upload.body(text)).await.expect(201)["id"].clone()
 }
 
 /// A person has answered with a text and a file.
 async fn answered_with_a_file() -> (TestApp, Shared) {
     let (app, telegram, conversation) = taken_over().await;
-    let upload = app
-        .operator
-        .request(reqwest::Method::POST, &format!("/v1/org/{}/attachment?filename=plan.txt", app.org));
-    let file = Answer::of(upload.header("content-type", "text/plain").body("the plan")).await.expect(201);
-    answer(&app, conversation, json!({ "text": "Here it is", "attachmentIds": [file["id"]] })).await;
+    let file = uploaded(&app, "plan.txt", "the plan").await;
+    answer(&app, conversation, json!({ "text": "Here it is", "attachmentIds": [file] })).await;
     (app, telegram)
+}
+
+#[tokio::test]
+async fn files_keep_the_order_in_which_they_are_posted() {
+    let (app, telegram, conversation) = taken_over().await;
+    let (a, b, c) = (
+        uploaded(&app, "a.txt", "1").await,
+        uploaded(&app, "b.txt", "2").await,
+        uploaded(&app, "c.txt", "3").await,
+    );
+    let shown = answer(&app, conversation, json!({ "text": "Three", "attachmentIds": [c, a, b] })).await;
+    assert_eq!(shown["postMessage"]["attachments"], json!([{ "id": c }, { "id": a }, { "id": b }]));
+    parts_are_sent(&app, 4).await;
+    let documents: Vec<_> =
+        asked(&telegram, "sendDocument").iter().map(|asked| asked["document"].clone()).collect();
+    assert_eq!(documents, ["c.txt: 3", "a.txt: 1", "b.txt: 2"]);
 }
 
 async fn parts_are_sent(app: &TestApp, expected: i64) {
@@ -103,17 +123,16 @@ async fn a_file_that_a_person_sends_instead_of_the_agent_goes_out_with_their_mes
 #[tokio::test]
 async fn what_the_database_did_not_give_is_sent_later() {
     let (app, telegram) = answered_with_a_file().await;
-    let lanes = app.core.outbox.lanes.clone();
-    let free = lanes.free();
+    let lanes = app.core.ledger.line(What::Lanes);
     app.execute("ALTER TABLE attachment_blobs RENAME TO away", vec![]).await;
     parts_are_sent(&app, 1).await;
     // The file has no room for a second after the text, and can't be read.
     for _ in 0..3 {
-        until("the lane is free", async || lanes.free() == free).await;
+        until("the lane is free", async || lanes.total() == 0).await;
         let_time_pass(&app).await;
         deliveries::send_due(&app.core).await.unwrap();
     }
-    until("the lane is free", async || lanes.free() == free).await;
+    until("the lane is free", async || lanes.total() == 0).await;
     assert_eq!(app.column::<String>("SELECT status FROM deliveries WHERE files = 1").await, ["PENDING"]);
     app.execute("ALTER TABLE away RENAME TO attachment_blobs", vec![]).await;
     parts_are_sent(&app, 2).await;

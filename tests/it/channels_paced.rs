@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use muster::{base::enums::MessageRole, core::outbox::Lanes, slices::deliveries};
+use muster::{base::enums::MessageRole, core::ledger::What, slices::deliveries};
 use serde_json::{Value, json};
 
 use crate::{
@@ -70,13 +70,12 @@ async fn send(app: &TestApp) {
     let now = app.clock.now().0;
     let due = "SELECT COUNT(*) FROM deliveries d JOIN channels c ON c.id = d.channel_id WHERE d.status IN ('PENDING', 'SENDING') \
                AND (d.status = 'SENDING' OR (d.available_at <= $1 AND (c.send_after IS NULL OR c.send_after <= $1) \
-               AND NOT EXISTS (SELECT 1 FROM deliveries e WHERE e.conversation_id = d.conversation_id AND e.id < d.id \
-               AND e.status = 'PENDING')))";
-    let nobody = Lanes::default().free();
+               AND NOT EXISTS (SELECT 1 FROM deliveries e WHERE e.conversation_id = d.conversation_id \
+               AND (e.message_id, e.part) < (d.message_id, d.part) AND e.status = 'PENDING')))";
     until("all is sent that may be", async || {
         deliveries::send_due(&app.core).await.unwrap();
         // Whoever has found no room for the next part may still be about to send those before it.
-        app.one::<i64>(due, vec![now.into()]).await == 0 && app.core.outbox.lanes.free() == nobody
+        app.one::<i64>(due, vec![now.into()]).await == 0 && app.core.ledger.line(What::Lanes).total() == 0
     })
     .await;
 }

@@ -12,6 +12,7 @@ use muster::{
         enums::{MessageKind, MessageRole},
         ids::ConversationId,
     },
+    core::ledger::{Holder, What},
     slices::{
         conversations::{self, NewMessage},
         deliveries,
@@ -408,9 +409,39 @@ async fn a_channel_through_which_nothing_could_be_sent_for_five_days_is_switched
     }
 }
 
-/// Each of these lines is ten times as long in the chat. One statement takes the parts of 19 such messages.
 #[tokio::test]
-async fn messages_that_are_very_long_in_a_chat_are_stored_with_a_bounded_number_of_parts() {
+async fn an_organization_with_its_share_of_lanes_waits_and_others_do_not() {
+    let app = app().await;
+    let receiver = Receiver::start(&app, &[]).await;
+    let (_, conversation) = connected(&app, &receiver).await;
+    let line = app.core.ledger.line(What::Lanes);
+    let all = (0..64).map(|_| line.take(Holder::Organization(app.org), 1).ok().unwrap());
+    let held: Vec<_> = all.collect();
+    let message = say(&app, conversation, MessageRole::Assistant, "Hello").await;
+    deliveries::send_due(&app.core).await.unwrap();
+    assert_eq!(line.total(), 64, "it gets no lane");
+    assert!(line.take(Holder::Organization(app.other_org), 1).is_ok());
+    drop(held);
+    settled(&app, message, "SENT").await;
+}
+
+/// The parser takes minutes for it, and nobody waits: the transaction that stores it doesn't read it.
+#[tokio::test]
+async fn a_message_that_no_parser_is_quick_at_is_sent() {
+    let app = app().await;
+    let receiver = Receiver::start(&app, &[]).await;
+    let (_, conversation) = connected(&app, &receiver).await;
+    let deep = format!("{}a\n{}", ">".repeat(170_000), "a\n".repeat(170_000));
+    say(&app, conversation, MessageRole::Assistant, &deep).await;
+    let after = say(&app, conversation, MessageRole::Assistant, "After it").await;
+    settled(&app, after, "SENT").await;
+    let texts = receiver.texts();
+    assert!(texts.len() > 1 && texts.last().unwrap() == "After it", "{}", texts.len());
+}
+
+/// Each of these lines is ten times as long in the chat.
+#[tokio::test]
+async fn a_message_that_is_very_long_in_a_chat_has_few_parts() {
     let (app, _telegram, _, conversation) = begun_by(said(1, "Hello")).await;
     let agent = "SELECT agent_id FROM conversations WHERE id = $1";
     let agent = app.one(agent, vec![conversation.into()]).await;
@@ -428,9 +459,15 @@ async fn messages_that_are_very_long_in_a_chat_are_stored_with_a_bounded_number_
         conversations::reports::messages(tx, all).await
     });
     told.await.unwrap();
-    let parts = "SELECT COUNT(*) FROM deliveries WHERE part BETWEEN 1 AND 100 GROUP BY message_id";
-    assert_eq!(app.column::<i64>(parts).await, [100; 21]);
-    assert_eq!(app.column::<i64>("SELECT COUNT(*) FROM deliveries").await, [2100]);
+    let count = "SELECT COUNT(*) FROM deliveries";
+    assert_eq!(app.column::<i64>(count).await, [21], "they are split when they are sent");
+    until("the first is split", async || {
+        deliveries::send_due(&app.core).await.unwrap();
+        app.column::<i64>(count).await == [120]
+    })
+    .await;
+    let parts = "SELECT COUNT(*) FROM deliveries WHERE draft IS NULL AND part BETWEEN 1 AND 100";
+    assert_eq!(app.column::<i64>(parts).await, [100]);
 }
 
 #[tokio::test]

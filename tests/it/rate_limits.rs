@@ -8,7 +8,10 @@ use reqwest::Method;
 use secrecy::ExposeSecret;
 use serde_json::{Value, json};
 
-use crate::harness::{Actor, Answer, PNG, TestApp, picture};
+use crate::{
+    channels_carried::{bring, channel, hello},
+    harness::{Actor, Answer, PNG, TestApp, picture},
+};
 
 async fn limited(reads: u32, writes: u32, anonymous: u32) -> TestApp {
     TestApp::start_with(|config| {
@@ -354,4 +357,22 @@ async fn without_limits_nothing_is_counted_or_reported() {
         app.stranger.get(&format!("/v1/org/{}", app.org)).await.body.get("retry_after"),
         None::<&Value>
     );
+}
+
+#[tokio::test]
+async fn signed_webhooks_have_a_rate_for_each_channel() {
+    let app = TestApp::start_with(|config| {
+        config.channels.networks = vec!["127.0.0.0/8".parse().unwrap()];
+        config.rate_limits.enabled = true;
+        config.rate_limits.writes_per_minute = 6;
+    })
+    .await;
+    let (_, path) = channel(&app, "https://hooks.example/out").await;
+    for n in 0..6 {
+        assert_eq!(bring(&app, &path, &format!("m{n}"), &hello("Hello")).await.0, 202);
+    }
+    let (status, refused) = bring(&app, &path, "m6", &hello("Hello")).await;
+    assert_eq!((status, &refused["details"]), (429, &json!({ "limit": "writes", "retry_after": 10 })));
+    app.clock.advance(Duration::from_secs(10));
+    assert_eq!(bring(&app, &path, "m6", &hello("Hello")).await.0, 202);
 }

@@ -1,13 +1,19 @@
-"""Malicious callers without a credential, and their effect on a legitimate caller.
+"""Malicious callers, without a credential or in an organization of their own, and their effect on a legitimate caller.
 
 Started by `crates/bench/load/run --attack`. Each attack runs in a separate process at nice 19, on 127.0.0.1, for a limited time:
 
     introspection   batches of introspection, 60 in flight
     slow-readers    300 connections that request a lot and read a byte every five seconds
     sockets         10,000 WebSockets that send no credential, and reconnect when they are closed
+    schedules       four connections that set cron expressions which never come
+    markdown        messages of 200 KB that an agent repeats: `>` 70,000 times, and lines that each belong to all of them
+    receivers       300 channels whose receiver accepts and says nothing
 """
 
-import asyncio, base64, http.client, json, os, pathlib, resource, statistics, subprocess, sys, threading, time
+import asyncio, base64, http.client, itertools, json, os, pathlib, resource, shutil, statistics, subprocess, sys, tempfile, threading, time, types
+import urllib.error, urllib.request
+
+import channels
 
 INNER = "name description type{name description fields{name description args{name description type{name description}}}}"
 ROOTS = " ".join(f"a{n}:__schema{{types{{name fields{{{INNER}}}}}}}" for n in range(30))
@@ -27,11 +33,7 @@ def introspection(port, until):
             except (OSError, http.client.HTTPException):
                 time.sleep(0.05)
 
-    threads = [threading.Thread(target=ask, daemon=True) for _ in range(60)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(max(0, until - time.monotonic()) + 1)
+    run(ask, 60, until)
 
 
 def head(length):
@@ -79,10 +81,97 @@ async def many(kind, count, port, until):
     await asyncio.gather(*(later(n) for n in range(count)))
 
 
+DEEP = ">" * 70_000 + "a\n" + "a\n" * 70_000
+NEVER = ["0 0 30 2 *", "59 23 31 2,4,6,9,11 *", "* * 31 2,4,6,9,11 *", "0 0 31 4,6 *"]
+
+
+class Tenant(channels.House):
+    """An organization of its own, with a token, in a service that runs already."""
+
+    def __init__(self, port):
+        place = json.loads(os.environ["ATTACKER"])
+        self.base, self.org, self.token = f"http://127.0.0.1:{port}", place["org"], place["token"]
+        self.muster, self.home = types.SimpleNamespace(binary=place["binary"]), pathlib.Path(tempfile.mkdtemp(prefix="muster-attack-"))
+        self.host = None
+
+    def __enter__(self):
+        self.agent = self.hire()
+        return self
+
+    def __exit__(self, *_):
+        stop = "mutation($org: Id!, $agent: Id!) { stopAgent(orgId: $org, id: $agent) { id } }"
+        self.ask("/graphql", {"query": stop, "variables": {"org": self.org, "agent": self.agent}})
+        time.sleep(2)
+        self.host.terminate()
+        self.host.wait(10)
+        shutil.rmtree(self.home, ignore_errors=True)
+
+
+def schedules(port, until):
+    tenant = Tenant(port)
+    server = tenant.v1("server", {"name": "desk"})
+    agent = tenant.v1("agent", {"name": "Juniper", "role": "Support", "server_id": server["id"]})["id"]
+
+    def edit():
+        headers = {"Authorization": f"Bearer {tenant.token}", "Content-Type": "application/json"}
+        for line in itertools.cycle(NEVER):
+            if time.monotonic() > until:
+                return
+            body = json.dumps({"backup_schedule": "CRON", "backup_cron": line}).encode()
+            request = urllib.request.Request(f"{tenant.base}/v1/org/{tenant.org}/agent/{agent}", body, headers, method="PATCH")
+            try:
+                urllib.request.urlopen(request, timeout=60).read()
+            except urllib.error.HTTPError as refused:
+                refused.read()
+            except OSError:
+                time.sleep(0.05)
+
+    run(edit, 4, until)
+
+
+def markdown(port, until):
+    with Tenant(port) as tenant:
+        url, _ = tenant.channel("Deep", outbound_url=channels.Receiver().url)
+        for n in itertools.count():
+            if time.monotonic() > until - 5:
+                return
+            send(url, {"text": DEEP, "thread": str(n % 20)}, f"deep-{n}")
+
+
+def receivers(port, until):
+    hangs = channels.Receiver(hangs=True)
+    with Tenant(port) as tenant:
+        urls = [tenant.channel(f"Hangs {n}", outbound_url=hangs.url)[0] for n in range(300)]
+        for n, url in enumerate(itertools.cycle(urls)):
+            if time.monotonic() > until - 5:
+                return
+            send(url, {"text": "Anybody?", "thread": str(n)}, f"hangs-{n}")
+            time.sleep(0.01)
+
+
+def send(url, body, key):
+    """What the service refuses because of its limits is part of the attack."""
+    try:
+        channels.post(url, json.dumps(body), key)
+    except OSError:
+        time.sleep(0.05)
+
+
+def run(work, count, until):
+    threads = [threading.Thread(target=work, daemon=True) for _ in range(count)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(max(0, until - time.monotonic()) + 1)
+
+
 ATTACKS = {
     "introspection": lambda port, until: introspection(port, until),
     "slow-readers": lambda port, until: asyncio.run(many(slow_reader, 300, port, until)),
     "sockets": lambda port, until: asyncio.run(many(socket, 10_000, port, until)),
+    "schedules": schedules,
+    "markdown": markdown,
+    "receivers": receivers,
 }
 
 
@@ -111,22 +200,27 @@ def report(name, took, failed, service):
           f"{service.rss():.0f} |", flush=True)
 
 
-def measure(start, port, path, token, seconds):
-    """The effect on a legitimate caller: of nothing, then of each attack. Each runs against a freshly started service."""
+def measure(start, port, path, token, seconds, attacker_of):
+    """The effect on a legitimate caller: of nothing, then of each attack. Each runs against a freshly started service.
+    `attacker_of` says in which organization an attack is, with which token and program."""
     print("| attack | requests of a legitimate caller | p50 ms | p99 ms | longest ms | failed | service, MB |\n|---|---|---|---|---|---|---|")
     for name in ("none", *ATTACKS):
         service = start()
         attacker = None
         try:
             if name != "none":
-                attacker = subprocess.Popen(["nice", "-n", "19", sys.executable, pathlib.Path(__file__), name, str(port), str(seconds + 5)])
+                command = ["nice", "-n", "19", sys.executable, pathlib.Path(__file__), name, str(port), str(seconds + 5)]
+                attacker = subprocess.Popen(command, env={**os.environ, "ATTACKER": json.dumps(attacker_of(name))})
                 time.sleep(5)
             took, failed = known_caller(port, path, token, seconds)
             report(name, took, failed, service)
         finally:
             if attacker:
-                attacker.kill()
-                attacker.wait()
+                try:
+                    attacker.wait(20)
+                except subprocess.TimeoutExpired:
+                    attacker.kill()
+                    attacker.wait()
             service.stop()
 
 

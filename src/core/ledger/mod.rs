@@ -42,6 +42,12 @@ const PART: usize = 8;
 const PART_OF_STRANGERS: usize = 4;
 /// How many connections the host of a server may have: the current one, and older ones that are being closed.
 const CONNECTIONS_OF_A_HOST: usize = 8;
+/// How many channels a process sends to at a time, and in how many it asks people.
+const LANES: usize = 256;
+/// How many deliveries of vendors may wait for their commit. More are turned away before anything is accepted.
+const ARRIVALS: usize = 1_024;
+/// The part of places of work that one organization may take: its vendors and receivers decide how long each is held.
+const PART_OF_PLACES: usize = 4;
 
 /// A kind of thing that callers hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,6 +64,12 @@ pub enum What {
     Bodies,
     /// Bytes of answers waiting to be sent.
     Answers,
+    /// Channels that are being sent to.
+    Lanes,
+    /// Channels in which people are being asked.
+    Asking,
+    /// Deliveries of vendors that wait for their commit.
+    Arrivals,
 }
 
 /// A holder.
@@ -119,6 +131,9 @@ pub struct Ledger {
     watchers: Arc<Line>,
     bodies: Arc<Line>,
     answers: Arc<Line>,
+    lanes: Arc<Line>,
+    asking: Arc<Line>,
+    arrivals: Arc<Line>,
 }
 
 impl Ledger {
@@ -167,6 +182,13 @@ impl Ledger {
                 "Too many bytes of answers are waiting for you to read them",
                 bytes(limits.answers_bytes),
             ),
+            lanes: Line::new("lanes", "The organization sends to its maximum of channels", places(LANES)),
+            asking: Line::new("asking", "The organization asks in its maximum of channels", places(LANES)),
+            arrivals: Line::new(
+                "arrivals",
+                "The organization has reached its maximum of waiting deliveries",
+                places(ARRIVALS),
+            ),
         }
     }
 
@@ -180,6 +202,9 @@ impl Ledger {
             What::Watchers => &self.watchers,
             What::Bodies => &self.bodies,
             What::Answers => &self.answers,
+            What::Lanes => &self.lanes,
+            What::Asking => &self.asking,
+            What::Arrivals => &self.arrivals,
         }
     }
 
@@ -195,8 +220,17 @@ impl Ledger {
     #[must_use]
     pub fn totals(&self) -> Vec<(&'static str, usize, Option<usize>)> {
         let connections = self.most_connections - self.connections.available_permits();
-        let lines =
-            [&self.sockets, &self.hosts, &self.subscriptions, &self.watchers, &self.bodies, &self.answers];
+        let lines = [
+            &self.sockets,
+            &self.hosts,
+            &self.subscriptions,
+            &self.watchers,
+            &self.bodies,
+            &self.answers,
+            &self.lanes,
+            &self.asking,
+            &self.arrivals,
+        ];
         let lines = lines.into_iter().map(|line| {
             (line.name, line.total(), (line.most.together < usize::MAX).then_some(line.most.together))
         });
@@ -210,6 +244,11 @@ fn sockets(limits: &RequestLimits) -> Most {
 
 fn each(known: usize) -> Most {
     Most { anonymous: 0, known, strangers: usize::MAX, together: usize::MAX }
+}
+
+/// Places of work, of which one organization may take a part.
+const fn places(together: usize) -> Most {
+    Most { anonymous: 0, known: together / PART_OF_PLACES, strangers: usize::MAX, together }
 }
 
 /// Marks an answer whose bytes are already in the ledger, or shared by everyone.

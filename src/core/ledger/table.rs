@@ -79,6 +79,22 @@ pub const ENTRIES: &[Entry] = &[
         beyond: "429; 503. After a change only 503, and only for answers over 64 KiB; the change stands. A connection that reads less than 64 KiB in {limits.write_timeout_seconds} s while more is waiting is closed",
     },
     Entry {
+        name: "lanes",
+        about: "Channels that a process sends to at the moment; `asking` counts those in which it asks people",
+        anonymous: "",
+        known: "64 of an organization, and no more than stay free",
+        together: "256",
+        beyond: "its messages wait, the oldest first",
+    },
+    Entry {
+        name: "arrivals",
+        about: "Deliveries of vendors that wait for their commit",
+        anonymous: "",
+        known: "256 of an organization, and no more than stay free",
+        together: "1,024",
+        beyond: "503",
+    },
+    Entry {
         name: "schema_bytes",
         about: "Introspection in one request (`src/read/budget.rs`)",
         anonymous: "2 MiB, in a batch of 3 operations",

@@ -1,15 +1,19 @@
 //! The channels that this process sends to at the moment. Each has a lane of its own, so that one whose vendor hangs
-//! holds up no other.
+//! holds up no other; and an organization has its share of them ([`What::Lanes`](crate::core::ledger::What)), so that one
+//! whose receivers all hang holds up no other organization.
 
 use std::{
     collections::HashSet,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-use crate::base::ids::{ChannelId, OrgId};
+use crate::{
+    base::ids::{ChannelId, OrgId},
+    core::ledger::{Held, Holder, Line},
+};
 
-/// How many channels a process sends to at a time.
-const MOST: usize = 256;
+/// How many due channels of an organization a round looks at: those that have a lane are among them, so twice a share.
+const LOOKED_AT: usize = 128;
 
 /// All lanes. Cheap to clone.
 #[derive(Clone, Default)]
@@ -19,20 +23,20 @@ pub struct Lanes(Arc<Mutex<HashSet<(OrgId, ChannelId)>>>);
 pub struct Lane {
     lanes: Lanes,
     key: (OrgId, ChannelId),
+    _held: Held,
 }
 
 impl Lanes {
-    /// Takes a channel's lane. `None`: somebody has it, or too many are taken.
+    /// Takes a channel's lane. `None`: somebody has it, or the organization has its share, or too many are taken.
     #[must_use]
-    pub fn enter(&self, org: OrgId, channel: ChannelId) -> Option<Lane> {
+    pub fn enter(&self, line: &Arc<Line>, org: OrgId, channel: ChannelId) -> Option<Lane> {
         let (mut all, key) = (self.all(), (org, channel));
-        (all.len() < MOST && all.insert(key)).then(|| Lane { lanes: self.clone(), key })
-    }
-
-    /// How many more lanes there are.
-    #[must_use]
-    pub fn free(&self) -> usize {
-        MOST - self.all().len()
+        if all.contains(&key) {
+            return None;
+        }
+        let held = line.take(Holder::Organization(org.0), 1).ok()?;
+        all.insert(key);
+        Some(Lane { lanes: self.clone(), key, _held: held })
     }
 
     fn all(&self) -> MutexGuard<'_, HashSet<(OrgId, ChannelId)>> {
@@ -46,18 +50,41 @@ impl Drop for Lane {
     }
 }
 
+/// SQL for the channels in which something is due, the oldest first, without hiding those of one organization behind those of
+/// another. `due` selects `organization_id`, `channel_id` and `available_at` of what is due.
+#[must_use]
+pub fn oldest_due(due: &str) -> String {
+    format!(
+        "SELECT organization_id, channel_id FROM (SELECT organization_id, channel_id, MIN(available_at) AS since, \
+         ROW_NUMBER() OVER (PARTITION BY organization_id ORDER BY MIN(available_at), channel_id) AS nth \
+         FROM ({due}) due GROUP BY organization_id, channel_id) first \
+         WHERE nth <= {LOOKED_AT} ORDER BY since, channel_id"
+    )
+}
+
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
     use super::*;
+    use crate::core::{
+        config::Config,
+        ledger::{Ledger, What},
+    };
 
     #[test]
-    fn a_channel_has_one_lane() {
-        let lanes = Lanes::default();
-        let lane = lanes.enter(OrgId(1), ChannelId(1)).unwrap();
-        assert!(lanes.enter(OrgId(1), ChannelId(1)).is_none());
-        assert!(lanes.enter(OrgId(2), ChannelId(1)).is_some());
+    fn a_channel_has_one_lane_and_an_organization_its_share() {
+        let ledger = Ledger::new(&Config::read(None, BTreeMap::new()).unwrap());
+        let (lanes, line) = (Lanes::default(), ledger.line(What::Lanes));
+        let enter = |org, channel| lanes.enter(line, OrgId(org), ChannelId(channel));
+        let lane = enter(1, 1).unwrap();
+        assert!(enter(1, 1).is_none());
         drop(lane);
-        assert!(lanes.enter(OrgId(1), ChannelId(1)).is_some());
-        assert_eq!(lanes.free(), MOST);
+        let of_one: Vec<_> = (1..=300).filter_map(|channel| enter(1, channel)).collect();
+        assert_eq!((of_one.len(), line.total()), (LOOKED_AT / 2, LOOKED_AT / 2));
+        assert!(enter(2, 1).is_some());
+        drop(of_one);
+        assert!(enter(1, 1).is_some());
+        assert_eq!(line.total(), 0);
     }
 }

@@ -33,7 +33,7 @@ use tokio::sync::watch;
 pub use self::{
     hosts::{Hosts, Open, Woken},
     kinds::{About, Mail, Notice},
-    lanes::{Lane, Lanes},
+    lanes::{Lane, Lanes, oldest_due},
     pace::{Full, Pace, Room},
     wakers::Wakers,
     worker::{Claim, Outcome, work},

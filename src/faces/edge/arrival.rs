@@ -126,6 +126,14 @@ impl Arrival {
         }
     }
 
+    /// Charges a signed request to its channel, and notes it for the answer's headers.
+    ///
+    /// # Errors
+    /// `RATE_LIMITED`.
+    pub fn charge_channel(&self, core: &Core, channel: Holder) -> Result<()> {
+        core.limits.as_ref().map_or(Ok(()), |limits| limits.charge_channel(channel, &self.notes))
+    }
+
     /// Identifies the holder of `token`. A bad credential is written to the audit log and charged to the IP
     /// address. If anyone could have made it up, it is charged before the database is queried, so that invented
     /// credentials cost the database no more than the address's rate allows.

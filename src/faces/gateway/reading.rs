@@ -94,9 +94,11 @@ impl Connection {
     }
 
     /// Waits until the host may say more. One that says too much is read more slowly: it keeps what is not read yet.
-    async fn pace(&self) {
+    async fn pace(&self, bytes: usize) {
         let Link { scope, server, .. } = &self.link;
-        while let Some(wait) = scope.core.limits.as_ref().and_then(|limits| limits.pace(scope.org, *server)) {
+        while let Some(wait) =
+            scope.core.limits.as_ref().and_then(|limits| limits.pace(scope.org, *server, bytes))
+        {
             sleep(wait).await;
         }
     }
@@ -117,7 +119,7 @@ impl Reader<'_> {
         let connection = self.connection;
         match frame {
             FromHost::Event(event) => {
-                connection.pace().await;
+                connection.pace(bytes).await;
                 self.event(event, bytes).await?;
             }
             FromHost::Received { through } => {
@@ -132,7 +134,7 @@ impl Reader<'_> {
                 }
             }
             FromHost::Ask { id, agent_id, generation, wanted } => {
-                connection.pace().await;
+                connection.pace(bytes).await;
                 // Waits while too many are being answered.
                 let _ = connection.asks.send(Ask { id, agent: agent_id, generation, wanted }).await;
             }

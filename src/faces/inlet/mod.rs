@@ -54,7 +54,7 @@ async fn on_request(
 
 /// Who can't name a channel, or can't sign for it, pays as a stranger. An address that has signed for it before pays nothing, and
 /// its bodies have the channel's place in the ledger, which no stranger who knows the path can fill. Until then they are the
-/// address's.
+/// address's. What is signed is charged to the channel: its vendor, and whoever has its secret, have a rate like any caller.
 async fn receive(
     Inlet { core, door }: &Inlet,
     arrival: &Arrival,
@@ -71,7 +71,8 @@ async fn receive(
     let most = core.config.limits.body_bytes;
     let holder = if is_proven { channel.holder() } else { from };
     let body = body::read_for(core, holder, body, most).await?;
-    let outcome = door.receive(&channel, from, &arrival.headers, body).await;
+    let charge = || arrival.charge_channel(core, channel.holder());
+    let outcome = door.receive(&channel, from, (&arrival.headers, body), charge).await;
     if outcome.as_ref().is_err_and(|problem| problem.code == Code::Unauthenticated) {
         // Dropped without a refund: it stays paid.
         drop(arrival.prepay(core)?);

@@ -13,7 +13,7 @@ use crate::{
     },
     core::store::Tx,
     slices::{
-        orgs::{self, Limit},
+        orgs::{self, JudgedCron, Limit},
         servers,
     },
 };
@@ -35,7 +35,7 @@ pub(super) fn at_rest(agent: &agents::Model, edit: &UpdateAgentInput) -> Result<
     Err(Problem::new(Code::AgentAlreadyRunning, detail).with("status", agent.status.as_str()))
 }
 
-/// Checks each value of an edit by itself.
+/// Checks each value of an edit by itself. `cron` is its schedule, judged.
 ///
 /// # Errors
 /// The database is unreachable.
@@ -43,6 +43,7 @@ pub(super) async fn values(
     tx: &Tx,
     agent: &agents::Model,
     edit: &UpdateAgentInput,
+    cron: Option<&JudgedCron>,
 ) -> Result<Vec<Violation>> {
     let mut violations = Vec::new();
     if let MaybeUndefined::Value(server) = edit.server_id
@@ -60,9 +61,9 @@ pub(super) async fn values(
     if let MaybeUndefined::Value(zone) = &edit.timezone {
         violations.extend(orgs::check_timezone("/timezone", zone));
     }
-    if let MaybeUndefined::Value(cron) = &edit.backup_cron {
+    if let Some(cron) = cron {
         let minutes = orgs::limit(tx, Limit::MinCronInterval).await?;
-        violations.extend(orgs::check_cron_interval("/backup_cron", cron, minutes));
+        violations.extend(cron.check("/backup_cron", minutes));
     }
     if let MaybeUndefined::Value(language) = &edit.language
         && !is_language(language)

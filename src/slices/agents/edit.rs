@@ -24,7 +24,12 @@ use crate::{
         sealing::SealContext,
         store::{Tx, patch, patch_all, patch_required},
     },
-    slices::{agents::UpdateAgentInput, backups, conversations, spending},
+    slices::{
+        agents::UpdateAgentInput,
+        backups, conversations,
+        orgs::{self, JudgedCron},
+        spending,
+    },
 };
 
 /// Edits an agent. An edit that changes nothing does nothing.
@@ -37,9 +42,10 @@ pub async fn update(
     edit: UpdateAgentInput,
     reason: Option<String>,
 ) -> Result<()> {
+    let cron = orgs::judge_cron(scope, edit.backup_cron.value()).await?;
     let mut tx = scope.begin().await?;
     let agent = load(&tx, id).await?;
-    let Some(mut edited) = write(&mut tx, agent, edit).await? else { return Ok(()) };
+    let Some(mut edited) = write(&mut tx, agent, edit, cron.as_ref()).await? else { return Ok(()) };
     tx.reason = reason;
     if edited.is_for_host {
         mark_for_sync(&mut tx, &[id]).await?;
@@ -61,7 +67,7 @@ pub(super) struct Edited {
     is_for_host: bool,
 }
 
-/// Checks an edit and writes it, if it changes anything. The agent is locked.
+/// Checks an edit and writes it, if it changes anything. The agent is locked. `cron` is the edit's schedule, judged.
 ///
 /// # Errors
 /// As [`update`].
@@ -69,10 +75,11 @@ pub(super) async fn write(
     tx: &mut Tx,
     agent: agents::Model,
     edit: UpdateAgentInput,
+    cron: Option<&JudgedCron>,
 ) -> Result<Option<Edited>> {
     let id = agent.id;
     check::at_rest(&agent, &edit)?;
-    Problem::refuse(check::values(tx, &agent, &edit).await?)?;
+    Problem::refuse(check::values(tx, &agent, &edit, cron).await?)?;
     if let MaybeUndefined::Value(name) = &edit.name {
         require_free_name(tx, name.trim(), Some(id)).await?;
     }

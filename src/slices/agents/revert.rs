@@ -21,7 +21,7 @@ use crate::{
         store::Tx,
         versions::{as_edit, read},
     },
-    slices::{credentials, mcp_servers, skills},
+    slices::{credentials, mcp_servers, orgs, skills},
 };
 
 /// Makes the agent again what it was in an earlier revision, as a new revision. If it is that already, nothing happens.
@@ -30,14 +30,16 @@ use crate::{
 /// `NOT_FOUND`; whatever an edit with the same values would be refused for; `VALIDATION_FAILED` naming a credential, MCP
 /// server or skill that is archived; `PERMISSION_DENIED` if it would get or lose one that the caller may not assign.
 pub async fn revert(scope: &Scope, id: AgentId, to: i64, reason: String) -> Result<()> {
+    // A revision never changes, so it is read and judged before anything is locked.
+    let content = read(&revisions::load(&scope.begin().await?, id, to).await?.content)?;
+    let edit: UpdateAgentInput = as_edit(&content)?;
+    let cron = orgs::judge_cron(scope, edit.backup_cron.value()).await?;
     let mut tx = scope.begin().await?;
     tx.reason = Some(reason);
-    let content = read(&revisions::load(&tx, id, to).await?.content)?;
-    let edit: UpdateAgentInput = as_edit(&content)?;
     // What is assigned is locked before the agent, as when it is assigned.
     let mut changes = equip(&mut tx, id, &content).await?;
     let agent = load(&tx, id).await?;
-    let agent = match edit::write(&mut tx, agent.clone(), edit).await? {
+    let agent = match edit::write(&mut tx, agent.clone(), edit, cron.as_ref()).await? {
         None if changes.is_empty() => return Ok(()),
         None => agent,
         Some(edited) => {

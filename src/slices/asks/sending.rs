@@ -23,6 +23,7 @@ use crate::{
     core::{
         Core,
         access::Scope,
+        ledger::What,
         outbox::{self, Room},
         store::Tx,
     },
@@ -51,16 +52,14 @@ const LONGEST_WAIT: Duration = Duration::from_hours(1);
 /// # Errors
 /// The database is unreachable.
 pub async fn send_due(core: &Arc<Core>) -> Result<u64> {
-    let free = core.outbox.asking.free();
-    let sql = format!(
-        "SELECT DISTINCT a.organization_id, a.channel_id FROM approval_asks a \
+    let line = core.ledger.line(What::Asking);
+    let due = "SELECT a.organization_id, a.channel_id, a.available_at FROM approval_asks a \
          JOIN channels c ON c.organization_id = a.organization_id AND c.id = a.channel_id \
          WHERE a.state IN ('TO_ASK', 'TO_CLOSE') AND a.available_at <= $1 AND c.is_active \
-         AND c.direction = 'BIDIRECTIONAL' AND (c.send_after IS NULL OR c.send_after <= $1) LIMIT {free}"
-    );
-    for row in core.db.all(sql, vec![core.clock.now().into()]).await? {
+         AND c.direction = 'BIDIRECTIONAL' AND (c.send_after IS NULL OR c.send_after <= $1)";
+    for row in core.db.all(outbox::oldest_due(due), vec![core.clock.now().into()]).await? {
         let (org, channel): (OrgId, ChannelId) = (row.try_get_by(0)?, row.try_get_by(1)?);
-        let Some(lane) = core.outbox.asking.enter(org, channel) else { continue };
+        let Some(lane) = core.outbox.asking.enter(line, org, channel) else { continue };
         let task = Arc::clone(core);
         core.tasks.spawn(async move {
             let served = serve(&task, org, channel).await;

@@ -1,8 +1,15 @@
 //! When agents are backed up. An agent is due if its schedule had a time since its last backup; so one that was missed,
 //! because its host was away or the service did not run, is made once and not for each time. A backup that waits for its
 //! host is under way, and no other begins.
+//!
+//! A schedule's last time is the same for all agents that have it, so a round computes it once for each schedule, outside of
+//! transactions.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    collections::{HashMap, hash_map::Entry},
+    sync::Arc,
+    time::Duration,
+};
 
 use croner::{
     Cron,
@@ -54,26 +61,35 @@ pub async fn schedule_due(core: &Arc<Core>) -> Result<u64> {
         "{SCHEDULED} AND NOT EXISTS (SELECT 1 FROM agent_backups b WHERE b.organization_id = t.organization_id \
          AND b.agent_id = t.id AND b.state = 'PENDING')"
     );
+    let mut times: HashMap<Schedule, Option<Timestamp>> = HashMap::new();
     for row in core.db.all(idle, vec![]).await? {
         let (org, id): (OrgId, AgentId) = (row.try_get_by(0)?, row.try_get_by(1)?);
-        done.add(org, back_up_if_due(&Scope::system(core, org), id, &row).await);
+        let Some(schedule) = Schedule::of(&row)? else { continue };
+        let last = match times.entry(schedule.clone()) {
+            Entry::Occupied(known) => *known.get(),
+            Entry::Vacant(new) => {
+                // A round of many schedules keeps nobody else waiting.
+                tokio::task::yield_now().await;
+                *new.insert(schedule.last(core.clock.now()))
+            }
+        };
+        let Some(last) = last else { continue };
+        if is_due(&row, last)? {
+            done.add(org, back_up(&Scope::system(core, org), id, (&schedule, last)).await);
+        }
     }
     Ok(given_up + done.close()?)
 }
 
-/// Begins the backup of an agent with a schedule, if it is due. Returns whether it began.
-async fn back_up_if_due(scope: &Scope, id: AgentId, row: &QueryResult) -> Result<bool> {
-    Ok(is_due(row, scope.core.clock.now())? && back_up(scope, id).await?)
-}
-
-/// Begins a backup, unless another replica was faster or the plan wants more time between two.
-async fn back_up(scope: &Scope, id: AgentId) -> Result<bool> {
+/// Begins a backup, unless another replica was faster, the schedule was edited, or the plan wants more time between two.
+async fn back_up(scope: &Scope, id: AgentId, (schedule, last): (&Schedule, Timestamp)) -> Result<bool> {
     let tx = scope.begin().await?;
     let Some(agent) = agents::standing(&tx, id).await? else { return Ok(false) };
     let sql = format!("{SCHEDULED} AND t.organization_id = $1 AND t.id = $2");
     let found = tx.rows(&sql, vec![tx.scope.org.into(), id.into()]).await?;
     let Some(row) = found.first() else { return Ok(false) };
-    if is_under_way(&tx, id).await? || !is_due(row, tx.now)? || is_too_soon(&tx, row).await? {
+    let is_same = Schedule::of(row)?.as_ref() == Some(schedule);
+    if !is_same || is_under_way(&tx, id).await? || !is_due(row, last)? || is_too_soon(&tx, row).await? {
         return Ok(false);
     }
     let backup = begin(&tx, &agent, BackupCause::Schedule).await?;
@@ -89,32 +105,48 @@ async fn is_too_soon(tx: &Tx, row: &QueryResult) -> Result<bool> {
     Ok(last.plus(Duration::from_mins(minutes.unsigned_abs())) > tx.now)
 }
 
-fn is_due(row: &QueryResult, now: Timestamp) -> Result<bool> {
-    let own: Option<String> = row.try_get_by(3)?;
-    let inherited: Option<String> = row.try_get_by(4)?;
-    let schedule: BackupSchedule = row.try_get_by::<String, _>(2)?.parse().map_err(Problem::internal)?;
-    let line = match schedule {
-        BackupSchedule::Off => None,
-        BackupSchedule::Inherit => inherited,
-        BackupSchedule::Daily => Some(DAILY.to_owned()),
-        BackupSchedule::Weekly => Some(WEEKLY.to_owned()),
-        BackupSchedule::Cron => own,
-    };
-    let zone = row.try_get_by::<Option<String>, _>(5)?.unwrap_or_default();
+/// Whether an agent was not backed up since the last time of its schedule.
+fn is_due(row: &QueryResult, last: Timestamp) -> Result<bool> {
     let created: Timestamp = row.try_get_by(6)?;
     let others: [Option<Timestamp>; 3] = [row.try_get_by(7)?, row.try_get_by(8)?, row.try_get_by(9)?];
-    let last = others.into_iter().flatten().fold(created, Timestamp::max);
-    Ok(line.and_then(|line| next(&line, &zone, last)).is_some_and(|next| next <= now))
+    Ok(last > others.into_iter().flatten().fold(created, Timestamp::max))
 }
 
-/// The first time of a schedule after this one, in a time zone.
-fn next(line: &str, zone: &str, after: Timestamp) -> Option<Timestamp> {
-    let parser = CronParser::builder().seconds(Seconds::Disallowed).year(Year::Disallowed).build();
-    let cron: Cron = parser.parse(line).ok()?;
-    let zone = TimeZone::get(zone).unwrap_or(TimeZone::UTC);
-    let after = Instant::from_millisecond(after.0).ok()?.to_zoned(zone);
-    let next = cron.find_next_occurrence(&after, false).ok()?;
-    Some(Timestamp(next.timestamp().as_millisecond()))
+/// A schedule: a cron line in a time zone.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Schedule {
+    line: String,
+    zone: String,
+}
+
+impl Schedule {
+    /// An agent's. `None`: it has none.
+    fn of(row: &QueryResult) -> Result<Option<Self>> {
+        let own: Option<String> = row.try_get_by(3)?;
+        let inherited: Option<String> = row.try_get_by(4)?;
+        let schedule: BackupSchedule = row.try_get_by::<String, _>(2)?.parse().map_err(Problem::internal)?;
+        let line = match schedule {
+            BackupSchedule::Off => None,
+            BackupSchedule::Inherit => inherited,
+            BackupSchedule::Daily => Some(DAILY.to_owned()),
+            BackupSchedule::Weekly => Some(WEEKLY.to_owned()),
+            BackupSchedule::Cron => own,
+        };
+        let zone = row.try_get_by::<Option<String>, _>(5)?.unwrap_or_default();
+        Ok(line.map(|line| Self { line, zone }))
+    }
+
+    /// Its last time until `now`.
+    fn last(&self, now: Timestamp) -> Option<Timestamp> {
+        let parser = CronParser::builder().seconds(Seconds::Disallowed).year(Year::Disallowed).build();
+        let cron: Cron = parser.parse(&self.line).ok()?;
+        let zone = TimeZone::get(&self.zone).unwrap_or(TimeZone::UTC);
+        let now = Instant::from_millisecond(now.0).ok()?.to_zoned(zone);
+        let last = cron.find_previous_occurrence(&now, true).ok()?;
+        // A time that the clock skipped in the spring is found forwards only, where the hour after it begins.
+        let moved = cron.find_next_occurrence(&last, false).ok().filter(|moved| *moved <= now);
+        Some(Timestamp(moved.unwrap_or(last).timestamp().as_millisecond()))
+    }
 }
 
 /// Fails backups and restores whose host never answered: their commands are gone.
@@ -143,13 +175,17 @@ mod tests {
 
     #[test]
     fn a_schedule_is_one_of_the_time_zone() {
-        let next = |line, zone, after| next(line, zone, at(after)).unwrap();
-        assert_eq!(next(DAILY, "UTC", "2026-05-04T03:00:00Z"), at("2026-05-05T03:00:00Z"));
-        assert_eq!(next(DAILY, "Europe/Vienna", "2026-05-04T00:59:59Z"), at("2026-05-04T01:00:00Z"));
-        assert_eq!(next(WEEKLY, "UTC", "2026-05-04T03:00:00Z"), at("2026-05-10T03:00:00Z"));
-        assert_eq!(next("*/15 * * * *", "nowhere", "2026-05-04T03:00:01Z"), at("2026-05-04T03:15:00Z"));
+        let last = |line: &str, zone: &str, now| {
+            Schedule { line: line.to_owned(), zone: zone.to_owned() }.last(at(now)).unwrap()
+        };
+        assert_eq!(last(DAILY, "UTC", "2026-05-04T03:00:00Z"), at("2026-05-04T03:00:00Z"));
+        assert_eq!(last(DAILY, "UTC", "2026-05-04T02:59:59Z"), at("2026-05-03T03:00:00Z"));
+        assert_eq!(last(DAILY, "Europe/Vienna", "2026-05-04T02:59:59Z"), at("2026-05-04T01:00:00Z"));
+        assert_eq!(last(WEEKLY, "UTC", "2026-05-09T23:00:00Z"), at("2026-05-03T03:00:00Z"));
+        assert_eq!(last("*/15 * * * *", "nowhere", "2026-05-04T03:14:59Z"), at("2026-05-04T03:00:00Z"));
+        assert_eq!(last("0 0 29 2 *", "UTC", "2026-05-04T00:00:00Z"), at("2024-02-29T00:00:00Z"));
         // In the night when the clock goes forward there is no half past two.
-        let spring = next("30 2 * * *", "Europe/Vienna", "2026-03-28T12:00:00Z");
-        assert!(spring >= at("2026-03-29T01:00:00Z") && spring < at("2026-03-30T12:00:00Z"));
+        let spring = last("30 2 * * *", "Europe/Vienna", "2026-03-29T12:00:00Z");
+        assert!(spring >= at("2026-03-29T01:00:00Z") && spring < at("2026-03-29T12:00:00Z"), "{spring:?}");
     }
 }

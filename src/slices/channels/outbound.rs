@@ -24,17 +24,17 @@ use crate::{
 /// How long nothing may be sent until a channel is switched off.
 const FAILING: Duration = Duration::from_hours(5 * 24);
 
-/// Which vendor carries what is said through a channel, and whether it is sent at all: a channel that a person switched off,
-/// or that goes the other way, sends nothing. `None`: it carries no messages.
+/// Whether what is said through a channel is sent at all: one that a person switched off, or that goes the other way, sends
+/// nothing. `None`: it carries no messages.
 ///
 /// # Errors
 /// The database is unreachable.
-pub async fn way_out(tx: &Tx, id: ChannelId) -> Result<Option<(Kind, bool)>> {
+pub async fn way_out(tx: &Tx, id: ChannelId) -> Result<Option<bool>> {
     let Some(channel) = connected(&tx.scope).filter(channels::Column::Id.eq(id)).one(tx.connection()).await?
     else {
         return Ok(None);
     };
-    Ok(kind_of(channel.transport).map(|kind| (kind, is_open(&channel))))
+    Ok(kind_of(channel.transport).map(|_| is_open(&channel)))
 }
 
 /// Whether what is said through a channel is sent, at the latest when the channel works again.

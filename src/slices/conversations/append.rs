@@ -32,6 +32,9 @@ const PREVIEW: usize = 160;
 /// How many messages one statement writes at most: SQLite binds 32,766 values to one, and a message has 21.
 const ROWS: usize = 500;
 
+/// What a message takes beside its content: its row, its turn, its words in the index.
+pub(super) const BESIDE: usize = 512;
+
 /// A message's delivery through a channel.
 #[derive(Clone, Debug)]
 pub struct Delivery {
@@ -159,10 +162,10 @@ pub(super) async fn add_all(
         let mut own: Vec<_> = own.collect();
         let status = status_after(conversation.status, &own)?;
         join_turns(tx, conversation, &mut own).await?;
-        summarize(tx, conversation, &own, status).await?;
         if let Some(way) = send_out(tx, conversation, &mut own).await? {
             ways.push((conversation.id, way));
         }
+        summarize(tx, conversation, &own, status).await?;
     }
     let mut added = Vec::with_capacity(placed.len());
     for placed in placed.chunks_mut(ROWS) {
@@ -173,10 +176,10 @@ pub(super) async fn add_all(
     for (conversation, way) in ways {
         let said = placed.iter().zip(&added);
         let said = said.filter(|(message, _)| message.is_sent && message.new.conversation == conversation);
-        let said = said.map(|(Placed { new, text, is_plain, .. }, (message, _))| deliveries::Spoken {
+        let said = said.map(|(Placed { new, text, format, .. }, (message, _))| deliveries::Spoken {
             message: *message,
             text,
-            is_plain: *is_plain,
+            format: *format,
             files: new.files,
         });
         deliveries::plan(tx, way, conversation, &said.collect::<Vec<_>>()).await?;
@@ -199,8 +202,8 @@ struct Placed {
     at: Timestamp,
     /// What people read.
     text: String,
-    /// Whether nothing in it is markup.
-    is_plain: bool,
+    /// How it is written.
+    format: TextFormat,
     /// Whether it goes out through the conversation's channel.
     is_sent: bool,
 }
@@ -215,7 +218,8 @@ fn place(tx: &Tx, conversations: &[conversations::Model], new: Vec<NewMessage>) 
         *last += 1;
         let (at, text) = (new.created_at.unwrap_or(tx.now), text_of(new.kind, &new.content));
         let is_plain = new.content["format"] == TextFormat::Plain.as_str();
-        Ok(Placed { new, agent: *agent, seq: *last, at, text, is_plain, is_sent: false })
+        let format = if is_plain { TextFormat::Plain } else { TextFormat::Markdown };
+        Ok(Placed { new, agent: *agent, seq: *last, at, text, format, is_sent: false })
     });
     placed.collect()
 }
@@ -298,6 +302,15 @@ pub async fn append_error(
     append(tx, NewMessage { turn, ..new }).await
 }
 
+/// What messages take: their content, and what is sent of it while it waits. `retention.rs` has it in SQL.
+fn stored_bytes(own: &[&mut Placed]) -> i64 {
+    let bytes = own.iter().map(|message| {
+        let content = message.new.content.to_string().len();
+        BESIDE + content * if message.new.delivery.is_some() { 2 } else { 1 }
+    });
+    i64::try_from(bytes.sum::<usize>()).unwrap_or(i64::MAX)
+}
+
 /// Updates the conversation's summary, once for all messages. The row is locked, so the next seqs are ours.
 async fn summarize(
     tx: &Tx,
@@ -318,6 +331,7 @@ async fn summarize(
             Expr::value(conversation.message_count + own.len().cast_signed() as i64),
         )
         .col_expr(Column::LastSeq, Expr::value(last.seq))
+        .col_expr(Column::StoredBytes, Expr::value(conversation.stored_bytes + stored_bytes(own)))
         .col_expr(Column::LastMessageSeq, Expr::value(last.seq))
         .col_expr(Column::LastMessageRole, Expr::value(last.new.role.as_str()))
         .col_expr(Column::LastMessageKind, Expr::value(last.new.kind.as_str()))

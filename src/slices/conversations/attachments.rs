@@ -121,7 +121,8 @@ pub async fn of_message(
     most: u64,
 ) -> Result<Vec<(File, Option<Vec<u8>>)>> {
     let found = scope.find::<attachments::Entity>().filter(attachments::Column::MessageId.eq(message));
-    let found = found.order_by_asc(attachments::Column::Id).offset(first).limit(count);
+    let found = found.order_by_asc(attachments::Column::Position).order_by_asc(attachments::Column::Id);
+    let found = found.offset(first).limit(count);
     let mut files = Vec::new();
     for row in found.all(scope.core.db.read()).await? {
         let bytes = usize::try_from(row.size_bytes).unwrap_or(usize::MAX);
@@ -139,6 +140,7 @@ async fn store(tx: &Tx, agent: Option<AgentId>, upload: Upload) -> Result<attach
         organization_id: Set(tx.scope.org),
         id: NotSet,
         message_id: Set(None),
+        position: Set(0),
         filename: Set(clean(&upload.filename)),
         mime_type: Set(mime_type(upload.mime_type.as_deref())),
         size_bytes: Set(size),
@@ -191,7 +193,7 @@ pub async fn content(scope: &Scope, id: AttachmentId) -> Result<Vec<u8>> {
     Ok(blob.ok_or_else(|| Problem::not_found("attachment", id))?.content)
 }
 
-/// Attaches files to the message they were uploaded for. Only the caller's own files that aren't attached yet.
+/// Attaches files to the message they were uploaded for, in this order. Only the caller's own files that aren't attached yet.
 pub(super) async fn post(tx: &Tx, message: MessageId, ids: &[AttachmentId]) -> Result<()> {
     use attachments::Column;
     let mut violations = Vec::new();
@@ -211,6 +213,7 @@ pub(super) async fn post(tx: &Tx, message: MessageId, ids: &[AttachmentId]) -> R
             .filter(Column::UploadedByAgentId.is_null())
             .filter(mine)
             .col_expr(Column::MessageId, Expr::value(message.0))
+            .col_expr(Column::Position, Expr::value(n.cast_signed() as i64))
             .exec(tx.connection())
             .await?;
         if given.rows_affected == 0 {

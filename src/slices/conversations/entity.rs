@@ -35,6 +35,8 @@ pub mod conversations {
         pub model: Option<String>,
         pub message_count: i64,
         pub last_seq: i64,
+        /// What its messages take.
+        pub stored_bytes: i64,
         pub last_message_seq: Option<i64>,
         pub last_message_role: Option<MessageRole>,
         pub last_message_kind: Option<MessageKind>,
@@ -155,6 +157,8 @@ pub mod attachments {
         pub id: AttachmentId,
         /// Null from the upload until the message is posted.
         pub message_id: Option<MessageId>,
+        /// Its place among the files of its message.
+        pub position: i64,
         pub filename: String,
         pub mime_type: String,
         pub size_bytes: i64,

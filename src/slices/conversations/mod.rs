@@ -9,7 +9,7 @@
 //! `panel.rs`: what people do; `takeover.rs`: answering instead of the agent; `reports.rs`: what hosts report;
 //! `receiving.rs`: what comes in through channels; `of_turns.rs`, `of_deliveries.rs`: what turns and deliveries need;
 //! `append.rs`: adding a message; `list.rs`, `page.rs`, `search.rs`: reading; `reads.rs`: how far people have read;
-//! `watches.rs`: whom to tell of it; `retention.rs`: how long transcripts are kept; `words.rs`: the tokens of the search
+//! `watches.rs`: whom to tell of it; `retention.rs`: how long transcripts are kept; `storage.rs`: what they take; `words.rs`: the tokens of the search
 //! index; `places.rs`: where a search looks first; `attachments.rs`: files.
 
 mod append;
@@ -29,6 +29,7 @@ mod retention;
 mod rows;
 pub mod search;
 mod state;
+mod storage;
 mod takeover;
 mod watches;
 mod words;
@@ -49,6 +50,7 @@ pub use self::{
     rows::{await_decision, decided, exists},
     search::{merge_index, text_of, tokens},
     state::Happening,
+    storage::{count_stored, require_room},
     takeover::{end_abandoned, hand_back, take_over},
     watches::watch,
 };

@@ -176,7 +176,8 @@ pub async fn said(tx: &Tx, turn: TurnId, through: i64) -> Result<Vec<Said>> {
     let found = found.all(tx.connection()).await?;
     let files = tx.scope.find::<attachments::Entity>();
     let files = files.filter(attachments::Column::MessageId.is_in(found.iter().map(|message| message.id)));
-    let files = files.order_by_asc(attachments::Column::Id).all(tx.connection()).await?;
+    let files = files.order_by_asc(attachments::Column::Position).order_by_asc(attachments::Column::Id);
+    let files = files.all(tx.connection()).await?;
     let mut said: Vec<Said> = found
         .into_iter()
         .map(|message| Said {

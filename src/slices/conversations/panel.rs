@@ -31,7 +31,7 @@ use crate::{
         sealing::random_bytes,
         store::{Tx, patch},
     },
-    slices::{agents, turns},
+    slices::{agents, orgs, turns},
 };
 
 /// A conversation to start from the panel.
@@ -119,7 +119,7 @@ pub async fn start(scope: &Scope, new: NewConversation) -> Result<ConversationId
 ///
 /// # Errors
 /// `NOT_FOUND`; `ARCHIVED`, also if the agent was deleted; `CONFLICT` if somebody else has taken the conversation over;
-/// `VALIDATION_FAILED` for attachments that aren't the caller's to post.
+/// `VALIDATION_FAILED` for attachments that aren't the caller's to post; `PLAN_LIMIT_REACHED` if the storage is full.
 pub async fn post(scope: &Scope, id: ConversationId, post: Post) -> Result<MessageId> {
     let mut tx = scope.begin().await?;
     let agent = super::agent_of(&tx, id).await?;
@@ -135,6 +135,7 @@ async fn write(tx: &mut Tx, conversation: ConversationId, agent: AgentId, post: 
         let detail = "The conversation's agent has been deleted, so nobody would read this. Start a conversation with another agent.";
         return Err(Problem::new(Code::Archived, detail));
     };
+    orgs::require_room(tx).await?;
     let row = load(tx, conversation).await?;
     let caller = tx.scope.request.caller.clone();
     let speaker = takeover::speaker(tx, &row).await?;

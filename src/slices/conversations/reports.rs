@@ -21,6 +21,7 @@ use super::{
     attachments,
     entity::messages,
     rows::load,
+    storage::{is_full, tell},
 };
 use crate::{
     base::{
@@ -76,6 +77,9 @@ async fn of_thread(
     let thread = load(tx, conversation).await?;
     if thread.agent_id != agent.id {
         return Err(Problem::not_found("conversation", conversation));
+    }
+    if is_full(tx) {
+        return tell(tx, &thread).await;
     }
     let mut known = known(tx, conversation, &reported).await?;
     let mut turns: BTreeMap<TurnId, Timestamp> = BTreeMap::new();

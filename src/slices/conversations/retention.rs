@@ -4,10 +4,10 @@
 
 use std::sync::Arc;
 
-use sea_orm::Value;
+use sea_orm::{DbBackend, Value};
 use serde_json::json;
 
-use super::{entity::conversations, rows};
+use super::{append::BESIDE, entity::conversations, rows};
 use crate::{
     base::{
         enums::{ChangeOp, RecordKind},
@@ -86,14 +86,15 @@ async fn forget(scope: &Scope, id: ConversationId) -> Result<Left> {
     if tx.rows(&due, vec![tx.now.into(), scope.org.into(), id.into()]).await?.is_empty() {
         return Ok(Left::All);
     }
-    let gone = remove(&tx, id).await?;
+    let (gone, bytes) = remove(&tx, id).await?;
     let left = conversation.message_count - gone.cast_signed();
-    let nothing = "UPDATE conversations SET message_count = 0, last_message_seq = NULL, last_message_role = NULL, \
+    let nothing = "UPDATE conversations SET message_count = 0, stored_bytes = 0, last_message_seq = NULL, last_message_role = NULL, \
                    last_message_kind = NULL, last_message_preview = NULL, last_message_created_at = NULL \
                    WHERE organization_id = $1 AND id = $2";
-    let fewer = "UPDATE conversations SET message_count = $3 WHERE organization_id = $1 AND id = $2";
+    let fewer = "UPDATE conversations SET message_count = $3, stored_bytes = stored_bytes - $4 \
+                 WHERE organization_id = $1 AND id = $2";
     if left > 0 && gone > 0 {
-        tx.run(fewer, vec![scope.org.into(), id.into(), left.into()]).await?;
+        tx.run(fewer, vec![scope.org.into(), id.into(), left.into(), bytes.into()]).await?;
         tell(&tx, &conversation, left);
         tx.commit().await?;
         return Ok(Left::Some);
@@ -104,7 +105,8 @@ async fn forget(scope: &Scope, id: ConversationId) -> Result<Left> {
     Ok(Left::None)
 }
 
-async fn remove(tx: &Tx, id: ConversationId) -> Result<u64> {
+/// Returns how many messages are gone, and what they took.
+async fn remove(tx: &Tx, id: ConversationId) -> Result<(u64, i64)> {
     let of = |rest: &[Value]| -> Vec<Value> {
         [tx.scope.org.into(), id.into()].into_iter().chain(rest.iter().cloned()).collect()
     };
@@ -114,13 +116,23 @@ async fn remove(tx: &Tx, id: ConversationId) -> Result<u64> {
     );
     let last = tx.rows(&last, of(&[])).await?;
     let last: Option<i64> = last.first().map(|row| row.try_get_by(0)).transpose()?.flatten();
-    let Some(last) = last else { return Ok(0) };
+    let Some(last) = last else { return Ok((0, 0)) };
     let answers = "UPDATE approvals SET answer_message_id = NULL WHERE organization_id = $1 AND conversation_id = $2 \
                    AND answer_message_id IN (SELECT m.id FROM messages m WHERE m.organization_id = $1 \
                    AND m.conversation_id = $2 AND m.seq <= $3)";
     tx.run(answers, of(&[last.into()])).await?;
+    let is_postgres = tx.scope.core.db.backend() == DbBackend::Postgres;
+    let length =
+        if is_postgres { "octet_length(CAST(m.content AS TEXT))" } else { "length(CAST(m.content AS BLOB))" };
+    let twice = "CASE WHEN m.delivery_status IS NULL THEN 1 ELSE 2 END";
+    let bytes = format!(
+        "SELECT COALESCE(CAST(SUM({BESIDE} + {length} * {twice}) AS BIGINT), 0) FROM messages m \
+         WHERE m.organization_id = $1 AND m.conversation_id = $2 AND m.seq <= $3"
+    );
+    let bytes = tx.rows(&bytes, of(&[last.into()])).await?;
+    let bytes = bytes.first().map_or(Ok(0), |row| row.try_get_by(0))?;
     let gone = "DELETE FROM messages WHERE organization_id = $1 AND conversation_id = $2 AND seq <= $3";
-    tx.run(gone, of(&[last.into()])).await
+    Ok((tx.run(gone, of(&[last.into()])).await?, bytes))
 }
 
 /// Says that so many messages are left of a transcript, to whoever looks at it and in the audit log.

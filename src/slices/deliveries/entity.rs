@@ -5,7 +5,7 @@ pub mod deliveries {
     use sea_orm::entity::prelude::*;
 
     use crate::base::{
-        enums::{DeliveryCode, DeliveryStatus},
+        enums::{DeliveryCode, DeliveryStatus, TextFormat},
         ids::{ChannelId, ConversationId, DeliveryId, MessageId, OrgId},
         time::Timestamp,
     };
@@ -24,6 +24,8 @@ pub mod deliveries {
         /// Counts from 1 within the message.
         pub part: i64,
         pub status: DeliveryStatus,
+        /// How the text is written while it is the whole message, which becomes parts when it is sent. Null for a part.
+        pub draft: Option<TextFormat>,
         /// As the vendor's dialect writes it. Null once it is sent.
         pub text: Option<String>,
         /// Without the dialect's marks.

@@ -1,11 +1,11 @@
 //! Deliveries: what agents, and people in their place, say through channels.
 //!
 //! ```text
-//! message ──▶ parts, in its transaction ──commit──▶ a lane for each channel ──▶ sent once ──▶ settled
+//! message ──▶ a row, in its transaction ──commit──▶ a lane for each channel ──▶ parts ──▶ each sent once ──▶ settled
 //! ```
 //!
-//! A message is rendered and split when it is written: one row for each part, which keeps its text until it is sent. Parts of
-//! one conversation are sent in the order of their ids; channels hold up nobody but themselves. A row is claimed before the
+//! A message is rendered and split when it is sent: its row becomes one for each part, which keeps its text until it is sent.
+//! Parts of one conversation are sent in the order of their messages; channels hold up nobody but themselves. A row is claimed before the
 //! call, so that what a crash leaves SENDING is known to be uncertain.
 //!
 //! States: PENDING; SENDING while somebody has claimed it; SENT; FAILED with a code, until a person sends it again; SKIPPED if

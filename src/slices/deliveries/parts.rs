@@ -1,30 +1,32 @@
-//! What a message becomes: its parts, written in its transaction.
+//! What a message becomes: one row in its transaction, and its parts when it is sent. How long splitting a text takes is decided
+//! by who wrote it, so no transaction waits for it.
 
-use std::ops::Range;
+use std::{ops::Range, time::Duration};
 
-use muster_channels::{Files, Kind, Rendered, Traits, render, render_plain, traits};
-use sea_orm::{EntityTrait, NotSet, Set};
+use muster_channels::{Files, Rendered, Traits, render, render_plain};
+use sea_orm::{ActiveModelTrait, EntityTrait, IntoActiveModel, NotSet, Set};
 
 use super::entity::deliveries;
 use crate::{
     base::{
-        enums::DeliveryStatus,
+        enums::{DeliveryStatus, TextFormat},
         ids::{ChannelId, ConversationId, MessageId},
-        problem::Result,
+        problem::{Problem, Result},
     },
-    core::{outbox, store::Tx},
+    core::{access::Scope, outbox, store::Tx},
     slices::channels,
 };
 
-/// From how many parts on they are written, before those of further messages: SQLite binds 32,766 values to one statement, a part
-/// has 17, and a message has at most 100 parts, and its files.
+/// How many rows one statement writes: SQLite binds 32,766 values to one, and a row has 18.
 const ROWS: usize = 500;
+/// How long splitting a text may take before it is sent letter by letter: for a text that the parser is slow at in a way that
+/// nobody has found yet. 512 KiB take less than a second.
+const PATIENCE: Duration = Duration::from_secs(20);
 
 /// The way out of a conversation.
 #[derive(Clone, Copy, Debug)]
 pub struct Way {
     channel: ChannelId,
-    kind: Kind,
     /// Whether what is said is sent: PENDING or SKIPPED.
     pub status: DeliveryStatus,
 }
@@ -34,9 +36,9 @@ pub struct Way {
 /// # Errors
 /// The database is unreachable.
 pub async fn way(tx: &Tx, channel: ChannelId) -> Result<Option<Way>> {
-    let Some((kind, is_open)) = channels::way_out(tx, channel).await? else { return Ok(None) };
+    let Some(is_open) = channels::way_out(tx, channel).await? else { return Ok(None) };
     let status = if is_open { DeliveryStatus::Pending } else { DeliveryStatus::Skipped };
-    Ok(Some(Way { channel, kind, status }))
+    Ok(Some(Way { channel, status }))
 }
 
 /// What is said to the people on the other side.
@@ -46,77 +48,41 @@ pub struct Spoken<'a> {
     pub message: MessageId,
     /// Its text. May be empty if there are files.
     pub text: &'a str,
-    /// Whether nothing in the text is markup. If not, it is markdown.
-    pub is_plain: bool,
+    /// How it is written.
+    pub format: TextFormat,
     /// How many files are attached to it.
     pub files: usize,
 }
 
-/// Writes the parts of messages of one conversation, in this order.
+/// Writes a row for each of these messages of one conversation.
 ///
 /// # Errors
 /// The database is unreachable.
 pub async fn plan(tx: &Tx, way: Way, conversation: ConversationId, said: &[Spoken<'_>]) -> Result<()> {
-    let facts = traits(way.kind);
-    let mut rows = Vec::new();
-    for spoken in said {
-        for (part, (rendered, files)) in (1..).zip(parts(spoken, facts)) {
-            rows.push(row(tx, way, conversation, (spoken.message, part), rendered, &files));
-        }
-        if rows.len() >= ROWS {
-            write(tx, std::mem::take(&mut rows)).await?;
-        }
+    for said in said.chunks(ROWS) {
+        let rows = said.iter().map(|spoken| row(tx, way, conversation, spoken));
+        deliveries::Entity::insert_many(rows).exec_without_returning(tx.connection()).await?;
     }
-    write(tx, rows).await
-}
-
-async fn write(tx: &Tx, rows: Vec<deliveries::ActiveModel>) -> Result<()> {
-    if rows.is_empty() {
-        return Ok(());
+    if !said.is_empty() {
+        outbox::wake_after(tx);
     }
-    deliveries::Entity::insert_many(rows).exec_without_returning(tx.connection()).await?;
-    outbox::wake_after(tx);
     Ok(())
 }
 
-/// The parts of a message, each with the files that go with it.
-fn parts(spoken: &Spoken<'_>, facts: &Traits) -> Vec<(Rendered, Range<usize>)> {
-    let nothing = || Rendered { text: String::new(), plain: String::new() };
-    let render = if spoken.is_plain { render_plain } else { render };
-    let has_text = !spoken.text.trim().is_empty();
-    let rendered = if has_text { render(spoken.text, facts.dialect, facts.longest) } else { Vec::new() };
-    let mut parts: Vec<_> = rendered.into_iter().map(|text| (text, 0..0)).collect();
-    match facts.files {
-        Files::Apart => parts.extend((0..spoken.files).map(|n| (nothing(), n..n + 1))),
-        Files::Together if spoken.files > 0 => match parts.last_mut() {
-            Some((_, files)) => *files = 0..spoken.files,
-            None => parts.push((nothing(), 0..spoken.files)),
-        },
-        Files::Together => {}
-    }
-    parts
-}
-
-fn row(
-    tx: &Tx,
-    way: Way,
-    conversation: ConversationId,
-    (message, part): (MessageId, i64),
-    rendered: Rendered,
-    files: &Range<usize>,
-) -> deliveries::ActiveModel {
+fn row(tx: &Tx, way: Way, conversation: ConversationId, spoken: &Spoken<'_>) -> deliveries::ActiveModel {
     deliveries::ActiveModel {
         organization_id: Set(tx.scope.org),
         id: NotSet,
         channel_id: Set(way.channel),
         conversation_id: Set(conversation),
-        message_id: Set(message),
-        part: Set(part),
+        message_id: Set(spoken.message),
+        part: Set(1),
         status: Set(way.status),
-        text: Set(Some(rendered.text)),
-        plain: Set(Some(rendered.plain)),
-        first_file: Set(number(files.start)),
-        files: Set(number(files.len())),
+        draft: Set(Some(spoken.format)),
+        text: Set(Some(spoken.text.to_owned())),
+        plain: Set(None),
+        first_file: Set(0),
+        files: Set(number(spoken.files)),
         attempts: Set(0),
         available_at: Set(tx.now),
         code: Set(None),
@@ -125,6 +91,90 @@ fn row(
         created_at: Set(tx.now),
         sent_at: Set(None),
     }
+}
+
+/// A message's parts. Empty for a row that is a part already.
+///
+/// # Errors
+/// The process is ending.
+pub(super) async fn split(
+    scope: &Scope,
+    whole: &deliveries::Model,
+    facts: &Traits,
+) -> Result<Vec<deliveries::Model>> {
+    let Some(format) = whole.draft else { return Ok(Vec::new()) };
+    let texts = rendered(scope, whole.text.clone().unwrap_or_default(), format, facts).await?;
+    let files = usize::try_from(whole.files).unwrap_or_default();
+    let parts = (1..).zip(with_files(texts, files, facts.files));
+    Ok(parts
+        .map(|(part, (Rendered { text, plain }, files))| deliveries::Model {
+            part,
+            draft: None,
+            text: Some(text),
+            plain: Some(plain),
+            first_file: number(files.start),
+            files: number(files.len()),
+            ..whole.clone()
+        })
+        .collect())
+}
+
+/// A text as the vendor's people read it. One that takes too long is sent letter by letter; its rendering keeps the
+/// organization's turn until it has ended.
+async fn rendered(scope: &Scope, text: String, format: TextFormat, facts: &Traits) -> Result<Vec<Rendered>> {
+    if text.trim().is_empty() {
+        return Ok(Vec::new());
+    }
+    let (dialect, longest) = (facts.dialect, facts.longest);
+    let turn = scope.core.workshop.turn(scope.org).await.map_err(Problem::internal)?;
+    if format == TextFormat::Markdown {
+        let markdown = text.clone();
+        let work = turn.run(move || render(&markdown, dialect, longest));
+        if let Ok(Ok(rendered)) = tokio::time::timeout(PATIENCE, work).await {
+            return Ok(rendered);
+        }
+        tracing::warn!(org = scope.org.0, bytes = text.len(), "deliveries.not_rendered");
+        let work = move || render_plain(&text, dialect, longest);
+        return tokio::task::spawn_blocking(work).await.map_err(Problem::internal);
+    }
+    turn.run(move || render_plain(&text, dialect, longest)).await.map_err(Problem::internal)
+}
+
+/// The parts of a message, each with the files that go with it. There is at least one.
+fn with_files(texts: Vec<Rendered>, count: usize, files: Files) -> Vec<(Rendered, Range<usize>)> {
+    let nothing = || Rendered { text: String::new(), plain: String::new() };
+    let mut parts: Vec<_> = texts.into_iter().map(|text| (text, 0..0)).collect();
+    match files {
+        Files::Apart => parts.extend((0..count).map(|n| (nothing(), n..n + 1))),
+        Files::Together if count > 0 => match parts.last_mut() {
+            Some((_, files)) => *files = 0..count,
+            None => parts.push((nothing(), 0..count)),
+        },
+        Files::Together => {}
+    }
+    if parts.is_empty() {
+        parts.push((nothing(), 0..0));
+    }
+    parts
+}
+
+/// Writes the parts after the first, which takes the place of the whole message.
+///
+/// # Errors
+/// The database is unreachable.
+pub(super) async fn add_rest(tx: &Tx, parts: &[deliveries::Model]) -> Result<()> {
+    let rest = parts.get(1..).unwrap_or_default();
+    if rest.is_empty() {
+        return Ok(());
+    }
+    let rows = rest.iter().map(|part| deliveries::ActiveModel { id: NotSet, ..all_set(part.clone()) });
+    deliveries::Entity::insert_many(rows).exec_without_returning(tx.connection()).await?;
+    Ok(())
+}
+
+/// A row of which every column is written.
+fn all_set(part: deliveries::Model) -> deliveries::ActiveModel {
+    part.into_active_model().reset_all()
 }
 
 fn number(of: usize) -> i64 {

@@ -15,6 +15,7 @@ use sea_orm::{ColumnTrait, FromQueryResult, QueryFilter, QueryResult, sea_query:
 
 use super::{
     entity::deliveries,
+    parts::{add_rest, split},
     settling::{settle, uncertain},
     verdict::{Verdict, judge},
 };
@@ -27,6 +28,7 @@ use crate::{
     core::{
         Core,
         access::Scope,
+        ledger::What,
         outbox::{self, Full, Room},
     },
     slices::{
@@ -44,23 +46,24 @@ const MARGIN: Duration = Duration::from_secs(30);
 
 /// Nothing of the part's conversation goes out before it.
 const FIRST: &str = "NOT EXISTS (SELECT 1 FROM deliveries e WHERE e.organization_id = d.organization_id \
-                     AND e.conversation_id = d.conversation_id AND e.id < d.id AND e.status IN ('PENDING', 'SENDING'))";
+                     AND e.conversation_id = d.conversation_id AND (e.message_id, e.part) < (d.message_id, d.part) \
+                     AND e.status IN ('PENDING', 'SENDING'))";
 
 /// Gives every channel with something to send a lane. A lane is not news, so this returns 0: what it sent is seen on messages.
 ///
 /// # Errors
 /// The database is unreachable.
 pub async fn send_due(core: &Arc<Core>) -> Result<u64> {
-    let free = core.outbox.lanes.free();
-    let sql = format!(
-        "SELECT DISTINCT d.organization_id, d.channel_id FROM deliveries d \
+    let line = core.ledger.line(What::Lanes);
+    let due = format!(
+        "SELECT d.organization_id, d.channel_id, d.available_at FROM deliveries d \
          JOIN channels c ON c.organization_id = d.organization_id AND c.id = d.channel_id \
          WHERE d.status IN ('PENDING', 'SENDING') AND d.available_at <= $1 AND c.is_active AND c.direction <> 'INBOUND' \
-         AND (c.send_after IS NULL OR c.send_after <= $1) AND {FIRST} LIMIT {free}"
+         AND (c.send_after IS NULL OR c.send_after <= $1) AND {FIRST}"
     );
-    for row in core.db.all(sql, vec![core.clock.now().into()]).await? {
+    for row in core.db.all(outbox::oldest_due(&due), vec![core.clock.now().into()]).await? {
         let (org, channel): (OrgId, ChannelId) = (row.try_get_by(0)?, row.try_get_by(1)?);
-        let Some(lane) = core.outbox.lanes.enter(org, channel) else { continue };
+        let Some(lane) = core.outbox.lanes.enter(line, org, channel) else { continue };
         let task = Arc::clone(core);
         core.tasks.spawn(async move {
             let served = serve(&task, org, channel).await;
@@ -185,35 +188,57 @@ async fn due(scope: &Scope, channel: ChannelId) -> Result<Vec<Due>> {
     found.iter().map(due).collect()
 }
 
-/// Claims a part, unless somebody else was faster. The intent is written before the call.
-async fn claim(scope: &Scope, id: DeliveryId, facts: &Traits) -> Result<Option<deliveries::Model>> {
+/// Claims a part, unless somebody else was faster. The intent is written before the call. The row of a whole message becomes
+/// its `parts`, the first of which is claimed.
+async fn claim(
+    scope: &Scope,
+    id: DeliveryId,
+    facts: &Traits,
+    parts: &[deliveries::Model],
+) -> Result<Option<deliveries::Model>> {
+    use deliveries::Column;
     let tx = scope.begin().await?;
     let until = tx.now.plus(facts.longest_send + MARGIN);
-    let taken = tx.scope.update::<deliveries::Entity>().filter(deliveries::Column::Id.eq(id));
-    let taken = taken
-        .filter(deliveries::Column::Status.eq(DeliveryStatus::Pending))
+    let taken = tx.scope.update::<deliveries::Entity>().filter(Column::Id.eq(id));
+    let mut taken = taken
+        .filter(Column::Status.eq(DeliveryStatus::Pending))
         // Another replica may have tried it meanwhile, in vain.
-        .filter(deliveries::Column::AvailableAt.lte(tx.now))
-        .col_expr(deliveries::Column::Status, Expr::value(DeliveryStatus::Sending.as_str()))
-        .col_expr(deliveries::Column::Attempts, Expr::cust("attempts + 1"))
-        .col_expr(deliveries::Column::AvailableAt, Expr::value(until));
-    let taken = taken.exec_with_returning(tx.connection()).await?;
+        .filter(Column::AvailableAt.lte(tx.now))
+        .col_expr(Column::Status, Expr::value(DeliveryStatus::Sending.as_str()))
+        .col_expr(Column::Attempts, Expr::cust("attempts + 1"))
+        .col_expr(Column::AvailableAt, Expr::value(until));
+    if let Some(first) = parts.first() {
+        // And another one may have split it.
+        taken = taken
+            .filter(Column::Draft.is_not_null())
+            .col_expr(Column::Draft, Expr::value(None::<String>))
+            .col_expr(Column::Text, Expr::value(first.text.clone()))
+            .col_expr(Column::Plain, Expr::value(first.plain.clone()))
+            .col_expr(Column::FirstFile, Expr::value(first.first_file))
+            .col_expr(Column::Files, Expr::value(first.files));
+    }
+    let Some(taken) = taken.exec_with_returning(tx.connection()).await?.into_iter().next() else {
+        return Ok(None);
+    };
+    add_rest(&tx, parts).await?;
     tx.commit().await?;
-    Ok(taken.into_iter().next())
+    Ok(Some(taken))
 }
 
 /// Sends a part once, and writes down what became of it. What goes out is read before the claim: if the database does not give it,
 /// the part is still PENDING, waits a little, and keeps no other waiting. What stays SENDING may have been sent.
 async fn attempt(scope: &Scope, sender: &Sender, due: deliveries::Model, room: Room) -> Result<()> {
     let facts = sender.transport.traits();
-    let outgoing = match Outgoing::of(scope, &due, facts.largest_out).await {
+    let parts = split(scope, &due, facts).await?;
+    let first = parts.first().unwrap_or(&due);
+    let outgoing = match Outgoing::of(scope, first, facts.largest_out).await {
         Ok(outgoing) => outgoing,
         Err(problem) => {
             tracing::warn!(channel = due.channel_id.0, delivery = due.id.0, %problem, "deliveries.not_read");
             return hold(scope, due.channel_id, due.id, Full { wait: UNREAD, is_for_all: false }).await;
         }
     };
-    let Some(part) = claim(scope, due.id, facts).await? else { return Ok(()) };
+    let Some(part) = claim(scope, due.id, facts, &parts).await? else { return Ok(()) };
     let verdict = match outgoing {
         Ok(outgoing) => {
             let sent = outgoing.part();

@@ -2,12 +2,29 @@
 
 use croner::parser::{CronParser, Seconds, Year};
 
-use crate::base::{numerals::counted, problem::Violation};
+use crate::{
+    base::{
+        numerals::counted,
+        problem::{Problem, Result, Violation},
+    },
+    core::access::Scope,
+};
 
-/// Checks that `name` is in the time zone database.
+/// Names of the time zone database that browsers don't know, so that the panel could show no time: places that stand for
+/// nothing, and its internal files.
+const NO_PLACES: [&str; 4] = ["Factory", "posixrules", "localtime", "Etc/Unknown"];
+/// The same, as folders of names.
+const NO_FOLDERS: [&str; 2] = ["posix/", "right/"];
+/// How many years a schedule's first time may be away: 29 February comes after eight at the latest.
+const YEARS: i16 = 8;
+
+/// Checks that `name` is in the time zone database, and known to browsers.
 #[must_use]
 pub fn check_timezone(pointer: &str, name: &str) -> Option<Violation> {
-    let known = jiff::tz::TimeZone::get(name).is_ok();
+    let lower = name.to_ascii_lowercase();
+    let is_place = NO_PLACES.iter().all(|none| !none.eq_ignore_ascii_case(name))
+        && NO_FOLDERS.iter().all(|folder| !lower.starts_with(folder));
+    let known = is_place && jiff::tz::TimeZone::get(name).is_ok();
     (!known).then(|| {
         Violation::at(
             pointer,
@@ -17,36 +34,62 @@ pub fn check_timezone(pointer: &str, name: &str) -> Option<Violation> {
     })
 }
 
-/// Checks a cron expression of five fields.
-#[must_use]
-pub fn check_cron(pointer: &str, line: &str) -> Option<Violation> {
-    cron(pointer, line).err()
+/// A cron expression of five fields, judged before a transaction begins: how long that takes is decided by who wrote it.
+#[derive(Clone, Debug)]
+pub struct JudgedCron {
+    line: String,
+    /// The shortest interval between two runs, in minutes; `None` if there is only one. Or what is wrong.
+    shortest: std::result::Result<Option<i64>, String>,
 }
 
-/// Checks a cron expression of five fields whose runs must be at least `minutes` apart.
-#[must_use]
-pub fn check_cron_interval(pointer: &str, line: &str, minutes: i64) -> Option<Violation> {
-    let cron = match cron(pointer, line) {
-        Ok(cron) => cron,
-        Err(violation) => return Some(violation),
-    };
+/// Judges a cron expression, if there is one.
+///
+/// # Errors
+/// The process is ending.
+pub async fn judge_cron(scope: &Scope, line: Option<&String>) -> Result<Option<JudgedCron>> {
+    let Some(line) = line.cloned() else { return Ok(None) };
+    let turn = scope.core.workshop.turn(scope.org).await.map_err(Problem::internal)?;
+    turn.run(move || Some(JudgedCron::of(line))).await.map_err(Problem::internal)
+}
+
+impl JudgedCron {
+    fn of(line: String) -> Self {
+        let shortest = shortest(&line);
+        Self { line, shortest }
+    }
+
+    /// What is wrong with it, where runs must be at least `minutes` apart.
+    #[must_use]
+    pub fn check(&self, pointer: &str, minutes: i64) -> Option<Violation> {
+        let shortest = match &self.shortest {
+            Ok(shortest) => (*shortest)?,
+            Err(why) => return Some(Violation::at(pointer, "NOT_ALLOWED", why.clone())),
+        };
+        let detail = format!(
+            "`{}` runs again after {}, but the plan requires at least {} between runs.",
+            self.line,
+            counted(shortest, "minute"),
+            counted(minutes, "minute")
+        );
+        (shortest < minutes).then(|| Violation::at(pointer, "TOO_SMALL", detail))
+    }
+}
+
+/// The shortest interval of a cron expression in minutes, if it has two times; or what is wrong.
+fn shortest(line: &str) -> std::result::Result<Option<i64>, String> {
+    let parser = CronParser::builder().seconds(Seconds::Disallowed).year(Year::Disallowed).build();
+    let cron = parser.parse(line);
+    let cron = cron.map_err(|error| format!("`{line}` is not a valid cron expression: {error}."))?;
     // A frequent schedule repeats itself from day to day, so a few hundred runs from any day contain its
     // shortest interval. No time zone: a clock change is not the author's choice.
-    let instants: Vec<_> = cron.iter_after(jiff::civil::date(2024, 2, 1).at(0, 0, 0, 0)).take(400).collect();
-    let shortest = instants.windows(2).map(|pair| pair[1].duration_since(pair[0]).as_mins()).min()?;
-    let detail = format!(
-        "`{line}` runs again after {}, but the plan requires at least {} between runs.",
-        counted(shortest, "minute"),
-        counted(minutes, "minute")
-    );
-    (shortest < minutes).then(|| Violation::at(pointer, "TOO_SMALL", detail))
-}
-
-fn cron(pointer: &str, line: &str) -> Result<croner::Cron, Violation> {
-    let parser = CronParser::builder().seconds(Seconds::Disallowed).year(Year::Disallowed).build();
-    parser.parse(line).map_err(|error| {
-        Violation::at(pointer, "NOT_ALLOWED", format!("`{line}` is not a valid cron expression: {error}."))
-    })
+    let (from, years) = (jiff::civil::date(2024, 2, 1), jiff::Span::new().years(YEARS));
+    let until = from.saturating_add(years).at(0, 0, 0, 0);
+    let instants = cron.iter_after(from.at(0, 0, 0, 0)).take(400);
+    let instants: Vec<_> = instants.take_while(|instant| *instant <= until).collect();
+    if instants.is_empty() {
+        return Err(format!("`{line}` has no time within {YEARS} years."));
+    }
+    Ok(instants.windows(2).map(|pair| pair[1].duration_since(pair[0]).as_mins()).min())
 }
 
 /// Checks for an absolute `http` or `https` URL without a user name or password: everyone who may read a record
@@ -105,12 +148,47 @@ pub fn has_no_credentials(url: &url::Url) -> bool {
 mod tests {
     use super::*;
 
+    fn refused(line: &str, minutes: i64) -> bool {
+        JudgedCron::of(line.to_owned()).check("/x", minutes).is_some()
+    }
+
     #[test]
     fn a_cron_line_has_five_fields() {
-        assert!(check_cron("/x", "0 4 * * 1-5").is_none());
-        assert!(check_cron("/x", "@daily").is_none());
+        assert!(!refused("0 4 * * 1-5", 0) && !refused("@daily", 0));
         for line in ["", "often", "* * * * * *", "61 * * * *", "* * * *"] {
-            assert!(check_cron("/x", line).is_some(), "{line}");
+            assert!(refused(line, 0), "{line}");
+        }
+    }
+
+    #[test]
+    fn a_cron_line_without_a_time_is_refused() {
+        for never in
+            ["0 0 30 2 *", "* * 31 2,4,6,9,11 *", "0 0 31 4,6 *", "59 23 31 2,4,6,9,11 *", "0 0 30-31 2 *"]
+        {
+            assert!(refused(never, 0), "{never}");
+        }
+        for rare in ["0 0 29 2 *", "0 0 L 2 *", "0 0 31 12 *", "0 0 1 1 *"] {
+            assert!(!refused(rare, 60), "{rare}");
+        }
+    }
+
+    #[test]
+    fn a_time_zone_is_one_that_browsers_know() {
+        for fine in ["Europe/Berlin", "UTC", "Etc/GMT+1", "EST5EDT", "GB-Eire"] {
+            assert!(check_timezone("/x", fine).is_none(), "{fine}");
+        }
+        let none = [
+            "Factory",
+            "factory",
+            "posixrules",
+            "localtime",
+            "Etc/Unknown",
+            "posix/UTC",
+            "right/UTC",
+            "Europe/Nowhere",
+        ];
+        for none in none {
+            assert!(check_timezone("/x", none).is_some(), "{none}");
         }
     }
 
@@ -151,9 +229,8 @@ mod tests {
 
     #[test]
     fn the_shortest_interval_counts() {
-        let refused = |line, minutes| check_cron_interval("/x", line, minutes).is_some();
         assert!(!refused("*/15 * * * *", 15) && refused("*/15 * * * *", 16));
         assert!(refused("0,59 0,23 * * *", 2), "a minute between one day and the next");
-        assert!(!refused("0 0 29 2 *", 60) && !refused("0 0 31 2 *", 60));
+        assert!(!refused("0 0 29 2 *", 60));
     }
 }

@@ -7,7 +7,7 @@ use sea_orm::{ActiveModelTrait, IntoActiveModel, Set};
 
 use super::{
     Limit,
-    check::{check_cron_interval, check_timezone},
+    check::{JudgedCron, check_timezone, judge_cron},
     entity::organizations,
     limits,
     rows::load,
@@ -38,10 +38,11 @@ const SUPPORT_ACCESS_MAX: Duration = Duration::from_hours(90 * 24);
 /// `VALIDATION_FAILED` for an invalid time zone, cron expression, or country, or an image that can't be the
 /// default.
 pub async fn update(scope: &Scope, edit: UpdateOrganizationInput) -> Result<()> {
+    let cron = judge_cron(scope, edit.backup_cron.value()).await?;
     let mut tx = scope.begin().await?;
     let before = load(&tx).await?;
     let mut organization = before.clone().into_active_model();
-    check(&tx, &edit).await?;
+    check(&tx, &edit, cron.as_ref()).await?;
     apply(&tx, &mut organization, edit);
     if !organization.is_changed() {
         return Ok(());
@@ -84,7 +85,7 @@ fn is_about_money(organization: &organizations::ActiveModel) -> bool {
         || organization.cost_guard_action.is_set()
 }
 
-async fn check(tx: &Tx, edit: &UpdateOrganizationInput) -> Result<()> {
+async fn check(tx: &Tx, edit: &UpdateOrganizationInput, cron: Option<&JudgedCron>) -> Result<()> {
     let mut violations = Vec::new();
     if let MaybeUndefined::Value(name) = &edit.name
         && !is_name(name.trim())
@@ -94,9 +95,9 @@ async fn check(tx: &Tx, edit: &UpdateOrganizationInput) -> Result<()> {
     if let MaybeUndefined::Value(zone) = &edit.timezone {
         violations.extend(check_timezone("/timezone", zone));
     }
-    if let MaybeUndefined::Value(line) = &edit.backup_cron {
+    if let Some(cron) = cron {
         let minutes = limits::value(tx, Limit::MinCronInterval).await?;
-        violations.extend(check_cron_interval("/backup_cron", line, minutes));
+        violations.extend(cron.check("/backup_cron", minutes));
     }
     if let MaybeUndefined::Value(image) = edit.default_image_id
         && !servers::image_is_usable(tx, image).await?

@@ -28,7 +28,8 @@ use crate::{
 
 /// The tables behind an organization's record: the organization and its plan's limits.
 const FROM: &str = "organizations t JOIN plans p ON p.plan = t.plan";
-const STORED_BYTES: &str = "COALESCE((SELECT s.bytes FROM stored_bytes s WHERE s.organization_id = t.id), 0)";
+const STORED_BYTES: &str =
+    "COALESCE((SELECT s.bytes + s.message_bytes FROM stored_bytes s WHERE s.organization_id = t.id), 0)";
 const AVATAR_URL: &str = "CASE WHEN t.avatar_version IS NULL THEN NULL ELSE '/avatars/organization/' || t.id || '?v=' || t.avatar_version END";
 
 /// An organization: a tenant.
@@ -102,7 +103,7 @@ fn identity(spec: Spec) -> Spec {
             "(t.stopped_at IS NOT NULL)",
             "Who stopped the whole organization, and why. Null unless it is stopped.",
         )
-        .sql::<Decimal>("stored_bytes", STORED_BYTES, "Bytes stored in attachments, pictures, and skills.")
+        .sql::<Decimal>("stored_bytes", STORED_BYTES, "Bytes stored in messages (counted each minute), attachments, pictures, and skills.")
 }
 
 fn support(spec: Spec) -> Spec {

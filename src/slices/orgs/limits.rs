@@ -1,10 +1,15 @@
 //! Plan limits. They come from a configuration file, are stored next to the organizations, and are checked
 //! whenever something is created.
 
+use std::collections::HashSet;
+
 use sea_orm::{ConnectionTrait, EntityTrait, PaginatorTrait, QueryResult, Select, Statement, Value};
 
 use crate::{
-    base::problem::{Code, Problem, Result},
+    base::{
+        ids::OrgId,
+        problem::{Code, Problem, Result},
+    },
     core::{Core, access::Scope, config::Plans, store::Tx},
 };
 
@@ -110,7 +115,7 @@ impl Limit {
             Self::Credentials => "Credentials, including archived ones.",
             Self::McpServers => "MCP servers, including archived ones.",
             Self::Skills => "Skills, including archived ones.",
-            Self::StoredMib => "Storage for attachments, pictures, and skills, in MiB.",
+            Self::StoredMib => "Storage for messages, attachments, pictures, and skills, in MiB.",
         }
     }
 
@@ -139,8 +144,7 @@ impl Limit {
         }
     }
 
-    /// SQL for how many of them the organization has. `t` is the organization. None where the limit is on something else than
-    /// a number of its records.
+    /// SQL for how much of it the organization has. `t` is the organization. None where the limit is on something else.
     #[must_use]
     pub const fn used_sql(self) -> Option<&'static str> {
         Some(match self {
@@ -162,13 +166,16 @@ impl Limit {
             Self::Credentials => "(SELECT COUNT(*) FROM credentials u WHERE u.organization_id = t.id)",
             Self::McpServers => "(SELECT COUNT(*) FROM mcp_servers u WHERE u.organization_id = t.id)",
             Self::Skills => "(SELECT COUNT(*) FROM skills u WHERE u.organization_id = t.id)",
+            Self::StoredMib => {
+                "COALESCE((SELECT (s.bytes + s.message_bytes + 1048575) / 1048576 FROM stored_bytes s \
+                 WHERE s.organization_id = t.id), 0)"
+            }
             Self::ChannelsPerAgent
             | Self::MinCronInterval
             | Self::MinMailPoll
             | Self::DoctorRuns
             | Self::CronLlmRuns
-            | Self::FileVersions
-            | Self::StoredMib => return None,
+            | Self::FileVersions => return None,
         })
     }
 }
@@ -226,7 +233,7 @@ pub async fn check_stored(tx: &Tx, added: i64) -> Result<()> {
         return Ok(());
     }
     let limit = Limit::StoredMib;
-    let sql = "SELECT bytes FROM stored_bytes WHERE organization_id = $1";
+    let sql = "SELECT bytes + message_bytes FROM stored_bytes WHERE organization_id = $1";
     let statement = Statement::from_sql_and_values(tx.scope.core.db.backend(), sql, [tx.scope.org.0.into()]);
     let bytes: i64 = match tx.connection().query_one_raw(statement).await? {
         Some(row) => row.try_get_by(0)?,
@@ -235,6 +242,43 @@ pub async fn check_stored(tx: &Tx, added: i64) -> Result<()> {
     let max = value(tx, limit).await?;
     let used = (bytes - added + MIB - 1) / MIB;
     if bytes <= max.saturating_mul(MIB) { Ok(()) } else { Err(reached(tx, limit, max, used)) }
+}
+
+/// Refuses a person's message if the organization's storage is full.
+///
+/// # Errors
+/// `PLAN_LIMIT_REACHED`, as [`check_stored`].
+pub async fn require_room(tx: &Tx) -> Result<()> {
+    if tx.scope.core.full.has(tx.scope.org) { check_stored(tx, 1).await } else { Ok(()) }
+}
+
+/// Sums what messages take in each organization, and finds those that have no room left. Returns those that had some before.
+///
+/// # Errors
+/// The database is unreachable.
+pub async fn count_stored(core: &Core) -> Result<Vec<OrgId>> {
+    let sql = format!(
+        "SELECT t.id, {}, COALESCE(s.bytes, 0), COALESCE(s.message_bytes, 0), COALESCE(m.bytes, 0) \
+         FROM organizations t JOIN plans p ON p.plan = t.plan LEFT JOIN stored_bytes s ON s.organization_id = t.id \
+         LEFT JOIN (SELECT organization_id, CAST(SUM(stored_bytes) AS BIGINT) AS bytes FROM conversations \
+         GROUP BY organization_id) m ON m.organization_id = t.id",
+        Limit::StoredMib.sql()
+    );
+    let mut full = HashSet::new();
+    for row in core.db.all(sql, vec![]).await? {
+        let org: OrgId = row.try_get_by(0)?;
+        let [most, others, known, counted]: [i64; 4] =
+            [row.try_get_by(1)?, row.try_get_by(2)?, row.try_get_by(3)?, row.try_get_by(4)?];
+        if known != counted {
+            let sql = "INSERT INTO stored_bytes (organization_id, bytes, message_bytes) VALUES ($1, 0, $2) \
+                       ON CONFLICT (organization_id) DO UPDATE SET message_bytes = excluded.message_bytes";
+            core.db.execute(sql, vec![org.into(), counted.into()]).await?;
+        }
+        if others.saturating_add(counted) >= most.saturating_mul(MIB) {
+            full.insert(org);
+        }
+    }
+    Ok(core.full.become_of(full))
 }
 
 fn reached(tx: &Tx, limit: Limit, max: i64, used: i64) -> Problem {

@@ -14,10 +14,13 @@ mod rows;
 mod stop;
 
 pub use self::{
-    check::{check_base_url, check_cron, check_cron_interval, check_timezone, check_url, has_no_credentials},
+    check::{JudgedCron, check_base_url, check_timezone, check_url, has_no_credentials, judge_cron},
     edit::update,
     input::UpdateOrganizationInput,
-    limits::{Limit, check_count, check_limit, check_stored, lock, pace, store_plans, value as limit},
+    limits::{
+        Limit, check_count, check_limit, check_stored, count_stored, lock, pace, require_room, store_plans,
+        value as limit,
+    },
     operator::{NewOrganization, Overview, all, check_name, create, find, find_in},
     rows::{AlertThresholds, alert_thresholds, default_image, is_stopped, session_limit, set_avatar},
     stop::{MAY_GO, let_go, release, require_going, stop, stopped},

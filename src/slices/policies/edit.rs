@@ -4,9 +4,7 @@
 //! is checked again. Rules in a file can't be edited through the schema. The operator's own commands store a
 //! version next to the file, which takes effect once the file is gone.
 
-use std::sync::{Arc, LazyLock};
-
-use tokio::sync::Semaphore;
+use std::sync::Arc;
 
 use super::{
     lines,
@@ -26,7 +24,6 @@ use crate::{
         audit,
         policy::{Compiled, LintProblem, Subject, org_file},
         store::Tx,
-        tasks,
     },
     slices::{orgs, people},
 };
@@ -190,16 +187,18 @@ pub(super) async fn candidate(
     place: ErrorPlace,
 ) -> Result<Compiled> {
     let policy = core.policy.now();
-    let judged = blocking(move || policy.with_org(org, text.as_deref())).await?;
+    let judged = blocking(core, Some(org), move || policy.with_org(org, text.as_deref())).await?;
     judged.map_err(|problems| refused(&problems, place))
 }
 
-/// The most candidates compiled or tried at a time: passwords and the policy in force need the blocking pool too.
-static TRIED: LazyLock<Arc<Semaphore>> = LazyLock::new(|| Arc::new(Semaphore::new(2)));
-
-/// Runs work with a candidate on the blocking pool, limited in number.
-pub(super) async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T> {
-    tasks::blocking(&TRIED, work).await.map_err(Problem::internal)
+/// Runs work with a candidate in the workshop, on the turn of an organization, or of the operator.
+pub(super) async fn blocking<T: Send + 'static>(
+    core: &Core,
+    org: Option<OrgId>,
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<T> {
+    let turn = core.workshop.turn(org.unwrap_or(OrgId(0))).await.map_err(Problem::internal)?;
+    turn.run(work).await.map_err(Problem::internal)
 }
 
 fn refused(problems: &[LintProblem], place: ErrorPlace) -> Problem {

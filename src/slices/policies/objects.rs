@@ -257,7 +257,7 @@ fn own_problems(org: OrgId, problems: Vec<LintProblem>) -> Vec<PolicyProblem> {
 
 pub(super) async fn propose(scope: &Scope, text: String) -> Result<PolicyProposal> {
     let (policy, org, after) = (scope.core.policy.now(), scope.org, some(text));
-    let (lines, version, tried) = blocking(move || {
+    let (lines, version, tried) = blocking(&scope.core, Some(org), move || {
         let before = policy.org_text(org);
         let before = before.as_deref();
         let lines = changed_lines(before.unwrap_or(""), after.as_deref().unwrap_or(""));

@@ -70,7 +70,7 @@ impl serde::Serialize for Id {
 /// The database is unreachable.
 pub async fn simulate(core: &Core, candidate: Compiled, org: Option<OrgId>, days: i64) -> Result<Simulation> {
     let recorded = decisions::recorded(core, org, days).await?;
-    let mut simulation = blocking(move || replay(&candidate, &recorded)).await?;
+    let mut simulation = blocking(core, org, move || replay(&candidate, &recorded)).await?;
     simulation.days = days;
     if let Some(org) = org {
         let own = org_file(org);

@@ -2,17 +2,19 @@
 //! and what people write, who mean no markup.
 //!
 //! ```text
-//! markdown ──▶ pieces (words, breaks, marks that open and close) ──▶ parts, each with its marks closed and reopened
+//! markdown ──▶ no deep nests ──▶ pieces (words, breaks, marks that open and close) ──▶ parts, each with its marks closed and reopened
 //! ```
 //!
 //! A part ends where a block ends, if that leaves it at least half full; else at a line, a word, and only then within one. Marks
 //! never cross a part: what is open is closed at its end and opened again in the next one, code fences too.
 //!
+//! - `nests.rs`: no nest is deeper than the parser is quick;
 //! - `pieces.rs`: from the syntax tree to pieces; `table.rs`: tables as lines of text.
 //! - `dialect.rs`: how each dialect writes marks and text; `writer.rs`: where parts end; `mentions.rs`: nobody calls everybody.
 
 mod dialect;
 mod mentions;
+mod nests;
 mod pieces;
 mod table;
 mod writer;
@@ -23,11 +25,12 @@ use crate::contract::{Dialect, Longest, Rendered, Unit};
 /// Markdown that shows no words, such as an empty code fence or the definition of a link, is written letter by letter: vendors
 /// take no empty message.
 ///
-/// How much becomes of a text depends on its length alone: marks are nested only so deep, no link takes more than a quarter of
+/// How long it takes, and how much becomes of a text, depends on its length only: marks are nested only so deep, no link takes more than a quarter of
 /// a part, and no table is padded to many times its length.
 ///
 /// `longest` is at least 600, which holds the deepest nesting of marks.
 pub fn render(markdown: &str, dialect: Dialect, longest: Longest) -> Vec<Rendered> {
+    let markdown = &*nests::bounded(markdown);
     let pieces = pieces::of(markdown, dialect, longest.count);
     let mut parts = writer::write(&pieces, dialect, longest);
     if parts.is_empty() {

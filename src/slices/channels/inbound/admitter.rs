@@ -5,11 +5,7 @@
 //! again with each message behind a savepoint, so that one that fails takes no other with it. Whoever sent it is answered after
 //! the commit.
 
-use std::{
-    collections::HashMap,
-    mem,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-};
+use std::{mem, sync::Arc};
 
 use muster_channels::Event;
 use tokio::sync::{mpsc, oneshot};
@@ -28,21 +24,16 @@ use crate::{
     core::{
         Core,
         access::Scope,
-        ledger::{Held, Holder, What},
+        ledger::{Held, Holder, Line, What},
         store::Tx,
     },
-    slices::channels::entity::channels,
+    slices::{channels::entity::channels, conversations},
 };
 
 /// How much one commit holds at most.
 const BATCH: usize = 64;
 /// How many bytes of files and long texts one commit holds at most, or those of one delivery: others write as well.
 const HEAVY: usize = 16 << 20;
-/// How much may wait. More is turned away before anything is accepted.
-const WAITING: usize = 1_024;
-/// How much of it may be one organization's, so that none crowds out the others.
-const WAITING_OF_ONE: usize = 256;
-
 /// What became of a message.
 pub(super) type Outcome = Result<Fate>;
 
@@ -129,7 +120,8 @@ pub(super) fn must_come_again(outcome: &Outcome) -> bool {
 struct Job {
     load: Load,
     done: oneshot::Sender<Result<Vec<Outcome>>>,
-    place: Place,
+    /// Its place among what waits, of which each organization has a share.
+    place: Held,
 }
 
 impl Job {
@@ -147,67 +139,35 @@ impl Job {
     }
 }
 
-/// How many deliveries of each organization wait.
-#[derive(Clone, Default)]
-struct Places(Arc<Mutex<HashMap<OrgId, usize>>>);
-
-impl Places {
-    fn counted(&self) -> MutexGuard<'_, HashMap<OrgId, usize>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// `None`: the organization has its share.
-    fn take(&self, org: OrgId) -> Option<Place> {
-        let mut counted = self.counted();
-        let waiting = counted.entry(org).or_default();
-        if *waiting >= WAITING_OF_ONE {
-            return None;
-        }
-        *waiting += 1;
-        Some(Place { org, places: self.clone() })
-    }
-}
-
-/// One delivery that waits; the place is free again when it is dropped.
-struct Place {
-    org: OrgId,
-    places: Places,
-}
-
-impl Drop for Place {
-    fn drop(&mut self) {
-        let mut counted = self.places.counted();
-        match counted.get_mut(&self.org) {
-            Some(waiting) if *waiting > 1 => *waiting -= 1,
-            _ => drop(counted.remove(&self.org)),
-        }
-    }
-}
-
 /// The way to the task. It ends when everything else has finished.
 pub(super) struct Admitter {
-    jobs: mpsc::Sender<Job>,
-    places: Places,
+    jobs: mpsc::UnboundedSender<Job>,
+    places: Arc<Line>,
+    core: Arc<Core>,
 }
 
 impl Admitter {
     /// Starts the task.
     pub fn start(core: &Arc<Core>) -> Self {
-        let (jobs, waiting) = mpsc::channel(WAITING);
+        // The ledger bounds it.
+        let (jobs, waiting) = mpsc::unbounded_channel();
         let task = Arc::clone(core);
         core.tasks.spawn_last(async move { run(&task, waiting).await });
-        Self { jobs, places: Places::default() }
+        Self { jobs, places: Arc::clone(core.ledger.line(What::Arrivals)), core: Arc::clone(core) }
     }
 
     /// Hands messages over. Returns when they are committed, with what became of each.
     ///
     /// # Errors
-    /// `UNAVAILABLE`: too many wait, or the database can't be reached. `CONFLICT`: the listener's lease is over. Nothing was
+    /// `STORAGE_FULL`: the organization has no room. `UNAVAILABLE`: too many wait, or the database can't be reached. `CONFLICT`: the listener's lease is over. Nothing was
     /// taken.
     pub async fn admit(&self, load: Load) -> Result<Vec<Outcome>> {
         let (done, outcome) = oneshot::channel();
-        let place = self.places.take(load.org).ok_or_else(busy)?;
-        self.jobs.try_send(Job { load, done, place }).map_err(|_| busy())?;
+        if !load.messages.is_empty() {
+            conversations::require_room(&self.core, load.org)?;
+        }
+        let place = self.places.take(Holder::Organization(load.org.0), 1).map_err(|_| busy())?;
+        self.jobs.send(Job { load, done, place }).map_err(|_| busy())?;
         outcome.await.map_err(|_| busy())?
     }
 }
@@ -217,7 +177,7 @@ fn busy() -> Problem {
     Problem::new(Code::Unavailable, detail).with("retry_after", 1)
 }
 
-async fn run(core: &Arc<Core>, mut waiting: mpsc::Receiver<Job>) {
+async fn run(core: &Arc<Core>, mut waiting: mpsc::UnboundedReceiver<Job>) {
     let mut jobs = Vec::with_capacity(BATCH);
     while let Some(1..) = core.tasks.ending.run_until_cancelled(waiting.recv_many(&mut jobs, BATCH)).await {
         // Two replicas that hold agents in the same order don't wait for each other in a circle.
@@ -351,7 +311,10 @@ async fn one(tx: &mut Tx, arrived: &Arrived) -> Result<Outcome> {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
     use super::*;
+    use crate::core::{config::Config, ledger::Ledger};
 
     #[test]
     fn one_commit_holds_few_bytes_and_at_least_one_delivery() {
@@ -362,26 +325,20 @@ mod tests {
 
     #[test]
     fn what_came_beside_messages_is_written_before_the_next_delivery() {
-        let places = Places::default();
+        let ledger = Ledger::new(&Config::read(None, BTreeMap::new()).unwrap());
+        let places = ledger.line(What::Arrivals);
         let job = |channel: i64, beside: Vec<Event>| {
             let (org, agent, channel) = (OrgId(1), AgentId(1), ChannelId(channel));
             let load = Load { org, agent, channel, messages: Vec::new(), beside, position: None, held: None };
-            Job { load, done: oneshot::channel().0, place: places.take(org).unwrap() }
+            Job {
+                load,
+                done: oneshot::channel().0,
+                place: places.take(Holder::Organization(org.0), 1).unwrap(),
+            }
         };
         let moved = vec![Event::Moved { from: "-100".to_owned(), to: "-1009".to_owned() }];
         let jobs = [job(1, vec![]), job(1, moved), job(1, vec![]), job(1, vec![]), job(2, vec![])];
         let together: Vec<usize> = jobs.chunk_by(Job::is_with).map(<[Job]>::len).collect();
         assert_eq!(together, [2, 2, 1]);
-    }
-
-    #[test]
-    fn one_organization_can_not_take_all_places() {
-        let places = Places::default();
-        let of_one: Vec<_> = (0..WAITING).map_while(|_| places.take(OrgId(1))).collect();
-        assert_eq!(of_one.len(), WAITING_OF_ONE);
-        assert!(places.take(OrgId(2)).is_some());
-        drop(of_one);
-        assert!(places.take(OrgId(1)).is_some());
-        assert!(places.counted().is_empty(), "what is free is not kept");
     }
 }

@@ -167,17 +167,18 @@ impl Door {
             .ok_or_else(|| Problem::new(Code::NotFound, "Nothing listens here."))
     }
 
-    /// Takes a request from this address. Returns when what it brings is committed.
+    /// Takes a request from this address, its headers and body. Returns when what it brings is committed. What is signed is
+    /// charged first.
     ///
     /// # Errors
     /// `UNAUTHENTICATED`, `MALFORMED_REQUEST`, `NOT_FOUND`: the transport refuses it. `UNAVAILABLE`: too much is waiting, or
-    /// the database can't be reached; nothing was taken.
+    /// the database can't be reached; `RATE_LIMITED`; nothing was taken.
     pub async fn receive(
         &self,
         Addressed(channel): &Addressed,
         from: Holder,
-        headers: &HeaderMap,
-        body: Bytes,
+        (headers, body): (&HeaderMap, Bytes),
+        charge: impl FnOnce() -> Result<()>,
     ) -> Result<Outcome> {
         let nothing = || Problem::new(Code::NotFound, "Nothing listens here.");
         // Telegram keeps what it can't bring, as if nobody asked for it.
@@ -192,6 +193,7 @@ impl Door {
         if let Some(slug) = &channel.inbound_slug {
             self.proven.insert((slug.clone(), from), ());
         }
+        charge()?;
         let last = self.take(channel, &*transport, received.events, None).await?.transpose()?;
         Ok(match (kind_of(channel.transport), last) {
             (Some(Kind::Webhook), Some(Ok(admitted))) => Outcome::Taken(admitted),

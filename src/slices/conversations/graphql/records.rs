@@ -178,7 +178,7 @@ impl Record for Message {
                 .column::<Json<serde_json::Value>>("content", CONTENT)
                 .many::<Attachment>(
                     "attachments",
-                    Many { by: "t.message_id", ..Many::default() },
+                    Many { by: "t.message_id", order: "t.position, t.id", ..Many::default() },
                     "The attached files.",
                 )
                 .column::<Timestamp>("created_at", "When it was written.")
