@@ -63,6 +63,8 @@ codes! {
         "The credential has expired. Refresh the session, or issue a new service token.";
     SignInFailed = "SIGN_IN_FAILED", UNAUTHORIZED, "Sign-in failed",
         "The e-mail address or the password is wrong. The response does not say which.";
+    SignInAgain = "SIGN_IN_AGAIN", FORBIDDEN, "Sign in again",
+        "The account has no password to ask for, and signed in more than ten minutes ago. Sign in again, then repeat the request.";
     SecondFactorRequired = "SECOND_FACTOR_REQUIRED", FORBIDDEN, "Second factor required",
         "The organization requires a second factor. Set one up (`beginTotp`), then try again.";
     PermissionDenied = "PERMISSION_DENIED", FORBIDDEN, "Permission denied",

@@ -7,6 +7,7 @@ use std::{
 
 use serde_json::{Value, json};
 
+use super::output;
 use crate::base::problem::{Problem, Violation};
 
 /// Why a command failed. Shown to the operator, who may see causes that callers may not.
@@ -35,7 +36,7 @@ impl Failure {
                 text.push_str(&violation.detail);
             }
         }
-        let _ = writeln!(io::stderr(), "{text}");
+        muster_printing::complain(&text);
         ExitCode::FAILURE
     }
 }
@@ -47,11 +48,15 @@ pub(super) fn usage(error: &clap::Error) -> ExitCode {
     if json && error.use_stderr() {
         let detail = error.to_string();
         let failure = Failure { code: "USAGE", ..Failure::new(detail.trim()) };
-        let _ = writeln!(io::stderr(), "{}", failure.json());
-    } else {
-        let _ = error.print();
+        failure.print(json);
+        return ExitCode::from(2);
     }
-    if error.use_stderr() { ExitCode::from(2) } else { ExitCode::SUCCESS }
+    let shown = error.print().and_then(|()| io::stdout().flush());
+    match muster_printing::unless_gone(shown) {
+        _ if error.use_stderr() => ExitCode::from(2),
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => output::unwritable(&error, "").print(json),
+    }
 }
 
 impl std::fmt::Display for Failure {

@@ -1,9 +1,6 @@
 //! `muster key …`: docs/keys.md is the runbook.
 
-use std::{
-    io::{self, Write},
-    time::{Duration, SystemTime},
-};
+use std::time::{Duration, SystemTime};
 
 use clap::Subcommand;
 use serde_json::json;
@@ -151,7 +148,10 @@ impl Rewrap {
         let pace = Pace { batch: self.batch, rest: Duration::from_millis(self.rest) };
         let done = keys::rewrap(core, pace, |column, now| {
             if !json {
-                let _ = writeln!(io::stderr(), "{}.{}: {} moved", column.table, column.column, now.moved);
+                muster_printing::complain(&format!(
+                    "{}.{}: {} moved",
+                    column.table, column.column, now.moved
+                ));
             }
         })
         .await?;
@@ -192,11 +192,8 @@ async fn settle(core: &Core, json: bool) {
     let age = changed.ok().and_then(|at: SystemTime| at.elapsed().ok()).unwrap_or_default();
     let Some(left) = needed.checked_sub(age) else { return };
     if !json {
-        let _ = writeln!(
-            io::stderr(),
-            "waiting {} s for requests that may still use the key",
-            left.as_secs() + 1
-        );
+        let seconds = left.as_secs() + 1;
+        muster_printing::complain(&format!("waiting {seconds} s for requests that may still use the key"));
     }
     tokio::time::sleep(left).await;
 }

@@ -150,6 +150,10 @@ impl Invite {
             }
         }
         core.shut_down().await;
-        Ok(Output::of(answer))
+        let lost = format!(
+            "Invitation {} exists. Without its link, revoke it in the panel and invite again.",
+            invited.0
+        );
+        Ok(Output::of(answer).if_lost(lost))
     }
 }

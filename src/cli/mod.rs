@@ -318,8 +318,11 @@ pub fn run() -> ExitCode {
         .build()
         .map_err(Failure::from)
         .and_then(|runtime| runtime.block_on(command.run(&arguments.cli)));
-    match finished {
+    let printed = match finished {
         Ok(output) => output.print(json),
-        Err(failure) => failure.print(json),
-    }
+        Err(failure) => Err(failure),
+    };
+    let code = printed.unwrap_or_else(|failure| failure.print(json));
+    muster_printing::finish();
+    code
 }

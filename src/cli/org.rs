@@ -99,7 +99,7 @@ impl Create {
         let json = json!({
             "id": id, "name": name, "plan": self.plan, "owner_id": owner, "owner_is_new": !is_known,
         });
-        let mut output = Output::of(json);
+        let mut output = Output::of(json).if_lost(format!("Organization {id} exists."));
         if !is_known {
             output = output.and(&format!(
                 "No account had the address {email}, so one was created without a password. `muster user create --email {email}` \

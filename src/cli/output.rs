@@ -1,12 +1,10 @@
 //! The output of a command: the same facts as text for people and as one JSON object.
 
-use std::{
-    io::{self, Write},
-    process::ExitCode,
-};
+use std::process::ExitCode;
 
 use serde_json::Value;
 
+use super::Failure;
 use crate::base::plain::plain;
 
 /// The output of a command.
@@ -15,13 +13,15 @@ pub struct Output {
     json: Value,
     text: String,
     good: bool,
+    /// What to say if it can't be printed.
+    if_lost: String,
 }
 
 impl Output {
     /// No output: the command has already printed it.
     #[must_use]
     pub fn none() -> Self {
-        Self { json: Value::Null, text: String::new(), good: true }
+        Self::with_text(Value::Null, "")
     }
 
     /// The object's keys and values; for people, one per line.
@@ -32,12 +32,12 @@ impl Output {
             let value = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
             text.push_str(&format!("{key}: {value}\n"));
         }
-        Self { json, text, good: true }
+        Self::with_text(json, text)
     }
 
     /// This object for programs, and this text for people.
     pub fn with_text(json: Value, text: impl Into<String>) -> Self {
-        Self { json, text: text.into(), good: true }
+        Self { json, text: text.into(), good: true, if_lost: "The command itself has succeeded.".to_owned() }
     }
 
     /// The same, with another line for people.
@@ -54,15 +54,27 @@ impl Output {
         self
     }
 
-    pub(super) fn print(self, json: bool) -> ExitCode {
+    /// What now exists or has changed although its output, a secret perhaps, can't be printed, and what to do about it.
+    #[must_use]
+    pub fn if_lost(mut self, what: impl Into<String>) -> Self {
+        self.if_lost = what.into();
+        self
+    }
+
+    pub(super) fn print(self, json: bool) -> Result<ExitCode, Failure> {
         let text = if json && !self.json.is_null() { self.json.to_string() } else { self.text };
         let text = text.trim_end();
-        // It is not a failure if the reader has gone away.
         if !text.is_empty() {
-            let _ = writeln!(io::stdout(), "{text}");
+            let printed = muster_printing::print(&format!("{text}\n"));
+            printed.map_err(|error| unwritable(&error, if self.good { &self.if_lost } else { "" }))?;
         }
-        if self.good { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+        Ok(if self.good { ExitCode::SUCCESS } else { ExitCode::FAILURE })
     }
+}
+
+/// Standard output is on a full disk, for example. `more` follows the reason.
+pub(super) fn unwritable(error: &std::io::Error, more: &str) -> Failure {
+    Failure::new(format!("Standard output can't be written: {error}. {more}").trim_end())
 }
 
 /// Rows under a heading, with columns just wide enough.

@@ -44,7 +44,9 @@ impl Create {
             let (code, expires_at) = people::create_link(&core, user).await?;
             let link = sign_in_link(&core, &code);
             core.shut_down().await;
-            return Ok(Output::of(json!({ "link": link, "expires_at": expires_at, "user_id": user })));
+            let made = json!({ "link": link, "expires_at": expires_at, "user_id": user });
+            let lost = format!("The link is lost. It signs nobody in after {expires_at}.");
+            return Ok(Output::of(made).if_lost(lost));
         }
         let client =
             SignInOrigin { user_agent: Some("muster session create".to_owned()), ..SignInOrigin::default() };
@@ -56,7 +58,10 @@ impl Create {
             "refresh_token": session.refresh_token.expose_secret(),
             "refresh_token_expires_at": session.refresh_token_expires_at,
             "user_id": user,
-        })))
+        }))
+        .if_lost(format!(
+            "A session of user {user} exists, but its tokens are lost. The account's list of sessions in the panel ends it."
+        )))
     }
 }
 

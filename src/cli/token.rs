@@ -9,7 +9,12 @@ use serde_json::json;
 
 use super::{Cli, Failure, Output};
 use crate::{
-    base::{ids::TokenId, permission::Permission, plain::plain, time::Timestamp},
+    base::{
+        ids::{OrgId, TokenId},
+        permission::Permission,
+        plain::plain,
+        time::Timestamp,
+    },
     core::access::Scope,
     slices::{
         orgs,
@@ -104,7 +109,8 @@ impl Create {
         let new = NewToken { name: self.name, permissions, expires_at };
         let (id, token) = service_tokens::create(&Scope::system(&core, org), new).await?;
         core.shut_down().await;
-        Ok(Output::of(json!({ "token": token.expose_secret(), "id": id, "organization_id": org })))
+        let made = json!({ "token": token.expose_secret(), "id": id, "organization_id": org });
+        Ok(Output::of(made).if_lost(lost(id, org)))
     }
 }
 
@@ -148,8 +154,17 @@ impl Rotate {
         let (scope, overlap) = (Scope::system(&core, org), Duration::from_secs(self.overlap));
         let token = service_tokens::rotate(&scope, TokenId(self.id), overlap).await?;
         core.shut_down().await;
-        Ok(Output::of(json!({ "token": token.expose_secret(), "id": self.id, "organization_id": org })))
+        let rotated = json!({ "token": token.expose_secret(), "id": self.id, "organization_id": org });
+        Ok(Output::of(rotated).if_lost(lost(TokenId(self.id), org)))
     }
+}
+
+/// What to do about a token whose secret was not printed.
+fn lost(id: TokenId, org: OrgId) -> String {
+    format!(
+        "Token {id} exists, but its secret is lost. Get another one with `muster token rotate --org {org} --id {id}`, \
+         or revoke it with `muster token revoke --org {org} --id {id}`."
+    )
 }
 
 impl Revoke {

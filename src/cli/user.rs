@@ -95,7 +95,8 @@ impl Create {
         core.shut_down().await;
         Ok(Output::of(json!({
             "id": id, "email": user.email, "name": user.name, "email_confirmed": user.email_confirmed,
-        })))
+        }))
+        .if_lost(format!("User {id} exists.")))
     }
 }
 
@@ -265,7 +266,10 @@ async fn reset_password(cli: &Cli, who: &Who) -> Result<Output, Failure> {
         "id": id, "email": email, "sessions_ended": ended, "disabled": done.is_disabled, "told_by_mail": told,
         "link": link, "token": done.token.expose_secret(), "expires_at": until,
     });
-    Ok(Output::with_text(answer, text))
+    let lost = format!(
+        "The password of user {id} is removed, and the link that sets a new one is lost: run the command again."
+    );
+    Ok(Output::with_text(answer, text).if_lost(lost))
 }
 
 async fn reset_second_factor(cli: &Cli, who: &Who) -> Result<Output, Failure> {

@@ -43,6 +43,15 @@ const UNLOGGED: &[(&str, &str)] = &[
     ("watchConversation", "tells the person alone"),
 ];
 
+#[test]
+fn mutations_without_a_line_are_documented() {
+    let page = std::fs::read_to_string("docs/audit.md").unwrap();
+    let start = page.find("Three have no line").expect("it says so");
+    let sentence: String = page[start..].chars().take_while(|c| *c != '.').collect();
+    let named: Vec<_> = sentence.split('`').skip(1).step_by(2).collect();
+    assert_eq!(named, UNLOGGED.iter().map(|(name, _)| *name).collect::<Vec<_>>());
+}
+
 /// The actor that an entry must name.
 #[derive(Clone, Copy)]
 enum By {

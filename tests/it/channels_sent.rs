@@ -313,6 +313,28 @@ async fn what_a_dead_sender_left_in_a_channel_that_was_switched_off_has_failed_a
 }
 
 #[tokio::test]
+async fn what_a_dead_sender_left_for_a_deleted_agent_has_failed_and_the_rest_waits() {
+    let app = app().await;
+    let receiver = Receiver::start(&app, &[]).await;
+    let (id, conversation) = connected(&app, &receiver).await;
+    let lease = app.clock.now().plus(Duration::from_secs(60)).0;
+    let claimed = format!(
+        "UPDATE deliveries SET status = 'SENDING', available_at = {lease} WHERE organization_id = $1 AND message_id = $2"
+    );
+    let left = says_while(&app, conversation, "One", &claimed).await;
+    let waits = say(&app, conversation, MessageRole::Assistant, "Two").await;
+    let agent = app.one::<i64>("SELECT agent_id FROM channels WHERE id = $1", vec![id.into()]).await;
+    let delete = "mutation($o: Id!, $i: Id!) { deleteAgent(orgId: $o, id: $i) }";
+    app.owner.gql(delete, json!({ "o": app.org, "i": agent })).await.data();
+    assert_eq!(deliveries::skip_closed(&app.core).await.unwrap(), 0, "its sender may still live");
+    app.clock.advance(Duration::from_secs(60));
+    assert_eq!(deliveries::skip_closed(&app.core).await.unwrap(), 1);
+    settled(&app, left, "FAILED").await;
+    let status = "SELECT status FROM deliveries WHERE message_id = $1";
+    assert_eq!(app.one::<String>(status, vec![waits.into()]).await, "PENDING", "it may be restored");
+}
+
+#[tokio::test]
 async fn what_one_receiver_made_wait_is_sent_to_the_next_at_once() {
     let app = app().await;
     let (first, second) = (Receiver::start(&app, &[503]).await, Receiver::start(&app, &[]).await);

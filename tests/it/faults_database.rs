@@ -308,6 +308,40 @@ async fn root_a_full_disk_is_reported_and_nothing_breaks() {
     fills_up_and_goes_on(&url, &tenant, serving, |_| std::fs::remove_file(&ballast).unwrap()).await;
 }
 
+#[test]
+fn root_commands_that_only_read_work_on_a_read_only_disk() {
+    let disk = SmallDisk::mount();
+    let folder = disk.0.path().display().to_string();
+    let program = Program::new(&[("MUSTER_DATA_DIR", &folder), ("MUSTER_LOG", "warn")]);
+    let tenant = program.tenant();
+    let org = tenant.org.to_string();
+    let remount = |how: &str| {
+        let mut mount = std::process::Command::new("mount");
+        assert!(mount.args(["-o", how]).arg(disk.0.path()).status().unwrap().success());
+    };
+    remount("remount,ro");
+    for command in [
+        &["org", "list"][..],
+        &["user", "list"],
+        &["token", "list", "--org", &org],
+        &["key", "list"],
+        &["audit", "verify"],
+        &["policy", "history", "--org", &org],
+    ] {
+        let ran = program.run(&[command, &["--json"]].concat());
+        assert!(ran.good(), "{command:?}: {}{}", ran.text, ran.err);
+    }
+    let ran = program.run(&["org", "create", "--name", "B", "--owner-email", "b@example.org", "--json"]);
+    let said = ran.refused(1, "FAILED");
+    assert!(said.contains("readonly"), "{said}");
+    // Changes that a killed process left beside the database can't be read without writing.
+    remount("remount,rw");
+    std::fs::write(disk.0.path().join("muster.db-wal"), "not yet in the database").unwrap();
+    remount("remount,ro");
+    let said = program.run(&["org", "list", "--json"]).refused(1, "FAILED");
+    assert!(said.contains("muster.db-wal") && said.contains("Copy both"), "{said}");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn once_a_file_size_limit_counts_as_a_full_disk() {
     let folder = tempfile::tempdir().unwrap();

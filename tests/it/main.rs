@@ -88,6 +88,7 @@ mod invitations;
 mod ledger;
 mod left_out;
 mod linked_accounts;
+mod log_lines;
 mod mail;
 mod mcp;
 mod mcp_clients;

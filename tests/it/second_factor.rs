@@ -56,6 +56,35 @@ async fn enrolled() -> (TestApp, Actor, Phone, Vec<String>) {
     (app, actor, phone, codes)
 }
 
+#[tokio::test]
+async fn an_account_without_a_password_needs_a_recent_sign_in() {
+    let app = TestApp::with_mail().await;
+    app.user(EMAIL, true).await;
+    let session = password(&app).await;
+    app.execute("UPDATE users SET password_hash = NULL WHERE email = $1", vec![EMAIL.into()]).await;
+    let person = app.anonymous.with_bearer(session["accessToken"].as_str().unwrap());
+    let change = "mutation($e: String!) { changeEmail(email: $e) }";
+    person.gql(change, json!({ "e": "new@example.org" })).await.data();
+    person.gql(BEGIN, json!({})).await.data();
+
+    // Renewing the session is no sign-in.
+    app.clock.advance(Duration::from_secs(601));
+    let renew =
+        "mutation($t: SecretString!) { refreshSession(refreshToken: $t) { accessToken refreshToken } }";
+    let renewed = app.anonymous.gql(renew, json!({ "t": session["refreshToken"] })).await.data();
+    let person = app.anonymous.with_bearer(renewed["refreshSession"]["accessToken"].as_str().unwrap());
+    assert_eq!(person.gql(change, json!({ "e": "new@example.org" })).await.code(), "SIGN_IN_AGAIN");
+    assert_eq!(person.gql(BEGIN, json!({})).await.code(), "SIGN_IN_AGAIN");
+    let disable = person.gql(DISABLE, json!({ "c": "123456" })).await;
+    assert_eq!(disable.code(), "SIGN_IN_AGAIN");
+    // Whoever has a password gives it, however long ago they signed in.
+    app.user("other@example.org", true).await;
+    let session = app.sign_in("other@example.org", "correct horse").await.data();
+    let other = app.anonymous.with_bearer(session["signIn"]["accessToken"].as_str().unwrap());
+    app.clock.advance(Duration::from_secs(601));
+    other.gql(BEGIN, json!({ "p": "correct horse" })).await.data();
+}
+
 async fn challenge(app: &TestApp) -> String {
     let answer = password(app).await;
     assert!(answer["accessToken"].is_null() && answer["user"].is_null(), "{answer:#}");

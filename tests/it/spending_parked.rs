@@ -32,6 +32,27 @@ async fn a_parked_turn_is_cancelled_at_once_and_survives_its_launch() {
 }
 
 #[tokio::test]
+async fn an_agent_that_still_may_not_spend_is_not_prompted() {
+    let app = TestApp::start().await;
+    app.sets(json!({ "monthlyBudgetMicro": CALL })).await;
+    let host = app.running_agent().await;
+    let (_, turn) = host.works().await;
+    host.runs_out().await;
+    host.turn_ended(turn, TurnOutcome::Failed).await;
+    let waits = async || {
+        assert_eq!((host.given().await, app.turn_is(turn).await.as_str()), (vec![turn], "WAITING_LIMIT"));
+    };
+    waits().await;
+    // Its own budget is used up, too: first the organization's holds it, then its own.
+    app.sets_agent(host.agent, json!({ "monthlyBudgetMicro": CALL })).await;
+    waits().await;
+    app.allows(json!({ "costMicro": 100 * CALL })).await;
+    waits().await;
+    app.sets_agent(host.agent, json!({ "monthlyBudgetMicro": 100 * CALL })).await;
+    assert_eq!((host.given().await, app.turn_is(turn).await.as_str()), (vec![turn; 2], "RUNNING"));
+}
+
+#[tokio::test]
 async fn a_parked_turn_that_does_not_reach_its_agent_again_waits_on() {
     let app = TestApp::start().await;
     app.sets(json!({ "monthlyBudgetMicro": CALL })).await;

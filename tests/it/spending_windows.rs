@@ -10,7 +10,10 @@ use muster_protocol::event::{EndReason, TurnOutcome};
 use serde_json::json;
 use tokio::sync::Notify;
 
-use crate::harness::{TestApp, spending::MODEL};
+use crate::harness::{
+    TestApp,
+    spending::{CALL, MODEL},
+};
 
 /// The credential that agents without one of their own use.
 async fn default_credential(app: &TestApp, provider: &str) -> i64 {
@@ -231,6 +234,24 @@ async fn a_rejected_credential_is_asked_for_once_and_a_new_secret_ends_it() {
     let shown = app.owner.gql(update, renewed).await.data()["updateModelCredential"].clone();
     assert_eq!(shown, json!({ "authFailedAt": null, "revision": 1 }));
     assert_eq!(app.one::<i64>(pending, vec![]).await, 0);
+}
+
+/// Both write limits of agents that they don't hold. SQLite has one writer.
+#[tokio::test(flavor = "multi_thread")]
+async fn postgres_a_window_and_a_lease_do_not_wait_for_each_other() {
+    let app = TestApp::start().await;
+    app.sets(json!({ "monthlyBudgetMicro": 100 * CALL })).await;
+    let credential = default_credential(&app, "anthropic").await;
+    let (one, two) = (app.running_agent().await, app.running_agent().await);
+    one.leases().await.unwrap();
+    let waits = "INSERT INTO agent_limits (organization_id, agent_id, kind, reason, until_at, since) \
+                 VALUES ($1, $2, 'MONEY', 'so', 9000000000000, 0)";
+    app.execute(waits, vec![app.org.into(), two.agent.into()]).await;
+    // A lease that was returned holds the month before it writes them.
+    let (month, limits) =
+        ("SELECT 1 FROM organization_months FOR UPDATE", "SELECT 1 FROM agent_limits FOR UPDATE NOWAIT");
+    app.while_held(month, limits, one.is_limited(Some(credential), 600)).await;
+    assert_eq!(one.agent_shows("limit { kind }").await["limit"]["kind"], "USAGE");
 }
 
 #[tokio::test(flavor = "multi_thread")]

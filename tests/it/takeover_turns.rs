@@ -82,6 +82,15 @@ async fn what_the_holder_said_is_told_though_its_turn_was_cancelled() {
     assert_eq!(app.cancels(both).await, "CANCELLED");
     let shown = hand_back(&app, &app.admin, conversation).await;
     assert_eq!((&shown["openTurns"], host.given().await), (&json!([]), vec![turn]));
+    // Nothing would end by cancelling what only tells the agent.
+    let held = app.one::<i64>("SELECT id FROM turns WHERE state = 'QUEUED' AND held", vec![]).await;
+    let turns = app.one::<i64>("SELECT COUNT(*) FROM turns", vec![]).await;
+    for _ in 0..2 {
+        let query = "mutation($o: Id!, $t: Id!) { cancelTurn(orgId: $o, id: $t) { state } }";
+        let refused = app.operator.gql(query, json!({ "o": app.org, "t": held })).await;
+        assert_eq!(refused.code(), "CONFLICT");
+    }
+    assert_eq!(app.one::<i64>("SELECT COUNT(*) FROM turns", vec![]).await, turns);
     // A host that has it, and whose agent had not begun.
     let unseen = write(&app, conversation, "when?").await;
     let words = ["(said in your place) by tomorrow", "when?"];

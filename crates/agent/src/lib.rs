@@ -25,6 +25,7 @@ mod model;
 mod options;
 mod outbound;
 mod protocol;
+mod say;
 mod session;
 mod settings;
 mod skills;
@@ -54,29 +55,27 @@ pub fn main(args: impl IntoIterator<Item = OsString>) -> ExitCode {
     match args.into_iter().next() {
         None => {}
         Some(arg) if arg == "--help" || arg == "-h" => {
-            print!("{HELP}");
-            return ExitCode::SUCCESS;
+            return say::print(HELP);
         }
         Some(arg) if arg == "--version" || arg == "-V" => {
-            println!("muster-agent {}", env!("CARGO_PKG_VERSION"));
-            return ExitCode::SUCCESS;
+            return say::print(concat!("muster-agent ", env!("CARGO_PKG_VERSION"), "\n"));
         }
         Some(arg) => {
-            eprintln!("muster-agent: unknown argument {}: it takes none (see --help)", arg.display());
+            say::complain(format_args!("unknown argument {}: it takes none (see --help)", arg.display()));
             return ExitCode::from(2);
         }
     }
     let settings = match Settings::read() {
         Ok(settings) => settings,
         Err(error) => {
-            eprintln!("muster-agent: {error}");
+            say::complain(error);
             return ExitCode::from(2);
         }
     };
     match serve(settings) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("muster-agent: {error}");
+            say::complain(error);
             ExitCode::FAILURE
         }
     }

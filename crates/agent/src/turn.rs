@@ -32,6 +32,7 @@ use crate::{
     history::{Call, Entry, Outcome, Said},
     mcp::Tool,
     protocol::Agent,
+    say,
     session::Session,
 };
 
@@ -179,7 +180,7 @@ impl Turn {
     /// Stores the session.
     pub async fn store(&self) {
         if let Err(error) = self.session.store().await {
-            eprintln!("muster-agent: the session can't be stored: {error}");
+            say::complain(format_args!("the session can't be stored: {error}"));
         }
     }
 

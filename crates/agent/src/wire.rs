@@ -13,6 +13,8 @@ use std::{
 use futures::{Sink, Stream};
 use tokio::sync::{mpsc, oneshot};
 
+use crate::say;
+
 /// The longest line that is read, in bytes.
 pub const LONGEST_LINE: usize = 4 * 1024 * 1024;
 
@@ -108,7 +110,7 @@ fn next_line(input: &mut impl BufRead, longest: usize) -> io::Result<Option<Stri
         if line.last() == Some(&b'\n') {
             line.pop();
         } else if read > longest {
-            eprintln!("muster-agent: dropped a line of more than {longest} bytes");
+            say::complain(format_args!("dropped a line of more than {longest} bytes"));
             input.skip_until(b'\n')?;
             continue;
         }

@@ -2,7 +2,7 @@
 
 use std::{
     ffi::OsString,
-    io::{self, IsTerminal, Read},
+    io::{self, IsTerminal, Read, Write},
     path::PathBuf,
     process::ExitCode,
     time::Duration,
@@ -180,16 +180,17 @@ pub fn main(prefix: &[&str], args: impl IntoIterator<Item = OsString>) -> ExitCo
     let cli = match Cli::try_parse_from(args) {
         Ok(cli) => cli,
         Err(error) => {
-            let _ = error.print();
-            return ExitCode::from(if error.use_stderr() { 2 } else { 0 });
+            return usage(&error);
         }
     };
     let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("info,rmcp=off"));
     let _ = tracing_subscriber::fmt()
         .with_env_filter(filter)
-        .with_writer(io::stderr)
-        .with_ansi(io::stderr().is_terminal())
+        .with_writer(muster_printing::to_stderr())
+        .with_ansi(muster_printing::is_terminal())
+        .log_internal_errors(false)
         .try_init();
+    muster_printing::log_panics();
     // Whoever was first has chosen the same.
     let _ = rustls::crypto::ring::default_provider().install_default();
     // Nobody else reads what this host writes, however open the folder was before.
@@ -201,6 +202,7 @@ pub fn main(prefix: &[&str], args: impl IntoIterator<Item = OsString>) -> ExitCo
     let code = runtime.block_on(command(prefix, cli.command));
     // What still waits is in the journal.
     runtime.shutdown_timeout(Duration::from_secs(1));
+    muster_printing::finish();
     code
 }
 
@@ -216,8 +218,28 @@ async fn command(prefix: &[&str], command: Command) -> ExitCode {
 }
 
 fn failed(text: &str) -> ExitCode {
-    eprintln!("{text}");
+    muster_printing::complain(text);
     ExitCode::FAILURE
+}
+
+/// Rejects an invalid command line, or shows the help that was requested.
+fn usage(error: &clap::Error) -> ExitCode {
+    let shown = error.print().and_then(|()| io::stdout().flush());
+    match muster_printing::unless_gone(shown) {
+        _ if error.use_stderr() => ExitCode::from(2),
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => failed(&format!("Standard output can't be written: {error}.")),
+    }
+}
+
+/// Says what was done. If standard output can't be written, standard error says it too.
+fn said(text: &str) -> ExitCode {
+    match muster_printing::print(text) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            failed(&format!("Standard output can't be written: {error}. This should stand there:\n{text}"))
+        }
+    }
 }
 
 async fn join(args: JoinArgs) -> ExitCode {
@@ -231,20 +253,14 @@ async fn join(args: JoinArgs) -> ExitCode {
     };
     let dir = folder.root().display().to_string();
     match join::join(&folder, &args.url, &token, args.insecure_http).await {
-        Ok(Outcome::Now(joined)) => {
-            println!(
-                "This machine is now {:?} of {}. Run it with `muster host run --dir {dir}`.",
-                joined.server_name, joined.url
-            );
-            ExitCode::SUCCESS
-        }
-        Ok(Outcome::Before(joined)) => {
-            println!(
-                "{dir} has joined {} before, as {:?}. Nothing was changed; to join as another server, choose another folder.",
-                joined.url, joined.server_name
-            );
-            ExitCode::SUCCESS
-        }
+        Ok(Outcome::Now(joined)) => said(&format!(
+            "This machine is now {:?} of {}. Run it with `muster host run --dir {dir}`.\n",
+            joined.server_name, joined.url
+        )),
+        Ok(Outcome::Before(joined)) => said(&format!(
+            "{dir} has joined {} before, as {:?}. Nothing was changed; to join as another server, choose another folder.\n",
+            joined.url, joined.server_name
+        )),
         Err(error) => failed(&error.to_string()),
     }
 }
@@ -253,7 +269,7 @@ fn token(from_stdin: bool) -> Result<Secret, String> {
     let mut text = String::new();
     if from_stdin {
         if io::stdin().is_terminal() {
-            eprintln!("Paste the server's provisioning token, and press Enter and Ctrl-D:");
+            muster_printing::complain("Paste the server's provisioning token, and press Enter and Ctrl-D:");
         }
         let read = io::stdin().take(LARGEST_TOKEN).read_to_string(&mut text);
         read.map_err(|error| format!("The token can't be read from standard input: {error}."))?;
@@ -324,14 +340,16 @@ async fn end_all(args: StopArgs) -> ExitCode {
         Ok(stopped) => stopped,
         Err(error) => return failed(&error.to_string()),
     };
+    let mut text = String::new();
     for agent in &stopped {
         let how = if agent.is_gone { "has ended" } else { "is still there" };
-        println!("Agent {} (launch {}) {how}.", agent.agent_id, agent.generation);
+        text.push_str(&format!("Agent {} (launch {}) {how}.\n", agent.agent_id, agent.generation));
     }
     if stopped.is_empty() {
-        println!("No agent runs in {}.", folder.root().display());
+        text = format!("No agent runs in {}.\n", folder.root().display());
     }
-    if stopped.iter().all(|agent| agent.is_gone) { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+    let code = said(&text);
+    if stopped.iter().all(|agent| agent.is_gone) { code } else { ExitCode::FAILURE }
 }
 
 async fn examine(args: DoctorArgs) -> ExitCode {
@@ -340,11 +358,9 @@ async fn examine(args: DoctorArgs) -> ExitCode {
         Err(error) => return failed(&error.to_string()),
     };
     let found = doctor::examine(&folder, &args.runtime.choice()).await;
-    for finding in &found {
-        println!("{finding}");
-    }
+    let code = said(&found.iter().map(|finding| format!("{finding}\n")).collect::<String>());
     let is_bad = found.iter().any(|finding| finding.level == Level::Bad);
-    if is_bad { ExitCode::FAILURE } else { ExitCode::SUCCESS }
+    if is_bad { ExitCode::FAILURE } else { code }
 }
 
 async fn build_image(args: EngineArgs) -> ExitCode {
@@ -355,10 +371,7 @@ async fn build_image(args: EngineArgs) -> ExitCode {
         Err(error) => return failed(&error.to_string()),
     };
     match engine.build_reference(&program).await {
-        Ok(()) => {
-            println!("The image muster/agent is built.");
-            ExitCode::SUCCESS
-        }
+        Ok(()) => said("The image muster/agent is built.\n"),
         Err(error) => failed(&error.to_string()),
     }
 }
@@ -382,6 +395,5 @@ fn print_unit(prefix: &[&str], args: UnitArgs) -> ExitCode {
     };
     let list = args.programs.as_ref().and_then(|path| std::path::absolute(path).ok());
     let words = unit::Words { program: &own, prefix, dir: &dir, list: list.as_deref(), runtime: &runtime };
-    print!("{}", unit::unit(&words, args.user.as_deref()));
-    ExitCode::SUCCESS
+    said(&unit::unit(&words, args.user.as_deref()))
 }

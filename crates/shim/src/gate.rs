@@ -23,7 +23,7 @@ use rustix::{
     process::{geteuid, getpid},
 };
 
-use crate::{about, args::Gate, folder::Address, step};
+use crate::{about, args::Gate, folder::Address, say, step};
 
 /// How many connections are relayed at the same time. Further ones wait.
 const MOST: usize = 1024;
@@ -58,7 +58,7 @@ pub(crate) fn exec(prefix: &[&str], gate: &Gate, program: &OsStr, args: &[OsStri
         Ok(()) => about(program.display(), Command::new(program).args(args).exec()),
         Err(error) => about(format!("port {} of 127.0.0.1", gate.port), error),
     };
-    eprintln!("muster-shim: {error}");
+    say::complain(error);
     ExitCode::from(126)
 }
 

@@ -23,6 +23,7 @@ pub mod isolate;
 pub mod keep;
 pub mod record;
 mod relay;
+mod say;
 mod serve;
 pub mod spool;
 mod step;
@@ -38,7 +39,7 @@ pub fn main(prefix: &[&str], args: impl IntoIterator<Item = OsString>) -> ExitCo
     let order = match Order::parse(args) {
         Ok(order) => order,
         Err(error) => {
-            eprintln!("muster-shim: {error}\n\n{USAGE}");
+            say::complain(format_args!("{error}\n\n{USAGE}"));
             return ExitCode::from(2);
         }
     };
@@ -53,19 +54,13 @@ pub fn main(prefix: &[&str], args: impl IntoIterator<Item = OsString>) -> ExitCo
         Order::Gate(gate, program, args) => return gate::exec(prefix, &gate, &program, &args),
         Order::ServeGate(socket, parent) => gate::serve(&socket, parent),
         Order::Relay(socket) => relay::relay(&socket),
-        Order::Isolation => {
-            print!("{}", isolate::isolation());
-            Ok(())
-        }
-        Order::Help => {
-            println!("{USAGE}");
-            Ok(())
-        }
+        Order::Isolation => say::print(isolate::isolation()),
+        Order::Help => say::print(format_args!("{USAGE}\n")),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("muster-shim: {error}");
+            say::complain(error);
             ExitCode::FAILURE
         }
     }

@@ -13,6 +13,7 @@ use crate::{
     args::{Limits, Step},
     folder::one_line,
     isolate::find,
+    say,
 };
 
 /// As shells have it: a program that can't be started.
@@ -23,11 +24,11 @@ pub(crate) fn exec(prefix: &[&str], step: &Step) -> ExitCode {
     let error = prepare(prefix, step)
         .map_or_else(|error| error, |mut command| about(step.program.display(), command.exec()));
     let reason = one_line(error.to_string().as_bytes(), 1024);
-    eprintln!("muster-shim: {reason}");
+    say::complain(&reason);
     if let Some(file) = &step.failed
         && let Err(error) = fs::write(file, &reason)
     {
-        eprintln!("muster-shim: {}: {error}", file.display());
+        say::complain(about(file.display(), error));
     }
     ExitCode::from(NOT_STARTED)
 }

@@ -8,7 +8,7 @@ use std::{
 
 use serde_json::json;
 
-use super::{Cli, Failure, Output};
+use super::{super::output::unwritable, Cli, Failure, Output};
 use crate::{
     base::{
         ids::{OrgId, PolicyVersionId},
@@ -51,14 +51,13 @@ impl Export {
                 .map_err(|error| Failure::new(format!("{} can't be written: {error}", out.display())))?;
             return Ok(Output::of(json!({ "organization_id": org, "out": out })));
         }
-        let mut stdout = io::stdout();
-        if cli.json || stdout.is_terminal() {
+        if cli.json || io::stdout().is_terminal() {
             return Ok(Output::with_text(
                 json!({ "organization_id": org, "text": text }),
                 plain_lines(&text),
             ));
         }
-        stdout.write_all(text.as_bytes())?;
+        muster_printing::print(&text).map_err(|error| unwritable(&error, ""))?;
         Ok(Output::none())
     }
 

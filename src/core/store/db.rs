@@ -2,7 +2,11 @@
 
 use std::{str::FromStr, time::Duration};
 
-use anyhow::Context;
+use anyhow::{Context, ensure};
+use rustix::{
+    fs::{Access, access},
+    io::Errno,
+};
 use sea_orm::{ConnectionTrait, DbBackend, DbErr, QueryResult, Statement, Value, Values};
 use secrecy::ExposeSecret;
 use sqlx::{
@@ -260,18 +264,29 @@ fn openers(settings: &Database) -> anyhow::Result<(Opener, Opener)> {
     anyhow::bail!("database.url must start with sqlite: or postgres:")
 }
 
-/// The options for reading and writing an SQLite file.
+/// The options for reading and writing an SQLite file. Both read only if its disk is read-only.
 fn sqlite(url: &str) -> anyhow::Result<(Opener, Opener)> {
-    let options = SqliteConnectOptions::from_str(url)
-        .context("database_url")?
+    let options = SqliteConnectOptions::from_str(url).context("database_url")?;
+    let options = options.foreign_keys(true).statement_cache_capacity(256);
+    if access(options.get_filename(), Access::WRITE_OK) == Err(Errno::ROFS) {
+        let file = options.get_filename().display();
+        let rest = format!("{file}-wal");
+        ensure!(
+            std::fs::metadata(&rest).map_or(0, |found| found.len()) == 0,
+            "{file} is on a read-only disk, and its last changes are in {rest}, from where only a process that writes can take \
+             them. Copy both to a disk that can be written, and set MUSTER_DATA_DIR or data_dir to it."
+        );
+        // Nobody can change it, so it needs no locks, and none of the files beside it.
+        let options = options.read_only(true).immutable(true);
+        return Ok((Opener::Sqlite(options.clone()), Opener::Sqlite(options)));
+    }
+    let options = options
         .create_if_missing(true)
         .journal_mode(SqliteJournalMode::Wal)
         // With WAL, NORMAL can't corrupt the file; FULL also keeps acknowledged commits through a power failure.
         .synchronous(SqliteSynchronous::Full)
         .busy_timeout(Duration::from_secs(10))
-        .foreign_keys(true)
-        .optimize_on_close(true, None)
-        .statement_cache_capacity(256);
+        .optimize_on_close(true, None);
     Ok((Opener::Sqlite(options.clone().pragma("query_only", "ON")), Opener::Sqlite(options)))
 }
 

@@ -86,6 +86,8 @@ families! {
     POLICY_DIFFERING = "muster_policy_replicas_differing", "gauge", [],
         "Other replicas with a different policy folder.";
     BUILD_INFO = "muster_build_info", "gauge", ["version", "database"], "1; the running version.";
+    LOG_LOST = "muster_log_lines_lost_total", "counter", [],
+        "Lines of the log that were not written, because standard error was full, gone or not read.";
     CPU = "process_cpu_seconds_total", "counter", [], "CPU time used by the process.";
     RESIDENT = "process_resident_memory_bytes", "gauge", [], "Resident memory of the process.";
     VIRTUAL = "process_virtual_memory_bytes", "gauge", [], "Virtual memory of the process.";

@@ -1,11 +1,11 @@
 //! What the process reports about itself: the log, to standard error, in this file; [`metrics`] and [`traces`] next to
-//! it.
+//! it. `muster-printing` writes the log's lines, so that one that can't be written costs nothing else.
 //!
 //! No secret may get here. Secrets are `secrecy` types, whose `Debug` prints nothing; request headers and bodies are
 //! never fields of a span; SQL is logged without its values. A test with known secrets searches the output of
 //! [`subscriber`].
 
-use std::{io::IsTerminal, time::Duration};
+use std::time::Duration;
 
 use tracing::{Instrument, Subscriber};
 use tracing_subscriber::{EnvFilter, Layer, Registry, fmt::MakeWriter, layer::SubscriberExt};
@@ -91,12 +91,13 @@ pub enum TelemetryError {
 /// # Errors
 /// See [`TelemetryError`].
 pub fn init(config: &Config) -> Result<(), TelemetryError> {
-    let colored = std::io::stderr().is_terminal();
+    let (log, colored) = (muster_printing::to_stderr(), muster_printing::is_terminal());
     let subscriber = match &config.traces.endpoint {
-        Some(endpoint) => traced_subscriber(config, endpoint, std::io::stderr, colored)?,
-        None => subscriber(&config.log, std::io::stderr, colored)?,
+        Some(endpoint) => traced_subscriber(config, endpoint, log, colored)?,
+        None => subscriber(&config.log, log, colored)?,
     };
     tracing::subscriber::set_global_default(subscriber)?;
+    muster_printing::log_panics();
     Ok(())
 }
 
@@ -116,6 +117,7 @@ where
     // Keep exported spans out of the log.
     let filter = filter(&config.log)?.add_directive(format!("{}=off", traces::TARGET).parse()?);
     let base = tracing_subscriber::fmt::layer().with_writer(writer).with_ansi(colored);
+    let base = base.log_internal_errors(false);
     let log: Box<dyn Layer<Registry> + Send + Sync> = match config.log.format {
         LogFormat::Text => base.boxed(),
         LogFormat::Json => base.json().flatten_event(true).with_span_list(false).boxed(),
@@ -137,6 +139,7 @@ where
     W: for<'a> MakeWriter<'a> + Send + Sync + 'static,
 {
     let base = tracing_subscriber::fmt().with_env_filter(filter(log)?).with_writer(writer);
+    let base = base.log_internal_errors(false);
     Ok(match log.format {
         LogFormat::Text => Box::new(base.with_ansi(colored).finish()),
         LogFormat::Json => Box::new(base.json().flatten_event(true).with_span_list(false).finish()),

@@ -6,8 +6,8 @@ use axum::{Router, extract::State, response::IntoResponse, routing::get};
 use http::header;
 
 use crate::core::telemetry::metrics::{
-    AUDIT_CHECKPOINT_AGE, AUDIT_REFUSED, AUDIT_UNSEALED, BUILD_INFO, CPU, FAMILIES, HELD, HELD_MAX, MAX_FDS,
-    Meters, OPEN_FDS, OUTBOX_AGE, OUTBOX_DEPTH, POLICY_DIFFERING, POLICY_INFO, POLICY_LOADED,
+    AUDIT_CHECKPOINT_AGE, AUDIT_REFUSED, AUDIT_UNSEALED, BUILD_INFO, CPU, FAMILIES, HELD, HELD_MAX, LOG_LOST,
+    MAX_FDS, Meters, OPEN_FDS, OUTBOX_AGE, OUTBOX_DEPTH, POLICY_DIFFERING, POLICY_INFO, POLICY_LOADED,
     POLICY_PROBLEMS, POLICY_READS, POOL_CONNECTIONS, POOL_MAX, RESIDENT, STARTED, UP, VIRTUAL, begin,
 };
 use crate::{
@@ -59,6 +59,7 @@ pub async fn page(core: &Core, meters: &Meters) -> String {
     page.value(POLICY_DIFFERING, &[], core.replicas.differing().len() as f64);
     let database = if core.config.database.is_sqlite() { "sqlite" } else { "postgres" };
     page.value(BUILD_INFO, &[("version", env!("CARGO_PKG_VERSION")), ("database", database)], 1.0);
+    page.value(LOG_LOST, &[], muster_printing::lost() as f64);
     process(&mut page);
     page.value(STARTED, &[], seconds(core.started_at));
     page.0

@@ -20,6 +20,7 @@ use moka::sync::Cache;
 
 use super::{
     document_cost::{Size, check_document, check_text},
+    escapes,
     execution::Execution,
     introspection::is_about_schema,
 };
@@ -213,7 +214,8 @@ impl Documents {
             return Ok(kept.document);
         }
         check_text(text)?;
-        let document = Arc::new(Document::new(async_graphql::parser::parse_query(text)?));
+        let document =
+            Arc::new(Document::new(async_graphql::parser::parse_query(&*escapes::readable(text)?)?));
         let size = check_document(&document.parsed, &self.limits)?;
         if known && text.len() <= LONGEST_KEPT {
             let kept = Kept { document: Arc::clone(&document), weight: weight(text, &size) };

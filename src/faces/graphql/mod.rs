@@ -10,6 +10,7 @@
 mod conflicts;
 mod document_cost;
 mod documents;
+mod escapes;
 mod execution;
 pub mod http;
 mod introspection;

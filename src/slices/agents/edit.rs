@@ -115,11 +115,12 @@ pub(super) async fn write(
         || agent.cost_guard_action.is_set();
     let has_other_access = agent.model_credential_sealed.is_set() || agent.credential_choice.is_set();
     let agent = agent.update(tx.connection()).await?;
-    // It goes on. If there is nothing for it, the next call says so.
+    // It goes on, if there is something for it.
     if is_about_money {
         Box::pin(spending::changed(tx, &Standing::of(&agent))).await?;
-    } else if has_other_access {
-        spending::eased(tx, &Standing::of(&agent)).await?;
+    }
+    if has_other_access {
+        Box::pin(spending::reconsider(tx, &Standing::of(&agent))).await?;
     }
     Ok(Some(Edited { agent, changes, is_for_host }))
 }

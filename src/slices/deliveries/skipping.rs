@@ -10,7 +10,6 @@ use crate::{
     base::{
         ids::{ChannelId, MessageId},
         problem::Result,
-        time::Timestamp,
     },
     core::{Core, access::Scope, store::Tx},
 };
@@ -23,7 +22,7 @@ const LEFT: &str = "d.status IN ('PENDING', 'SENDING') AND (d.status = 'PENDING'
 
 /// Why nothing is sent through a channel any more.
 struct Closed {
-    /// The condition in SQL that it is so, of the channel `c`.
+    /// The condition in SQL that it is so, of the channel `c` and its part `d`.
     is: &'static str,
     /// The same in words.
     why: &'static str,
@@ -45,6 +44,14 @@ const OFF: Closed = Closed {
     also: "",
 };
 
+/// The channel's agent was deleted. What waits does so until the agent is restored, or its transcript is over; what was being
+/// sent is settled.
+const ORPHANED: Closed = Closed {
+    is: "c.archived_at IS NULL AND NOT c.is_active AND c.inactive_reason = 'AGENT_ARCHIVED' AND d.status = 'SENDING'",
+    why: "The agent was deleted.",
+    also: "",
+};
+
 /// Skips what waits in a channel that a person closes. What is being sent at this moment is left to [`skip_closed`], in case it
 /// has to wait again.
 ///
@@ -57,23 +64,27 @@ pub async fn skip_waiting(tx: &Tx, channel: ChannelId) -> Result<()> {
     show(tx, &skipped).await
 }
 
-/// Skips what waits in channels that were deleted, or that people have closed. Returns how many parts that were.
+/// Skips what waits in channels that were deleted, or that people have closed, and settles what was being sent there, or for a
+/// deleted agent. Returns how many parts that were.
 ///
 /// # Errors
 /// The database is unreachable; what was skipped stays skipped.
 pub async fn skip_closed(core: &Arc<Core>) -> Result<u64> {
     let sql = format!(
-        "SELECT d.organization_id, d.channel_id, c.archived_at FROM deliveries d \
+        "SELECT d.organization_id, d.channel_id, CASE WHEN {} THEN 0 WHEN {} THEN 1 ELSE 2 END FROM deliveries d \
          JOIN channels c ON c.organization_id = d.organization_id AND c.id = d.channel_id \
-         WHERE {LEFT} AND ({} OR {}) LIMIT 1",
-        DELETED.is, OFF.is
+         WHERE {LEFT} AND ({} OR {} OR {}) LIMIT 1",
+        DELETED.is, OFF.is, DELETED.is, OFF.is, ORPHANED.is
     );
     let mut skipped = 0;
     while !core.tasks.stopping.is_cancelled() {
         let Some(row) = core.db.one(sql.clone(), vec![core.clock.now().into()]).await? else { break };
         let scope = Scope::system(core, row.try_get_by(0)?);
-        let deleted: Option<Timestamp> = row.try_get_by(2)?;
-        let closed = if deleted.is_some() { &DELETED } else { &OFF };
+        let closed = match row.try_get_by::<i32, _>(2)? {
+            0 => &DELETED,
+            1 => &OFF,
+            _ => &ORPHANED,
+        };
         let portion = skip(&scope, row.try_get_by(1)?, closed).await?;
         if portion == 0 {
             break;

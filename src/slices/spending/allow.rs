@@ -8,6 +8,7 @@ use super::{
     graphql::AllowSpendingInput,
     limits,
     months::{self, Of},
+    release,
     terms::Terms,
 };
 use crate::{
@@ -56,7 +57,7 @@ pub async fn allow(scope: &Scope, input: AllowSpendingInput) -> Result<()> {
             Some(approval) => approvals::resolve_spending(&mut tx, approval, limit).await?,
             None => approvals::withdraw_guards(&mut tx, |guarded| guarded == limit).await?,
         }
-        go_on(&tx, of, kind, &waiting).await?;
+        go_on(&mut tx, of, kind, &waiting).await?;
     }
     tx.commit().await
 }
@@ -123,10 +124,10 @@ async fn add_tokens(tx: &Tx, agent: AgentId, tokens: i64) -> Result<()> {
     Ok(())
 }
 
-/// Lets those go on that waited for it.
-async fn go_on(tx: &Tx, of: Of, kind: LimitKind, waiting: &[Standing]) -> Result<()> {
+/// Lets those go on that waited for it, if it is enough for them.
+async fn go_on(tx: &mut Tx, of: Of, kind: LimitKind, waiting: &[Standing]) -> Result<()> {
     for agent in waiting {
-        limits::eased_of(tx, agent, &[kind]).await?;
+        release::allowed(tx, agent, kind).await?;
     }
     if of == Of::Organization {
         // Those that were refused since they were looked for look again by themselves.

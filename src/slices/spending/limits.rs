@@ -77,10 +77,7 @@ pub(super) async fn waits_for_provider(tx: &Tx, agent: AgentId) -> Result<Option
 }
 
 /// Nothing keeps the agent from calling its model any more: its turns go on. The caller holds it.
-///
-/// # Errors
-/// The database is unreachable.
-pub async fn eased(tx: &Tx, agent: &Standing) -> Result<()> {
+pub(super) async fn eased(tx: &Tx, agent: &Standing) -> Result<()> {
     forget(tx, agent.id).await?;
     turns::go_on(tx, agent, None).await?;
     Ok(())
@@ -95,16 +92,7 @@ pub(super) async fn eased_of(tx: &Tx, agent: &Standing, kinds: &[LimitKind]) -> 
     Ok(is)
 }
 
-/// What an agent may spend has changed: people are asked anew if nothing is left. The caller holds it.
-///
-/// # Errors
-/// The database is unreachable.
-pub async fn changed(tx: &mut Tx, agent: &Standing) -> Result<()> {
-    approvals::withdraw_guards(tx, |of| of.agent == Some(agent.id)).await?;
-    eased(tx, agent).await
-}
-
-/// The same of the organization, whose time zone was and is the one of these names: agents that wait look again with the next
+/// What the organization's agents may spend has changed, whose time zone was and is the one of these names: agents that wait look again with the next
 /// round. The caller holds all that run, so that none is refused by what was true before; and all there are if the time zone
 /// changes, so that nothing is counted in a month of the old one.
 ///

@@ -26,9 +26,9 @@ pub use self::{
     allow::allow,
     calls::called,
     leases::{expire_due, lease, returned},
-    limits::{changed, changed_for_all, eased, forget, is_limited, limited_since},
+    limits::{changed_for_all, forget, is_limited, limited_since},
     measured::{Measured, has_measured, measured},
     prices::prices_of,
-    release::release_due,
+    release::{changed, reconsider, release_due},
     terms::{is_metered, prices_now},
 };

@@ -19,7 +19,7 @@ use crate::{
     core::{Core, access::Scope, store::Tx, tally::Tally},
     slices::{
         agents::{self, Standing},
-        model_credentials, orgs, turns,
+        approvals, model_credentials, orgs, turns,
     },
 };
 
@@ -108,6 +108,41 @@ async fn release(tx: &mut Tx, id: AgentId) -> Result<bool> {
     }
     put_off(tx, id, tx.now.plus(PROBE), Some(tx.now)).await?;
     Ok(turns::go_on(tx, &agent, Some(1)).await? > 0)
+}
+
+/// What an agent may spend has changed: people are asked again if nothing is left. The caller holds it.
+///
+/// # Errors
+/// The database is unreachable.
+pub async fn changed(tx: &mut Tx, agent: &Standing) -> Result<()> {
+    approvals::withdraw_guards(tx, |of| of.agent == Some(agent.id)).await?;
+    match limits::find(tx, agent.id).await? {
+        // Its provider takes no more, whatever it may spend.
+        Some(row) if row.kind == LimitKind::Usage => Ok(()),
+        _ => reconsider(tx, agent).await,
+    }
+}
+
+/// An agent goes on, with another credential perhaps, unless there is nothing for it to spend. The caller holds it.
+///
+/// # Errors
+/// The database is unreachable.
+pub async fn reconsider(tx: &mut Tx, agent: &Standing) -> Result<()> {
+    match limits::find(tx, agent.id).await? {
+        Some(row) if row.kind != LimitKind::Usage => {
+            release_spender(tx, agent, &row).await?;
+            Ok(())
+        }
+        _ => limits::eased(tx, agent).await,
+    }
+}
+
+/// More of this kind is allowed: the agent goes on if it waits for it and it is enough. The caller holds it.
+pub(super) async fn allowed(tx: &mut Tx, agent: &Standing, kind: LimitKind) -> Result<()> {
+    if let Some(row) = limits::find(tx, agent.id).await?.filter(|row| row.kind == kind) {
+        release_spender(tx, agent, &row).await?;
+    }
+    Ok(())
 }
 
 /// Lets an agent go on for which there is something to spend again. It is not prompted in vain if what came back, or was

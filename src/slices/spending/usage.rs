@@ -18,7 +18,11 @@ use crate::{
             reporter::{Reporter, alive},
         },
         model_credentials,
-        spending::limits::{self, Limit},
+        spending::{
+            limits::{self, Limit},
+            months,
+            terms::Terms,
+        },
         turns,
     },
 };
@@ -53,6 +57,8 @@ pub async fn limited(
         return of_another(tx, agent.id, inherited, (&reason, until)).await;
     }
     if let Some(credential) = credential {
+        // Before the limits of agents that it doesn't hold: a lease of one of them might wait for another's.
+        months::hold(tx, &Terms::of(tx, agent.id).await?).await?;
         model_credentials::limited(tx, credential, until, &said).await?;
     }
     let limit = Limit { kind: LimitKind::Usage, reason: &reason, until, credential };

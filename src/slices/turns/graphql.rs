@@ -141,7 +141,8 @@ pub struct TurnMutation;
 #[Object]
 impl TurnMutation {
     /// Cancels a turn: one that waits at once, one that the agent has as soon as the agent has stopped. A turn that has ended
-    /// stays as it is.
+    /// stays as it is. `CONFLICT` for one that only waits to tell the agent, with the next message, what a person said in its
+    /// place.
     #[graphql(directive = permit::apply(Permission::AgentInteract))]
     async fn cancel_turn(&self, ctx: &Context<'_>, org_id: OrgId, id: TurnId) -> Answer<One<Turn>> {
         answer(async {

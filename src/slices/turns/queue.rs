@@ -19,7 +19,7 @@ use crate::{
             AgentStatus, ChangeOp, DecidedVia, MessageStatus, RecordKind, TurnCause, TurnLimit, TurnState,
         },
         ids::{AgentId, ConversationId, TokenId, TurnId, UserId},
-        problem::{Problem, Result},
+        problem::{Code, Problem, Result},
     },
     core::{
         access::{Caller, Scope},
@@ -291,7 +291,7 @@ pub(super) async fn unsend(tx: &Tx, turn: &turns::Model) -> Result<()> {
 /// stays as it is.
 ///
 /// # Errors
-/// `NOT_FOUND`.
+/// `NOT_FOUND`; `CONFLICT` for one that only waits to tell the agent what a person said in its place.
 pub async fn cancel(scope: &Scope, id: TurnId) -> Result<()> {
     let tx = scope.begin().await?;
     let found = scope.find::<turns::Entity>().filter(turns::Column::Id.eq(id));
@@ -304,6 +304,11 @@ pub async fn cancel(scope: &Scope, id: TurnId) -> Result<()> {
     }
     if is_open(turn.state) {
         request_cancel(&tx, &agent, &turn).await?;
+    } else if turn.held {
+        // Another turn would have to tell it instead.
+        let detail = "The turn only tells the agent what a person said in its place, together with the next message. \
+                      The agent does nothing before that.";
+        return Err(Problem::new(Code::Conflict, detail).with("state", turn.state.as_str()));
     } else {
         end_cancelled(&tx, &turn).await?;
     }

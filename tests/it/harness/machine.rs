@@ -76,9 +76,22 @@ impl Machine {
 
     /// Starts the host.
     pub fn run(&mut self) {
+        self.run_logging_to(self.appended("log"));
+    }
+
+    /// The same, with its log going there.
+    pub fn run_logging_to(&mut self, log: impl Into<Stdio>) {
         let mut command = self.command(&["run"]);
-        command.args(&self.options).stdin(Stdio::null()).stdout(Stdio::null()).stderr(self.appended("log"));
+        command.args(&self.options).stdin(Stdio::null()).stdout(Stdio::null()).stderr(log);
         self.host = Some(command.spawn().unwrap());
+    }
+
+    /// Tells the host to stop, and returns its exit code. Its agents live on.
+    pub async fn ends(&mut self) -> Option<i32> {
+        let mut host = self.host.take().expect("it runs");
+        let sent = Command::new("kill").args(["-TERM", &host.id().to_string()]).status().unwrap();
+        assert!(sent.success());
+        found(async || host.try_wait().unwrap()).await.expect("the host stops").code()
     }
 
     fn appended(&self, name: &str) -> fs::File {

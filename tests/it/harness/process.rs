@@ -193,6 +193,13 @@ impl Program {
         Self::ready(self.command(&["serve", "--json"]))
     }
 
+    /// [`Self::serve`], with the log going there.
+    pub fn serve_logging_to(&self, log: impl Into<Stdio>) -> Serving {
+        let mut command = self.command(&["serve", "--json"]);
+        command.stderr(log);
+        Self::ready(command)
+    }
+
     /// [`Self::serve`], without changing the database's tables.
     pub fn serve_as_is(&self) -> Serving {
         Self::ready(self.command(&["serve", "--no-migrate", "--json"]))

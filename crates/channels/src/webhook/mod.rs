@@ -11,6 +11,7 @@ use std::time::Duration;
 use futures::future::BoxFuture;
 use http::Method;
 use jiff::Timestamp;
+use serde::de::IgnoredAny;
 
 use crate::{
     contract::{
@@ -67,14 +68,19 @@ impl Webhook {
         if let Some(signatures) = request.header("webhook-signature") {
             let id = request.header("webhook-id").ok_or(Refusal::BadSignature)?;
             let timestamp = request.header("webhook-timestamp").ok_or(Refusal::BadSignature)?;
+            // What is signed must be recognizable, wherever it turns up.
+            if !is_id(id) || !is_time(timestamp.as_bytes()) {
+                return Err(Refusal::BadSignature);
+            }
             return signature::verify(&keys, Signed { id, timestamp }, signatures, request.body, now);
         }
-        if request.headers.contains_key("webhook-signature") || is_signed_content(request.body) {
+        if request.headers.contains_key("webhook-signature") {
             return Err(Refusal::BadSignature);
         }
         let name = self.config.signature_header.as_deref().ok_or(Refusal::Unsigned)?;
         let given = request.header(name).ok_or(Refusal::Unsigned)?;
-        signature::verify_body(&keys, given, request.body)
+        signature::verify_body(&keys, given, request.body)?;
+        if is_signed_content(request.body) { Err(Refusal::BadSignature) } else { Ok(()) }
     }
 
     async fn post(&self, part: &Part<'_>) -> Result<Receipt, Failure> {
@@ -91,13 +97,28 @@ impl Webhook {
     }
 }
 
+/// The longest id of a request, in bytes.
+const LONGEST_ID: usize = 256;
+/// The longest time of a request, in digits.
+const LONGEST_TIME: usize = 11;
+
+/// Whether a request may have this id. None can begin a JSON text of which a time and a body are the rest.
+fn is_id(id: &str) -> bool {
+    let fits = |byte: &u8| byte.is_ascii_graphic() && !b"{}[]\"".contains(byte);
+    (1..=LONGEST_ID).contains(&id.len()) && id.as_bytes().iter().all(fits)
+}
+
+/// Whether this is a request's time, in seconds.
+fn is_time(piece: &[u8]) -> bool {
+    (9..=LONGEST_TIME).contains(&piece.len()) && piece.iter().all(u8::is_ascii_digit)
+}
+
 /// Whether a body may be what Standard Webhooks signs, `<id>.<seconds>.<body>`: its signature, once overheard, is not a signature of
 /// that text.
 fn is_signed_content(body: &[u8]) -> bool {
-    let is_json = body.trim_ascii_start().first().is_some_and(|first| matches!(first, b'{' | b'['));
-    let is_time = |piece: &[u8]| (9..=11).contains(&piece.len()) && piece.iter().all(u8::is_ascii_digit);
-    let start = &body[..body.len().min(1_000)];
-    !is_json && start.split(|byte| *byte == b'.').skip(1).any(is_time)
+    let start = &body[..body.len().min(LONGEST_ID + LONGEST_TIME + 2)];
+    start.split(|byte| *byte == b'.').skip(1).any(is_time)
+        && serde_json::from_slice::<IgnoredAny>(body).is_err()
 }
 
 impl Transport for Webhook {

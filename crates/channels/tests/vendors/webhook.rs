@@ -272,6 +272,56 @@ async fn an_overheard_signature_is_none_of_another_text() {
 }
 
 #[tokio::test]
+async fn what_is_signed_is_recognizable_whatever_the_sender_calls_it() {
+    use hmac::{Hmac, KeyInit, Mac};
+    let config = WebhookConfig {
+        inbound_secrets: vec![SECRET.into()],
+        signature_header: Some("X-Signature".to_owned()),
+        ..WebhookConfig::default()
+    };
+    let (channel, now) = (channel(config), Timestamp::now());
+    let key = BASE64_STANDARD.decode(SECRET.strip_prefix("whsec_").unwrap()).unwrap();
+    let signature = |text: &str| {
+        let mac = Hmac::<sha2::Sha256>::new_from_slice(&key).unwrap();
+        mac.chain_update(text).finalize().into_bytes()
+    };
+    let of = |headers: &[(&str, &str)], body: &str| {
+        let headers = headers.iter().map(|(name, value)| (name.parse().unwrap(), value.parse().unwrap()));
+        let headers: HeaderMap = headers.collect();
+        channel.receive(&RawRequest { headers: &headers, body: body.as_bytes() }, now).map(drop)
+    };
+    let long = "x".repeat(257);
+    let at = now.as_second().to_string();
+    let plus = format!("+{at}");
+    let cases = [
+        ("msg_1:2.3/4=", &at, r#"{"text": "Hello"}"#, Ok(())),
+        (r#"{"a":1}"#, &at, r#"{"text": "Hello"}"#, Err(Refusal::BadSignature)),
+        ("[1]", &at, "Hello", Err(Refusal::BadSignature)),
+        ("{x", &at, "Hello", Err(Refusal::BadSignature)),
+        ("a b", &at, "Hello", Err(Refusal::BadSignature)),
+        // Its time is not one of digits only.
+        ("m1", &plus, "Hello", Err(Refusal::BadSignature)),
+        // The whole is a JSON text.
+        ("[\"a", &at, "b\"]", Err(Refusal::BadSignature)),
+        (&long, &at, "Hello", Err(Refusal::BadSignature)),
+    ];
+    for (id, at, body, expected) in cases {
+        let text = format!("{id}.{at}.{body}");
+        let given = format!("v1,{}", BASE64_STANDARD.encode(signature(&text)));
+        let headers = [("webhook-id", id), ("webhook-timestamp", at.as_str()), ("webhook-signature", &given)];
+        assert_eq!(of(&headers, body), expected, "{id}");
+        if expected.is_ok() {
+            // Overheard, and sent without its time.
+            let given = format!("sha256={}", hex::encode(signature(&text)));
+            assert_eq!(of(&[("x-signature", &given)], &text), Err(Refusal::BadSignature), "{id}");
+        }
+    }
+    // What only looks like it is taken.
+    let body = r#"{"text": "See app.1700000000.log"}"#;
+    assert_eq!(of(&[("x-signature", &format!("sha256={}", hex::encode(signature(body))))], body), Ok(()));
+}
+
+#[tokio::test]
 async fn files_are_fetched_through_the_guard() {
     let router = Router::new().fallback(|| async { "abcdef" });
     let address = serve(router).await;

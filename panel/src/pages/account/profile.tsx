@@ -1,6 +1,7 @@
 // Name, picture and e-mail address.
+import type { CombinedError } from '@urql/core'
 import { useState } from 'react'
-import { fieldErrors, wordsOf } from '../../api/errors'
+import { fieldErrors } from '../../api/errors'
 import { graphql } from '../../api/graphql'
 import { useAct } from '../../api/use-act'
 import { useViewer } from '../../app/viewer'
@@ -14,6 +15,7 @@ import { pictureOf } from '../../ui/picture'
 import { Notice } from '../../ui/problem'
 import { SectionField, SectionForm } from '../../ui/section-form'
 import { useSection } from '../../ui/use-section'
+import { Refused } from './refused'
 
 const ChangeName = graphql(`
   mutation ChangeName($name: String!) { changeName(name: $name) { id name } }
@@ -113,15 +115,17 @@ function Email() {
   const confirm = useAct(Confirm)
   const [email, setEmail] = useState('')
   const [password, setPassword] = useState('')
-  const [outcome, setOutcome] = useState<{ told: Record<string, string>; problem?: string; sentTo?: string }>(
-    { told: {} },
-  )
+  const [outcome, setOutcome] = useState<{
+    told: Record<string, string>
+    error?: CombinedError
+    sentTo?: string
+  }>({ told: {} })
   const submit = async () => {
     const { error } = await change({ email, password: password || null }, { quiet: true })
     setPassword('')
     const told = fieldErrors(error)
     if (!error) setOutcome({ told: {}, sentTo: email })
-    else setOutcome({ told, problem: Object.keys(told).length === 0 ? wordsOf(error) : undefined })
+    else setOutcome({ told, error: Object.keys(told).length === 0 ? error : undefined })
     if (!error) setEmail('')
   }
   return (
@@ -164,7 +168,7 @@ function Email() {
             />
           </Field>
         </div>
-        {outcome.problem && <Notice>{outcome.problem}</Notice>}
+        {outcome.error && <Refused error={outcome.error} />}
         {outcome.sentTo && (
           <Notice tone="ok">
             A link is on its way to {outcome.sentTo}. The address changes when you open it.

@@ -1,7 +1,7 @@
 // The second factor: set up with a code to scan, replace its recovery codes, remove it.
+import type { CombinedError } from '@urql/core'
 import { ShieldCheck } from 'lucide-react'
 import { useState } from 'react'
-import { wordsOf } from '../../api/errors'
 import { graphql } from '../../api/graphql'
 import { resync } from '../../api/live'
 import { sessionChanged } from '../../api/session'
@@ -17,6 +17,7 @@ import { Panel } from '../../ui/page'
 import { Notice } from '../../ui/problem'
 import { ShownOnce } from '../../ui/shown-once'
 import { Qr } from './qr'
+import { Refused } from './refused'
 
 const Begin = graphql(`
   mutation BeginTotp($password: SecretString) { beginTotp(password: $password) { secret url } }
@@ -134,30 +135,30 @@ function Steps({ step, onStep, onCodes, onRemoved }: StepsProps) {
   ]
   const [password, setPassword] = useState('')
   const [code, setCode] = useState('')
-  const [problem, setProblem] = useState<string | null>(null)
+  const [refused, setRefused] = useState<CombinedError | undefined>()
   const busy = begin.pending || confirm.pending || regenerate.pending || disable.pending
 
   const submit = async () => {
-    setProblem(null)
+    setRefused(undefined)
     const quiet = { quiet: true }
     if (step.kind === 'password') {
       const { data, error } = await begin({ password: password || null }, quiet)
       if (data?.beginTotp) onStep({ kind: 'scan', ...data.beginTotp })
-      else setProblem(wordsOf(error))
+      else setRefused(error)
     } else if (step.kind === 'scan') {
       const { data, error } = await confirm({ code: code.trim() }, quiet)
       if (data?.confirmTotp) onCodes(data.confirmTotp)
-      else setProblem(wordsOf(error))
+      else setRefused(error)
     } else if (step.kind === 'regenerate') {
       const { data, error } = await regenerate({ code: code.trim() }, quiet)
       if (data?.regenerateRecoveryCodes) onCodes(data.regenerateRecoveryCodes)
-      else setProblem(wordsOf(error))
+      else setRefused(error)
     } else {
       const { error } = await disable(
         { code: code.trim(), password: password || null },
         { quiet: true, said: 'The second factor is removed' },
       )
-      if (error) setProblem(wordsOf(error))
+      if (error) setRefused(error)
       else onRemoved()
     }
   }
@@ -203,7 +204,7 @@ function Steps({ step, onStep, onCodes, onRemoved }: StepsProps) {
           />
         </Field>
       )}
-      {problem && <Notice>{problem}</Notice>}
+      {refused && <Refused error={refused} />}
     </FormDialog>
   )
 }

@@ -29,7 +29,7 @@ use crate::{
         SignInOrigin,
         entity::users,
         signing_in::{
-            sessions::hold_unchanged,
+            sessions::{hold_unchanged, is_recent},
             throttle::{self, Key},
         },
     },
@@ -250,7 +250,7 @@ pub async fn change_email(
         let detail = format!("`{email}` is not a valid e-mail address.");
         return Err(Problem::invalid_parameter("email", "NOT_ALLOWED", detail));
     }
-    let user = require_password(request, person.id, password).await?;
+    let user = require_proof(request, person, password).await?;
     throttle::charge(core, &[Key::mail(email)]).await?;
     let tx = request.begin().await?;
     let user = hold_unchanged(&tx, &user).await?;
@@ -310,6 +310,22 @@ pub async fn require_password(
         return Err(wrong());
     }
     throttle::forgive(core, core.db.writer(), &[counter]).await?;
+    Ok(user)
+}
+
+/// Requires the password, or, of an account without one, that the person has just signed in: whoever finds a session open
+/// must not make the account their own.
+pub async fn require_proof(
+    request: &Request,
+    person: &Person,
+    password: Option<&SecretString>,
+) -> Result<users::Model> {
+    let user = require_password(request, person.id, password).await?;
+    if user.password_hash.is_none() && !is_recent(&request.core, person.session).await? {
+        let detail = "Your account has no password, so only a person who has signed in within the last ten minutes may do \
+                      this. Sign out, sign in again, and repeat it.";
+        return Err(Problem::new(Code::SignInAgain, detail));
+    }
     Ok(user)
 }
 

@@ -28,7 +28,7 @@ use crate::{
     slices::people::{
         SignInOrigin,
         accounts::{
-            credentials::require_password,
+            credentials::require_proof,
             letters::{Notice, notify},
             users::{by_id, hold},
         },
@@ -75,14 +75,14 @@ fn totp(secret: &[u8], email: &str) -> Result<Totp> {
 }
 
 /// Starts setting up a second factor. It takes effect once [`confirm`] has seen a code; starting again replaces
-/// the first attempt. Requires the password, because otherwise anyone who finds a session open could lock its
+/// the first attempt. Requires the password, or that the person has just signed in, because otherwise anyone who finds a session open could lock its
 /// owner out for good.
 ///
 /// # Errors
-/// `SIGN_IN_FAILED` for a wrong password; `CONFLICT` if there already is a second factor; `RATE_LIMITED`.
+/// `SIGN_IN_FAILED` for a wrong password; `SIGN_IN_AGAIN`; `CONFLICT` if there already is a second factor; `RATE_LIMITED`.
 pub async fn begin(request: &Request, person: &Person, password: Option<&SecretString>) -> Result<Enrolment> {
     let core = &request.core;
-    require_password(request, person.id, password).await?;
+    require_proof(request, person, password).await?;
     let tx = request.begin().await?;
     // Held: the secret must not replace one that another request confirms meanwhile.
     let user = hold(&tx, person.id).await?;
@@ -143,7 +143,7 @@ pub async fn confirm(request: &Request, person: &Person, code: &SecretString) ->
 /// Removes the second factor.
 ///
 /// # Errors
-/// `SIGN_IN_FAILED` for a wrong password or code; `CONFLICT` without a second factor; `RATE_LIMITED`.
+/// `SIGN_IN_FAILED` for a wrong password or code; `SIGN_IN_AGAIN`; `CONFLICT` without a second factor; `RATE_LIMITED`.
 pub async fn disable(
     request: &Request,
     person: &Person,
@@ -151,7 +151,7 @@ pub async fn disable(
     code: &SecretString,
 ) -> Result<()> {
     let core = &request.core;
-    require_password(request, person.id, password).await?;
+    require_proof(request, person, password).await?;
     let tx = prove(request, person, code).await?;
     let user = by_id(&tx, person.id).await?;
     remove(core, &tx, &user).await?;

@@ -401,6 +401,18 @@ async fn by_token(db: &impl ConnectionTrait, hash: TokenHash) -> Result<Option<s
     Ok(sessions::Entity::find().filter(same).one(db).await?)
 }
 
+/// How long a sign-in counts as recent.
+const RECENT: Duration = Duration::from_mins(10);
+
+/// Whether the person has signed in recently, however often the session was renewed since.
+pub async fn is_recent(core: &Core, session: SessionId) -> Result<bool> {
+    let sql = "SELECT 1 FROM sessions s JOIN sessions f ON f.user_id = s.user_id AND f.family = s.family \
+               WHERE s.id = $1 AND f.generation = 0 AND f.created_at > $2";
+    let since = core.clock.now().minus(RECENT);
+    let found = core.db.all(sql.to_owned(), vec![session.into(), since.into()]).await?;
+    Ok(!found.is_empty())
+}
+
 /// The later generations of the session's family, oldest first.
 #[expect(clippy::disallowed_methods, reason = "a family belongs to one person")]
 async fn later(db: &impl ConnectionTrait, session: &sessions::Model) -> Result<Vec<sessions::Model>> {
