@@ -299,6 +299,35 @@ async fn nobody_gets_in_without_a_token_or_from_a_foreign_host() {
 }
 
 #[tokio::test]
+async fn a_client_that_takes_json_is_answered() {
+    let app = TestApp::start().await;
+    let ping = ask("ping", json!({})).to_string();
+    let send = async |accept: Option<&str>, body: &str| {
+        let request = app.owner.request(Method::POST, "/mcp").header("content-type", "application/json");
+        let request = accept.iter().fold(request, |request, accept| request.header("accept", *accept));
+        Answer::of(request.body(body.to_owned())).await
+    };
+    for accept in [None, Some("*/*"), Some("application/json"), Some("text/event-stream, */*;q=0.1")] {
+        assert_eq!(send(accept, &ping).await.expect(200)["result"], json!({}), "{accept:?}");
+    }
+    for accept in ["text/event-stream", "application/json;q=0, */*"] {
+        let refused = send(Some(accept), &ping).await;
+        assert_eq!((refused.status, &refused.body["jsonrpc"]), (406, &json!("2.0")), "{accept}");
+    }
+    for (body, code, word) in [
+        (format!("[{ping}]"), -32600, "batches"),
+        (r#"{"jsonrpc":"2.0","id":null,"method":"ping"}"#.to_owned(), -32600, "The id"),
+        (r#"{"hello":true}"#.to_owned(), -32600, "not a JSON-RPC"),
+        (r#"{"jsonrpc":"1.0","id":1,"method":"ping"}"#.to_owned(), -32600, "not a JSON-RPC"),
+        ("{".to_owned(), -32700, "not valid JSON"),
+    ] {
+        let refused = send(None, &body).await.expect(400);
+        assert_eq!((&refused["error"]["code"], &refused["id"]), (&json!(code), &json!(null)), "{body}");
+        assert!(refused["error"]["message"].as_str().unwrap().contains(word), "{refused}");
+    }
+}
+
+#[tokio::test]
 async fn configured_hosts_and_origins_are_allowed() {
     let app = TestApp::start_with(|config| {
         config.public_url = Some("https://muster.example".into());

@@ -15,8 +15,13 @@ pub fn check_head(headers: &HeaderMap) -> Result<(), &'static str> {
     if kinds.iter().count() > 1 || !kinds.iter().all(is_utf_8) {
         return Err(CHARSET);
     }
+    if is_plain(headers) { Ok(()) } else { Err(ENCODED) }
+}
+
+/// Whether a body is as it is, without compression.
+pub fn is_plain(headers: &HeaderMap) -> bool {
     let is_as_it_is = |value: &HeaderValue| value.as_bytes().eq_ignore_ascii_case(b"identity");
-    if headers.get_all(header::CONTENT_ENCODING).iter().all(is_as_it_is) { Ok(()) } else { Err(ENCODED) }
+    headers.get_all(header::CONTENT_ENCODING).iter().all(is_as_it_is)
 }
 
 /// The same of the body's bytes. UTF-16 and UTF-32 have NUL in them where JSON has its signs.

@@ -127,7 +127,7 @@ pub fn each(bytes: &[u8], mut take: impl FnMut(&[u8])) -> bool {
 
 /// What is left of a name for readers that look neither at the case of letters (`ſ` and `K` are letters, too), nor at what is
 /// between them.
-fn plain(name: &str) -> String {
+pub fn plain(name: &str) -> String {
     let upper = name.chars().flat_map(char::to_uppercase);
     upper.flat_map(char::to_lowercase).filter(|char| char.is_alphanumeric()).collect()
 }

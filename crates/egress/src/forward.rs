@@ -15,16 +15,14 @@ use url::Url;
 use crate::{
     answers::{Answer, Body, passed, refusal},
     client::{self, Failed},
-    crossing,
+    crossing, heads,
+    queries::{self, MOST_DECODED},
     rules::{NETWORK_IS_OFF, NETWORK_KIND, Rules},
     shared::Shared,
 };
 
 /// How long an answer may take to begin.
 pub const PATIENCE: Duration = Duration::from_secs(600);
-
-/// How often a path may be encoded.
-const MOST_DECODED: usize = 8;
 
 /// Headers that are for one connection alone.
 const HOP_BY_HOP: [HeaderName; 8] = [
@@ -37,6 +35,23 @@ const HOP_BY_HOP: [HeaderName; 8] = [
     header::TRANSFER_ENCODING,
     header::UPGRADE,
 ];
+
+/// Methods that have a server show the request, with its secrets, or make something else of the connection.
+const ODD: [&str; 4] = ["TRACE", "TRACK", "DEBUG", "CONNECT"];
+
+/// Why a request has no address below a base.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Astray {
+    /// The base is none.
+    #[error("The address makes no sense.")]
+    Base,
+    /// The path leads upwards.
+    #[error("The path leads out of the address.")]
+    Path,
+    /// The query would change what the base says.
+    #[error("The query sets a parameter that the address sets itself.")]
+    Query,
+}
 
 /// A plain request through the proxy.
 pub async fn plain(shared: &Shared, request: Request<Incoming>) -> Answer {
@@ -77,8 +92,13 @@ pub async fn credential(shared: &Shared, rules: &Rules, rest: &str, request: Req
     let Some(injected) = rules.injected.iter().find(|injected| injected.name == name) else {
         return refusal(StatusCode::NOT_FOUND, "This agent has no credential of this name.");
     };
-    let Some(target) = below(&injected.url, path, request.uri().query()) else {
-        return refusal(StatusCode::BAD_REQUEST, "The path leads out of the credential's address.");
+    if ODD.iter().any(|method| request.method().as_str().eq_ignore_ascii_case(method)) {
+        let words = format!("{} is not sent to a credential's address.", request.method());
+        return refusal(StatusCode::METHOD_NOT_ALLOWED, &words);
+    }
+    let target = match below(&injected.url, path, request.uri().query()) {
+        Ok(target) => target,
+        Err(astray) => return refusal(StatusCode::BAD_REQUEST, &astray.to_string()),
     };
     let base = format!("/c/{}", rest.split_once('/').map_or(rest, |(name, _)| name));
     let sent = to(request, target, &injected.headers, passed);
@@ -88,12 +108,13 @@ pub async fn credential(shared: &Shared, rules: &Rules, rest: &str, request: Req
     answer
 }
 
-/// The address below a base. None if it would not be below it.
-pub fn below(base: &str, path: &str, query: Option<&str>) -> Option<Uri> {
+/// The address below a base, with its parameters and those of the query.
+pub fn below(base: &str, path: &str, query: Option<&str>) -> Result<Uri, Astray> {
     if leaves(path) {
-        return None;
+        return Err(Astray::Path);
     }
-    let url = Url::parse(base).ok().filter(|url| matches!(url.scheme(), "http" | "https"))?;
+    let url = Url::parse(base).ok().filter(|url| matches!(url.scheme(), "http" | "https"));
+    let url = url.ok_or(Astray::Base)?;
     let mut text = format!("{}{}", url.origin().ascii_serialization(), url.path().trim_end_matches('/'));
     if !path.is_empty() {
         text.push('/');
@@ -101,12 +122,12 @@ pub fn below(base: &str, path: &str, query: Option<&str>) -> Option<Uri> {
     } else if text.len() == url.origin().ascii_serialization().len() || url.path().ends_with('/') {
         text.push('/');
     }
-    let both = [url.query(), query].into_iter().flatten().collect::<Vec<_>>().join("&");
+    let both = queries::joined(url.query(), path, query).ok_or(Astray::Query)?;
     if !both.is_empty() {
         text.push('?');
         text.push_str(&both);
     }
-    text.parse().ok()
+    text.parse().map_err(|_| Astray::Base)
 }
 
 /// Whether a path has segments that lead upwards, however they are written, or is not text.
@@ -138,7 +159,7 @@ pub fn to(
 ) -> Request<Body> {
     let (mut head, incoming) = request.into_parts();
     strip(&mut head.headers);
-    head.headers.remove(header::HOST);
+    heads::plainly(&mut head.headers);
     head.uri = target;
     add(&mut head.headers, headers);
     Request::from_parts(head, body(incoming))
@@ -146,12 +167,16 @@ pub fn to(
 
 /// Puts secret headers in. A value that is not valid in a header is left out.
 pub fn add(to: &mut HeaderMap, headers: &[Variable]) {
-    for Variable { name, value } in headers {
+    let valid = headers.iter().filter_map(|Variable { name, value }| {
         let parsed = HeaderName::try_from(name).ok().zip(HeaderValue::try_from(value.expose()).ok());
-        let Some((name, mut value)) = parsed else {
+        if parsed.is_none() {
             tracing::warn!(name, "not a valid header");
-            continue;
-        };
+        }
+        parsed
+    });
+    let valid: Vec<_> = valid.collect();
+    valid.iter().for_each(|(name, _)| heads::take_out(to, name));
+    for (name, mut value) in valid {
         value.set_sensitive(true);
         to.insert(name, value);
     }
@@ -236,7 +261,7 @@ mod tests {
 
     #[test]
     fn a_path_stays_below_its_base() {
-        let text = |base, path, query| below(base, path, query).map(|uri| uri.to_string());
+        let text = |base, path, query| below(base, path, query).ok().map(|uri| uri.to_string());
         assert_eq!(
             text("https://h.example/a/", "b/c", Some("q=1")).as_deref(),
             Some("https://h.example/a/b/c?q=1")
@@ -272,6 +297,9 @@ mod tests {
             assert!(text("https://h.example/a", path, None).is_some(), "{path}");
         }
         assert_eq!(text("ftp://h.example/a", "x", None), None);
+        assert_eq!(below("https://h.example/x?mode=ro", "y", Some("mode=rw")), Err(Astray::Query));
+        let both = text("https://h.example/x?mode=ro#part", "y", Some("page=2"));
+        assert_eq!(both.as_deref(), Some("https://h.example/x/y?mode=ro&page=2"));
     }
 
     #[test]

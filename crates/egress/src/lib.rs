@@ -16,7 +16,8 @@
 //! - `gate.rs`: the socket, its connections, and which part answers; `shared.rs`: what all requests share.
 //! - `rules.rs`: what is allowed; `outside.rs`: what the host does for the gate; `answers.rs`: bodies and refusals.
 //! - `reach.rs`: names, addresses, connections; `client.rs`: HTTP towards the world.
-//! - `tunnel.rs`: CONNECT; `hello.rs`: the name in a ClientHello; `forward.rs`: requests that are passed on.
+//! - `tunnel.rs`: CONNECT; `hello.rs`: the name in a ClientHello.
+//! - `forward.rs`: requests that are passed on; `queries.rs`, `heads.rs`: their parameters and headers.
 //! - `crossing.rs`: hosts that are not listed; `refusals.rs`: what was refused, counted.
 //! - `encoding.rs`, `fields.rs`: JSON that is passed on; `room.rs`: the memory that it may take.
 //! - `model/`: the model's proxy, usage, prices, leases; `mcp/`: MCP servers.
@@ -26,12 +27,16 @@ mod client;
 mod crossing;
 mod encoding;
 mod fields;
+#[cfg(test)]
+mod foreign;
 mod forward;
 mod gate;
+mod heads;
 mod hello;
 mod mcp;
 mod model;
 mod outside;
+mod queries;
 mod reach;
 mod refusals;
 mod room;

@@ -3,7 +3,7 @@
 
 use std::fmt::{self, Display};
 
-use muster_shim::isolate::{Bubblewrap, Isolation, isolation};
+use muster_shim::isolate::{Bubblewrap, Isolation, isolation, isolation_in};
 
 use crate::{
     address, clock,
@@ -62,7 +62,7 @@ pub async fn examine(folder: &Folder, choice: &Choice) -> Vec<Finding> {
     found.extend(choice.in_folder(folder, kept.as_ref()).err().map(|error| bad(error.to_string())));
     match choice.or(kept.as_ref()).made("", Bounds::default()) {
         Err(error) => found.push(bad(error.to_string())),
-        Ok(Runtime::Process) => found.extend(sandbox(&isolation(), ran)),
+        Ok(Runtime::Process) => found.extend(sandbox(&isolation_in(folder.root()), ran)),
         Ok(Runtime::Engine(engine)) => {
             found.extend(engine.examine().await);
             found.push(servers());

@@ -117,10 +117,10 @@ pub struct Folder {
 }
 
 impl Folder {
-    /// Opens the folder, which need not exist.
+    /// Opens the folder, which need not exist. Agents are given its path, so it is the one without symbolic links, which the
+    /// kernel gives to a process that works there.
     pub fn at(path: &Path) -> Result<Self, FolderError> {
-        let root =
-            std::path::absolute(path).map_err(|source| FolderError::Io { path: path.to_owned(), source })?;
+        let root = resolved(path).map_err(|source| FolderError::Io { path: path.to_owned(), source })?;
         if root.as_os_str().len() > LONGEST_PATH {
             return Err(FolderError::TooLong { path: root, most: LONGEST_PATH });
         }
@@ -268,6 +268,22 @@ impl Folder {
     }
 }
 
+/// A path without symbolic links, as far as it exists.
+fn resolved(path: &Path) -> io::Result<PathBuf> {
+    let path = std::path::absolute(path)?;
+    for known in path.ancestors() {
+        match known.canonicalize() {
+            Ok(real) => {
+                let rest = path.strip_prefix(known).unwrap_or(Path::new(""));
+                return Ok(real.components().chain(rest.components()).collect());
+            }
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(path)
+}
+
 /// Makes a folder and its parents, for their owner alone.
 pub fn create_private(path: &Path) -> Result<(), FolderError> {
     let made = DirBuilder::new().recursive(true).mode(0o700).create(path);
@@ -358,6 +374,28 @@ mod tests {
         let mode = fs::metadata(dir.path().join("identity.json")).unwrap().permissions().mode();
         assert_eq!(mode & 0o777, 0o600);
         assert!(!format!("{identity:?}").contains("secret-text"));
+    }
+
+    #[test]
+    fn a_folder_behind_a_link_is_where_the_link_leads() {
+        let dir = tempfile::tempdir().unwrap();
+        let real = dir.path().canonicalize().unwrap().join("data");
+        fs::create_dir_all(real.join("host")).unwrap();
+        let link = |name: &str, to: &Path| {
+            let link = dir.path().join(name);
+            std::os::unix::fs::symlink(to, &link).unwrap();
+            link
+        };
+        let root = |path: &Path| Folder::at(path).unwrap().root().to_owned();
+        assert_eq!(root(&link("itself", &real.join("host"))), real.join("host"));
+        let parent = link("parent", &real);
+        assert_eq!(root(&parent.join("host")), real.join("host"));
+        assert_eq!(root(&parent.join("new/host")), real.join("new/host"), "it need not exist");
+        assert_eq!(root(&link("twice", &parent).join("host/")), real.join("host"));
+        let long = dir.path().canonicalize().unwrap().join("x".repeat(60));
+        fs::create_dir(&long).unwrap();
+        let refused = Folder::at(&link("short", &long)).unwrap_err();
+        assert!(matches!(refused, FolderError::TooLong { .. }), "what counts is where it leads");
     }
 
     #[test]

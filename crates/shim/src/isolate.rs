@@ -141,16 +141,28 @@ pub enum Bubblewrap {
 
 /// Tries what there is.
 pub fn isolation() -> Isolation {
-    let bubblewrap = find("bwrap".as_ref()).map_or(Bubblewrap::Absent, |path| match tries(&path) {
+    tried(None)
+}
+
+/// The same for agents whose homes are in this folder.
+pub fn isolation_in(folder: &Path) -> Isolation {
+    tried(Some(folder).filter(|folder| folder.is_dir()))
+}
+
+fn tried(folder: Option<&Path>) -> Isolation {
+    let bubblewrap = find("bwrap".as_ref()).map_or(Bubblewrap::Absent, |path| match tries(&path, folder) {
         Ok(()) => Bubblewrap::Works(path),
         Err(reason) => Bubblewrap::Fails { path, reason },
     });
     Isolation { linux: cfg!(target_os = "linux"), bubblewrap, root: rustix::process::geteuid().is_root() }
 }
 
-/// Makes a sandbox as an agent gets it.
-fn tries(bwrap: &Path) -> Result<(), String> {
-    let args = Sandbox::default().arguments(Path::new("/"), "true".as_ref(), &[]);
+/// Makes a sandbox as an agent gets it: it begins where the kernel says that the agent's home is.
+fn tries(bwrap: &Path, folder: Option<&Path>) -> Result<(), String> {
+    let sandbox =
+        Sandbox { writable: folder.map(Path::to_owned).into_iter().collect(), ..Sandbox::default() };
+    let cwd = folder.unwrap_or(Path::new("/")).canonicalize().map_err(|error| error.to_string())?;
+    let args = sandbox.arguments(&cwd, "true".as_ref(), &[]);
     let command = Command::new(bwrap).args(args).stdin(Stdio::null()).output();
     let output = command.map_err(|error| error.to_string())?;
     if output.status.success() {

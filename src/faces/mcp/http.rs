@@ -9,7 +9,7 @@ use axum::{
     response::Response,
     routing::any,
 };
-use http::{HeaderValue, Method, header};
+use http::{HeaderValue, Method, StatusCode, header};
 use rmcp::transport::streamable_http_server::{
     StreamableHttpServerConfig, StreamableHttpService, session::never::NeverSessionManager,
 };
@@ -17,7 +17,7 @@ use serde::Deserialize;
 use serde_json::json;
 
 use super::{
-    ToolRoutes,
+    ToolRoutes, messages,
     server::{McpCaller, ToolServer},
     tool_routes,
 };
@@ -37,6 +37,10 @@ use crate::{
 type Service = StreamableHttpService<ToolServer, NeverSessionManager>;
 /// Error texts from the protocol library are short.
 const LONGEST_REFUSAL: usize = 4096;
+/// How its text about a message begins that it can't read.
+const UNREADABLE: &str = "fail to deserialize";
+/// The code of a JSON-RPC error that has no code of its own.
+const OTHER: i32 = -32000;
 
 /// The route of the endpoint.
 pub fn router(rest: &Arc<Rest>) -> Router {
@@ -98,7 +102,18 @@ async fn answer(
     let body = body::read(core, arrival, &caller, body, core.config.limits.body_bytes).await;
     let class = body.as_ref().map_or(Class::Writes, |body| class(&arrival.method, body, tool_routes));
     arrival.charge(core, &caller, class)?;
-    let mut request = Request::from_parts(parts, Body::from(body?));
+    let (mut parts, body) = (parts, body?);
+    if arrival.method == Method::POST {
+        if messages::takes_json(&parts.headers) {
+            // The library wants to see both kinds named, though every response is JSON.
+            let both = HeaderValue::from_static("application/json, text/event-stream");
+            parts.headers.insert(header::ACCEPT, both);
+        }
+        if let Err(invalid) = messages::check(&body) {
+            return Ok(refusal(StatusCode::BAD_REQUEST, invalid.code(), &invalid.to_string()));
+        }
+    }
+    let mut request = Request::from_parts(parts, Body::from(body));
     request.extensions_mut().insert(McpCaller { caller, arrival: arrival.clone() });
     Ok(in_json(service.handle(request).await.map(Body::new)).await)
 }
@@ -141,9 +156,22 @@ async fn in_json(response: Response) -> Response {
     let (mut parts, body) = response.into_parts();
     let text = to_bytes(body, LONGEST_REFUSAL).await.unwrap_or_default();
     let text = String::from_utf8_lossy(&text);
+    if text.starts_with(UNREADABLE) {
+        let invalid = messages::Invalid::Message;
+        return refusal(StatusCode::BAD_REQUEST, invalid.code(), &invalid.to_string());
+    }
     let message = if text.is_empty() { status.canonical_reason().unwrap_or_default() } else { text.trim() };
-    let refusal = json!({ "jsonrpc": "2.0", "id": null, "error": { "code": -32000, "message": message } });
+    let (head, body) = refusal(status, OTHER, message).into_parts();
     parts.headers.remove(header::CONTENT_LENGTH);
-    parts.headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
-    Response::from_parts(parts, Body::from(refusal.to_string()))
+    parts.headers.extend(head.headers);
+    Response::from_parts(parts, body)
+}
+
+/// A JSON-RPC error that answers no request.
+fn refusal(status: StatusCode, code: i32, message: &str) -> Response {
+    let error = json!({ "jsonrpc": "2.0", "id": null, "error": { "code": code, "message": message } });
+    let mut response = Response::new(Body::from(error.to_string()));
+    *response.status_mut() = status;
+    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    response
 }

@@ -7,9 +7,11 @@
 //!
 //! - `tools.rs`: the tools, derived from the routes.
 //! - `server.rs`: listing and calling tools for one caller.
+//! - `messages.rs`: what is refused before the protocol library sees it.
 //! - `http.rs`: the endpoint. Requests are independent: there are no sessions to keep, steal, or exhaust.
 
 mod http;
+mod messages;
 mod server;
 mod tools;
 

@@ -10,17 +10,18 @@ use std::{
 
 use bytes::Bytes;
 use futures::StreamExt;
-use http::{Method, Request, Response, StatusCode, Uri, header};
+use http::{HeaderValue, Method, Request, Response, StatusCode, Uri, header};
 use http_body::Frame;
 use http_body_util::{BodyExt, BodyStream, StreamBody};
 use hyper::body::Incoming;
 use muster_protocol::plan::Variable;
 use url::Url;
 
-use super::{CONVERSATION, Message};
+use super::Message;
 use crate::{
     answers::{Answer, Body, BodyError, empty, full, passed, refusal},
-    forward,
+    forward::{self, Astray},
+    heads,
     shared::Shared,
 };
 
@@ -55,7 +56,13 @@ impl Endpoints {
 
 /// Passes a message on.
 pub async fn answer(shared: &Arc<Shared>, message: Message, url: &str, headers: &[Variable]) -> Answer {
-    let target = forward::below(url, "", message.query.as_deref());
+    if message.query.as_deref().is_some_and(|query| !query.is_empty()) {
+        return refusal(
+            StatusCode::BAD_REQUEST,
+            "This MCP server has one address, without further parameters.",
+        );
+    }
+    let target = forward::below(url, "", None);
     match send(shared, message, target, headers).await {
         Ok(answer) => answer.map(passed),
         Err(refused) => *refused,
@@ -73,7 +80,7 @@ pub async fn older(
 ) -> Answer {
     let query = message.query.as_deref();
     let target = match (place, &message.method) {
-        (None, &Method::GET) => forward::below(url, "", query),
+        (None, &Method::GET) if query.is_none_or(str::is_empty) => forward::below(url, "", None),
         (Some(place), &Method::POST) => {
             let asked = query.map_or_else(|| format!("/{place}"), |query| format!("/{place}?{query}"));
             if !shared.endpoints.has(url, &asked) {
@@ -101,22 +108,17 @@ pub async fn older(
 async fn send(
     shared: &Shared,
     message: Message,
-    target: Option<Uri>,
+    target: Result<Uri, Astray>,
     headers: &[Variable],
 ) -> Result<Response<Incoming>, Box<Answer>> {
-    let Some(target) = target else {
-        let words = "The path leads out of the MCP server's address.";
-        return Err(Box::new(refusal(StatusCode::BAD_REQUEST, words)));
-    };
+    let target = target.map_err(|astray| Box::new(refusal(StatusCode::BAD_REQUEST, &astray.to_string())))?;
     let bytes = message.bytes();
     let mut request = Request::new(if bytes.is_empty() { empty() } else { full(bytes) });
     let mut own = message.headers;
     forward::strip(&mut own);
-    for name in
-        [header::HOST.as_str(), header::CONTENT_LENGTH.as_str(), "authorization", "cookie", CONVERSATION]
-    {
-        own.remove(name);
-    }
+    heads::of_mcp(&mut own);
+    // The gate reads what comes back.
+    own.insert(header::ACCEPT_ENCODING, HeaderValue::from_static("identity"));
     forward::add(&mut own, headers);
     (*request.method_mut(), *request.uri_mut(), *request.headers_mut()) = (message.method, target, own);
     let (host, port) = forward::place(request.uri());
@@ -125,8 +127,8 @@ async fn send(
 }
 
 /// A place at the server's origin.
-fn within(url: &str, place: &str, query: Option<&str>) -> Option<Uri> {
-    let origin = Url::parse(url).ok()?.origin().ascii_serialization();
+fn within(url: &str, place: &str, query: Option<&str>) -> Result<Uri, Astray> {
+    let origin = Url::parse(url).map_err(|_| Astray::Base)?.origin().ascii_serialization();
     forward::below(&origin, place, query)
 }
 

@@ -5,7 +5,10 @@ use http::{Method, StatusCode, Uri};
 use muster_protocol::plan::ModelAccess;
 use serde_json::{Value, json};
 
-use crate::{fields::Fields, forward};
+use crate::{
+    fields::Fields,
+    forward::{self, Astray},
+};
 
 /// How many tokens a call may write that says nothing about it.
 const USUAL_OUTPUT: i64 = 16_384;
@@ -13,7 +16,7 @@ const USUAL_OUTPUT: i64 = 16_384;
 const BYTES_PER_TOKEN: usize = 3;
 
 /// The fields that are read, under all names that they have.
-const READ: [&str; 15] = [
+const READ: [&str; 23] = [
     "model",
     "models",
     "stream",
@@ -29,12 +32,39 @@ const READ: [&str; 15] = [
     "candidate_count",
     "generationConfig",
     "generation_config",
+    "service_tier",
+    "serviceTier",
+    "speed",
+    "inference_geo",
+    "provider",
+    "modalities",
+    "responseModalities",
+    "response_modalities",
 ];
 /// Of these, those that say how long an answer may be, and how many answers there may be.
 const LENGTHS: [&str; 4] = ["max_tokens", "max_completion_tokens", "max_output_tokens", "maxOutputTokens"];
 const ANSWERS: [&str; 4] = ["n", "best_of", "candidateCount", "candidate_count"];
 /// The fields that have such fields in them.
 const CONFIGS: [&str; 2] = ["generationConfig", "generation_config"];
+
+/// Those with which a call has another price than the model's own, and the values with which it costs no more than that: a faster
+/// lane, another place, another kind of answer.
+const PRICED: [(&str, &[&str]); 8] = [
+    ("service_tier", TIERS),
+    ("serviceTier", TIERS),
+    ("speed", &["standard"]),
+    ("inference_geo", &["global"]),
+    ("provider", &[]),
+    ("modalities", &["text"]),
+    ("responseModalities", &["text"]),
+    ("response_modalities", &["text"]),
+];
+const TIERS: &[&str] = &["auto", "default", "standard", "standard_only", "flex"];
+
+/// Parameters of an address that are passed on: the form of an answer, the version, and pages of lists. Others can have a provider
+/// take a key from somewhere else, or leave out of an answer what it has cost.
+const PARAMETERS: [&str; 8] =
+    ["api-version", "beta", "pageSize", "pageToken", "limit", "after_id", "before_id", "after"];
 
 /// The interface of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -95,6 +125,9 @@ pub enum Wrong {
     /// The address makes no sense.
     #[error("The address of this agent's model makes no sense.")]
     Address,
+    /// The address sets a parameter itself.
+    #[error("The query sets a parameter that the address of this agent's model sets itself.")]
+    Set,
     /// There is no memory for it.
     #[error("Too many large requests are under way. Try again later.")]
     NoRoom,
@@ -108,6 +141,8 @@ pub struct Question {
     pub input: i64,
     /// How many tokens the answer may have.
     pub output: i64,
+    /// The field with which the model's price is not the call's.
+    pub unpriced: Option<&'static str>,
 }
 
 impl Wrong {
@@ -172,18 +207,20 @@ impl Asked {
             Some(base) => base,
             None => home(&access.provider, self.interface()).ok_or(Wrong::Elsewhere)?,
         };
-        // Keys travel in a header alone.
-        let query: Vec<&str> = query
-            .unwrap_or_default()
-            .split('&')
-            .filter(|pair| !pair.is_empty())
-            .filter(|pair| {
-                !matches!(pair.split('=').next(), Some("key" | "access_token" | "api_key" | "api-key"))
-            })
-            .collect();
-        let query = query.join("&");
-        forward::below(base, path, (!query.is_empty()).then_some(&query)).ok_or(Wrong::Address)
+        let pairs = query.unwrap_or_default().split('&').filter(|pair| is_passed_on(pair));
+        let query = pairs.collect::<Vec<_>>().join("&");
+        forward::below(base, path, (!query.is_empty()).then_some(&query)).map_err(|astray| match astray {
+            Astray::Query => Wrong::Set,
+            Astray::Base | Astray::Path => Wrong::Address,
+        })
     }
+}
+
+/// Whether a parameter is passed on.
+fn is_passed_on(pair: &str) -> bool {
+    let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
+    let is_plain = value.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-._~%+/=:".contains(&byte));
+    is_plain && (PARAMETERS.contains(&name) || name == "alt" && matches!(value, "sse" | "json"))
 }
 
 fn interface_of(provider: &str) -> Interface {
@@ -247,18 +284,20 @@ pub fn read(asked: &Asked, bytes: &[u8]) -> Result<(Question, String), Wrong> {
     let named = || fields.text("model");
     let model =
         model.clone().or_else(named).filter(|model| !model.trim().is_empty()).ok_or(Wrong::NoModel)?;
-    let output = output(&mut fields)?;
+    let (output, unpriced) = bounds(&mut fields)?;
     let body = fields.write(bytes.len() + 64);
     let input = i64::try_from(body.len() / BYTES_PER_TOKEN + 16).unwrap_or(i64::MAX);
-    Ok((Question { model: model.chars().take(200).collect(), input, output }, body))
+    Ok((Question { model: model.chars().take(200).collect(), input, output, unpriced }, body))
 }
 
-/// How many tokens the answer may have: of several numbers the largest, since which of them counts is the provider's to say.
-fn output(fields: &mut Fields<'_>) -> Result<i64, Wrong> {
-    let (mut length, mut answers) = (None::<i64>, None::<i64>);
+/// How many tokens the answer may have: of several numbers the largest, since which of them counts is the provider's to say. And
+/// what is not in the model's price.
+fn bounds(fields: &mut Fields<'_>) -> Result<(i64, Option<&'static str>), Wrong> {
+    let (mut length, mut answers, mut beyond) = (None::<i64>, None::<i64>, None);
     let mut look = |fields: &Fields<'_>| -> Result<(), Wrong> {
         length = length.max(most(fields, &LENGTHS)?);
         answers = answers.max(most(fields, &ANSWERS)?);
+        beyond = beyond.or(unpriced(fields));
         Ok(())
     };
     look(fields)?;
@@ -273,7 +312,22 @@ fn output(fields: &mut Fields<'_>) -> Result<i64, Wrong> {
         look(&config)?;
         fields.set(name, config.write(0));
     }
-    Ok(length.unwrap_or(USUAL_OUTPUT).saturating_mul(answers.unwrap_or(1)))
+    Ok((length.unwrap_or(USUAL_OUTPUT).saturating_mul(answers.unwrap_or(1)), beyond))
+}
+
+/// The first field with which a call may cost more than its tokens do by the model's price.
+fn unpriced(fields: &Fields<'_>) -> Option<&'static str> {
+    let is_covered = |value: &Value, covered: &[&str]| match value {
+        Value::String(text) => covered.contains(&text.to_lowercase().as_str()),
+        value => value.is_null(),
+    };
+    let mut given = PRICED.iter().filter(|(name, _)| fields.has(name));
+    let found = given.find(|(name, covered)| match fields.value(name) {
+        Some(Value::Array(all)) => !all.iter().all(|value| is_covered(value, covered)),
+        Some(value) => !is_covered(&value, covered),
+        None => true,
+    });
+    found.map(|(name, _)| *name)
 }
 
 /// The largest of some numbers. One that isn't whole is read by some, and by others not.
@@ -395,6 +449,77 @@ mod tests {
         assert_eq!(read(r#"{"model":"m","background":true}"#).unwrap_err(), Wrong::Uncounted);
         assert!(read(r#"{"model":"m","background":false}"#).is_ok());
         assert_eq!(read(r#"{"model":"m","Stream":true}"#).unwrap_err(), Wrong::Misspelt);
+    }
+
+    #[test]
+    fn what_changes_the_price_is_seen_however_it_is_written() {
+        let unpriced = |path: &str, text: &str| {
+            let asked = Asked::of(&Method::POST, path, "openai").unwrap();
+            read(&asked, format!("{{\"model\":\"m\"{text}}}").as_bytes())
+                .map(|(question, _)| question.unpriced)
+        };
+        let chat = |text: &str| unpriced("chat/completions", text);
+        for (text, field) in [
+            (r#","service_tier":"priority""#, "service_tier"),
+            (r#","service_tier":"auto","service_tier":"scale""#, "service_tier"),
+            (r#","serviceTier":"PRIORITY""#, "serviceTier"),
+            (r#","service_tier":["priority"]"#, "service_tier"),
+            (r#","service_tier":7"#, "service_tier"),
+            (r#","speed":"fast""#, "speed"),
+            (r#","inference_geo":"us""#, "inference_geo"),
+            (r#","provider":{"order":["dear"]}"#, "provider"),
+            (r#","modalities":["text","audio"]"#, "modalities"),
+        ] {
+            assert_eq!(chat(text), Ok(Some(field)), "{text}");
+        }
+        for text in [
+            "",
+            r#","service_tier":null"#,
+            r#","service_tier":"auto""#,
+            r#","service_tier":"flex""#,
+            r#","speed":"standard""#,
+            r#","modalities":["text"]"#,
+        ] {
+            assert_eq!(chat(text), Ok(None), "{text}");
+        }
+        for text in [r#","Service_Tier":"priority""#, r#","SPEED":"fast""#] {
+            assert_eq!(chat(text), Err(Wrong::Misspelt), "{text}");
+        }
+        let gemini = unpriced(
+            "v1beta/models/m:generateContent",
+            r#","generationConfig":{"responseModalities":["TEXT","IMAGE"]}"#,
+        );
+        assert_eq!(gemini, Ok(Some("responseModalities")));
+    }
+
+    #[test]
+    fn a_query_says_nothing_that_is_not_the_models() {
+        let sent = |query: &str| {
+            let path = "v1beta/models/m:streamGenerateContent";
+            target(&Method::POST, path, "gemini", Some("https://m.example"), Some(query))
+        };
+        let plain = "https://m.example/v1beta/models/m:streamGenerateContent";
+        for dropped in [
+            "key=x",
+            "%6bey=x",
+            "access_token=x",
+            "alt=media",
+            "$alt=proto",
+            "fields=candidates",
+            "$httpHeaders=x",
+            "$httpMethod=DELETE",
+            "beta=true;fields=candidates",
+        ] {
+            assert_eq!(sent(dropped).as_deref(), Some(plain), "{dropped}");
+        }
+        assert_eq!(sent("alt=sse&beta=true").unwrap(), format!("{plain}?alt=sse&beta=true"));
+        let version = |query| {
+            let base = Some("https://m.example?api-version=2025-01-01");
+            target(&Method::POST, "chat/completions", "azure", base, query)
+        };
+        assert_eq!(version(Some("api-version=2024-01-01")), None);
+        let once = "https://m.example/chat/completions?api-version=2025-01-01";
+        assert_eq!(version(None).as_deref(), Some(once));
     }
 
     #[test]

@@ -10,7 +10,7 @@ use std::{
 };
 
 use bytes::Bytes;
-use http::{Request, Response, StatusCode, header};
+use http::{Request, Response, StatusCode};
 use http_body::{Body as HttpBody, Frame, SizeHint};
 use http_body_util::BodyExt;
 use hyper::body::Incoming;
@@ -32,7 +32,7 @@ use super::{call::Interface, prices, purse::Reserved, usage::Counter};
 use crate::{
     answers::{Answer, Body, BodyError},
     client::Failed,
-    forward,
+    encoding, forward,
     shared::Shared,
 };
 
@@ -119,8 +119,9 @@ impl Meter {
     async fn without_agent(mut self, exchanged: Exchanged, held: Option<OwnedSemaphorePermit>) {
         match exchanged {
             Ok(answer) if answer.status().is_success() => {
-                self.begin(&answer);
-                self.hear_out(answer.into_body(), held).await;
+                if self.begin(&answer) {
+                    self.hear_out(answer.into_body(), held).await;
+                }
             }
             Ok(answer) => self.refused(Some(answer.status())),
             Err(_) => self.refused(None),
@@ -135,25 +136,28 @@ impl Meter {
         }
     }
 
-    /// Watches the answer.
-    pub fn watch(mut self, answer: Response<Incoming>) -> Answer {
-        self.begin(&answer);
+    /// Watches the answer. None if it can't be read; then all that was reserved counts.
+    pub fn watch(mut self, answer: Response<Incoming>) -> Option<Answer> {
+        if !self.begin(&answer) {
+            return None;
+        }
         let silence = Box::pin(sleep(SILENCE));
-        answer.map(|body| Watched { answering: Some((body, self)), silence }.boxed_unsync())
+        Some(answer.map(|body| Watched { answering: Some((body, self)), silence }.boxed_unsync()))
     }
 
     fn shared(&self) -> Option<Arc<Shared>> {
         self.receipt.as_ref().map(|receipt| Arc::clone(&receipt.shared))
     }
 
-    fn begin(&mut self, answer: &Response<Incoming>) {
-        let kind = answer.headers().get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
-        let is_stream = kind.is_some_and(|kind| kind.trim_start().starts_with("text/event-stream"));
-        if let Some(receipt) = &mut self.receipt {
-            receipt.call.status = Some(answer.status().as_u16());
-            let counter = Counter::new(self.interface, is_stream, receipt.shared.room.clone());
-            self.progress = Progress::Answering(counter);
+    /// Begins to count. False if the answer is not plain.
+    fn begin(&mut self, answer: &Response<Incoming>) -> bool {
+        let Some(receipt) = &mut self.receipt else { return false };
+        receipt.call.status = Some(answer.status().as_u16());
+        let is_plain = encoding::is_plain(answer.headers());
+        if is_plain {
+            self.progress = Progress::Answering(Counter::new(self.interface, receipt.shared.room.clone()));
         }
+        is_plain
     }
 
     fn take(&mut self, frame: &Frame<Bytes>) {
@@ -226,7 +230,7 @@ impl Meter {
 /// What the answer says; where it says nothing, or not to its end, an estimate, and at least so much.
 fn complete(counter: &mut Counter, estimate: i64, least: i64) -> Usage {
     let mut usage = counter.usage();
-    let size = if counter.is_stream { BYTES_PER_TOKEN_OF_STREAM } else { BYTES_PER_TOKEN };
+    let size = if counter.is_stream() { BYTES_PER_TOKEN_OF_STREAM } else { BYTES_PER_TOKEN };
     let seen = i64::try_from(counter.bytes / size).unwrap_or(i64::MAX);
     usage.input = usage.input.or(Some(estimate));
     // Some begin to count before they are done.

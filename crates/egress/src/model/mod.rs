@@ -1,7 +1,8 @@
 //! The agent's model: its key is added, what a call may cost is reserved before, and what it did cost is reported after.
 //!
 //! - `call.rs`: what a request asks for; `usage.rs`: the tokens in an answer; `prices.rs`: what they cost.
-//! - `purse.rs`: leases; `meter.rs`: an answer on its way to the agent; `limits.rs`: what a refusal of the provider says.
+//! - `purse.rs`: leases; `limits.rs`: what a refusal of the provider says.
+//! - `meter.rs`: an answer on its way to the agent; `veil.rs`: without the key.
 
 mod call;
 mod limits;
@@ -9,6 +10,7 @@ mod meter;
 mod prices;
 mod purse;
 mod usage;
+mod veil;
 
 use std::{
     sync::{Arc, Mutex, PoisonError},
@@ -16,7 +18,7 @@ use std::{
 };
 
 use bytes::Bytes;
-use http::{HeaderValue, Method, Request, Response, StatusCode, header};
+use http::{HeaderValue, Request, Response, StatusCode, header};
 use http_body::Body as _;
 use http_body_util::{BodyExt, Limited};
 use hyper::body::Incoming;
@@ -31,11 +33,12 @@ pub use self::purse::Purse;
 use self::{
     call::{Asked, Interface, Question, Wrong},
     meter::{Meter, Receipt},
+    veil::Veil,
 };
 use crate::{
     answers::{Answer, Body, full, model_error, passed},
     client::Failed,
-    encoding, forward,
+    encoding, forward, heads,
     outside::Leased,
     room,
     rules::Rules,
@@ -123,7 +126,11 @@ pub async fn answer(shared: &Arc<Shared>, rules: &Rules, path: &str, request: Re
 enum Refused {
     Wrong(Wrong),
     NoPrice(String),
+    /// The price of the model is known, and not with this field.
+    Unpriced(&'static str),
     Spent(String),
+    /// The answer can't be counted.
+    Compressed,
     /// It couldn't be reported.
     Unready,
     Unreached(Failed),
@@ -149,7 +156,19 @@ impl Refused {
                 );
                 model_error(rules.stop_status, "billing_error", &words)
             }
+            Self::Unpriced(field) => {
+                let words = format!(
+                    "The budget is in money, and `{field}` changes what this model costs. Leave the field out, or give it \
+                     the value that costs no more."
+                );
+                model_error(StatusCode::BAD_REQUEST, "invalid_request_error", &words)
+            }
             Self::Spent(reason) => model_error(rules.stop_status, "billing_error", &reason),
+            Self::Compressed => {
+                let words =
+                    "The model's answer is compressed, though the request forbids that: it can't be counted.";
+                model_error(StatusCode::BAD_GATEWAY, "api_error", words)
+            }
             Self::Unready => {
                 let words =
                     "The control plane, which counts calls of models, can't be reached. Try again later.";
@@ -177,24 +196,31 @@ async fn call(
     request: Request<Incoming>,
 ) -> Result<Answer, Refused> {
     let target = asked.target(access, request.uri().query())?;
+    let veil = Veil::of(access.key.expose());
     let (mut head, body) = request.into_parts();
     let Asked::Generate { interface, .. } = &asked else {
         let request = prepared(&mut head, target, access, asked.interface(), passed(body));
         let answer = forward::exchange(shared, request).await.map_err(Refused::Unreached)?;
-        return Ok(answer.map(passed));
+        if !encoding::is_plain(answer.headers()) {
+            return Err(Refused::Compressed);
+        }
+        return Ok(veil.over(answer.map(passed)));
     };
     // Before anything is held for the call. An agent that gives up is not seen to leave meanwhile, and keeps its place at the gate.
     timeout(READY, shared.outside.ready()).await.map_err(|_| Refused::Unready)?;
     encoding::check_head(&head.headers).map_err(Wrong::Encoded)?;
     let (question, sent) = question(shared, &asked, body).await?;
     encoding::set(&mut head.headers);
-    let price = price_of(&rules.prices, &question.model);
+    let price = price_of(&rules.prices, &question.model).filter(|_| question.unpriced.is_none());
     let bound = prices::bound(price, &question);
     let mut lease = None;
     if rules.metered {
         let reserved = shared.purse.reserve(&question.model, bound).await;
         lease = Some(reserved.map_err(|refused| match refused {
-            purse::Refused::NoPrice => Refused::NoPrice(question.model.clone()),
+            purse::Refused::NoPrice => match question.unpriced {
+                Some(field) => Refused::Unpriced(field),
+                None => Refused::NoPrice(question.model.clone()),
+            },
             purse::Refused::Spent(reason) => Refused::Spent(reason),
         })?);
     }
@@ -228,7 +254,10 @@ async fn call(
     };
     if answer.status().is_success() {
         shared.told.limit.close();
-        return Ok(meter.watch(answer));
+        return match meter.watch(answer) {
+            Some(answer) => Ok(veil.over(answer)),
+            None => Err(Refused::Compressed),
+        };
     }
     Ok(refused(shared, access, meter, answer).await)
 }
@@ -260,16 +289,9 @@ fn prepared(
 ) -> Request<Body> {
     let mut headers = std::mem::take(&mut head.headers);
     forward::strip(&mut headers);
-    for name in
-        ["authorization", "x-api-key", "x-goog-api-key", "api-key", "cookie", "host", "content-length"]
-    {
-        headers.remove(name);
-    }
+    heads::of_model(&mut headers);
     // Compressed answers can't be counted.
-    headers.remove(header::ACCEPT_ENCODING);
-    if head.method == Method::GET {
-        headers.remove(header::TRANSFER_ENCODING);
-    }
+    headers.insert(header::ACCEPT_ENCODING, HeaderValue::from_static("identity"));
     let key = access.key.expose();
     let (name, value) = match interface {
         Interface::Anthropic => ("x-api-key", key.to_owned()),
@@ -290,11 +312,17 @@ fn prepared(
 
 /// The provider refuses. People have to know if it is the key, or a limit.
 async fn refused(shared: &Shared, access: &ModelAccess, meter: Meter, answer: Response<Incoming>) -> Answer {
-    let (head, body) = answer.into_parts();
+    let (mut head, body) = answer.into_parts();
     let reading = Limited::new(body, LONGEST_REFUSAL).collect();
     let read = timeout(Duration::from_secs(30), reading).await;
     let bytes = read.ok().and_then(Result::ok).map(http_body_util::Collected::to_bytes).unwrap_or_default();
-    let detail = limits::words(&bytes, access.key.expose());
+    // A compressed body could hide the key.
+    let mut bytes = if encoding::is_plain(&head.headers) { bytes.to_vec() } else { Vec::new() };
+    head.headers.remove(header::CONTENT_ENCODING);
+    head.headers.remove(header::CONTENT_LENGTH);
+    let veil = Veil::of_any(access.key.expose());
+    veil.cover(&mut bytes);
+    let detail = limits::words(&bytes);
     let model = meter.model().to_owned();
     meter.refused(Some(head.status));
     match head.status {
@@ -313,7 +341,7 @@ async fn refused(shared: &Shared, access: &ModelAccess, meter: Meter, answer: Re
         }
         _ => {}
     }
-    Response::from_parts(head, full(bytes))
+    veil.over(Response::from_parts(head, full(bytes)))
 }
 
 /// A lease, as the purse wants it.
@@ -322,6 +350,35 @@ async fn ask(outside: &dyn crate::Outside, asked: LeaseAsked) -> Result<Lease, S
         Leased::Granted(lease) => Ok(lease),
         Leased::Refused { reason } => Err(reason),
     }
+}
+
+/// Reads bytes as what a provider says in a refusal.
+#[cfg(test)]
+pub(crate) fn read_refusal(headers: &http::HeaderMap, body: &[u8]) {
+    assert!(limits::words(body).len() <= 4 * 500);
+    limits::until(headers, body, 1_700_000_000_000);
+}
+
+/// Reads bytes as questions, and as answers, in pieces and whole.
+#[cfg(test)]
+pub(crate) fn read_all(bytes: &[u8]) {
+    for (path, interface) in [
+        ("chat/completions", Interface::Chat),
+        ("responses", Interface::Responses),
+        ("messages", Interface::Anthropic),
+        ("models/m:generateContent", Interface::Gemini),
+    ] {
+        let asked = Asked::of(&http::Method::POST, path, "openai");
+        _ = asked.map(|asked| call::read(&asked, bytes));
+        for size in [1000, usize::MAX] {
+            let mut counter = usage::Counter::new(interface, room::Room::new(room::of_host()));
+            bytes.chunks(size).for_each(|piece| counter.take(piece));
+            counter.usage();
+        }
+    }
+    let mut covered = bytes.to_vec();
+    Veil::of("aaaaaaaaaaaaaaab").cover(&mut covered);
+    assert_eq!(covered.len(), bytes.len());
 }
 
 #[cfg(test)]

@@ -316,6 +316,59 @@ async fn a_program_runs_outside_one_for_each_session() {
     assert_eq!(world.post("/mcp/none", &begin).await.0, StatusCode::BAD_GATEWAY);
 }
 
+#[tokio::test]
+async fn an_agent_changes_neither_address_nor_mode_of_a_server() {
+    let there =
+        Server::start(plainly(|_| Response::new(body(r#"{"jsonrpc":"2.0","id":3,"result":{}}"#)))).await;
+    let mut world = World::new();
+    let url = format!("http://127.0.0.1:{}/mcp?read_only=true&project=mine", there.port);
+    world.plan.mcp_servers =
+        vec![server("shop", McpTransport::Http { url, headers: secret("x-mcp-toolsets") })];
+    world.apply();
+    let list = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/list" });
+    for query in ["?read_only=false&project=other", "?x=1", "?READ%5FONLY[]=0"] {
+        let (status, words) = world.post(&format!("/mcp/shop{query}"), &list).await;
+        assert_eq!(status, StatusCode::BAD_REQUEST, "{query}: {words}");
+    }
+    assert!(there.seen().is_empty(), "nothing has left");
+    let request = Request::post("/mcp/shop?")
+        .header("accept", "application/json, text/event-stream")
+        .header("content-type", "application/json")
+        .header("last-event-id", "7")
+        .header("mcp-protocol-version", "2025-06-18")
+        .header("mcp-session-id", "s")
+        .header("user-agent", "an agent")
+        .header("connection", "x-listed")
+        .header("x-listed", "1")
+        .header("x-mcp-readonly", "false")
+        .header("x_mcp_toolsets", "all")
+        .header("x-http-method-override", "DELETE")
+        .header("x-forwarded-host", "other.test")
+        .header("forwarded", "host=other.test")
+        .header("accept-encoding", "gzip");
+    assert_eq!(world.ask(request.body(Full::from(list.to_string())).unwrap()).await.0, StatusCode::OK);
+    let seen = there.seen().remove(0);
+    assert_eq!(seen.uri().to_string(), "/mcp?read_only=true&project=mine");
+    let mut names: Vec<&str> = seen.headers().keys().map(http::HeaderName::as_str).collect();
+    names.sort_unstable();
+    let expected = [
+        "accept",
+        "accept-encoding",
+        "content-length",
+        "content-type",
+        "host",
+        "last-event-id",
+        "mcp-protocol-version",
+        "mcp-session-id",
+        "user-agent",
+        "x-mcp-toolsets",
+    ];
+    assert_eq!(
+        (names, &seen.headers()["accept-encoding"]),
+        (expected.to_vec(), &"identity".parse().unwrap())
+    );
+}
+
 /// A server that begins, and then reads nothing for a long time.
 const SLOW: &str = r#"read -r line; echo '{"jsonrpc":"2.0","id":0,"result":{}}'; sleep 30
 while read -r line; do echo '{"jsonrpc":"2.0","id":1,"result":{}}'; done"#;

@@ -90,7 +90,8 @@ async fn the_key_is_added_outside_and_usage_is_counted() {
     let seen = server.seen().remove(0);
     assert_eq!(seen.uri().to_string(), "/chat/completions");
     assert_eq!(seen.headers()["authorization"], "Bearer canary");
-    assert!(!seen.headers().contains_key("x-api-key") && !seen.headers().contains_key("accept-encoding"));
+    assert!(!seen.headers().contains_key("x-api-key"));
+    assert_eq!(seen.headers()["accept-encoding"], "identity");
     let streamed = json!({ "model": "unknown", "messages": [], "stream": true });
     let (status, text) = world.post("/model/chat/completions", &streamed).await;
     assert_eq!(status, StatusCode::OK);
@@ -513,7 +514,7 @@ async fn a_refusal_of_the_provider_is_passed_on_and_told() {
         credential_id: Some(7),
         model: "busy".to_owned(),
         until: Some(1_700_000_030_000),
-        detail: "Not with the key •••.".to_owned(),
+        detail: "Not with the key ******.".to_owned(),
     };
     assert_eq!(told[1], &limited);
     drop(reports);
@@ -536,4 +537,141 @@ async fn a_limit_is_told_again_after_a_call_has_passed() {
     let reports = world.host.reports.lock().unwrap();
     let limited = reports.iter().filter(|report| matches!(report, Happening::Limited { .. }));
     assert_eq!(limited.count(), 2, "{reports:?}");
+}
+
+/// As long as a real one: shorter keys are words that servers without keys take.
+const KEY: &str = "sk-CANARY/MODEL-KEY";
+
+/// Says the key wherever a provider can: in the head, in JSON and as it is, in a stream whose pieces cut it.
+fn telltale(status: u16) -> Handler {
+    plainly(move |request| {
+        let asked: Value = serde_json::from_slice(request.body()).unwrap_or_default();
+        let said = format!("bad key Bearer {KEY} or sk-CANARY\\/MODEL-KEY");
+        let answer = Response::builder().status(status).header("x-debug", format!("key={KEY}"));
+        if asked["stream"] == true {
+            let events = format!("data: {{\"error\":\"{said}\"}}\n\ndata: [DONE]\n\n");
+            let pieces: Vec<_> = events
+                .as_bytes()
+                .chunks(5)
+                .map(|piece| Ok(Frame::data(Bytes::from(piece.to_vec()))))
+                .collect();
+            let body = StreamBody::new(futures::stream::iter(pieces)).boxed_unsync();
+            return answer.header("content-type", "text/event-stream").body(body).unwrap();
+        }
+        answer.body(body(format!("{{\"error\":{{\"message\":\"{said}\"}}}}"))).unwrap()
+    })
+}
+
+#[tokio::test]
+async fn no_answer_carries_the_key() {
+    for status in [200, 400, 401, 403, 404, 429, 500, 529] {
+        let server = Server::start(telltale(status)).await;
+        let mut world = World::new();
+        world.model("openai", server.port, KEY).apply();
+        for (path, stream) in [
+            ("/model/chat/completions", false),
+            ("/model/chat/completions", true),
+            ("/model/v1/messages", false),
+            ("/model/v1/messages/count_tokens", false),
+            ("/model/v1/models", false),
+        ] {
+            let question = json!({ "model": "m", "stream": stream }).to_string();
+            let request = if path.ends_with("models") { Request::get(path) } else { Request::post(path) };
+            let answer = send(&world.socket(), request.body(Full::from(question)).unwrap()).await;
+            assert_eq!(answer.status().as_u16(), status, "{path}");
+            assert_eq!(answer.headers()["x-debug"], "key=*******************");
+            let bytes = answer.into_body().collect().await.unwrap().to_bytes();
+            let text = String::from_utf8_lossy(&bytes);
+            assert!(
+                text.contains("bad key Bearer ****") && !text.contains("MODEL-KEY"),
+                "{status} {path}: {text}"
+            );
+        }
+        let reports = format!("{:?}", world.host.reports.lock().unwrap());
+        assert!(!reports.contains("MODEL-KEY"), "{reports}");
+    }
+}
+
+#[tokio::test]
+async fn a_compressed_answer_is_refused_and_counts_as_reserved() {
+    let server = Server::start(plainly(|request| {
+        let status = if request.body().starts_with(b"{\"model\":\"bad\"") { 400 } else { 200 };
+        let answer = Response::builder().status(status).header("content-encoding", "gzip");
+        answer.body(body(&b"\x1f\x8b\x08\0\0\0\0\0\0\x03"[..])).unwrap()
+    }))
+    .await;
+    let world = metered(&server, "*");
+    world.host.leases.lock().unwrap().push_back(lease(1, None, Some(1_000_000)));
+    let ask = async |model: &str| {
+        world.post("/model/chat/completions", &json!({ "model": model, "max_tokens": 700 })).await
+    };
+    let (status, words) = ask("m").await;
+    assert_eq!(status, StatusCode::BAD_GATEWAY);
+    assert!(words.contains("is compressed"), "{words}");
+    let call = reported(&world, 1).await.remove(0);
+    assert_eq!((call.status, call.usage.output), (Some(200), Some(700)), "the provider was paid");
+    assert_eq!(ask("bad").await, (StatusCode::BAD_REQUEST, String::new()), "it could hide the key");
+    assert_eq!(world.get("/model/v1/models").await.0, StatusCode::BAD_GATEWAY);
+}
+
+#[tokio::test]
+async fn a_budget_in_money_pays_what_has_a_price() {
+    let server = Server::start(answered()).await;
+    let world = metered(&server, "*");
+    let ask = async |field: &str, value: Value| {
+        let mut question = json!({ "model": "m", "max_tokens": 10 });
+        question[field] = value;
+        world.post("/model/chat/completions", &question).await
+    };
+    world.host.leases.lock().unwrap().push_back(lease(1, None, Some(1_000_000)));
+    for (field, value) in
+        [("service_tier", json!("priority")), ("speed", json!("fast")), ("modalities", json!(["audio"]))]
+    {
+        let (status, words) = ask(field, value).await;
+        assert_eq!(status, StatusCode::BAD_REQUEST);
+        assert!(words.contains(&format!("`{field}` changes what this model costs")), "{words}");
+    }
+    assert!(server.seen().is_empty(), "nothing has left");
+    assert_eq!(ask("service_tier", json!("default")).await.0, StatusCode::OK);
+    // Without a budget in money it passes, at an unknown cost.
+    drop(world);
+    let world = metered(&server, "*");
+    world.host.leases.lock().unwrap().push_back(lease(1, Some(100_000), None));
+    let question = json!({ "model": "m", "service_tier": "priority" });
+    assert_eq!(world.post("/model/chat/completions", &question).await.0, StatusCode::OK);
+    let usage = world.host.calls()[0].usage;
+    assert_eq!((usage.output, usage.cost_micro), (Some(20), None));
+}
+
+#[tokio::test]
+async fn a_model_gets_the_headers_that_its_clients_need() {
+    let server = Server::start(answered()).await;
+    let mut world = World::new();
+    world.model("openai", server.port, "canary").apply();
+    let request = Request::post("/model/chat/completions?alt=sse&fields=x")
+        .header("anthropic-beta", "one")
+        .header("connection", "x-listed")
+        .header("x-listed", "1")
+        .header("openai-beta", "two")
+        .header("openai-organization", "other")
+        .header("openai-project", "other")
+        .header("x-http-method-override", "DELETE")
+        .header("x_api_key", "own")
+        .header("cookie", "a=b");
+    let question = json!({ "model": "m" }).to_string();
+    assert_eq!(world.ask(request.body(Full::from(question)).unwrap()).await.0, StatusCode::OK);
+    let seen = server.seen().remove(0);
+    assert_eq!(seen.uri().to_string(), "/chat/completions?alt=sse");
+    let mut names: Vec<&str> = seen.headers().keys().map(http::HeaderName::as_str).collect();
+    names.sort_unstable();
+    let expected = [
+        "accept-encoding",
+        "anthropic-beta",
+        "authorization",
+        "content-length",
+        "content-type",
+        "host",
+        "openai-beta",
+    ];
+    assert_eq!(names, expected);
 }

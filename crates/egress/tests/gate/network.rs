@@ -310,3 +310,53 @@ async fn requests_wait_for_the_rules() {
     });
     assert_eq!(answer.0, StatusCode::NOT_FOUND);
 }
+
+#[tokio::test]
+async fn a_credentials_address_keeps_what_it_says() {
+    let server = Server::start(hello()).await;
+    let mut world = World::new();
+    world.plan.injected = vec![Injected {
+        name: "shop".to_owned(),
+        url: format!("http://127.0.0.1:{}/x?mode=ro", server.port),
+        headers: vec![Variable { name: "X-Key".to_owned(), value: "canary".to_owned().into() }],
+    }];
+    world.apply();
+    for path in ["/c/shop/y?mode=rw", "/c/shop/y?a=1;MODE[]=rw", "/c/shop/y?%6dode=rw", "/c/shop/y%3fmode=rw"]
+    {
+        let (status, words) = world.get(path).await;
+        assert_eq!(status, StatusCode::BAD_REQUEST, "{path}");
+        assert!(words.contains("sets itself"), "{words}");
+    }
+    for method in ["TRACE", "TRACK", "trace", "DEBUG"] {
+        let request = Request::builder().method(method).uri("/c/shop/y").header("max-forwards", "0");
+        let (status, words) = world.ask(request.body(Full::default()).unwrap()).await;
+        assert_eq!(status, StatusCode::METHOD_NOT_ALLOWED, "{method}: {words}");
+    }
+    for head in ["CONNECT /c/shop/y HTTP/1.1\r\n", "GET /c/shop/y HTTP/1.1\r\nx-a: 1\r\n x-key: own\r\n"] {
+        let mut stream = tokio::net::UnixStream::connect(world.socket()).await.unwrap();
+        stream.write_all(format!("{head}host: x\r\nconnection: close\r\n\r\n").as_bytes()).await.unwrap();
+        let mut read = Vec::new();
+        let _ = stream.read_to_end(&mut read).await;
+        assert!(read.is_empty() || read.starts_with(b"HTTP/1.1 400"), "{}", String::from_utf8_lossy(&read));
+    }
+    assert!(server.seen().is_empty(), "nothing has left");
+    let request = Request::builder()
+        .method("PROPFIND")
+        .uri("/c/shop/y?page=2")
+        .header("depth", "1")
+        .header("max-forwards", "0")
+        .header("x_key", "own")
+        .header("x-http-method-override", "DELETE")
+        .header("x-forwarded-host", "other.test");
+    assert_eq!(world.ask(request.body(Full::default()).unwrap()).await.0, StatusCode::OK);
+    let seen = server.seen().remove(0);
+    assert_eq!(
+        (seen.method().as_str(), seen.uri().to_string().as_str()),
+        ("PROPFIND", "/x/y?mode=ro&page=2")
+    );
+    let headers = seen.headers();
+    assert_eq!((&headers["depth"], &headers["x-key"]), (&"1".parse().unwrap(), &"canary".parse().unwrap()));
+    for dropped in ["max-forwards", "x_key", "x-http-method-override", "x-forwarded-host"] {
+        assert!(!headers.contains_key(dropped), "{dropped}");
+    }
+}

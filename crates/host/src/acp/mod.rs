@@ -14,7 +14,7 @@
 //! - `options.rs`: the options of sessions; `offers.rs`: the models and modes that they offer; `choices.rs`: those that they
 //!   are asked to choose.
 //! - `updates.rs`: what the agent says, as messages.
-//! - `requests.rs`: what the agent asks; `forms.rs`: questions as forms.
+//! - `requests.rs`: what the agent asks; `permission.rs`: the options of a permission; `forms.rs`: questions as forms.
 //! - `prompts.rs`: what people say.
 //! - `usage.rs`: what a turn has spent.
 
@@ -22,6 +22,7 @@ mod choices;
 mod forms;
 mod offers;
 mod options;
+mod permission;
 mod prompts;
 mod requests;
 pub mod rpc;

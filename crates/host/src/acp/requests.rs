@@ -3,8 +3,7 @@
 
 use agent_client_protocol_schema::v1::{
     CreateElicitationRequest, CreateElicitationResponse, ElicitationAcceptAction, ElicitationAction,
-    ElicitationMode, ElicitationScope, PermissionOption, PermissionOptionKind, RequestPermissionOutcome,
-    RequestPermissionRequest, RequestPermissionResponse, SelectedPermissionOutcome,
+    ElicitationMode, ElicitationScope,
 };
 use muster_protocol::{
     Happening,
@@ -17,7 +16,9 @@ use serde_json::{Value, json};
 use super::{
     Delivery, Effects, MOST_OPEN, Machine, Settings,
     forms::{self, Form},
-    not_judged, rpc, short,
+    not_judged,
+    permission::{self, Asking, PermissionChoice, chosen},
+    rpc, short,
     updates::{Mention, is_empty, name_of},
 };
 
@@ -41,7 +42,7 @@ pub struct Open {
 
 #[derive(Debug, Serialize, Deserialize)]
 enum Waits {
-    Permission(Vec<PermissionOption>),
+    Permission(Vec<PermissionChoice>),
     Form(Form),
     /// A call of Muster's own MCP server, whose caller may have gone on.
     Own,
@@ -66,7 +67,7 @@ impl Machine {
         }
         match method {
             "session/request_permission" => match serde_json::from_str(params) {
-                Ok(request) => self.permission(id, request, fx),
+                Ok(request) => self.permission(id, &request, fx),
                 Err(error) => self.make_no_sense(&id, &error),
             },
             "elicitation/create" => match serde_json::from_str(params) {
@@ -88,16 +89,12 @@ impl Machine {
         self.say(rpc::error(id, code, message));
     }
 
-    fn permission(&mut self, id: Value, mut request: RequestPermissionRequest, fx: &mut Effects) {
-        for option in &mut request.options {
-            // Nobody reads it, and it may be nested too deep to be kept.
-            option.meta = None;
-        }
+    fn permission(&mut self, id: Value, request: &Asking, fx: &mut Effects) {
+        let choices = request.choices();
         let found = self.conversation_of(&request.session_id.0);
-        let key = found.and_then(|found| self.may_wait(&id, found, &request.options));
+        let key = found.and_then(|found| self.may_wait(&id, found, &choices));
         let Some((key, conversation_id)) = key else {
-            let refused = RequestPermissionResponse::new(RequestPermissionOutcome::Cancelled);
-            self.say(rpc::response(&id, &refused));
+            self.say(rpc::response(&id, &permission::cancelled()));
             return;
         };
         self.finish_messages(conversation_id, fx);
@@ -110,14 +107,14 @@ impl Machine {
             return self.reject(&id, INVALID_PARAMS, &format!("{} It was not allowed.", not_judged()));
         }
         if self.settings.has_disabled(tool.name.as_deref(), &tool.kind) {
-            let refused = chosen(&request.options, &Decision::Denied { comment: None });
-            self.say(rpc::response(&id, &refused));
+            let refused = chosen(&choices, &Decision::Denied { comment: None });
+            self.say(rpc::response(&id, &refused.unwrap_or_else(permission::cancelled)));
             return;
         }
         // Some say what they want in the title alone, and the rules look at the input.
         let input = if is_empty(&tool.input) { json!({ "title": tool.title }) } else { tool.input };
         let asked = Asked::Action { tool: tool.name, tool_kind: tool.kind, title: tool.title, input };
-        self.ask(key, conversation_id, id, Waits::Permission(request.options), asked, fx);
+        self.ask(key, conversation_id, id, Waits::Permission(choices), asked, fx);
     }
 
     fn question(&mut self, id: Value, request: &CreateElicitationRequest, fx: &mut Effects) {
@@ -216,8 +213,15 @@ impl Machine {
         let Some(open) = self.open.remove(key) else { return Answered::NotWaiting };
         let (line, without_text) = match &open.waits {
             Waits::Own => return Answered::Own,
-            Waits::Permission(options) => {
-                (rpc::response(&open.id, &chosen(options, decision)), has_comment(decision))
+            Waits::Permission(choices) => {
+                let answer = chosen(choices, decision);
+                let line = rpc::response(&open.id, answer.as_ref().unwrap_or(&permission::cancelled()));
+                if answer.is_none() && matches!(decision, Decision::Approved { .. }) {
+                    // No option is a yes: the agent is told in words, with its next turn.
+                    self.say(line);
+                    return Answered::NotWaiting;
+                }
+                (line, has_comment(decision))
             }
             Waits::Form(form) => {
                 let answer = filled(form, decision);
@@ -254,9 +258,7 @@ impl Machine {
             (Waits::Form(_), None) => {
                 rpc::response(&open.id, &CreateElicitationResponse::new(ElicitationAction::Cancel))
             }
-            (_, None) => {
-                rpc::response(&open.id, &RequestPermissionResponse::new(RequestPermissionOutcome::Cancelled))
-            }
+            (_, None) => rpc::response(&open.id, &permission::cancelled()),
         };
         self.say(line);
         fx.events.push(Happening::Withdrawn { request: key.to_owned() });
@@ -284,24 +286,6 @@ impl Settings {
             },
         )
     }
-}
-
-/// The first option of the kind. An option that holds for ever is never chosen for a yes, unless it is the only one; what
-/// is always allowed is decided in the control plane. Two options may have the same kind.
-fn chosen(options: &[PermissionOption], decision: &Decision) -> RequestPermissionResponse {
-    let kinds: &[PermissionOptionKind] = match decision {
-        Decision::Approved { .. } => &[PermissionOptionKind::AllowOnce, PermissionOptionKind::AllowAlways],
-        Decision::Denied { .. } | Decision::Answered { .. } | Decision::Closed { .. } => {
-            &[PermissionOptionKind::RejectOnce]
-        }
-    };
-    let first = kinds.iter().find_map(|kind| options.iter().find(|option| option.kind == *kind));
-    RequestPermissionResponse::new(match first {
-        Some(option) => {
-            RequestPermissionOutcome::Selected(SelectedPermissionOutcome::new(option.option_id.clone()))
-        }
-        None => RequestPermissionOutcome::Cancelled,
-    })
 }
 
 /// Whether a person has said something with a verdict. The protocol has no place for that.

@@ -117,6 +117,17 @@ impl Store {
         Ok(Writing { tx: database.begin_write()? })
     }
 
+    /// The bytes of all events that are kept.
+    pub fn waiting(&self) -> Result<u64> {
+        let held = self.database.read().unwrap_or_else(PoisonError::into_inner);
+        let tx = held.as_ref().ok_or(redb::Error::DatabaseClosed)?.begin_read()?;
+        let mut waiting = 0;
+        for row in tx.open_table(EVENTS)?.iter()? {
+            waiting += row?.1.value().len() as u64;
+        }
+        Ok(waiting)
+    }
+
     /// The events after this number.
     pub fn events_after(&self, seq: i64, most_bytes: usize) -> Result<Vec<Event>, StoreError> {
         let rows = self.read_events(seq, most_bytes).map_err(|source| self.error(source))?;
@@ -154,9 +165,6 @@ impl Store {
                 acknowledged: number("acknowledged")?,
                 ..Contents::default()
             };
-            for row in tx.open_table(EVENTS)?.iter()? {
-                contents.waiting += row?.1.value().len() as u64;
-            }
             for row in tx.open_table(AGENTS)?.iter()? {
                 let (id, bytes) = row?;
                 contents.agents.push((id.value(), bytes.value().to_vec()));
@@ -168,6 +176,7 @@ impl Store {
             Ok((contents, orders))
         };
         let (mut contents, orders) = read().map_err(|source| self.error(source))?;
+        contents.waiting = self.waiting().map_err(|source| self.error(source))?;
         for bytes in orders {
             contents.orders.push(serde_json::from_slice(&bytes)?);
         }
@@ -225,9 +234,10 @@ fn make(path: &Path) -> Result<()> {
 }
 
 impl Writing {
-    /// Writes a step, and answers the bytes that its events take.
+    /// Writes a step, and answers the bytes that its events take beyond what was there under their numbers: a step is written
+    /// again if its commit failed, and may be there all the same.
     pub fn change(&self, change: &Change, last_event: &mut i64) -> Result<u64> {
-        let mut size = 0;
+        let (mut size, mut there) = (0_u64, 0);
         let mut events = self.tx.open_table(EVENTS)?;
         for draft in &change.events {
             *last_event += 1;
@@ -241,7 +251,8 @@ impl Writing {
             let bytes =
                 serde_json::to_vec(&event).map_err(|error| redb::Error::Corrupted(error.to_string()))?;
             size += bytes.len() as u64;
-            events.insert(*last_event, bytes.as_slice())?;
+            let before = events.insert(*last_event, bytes.as_slice())?;
+            there += before.map_or(0, |before| before.value().len() as u64);
         }
         if !change.events.is_empty() {
             self.tx.open_table(META)?.insert("events", *last_event)?;
@@ -253,10 +264,11 @@ impl Writing {
         for seq in &change.done {
             orders.remove(seq)?;
         }
-        Ok(size)
+        Ok(size.saturating_sub(there))
     }
 
-    /// Keeps commands, and answers those that are new: above the last number, and with an id that was not seen before.
+    /// Keeps commands, and answers those that are new: above the last number, and with an id that was not seen before under
+    /// another number. Under the same one it is this command, written before by a commit that failed after it was visible.
     pub fn receive(&self, orders: &[Order], last_command: &mut i64) -> Result<Vec<Order>> {
         let mut fresh = Vec::new();
         let mut kept = self.tx.open_table(ORDERS)?;
@@ -266,7 +278,9 @@ impl Writing {
                 continue;
             }
             *last_command = order.seq;
-            if known.insert(order.id, order.seq)?.is_some() {
+            let before = known.insert(order.id, order.seq)?.map(|seq| seq.value());
+            if let Some(first) = before.filter(|first| *first != order.seq) {
+                known.insert(order.id, first)?;
                 continue;
             }
             let bytes =

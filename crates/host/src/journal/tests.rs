@@ -37,6 +37,34 @@ async fn a_command_is_new_once_whatever_is_repeated() {
     );
 }
 
+/// As when the last sync fails after the new header can be seen: the writer tries the same batch again, from where it stood.
+#[tokio::test]
+async fn a_batch_whose_failed_commit_is_visible_is_written_again() {
+    let dir = tempfile::tempdir().unwrap();
+    let (store, contents) = Store::open(&dir.path().join("journal")).unwrap();
+    let (done, _kept) = oneshot::channel();
+    let step = Change { record: Some((1, b"{}".to_vec())), events: events(3), done: Vec::new() };
+    let first =
+        writer::write(&store, &[Task::Commit(step, done)], contents.standing(FIRST_WINDOW)).unwrap().0;
+    let (received, _kept) = oneshot::channel();
+    let (done, _other) = oneshot::channel();
+    let batch = [
+        Task::Acknowledge { through: 2, window: None },
+        Task::Receive(vec![order(1, 10), order(2, 11), order(3, 10)], received),
+        Task::Commit(Change { events: events(4), ..Change::default() }, done),
+    ];
+    let (seen, fresh) = writer::write(&store, &batch, first).unwrap();
+    assert_eq!(fresh, [vec![order(1, 10), order(2, 11)]]);
+    let again = Standing { waiting: store.waiting().unwrap(), ..first };
+    let (now, repeated) = writer::write(&store, &batch, again).unwrap();
+    assert_eq!((now, &repeated), (seen, &fresh), "the same commands are new, and nothing counts twice");
+    assert_eq!((now.events, now.waiting), (7, store.waiting().unwrap()));
+    let seqs: Vec<i64> = store.events_after(0, usize::MAX).unwrap().iter().map(|event| event.seq).collect();
+    assert_eq!(seqs, [3, 4, 5, 6, 7]);
+    let later = [Task::Receive(vec![order(4, 11)], oneshot::channel().0)];
+    assert_eq!(writer::write(&store, &later, now).unwrap().1, [vec![]], "another number is a repetition");
+}
+
 #[tokio::test]
 async fn events_are_numbered_without_gaps_and_kept_until_they_are_acknowledged() {
     let dir = tempfile::tempdir().unwrap();

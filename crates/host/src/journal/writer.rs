@@ -41,14 +41,17 @@ pub fn start(
 fn run(store: &Store, mut tasks: mpsc::Receiver<Task>, standing: &watch::Sender<Standing>) {
     let mut batch = Vec::new();
     while tasks.blocking_recv_many(&mut batch, MOST) > 0 {
+        let mut before = *standing.borrow();
         let (now, answers) = loop {
-            match write(store, &batch, *standing.borrow()) {
+            match write(store, &batch, before) {
                 Ok(written) => break written,
                 Err(error) => {
                     tracing::error!(%error, "the journal can't be written; trying again");
                     std::thread::sleep(AGAIN);
-                    if let Err(error) = store.reopen() {
-                        tracing::error!(%error, "the journal can't be opened again");
+                    // What failed may be there all the same: its numbers stay, and what it takes is counted again.
+                    match store.reopen().and_then(|()| store.waiting()) {
+                        Ok(waiting) => before.waiting = waiting,
+                        Err(error) => tracing::error!(%error, "the journal can't be opened again"),
                     }
                 }
             }
@@ -59,7 +62,7 @@ fn run(store: &Store, mut tasks: mpsc::Receiver<Task>, standing: &watch::Sender<
 }
 
 /// Writes the batch in one transaction; answers the new standing, and the new commands of each arrival.
-fn write(
+pub(super) fn write(
     store: &Store,
     batch: &[Task],
     mut now: Standing,

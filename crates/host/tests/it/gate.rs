@@ -20,7 +20,7 @@ use tokio::{
     sync::watch,
 };
 
-use crate::support::{Host, Plane, State};
+use crate::support::{Host, Plane, State, within};
 
 const KEY: &str = "CANARY-1f6b0c";
 
@@ -319,4 +319,22 @@ async fn a_servers_secret_stays_outside_and_its_tools_are_judged() {
     for process in processes(&host.home(7)) {
         assert!(!remembers(process, KEY.as_bytes()), "in the memory of {process}");
     }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "needs bubblewrap"]
+async fn bwrap_agents_start_in_a_folder_behind_a_link() {
+    let (plane, mut host) = (Plane::start().await, Host::empty());
+    let disk = host.path().with_file_name("disk");
+    fs::create_dir(&disk).unwrap();
+    std::os::unix::fs::symlink(&disk, host.path()).unwrap();
+    host.options = ["--isolation", "bubblewrap", "--grace-ms", "500"].map(str::to_owned).to_vec();
+    let (url, token) = (plane.lock().url.clone(), plane.token());
+    let joined = within(|| host.join(&url, &token));
+    assert!(joined.status.success(), "{joined:?}");
+    let said = within(|| host.command("doctor").output().unwrap());
+    assert!(String::from_utf8_lossy(&said.stdout).contains("bubblewrap works"), "{said:?}");
+    host.run();
+    plane.launch(7, 1).await;
+    assert_eq!(plane.say(7, 1, 70, "Hello").await.outcome, TurnOutcome::Done);
 }

@@ -179,3 +179,54 @@ fn what_an_agent_adds_to_the_options_of_a_question_is_not_kept() {
     assert_eq!(script.machine.verdict("3.h1", true), Answered::Said);
     assert_eq!(script.written().pop().unwrap()["result"]["outcome"]["optionId"], "once");
 }
+
+/// A law: no line of an agent ends the process, on a stack as small as a worker's.
+#[test]
+fn no_line_of_an_agent_ends_its_host() {
+    let law = |size: usize| {
+        let mut script = Script::prompted();
+        let nests =
+            ["[", "{\"a\":", "[{\"content\":", "{\"params\":["].map(|open| open.repeat(size / open.len()));
+        let whole = ["[", "{\"a\":"].map(|open| {
+            let (levels, close) = (size / 2 / open.len(), if open == "[" { "]" } else { "}" });
+            format!("{}1{}", open.repeat(levels), close.repeat(levels))
+        });
+        let tokens =
+            ["a", "\\u0061", "1", "\u{feff}", "\0", " "].map(|token| token.repeat(size / token.len()));
+        for text in nests.iter().chain(&whole).chain(&tokens) {
+            let quoted = Value::from(text.as_str());
+            for value in [text.clone(), quoted.to_string()] {
+                for line in [
+                    value.clone(),
+                    format!(r#"{{"id":{value},"method":"session/request_permission","params":{value}}}"#),
+                    format!(r#"{{"method":{value},"params":{value}}}"#),
+                    format!(r#"{{"id":"3.50","result":{value}}}"#),
+                    format!(
+                        r#"{{"id":1,"method":"session/request_permission","params":{{"sessionId":"s","toolCall":{{"toolCallId":"t","rawInput":{value}}},"options":[{value}]}}}}"#
+                    ),
+                    format!(
+                        r#"{{"id":2,"method":"elicitation/create","params":{{"sessionId":"s","mode":"form","message":{value},"requestedSchema":{value}}}}}"#
+                    ),
+                    format!(r#"{{"method":"session/update","params":{{"sessionId":"s","update":{value}}}}}"#),
+                    format!(
+                        r#"{{"method":"session/update","params":{{"sessionId":"s","update":{{"sessionUpdate":"agent_message_chunk","content":{value}}}}}}}"#
+                    ),
+                    format!(
+                        r#"{{"method":"session/update","params":{{"sessionId":"s","update":{{"sessionUpdate":"tool_call","toolCallId":"t","title":"t","rawOutput":{value}}}}}}}"#
+                    ),
+                ] {
+                    script.machine.line(script.machine.read + 1, line.as_bytes(), &mut script.fx);
+                }
+            }
+        }
+        script.assert_small();
+    };
+    for size in [1024, 64 * 1024, 1024 * 1024] {
+        std::thread::Builder::new()
+            .stack_size(2 * 1024 * 1024)
+            .spawn(move || law(size))
+            .unwrap()
+            .join()
+            .unwrap();
+    }
+}

@@ -28,6 +28,35 @@ fn permission_is_chosen_once_and_never_for_ever() {
 }
 
 #[test]
+fn odd_options_hide_no_question_and_are_no_yes() {
+    let ask = |options: &Value| {
+        let mut script = Script::prompted();
+        script.says(&json!({ "id": 0, "method": "session/request_permission", "params": {
+            "sessionId": "s", "toolCall": { "toolCallId": "t", "title": "Run" }, "options": options } }));
+        assert!(matches!(script.fx.events.last(), Some(Happening::Asked(_))), "{:?}", script.fx.events);
+        script
+    };
+    let option = |id: &str, kind: &str| json!({ "optionId": id, "name": id, "kind": kind });
+    let comment = || None;
+    for options in [
+        json!([option("a", "deny"), option("b", "allow_session")]),
+        json!([option("same", "allow_once"), option("same", "reject_once")]),
+        json!([option("n", "reject_once")]),
+        json!([]),
+    ] {
+        let mut script = ask(&options);
+        let approved = Decision::Approved { comment: comment() };
+        assert_eq!(script.machine.decide("3.h1", &approved, Some(9)), Answered::NotWaiting, "{options}");
+        let answer = script.written().pop().unwrap();
+        assert_eq!(answer["result"]["outcome"], json!({ "outcome": "cancelled" }), "no option is a yes");
+    }
+    let denied = Decision::Denied { comment: comment() };
+    let mut script = ask(&json!([option("y", "allow_once"), option("n", "reject_always")]));
+    assert_eq!(script.machine.decide("3.h1", &denied, Some(9)), Answered::Said);
+    assert_eq!(script.written().pop().unwrap()["result"]["outcome"]["optionId"], "n");
+}
+
+#[test]
 fn a_decision_reaches_what_was_decided_though_the_agent_uses_a_name_again() {
     let mut script = Script::prompted();
     let ask = |script: &mut Script, title: &str| {
