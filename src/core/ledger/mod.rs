@@ -42,6 +42,8 @@ const PART: usize = 8;
 const PART_OF_STRANGERS: usize = 4;
 /// How many connections the host of a server may have: the current one, and older ones that are being closed.
 const CONNECTIONS_OF_A_HOST: usize = 8;
+/// The bytes that mails may take while they are read: two of the largest, each counted three times.
+const MAILS_BYTES: usize = 256 << 20;
 
 /// A kind of thing that callers hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,6 +60,8 @@ pub enum What {
     Bodies,
     /// Bytes of answers waiting to be sent.
     Answers,
+    /// Bytes of mails being read.
+    Mails,
 }
 
 /// A holder.
@@ -119,6 +123,7 @@ pub struct Ledger {
     watchers: Arc<Line>,
     bodies: Arc<Line>,
     answers: Arc<Line>,
+    mails: Arc<Line>,
 }
 
 impl Ledger {
@@ -167,6 +172,11 @@ impl Ledger {
                 "Too many bytes of answers are waiting for you to read them",
                 bytes(limits.answers_bytes),
             ),
+            mails: Line::new(
+                "mail_bytes",
+                "Too many bytes of the channel's mails are being read",
+                bytes(MAILS_BYTES),
+            ),
         }
     }
 
@@ -180,6 +190,7 @@ impl Ledger {
             What::Watchers => &self.watchers,
             What::Bodies => &self.bodies,
             What::Answers => &self.answers,
+            What::Mails => &self.mails,
         }
     }
 
@@ -195,8 +206,15 @@ impl Ledger {
     #[must_use]
     pub fn totals(&self) -> Vec<(&'static str, usize, Option<usize>)> {
         let connections = self.most_connections - self.connections.available_permits();
-        let lines =
-            [&self.sockets, &self.hosts, &self.subscriptions, &self.watchers, &self.bodies, &self.answers];
+        let lines = [
+            &self.sockets,
+            &self.hosts,
+            &self.subscriptions,
+            &self.watchers,
+            &self.bodies,
+            &self.answers,
+            &self.mails,
+        ];
         let lines = lines.into_iter().map(|line| {
             (line.name, line.total(), (line.most.together < usize::MAX).then_some(line.most.together))
         });
