@@ -719,6 +719,7 @@ CREATE TABLE conversations (
     context_tokens bigint,
     thread_key text,
     target text,
+    readers json NOT NULL DEFAULT '[]'::json,
     session text,
     taken_over_by bigint,
     taken_over_at bigint,

@@ -761,6 +761,7 @@ CREATE TABLE conversations (
     context_tokens BIGINT,
     thread_key TEXT, -- Its identity within the channel.
     target TEXT, -- Where answers go, as the transport calls it.
+    readers TEXT NOT NULL DEFAULT '[]' CHECK (json_valid(readers)), -- The addresses that got its mails.
     session TEXT, -- The agent's name for its session, which the next turn resumes.
     taken_over_by BIGINT, -- The person who answers instead of the agent.
     taken_over_at BIGINT,

@@ -147,7 +147,7 @@ async fn an_answer_that_waits_goes_to_whom_it_answers() {
     let mail = |id: &str, from: &str, more: &str| {
         format!("From: {from}\nTo: agent@b.test\nMessage-ID: <{id}@a.test>\n{more}\nWhere is it?\n")
     };
-    dovecot.deliver_at("m1", &mail("m1", "ada@a.test", ""), soon(&app));
+    dovecot.deliver_at("m1", &mail("m1", "ada@a.test", "Cc: Bob <BOB@a.test>\n"), soon(&app));
     until("Ada's mail is stored", async || app.column::<String>(stored).await == ["m1@a.test"]).await;
     let conversation = app.one("SELECT id FROM conversations", vec![]).await;
     say(&app, conversation, MessageRole::Assistant, "In Graz.").await;
@@ -165,4 +165,40 @@ async fn an_answer_that_waits_goes_to_whom_it_answers() {
     app.clock.advance(Duration::from_secs(6));
     until("it is sent", async || is("SENT", 2).await).await;
     assert_eq!(*asked.lock().unwrap(), ["RCPT TO:<ada@a.test>"; 2]);
+}
+
+#[tokio::test]
+async fn only_who_takes_part_joins_a_conversation_by_its_mails() {
+    let dovecot = Dovecot::start().await;
+    let app =
+        TestApp::start_with(|config| config.channels.networks = vec!["127.0.0.0/8".parse().unwrap()]).await;
+    let channel = connect(&app, mailbox(&dovecot, app.agent().await, None)).await;
+    for name in ["ada", "bob", "cho", "dia"] {
+        whitelist(&app, &channel, &format!("{name}@a.test")).await;
+    }
+    app.service.door.listen();
+    let conversation_of = async |id: &str, from: &str, more: &str| {
+        let mail =
+            format!("From: {from}@a.test\nTo: agent@b.test\nMessage-ID: <{id}@a.test>\n{more}\nHello\n");
+        dovecot.deliver_at(id, &mail, soon(&app));
+        let sql = "SELECT conversation_id FROM messages WHERE vendor_id = $1";
+        let id = format!("{id}@a.test");
+        let stored = async || app.core.db.one(sql.to_owned(), vec![id.clone().into()]).await.unwrap();
+        found(stored).await.expect("the mail is stored").try_get_by::<i64, _>(0).unwrap()
+    };
+    let answer = "References: <m1@a.test>\n";
+    let ada = conversation_of("m1", "ada", "Cc: cho@a.test\n").await;
+    let bob = conversation_of("m2", "bob", answer).await;
+    assert_ne!(bob, ada, "he has learnt the id somewhere");
+    assert_eq!(
+        conversation_of("m3", "cho", "Cc: dia@a.test\nIn-Reply-To: <m1@a.test>\n").await,
+        ada,
+        "Ada wrote to her"
+    );
+    assert_eq!(conversation_of("m4", "dia", answer).await, ada, "Cho did");
+    assert_eq!(conversation_of("m5", "ada", answer).await, ada);
+    // The mail itself was removed; the conversation's key is still its id.
+    app.execute("UPDATE messages SET vendor_id = NULL WHERE vendor_id = 'm1@a.test'", vec![]).await;
+    assert_ne!(conversation_of("m6", "bob", answer).await, ada);
+    assert_eq!(conversation_of("m7", "cho", answer).await, ada);
 }

@@ -70,7 +70,14 @@ impl Known {
 
 fn thread(key: &str, refs: &[&str]) -> Thread {
     let refs = refs.iter().map(|id| (*id).to_owned()).collect();
-    Thread { key: key.to_owned(), refs, target: key.to_owned(), title: None, is_private: false }
+    Thread {
+        key: key.to_owned(),
+        refs,
+        readers: Vec::new(),
+        target: key.to_owned(),
+        title: None,
+        is_private: false,
+    }
 }
 
 /// Stores these in one transaction, in this order.

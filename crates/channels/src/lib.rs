@@ -26,6 +26,8 @@ mod markdown;
 mod pauses;
 mod signature;
 mod slack;
+#[cfg(test)]
+mod strangers;
 mod telegram;
 mod webhook;
 mod world;
@@ -35,14 +37,14 @@ use std::sync::Arc;
 pub use self::{
     contract::{
         Actions, Attachment, Bounce, Button, Cause, Config, Content, Cursor, Dialect, EmailConfig, Event,
-        Failure, Files, Identity, Inbound, Inlet, Kind, Limit, Link, Longest, MailServer, Named, Origin,
-        Part, Press, Proof, RawRequest, Receipt, Received, Refusal, RemoteFile, Rendered, Reply, Scene,
-        Scope, Sink, SlackConfig, SlackInlet, SlackTokenError, Spool, Stopped, TelegramConfig, Thread,
-        Traits, Transport, Unit, WebhookConfig,
+        Failure, Files, Hold, Identity, Inbound, Inlet, Kind, Limit, Link, Longest, MailServer, Named,
+        Origin, Part, Press, Proof, RawRequest, Receipt, Received, Refusal, RemoteFile, Rendered, Reply,
+        Room, Scene, Scope, Sink, SlackConfig, SlackInlet, SlackTokenError, Spool, Stopped, TelegramConfig,
+        Thread, Traits, Transport, Unit, WebhookConfig,
     },
     markdown::{render, render_plain},
     signature::{Key, KeyError},
-    world::{Guard, GuardError, Memory, Vendors, World},
+    world::{Guard, GuardError, Vendors, World},
 };
 
 /// Opens a channel: cheap, and without a call.

@@ -48,6 +48,8 @@ const LANES: usize = 256;
 const ARRIVALS: usize = 1_024;
 /// The part of places of work that one organization may take: its vendors and receivers decide how long each is held.
 const PART_OF_PLACES: usize = 4;
+/// The bytes that mails may take while they are read: two of the largest, each counted three times.
+const MAILS_BYTES: usize = 256 << 20;
 
 /// A kind of thing that callers hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -70,6 +72,8 @@ pub enum What {
     Asking,
     /// Deliveries of vendors that wait for their commit.
     Arrivals,
+    /// Bytes of mails being read.
+    Mails,
 }
 
 /// A holder.
@@ -134,6 +138,7 @@ pub struct Ledger {
     lanes: Arc<Line>,
     asking: Arc<Line>,
     arrivals: Arc<Line>,
+    mails: Arc<Line>,
 }
 
 impl Ledger {
@@ -189,6 +194,11 @@ impl Ledger {
                 "The organization has reached its maximum of waiting deliveries",
                 places(ARRIVALS),
             ),
+            mails: Line::new(
+                "mail_bytes",
+                "Too many bytes of the channel's mails are being read",
+                bytes(MAILS_BYTES),
+            ),
         }
     }
 
@@ -205,6 +215,7 @@ impl Ledger {
             What::Lanes => &self.lanes,
             What::Asking => &self.asking,
             What::Arrivals => &self.arrivals,
+            What::Mails => &self.mails,
         }
     }
 
@@ -230,6 +241,7 @@ impl Ledger {
             &self.lanes,
             &self.asking,
             &self.arrivals,
+            &self.mails,
         ];
         let lines = lines.into_iter().map(|line| {
             (line.name, line.total(), (line.most.together < usize::MAX).then_some(line.most.together))

@@ -95,6 +95,14 @@ pub const ENTRIES: &[Entry] = &[
         beyond: "503",
     },
     Entry {
+        name: "mail_bytes",
+        about: "Bytes of mails being read, three for each that has come; only mails over 64 KiB count",
+        anonymous: "",
+        known: "an eighth, or one mail; an organization's channels can hold at most as much as stays free",
+        together: "256 MiB",
+        beyond: "the mail waits, up to a minute, and is tried again later. A mail that comes slower than 64 KiB/s ends its session",
+    },
+    Entry {
         name: "schema_bytes",
         about: "Introspection in one request (`src/read/budget.rs`)",
         anonymous: "2 MiB, in a batch of 3 operations",

@@ -14,6 +14,7 @@ pub mod graphql;
 pub mod inbound;
 mod input;
 mod instructions;
+mod mail_room;
 mod merge;
 mod open;
 mod outbound;

@@ -9,7 +9,7 @@ use muster_channels::{
 };
 use secrecy::{ExposeSecret, SecretString};
 
-use super::{entity::channels::Model, merge::Secrets};
+use super::{entity::channels::Model, mail_room::MailRoom, merge::Secrets};
 use crate::{
     base::{
         enums::{self, InactiveReason},
@@ -54,7 +54,7 @@ pub(super) fn why_inactive(transport: enums::Transport) -> Option<InactiveReason
 /// # Errors
 /// A secret can't be opened, or is not what the transport needs.
 pub(super) fn open(core: &Core, channel: &Model) -> Result<Option<Arc<dyn Transport>>> {
-    let config = config(channel, Opened::of(core, channel)?)?;
+    let config = config(core, channel, Opened::of(core, channel)?)?;
     Ok(config.map(|config| muster_channels::open(config, &core.world)))
 }
 
@@ -64,7 +64,7 @@ pub(super) fn open(core: &Core, channel: &Model) -> Result<Option<Arc<dyn Transp
 /// As [`open`]; the database is unreachable.
 pub(super) async fn open_to_listen(scope: &Scope, channel: &Model) -> Result<Option<Arc<dyn Transport>>> {
     let core = &scope.core;
-    let mut config = config(channel, Opened::of(core, channel)?)?;
+    let mut config = config(core, channel, Opened::of(core, channel)?)?;
     if let Some(Config::Email(email)) = &mut config {
         let minutes = orgs::pace(scope, Limit::MinMailPoll).await?;
         email.poll = Duration::from_mins(u64::try_from(minutes).unwrap_or_default().max(1));
@@ -150,11 +150,11 @@ impl Opened {
 ///
 /// # Errors
 /// A secret is not what the transport needs.
-pub(super) fn config(channel: &Model, secrets: Opened) -> Result<Option<Config>> {
+pub(super) fn config(core: &Core, channel: &Model, secrets: Opened) -> Result<Option<Config>> {
     let Some(kind) = kind_of(channel.transport) else { return Ok(None) };
     Ok(Some(match kind {
         Kind::Webhook => Config::Webhook(Box::new(webhook(channel, secrets))),
-        Kind::Email => Config::Email(Box::new(email(channel, secrets))),
+        Kind::Email => Config::Email(Box::new(email(core, channel, secrets))),
         Kind::Slack => {
             Config::Slack(SlackConfig::parse(token(secrets)?.expose_secret()).map_err(Problem::internal)?)
         }
@@ -182,7 +182,7 @@ fn telegram(channel: &Model, mut secrets: Opened) -> Result<TelegramConfig> {
     Ok(TelegramConfig { token: token(secrets)?, webhook_secret, username: channel.bot_username.clone() })
 }
 
-fn email(channel: &Model, secrets: Opened) -> EmailConfig {
+fn email(core: &Core, channel: &Model, secrets: Opened) -> EmailConfig {
     let server = |host: &Option<String>, port: Option<i64>, default: u16, user: &Option<String>, pass| {
         host.clone().map(|host| MailServer {
             host,
@@ -204,6 +204,7 @@ fn email(channel: &Model, secrets: Opened) -> EmailConfig {
         authserv_id: channel.email_authserv_id.clone(),
         since: jiff::Timestamp::from_millisecond(channel.created_at.0).unwrap_or_default(),
         poll: POLL,
+        room: Arc::new(MailRoom::of(core, channel)),
     }
 }
 

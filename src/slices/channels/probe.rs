@@ -101,7 +101,7 @@ fn words(texts: Vec<String>) -> Value {
 /// The secrets are not what the transport needs.
 pub(super) async fn ask(core: &Core, channel: &Model, secrets: Opened) -> Result<Answer> {
     let mut answer = Answer::default();
-    let Some(config) = config(channel, secrets)? else { return Ok(answer) };
+    let Some(config) = config(core, channel, secrets)? else { return Ok(answer) };
     let asked = halves(config).into_iter().map(|(field, config)| async move {
         let transport = muster_channels::open(config, &core.world);
         let said = tokio::time::timeout(PATIENCE, transport.probe()).await;

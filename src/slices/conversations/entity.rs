@@ -47,6 +47,8 @@ pub mod conversations {
         pub thread_key: Option<String>,
         /// Where answers go, as the transport calls it.
         pub target: Option<String>,
+        /// The addresses that got its mails.
+        pub readers: Json,
         /// The agent's name for its session.
         pub session: Option<String>,
         /// The person who answers instead of the agent.

@@ -2,7 +2,7 @@
 //!
 //! Each finds its conversation, or begins one, and stores its files; then all are written together (`append.rs`).
 
-use std::{collections::HashSet, mem, time::Duration};
+use std::{collections::HashSet, mem, slice, time::Duration};
 
 use muster_channels::Thread;
 use sea_orm::{
@@ -23,6 +23,7 @@ use crate::{
             TurnCause,
         },
         ids::{AgentId, AttachmentId, ChannelId, ContactId, ConversationId, IdentityId, MessageId},
+        json::texts,
         plain::{bounded, without_nul},
         problem::{Code, Result},
     },
@@ -37,6 +38,9 @@ use crate::{
 const TEXT_BYTES: usize = 512 * 1024;
 /// The longest id, name or title, in bytes.
 const WORD_BYTES: usize = 300;
+
+/// How many addresses may join a conversation because its mails went to them.
+const READERS: usize = 500;
 
 /// How many messages of one program are answered in an hour, in a conversation.
 const ANSWERED_HERE: i64 = 3;
@@ -132,7 +136,7 @@ impl Batch {
 
     async fn add(&mut self, tx: &Tx, agent: AgentId, incoming: Incoming<'_>) -> Result<()> {
         let conversation = match find(tx, &incoming).await? {
-            Some(found) => moved(tx, found, incoming.thread).await?,
+            Some(found) => moved(tx, found, &incoming).await?,
             None => begin(tx, agent, &incoming).await?,
         };
         let id = conversation.id;
@@ -215,6 +219,9 @@ async fn is_enough(tx: &Tx, conversation: ConversationId, incoming: &Incoming<'_
 /// The conversation that a message belongs to, locked: the one of the newest message that it refers to, else the one with its
 /// key. An archived one is over: a message to it begins another. A mail thread's key is the id of its first mail, which later
 /// ones refer to: it still leads there when the mails themselves were removed.
+///
+/// Ids of mails are no secrets: a mail that refers to others' joins their conversation only if its sender takes part in it.
+/// Ours hold a secret word, so whoever names one has it.
 async fn find(tx: &Tx, incoming: &Incoming<'_>) -> Result<Option<conversations::Model>> {
     let open = || {
         let open = held(tx.scope.find::<conversations::Entity>());
@@ -222,39 +229,80 @@ async fn find(tx: &Tx, incoming: &Incoming<'_>) -> Result<Option<conversations::
         open.filter(conversations::Column::Status.ne(ConversationStatus::Archived))
     };
     for vendor_id in &incoming.thread.refs {
-        let Some(id) = referred(tx, incoming.channel, vendor_id).await? else { continue };
+        let Some((id, is_ours)) = referred(tx, incoming.channel, vendor_id).await? else { continue };
         let found = open().filter(conversations::Column::Id.eq(id)).one(tx.connection()).await?;
-        if found.is_some() {
-            return Ok(found);
+        if let Some(found) = found
+            && (is_ours || takes_part(tx, &found, incoming).await?)
+        {
+            return Ok(Some(found));
         }
     }
     let Thread { key, refs, .. } = incoming.thread;
     let refs = if incoming.transport == Transport::Email { refs.as_slice() } else { &[] };
-    let keys = refs.iter().chain([key]).map(|key| word(key));
+    let keys = refs.iter().chain(slice::from_ref(key)).map(|key| word(key));
     let same = open().filter(conversations::Column::ThreadKey.is_in(keys));
-    Ok(same.order_by_desc(conversations::Column::Id).one(tx.connection()).await?)
+    let same = same.order_by_desc(conversations::Column::Id).one(tx.connection()).await?;
+    match same {
+        Some(found) if takes_part(tx, &found, incoming).await? => Ok(Some(found)),
+        _ => Ok(None),
+    }
 }
 
-/// The conversation of a message, theirs or ours, that the vendor knows by this id.
-async fn referred(tx: &Tx, channel: ChannelId, vendor_id: &str) -> Result<Option<ConversationId>> {
+/// Whether a sender may refer to others' mails of a conversation: its contact, who has written in it, and who got a mail of it.
+/// Other vendors know themselves who is in a thread.
+async fn takes_part(tx: &Tx, conversation: &conversations::Model, incoming: &Incoming<'_>) -> Result<bool> {
+    if incoming.transport != Transport::Email
+        || conversation.contact_id == Some(incoming.contact)
+        || texts(&conversation.readers).contains(&bounded(&incoming.thread.target, WORD_BYTES))
+    {
+        return Ok(true);
+    }
+    let written = tx.scope.find::<messages::Entity>();
+    let written = written.filter(messages::Column::ConversationId.eq(conversation.id));
+    let written = written.filter(messages::Column::ViaIdentityId.eq(incoming.identity)).limit(1);
+    let written = written.select_only().column(messages::Column::Id).into_tuple::<MessageId>();
+    Ok(written.one(tx.connection()).await?.is_some())
+}
+
+/// The conversation of a message that the vendor knows by this id, and whether the message is ours.
+async fn referred(tx: &Tx, channel: ChannelId, vendor_id: &str) -> Result<Option<(ConversationId, bool)>> {
     let theirs = tx.scope.find::<messages::Entity>().filter(messages::Column::ViaChannelId.eq(channel));
     let theirs = theirs.filter(messages::Column::VendorId.eq(word(vendor_id))).limit(1);
     let theirs = theirs.select_only().column(messages::Column::ConversationId);
     let theirs = theirs.into_tuple::<ConversationId>().one(tx.connection()).await?;
     match theirs {
-        Some(id) => Ok(Some(id)),
-        None => deliveries::conversation_of(tx, channel, &word(vendor_id)).await,
+        Some(id) => Ok(Some((id, false))),
+        None => Ok(deliveries::conversation_of(tx, channel, &word(vendor_id)).await?.map(|id| (id, true))),
     }
 }
 
-/// The conversation, with answers going where its people write from now.
-async fn moved(tx: &Tx, conversation: conversations::Model, thread: &Thread) -> Result<conversations::Model> {
-    if conversation.target.as_deref() == Some(&thread.target) {
+/// The conversation, with answers going where its people write from now, and with those who got this message.
+async fn moved(
+    tx: &Tx,
+    conversation: conversations::Model,
+    incoming: &Incoming<'_>,
+) -> Result<conversations::Model> {
+    let target = &incoming.thread.target;
+    let readers = with_readers(texts(&conversation.readers), incoming);
+    let is_same = conversation.target.as_ref() == Some(target) && texts(&conversation.readers) == readers;
+    if is_same {
         return Ok(conversation);
     }
     let mut changed = conversation.into_active_model();
-    changed.target = Set(Some(thread.target.clone()));
+    changed.target = Set(Some(target.clone()));
+    changed.readers = Set(json!(readers));
     Ok(changed.update(tx.connection()).await?)
+}
+
+/// The addresses that got a conversation's mails, with those of this one.
+fn with_readers(mut readers: Vec<String>, incoming: &Incoming<'_>) -> Vec<String> {
+    for reader in &incoming.thread.readers {
+        let reader = bounded(reader, WORD_BYTES);
+        if readers.len() < READERS && !readers.contains(&reader) {
+            readers.push(reader);
+        }
+    }
+    readers
 }
 
 async fn begin(tx: &Tx, agent: AgentId, incoming: &Incoming<'_>) -> Result<conversations::Model> {
@@ -271,6 +319,7 @@ async fn begin(tx: &Tx, agent: AgentId, incoming: &Incoming<'_>) -> Result<conve
         transport: Set(incoming.transport),
         thread_key: Set(Some(word(&incoming.thread.key))),
         target: Set(Some(bounded(&incoming.thread.target, WORD_BYTES))),
+        readers: Set(json!(with_readers(Vec::new(), incoming))),
         message_count: Set(0),
         last_seq: Set(0),
         opened_at: Set(tx.now),

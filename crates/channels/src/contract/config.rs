@@ -1,8 +1,10 @@
 //! What a transport gets of its channel. Secrets are zeroed when dropped, and nothing here can be printed.
 
+use std::sync::Arc;
+
 use secrecy::SecretString;
 
-use super::traits::Kind;
+use super::{room::Room, traits::Kind};
 
 /// A channel's settings and secrets.
 #[derive(Clone)]
@@ -124,6 +126,8 @@ pub struct EmailConfig {
     pub since: jiff::Timestamp,
     /// How often the mailbox is looked at, beside being woken by IDLE.
     pub poll: std::time::Duration,
+    /// The memory that its organization has for mails that are being read.
+    pub room: Arc<dyn Room>,
 }
 
 /// A mail server.

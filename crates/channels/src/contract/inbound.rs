@@ -136,6 +136,8 @@ pub struct Thread {
     pub key: String,
     /// Vendor ids of earlier messages of the conversation, the newest first. The first that is known decides.
     pub refs: Vec<String>,
+    /// Other addresses that got the message. A later message from one of them may refer to it.
+    pub readers: Vec<String>,
     /// Where answers go: opaque to the core, which hands it back in [`Part::target`](super::Part::target).
     pub target: String,
     /// A title, such as a mail's subject.

@@ -2,11 +2,13 @@
 //!
 //! - `transport.rs`: the trait; `traits.rs`: what differs as data; `config.rs`: what a transport gets of its channel.
 //! - `inbound.rs`: what comes from the vendor; `outbound.rs`: what goes there; `failure.rs`: why something did not happen.
+//! - `room.rs`: memory for what comes in.
 
 mod config;
 mod failure;
 mod inbound;
 mod outbound;
+mod room;
 mod traits;
 mod transport;
 
@@ -21,6 +23,7 @@ pub use self::{
         RemoteFile, Reply, Sink, Stopped, Thread,
     },
     outbound::{Attachment, Button, Named, Part, Receipt, Rendered, Scene},
+    room::{Hold, Room},
     traits::{Actions, Dialect, Files, Inlet, Kind, Limit, Longest, Scope, Traits, Unit},
     transport::{Identity, Spool, Transport},
 };

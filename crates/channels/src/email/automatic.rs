@@ -1,26 +1,27 @@
 //! Whether a program wrote a mail. Such a mail may be shown, but whoever answers it may talk to a machine forever (RFC 3834).
 
-use mail_parser::{Message, MimeHeaders};
+use super::parts::Head;
 
 /// The part before the `@` of addresses that nobody reads.
 const NOBODY: [&str; 7] =
     ["no-reply", "noreply", "no_reply", "donotreply", "do-not-reply", "mailer-daemon", "postmaster"];
 
 /// Whether this is a report about another mail.
-pub fn is_report(mail: &Message<'_>) -> bool {
-    mail.is_content_type("multipart", "report")
+pub fn is_report(head: &Head<'_>) -> bool {
+    let kind = head.content_type();
+    kind.is_some_and(|kind| kind.ctype() == "multipart" && kind.subtype() == Some("report"))
 }
 
 /// Whether a program wrote this.
-pub fn is_automatic(mail: &Message<'_>, from: &str) -> bool {
-    let header = |name: &str| mail.header_raw(name.to_owned()).map(|value| value.trim().to_ascii_lowercase());
+pub fn is_automatic(head: &Head<'_>, from: &str) -> bool {
+    let header = |name: &str| head.raw(name).next_back().map(|value| value.trim().to_ascii_lowercase());
     let says = |name: &str, words: &[&str]| {
         header(name).is_some_and(|value| {
             words.iter().any(|word| value.split([',', ' ', ';']).any(|one| one == *word))
         })
     };
     let local = from.split('@').next().unwrap_or_default();
-    is_report(mail)
+    is_report(head)
         || header("Auto-Submitted").is_some_and(|value| value.split([';', ' ']).next() != Some("no"))
         || header("Return-Path").is_some_and(|value| value == "<>")
         || ["List-Id", "List-Unsubscribe", "List-Post", "X-Autoreply", "X-Autorespond"]

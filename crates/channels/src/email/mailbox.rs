@@ -1,79 +1,118 @@
-//! The connection to a mailbox.
+//! The connection to a mailbox: signing in, and commands (RFC 3501).
 
-use std::{fmt::Debug, future::Future, time::Duration};
+use std::{fmt::Write, time::Duration};
 
-use async_imap::{
-    Client, Session,
-    error::Error,
-    imap_proto::{Response, Status},
-};
+use base64::{Engine as _, engine::general_purpose::STANDARD};
 use secrecy::ExposeSecret;
-use tokio::time::timeout;
-
-use super::bearer::{self, Bearer};
-use crate::{
-    contract::{Failure, MailServer},
-    world::{Guard, Metered, Stream},
+use tokio::{
+    io::AsyncWriteExt,
+    time::{Instant, timeout, timeout_at},
 };
 
-/// A mailbox that somebody is signed in to.
-pub type Mailbox = Session<Box<dyn Stream>>;
+use super::{
+    bearer,
+    responses::{Broken, Responses},
+    said::{Mail, Said, Verdict},
+};
+use crate::{
+    contract::{Failure, MailServer, Room},
+    world::{Guard, Stream},
+};
 
-/// How long a command may take; a large mail takes a while.
+/// How long a command may take, beside the mail that it asks for.
 const PATIENCE: Duration = Duration::from_secs(90);
 /// The port on which everything is encrypted from the start.
 const IMAPS: u16 = 993;
-/// The longest answer to one command, in bytes: the largest mail that is read, or a line for each of very many mails.
-const LONGEST_ANSWER: u64 = 48 * 1024 * 1024;
+/// How many mails are listed at a time.
+pub const LISTED: usize = 500;
+
+/// Why a command was not done.
+#[derive(Debug, thiserror::Error)]
+pub enum Undone {
+    #[error("{0}")]
+    Broken(#[from] Broken),
+    #[error("it does not answer in time")]
+    Slow,
+    #[error("it refuses a command")]
+    Refused(Verdict),
+}
+
+impl From<std::io::Error> for Undone {
+    fn from(error: std::io::Error) -> Self {
+        Self::Broken(error.into())
+    }
+}
+
+impl Undone {
+    /// Whether trying again is likely to end in the same way.
+    pub const fn is_certain(&self) -> bool {
+        matches!(self, Self::Broken(Broken::TooLong | Broken::TooDeep | Broken::Unclear))
+    }
+
+    /// Whether it lies at us.
+    pub const fn is_ours(&self) -> bool {
+        matches!(self, Self::Broken(Broken::Crowded))
+    }
+}
+
+impl From<Undone> for Failure {
+    fn from(undone: Undone) -> Self {
+        Self::NotSent(format!("The mail server can't be used: {undone}.").into())
+    }
+}
+
+/// A mailbox that somebody is signed in to.
+pub struct Mailbox {
+    stream: Box<dyn Stream>,
+    responses: Responses,
+    tags: u32,
+    /// Whether the server told of another mail.
+    pub is_more: bool,
+}
+
+/// What was opened.
+pub struct Opened {
+    pub validity: u32,
+    /// The next UID, where the server says so.
+    pub next: Option<u32>,
+}
 
 /// Connects and signs in.
-pub async fn open(guard: &Guard, server: &MailServer) -> Result<Mailbox, Failure> {
-    let client = greeted(guard, server).await?;
+pub async fn open(guard: &Guard, server: &MailServer, room: &dyn Room) -> Result<Mailbox, Failure> {
+    let mut mailbox = greeted(guard, server, room).await?;
     let Some((user, password)) = &server.login else {
         return Err(Failure::Credentials("The mailbox needs a user and a password.".into()));
     };
-    let password = password.expose_secret();
-    let signing_in = async {
-        match bearer::token(password) {
-            Some(token) => client.authenticate("XOAUTH2", Bearer::new(user, token)).await,
-            None => client.login(user, password).await,
-        }
-    };
-    match timeout(PATIENCE, signing_in).await {
-        Ok(Ok(mailbox)) => Ok(mailbox),
-        Ok(Err((Error::No(words), _))) if !is_away(&words) => {
+    match mailbox.sign_in(user, password.expose_secret()).await {
+        Ok(()) => Ok(mailbox),
+        Err(Undone::Refused(Verdict::No(words))) if !is_away(&words) => {
             Err(Failure::Credentials("The mail server refuses the mailbox's user or password.".into()))
         }
-        Ok(Err((error, _))) => Err(failed(&error)),
-        Err(_) => Err(slow()),
+        Err(undone) => Err(undone.into()),
     }
 }
 
 /// Connects, and encrypts as the server's settings say.
-async fn greeted(guard: &Guard, server: &MailServer) -> Result<Client<Box<dyn Stream>>, Failure> {
+async fn greeted(guard: &Guard, server: &MailServer, room: &dyn Room) -> Result<Mailbox, Failure> {
     let place = (server.host.as_str(), server.port);
     let stream = guard.connect(place.0, place.1).await?;
-    let is_trusted = guard.is_trusted(&stream);
-    let stream = Metered::new(stream, LONGEST_ANSWER);
     if !server.tls {
-        unencrypted(is_trusted)?;
-        return welcomed(Client::new(boxed(stream))).await;
+        unencrypted(guard.is_trusted(&stream))?;
     }
-    if server.port == IMAPS {
-        let stream = guard.secure(place, stream).await?;
-        return welcomed(Client::new(boxed(stream))).await;
+    let stream: Box<dyn Stream> = if server.tls && server.port == IMAPS {
+        Box::new(guard.secure(place, stream).await?)
+    } else {
+        Box::new(stream)
+    };
+    let mut mailbox = Mailbox { stream, responses: Responses::new(room), tags: 0, is_more: false };
+    mailbox.welcomed().await?;
+    if server.tls && server.port != IMAPS {
+        mailbox.ask("STARTTLS", |_| {}).await?;
+        // What was read before the encryption began could be anybody's.
+        mailbox.responses.forget();
+        mailbox.stream = Box::new(guard.secure(place, mailbox.stream).await?);
     }
-    let mut client = welcomed(Client::new(stream)).await?;
-    within(client.run_command_and_check_ok("STARTTLS", None)).await?;
-    // What was read before the encryption began is dropped with the client: it could be anybody's.
-    let stream = guard.secure(place, client.into_inner()).await?;
-    Ok(Client::new(boxed(stream)))
-}
-
-/// Outside the encryption, for the library makes room for all that a server announces, before any of it has come. Only here that
-/// is seen.
-fn boxed(stream: impl Stream + 'static) -> Box<dyn Stream> {
-    Box::new(Metered::new(stream, LONGEST_ANSWER))
+    Ok(mailbox)
 }
 
 /// A password may cross only networks that the operator lists without encryption.
@@ -83,49 +122,213 @@ pub fn unencrypted(is_trusted: bool) -> Result<(), Failure> {
     if is_trusted { Ok(()) } else { Err(Failure::Refused(words.into())) }
 }
 
-async fn welcomed<T>(mut client: Client<T>) -> Result<Client<T>, Failure>
-where
-    T: Stream + Debug,
-{
-    let greeting = timeout(PATIENCE, client.read_response()).await.map_err(|_| slow())?;
-    match greeting {
-        Ok(Some(_)) => Ok(client),
-        Ok(None) => Err(Failure::NotSent("The mail server closes the connection.".into())),
-        Err(error) => Err(failed(&error.into())),
-    }
-}
-
-/// A command, with an end.
-pub async fn within<T>(command: impl Future<Output = Result<T, Error>>) -> Result<T, Failure> {
-    timeout(PATIENCE, command).await.map_err(|_| slow())?.map_err(|error| failed(&error))
-}
-
-/// Sends a command, and hands on what the server says until it has done it. The library's own commands don't tell a refusal, or a
-/// connection that ends, from an empty answer.
-pub async fn ask(
-    mailbox: &mut Mailbox,
-    command: &str,
-    mut said: impl FnMut(&Response<'_>) + Send,
-) -> Result<(), Error> {
-    let tag = mailbox.run_command(command).await?;
-    while let Some(response) = mailbox.read_response().await? {
-        match response.parsed() {
-            Response::Done { tag: of, status, outcome } if *of == tag => {
-                let words = || format!("{outcome:?}");
-                return match status {
-                    Status::Ok => Ok(()),
-                    Status::No => Err(Error::No(words())),
-                    _ => Err(Error::Bad(words())),
-                };
-            }
-            other => said(other),
+impl Mailbox {
+    async fn welcomed(&mut self) -> Result<(), Undone> {
+        match self.hear(Instant::now() + PATIENCE).await? {
+            Said::Ready | Said::Validity(_) | Said::Next(_) => Ok(()),
+            Said::Bye => Err(Broken::Lost.into()),
+            _ => Err(Broken::Unclear.into()),
         }
     }
-    Err(Error::ConnectionLost)
+
+    async fn sign_in(&mut self, user: &str, password: &str) -> Result<(), Undone> {
+        let Some(token) = bearer::token(password) else {
+            return self.ask(&format!("LOGIN {} {}", quoted(user), quoted(password)), |_| {}).await;
+        };
+        let tag = self.tell("AUTHENTICATE XOAUTH2").await?;
+        let until = Instant::now() + PATIENCE;
+        // A server that refuses the token asks again, with its reason, and waits for an empty answer before it says no.
+        let mut answer = STANDARD.encode(bearer::shown(user, token));
+        loop {
+            match self.hear(until).await? {
+                Said::Go => self.send(&std::mem::take(&mut answer)).await?,
+                Said::Done { tag: of, verdict } if of == tag => return settled(verdict),
+                _ => {}
+            }
+        }
+    }
+
+    /// Whether the server can do this.
+    pub async fn can(&mut self, what: &str) -> Result<bool, Undone> {
+        let mut can = false;
+        let asked = self.ask("CAPABILITY", |said| {
+            if let Said::Can(words) = said {
+                can |= words.iter().any(|word| word == what);
+            }
+        });
+        asked.await?;
+        Ok(can)
+    }
+
+    /// Opens the INBOX. `None`: the server does not say which mailbox that is.
+    pub async fn select(&mut self) -> Result<Option<Opened>, Undone> {
+        let (mut validity, mut next) = (None, None);
+        let asked = self.ask("SELECT INBOX", |said| match said {
+            Said::Validity(value) => validity = Some(value),
+            Said::Next(value) => next = Some(value),
+            _ => {}
+        });
+        asked.await?;
+        Ok(validity.map(|validity| Opened { validity, next }))
+    }
+
+    /// The first and the last UID of the mails that a search finds.
+    pub async fn search(&mut self, what: &str) -> Result<Option<(u32, u32)>, Undone> {
+        let mut found: Option<(u32, u32)> = None;
+        let command = format!("UID SEARCH {what}");
+        let asked = self.ask(&command, |said| {
+            if let Said::Found(Some((first, last))) = said {
+                let (before, after) = found.unwrap_or((first, last));
+                found = Some((first.min(before), last.max(after)));
+            }
+        });
+        asked.await?;
+        Ok(found)
+    }
+
+    /// What is known of the first mails from this UID on, in their order.
+    pub async fn list(&mut self, first: u32) -> Result<Vec<(u32, Mail)>, Undone> {
+        let mut found = std::collections::BTreeMap::<u32, Mail>::new();
+        let command = format!("UID FETCH {first}:* (UID RFC822.SIZE FLAGS INTERNALDATE)");
+        let asked = self.ask(&command, |said| {
+            // `*` is the last mail, even if it is before the first one.
+            if let Said::Mail(mail) = said
+                && let Some(uid) = mail.uid.filter(|uid| *uid >= first)
+            {
+                let known = found.entry(uid).or_default();
+                known.size = mail.size.or(known.size);
+                known.arrived = mail.arrived.or(known.arrived);
+                if !mail.labels.is_empty() {
+                    known.labels = mail.labels;
+                }
+                if found.len() > LISTED {
+                    found.pop_last();
+                }
+            }
+        });
+        asked.await?;
+        Ok(found.into_iter().collect())
+    }
+
+    /// A part of a mail, which may have so many bytes. `None`: the server gives none.
+    pub async fn fetch(&mut self, uid: u32, part: &str, bytes: u64) -> Result<Option<bytes::Bytes>, Undone> {
+        let mut body = None;
+        let command = format!("UID FETCH {uid} (UID BODY.PEEK[{part}])");
+        // At the least rate that is allowed (`responses.rs`).
+        let patience = PATIENCE + Duration::from_secs(bytes / (64 << 10));
+        let asked = self.ask_for(&command, patience, |said| {
+            if let Said::Mail(mail) = said
+                && mail.uid == Some(uid)
+            {
+                body = mail.body.or(body.take());
+            }
+        });
+        asked.await?;
+        Ok(body)
+    }
+
+    /// Waits in IDLE until the server tells of another mail, but not longer than this.
+    pub async fn idle(&mut self, longest: Duration) -> Result<(), Undone> {
+        let tag = self.tell("IDLE").await?;
+        let until = Instant::now() + PATIENCE;
+        loop {
+            match self.hear(until).await? {
+                Said::Go => break,
+                Said::Done { tag: of, verdict } if of == tag => return settled(verdict),
+                _ => {}
+            }
+        }
+        // A mail of which the server told while we were reading is not told again.
+        let until = Instant::now() + longest;
+        while !self.is_more {
+            match self.hear(until).await {
+                Err(Undone::Slow) => break,
+                heard => drop(heard?),
+            }
+            self.responses.begin();
+        }
+        self.send("DONE").await?;
+        self.done(tag, Instant::now() + PATIENCE, |_| {}).await
+    }
+
+    /// Sends a command, and hands on what the server says until it has done it.
+    pub async fn ask(&mut self, command: &str, said: impl FnMut(Said) + Send) -> Result<(), Undone> {
+        self.ask_for(command, PATIENCE, said).await
+    }
+
+    async fn ask_for(
+        &mut self,
+        command: &str,
+        patience: Duration,
+        said: impl FnMut(Said) + Send,
+    ) -> Result<(), Undone> {
+        let until = Instant::now() + patience;
+        let tag = self.tell(command).await?;
+        self.done(tag, until, said).await
+    }
+
+    async fn done(
+        &mut self,
+        tag: u32,
+        until: Instant,
+        mut said: impl FnMut(Said) + Send,
+    ) -> Result<(), Undone> {
+        loop {
+            match self.hear(until).await? {
+                Said::Done { tag: of, verdict } if of == tag => return settled(verdict),
+                other => said(other),
+            }
+        }
+    }
+
+    async fn hear(&mut self, until: Instant) -> Result<Said, Undone> {
+        let response = timeout_at(until, self.responses.next(&mut self.stream)).await;
+        let said = response.map_err(|_| Undone::Slow)??.said()?;
+        self.is_more |= said == Said::Exists;
+        Ok(said)
+    }
+
+    async fn tell(&mut self, command: &str) -> Result<u32, Undone> {
+        self.tags += 1;
+        let mut line = String::with_capacity(command.len() + 12);
+        _ = write!(line, "A{} {command}", self.tags);
+        self.send(&line).await?;
+        Ok(self.tags)
+    }
+
+    async fn send(&mut self, line: &str) -> Result<(), Undone> {
+        self.responses.begin();
+        let line = format!("{line}\r\n");
+        let sent = async {
+            self.stream.write_all(line.as_bytes()).await?;
+            self.stream.flush().await
+        };
+        timeout(PATIENCE, sent).await.map_err(|_| Undone::Slow)??;
+        Ok(())
+    }
+
+    /// Gives back the memory of what was read.
+    pub fn let_go(&mut self) {
+        self.responses.let_go();
+    }
+
+    /// Says goodbye.
+    pub async fn log_out(mut self) {
+        _ = timeout(Duration::from_secs(5), self.ask("LOGOUT", |_| {})).await;
+    }
 }
 
-fn slow() -> Failure {
-    Failure::NotSent("The mail server does not answer in time.".into())
+fn settled(verdict: Verdict) -> Result<(), Undone> {
+    match verdict {
+        Verdict::Ok => Ok(()),
+        refused => Err(Undone::Refused(refused)),
+    }
+}
+
+/// A text in quotes. It can't end its line.
+fn quoted(text: &str) -> String {
+    let text: String = text.chars().filter(|c| !matches!(c, '\r' | '\n' | '\0')).collect();
+    format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\""))
 }
 
 /// Whether a server's no is not about the password: codes of RFC 5530, and what servers write without one.
@@ -134,14 +337,4 @@ fn is_away(words: &str) -> bool {
         ["UNAVAILABLE", "INUSE", "LIMIT", "SERVERBUG", "CONTACTADMIN", "TOO MANY", "TRY AGAIN", "TEMPORAR"];
     let words = words.to_ascii_uppercase();
     AWAY.iter().any(|word| words.contains(word))
-}
-
-fn failed(error: &Error) -> Failure {
-    let why = match error {
-        Error::Io(error) => error.to_string(),
-        Error::No(_) | Error::Bad(_) => "it refuses a command".to_owned(),
-        Error::ConnectionLost => "the connection is lost".to_owned(),
-        _ => "its answer can't be understood".to_owned(),
-    };
-    Failure::NotSent(format!("The mail server can't be used: {why}.").into())
 }

@@ -4,18 +4,31 @@
 //! answer goes to the mail's From, never to its Reply-To. Both servers are typed by tenants, so both are guarded.
 //!
 //! - `bearer.rs`: access tokens in place of passwords.
-//! - `mailbox.rs`: the connection to the mailbox; `listening.rs`: what is new in it, and when.
-//! - `parsed.rs`: what a mail says; `automatic.rs`: whether a program wrote it; `proof.rs`: whether its From is true.
+//! - `responses.rs`: what a mail server says, within bounds; `said.rs`: what that means.
+//! - `mailbox.rs`: the connection to the mailbox; `listening.rs`: what is new in it, and when; `attempts.rs`: what can't be read.
+//! - `parts.rs`: a mail in parts, within bounds; `parsed.rs`: what it says.
+//! - `automatic.rs`: whether a program wrote it; `proof.rs`: whether its From is true.
 //! - `letter.rs`: an answer as a mail; `post.rs`: handing it over.
 
+mod attempts;
 mod automatic;
 mod bearer;
 mod letter;
 mod listening;
 mod mailbox;
 mod parsed;
+mod parts;
 mod post;
 mod proof;
+mod responses;
+mod said;
+
+#[cfg(test)]
+pub use self::{
+    parsed::{Beside, event},
+    post::try_out,
+    responses::Responses,
+};
 
 use std::{convert::Infallible, time::Duration};
 
@@ -66,7 +79,7 @@ impl Email {
     async fn who(&self) -> Result<Identity, Failure> {
         let mut warnings = Vec::new();
         if let Some(server) = &self.config.imap {
-            mailbox::open(&self.world.guard, server).await?.logout().await.ok();
+            mailbox::open(&self.world.guard, server, &*self.config.room).await?.log_out().await;
             if self.config.authserv_id.is_none() {
                 warnings
                     .push("Senders are not proven: anybody can write any address into a mail.".to_owned());

@@ -1,73 +1,135 @@
 //! What a mail says.
+//!
+//! It may be a stranger's, so it is read off the workers ([`read`]), in parts that `parts.rs` has found within its bounds.
+
+use std::borrow::Cow;
 
 use bytes::Bytes;
 use jiff::Timestamp;
-use mail_parser::{HeaderValue, Message, MessageParser, MimeHeaders, PartType};
+use mail_parser::{Address, HeaderValue};
 use sha2::{Digest, Sha256};
+use tokio::task::spawn_blocking;
 
-use super::{automatic, proof};
-use crate::contract::{
-    Bounce, Content, EmailConfig, Event, Inbound, Origin, Proof, Refusal, RemoteFile, Thread,
+use super::{
+    automatic,
+    parts::{Head, Kind, Part, Split},
+    proof,
 };
+use crate::contract::{Bounce, Content, Event, Inbound, Origin, Proof, Refusal, RemoteFile, Thread};
 
 /// How many mails a thread is looked for by.
 const MOST_REFS: usize = 50;
 /// How many files one mail may have.
 const MOST_FILES: usize = 50;
+/// How many recipients of a mail may join its conversation.
+const MOST_READERS: usize = 100;
 /// The longest text that is taken.
 const LONGEST_TEXT: usize = 500_000;
 
+/// What is known of a mail beside its text.
+#[derive(Clone, Debug)]
+pub struct Beside {
+    /// Its keywords.
+    pub labels: Vec<String>,
+    /// The mail server whose word about senders counts.
+    pub authserv_id: Option<String>,
+    /// The present time.
+    pub now: Timestamp,
+}
+
+/// Why a mail was not read.
+#[derive(Debug, thiserror::Error)]
+pub enum Unread {
+    /// It says nothing that can be taken, today or later.
+    #[error("{0}")]
+    Refused(Refusal),
+    /// The reader failed.
+    #[error("its text makes the reader fail")]
+    Failed,
+}
+
+/// Reads a mail on a thread of its own.
+pub async fn read(mail: Bytes, beside: Beside) -> Result<Option<Event>, Unread> {
+    match spawn_blocking(move || event(&mail, beside)).await {
+        Ok(read) => read.map_err(Unread::Refused),
+        Err(_) => Err(Unread::Failed),
+    }
+}
+
 /// What happened, by a mail. A report that another one is late is nothing.
-pub fn event(
-    bytes: &[u8],
-    labels: &[String],
-    config: &EmailConfig,
-    now: Timestamp,
-) -> Result<Option<Event>, Refusal> {
-    let mail = MessageParser::default()
-        .parse(bytes)
-        .ok_or_else(|| Refusal::Malformed("A mail can't be read.".into()))?;
-    if automatic::is_report(&mail) {
+pub fn event(bytes: &Bytes, beside: Beside) -> Result<Option<Event>, Refusal> {
+    let mail = Split::of(bytes).map_err(|why| Refusal::Malformed(why.to_string().into()))?;
+    if automatic::is_report(&mail.head) {
         match bounce(&mail) {
             Report::Failed(bounce) => return Ok(Some(Event::Bounced(bounce))),
             Report::Late => return Ok(None),
             Report::Other => {}
         }
     }
-    inbound(&mail, labels, config, now).map(|inbound| Some(Event::Message(Box::new(inbound))))
+    inbound(bytes, &mail, beside).map(|inbound| Some(Event::Message(Box::new(inbound))))
 }
 
-fn inbound(
-    mail: &Message<'_>,
-    labels: &[String],
-    config: &EmailConfig,
-    now: Timestamp,
-) -> Result<Inbound, Refusal> {
-    let author = mail.from().and_then(|from| from.first());
-    let address = author.and_then(|author| author.address()).map(str::to_lowercase);
-    let is_address = |address: &String| address.contains('@') && !address.contains(char::is_control);
-    let address = address.filter(is_address);
-    let address = address.ok_or_else(|| Refusal::Malformed("A mail has no sender.".into()))?;
-    let id = mail.message_id().map(str::to_owned);
-    let text: String = mail.body_text(0).unwrap_or_default().chars().take(LONGEST_TEXT).collect();
-    let key = id.clone().unwrap_or_else(|| digest(mail, &address, &text));
-    let has_proof = config.authserv_id.as_deref().is_some_and(|server| proof::passes(mail, server, &address));
-    let sent_at = mail.date().and_then(|date| Timestamp::from_second(date.to_timestamp()).ok());
+/// The subject of a mail, as far as its beginning has one.
+pub fn subject(mail: &[u8]) -> Option<String> {
+    const BEGINNING: usize = 64 << 10;
+    let head = Head::read(mail.get(..BEGINNING).unwrap_or(mail)).ok()?;
+    head.text("Subject").map(|subject| subject.trim().to_owned()).filter(|subject| !subject.is_empty())
+}
+
+impl Head<'_> {
+    fn text(&self, name: &str) -> Option<String> {
+        match self.value(name)? {
+            HeaderValue::Text(text) => Some(text.into_owned()),
+            _ => None,
+        }
+    }
+
+    /// The addresses of a header, in lower case.
+    fn addresses(&self, name: &str) -> Vec<String> {
+        let Some(HeaderValue::Address(list)) = self.value(name) else { return Vec::new() };
+        list.iter().filter_map(|one| address(one.address())).collect()
+    }
+}
+
+fn address(written: Option<&str>) -> Option<String> {
+    let address = written?.to_lowercase();
+    (address.contains('@') && !address.contains(char::is_control)).then_some(address)
+}
+
+fn inbound(bytes: &Bytes, mail: &Split<'_>, beside: Beside) -> Result<Inbound, Refusal> {
+    let head = &mail.head;
+    let from = match head.value("From") {
+        Some(HeaderValue::Address(from)) => Some(from),
+        _ => None,
+    };
+    let author = from.as_ref().and_then(Address::first);
+    let address = author.and_then(|author| address(author.address()));
+    let address = address.ok_or_else(|| Refusal::Malformed("it has no sender".into()))?;
+    let id = head.text("Message-ID");
+    let text = mail.among(&mail.texts).next().map(Part::text).unwrap_or_default();
+    let text: String = text.chars().take(LONGEST_TEXT).collect();
+    let subject = head.text("Subject");
+    let key = id.clone().unwrap_or_else(|| digest(head, &address, subject.as_deref(), &text));
+    let proves = |server| proof::passes(head, server, &address);
+    let sent_at = match head.value("Date") {
+        Some(HeaderValue::DateTime(date)) => Timestamp::from_second(date.to_timestamp()).ok(),
+        _ => None,
+    };
+    let mut readers = [head.addresses("To"), head.addresses("Cc")].concat();
+    readers.truncate(MOST_READERS);
     Ok(Inbound {
         key: Some(key.clone()),
         vendor_id: id,
         answers: None,
         authors: vec![address.clone()],
-        is_automatic: automatic::is_automatic(mail, &address),
-        proof: if has_proof { Proof::Signed } else { Proof::None },
+        is_automatic: automatic::is_automatic(head, &address),
+        proof: if beside.authserv_id.as_deref().is_some_and(proves) { Proof::Signed } else { Proof::None },
         thread: Thread {
             key,
-            refs: refs(mail),
+            refs: refs(head),
             target: address.clone(),
-            title: mail
-                .subject()
-                .map(|subject| subject.trim().to_owned())
-                .filter(|subject| !subject.is_empty()),
+            readers,
+            title: subject.map(|subject| subject.trim().to_owned()).filter(|subject| !subject.is_empty()),
             is_private: false,
         },
         origin: Origin {
@@ -76,20 +138,20 @@ fn inbound(
             name: author.and_then(|author| author.name()).map(str::to_owned),
         },
         is_addressed: true,
-        labels: labels.to_vec(),
+        labels: beside.labels,
         text: text.trim().to_owned(),
-        files: files(mail),
-        at: sent_at.map_or(now, |sent_at| sent_at.min(now)),
+        files: files(bytes, mail),
+        at: sent_at.map_or(beside.now, |sent_at| sent_at.min(beside.now)),
     })
 }
 
 /// Ids of earlier mails, the newest first: who answers from some programs names only old ones. However long the thread is, the
 /// mail that began it is among them.
-fn refs(mail: &Message<'_>) -> Vec<String> {
-    let references = ids(mail.references());
+fn refs(head: &Head<'_>) -> Vec<String> {
+    let references = ids(head.value("References"));
     let first = references.first().cloned();
     let mut refs: Vec<String> = Vec::new();
-    for id in ids(mail.in_reply_to()).into_iter().chain(references.into_iter().rev()) {
+    for id in ids(head.value("In-Reply-To")).into_iter().chain(references.into_iter().rev()) {
         if refs.len() == MOST_REFS {
             break;
         }
@@ -104,41 +166,51 @@ fn refs(mail: &Message<'_>) -> Vec<String> {
     refs
 }
 
-fn ids(value: &HeaderValue<'_>) -> Vec<String> {
+fn ids(value: Option<HeaderValue<'_>>) -> Vec<String> {
     match value {
-        HeaderValue::Text(id) => vec![id.to_string()],
-        HeaderValue::TextList(ids) => ids.iter().map(ToString::to_string).collect(),
+        Some(HeaderValue::Text(id)) => vec![id.into_owned()],
+        Some(HeaderValue::TextList(ids)) => ids.into_iter().map(Cow::into_owned).collect(),
         _ => Vec::new(),
     }
 }
 
 /// What stands for a mail without an id.
-fn digest(mail: &Message<'_>, address: &str, text: &str) -> String {
+fn digest(head: &Head<'_>, address: &str, subject: Option<&str>, text: &str) -> String {
     let mut digest = Sha256::new();
-    let date = mail.header_raw("Date").unwrap_or_default();
-    for part in [date, address, mail.subject().unwrap_or_default(), text] {
+    let date = head.raw("Date").next_back().unwrap_or_default();
+    for part in [date, address, subject.unwrap_or_default(), text] {
         digest.update((part.len() as u64).to_be_bytes());
         digest.update(part);
     }
     format!("sha256:{}", hex::encode(digest.finalize()))
 }
 
-fn files(mail: &Message<'_>) -> Vec<RemoteFile> {
-    let file = |(nth, part): (usize, &mail_parser::MessagePart<'_>)| {
-        let kind = part.content_type();
-        let media_type = kind.map_or_else(
+fn files(bytes: &Bytes, mail: &Split<'_>) -> Vec<RemoteFile> {
+    let file = |(nth, part): (usize, &Part<'_>)| {
+        let media_type = part.content_type.as_ref().map_or_else(
             || "application/octet-stream".to_owned(),
             |kind| format!("{}/{}", kind.ctype(), kind.subtype().unwrap_or("octet-stream")),
         );
-        let (default, content) = match &part.body {
-            PartType::Message(inner) => ("message.eml", Bytes::copy_from_slice(inner.raw_message())),
-            _ => ("", Bytes::copy_from_slice(part.contents())),
+        let content = match part.content() {
+            Cow::Borrowed(content) => bytes.slice_ref(content),
+            Cow::Owned(content) => Bytes::from(content),
         };
-        let numbered = if default.is_empty() { format!("file-{}", nth + 1) } else { default.to_owned() };
-        let name = part.attachment_name().map_or(numbered, str::to_owned);
+        let default =
+            || if part.kind == Kind::Mail { "message.eml".to_owned() } else { format!("file-{}", nth + 1) };
+        let name = name(part).unwrap_or_else(default);
         RemoteFile { name, media_type, size: Some(content.len() as u64), content: Content::Here(content) }
     };
-    mail.attachments().enumerate().take(MOST_FILES).map(file).collect()
+    mail.among(&mail.files).take(MOST_FILES).enumerate().map(file).collect()
+}
+
+/// The name that a part gives itself.
+fn name(part: &Part<'_>) -> Option<String> {
+    let of_disposition = match part.head.value("Content-Disposition") {
+        Some(HeaderValue::ContentType(kind)) => kind.attribute("filename").map(str::to_owned),
+        _ => None,
+    };
+    let of_type = || part.content_type.as_ref()?.attribute("name").map(str::to_owned);
+    of_disposition.or_else(of_type)
 }
 
 enum Report {
@@ -148,9 +220,9 @@ enum Report {
 }
 
 /// What a report (RFC 3464) says about which mail of ours.
-fn bounce(mail: &Message<'_>) -> Report {
-    let text = |part: &mail_parser::MessagePart<'_>| String::from_utf8_lossy(part.contents()).into_owned();
-    let status = mail.parts.iter().find(|part| part.is_content_type("message", "delivery-status")).map(text);
+fn bounce(mail: &Split<'_>) -> Report {
+    let text = |part: &Part<'_>| String::from_utf8_lossy(&part.content()).into_owned();
+    let status = mail.parts.iter().find(|part| part.is("message", "delivery-status")).map(text);
     let Some(status) = status else { return Report::Other };
     let field = |name: &str| {
         status.lines().find_map(|line| {
@@ -163,14 +235,10 @@ fn bounce(mail: &Message<'_>) -> Report {
         "delayed" | "relayed" | "expanded" | "delivered" => return Report::Late,
         _ => return Report::Other,
     }
-    let original = mail.parts.iter().find_map(|part| match &part.body {
-        PartType::Message(inner) => inner.message_id().map(str::to_owned),
-        _ if part.is_content_type("text", "rfc822-headers") => {
-            let headers = text(part);
-            MessageParser::default().parse(headers.as_bytes())?.message_id().map(str::to_owned)
-        }
-        _ => None,
-    });
+    // Of the mail that came back only the headers are read.
+    let is_original = |part: &&Part<'_>| part.kind == Kind::Mail || part.is("text", "rfc822-headers");
+    let mut originals = mail.parts.iter().filter(is_original);
+    let original = originals.find_map(|part| Head::read(&part.content()).ok()?.text("Message-ID"));
     // One with other characters is not ours, and no database takes all of them.
     let ours = original.filter(|id| !id.contains(char::is_control));
     let Some(vendor_id) = ours else { return Report::Other };

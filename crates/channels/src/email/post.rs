@@ -14,20 +14,21 @@ use lettre::{
     transport::smtp::{
         Error,
         authentication::{Credentials, Mechanism},
-        client::{AsyncSmtpConnection, AsyncTokioStream, Certificate, CertificateStore, TlsParameters},
+        client::{AsyncSmtpConnection, AsyncTokioStream},
         extension::ClientId,
     },
 };
 use secrecy::ExposeSecret;
 use tokio::{
-    io::{AsyncRead, AsyncWrite, ReadBuf},
+    io::{AsyncBufReadExt, AsyncRead, AsyncWrite, AsyncWriteExt, BufReader, ReadBuf},
+    net::TcpStream,
     time::timeout,
 };
 
 use super::{bearer, mailbox::unencrypted};
 use crate::{
     contract::{Failure, MailServer},
-    world::{Metered, Stream, World},
+    world::{Metered, Most, Stream, World},
 };
 
 /// How long the conversation before the mail may take.
@@ -36,8 +37,12 @@ const PATIENCE: Duration = Duration::from_secs(30);
 const HANDING_OVER: Duration = Duration::from_secs(120);
 /// The port on which everything is encrypted from the start.
 const SMTPS: u16 = 465;
-/// The longest answer to one command, in bytes, with the server's certificates.
-const LONGEST_ANSWER: u64 = 256 * 1024;
+/// The longest answer to one command. Most have one line; to EHLO it is some twenty. The library reads up to 100,000 bytes, and looks
+/// at all lines again with each.
+const LONGEST_ANSWER: Most = Most { bytes: 64 * 1024, lines: 200 };
+
+/// Stands for the greeting, which was heard before the encryption began.
+const GREETING: &[u8] = b"220 go on\r\n";
 
 /// Connects and signs in, and sends nothing.
 pub async fn try_out(world: &World, server: &MailServer) -> Result<(), Failure> {
@@ -68,25 +73,80 @@ async fn open(world: &World, server: &MailServer) -> Result<AsyncSmtpConnection,
         unencrypted(is_trusted)?;
     }
     let needs_tls = server.login.is_some() || !is_trusted;
-    let is_secure = server.tls && server.port == SMTPS;
-    let stream = Metered::new(stream, LONGEST_ANSWER);
-    let stream: Box<dyn Stream> = if is_secure {
-        Box::new(world.guard.secure((&server.host, server.port), stream).await?)
-    } else {
-        Box::new(stream)
+    let (stream, heard): (Box<dyn Stream>, _) = match (server.tls, server.port) {
+        (false, _) => (Box::new(stream), &b""[..]),
+        (true, SMTPS) => (Box::new(world.guard.secure((&server.host, server.port), stream).await?), &b""[..]),
+        (true, _) => (encrypted(world, server, stream, &hello, needs_tls).await?, GREETING),
     };
-    let connecting = AsyncSmtpConnection::connect_with_transport(Box::new(Checked { stream, peer }), &hello);
+    let stream = Metered::new(stream, LONGEST_ANSWER);
+    let connecting =
+        AsyncSmtpConnection::connect_with_transport(Box::new(Checked { heard, stream, peer }), &hello);
     let mut connection = within(connecting).await?;
-    if server.tls && !is_secure && (connection.can_starttls() || needs_tls) {
-        if !connection.can_starttls() {
-            return Err(Failure::NotSent("The mail server offers no encryption.".into()));
-        }
-        within(connection.starttls(parameters(world, &server.host)?, &hello)).await?;
-    }
     if let Some((user, password)) = &server.login {
         sign_in(&mut connection, user, password.expose_secret()).await?;
     }
     Ok(connection)
+}
+
+/// Encrypts a connection if the server offers that. The library would see only after that what it is sent, unbounded in lines.
+async fn encrypted(
+    world: &World,
+    server: &MailServer,
+    stream: TcpStream,
+    hello: &ClientId,
+    needs_tls: bool,
+) -> Result<Box<dyn Stream>, Failure> {
+    let mut talk = Talk(BufReader::new(Metered::new(stream, LONGEST_ANSWER)));
+    let asked = async {
+        talk.hear().await?;
+        let offers = talk.ask(&format!("EHLO {hello}")).await?;
+        let word =
+            |line: &String| line.get(4..).is_some_and(|word| word.trim().eq_ignore_ascii_case("STARTTLS"));
+        let can = offers.iter().any(word);
+        if can {
+            talk.ask("STARTTLS").await?;
+        }
+        Ok::<_, io::Error>(can)
+    };
+    let asked = timeout(PATIENCE, asked).await.map_err(|_| slow())?;
+    let can = asked.map_err(|error| unusable(&error.to_string()))?;
+    // What was read before the encryption began is dropped: it could be anybody's.
+    let stream = talk.0.into_inner().into_inner();
+    match (can, needs_tls) {
+        (true, _) => Ok(Box::new(world.guard.secure((&server.host, server.port), stream).await?)),
+        (false, true) => Err(Failure::NotSent("The mail server offers no encryption.".into())),
+        (false, false) => Ok(Box::new(stream)),
+    }
+}
+
+/// What is said before the encryption begins.
+struct Talk(BufReader<Metered<TcpStream>>);
+
+impl Talk {
+    async fn ask(&mut self, command: &str) -> io::Result<Vec<String>> {
+        self.0.write_all(format!("{command}\r\n").as_bytes()).await?;
+        self.hear().await
+    }
+
+    /// The lines of a reply. One that is not positive is an error.
+    async fn hear(&mut self) -> io::Result<Vec<String>> {
+        let mut lines = Vec::new();
+        loop {
+            let mut line = Vec::new();
+            if self.0.read_until(b'\n', &mut line).await? == 0 {
+                return Err(io::Error::other("the connection is lost"));
+            }
+            let line = String::from_utf8_lossy(&line).trim_end().to_owned();
+            let is_last = !line.get(3..).is_some_and(|rest| rest.starts_with('-'));
+            if is_last && !line.starts_with('2') {
+                return Err(io::Error::other(line));
+            }
+            lines.push(line);
+            if is_last {
+                return Ok(lines);
+            }
+        }
+    }
 }
 
 async fn sign_in(connection: &mut AsyncSmtpConnection, user: &str, secret: &str) -> Result<(), Failure> {
@@ -112,23 +172,20 @@ fn rejected() -> Failure {
     Failure::Credentials("The mail server refuses the mailbox's user or password.".into())
 }
 
-fn parameters(world: &World, host: &str) -> Result<TlsParameters, Failure> {
-    let mut builder = TlsParameters::builder(host.to_owned()).certificate_store(CertificateStore::None);
-    for root in world.roots.iter() {
-        if let Ok(root) = Certificate::from_der(root.to_vec()) {
-            builder = builder.add_root_certificate(root);
-        }
-    }
-    builder.build_rustls().map_err(|error| Failure::NotSent(error.to_string().into()))
-}
-
 /// A step before the mail: whatever fails, nothing was sent.
 async fn within<T>(step: impl Future<Output = Result<T, Error>>) -> Result<T, Failure> {
-    let slow = || Failure::NotSent("The mail server does not answer in time.".into());
     timeout(PATIENCE, step).await.map_err(|_| slow())?.map_err(|error| match code(&error) {
         Some(530 | 534 | 535) => rejected(),
-        _ => Failure::NotSent(format!("The mail server can't be used: {}", words(&error)).into()),
+        _ => unusable(&words(&error)),
     })
+}
+
+fn slow() -> Failure {
+    Failure::NotSent("The mail server does not answer in time.".into())
+}
+
+fn unusable(why: &str) -> Failure {
+    Failure::NotSent(format!("The mail server can't be used: {why}").into())
 }
 
 /// What a server means that does not take the mail (RFC 5321).
@@ -158,7 +215,9 @@ fn words(error: &Error) -> String {
 /// A connection to an address that was checked.
 #[derive(Debug)]
 struct Checked {
-    stream: Box<dyn Stream>,
+    /// What the library waits for and was said before.
+    heard: &'static [u8],
+    stream: Metered<Box<dyn Stream>>,
     peer: SocketAddr,
 }
 
@@ -174,6 +233,12 @@ impl AsyncRead for Checked {
         cx: &mut Context<'_>,
         to: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
+        if !self.heard.is_empty() {
+            let (now, later) = self.heard.split_at(self.heard.len().min(to.remaining()));
+            to.put_slice(now);
+            self.heard = later;
+            return Poll::Ready(Ok(()));
+        }
         Pin::new(&mut self.stream).poll_read(cx, to)
     }
 }

@@ -3,13 +3,12 @@
 //! Only the topmost `Authentication-Results` of that server counts: those below it may have been in the mail when it came. It
 //! proves the From's own domain by DMARC, by a DKIM signature of exactly that domain, or by SPF of an envelope from exactly it.
 
-use mail_parser::Message;
+use super::parts::Head;
 
 /// Whether the server `authserv_id` says that this address's domain sent the mail.
-pub fn passes(mail: &Message<'_>, authserv_id: &str, address: &str) -> bool {
+pub fn passes(head: &Head<'_>, authserv_id: &str, address: &str) -> bool {
     let Some((_, domain)) = address.rsplit_once('@') else { return false };
-    let mut all = mail.headers_raw().filter(|(name, _)| name.eq_ignore_ascii_case("Authentication-Results"));
-    let ours = all.find_map(|(_, value)| {
+    let ours = head.raw("Authentication-Results").find_map(|value| {
         let statements = statements(value);
         let server = statements.first()?.first()?.clone();
         server.eq_ignore_ascii_case(authserv_id).then_some(statements)
@@ -61,13 +60,11 @@ fn separates(c: char) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use mail_parser::MessageParser;
-
     use super::*;
 
     fn of(headers: &str) -> bool {
         let mail = format!("{headers}\r\nFrom: ada@a.test\r\n\r\nhi");
-        passes(&MessageParser::default().parse(mail.as_bytes()).unwrap(), "mx.b.test", "ada@a.test")
+        passes(&Head::read(mail.as_bytes()).unwrap(), "mx.b.test", "ada@a.test")
     }
 
     #[test]

@@ -21,6 +21,8 @@ use serde_json::{Value, json};
 use url::Url;
 
 use self::api::Api;
+#[cfg(test)]
+pub use self::events::decode;
 use crate::{
     contract::{
         Actions, Content, Cursor, Dialect, Failure, Files, Identity, Inlet, Kind, Limit, Longest, Part,

@@ -20,6 +20,8 @@ use secrecy::ExposeSecret;
 use serde_json::{Value, json};
 use subtle::ConstantTimeEq;
 
+#[cfg(test)]
+pub use self::updates::{Me as Bot, decode};
 use self::{api::Api, updates::Me};
 use crate::{
     contract::{

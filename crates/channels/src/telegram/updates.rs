@@ -178,6 +178,7 @@ fn told(mut message: Message, me: &Me) -> Option<Event> {
         is_automatic: message.from.as_ref().is_none_or(|from| from.is_bot),
         proof: Proof::Vendor,
         thread: Thread {
+            readers: Vec::new(),
             key: target.clone(),
             refs: refs.collect(),
             target,

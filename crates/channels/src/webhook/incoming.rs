@@ -86,6 +86,7 @@ fn inbound(payload: Payload, actors: Vec<String>, key: Option<String>, now: Time
         is_automatic: false,
         proof: Proof::Signed,
         thread: Thread {
+            readers: Vec::new(),
             key: thread.clone(),
             refs: payload.reply_to.into_iter().filter(is_word).collect(),
             target: thread,

@@ -6,6 +6,9 @@
 mod incoming;
 mod outgoing;
 
+#[cfg(test)]
+pub use self::incoming::decode;
+
 use std::time::Duration;
 
 use futures::future::BoxFuture;

@@ -3,11 +3,9 @@
 //! - `guard.rs`: towards what tenants type. No address that leads inward, no redirect, no proxy, answers kept short.
 //! - `vendor.rs`: towards the vendors, whose addresses are the operator's settings.
 //! - `answer.rs`: what both bring back; `stream.rs`: connections of mail and sockets.
-//! - `memory.rs`: how much of what comes in is held at a time.
 
 mod answer;
 mod guard;
-mod memory;
 mod stream;
 mod vendor;
 
@@ -18,18 +16,12 @@ use muster_addresses::Addresses;
 use rustls::{ClientConfig, RootCertStore, pki_types::CertificateDer};
 use url::Url;
 
+pub use self::guard::{Guard, GuardError};
 pub(crate) use self::{
     answer::Answer,
-    stream::{Metered, Stream},
+    stream::{Metered, Most, Stream},
     vendor::Vendor,
 };
-pub use self::{
-    guard::{Guard, GuardError},
-    memory::Memory,
-};
-
-/// How much memory mails may take that are being read: two of the largest.
-const MAILS_KIB: u32 = 256 * 1024;
 
 /// Where the vendors are: settings of the installation, never of a channel.
 #[derive(Clone, Debug)]
@@ -51,11 +43,7 @@ pub struct World {
     pub vendors: Vendors,
     /// The time.
     pub clock: fn() -> Timestamp,
-    /// For mails that are being read.
-    pub memory: Memory,
     pub(crate) vendor: Vendor,
-    /// The certificates, for those who build TLS by themselves.
-    pub(crate) roots: Arc<[CertificateDer<'static>]>,
 }
 
 impl World {
@@ -76,14 +64,7 @@ impl World {
         roots: Vec<CertificateDer<'static>>,
     ) -> reqwest::Result<Self> {
         let tls = tls(&roots);
-        Ok(Self {
-            guard: Guard::new(addresses, tls.clone())?,
-            vendors,
-            clock,
-            memory: Memory::new(MAILS_KIB),
-            vendor: Vendor::new(tls)?,
-            roots: roots.into(),
-        })
+        Ok(Self { guard: Guard::new(addresses, tls.clone())?, vendors, clock, vendor: Vendor::new(tls)? })
     }
 }
 

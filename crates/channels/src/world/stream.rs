@@ -28,19 +28,30 @@ impl<S: Stream> Stream for TlsStream<S> {}
 impl<S: Stream> Stream for Metered<S> {}
 
 /// A connection whose other end may say only so much to each thing that it is told: libraries that read lines
-/// would keep all of an endless one.
+/// would keep all of an endless one, and look at all lines again whenever one more comes.
 #[derive(Debug)]
 pub struct Metered<S> {
     stream: S,
-    /// In bytes.
-    most: u64,
-    read: u64,
+    most: Most,
+    read: Most,
+}
+
+/// How much may be said.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Most {
+    pub bytes: usize,
+    pub lines: usize,
 }
 
 impl<S: Stream> Metered<S> {
-    /// Allows `most` bytes between two things that are written.
-    pub const fn new(stream: S, most: u64) -> Self {
-        Self { stream, most, read: 0 }
+    /// Allows so much between two things that are written.
+    pub fn new(stream: S, most: Most) -> Self {
+        Self { stream, most, read: Most::default() }
+    }
+
+    /// The connection itself.
+    pub fn into_inner(self) -> S {
+        self.stream
     }
 }
 
@@ -50,20 +61,21 @@ impl<S: Stream> AsyncRead for Metered<S> {
         cx: &mut Context<'_>,
         to: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        // More room than that was made for what was announced, and would not be read to its end.
-        if self.read >= self.most || to.remaining() as u64 > self.most {
-            return Poll::Ready(Err(io::Error::other("its answer is too long")));
-        }
         let before = to.filled().len();
         let polled = Pin::new(&mut self.stream).poll_read(cx, to);
-        self.read += (to.filled().len() - before) as u64;
+        let read = to.filled().get(before..).unwrap_or_default();
+        self.read.bytes += read.len();
+        self.read.lines += read.iter().filter(|byte| **byte == b'\n').count();
+        if self.read.bytes > self.most.bytes || self.read.lines > self.most.lines {
+            return Poll::Ready(Err(io::Error::other("its answer is too long")));
+        }
         polled
     }
 }
 
 impl<S: Stream> AsyncWrite for Metered<S> {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
-        self.read = 0;
+        self.read = Most::default();
         Pin::new(&mut self.stream).poll_write(cx, bytes)
     }
 

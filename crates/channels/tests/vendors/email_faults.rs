@@ -10,7 +10,7 @@ use std::{
 
 use futures::future::BoxFuture;
 use jiff::{SignedDuration, Timestamp};
-use muster_channels::{Cursor, Event, Link, Memory, Refusal, Sink, Stopped};
+use muster_channels::{Config, Cursor, EmailConfig, Event, Link, Refusal, Sink, Stopped, open};
 use tokio::{
     io::{AsyncBufReadExt, AsyncWriteExt, BufReader},
     net::{TcpListener, TcpStream},
@@ -18,8 +18,8 @@ use tokio::{
 };
 
 use crate::{
-    email::{channel, during, mail, server, texts},
-    support::{Hand, Seen, Told, open_world},
+    email::{channel, config, during, mail, server, texts},
+    support::{Hand, Memory, Seen, Told, open_world},
 };
 
 /// What goes wrong with a command.
@@ -35,6 +35,11 @@ struct Fault {
 
 /// An IMAP server with one mail, whose UID is 5. `done` notes what it is asked for.
 async fn imap(fault: Option<Fault>, done: &Seen<&'static str>) -> u16 {
+    imap_with(&mail("m5", "five"), fault, done).await
+}
+
+async fn imap_with(mail: &str, fault: Option<Fault>, done: &Seen<&'static str>) -> u16 {
+    let mail: Arc<str> = mail.replace('\n', "\r\n").into();
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let port = listener.local_addr().unwrap().port();
     let done = Arc::clone(done);
@@ -43,13 +48,13 @@ async fn imap(fault: Option<Fault>, done: &Seen<&'static str>) -> u16 {
         while let Ok((stream, _)) = listener.accept().await {
             connection += 1;
             let fault = fault.filter(|fault| connection <= fault.connections);
-            tokio::spawn(speak(stream, fault, Arc::clone(&done)));
+            tokio::spawn(speak(stream, Arc::clone(&mail), fault, Arc::clone(&done)));
         }
     });
     port
 }
 
-async fn speak(stream: TcpStream, fault: Option<Fault>, done: Seen<&'static str>) {
+async fn speak(stream: TcpStream, mail: Arc<str>, fault: Option<Fault>, done: Seen<&'static str>) {
     let mut stream = BufReader::new(stream);
     stream.write_all(b"* OK hi\r\n").await.unwrap();
     let mut line = String::new();
@@ -67,8 +72,13 @@ async fn speak(stream: TcpStream, fault: Option<Fault>, done: Seen<&'static str>
         let fault = fault.filter(|fault| command.starts_with(fault.command));
         let answer = match fault {
             Some(Fault { answer: None, .. }) => return,
+            // Nothing comes after it.
+            Some(Fault { answer: Some(answer), .. }) if answer.starts_with('*') => {
+                _ = stream.write_all(answer.as_bytes()).await;
+                return;
+            }
             Some(Fault { answer: Some(answer), .. }) => format!("{tag} {answer}\r\n"),
-            None => format!("{}{tag} OK done\r\n", data(command)),
+            None => format!("{}{tag} OK done\r\n", data(command, &mail)),
         };
         if stream.write_all(answer.as_bytes()).await.is_err() {
             return;
@@ -77,8 +87,7 @@ async fn speak(stream: TcpStream, fault: Option<Fault>, done: Seen<&'static str>
 }
 
 /// What a command finds.
-fn data(command: &str) -> String {
-    let mail = mail("m5", "five").replace('\n', "\r\n");
+fn data(command: &str, mail: &str) -> String {
     let length = mail.len();
     if command.starts_with("CAPABILITY") {
         "* CAPABILITY IMAP4rev1\r\n".to_owned()
@@ -105,8 +114,8 @@ fn read_up_to_four() -> Cursor {
 async fn first(told: &mut UnboundedReceiver<Told>) -> (Vec<Event>, Option<Cursor>) {
     loop {
         match told.recv().await.unwrap() {
-            Told::Admitted(events, cursor) => return (events, cursor),
-            Told::Link(_) => {}
+            Told::Admitted(events, cursor) if !events.is_empty() => return (events, cursor),
+            Told::Link(_) | Told::Admitted(..) => {}
             other @ Told::Skipped(_) => panic!("{other:?}"),
         }
     }
@@ -150,20 +159,116 @@ async fn a_mail_that_the_server_refuses_for_long_is_skipped_and_named() {
         loop {
             match told.recv().await.unwrap() {
                 Told::Link(Link::Down(_)) => PASSED.store(16, Ordering::Relaxed),
-                Told::Link(_) => {}
+                Told::Link(_) | Told::Admitted(..) => {}
                 Told::Skipped(refusal) => {
                     assert_eq!(PASSED.load(Ordering::Relaxed), 16, "it is asked for again");
-                    assert!(refusal.to_string().contains("refuses"), "{refusal}");
+                    let refusal = refusal.to_string();
+                    assert!(refusal.contains("UID 5") && refusal.contains("refuses"), "{refusal}");
                     break;
                 }
-                other @ Told::Admitted(..) => panic!("{other:?}"),
             }
         }
         // The next one is read from here.
-        let (events, cursor) = first(&mut told).await;
-        assert!(events.is_empty() && cursor.unwrap().0.contains("\"uid\":5"));
+        let Some(Told::Admitted(events, Some(cursor))) = told.recv().await else { panic!("it stands still") };
+        assert!(events.is_empty() && cursor.0.ends_with("\"uid\":5}"), "{cursor:?}");
     })
     .await;
+}
+
+/// What becomes of a mail whose answer is always this one: how it is named, and where the mailbox is read on.
+async fn skipped(
+    answer: Option<&'static str>,
+    cursor: Cursor,
+    done: &Seen<&'static str>,
+) -> (String, Cursor) {
+    PASSED.store(0, Ordering::Relaxed);
+    let port = imap(Some(Fault { command: "UID FETCH 5 ", answer, connections: usize::MAX }), done).await;
+    let mut world = open_world(None);
+    world.clock = clock;
+    let mailbox = channel(Some(server(port, "secret")), None, &world);
+    let (sink, mut told) = Hand::new(99);
+    during(&mailbox, Some(cursor), &sink, async {
+        let mut named = None;
+        loop {
+            match (told.recv().await.unwrap(), &named) {
+                (Told::Link(Link::Down(_)), _) => PASSED.store(16, Ordering::Relaxed),
+                (Told::Skipped(refusal), _) => named = Some(refusal.to_string()),
+                (Told::Admitted(_, Some(cursor)), Some(named)) => return (named.clone(), cursor),
+                _ => {}
+            }
+        }
+    })
+    .await
+}
+
+#[tokio::test]
+async fn a_mail_that_fails_twice_is_skipped_whatever_fails() {
+    for (answer, why, asked) in [
+        (None, "the connection is lost", 2),
+        (Some("* 1 FETCH (UID 5 BODY[] {1000}\r\nshort"), "the connection is lost", 2),
+        (Some("* 1 FETCH garbage\r\n"), "its answer can't be understood", 2),
+        (Some("* 1 FETCH (UID 5 BODY[] {99999999}\r\n"), "its answer is too long", 2),
+        (Some("* 1 FETCH (((((((((((((((((((((((((((((((((((((((((("), "its answer is nested too deeply", 2),
+        (Some("OK done"), "the mail server gives it without its text", 1),
+    ] {
+        let done = Seen::default();
+        let (named, cursor) = skipped(answer, read_up_to_four(), &done).await;
+        assert_eq!(named, format!("The mail with UID 5 is skipped: {why}."));
+        assert!(cursor.0.ends_with("\"uid\":5}"), "{cursor:?}");
+        assert_eq!(done.lock().unwrap().iter().filter(|done| **done == "asked").count(), asked, "{why}");
+    }
+}
+
+#[tokio::test]
+async fn a_mail_that_ended_the_process_twice_is_not_read_again() {
+    let done = Seen::default();
+    let port = imap(None, &done).await;
+    let mut cursor = read_up_to_four();
+    for _ in 0..2 {
+        let mailbox = channel(Some(server(port, "secret")), None, &open_world(None));
+        let (sink, mut told) = Hand::new(99);
+        // The process ends as soon as the attempt is stored, which is before the mail is looked at.
+        cursor = during(&mailbox, Some(cursor), &sink, async {
+            loop {
+                match told.recv().await.unwrap() {
+                    Told::Admitted(events, Some(cursor)) if cursor.0.contains("tried") => {
+                        assert!(events.is_empty());
+                        return cursor;
+                    }
+                    Told::Link(_) => {}
+                    other => panic!("{other:?}"),
+                }
+            }
+        })
+        .await;
+    }
+    let asked = done.lock().unwrap().len();
+    let (named, cursor) = skipped(None, cursor, &done).await;
+    assert_eq!(
+        named,
+        "The mail with UID 5, \u{201c}A question\u{201d}, is skipped: reading it ended the service."
+    );
+    assert!(cursor.0.ends_with("\"uid\":5}") && asked > 0, "{cursor:?}");
+}
+
+#[tokio::test]
+async fn a_mail_that_could_not_be_stored_is_tried_again() {
+    let port = imap(None, &Seen::default()).await;
+    let mailbox = channel(Some(server(port, "secret")), None, &open_world(None));
+    let mut cursor = read_up_to_four();
+    for _ in 0..3 {
+        // There is room for the attempt only.
+        let (full, mut told) = Hand::new(1);
+        assert!(mailbox.listen(Some(cursor.clone()), &full).await.is_err());
+        while let Ok(said) = told.try_recv() {
+            if let Told::Admitted(events, Some(kept)) = said
+                && events.is_empty()
+            {
+                cursor = kept;
+            }
+        }
+        assert!(!cursor.0.contains("tried"), "{cursor:?}");
+    }
 }
 
 /// A sink that takes its time with a mail: until the other mailbox could ask for its own.
@@ -182,9 +287,13 @@ impl Slow {
 }
 
 impl Sink for Slow {
-    fn admit(&self, _: Vec<Event>, _: Option<Cursor>) -> BoxFuture<'_, Result<(), Stopped>> {
+    fn admit(&self, events: Vec<Event>, _: Option<Cursor>) -> BoxFuture<'_, Result<(), Stopped>> {
         Box::pin(async move {
-            self.until("listed", 2).await;
+            if events.is_empty() {
+                return Ok(());
+            }
+            self.0.lock().unwrap().push("read");
+            self.until("asked", 2).await;
             tokio::time::sleep(Duration::from_millis(200)).await;
             self.0.lock().unwrap().push("admitted");
             Ok(())
@@ -201,17 +310,18 @@ impl Sink for Slow {
 #[tokio::test]
 async fn no_more_mails_are_read_at_a_time_than_there_is_memory_for() {
     let sink = Slow(Seen::default());
-    let mut world = open_world(None);
-    // Any mail takes it all.
-    world.memory = Memory::new(1);
+    let world = open_world(None);
+    // A mail takes three times its size, less what is not counted: there is room for one of them.
+    let (room, long) = (Memory::new(500 << 10), "long ".repeat(40 << 10));
     let mailbox = async || {
-        let port = imap(None, &sink.0).await;
-        channel(Some(server(port, "secret")), None, &world)
+        let port = imap_with(&mail("m5", &long), None, &sink.0).await;
+        let config = EmailConfig { room: Arc::clone(&room), ..config(Some(server(port, "secret")), None) };
+        open(Config::Email(Box::new(config)), &world)
     };
     let (one, other) = (mailbox().await, mailbox().await);
     let both = during(&other, Some(read_up_to_four()), &sink, sink.until("admitted", 2));
     during(&one, Some(read_up_to_four()), &sink, both).await;
     let done = sink.0.lock().unwrap();
-    let done: Vec<_> = done.iter().filter(|done| **done != "listed").collect();
-    assert_eq!(done, [&"asked", &"admitted", &"asked", &"admitted"]);
+    let done: Vec<_> = done.iter().filter(|done| !matches!(**done, "listed" | "asked")).collect();
+    assert_eq!(done, [&"read", &"admitted", &"read", &"admitted"]);
 }

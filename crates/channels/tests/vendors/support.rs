@@ -9,7 +9,9 @@ use std::{
 use futures::future::BoxFuture;
 use jiff::Timestamp;
 use muster_addresses::{Addresses, Resolve};
-use muster_channels::{Cursor, Event, Inbound, Link, Part, Refusal, Rendered, Sink, Stopped, Vendors, World};
+use muster_channels::{
+    Cursor, Event, Hold, Inbound, Link, Part, Refusal, Rendered, Room, Sink, Stopped, Vendors, World,
+};
 use rustls::pki_types::CertificateDer;
 use tokio::sync::mpsc;
 
@@ -124,5 +126,48 @@ pub fn message(events: &[Event]) -> &Inbound {
     match events {
         [Event::Message(inbound)] => inbound,
         other => panic!("{other:?}"),
+    }
+}
+
+/// Memory for mails: so many bytes for all readers together.
+pub struct Memory(Arc<Mutex<usize>>);
+
+impl Memory {
+    pub fn new(bytes: usize) -> Arc<dyn Room> {
+        Arc::new(Self(Arc::new(Mutex::new(bytes))))
+    }
+}
+
+impl Room for Memory {
+    fn open(&self) -> Box<dyn Hold> {
+        Box::new(Held { free: Arc::clone(&self.0), held: 0 })
+    }
+}
+
+struct Held {
+    free: Arc<Mutex<usize>>,
+    held: usize,
+}
+
+impl Hold for Held {
+    fn grow(&mut self, bytes: usize) -> bool {
+        let mut free = self.free.lock().unwrap();
+        let fits = *free >= bytes;
+        if fits {
+            *free -= bytes;
+            self.held += bytes;
+        }
+        fits
+    }
+
+    fn shrink(&mut self, bytes: usize) {
+        *self.free.lock().unwrap() += bytes;
+        self.held -= bytes;
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        *self.free.lock().unwrap() += self.held;
     }
 }

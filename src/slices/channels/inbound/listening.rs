@@ -38,6 +38,8 @@ const REST: Duration = Duration::from_secs(30);
 const PAUSED: &str = "Nobody listens to it at the moment.";
 /// How many channels a process takes on at a time.
 const AT_ONCE: usize = 64;
+/// How many of them may be one organization's, so that no tenant's channels keep others' waiting.
+const OF_ONE: usize = AT_ONCE / 4;
 
 /// The channels that this process listens to.
 #[derive(Default)]
@@ -59,14 +61,15 @@ impl Door {
         });
     }
 
-    /// Takes on channels that nobody listens to.
+    /// Takes on channels that nobody listens to, those first that have waited longest.
     async fn take_on(self: &Arc<Self>, holder: &str) -> Result<()> {
         let sql = format!(
-            "SELECT c.organization_id, c.id FROM channels c LEFT JOIN channel_listeners l \
-             ON l.organization_id = c.organization_id AND l.channel_id = c.id \
+            "SELECT organization_id, id FROM (SELECT c.organization_id, c.id, COALESCE(l.until, c.created_at) AS due, \
+             ROW_NUMBER() OVER (PARTITION BY c.organization_id ORDER BY COALESCE(l.until, c.created_at), c.id) AS nth \
+             FROM channels c LEFT JOIN channel_listeners l ON l.organization_id = c.organization_id AND l.channel_id = c.id \
              WHERE c.transport IN ('EMAIL', 'SLACK', 'TELEGRAM') AND c.is_active AND c.archived_at IS NULL \
              AND c.direction <> 'OUTBOUND' AND (c.transport = 'TELEGRAM' OR NOT c.webhook_registered) \
-             AND (l.until IS NULL OR l.until <= $1) LIMIT {AT_ONCE}"
+             AND (l.until IS NULL OR l.until <= $1)) AS waiting WHERE nth <= {OF_ONE} ORDER BY due, id LIMIT {AT_ONCE}"
         );
         for row in self.core.db.all(sql, vec![self.core.clock.now().into()]).await? {
             let (org, channel) = (row.try_get_by(0)?, row.try_get_by(1)?);

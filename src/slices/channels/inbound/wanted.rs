@@ -90,6 +90,7 @@ mod tests {
             is_automatic: false,
             proof: Proof::Signed,
             thread: Thread {
+                readers: Vec::new(),
                 key: "t".to_owned(),
                 refs: Vec::new(),
                 target: "t".to_owned(),

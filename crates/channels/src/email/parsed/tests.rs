@@ -2,26 +2,12 @@
 
 use super::*;
 
-fn config() -> EmailConfig {
-    EmailConfig {
-        imap: None,
-        smtp: None,
-        from: "agent@b.test".into(),
-        from_name: "Agent".into(),
-        authserv_id: None,
-        since: jiff::Timestamp::UNIX_EPOCH,
-        poll: std::time::Duration::from_secs(300),
-    }
+fn beside() -> Beside {
+    Beside { labels: Vec::new(), authserv_id: None, now: Timestamp::from_second(1_800_000_000).unwrap() }
 }
 
 fn read(mail: &str) -> Option<Event> {
-    event(
-        mail.replace('\n', "\r\n").as_bytes(),
-        &[],
-        &config(),
-        Timestamp::from_second(1_800_000_000).unwrap(),
-    )
-    .unwrap()
+    event(&Bytes::from(mail.replace('\n', "\r\n")), beside()).unwrap()
 }
 
 fn message(mail: &str) -> Inbound {
@@ -83,7 +69,7 @@ fn html_becomes_text_and_an_id_is_made_up() {
 fn a_sender_with_control_characters_is_refused() {
     for from in ["=?utf-8?q?a=00b@evil.test?= (x)", "<a\0b@evil.test>"] {
         let mail = format!("From: {from}\r\nMessage-ID: <1@a>\r\n\r\nhi");
-        let read = event(mail.as_bytes(), &[], &config(), Timestamp::UNIX_EPOCH);
+        let read = event(&Bytes::from(mail), beside());
         assert!(matches!(read, Err(Refusal::Malformed(_))), "{from:?}: {read:?}");
     }
 }
@@ -149,6 +135,6 @@ fn a_mail_that_comes_back_is_a_bounce() {
 
 #[test]
 fn a_mail_without_a_sender_is_refused() {
-    let now = Timestamp::UNIX_EPOCH;
-    assert!(matches!(event(b"Subject: x\r\n\r\nhi", &[], &config(), now), Err(Refusal::Malformed(_))));
+    let mail = Bytes::from_static(b"Subject: x\r\n\r\nhi");
+    assert!(matches!(event(&mail, beside()), Err(Refusal::Malformed(_))));
 }

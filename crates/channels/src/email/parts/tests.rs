@@ -1,0 +1,119 @@
+//! Mails in parts: as programs write them, and as strangers may.
+
+use super::*;
+
+fn texts(mail: &str) -> Vec<String> {
+    let split = Split::of(mail.as_bytes()).unwrap();
+    split.among(&split.texts).map(|part| part.text().trim().to_owned()).collect()
+}
+
+fn files(mail: &str) -> Vec<String> {
+    let split = Split::of(mail.as_bytes()).unwrap();
+    split.among(&split.files).map(|part| String::from_utf8_lossy(&part.content()).trim().to_owned()).collect()
+}
+
+fn several(kind: &str, parts: &[&str]) -> String {
+    // Each level has a boundary of its own.
+    let boundary = format!("b{}", parts.concat().len());
+    let inner: String = parts.iter().map(|part| format!("--{boundary}\r\n{part}\r\n")).collect();
+    format!(
+        "Content-Type: MULTIPART/{kind}; boundary=\"{boundary}\"\r\n\r\npreamble\r\n{inner}--{boundary}--\r\nepilogue"
+    )
+}
+
+const PLAIN: &str = "Content-Type: Text/Plain\r\n\r\nplain";
+const HTML: &str = "Content-Type: text/html\r\n\r\n<p>html</p>";
+const FILE: &str = "Content-Type: text/plain; name=a.txt\r\nContent-Disposition: attachment\r\nContent-Transfer-Encoding: BASE64\r\n\r\nZmlsZQ==";
+const PICTURE: &str = "Content-Type: image/png\r\nContent-Disposition: inline\r\n\r\npicture";
+
+#[test]
+fn texts_and_files_are_told_apart() {
+    for (mail, expected_texts, expected_files) in [
+        (PLAIN.to_owned(), vec!["plain"], vec![]),
+        ("\r\nno headers".to_owned(), vec!["no headers"], vec![]),
+        (several("mixed", &[PLAIN, FILE]), vec!["plain"], vec!["file"]),
+        (several("alternative", &[PLAIN, HTML]), vec!["plain"], vec![]),
+        (several("alternative", &[HTML]), vec!["html"], vec![]),
+        (several("mixed", &[&several("alternative", &[PLAIN, HTML]), FILE]), vec!["plain"], vec!["file"]),
+        (
+            several("alternative", &[PLAIN, &several("related", &[HTML, PICTURE])]),
+            vec!["plain"],
+            vec!["picture"],
+        ),
+        (several("mixed", &[PLAIN, PICTURE, "\r\nafter"]), vec!["plain", "after"], vec!["picture"]),
+        ("Content-Type: multipart/mixed; boundary=x\r\n\r\nnone".to_owned(), vec![], vec!["none"]),
+        (
+            "Content-Type: multipart/mixed; boundary=x\r\n\r\n--x\r\n\r\nnever closed".to_owned(),
+            vec!["never closed"],
+            vec![],
+        ),
+        (
+            "Content-Type: multipart/mixed; boundary=x\n\n--x\n\none\n--xy\n--x \n\ntwo\n--x--".to_owned(),
+            vec!["one\n--xy", "two"],
+            vec![],
+        ),
+    ] {
+        assert_eq!(
+            (texts(&mail), files(&mail)),
+            (
+                expected_texts.into_iter().map(str::to_owned).collect(),
+                expected_files.into_iter().map(str::to_owned).collect()
+            ),
+            "{mail}"
+        );
+    }
+}
+
+#[test]
+fn a_mail_in_a_mail_stays_a_file() {
+    let inner = format!("Subject: inner\r\n{}", several("mixed", &[PLAIN, FILE]));
+    let plain = format!("Content-Type: message/rfc822\r\n\r\n{inner}");
+    let digest = several("digest", &[&format!("\r\n{inner}")]);
+    let encoded =
+        "Content-Type: message/rfc822\r\nContent-Transfer-Encoding: base64\r\n\r\nU3ViamVjdDogaW5uZXI=";
+    for mail in [several("mixed", &[PLAIN, &plain]), digest, several("mixed", &[encoded])] {
+        let split = Split::of(mail.as_bytes()).unwrap();
+        let mails: Vec<_> = split.among(&split.files).filter(|part| part.kind == Kind::Mail).collect();
+        assert!(mails.len() == 1 && mails[0].content().starts_with(b"Subject: inner"), "{mail}");
+    }
+}
+
+#[test]
+fn a_text_is_decoded_by_its_charset() {
+    for (charset, encoded, expected) in [
+        ("iso-8859-1", "J=E4ger", "Jäger"),
+        ("utf-8", "J=C3=A4ger", "Jäger"),
+        ("gb2312", "=C4=E3=BA=C3", "你好"),
+        ("unknown", "plain", "plain"),
+    ] {
+        let mail = format!(
+            "Content-Type: text/plain; charset={charset}\r\nContent-Transfer-Encoding: quoted-printable\r\n\r\n{encoded}"
+        );
+        assert_eq!(texts(&mail), [expected], "{charset}");
+    }
+}
+
+#[test]
+fn beyond_each_bound_a_mail_is_refused() {
+    let nested = |depth: usize| (0..depth).fold(PLAIN.to_owned(), |inner, _| several("mixed", &[&inner]));
+    let many = |parts: usize| several("mixed", &vec![PLAIN; parts]);
+    let lines = |lines: usize| format!("{}\r\nhi", "X: y\r\n".repeat(lines));
+    let of = |mail: String| Split::of(mail.as_bytes()).map(|split| split.parts.len());
+    assert_eq!((of(nested(DEPTH)), of(nested(DEPTH + 1))), (Ok(1), Err(TooMuch::Depth)));
+    assert_eq!((of(many(PARTS - 1)), of(many(PARTS))), (Ok(PARTS - 1), Err(TooMuch::Parts)));
+    assert_eq!((of(lines(HEADER_LINES)), of(lines(HEADER_LINES + 1))), (Ok(1), Err(TooMuch::Lines)));
+    assert_eq!(of(format!("X: {}\r\n\r\nhi", "y".repeat(HEADER_BYTES))), Err(TooMuch::Headers));
+    // Those of parts count together.
+    let part = format!("{}\r\nhi", "X: y\r\n".repeat(HEADER_LINES / 2));
+    assert_eq!(of(several("mixed", &[&part, &part])), Err(TooMuch::Lines));
+}
+
+#[test]
+fn the_last_header_of_a_name_counts_with_all_its_lines() {
+    let head =
+        Head::read(b"Subject: one\r\nbroken\r\n goes on\r\nSUBJECT : two\r\n  three\r\n\r\nSubject: body")
+            .unwrap();
+    assert_eq!(head.raw("subject").collect::<Vec<_>>(), [" one\r\n", " two\r\n  three\r\n"]);
+    let value = head.value("Subject").and_then(|value| value.into_text());
+    assert_eq!(value.as_deref(), Some("two three"));
+}

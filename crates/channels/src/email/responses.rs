@@ -1,0 +1,235 @@
+//! What a mail server says: whole responses, within bounds (RFC 3501, section 7).
+//!
+//! The server is one that a tenant names. Each byte is looked at once, whatever the pieces in which it comes, and nothing here calls
+//! itself. A response is understood by `said.rs` when all of it has come.
+
+use std::{io, ops::Range, time::Duration};
+
+use bytes::{Bytes, BytesMut};
+use tokio::{
+    io::{AsyncRead, AsyncReadExt},
+    time::{Instant, sleep, timeout_at},
+};
+
+use crate::contract::{Hold, Room};
+
+/// The longest response, without its literals: the numbers of some 100,000 mails.
+const LINE: usize = 1 << 20;
+/// How deep brackets may be nested. What is asked for needs three levels.
+const DEPTH: usize = 32;
+/// All that a server may say to one command: the largest mail that is read, or a line for each of very many mails.
+const ANSWER: usize = 48 << 20;
+/// The bytes of a literal that must come in each [`PACE`]: 64 KiB a second.
+const STEP: usize = 640 << 10;
+/// See [`STEP`].
+const PACE: Duration = Duration::from_secs(10);
+/// What is not counted of each mailbox.
+const SMALL: usize = 64 << 10;
+/// How often a byte is in memory at most: as it came, as what is in it, and while either grows.
+const COPIES: usize = 3;
+/// How long others' mails may keep one waiting.
+const CROWDED: Duration = Duration::from_secs(60);
+
+/// Why nothing more is read of a connection.
+#[derive(Debug, thiserror::Error)]
+pub enum Broken {
+    #[error("{0}")]
+    Io(#[from] io::Error),
+    #[error("the connection is lost")]
+    Lost,
+    #[error("its answer is too long")]
+    TooLong,
+    #[error("its answer is nested too deeply")]
+    TooDeep,
+    #[error("its answer can't be understood")]
+    Unclear,
+    #[error("it sends a mail too slowly")]
+    TooSlow,
+    /// Not the server's fault.
+    #[error("too many mails are being read at the moment")]
+    Crowded,
+}
+
+/// A whole response.
+#[derive(Debug)]
+pub struct Response {
+    /// With its literals and line ends.
+    pub bytes: Bytes,
+    /// Where its literals are.
+    pub literals: Vec<Range<usize>>,
+}
+
+/// What has come of responses.
+pub struct Responses {
+    buffer: BytesMut,
+    scan: Scan,
+    /// How much of the answer to the present command has come.
+    answer: usize,
+    hold: Box<dyn Hold>,
+    held: usize,
+}
+
+/// How far the present response was looked at.
+#[derive(Default)]
+struct Scan {
+    at: usize,
+    /// Its length without its literals.
+    length: usize,
+    depth: usize,
+    quoted: bool,
+    escaped: bool,
+    literals: Vec<Range<usize>>,
+}
+
+impl Responses {
+    pub fn new(room: &dyn Room) -> Self {
+        let (buffer, scan) = (BytesMut::new(), Scan::default());
+        Self { buffer, scan, answer: 0, hold: room.open(), held: 0 }
+    }
+
+    /// Begins to count again: another command is sent.
+    pub fn begin(&mut self) {
+        self.answer = self.buffer.len();
+    }
+
+    /// Drops what came before the encryption, which could be anybody's.
+    pub fn forget(&mut self) {
+        self.buffer.clear();
+        self.scan = Scan::default();
+    }
+
+    /// Gives back the memory of what was read.
+    pub fn let_go(&mut self) {
+        // What is left may be a few bytes of a large piece.
+        self.buffer = BytesMut::from(&self.buffer[..]);
+        self.hold.shrink(self.held);
+        self.held = 0;
+    }
+
+    /// The next response. If this is dropped before, nothing is lost.
+    pub async fn next(&mut self, stream: &mut (impl AsyncRead + Unpin)) -> Result<Response, Broken> {
+        loop {
+            if let Some(end) = self.scan.find_end(&self.buffer)? {
+                let literals = std::mem::take(&mut self.scan).literals;
+                return Ok(Response { bytes: self.buffer.split_to(end).freeze(), literals });
+            }
+            match self.scan.literal() {
+                Some(end) => self.read_literal(stream, end).await?,
+                None => self.read(stream, 8 << 10).await?,
+            }
+        }
+    }
+
+    /// Reads a literal up to its end, which must come in time.
+    async fn read_literal(
+        &mut self,
+        stream: &mut (impl AsyncRead + Unpin),
+        end: usize,
+    ) -> Result<(), Broken> {
+        while self.buffer.len() < end {
+            let next = end.min(self.buffer.len() + STEP);
+            self.make_room(next).await?;
+            let until = Instant::now() + PACE;
+            while self.buffer.len() < next {
+                let more = next - self.buffer.len();
+                timeout_at(until, self.read(stream, more)).await.map_err(|_| Broken::TooSlow)??;
+            }
+        }
+        Ok(())
+    }
+
+    async fn read(&mut self, stream: &mut (impl AsyncRead + Unpin), most: usize) -> Result<(), Broken> {
+        self.make_room(self.buffer.len() + most).await?;
+        if self.answer >= ANSWER {
+            return Err(Broken::TooLong);
+        }
+        self.buffer.reserve(most);
+        let read = (&mut *stream).take(most as u64).read_buf(&mut self.buffer).await?;
+        self.answer += read;
+        if read == 0 { Err(Broken::Lost) } else { Ok(()) }
+    }
+
+    /// Counts memory for so many bytes. If the organization has its share, it waits a while.
+    async fn make_room(&mut self, bytes: usize) -> Result<(), Broken> {
+        let needed = COPIES * bytes.saturating_sub(SMALL);
+        let until = Instant::now() + CROWDED;
+        while needed > self.held {
+            if self.hold.grow(needed - self.held) {
+                self.held = needed;
+            } else if Instant::now() > until {
+                return Err(Broken::Crowded);
+            } else {
+                sleep(Duration::from_millis(250)).await;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Scan {
+    /// The end of the literal that has not come wholly.
+    fn literal(&self) -> Option<usize> {
+        self.literals.last().map(|literal| literal.end).filter(|end| *end > self.at)
+    }
+
+    /// Looks at what has come. `None`: the response goes on.
+    fn find_end(&mut self, bytes: &[u8]) -> Result<Option<usize>, Broken> {
+        if let Some(end) = self.literal() {
+            if bytes.len() < end {
+                return Ok(None);
+            }
+            self.at = end;
+        }
+        while let Some(byte) = bytes.get(self.at) {
+            self.at += 1;
+            if *byte == b'\n' {
+                let Some(length) = self.announced(bytes) else { return Ok(Some(self.at)) };
+                (self.quoted, self.escaped) = (false, false);
+                let end = self.at.checked_add(length).filter(|end| *end <= ANSWER).ok_or(Broken::TooLong)?;
+                self.literals.push(self.at..end);
+                if bytes.len() < end {
+                    return Ok(None);
+                }
+                self.at = end;
+            } else {
+                self.look(*byte)?;
+            }
+        }
+        Ok(None)
+    }
+
+    fn look(&mut self, byte: u8) -> Result<(), Broken> {
+        self.length += 1;
+        if self.length > LINE {
+            return Err(Broken::TooLong);
+        }
+        match byte {
+            _ if self.escaped => self.escaped = false,
+            b'\\' if self.quoted => self.escaped = true,
+            b'"' => self.quoted = !self.quoted,
+            b'(' | b'[' if !self.quoted => self.depth += 1,
+            b')' | b']' if !self.quoted => self.depth = self.depth.saturating_sub(1),
+            _ => {}
+        }
+        if self.depth > DEPTH { Err(Broken::TooDeep) } else { Ok(()) }
+    }
+
+    /// The length of the literal that the present line announces at its end.
+    fn announced(&self, bytes: &[u8]) -> Option<usize> {
+        if self.quoted {
+            return None;
+        }
+        let begin = self.literals.last().map_or(0, |literal| literal.end);
+        let line = bytes.get(begin..self.at)?.strip_suffix(b"\n")?;
+        let line = line.strip_suffix(b"\r").unwrap_or(line).strip_suffix(b"}")?;
+        let digits = line.get(line.iter().rposition(|byte| *byte == b'{')? + 1..)?;
+        std::str::from_utf8(digits)
+            .ok()
+            .filter(|digits| digits.bytes().all(|byte| byte.is_ascii_digit()))?
+            .parse()
+            .ok()
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,274 @@
+//! The law about what strangers and tenants' servers send: whatever it is, no parser of this crate aborts the process, and none takes
+//! more memory than a small multiple of its length. Nests, repeats and long words are generated.
+//!
+//! It runs on a thread with the stack of a worker, in sizes up to 1 MB; `MUSTER_STRANGERS_BYTES` (20 MB in `tests/soak`) is another one.
+
+use std::{env, fs, thread, time::Duration};
+
+use base64::{Engine as _, engine::general_purpose::STANDARD};
+use bytes::Bytes;
+use http::HeaderMap;
+use jiff::Timestamp;
+use muster_addresses::Addresses;
+use serde_json::{Value, json};
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt, duplex},
+    net::TcpListener,
+};
+
+use crate::{
+    Dialect, Hold, Longest, MailServer, Proof, RawRequest, Room, Unit, Vendors, World,
+    email::{self, Beside, Responses},
+    render, slack, telegram, webhook,
+};
+
+/// The stack of a worker.
+const STACK: usize = 2 << 20;
+/// How many times its length something may take.
+const MULTIPLE: usize = 10;
+/// What it may take beside that, in bytes: tables, and what the allocator keeps.
+const BESIDE: usize = 48 << 20;
+/// What agents write is rendered up to this length.
+const MARKDOWN: usize = 64 << 10;
+
+const NESTS: [&str; 18] = [
+    "(",
+    "[",
+    "{\"a\":",
+    "[[",
+    "<div>",
+    "<!--",
+    "> ",
+    "- ",
+    "**a ",
+    "`",
+    "\"",
+    "\\",
+    "Content-Type:message/rfc822\r\n\r\n",
+    "Content-Type:multipart/mixed;boundary=a\r\n\r\n--a\r\n",
+    "Content-Type:multipart/digest;boundary=a\r\n\r\n--a\r\n\r\n",
+    "(\"a\" {1}\r\n(",
+    "=?utf-8?q?",
+    "a(b\\)",
+];
+const REPEATS: [&str; 16] = [
+    "a",
+    "a: b\r\n",
+    "a:\r\n b",
+    "--a\r\n\r\n",
+    "a@b.test, ",
+    "\"a\" <a@b.test> (c), ",
+    "<a@b.test> ",
+    "=?utf-8?q?=41?= ",
+    "&amp;",
+    "1 ",
+    "{0}\r\n",
+    "\r\n",
+    "\0",
+    "250-\r\n",
+    "a=b; ",
+    "ä",
+];
+
+fn sizes() -> Vec<usize> {
+    match env::var("MUSTER_STRANGERS_BYTES").ok().and_then(|bytes| bytes.parse().ok()) {
+        Some(bytes) => vec![bytes],
+        None => vec![1 << 10, 32 << 10, 1 << 20],
+    }
+}
+
+fn shapes(bytes: usize) -> impl Iterator<Item = String> {
+    NESTS.iter().chain(&REPEATS).map(move |piece| piece.repeat(bytes / piece.len()))
+}
+
+/// The process's memory in bytes: now, and the most since it was asked before.
+fn memory() -> (usize, usize) {
+    let status = fs::read_to_string("/proc/self/status").unwrap();
+    let of = |name: &str| {
+        let line = status.lines().find_map(|line| line.strip_prefix(name)).unwrap();
+        line.trim().trim_end_matches(" kB").parse::<usize>().unwrap() << 10
+    };
+    let both = (of("VmRSS:"), of("VmHWM:"));
+    // From now on.
+    fs::write("/proc/self/clear_refs", "5").unwrap();
+    both
+}
+
+/// Reads all shapes on a thread like a worker.
+fn law(name: &str, wrapped: impl Fn(String) -> Vec<String>, read: impl Fn(String) + Send + Clone + 'static) {
+    for bytes in sizes() {
+        for shape in shapes(bytes) {
+            for text in wrapped(shape) {
+                let (read, length, begin) =
+                    (read.clone(), text.len(), format!("{:.50}", text.replace('\0', "")));
+                let (before, _) = memory();
+                let thread = thread::Builder::new().stack_size(STACK).spawn(move || read(text)).unwrap();
+                thread.join().unwrap_or_else(|_| panic!("{name} panics: {begin}"));
+                let taken = memory().1.saturating_sub(before);
+                assert!(
+                    taken <= MULTIPLE * length + BESIDE,
+                    "{name} takes {taken} bytes for {length}: {begin}"
+                );
+            }
+        }
+    }
+}
+
+fn waiting(future: impl Future<Output = ()>) {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(future);
+}
+
+#[test]
+fn no_mail_ends_the_process() {
+    let from = "From: ada@a.test\r\n";
+    let wrapped = |shape: String| {
+        let nested = STANDARD.encode(format!("Content-Type:message/rfc822\r\n\r\n{shape}"));
+        vec![
+            format!("{from}{shape}"),
+            format!("{from}Subject: {shape}\r\nTo: {shape}\r\nReferences: {shape}\r\n\r\nhi"),
+            format!("From: {shape}\r\n\r\nhi"),
+            format!("{from}Authentication-Results: mx.b.test; {shape}\r\n\r\n{shape}"),
+            format!("{from}Content-Type: text/html\r\n\r\n{shape}"),
+            format!("{from}Content-Type: text/plain; a={shape}\r\nContent-Disposition: {shape}\r\n\r\nhi"),
+            format!(
+                "{from}Content-Type: multipart/mixed; boundary=a\r\n\r\n--a\r\n{shape}\r\n--a\r\n\r\n{shape}"
+            ),
+            format!(
+                "{from}Content-Type: message/rfc822\r\nContent-Transfer-Encoding: base64\r\n\r\n{nested}"
+            ),
+            format!(
+                "{from}Content-Type: text/plain\r\nContent-Transfer-Encoding: quoted-printable\r\n\r\n{shape}"
+            ),
+            format!(
+                "{from}Content-Type: multipart/report; boundary=b\r\n\r\n--b\r\nContent-Type: message/delivery-status\r\n\r\n\
+                 Action: failed\r\n{shape}\r\n--b\r\nContent-Type: message/rfc822\r\n\r\n{shape}"
+            ),
+        ]
+    };
+    law("mail", wrapped, |text| {
+        let now = Timestamp::UNIX_EPOCH;
+        let beside = Beside { labels: Vec::new(), authserv_id: Some("mx.b.test".to_owned()), now };
+        drop(email::event(&Bytes::from(text), beside));
+    });
+}
+
+/// Memory without an end.
+struct Endless;
+
+impl Room for Endless {
+    fn open(&self) -> Box<dyn Hold> {
+        Box::new(Self)
+    }
+}
+
+impl Hold for Endless {
+    fn grow(&mut self, _: usize) -> bool {
+        true
+    }
+
+    fn shrink(&mut self, _: usize) {}
+}
+
+#[test]
+fn no_imap_server_ends_the_process() {
+    let wrapped = |shape: String| {
+        vec![
+            format!("{shape}\r\n"),
+            format!("* OK {shape}\r\n"),
+            format!("* SEARCH {shape}\r\n"),
+            format!("* CAPABILITY {shape}\r\n"),
+            format!("* 1 FETCH (BODYSTRUCTURE {shape}"),
+            format!("* 1 FETCH (FLAGS ({shape}) INTERNALDATE \"{shape}\" UID 5)\r\n"),
+            format!("* 1 FETCH (UID 5 BODY[] {{{}}}\r\n{shape})\r\n", shape.len()),
+            format!("A1 NO {shape}\r\n"),
+        ]
+    };
+    law("IMAP", wrapped, |text| {
+        waiting(async {
+            let (mut ours, mut theirs) = duplex(64 << 10);
+            let hearing = async move {
+                let mut responses = Responses::new(&Endless);
+                while responses.next(&mut ours).await.and_then(|response| response.said()).is_ok() {}
+            };
+            tokio::join!(hearing, async move { drop(theirs.write_all(text.as_bytes()).await) });
+        });
+    });
+}
+
+fn world() -> World {
+    let nowhere = "http://127.0.0.1:9/".parse::<url::Url>().unwrap();
+    let vendors = Vendors { slack: nowhere.clone(), slack_files: nowhere.clone(), telegram: nowhere };
+    World::with(Addresses::new(vec!["127.0.0.0/8".parse().unwrap()]), vendors, Timestamp::now, Vec::new())
+        .unwrap()
+}
+
+#[test]
+fn no_smtp_server_ends_the_process_or_takes_long() {
+    let wrapped = |shape: String| vec![format!("220 {shape}\r\n"), format!("220-{shape}\r\n220 hi\r\n")];
+    let world = world();
+    law("SMTP", wrapped, move |text| {
+        let begun = std::time::Instant::now();
+        waiting(async {
+            let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+            let port = listener.local_addr().unwrap().port();
+            let speaking = async {
+                let (mut stream, _) = listener.accept().await.unwrap();
+                drop(stream.write_all(text.as_bytes()).await);
+                drop(stream.shutdown().await);
+                drop(stream.read_to_end(&mut Vec::new()).await);
+            };
+            let server = MailServer { host: "127.0.0.1".to_owned(), port, login: None, tls: false };
+            let (tried, ()) = tokio::join!(email::try_out(&world, &server), speaking);
+            assert!(tried.is_err());
+        });
+        assert!(begun.elapsed() < Duration::from_secs(5), "it took {:?}", begun.elapsed());
+    });
+}
+
+#[test]
+fn no_request_of_a_vendor_ends_the_process() {
+    let as_is =
+        |shape: String| vec![json!({ "text": &shape, "sender": { "id": &shape } }).to_string(), shape];
+    law("webhook", as_is, |text| {
+        let request = RawRequest { headers: &HeaderMap::new(), body: text.as_bytes() };
+        drop(webhook::decode(&request, &["sender.id".to_owned()], Timestamp::UNIX_EPOCH));
+    });
+    let event = |shape: String| {
+        let event = json!({ "type": "message", "text": shape, "channel": "C", "user": "U", "ts": "1.2" });
+        vec![json!({ "type": "event_callback", "event": event }).to_string()]
+    };
+    law("Slack", event, |text| {
+        let value = serde_json::from_str::<Value>(&text).unwrap();
+        drop(slack::decode(&value, Proof::Vendor));
+    });
+    let update = |shape: String| {
+        let message = json!({
+            "message_id": 1, "date": 1, "text": &shape, "chat": { "id": 1, "type": "private" },
+            "from": { "id": 1, "is_bot": false, "first_name": &shape },
+            "entities": [{ "type": "mention", "offset": 0, "length": 1 }],
+        });
+        vec![json!({ "update_id": 1, "message": message }).to_string()]
+    };
+    law("Telegram", update, |text| {
+        let bot = telegram::Bot { id: 7, username: Some("bot".to_owned()) };
+        let value = serde_json::from_str::<Value>(&text).unwrap();
+        drop(telegram::decode(&value, &bot));
+    });
+}
+
+#[test]
+fn no_markdown_ends_the_process() {
+    let wrapped = |shape: String| {
+        let end = (0..=MARKDOWN.min(shape.len()))
+            .rev()
+            .find(|end| shape.is_char_boundary(*end))
+            .unwrap_or_default();
+        vec![shape[..end].to_owned()]
+    };
+    law("markdown", wrapped, |text| {
+        for dialect in [Dialect::Html, Dialect::Mrkdwn, Dialect::TelegramHtml] {
+            drop(render(&text, dialect, Longest { count: 500_000, unit: Unit::Characters }));
+        }
+    });
+}

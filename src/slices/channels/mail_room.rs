@@ -1,0 +1,43 @@
+//! The memory that an organization has for mails while they are read: its share of a line of the ledger.
+
+use std::sync::Arc;
+
+use muster_channels::{Hold, Room};
+
+use super::entity::channels::Model;
+use crate::core::{
+    Core,
+    ledger::{Held, Holder, Line, What},
+};
+
+/// The part of a channel.
+pub(super) struct MailRoom {
+    line: Arc<Line>,
+    holder: Holder,
+}
+
+impl MailRoom {
+    /// That of this channel.
+    pub fn of(core: &Core, channel: &Model) -> Self {
+        let holder = Holder::Channel(channel.organization_id.0, channel.id.0);
+        Self { line: Arc::clone(core.ledger.line(What::Mails)), holder }
+    }
+}
+
+impl Room for MailRoom {
+    fn open(&self) -> Box<dyn Hold> {
+        Box::new(Counted(self.line.enter(self.holder, 0)))
+    }
+}
+
+struct Counted(Held);
+
+impl Hold for Counted {
+    fn grow(&mut self, bytes: usize) -> bool {
+        self.0.grow(bytes).is_ok()
+    }
+
+    fn shrink(&mut self, bytes: usize) {
+        self.0.shrink(bytes);
+    }
+}
