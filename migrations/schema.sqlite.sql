@@ -382,6 +382,7 @@ CREATE TABLE attachments (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
     organization_id BIGINT NOT NULL,
     message_id BIGINT, -- Null from upload until the message is posted.
+    position BIGINT NOT NULL DEFAULT 0, -- Its place among the files of its message.
     filename TEXT NOT NULL,
     mime_type TEXT NOT NULL,
     size_bytes BIGINT NOT NULL,
@@ -753,6 +754,7 @@ CREATE TABLE conversations (
     model TEXT, -- The last model observed.
     message_count BIGINT NOT NULL DEFAULT 0,
     last_seq BIGINT NOT NULL DEFAULT 0,
+    stored_bytes BIGINT NOT NULL DEFAULT 0, -- What its messages take; `stored_bytes.message_bytes` is the sum.
     last_message_seq BIGINT,
     last_message_role TEXT CHECK (last_message_role IN ('USER', 'ASSISTANT', 'SYSTEM', 'TOOL')),
     last_message_kind TEXT CHECK (last_message_kind IN ('TEXT', 'THINKING', 'TOOL_CALL', 'TOOL_RESULT', 'FILE', 'VOICE', 'APPROVAL', 'EVENT', 'ERROR')),
@@ -898,6 +900,7 @@ CREATE TABLE deliveries (
     message_id BIGINT NOT NULL,
     part BIGINT NOT NULL, -- Counts from 1 within the message.
     status TEXT NOT NULL CHECK (status IN ('PENDING', 'SENDING', 'SENT', 'DELIVERED', 'READ', 'FAILED', 'SKIPPED')),
+    draft TEXT CHECK (draft IN ('markdown', 'plain')), -- How `text` is written while it is the whole message. Null for a part.
     text TEXT, -- As the vendor's dialect writes it. Null once it is sent.
     plain TEXT, -- Without the dialect's marks.
     first_file BIGINT NOT NULL DEFAULT 0, -- The first of the message's files that goes with it.
@@ -921,7 +924,7 @@ CREATE INDEX deliveries_conversation ON deliveries (organization_id, conversatio
 
 CREATE INDEX deliveries_due ON deliveries (organization_id, channel_id, available_at) WHERE status IN ('PENDING', 'SENDING');
 
-CREATE INDEX deliveries_order ON deliveries (organization_id, conversation_id, id) WHERE status IN ('PENDING', 'SENDING');
+CREATE INDEX deliveries_order ON deliveries (organization_id, conversation_id, message_id, part) WHERE status IN ('PENDING', 'SENDING');
 
 CREATE INDEX deliveries_vendor ON deliveries (organization_id, channel_id, vendor_id) WHERE vendor_id IS NOT NULL;
 
@@ -1713,6 +1716,7 @@ END;
 CREATE TABLE stored_bytes (
     organization_id BIGINT NOT NULL,
     bytes BIGINT NOT NULL,
+    message_bytes BIGINT NOT NULL DEFAULT 0, -- What messages take, as it was summed last: each minute.
     PRIMARY KEY (organization_id),
     CONSTRAINT stored_bytes_organization_fk FOREIGN KEY (organization_id) REFERENCES organizations (id)
 );

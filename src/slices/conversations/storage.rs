@@ -12,6 +12,7 @@ use super::{
     append::{NewMessage, add_all, preview},
     entity::conversations,
     rows::load,
+    words::text_of,
 };
 use crate::{
     base::{
@@ -65,12 +66,13 @@ pub(super) fn is_full(tx: &Tx) -> bool {
 /// # Errors
 /// The database is unreachable.
 pub(super) async fn tell(tx: &mut Tx, conversation: &conversations::Model) -> Result<()> {
+    let content = json!({ "event": "storage_full", "text": TOLD });
+    let shown = preview(&text_of(MessageKind::Event, &content));
     let is_told = conversation.last_message_kind == Some(MessageKind::Event)
-        && conversation.last_message_preview.as_deref() == Some(preview(TOLD).as_str());
+        && conversation.last_message_preview.as_deref() == Some(shown.as_str());
     if is_told {
         return Ok(());
     }
-    let content = json!({ "event": "storage_full", "text": TOLD });
     let new = NewMessage::new(conversation.id, MessageRole::System, MessageKind::Event, content);
     add_all(tx, std::slice::from_ref(conversation), vec![new]).await?;
     Ok(())
