@@ -110,7 +110,7 @@ async fn once_a_service_works_without_a_reader_of_its_log() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn once_a_service_works_while_the_reader_of_its_log_stands_still() {
+async fn once_a_service_works_while_its_log_is_not_read() {
     let place = Place::new();
     let (unread, log) = pipe().unwrap();
     let serving = place.program.serve_logging_to(log);
