@@ -104,7 +104,11 @@ async fn once_a_service_works_without_a_reader_of_its_log() {
         let serving = place.program.serve_logging_to(log);
         let actor = serving.actor(&place.tenant);
         place.works(&actor, name).await;
-        assert!(place.lost().await > 15, "{name}: each request logs something");
+        let lost = place.lost().await;
+        assert!(
+            (15..100_000).contains(&lost),
+            "{name}: {lost}; each request logs something, and a lost line nothing"
+        );
         stops(serving).await;
     }
 }
