@@ -313,7 +313,7 @@ async fn what_a_dead_sender_left_in_a_channel_that_was_switched_off_has_failed_a
 }
 
 #[tokio::test]
-async fn what_a_dead_sender_left_for_a_deleted_agent_has_failed_and_the_rest_waits() {
+async fn what_a_dead_sender_left_for_a_deleted_agent_has_failed() {
     let app = app().await;
     let receiver = Receiver::start(&app, &[]).await;
     let (id, conversation) = connected(&app, &receiver).await;

@@ -104,13 +104,17 @@ async fn once_a_service_works_without_a_reader_of_its_log() {
         let serving = place.program.serve_logging_to(log);
         let actor = serving.actor(&place.tenant);
         place.works(&actor, name).await;
-        assert!(place.lost().await > 15, "{name}: each request logs something");
+        let lost = place.lost().await;
+        assert!(
+            (15..100_000).contains(&lost),
+            "{name}: {lost}; each request logs something, and a lost line nothing"
+        );
         stops(serving).await;
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn once_a_service_works_while_the_reader_of_its_log_stands_still() {
+async fn once_a_service_works_while_its_log_is_not_read() {
     let place = Place::new();
     let (unread, log) = pipe().unwrap();
     let serving = place.program.serve_logging_to(log);

@@ -118,14 +118,16 @@ impl Log {
             let line = self.next();
             // The rest of a line that was cut off is lost; the next one must not be.
             let line = if is_torn { [b"\n", &*line].concat().into_boxed_slice() } else { line };
-            match write_whole(&mut out, &line) {
+            let done = write_whole(&mut out, &line);
+            match done {
                 Ok(()) => is_torn = false,
                 Err(written) => {
                     is_torn |= written > 0;
                     self.lost.fetch_add(1, Ordering::Relaxed);
                 }
             }
-            if self.written() && !is_torn && self.lost() > told {
+            // Only where a line gets through: else this one would be lost as well, and the next, without end.
+            if self.written() && done.is_ok() && self.lost() > told {
                 let lost = self.lost() - told;
                 told += lost;
                 tracing::warn!(lost, "log.lines_lost");
