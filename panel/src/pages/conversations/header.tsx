@@ -13,7 +13,8 @@ import {
   Search,
 } from 'lucide-react'
 import { useState } from 'react'
-import { conflictOf, wordsOf } from '../../api/errors'
+import { wordsOf } from '../../api/errors'
+import { conflictOf } from '../../api/form-errors'
 import { graphql } from '../../api/graphql'
 import { useAct } from '../../api/use-act'
 import { useOrg } from '../../app/organization'
