@@ -7,6 +7,9 @@ test('what is risky, or marked high or critical without a number, takes a held p
   expect(isHighRisk({ risk: null, severity: 'CRITICAL' })).toBe(true)
   expect(isHighRisk({ risk: null, severity: 'HIGH' })).toBe(true)
   expect(isHighRisk({ risk: null, severity: 'MEDIUM' })).toBe(false)
+  for (const category of ['deleting', 'Deletion', 'money'])
+    expect(isHighRisk({ risk: 10, severity: 'LOW', category })).toBe(true)
+  expect(isHighRisk({ risk: 10, severity: 'LOW', category: 'reading' })).toBe(false)
 })
 
 test('the end of an approval names who decided', () => {

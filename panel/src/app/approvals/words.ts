@@ -55,11 +55,15 @@ export const KINDS: Record<ApprovalRecord['kind'], KindWords> = {
 /** From this risk on, approving takes a held press. */
 export const HIGH_RISK = 70
 
-type Weighed = Pick<ApprovalRecord, 'risk' | 'severity'>
+/** What can't be taken back, however low its risk is: categories of policies/risk.toml, and what operators may call theirs. */
+const IRREVERSIBLE = /delet|destroy|money|pay|refund/i
+
+type Weighed = Pick<ApprovalRecord, 'risk' | 'severity'> & { category?: string | null }
 
 /** Whether a slip of the hand would be bad enough to make approving slower. */
-export function isHighRisk({ risk, severity }: Weighed): boolean {
-  return severity === 'HIGH' || severity === 'CRITICAL' || (risk ?? 0) >= HIGH_RISK
+export function isHighRisk({ risk, severity, category }: Weighed): boolean {
+  const isBad = severity === 'HIGH' || severity === 'CRITICAL' || (risk ?? 0) >= HIGH_RISK
+  return isBad || IRREVERSIBLE.test(category ?? '')
 }
 
 /** "Risk 85 of 100: critical". */
