@@ -145,6 +145,7 @@ mod spending_parked;
 mod spending_windows;
 mod status;
 mod stop;
+mod stopped_by;
 mod subscriptions;
 mod takeover;
 mod takeover_turns;

@@ -30,6 +30,7 @@ mod rows;
 pub mod search;
 mod state;
 mod takeover;
+mod title;
 mod watches;
 mod words;
 
@@ -37,6 +38,7 @@ pub(crate) use self::{append::preview, rows::require, words::place_tokens};
 pub use self::{
     append::{Delivery, NewMessage, add, append, append_error},
     attachments::{File, Upload, Uploaded, content, file, of_message, upload},
+    list::{FAILED, UNDELIVERED},
     of_deliveries::{Place, move_targets, place_of, record_delivery, require_message, retarget, target_of},
     of_turns::{
         Said, SaidFile, agent_of, assign, deliver, forget_sessions, hand_on, load_files, measured,
@@ -49,6 +51,6 @@ pub use self::{
     rows::{await_decision, decided, exists},
     search::{merge_index, text_of, tokens},
     state::Happening,
-    takeover::{end_abandoned, hand_back, take_over},
+    takeover::{end_abandoned, hand_back, note, take_over},
     watches::watch,
 };

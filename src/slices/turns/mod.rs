@@ -13,6 +13,7 @@
 //! turns of a launch that has ended; `prompt.rs`: messages as parts of what is said; `taken_over.rs`: while a person answers
 //! instead of the agent; `seen.rs`: their traces; `waited.rs`: what they have waited for, for these.
 
+mod cut;
 mod ending;
 mod entity;
 pub mod graphql;
@@ -29,6 +30,7 @@ mod taken_over;
 mod waited;
 
 pub use self::{
+    cut::cut_open,
     ending::{abandon, lose},
     left::{free_unsent, resent, send_left},
     limited::{go_on, is_of, limit, remeasured, waits},

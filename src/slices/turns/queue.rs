@@ -8,6 +8,7 @@ use sea_orm::{
 use serde_json::json;
 
 use super::{
+    cut::cut,
     entity::turns,
     limited::settle_spent,
     rows::{announce, is_open, open, waiting},
@@ -16,7 +17,8 @@ use super::{
 use crate::{
     base::{
         enums::{
-            AgentStatus, ChangeOp, DecidedVia, MessageStatus, RecordKind, TurnCause, TurnLimit, TurnState,
+            AgentStatus, ChangeOp, DecidedVia, MessageStatus, RecordKind, TurnCause, TurnCut, TurnLimit,
+            TurnState,
         },
         ids::{AgentId, ConversationId, TokenId, TurnId, UserId},
         problem::{Problem, Result},
@@ -218,27 +220,28 @@ pub async fn send_queued(tx: &Tx, most: u64) -> Result<u64> {
 ///
 /// # Errors
 /// The database is unreachable.
-pub async fn cancel_all(tx: &Tx) -> Result<u64> {
+pub async fn cancel_all(tx: &mut Tx) -> Result<u64> {
     let agents = uncancelled(tx).select_only().column(turns::Column::AgentId).distinct();
     let agents = agents.order_by_asc(turns::Column::AgentId).into_tuple::<AgentId>();
     let mut cancelled = 0;
     for agent in agents.all(tx.connection()).await? {
         if let Some(agent) = agents::standing(tx, agent).await? {
-            cancelled += cancel_open(tx, &agent).await?;
+            cancelled += cancel_open(tx, &agent, TurnCut::Organization).await?;
         }
     }
     Ok(cancelled)
 }
 
-/// Cancels the turns that the agent has, and returns how many. The caller holds it.
+/// Cancels the turns that the agent has, because the caller ends so much, and returns how many. The caller holds it.
 ///
 /// # Errors
 /// The database is unreachable.
-pub async fn cancel_open(tx: &Tx, agent: &Standing) -> Result<u64> {
+pub async fn cancel_open(tx: &mut Tx, agent: &Standing, with: TurnCut) -> Result<u64> {
     let open = uncancelled(tx).filter(turns::Column::AgentId.eq(agent.id));
     let mut cancelled = 0;
     for turn in open.order_by_asc(turns::Column::Id).all(tx.connection()).await? {
         request_cancel(tx, agent, &turn).await?;
+        cut(tx, &turn, with).await?;
         cancelled += 1;
     }
     Ok(cancelled)
@@ -293,7 +296,7 @@ pub(super) async fn unsend(tx: &Tx, turn: &turns::Model) -> Result<()> {
 /// # Errors
 /// `NOT_FOUND`.
 pub async fn cancel(scope: &Scope, id: TurnId) -> Result<()> {
-    let tx = scope.begin().await?;
+    let mut tx = scope.begin().await?;
     let found = scope.find::<turns::Entity>().filter(turns::Column::Id.eq(id));
     let found = found.one(tx.connection()).await?.ok_or_else(|| Problem::not_found("turn", id))?;
     let Some(agent) = agents::standing(&tx, found.agent_id).await? else { return Ok(()) };
@@ -307,6 +310,7 @@ pub async fn cancel(scope: &Scope, id: TurnId) -> Result<()> {
     } else {
         end_cancelled(&tx, &turn).await?;
     }
+    cut(&mut tx, &turn, TurnCut::Turn).await?;
     let (operation, changes) = ("cancelTurn", json!({ "state": turn.state }));
     audit::record(
         &tx,
