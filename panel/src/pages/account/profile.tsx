@@ -4,6 +4,7 @@ import { wordsOf } from '../../api/errors'
 import { fieldErrors } from '../../api/form-errors'
 import { graphql } from '../../api/graphql'
 import { useAct } from '../../api/use-act'
+import { mailed, useMailWay } from '../../app/mail'
 import { useViewer } from '../../app/viewer'
 import { Avatar } from '../../ui/avatar'
 import { Badge } from '../../ui/badge'
@@ -112,6 +113,7 @@ function Email() {
   const { user } = useViewer()
   const change = useAct(ChangeEmail)
   const confirm = useAct(Confirm)
+  const way = useMailWay()
   const [email, setEmail] = useState('')
   const [password, setPassword] = useState('')
   const [outcome, setOutcome] = useState<{ told: Record<string, string>; problem?: string; sentTo?: string }>(
@@ -126,7 +128,7 @@ function Email() {
     if (!error) setEmail('')
   }
   return (
-    <Panel title="E-mail address" about="For signing in, and for what Muster tells you by mail.">
+    <Panel title="E-mail address" about="For signing in, and for notifications.">
       <form
         className="space-y-4 rounded-card border border-line p-4"
         onSubmit={(event) => {
@@ -144,7 +146,7 @@ function Email() {
               <Button
                 size="sm"
                 busy={confirm.pending}
-                onClick={() => void confirm({}, { said: `A link is on its way to ${user.email}` })}
+                onClick={() => void confirm({}, { said: mailed(way, 'A link', user.email) })}
               >
                 Send the link again
               </Button>
@@ -168,7 +170,7 @@ function Email() {
         {outcome.problem && <Notice>{outcome.problem}</Notice>}
         {outcome.sentTo && (
           <Notice tone="ok">
-            A link is on its way to {outcome.sentTo}. The address changes when you open it.
+            {mailed(way, 'A link', outcome.sentTo)}. The address changes when you open it.
           </Notice>
         )}
         <div className="flex justify-end">
