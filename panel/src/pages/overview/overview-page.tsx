@@ -29,7 +29,7 @@ const OverviewQuery = graphql(
       channelsInactive
       openConversations
       unreadConversations
-      deliveriesFailed
+      undeliveredConversations
     }
     approvalFeed(orgId: $orgId, status: [PENDING], snoozed: false, sort: RISK, limit: 6) {
       data { id ...AttentionApproval }
