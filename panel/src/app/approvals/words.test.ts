@@ -56,3 +56,18 @@ test('risk, category and input read as words', () => {
     inputLine({ request: { tool: 'sh', input: { a: 1 }, digest: null }, question: null, body: null }),
   ).toBe('sh {"a":1}')
 })
+
+test('a withdrawn approval names who ended its turn', () => {
+  const ended = {
+    status: 'DISMISSED',
+    outcome: 'WITHDRAWN',
+    decidedBy: null,
+    question: null,
+    answer: null,
+    decidedVia: 'SYSTEM',
+  } as const
+  expect(outcomeWords(ended)).toBe('Withdrawn: the agent no longer waits')
+  expect(outcomeWords({ ...ended, withdrawnBy: 'Ada', withdrawnWith: 'AGENT' })).toBe(
+    'Withdrawn: Ada stopped the agent',
+  )
+})

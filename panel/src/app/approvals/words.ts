@@ -1,5 +1,6 @@
 // What approvals are, in words. Pure, tested.
 import type { Json } from '../../api/graphql'
+import { cutWords } from '../cut-words'
 import type { ApprovalRecord } from './fields'
 
 interface KindWords {
@@ -78,7 +79,8 @@ export function categoryWords(category: string): string {
   return plain.charAt(0).toLocaleUpperCase() + plain.slice(1)
 }
 
-type Ended = Pick<ApprovalRecord, 'status' | 'outcome' | 'decidedBy' | 'question' | 'answer' | 'decidedVia'>
+type Ended = Pick<ApprovalRecord, 'status' | 'outcome' | 'decidedBy' | 'question' | 'answer' | 'decidedVia'> &
+  Partial<Pick<ApprovalRecord, 'withdrawnBy' | 'withdrawnWith'>>
 
 const VERBS: Record<NonNullable<ApprovalRecord['outcome']>, string> = {
   APPROVED: 'Approved',
@@ -95,7 +97,8 @@ export function outcomeWords(ended: Ended, viewerId?: number): string {
   const { status, outcome, decidedBy } = ended
   if (status === 'PENDING') return 'Waiting'
   if (outcome === 'EXPIRED' || status === 'EXPIRED') return 'Expired: nobody decided in time'
-  if (outcome === 'WITHDRAWN') return 'Withdrawn: the agent no longer waits'
+  if (outcome === 'WITHDRAWN')
+    return `Withdrawn: ${cutWords(ended.withdrawnBy, ended.withdrawnWith) ?? 'the agent no longer waits'}`
   const verb = outcome ? VERBS[outcome] : 'Closed'
   const by = deciderWords(decidedBy, viewerId)
   const where = ended.decidedVia === 'CHANNEL' ? ' in a chat' : ''
