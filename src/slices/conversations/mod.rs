@@ -51,6 +51,6 @@ pub use self::{
     rows::{await_decision, decided, exists},
     search::{merge_index, text_of, tokens},
     state::Happening,
-    takeover::{end_abandoned, hand_back, note, take_over},
+    takeover::{end_abandoned, hand_back, take_over},
     watches::watch,
 };

@@ -272,10 +272,7 @@ async fn set_holder(tx: &Tx, id: ConversationId, holder: Option<UserId>) -> Resu
 }
 
 /// Says in the thread what has happened. Subscribers hear of the message and of the conversation.
-///
-/// # Errors
-/// The database is unreachable.
-pub async fn note(tx: &mut Tx, id: ConversationId, event: &str, text: String) -> Result<()> {
+async fn note(tx: &mut Tx, id: ConversationId, event: &str, text: String) -> Result<()> {
     let caller = &tx.scope.request.caller;
     let content = json!({ "event": event, "text": text });
     let new = NewMessage {

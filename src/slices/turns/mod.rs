@@ -13,7 +13,6 @@
 //! turns of a launch that has ended; `prompt.rs`: messages as parts of what is said; `taken_over.rs`: while a person answers
 //! instead of the agent; `seen.rs`: their traces; `waited.rs`: what they have waited for, for these.
 
-mod cut;
 mod ending;
 mod entity;
 pub mod graphql;
@@ -30,12 +29,12 @@ mod taken_over;
 mod waited;
 
 pub use self::{
-    cut::cut_open,
     ending::{abandon, lose},
     left::{free_unsent, resent, send_left},
     limited::{go_on, is_of, limit, remeasured, waits},
     queue::{
-        Cause, cancel, cancel_all, cancel_open, queued, reaches, send, send_due, send_queued, takes_turns,
+        Cause, cancel, cancel_all, cancel_open, cut_open, queued, reaches, send, send_due, send_queued,
+        takes_turns,
     },
     rows::{answered, asked, require_of},
     taken_over::{is_yielded, resume, yield_to_person},

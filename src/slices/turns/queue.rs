@@ -8,7 +8,6 @@ use sea_orm::{
 use serde_json::json;
 
 use super::{
-    cut::cut,
     entity::turns,
     limited::settle_spent,
     rows::{announce, is_open, open, waiting},
@@ -17,8 +16,8 @@ use super::{
 use crate::{
     base::{
         enums::{
-            AgentStatus, ChangeOp, DecidedVia, MessageStatus, RecordKind, TurnCause, TurnCut, TurnLimit,
-            TurnState,
+            AgentStatus, ChangeOp, DecidedVia, MessageKind, MessageRole, MessageStatus, RecordKind,
+            TurnCause, TurnCut, TurnLimit, TurnState,
         },
         ids::{AgentId, ConversationId, TokenId, TurnId, UserId},
         problem::{Problem, Result},
@@ -30,7 +29,8 @@ use crate::{
     },
     slices::{
         agents::{self, Standing},
-        conversations, orgs, spending,
+        conversations::{self, NewMessage},
+        orgs, spending,
     },
 };
 
@@ -369,4 +369,49 @@ pub(super) async fn never_told(tx: &Tx, turn: &turns::Model, status: MessageStat
         conversations::assign(tx, message, next).await?;
     }
     Ok(())
+}
+
+/// The caller stops the agent, or restarts it: names them in the turns that it has begun. Returns how many.
+///
+/// # Errors
+/// The database is unreachable.
+pub async fn cut_open(tx: &mut Tx, agent: &Standing, with: TurnCut) -> Result<u64> {
+    let begun = open(tx).filter(turns::Column::AgentId.eq(agent.id)).order_by_asc(turns::Column::Id);
+    let begun = begun.all(tx.connection()).await?;
+    for turn in &begun {
+        cut(tx, turn, with).await?;
+    }
+    Ok(begun.len() as u64)
+}
+
+/// The caller ends a turn: its row and its conversation say who did it. What the service itself ends says why elsewhere.
+async fn cut(tx: &mut Tx, turn: &turns::Model, with: TurnCut) -> Result<()> {
+    let Some(by) = who(&tx.scope.request.caller, with) else { return Ok(()) };
+    let named = tx.scope.update::<turns::Entity>().filter(turns::Column::Id.eq(turn.id));
+    let named = named.col_expr(turns::Column::CutBy, Expr::value(by.as_str()));
+    named.col_expr(turns::Column::Cut, Expr::value(with.as_str())).exec(tx.connection()).await?;
+    let (event, did) = match with {
+        TurnCut::Turn => ("TURN_CANCELLED", "cancelled the turn"),
+        TurnCut::Agent => ("AGENT_STOPPED", "stopped the agent"),
+        TurnCut::Restart => ("AGENT_RESTARTED", "restarted the agent"),
+        TurnCut::Organization => ("ORGANIZATION_STOPPED", "stopped all agents"),
+    };
+    let content = json!({ "event": event, "text": format!("{by} {did}.") });
+    let caller = &tx.scope.request.caller;
+    let new = NewMessage {
+        author_user: caller.user(),
+        author_name: caller.user().map(|_| caller.name().to_owned()),
+        ..NewMessage::new(turn.conversation_id, MessageRole::System, MessageKind::Event, content)
+    };
+    conversations::append(tx, new).await?;
+    Ok(())
+}
+
+/// Who ends it. The operator, who has no name, stops organizations; else the service acts by itself.
+fn who(caller: &Caller, with: TurnCut) -> Option<String> {
+    match caller {
+        Caller::System if with == TurnCut::Organization => Some("The operator".to_owned()),
+        Caller::System | Caller::Anonymous => None,
+        caller => Some(caller.name().to_owned()),
+    }
 }
