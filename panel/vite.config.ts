@@ -3,7 +3,7 @@
 import { fileURLToPath } from 'node:url'
 import tailwindcss from '@tailwindcss/vite'
 import react from '@vitejs/plugin-react'
-import { defineConfig } from 'vite'
+import { defineConfig, type Plugin } from 'vite'
 import { notices } from './scripts/notices.ts'
 
 // The service that `npm run dev` talks to. MUSTER_DEV_TOKEN is a credential for development alone: the proxy adds
@@ -26,7 +26,16 @@ function chunkName(chunk: { name: string; facadeModuleId: string | null }): stri
   return `assets/${name.replaceAll('/', '-')}.js`
 }
 
-const module = (pattern: string) => new RegExp(`/node_modules/(?:${pattern})/`)
+/** No page has styles of its own and nothing is preloaded: a lazy chunk is imported, without Vite's helper around it. */
+const plainImports: Plugin = {
+  name: 'plain-imports',
+  enforce: 'pre',
+  apply: 'build',
+  load: (id) =>
+    id === '\0vite/preload-helper.js' ? 'export const __vitePreload = (load) => load()' : undefined,
+}
+
+const module = (pattern: string) => new RegExp(`/node_modules/(?:${pattern})/(?!.*/useBlocker\\.)`)
 
 /** Chunks with fixed names: what the first load needs, and what comes later in one piece. */
 const groups = [
@@ -49,12 +58,18 @@ const groups = [
     ),
     priority: 3,
   },
+  // What was typed: asking before it is left, and what is refused of it. Forms and sections do.
+  {
+    name: 'leave',
+    test: /\/react-router\/.*\/useBlocker\.|\/src\/(ui\/leave|api\/form-errors)\./,
+    priority: 1,
+  },
   // Labelled fields: signing in needs them, the overview does not.
   { name: 'fields', test: /\/src\/ui\/(field|inputs|number)\./, priority: 1 },
-  // What state a record is in, with its icons: the overview needs it, signing in does not.
+  // What state a record is in, with its icons: the overview's lines need it.
   {
     name: 'status',
-    test: /\/src\/ui\/status\.|\/src\/app\/agent-state\.|\/lucide-react\/.*\/(octagon-x|rocket)\./,
+    test: /\/src\/ui\/status\.|\/src\/app\/agent-state\./,
     priority: 1,
   },
   // Commands and secrets to copy.
@@ -64,7 +79,7 @@ const groups = [
   // Forms, and what is shown of secrets: the first pages do without.
   {
     name: 'forms',
-    test: /\/src\/(ui\/(leave|secret-field|shown-once|confirm|form-dialog|choices|tabs|picker)\.|api\/(bounds|use-form-act))/,
+    test: /\/src\/(ui\/(secret-field|shown-once|confirm|form-dialog|choices|tabs|picker)\.|api\/(bounds|use-form-act))/,
     priority: 1,
   },
   // What is saved by sections: the pages of approvals and conversations do without.
@@ -82,14 +97,20 @@ const groups = [
   // All that the shell and most pages use. What is only needed now and then stays out: it is imported when it opens.
   {
     name: 'shared',
-    test: /\/src\/(api|app|keys|permissions|ui)\/(?!overlays\/|spending\/|meter|approvals\/|thread\/|hold-button|announce|use-alone|bytes|agent-state|filters|assigned-agents|archive-button|may-edit|find-members|agent-choices|server-joined|join-line|use-feed|peek|code\.|link-text|copy\.|pager|search-input|lines-input|picture|actions\.|palette|request-|key-sheet|why-dialog|sign-in-again|stop-dialog|stop-banner|markdown|parsable|list[.-]|table\.|json-tree|socket\.|section-form|leave|use-section|secret-field|shown-once|confirm|form-dialog|choices|tabs|picker|field\.|inputs\.|number\.|steady|fade|status\.|organization-problem|saved-views|preferences-change|program|bounds|use-form-act)/,
+    test: /\/src\/(api|app|keys|permissions|ui)\/(?!overlays\/|spending\/|meter|approvals\/|thread\/|hold-button|announce|use-alone|bytes|agent-state|filters|assigned-agents|archive-button|may-edit|find-members|agent-choices|server-joined|join-line|use-feed|peek|code\.|link-text|copy\.|pager|search-input|lines-input|picture|actions\.|palette|request-|key-sheet|why-dialog|sign-in-again|toasts|tip\.|stop-dialog|stop-banner|markdown|parsable|list[.-]|table\.|json-tree|socket\.|section-form|leave|use-section|secret-field|shown-once|confirm|form-dialog|choices|tabs|picker|field\.|inputs\.|number\.|steady|fade|status\.|organization-problem|saved-views|preferences-change|program|bounds|form-errors|use-form-act)/,
     priority: 2,
   },
 ]
 
 export default defineConfig({
-  plugins: [react(), tailwindcss(), notices()],
-  resolve: { alias: { '~': fileURLToPath(new URL('./src', import.meta.url)) } },
+  plugins: [react(), tailwindcss(), plainImports, notices()],
+  resolve: {
+    alias: [
+      { find: '~', replacement: fileURLToPath(new URL('./src', import.meta.url)) },
+      // What React has had itself since version 18.
+      { find: /^use-sync-external-store\/shim(?:\/index\.js)?$/, replacement: 'react' },
+    ],
+  },
   server: {
     port: 5173,
     strictPort: false,

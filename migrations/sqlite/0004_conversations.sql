@@ -114,6 +114,8 @@ CREATE TABLE turns (
     handed_seq BIGINT, -- The conversation's last message when the host was told what to say.
     last_seq BIGINT, -- Its last message.
     cancel_requested_at BIGINT,
+    cut_by TEXT, -- Who ended it early. Null: nobody, or the service.
+    cut TEXT CHECK (cut IN ('TURN', 'AGENT', 'RESTART', 'ORGANIZATION')), -- What that person ended.
     yielded BOOLEAN NOT NULL DEFAULT FALSE CHECK (yielded IN (0, 1)), -- It was cancelled because a person took the conversation over.
     held BOOLEAN NOT NULL DEFAULT FALSE CHECK (held IN (0, 1)), -- It waits for another message: a person has answered what it contains.
     limited TEXT CHECK (limited IN ('REFUSED', 'PARKED', 'RESUMED')), -- How far a limit of the agent concerns it.

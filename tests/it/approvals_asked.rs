@@ -18,7 +18,7 @@ use crate::harness::{Host, TestApp};
 pub struct Working<'a> {
     pub host: Host<'a>,
     conversation: i64,
-    turn: i64,
+    pub turn: i64,
 }
 
 pub async fn working(app: &TestApp) -> Working<'_> {

@@ -220,7 +220,10 @@ async fn the_overview_counts_what_one_may_see() {
     let pending = count("servers WHERE status = 'PENDING' AND archived_at IS NULL").await;
     let expected = json!({ "total": servers, "offline": offline, "pending": pending });
     assert_eq!(overview["servers"], expected);
-    assert_eq!(overview["channelsInactive"], count("channels WHERE is_active = FALSE").await);
+    assert_eq!(
+        overview["channelsInactive"],
+        count("channels WHERE is_active = FALSE AND transport <> 'INTERNAL'").await
+    );
     assert_eq!(
         overview["openConversations"],
         count("conversations WHERE status IN ('OPEN', 'PENDING')").await

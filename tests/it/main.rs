@@ -148,6 +148,7 @@ mod stalls;
 mod status;
 mod stop;
 mod storage;
+mod stopped_by;
 mod subscriptions;
 mod takeover;
 mod takeover_turns;

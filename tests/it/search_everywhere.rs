@@ -49,7 +49,7 @@ async fn the_newest_message_of_any_conversation_comes_first() {
     let name: String = app.one("SELECT name FROM agents WHERE id = $1", vec![other.into()]).await;
     assert_eq!(
         data,
-        json!({ "conversationId": second, "ref": reference, "title": null, "agentId": other, "agentName": name,
+        json!({ "conversationId": second, "ref": reference, "title": "CAFE, corner table", "agentId": other, "agentName": name,
                 "hit": { "id": middle, "seq": 1, "snippet": "CAFE, corner table", "ranges": [[13, 18]] } })
     );
 }

@@ -1,6 +1,6 @@
 import { CombinedError } from '@urql/core'
 import { expect, test } from 'vitest'
-import { fieldErrors } from './errors'
+import { fieldErrors } from './form-errors'
 
 const saidOf = (detail: string) => {
   const extensions = { code: 'VALIDATION_FAILED', errors: [{ pointer: '/input/email', detail }] }

@@ -71,59 +71,6 @@ export function isUnanswered(error: CombinedError | undefined): boolean {
   return ['OFFLINE', 'INTERNAL', 'RATE_LIMITED', 'UNAVAILABLE'].includes(problemOf(error)?.code ?? '')
 }
 
-/** Why single fields were refused, by the last part of their pointer: `/input/name` → `name`. */
-export function fieldErrors(error: CombinedError | undefined): Record<string, string> {
-  const found: Record<string, string> = {}
-  for (const { violations } of problemsOf(error)) {
-    for (const { pointer, detail } of violations) {
-      const path = pointer.replace(/^\/(input\/)?/, '').replaceAll('/', '.')
-      found[path] ??= plain(detail)
-    }
-  }
-  return found
-}
-
-/**
- * The refusals of the fields that a form shows, and what is left over for below it: no refusal is lost.
- * A refusal inside a field (`repos.0`) stands at the field.
- */
-export function placed(
-  error: CombinedError | undefined,
-  fields: readonly string[],
-): { errors: Record<string, string>; problem: string | null } {
-  const errors: Record<string, string> = {}
-  let left: string | null = null
-  for (const [path, text] of Object.entries(fieldErrors(error))) {
-    const field = fields.find((name) => path === name || path.startsWith(`${name}.`))
-    if (field) errors[field] ??= text
-    else left ??= text
-  }
-  const unsaid = error && Object.keys(errors).length === 0 && left === null
-  return { errors, problem: unsaid ? wordsOf(error) : left }
-}
-
-/** What a stale edit is told: `extensions.details` of CONFLICT. */
-export interface Conflict<T> {
-  revision: number
-  changedBy: string | null
-  changedAt: string | null
-  current: T
-}
-
-export function conflictOf<T>(error: CombinedError | undefined): Conflict<T> | undefined {
-  const problem = problemsOf(error).find(
-    ({ code, details }) => code === 'CONFLICT' && isRecord(details.current),
-  )
-  if (!problem) return undefined
-  const { revision, changed_by, changed_at, current } = problem.details
-  return {
-    revision: Number(revision),
-    changedBy: isRecord(changed_by) ? (textOf(changed_by.name) ?? null) : null,
-    changedAt: textOf(changed_at) ?? null,
-    current: current as T,
-  }
-}
-
 /** "40 seconds", "3 minutes": for waits. */
 function inWords(seconds: number): string {
   if (seconds < 90) return `${Math.ceil(seconds)} second${Math.ceil(seconds) === 1 ? '' : 's'}`
@@ -134,7 +81,7 @@ function inWords(seconds: number): string {
  * The service quotes in backticks; people read words. What begins a sentence keeps its quotes, because it stays as it was
  * typed: no capital is made of its first letter.
  */
-function plain(text: string): string {
+export function plain(text: string): string {
   return text
     .replace(/^`([^`]*)`/, '“$1”')
     .replace(/`([^`]*)`/g, '$1')
@@ -153,10 +100,10 @@ function violationsOf(value: unknown): Problem['violations'] {
   }))
 }
 
-function isRecord(value: unknown): value is Record<string, unknown> {
+export function isRecord(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
-function textOf(value: unknown): string | undefined {
+export function textOf(value: unknown): string | undefined {
   return typeof value === 'string' ? value : undefined
 }

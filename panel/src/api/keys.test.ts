@@ -3,7 +3,7 @@ import { Kind, parse } from 'graphql'
 import { expect, test } from 'vitest'
 // @ts-expect-error: a script without types
 import { sdl } from '../../scripts/sdl.mjs'
-import { COMPOSED, EMBEDDED } from './keys'
+import { COMPOSED, EMBEDDED, WITHOUT_ID } from './keys'
 
 const ROOTS = ['Query', 'Mutation', 'Subscription']
 const types = parse(readFileSync(sdl(), 'utf8')).definitions.flatMap((definition) =>
@@ -13,7 +13,7 @@ const types = parse(readFileSync(sdl(), 'utf8')).definitions.flatMap((definition
 )
 
 test('every type without an id says how the cache keeps it', () => {
-  const known = new Set([...EMBEDDED, ...Object.keys(COMPOSED)])
+  const known = new Set([...WITHOUT_ID, ...EMBEDDED, ...Object.keys(COMPOSED)])
   const forgotten = types
     .filter(({ fields }) => !fields?.some(({ name }) => name.value === 'id'))
     .map(({ name }) => name.value)
@@ -23,5 +23,12 @@ test('every type without an id says how the cache keeps it', () => {
 
 test('no list names a type that is gone', () => {
   const names = new Set(types.map(({ name }) => name.value))
-  expect([...EMBEDDED, ...Object.keys(COMPOSED)].filter((name) => !names.has(name))).toEqual([])
+  expect([...WITHOUT_ID, ...EMBEDDED, ...Object.keys(COMPOSED)].filter((name) => !names.has(name))).toEqual(
+    [],
+  )
+})
+
+test('a type with an id is not among those without one', () => {
+  const withId = types.filter(({ fields }) => fields?.some(({ name }) => name.value === 'id'))
+  expect(withId.map(({ name }) => name.value).filter((name) => WITHOUT_ID.includes(name))).toEqual([])
 })

@@ -10,7 +10,6 @@ export const OrganizationQuery = graphql(`
       name
       timezone
       currency
-      canMail
       revision
       viewerRole
       viewerPermissions

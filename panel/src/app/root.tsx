@@ -9,9 +9,9 @@ import { expectField, listen, takeAhead } from '../keys/registry'
 import { useActions, useEscape } from '../keys/use-actions'
 import { onWhy, whyNow } from '../permissions/why-store'
 import { loadOverlays } from '../ui/overlays'
-import { Tips } from '../ui/tip'
-import { Toasts } from '../ui/toasts'
 
+const Toasts = lazy(() => fetched(() => import('../ui/toasts')))
+const Tips = lazy(() => fetched(() => import('../ui/tip')))
 const Palette = lazy(() => fetched(() => import('./palette')))
 const KeySheet = lazy(() => fetched(() => import('../keys/key-sheet')))
 const WhyDialog = lazy(() => fetched(() => import('../permissions/why-dialog')))
@@ -29,8 +29,10 @@ export function Root() {
     <Provider value={client}>
       <Outlet />
       <Layers />
-      <Toasts />
-      <Tips />
+      <Suspense>
+        <Toasts />
+        <Tips />
+      </Suspense>
     </Provider>
   )
 }

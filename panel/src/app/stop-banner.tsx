@@ -1,9 +1,11 @@
 // The whole organization is stopped: who, why, since when, and letting go of it.
 import { OctagonX } from 'lucide-react'
+import { useState } from 'react'
 import { graphql } from '../api/graphql'
 import { useAct } from '../api/use-act'
 import { Gate } from '../permissions/gate'
 import { Button } from '../ui/button'
+import { ConfirmDialog } from '../ui/confirm'
 import { Time } from '../ui/time'
 import { useOrg } from './organization'
 
@@ -16,6 +18,11 @@ const Release = graphql(`
 export default function StopBanner() {
   const org = useOrg()
   const release = useAct(Release)
+  const [asking, ask] = useState(false)
+  const letGo = async () => {
+    await release({ orgId: org.id }, { said: 'Released. Agents take up their work again.' })
+    ask(false)
+  }
   if (!org.stopped) return null
   const { by, reason, at } = org.stopped
   return (
@@ -29,16 +36,22 @@ export default function StopBanner() {
         <Time at={at} />: “{reason}”. No turn starts until it is released.
       </p>
       <Gate may="organization.release">
-        <Button
-          size="sm"
-          busy={release.pending}
-          onClick={() =>
-            void release({ orgId: org.id }, { said: 'Released. Agents take up their work again.' })
-          }
-        >
+        <Button size="sm" onClick={() => ask(true)}>
           Release
         </Button>
       </Gate>
+      <ConfirmDialog
+        open={asking}
+        onClose={() => ask(false)}
+        title={`Release ${org.name}?`}
+        action="Release"
+        look="primary"
+        busy={release.pending}
+        onConfirm={letGo}
+      >
+        All agents take up their work again at once: what was written to them meanwhile starts turns, a few
+        each second. {by} stopped them: “{reason}”.
+      </ConfirmDialog>
     </section>
   )
 }

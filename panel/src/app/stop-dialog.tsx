@@ -3,9 +3,11 @@ import { useState } from 'react'
 import { boundsOf, refusal } from '../api/bounds'
 import { graphql } from '../api/graphql'
 import { useAct } from '../api/use-act'
+import { useLive } from '../api/use-live'
 import { Field } from '../ui/field'
 import { FormDialog } from '../ui/form-dialog'
 import { TextInput } from '../ui/inputs'
+import { endsInWords } from './cut-words'
 import { useOrg } from './organization'
 import { askStop } from './stop-store'
 
@@ -15,11 +17,18 @@ const Stop = graphql(`
   }
 `)
 
+const Ends = graphql(`
+  query StopAllEnds($orgId: Id!) { overview(orgId: $orgId) { begunTurns waitingRequests } }
+`)
+
 export default function StopDialog() {
   const org = useOrg()
   const act = useAct(Stop)
   const [reason, setReason] = useState('')
   const [asked, setAsked] = useState(false)
+  const { data } = useLive({ query: Ends, variables: { orgId: org.id }, on: ['TURN', 'APPROVAL'] })
+  const words = endsInWords(data?.overview?.begunTurns ?? 0, data?.overview?.waitingRequests ?? 0)
+  const ends = words ? `: this ${words}` : ''
   const wrong = refusal(reason, boundsOf('stopOrganization.reason'))
   const close = () => askStop(false)
   const submit = async () => {
@@ -31,7 +40,7 @@ export default function StopDialog() {
   return (
     <FormDialog
       title="Stop all agents?"
-      about={`Every agent of ${org.name} stops working at once. Running turns are cancelled; agents stay up and take nothing new until somebody releases the organization.`}
+      about={`Every agent of ${org.name} stops working at once${ends}. Agents stay up and take nothing new until the organization is released.`}
       action="Stop all agents"
       look="danger"
       busy={act.pending}

@@ -6,6 +6,10 @@ export const listSearch = searchOf({
   sort: one('CREATED', 'NAME'),
   archived: flag,
   agent: id,
+  /** Servers in this state. */
+  status: one('ONLINE', 'OFFLINE', 'PENDING', 'DEGRADED'),
+  /** Channels through which no messages pass. */
+  inactive: flag,
   peek: id,
   page: id,
   /** `new`: the form for a new one is open. */

@@ -17,6 +17,8 @@ interface Props {
   /** The name that has to be typed, if it can't be taken back and much is lost. */
   typed?: string
   look?: 'danger' | 'primary'
+  /** A milder way: "Pause instead". */
+  other?: { label: string; run: () => void }
   busy?: boolean
   onConfirm: () => unknown
 }
@@ -29,6 +31,7 @@ export function ConfirmDialog({
   action,
   typed,
   look = 'danger',
+  other,
   busy,
   onConfirm,
 }: Props) {
@@ -52,6 +55,7 @@ export function ConfirmDialog({
       footer={
         <>
           <Button onClick={close}>Cancel</Button>
+          {other && <Button onClick={other.run}>{other.label}</Button>}
           <Button look={look} disabled={!ready} busy={busy} onClick={() => void confirm()}>
             {action}
           </Button>

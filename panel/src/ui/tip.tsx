@@ -11,7 +11,7 @@ interface Shown {
   at: DOMRect
 }
 
-export function Tips() {
+export default function Tips() {
   const [shown, show] = useState<Shown | null>(null)
   const box = useRef<HTMLDivElement>(null)
 

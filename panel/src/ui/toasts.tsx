@@ -5,7 +5,7 @@ import { Button, IconButton } from './button'
 import { cx } from './cx'
 import { dismiss, hold, onToasts, release, toastsNow } from './toast-store'
 
-export function Toasts() {
+export default function Toasts() {
   const toasts = useSyncExternalStore(onToasts, toastsNow)
   return (
     <section

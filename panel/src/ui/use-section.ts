@@ -3,7 +3,8 @@
 import type { CombinedError } from '@urql/core'
 import { useCallback, useMemo, useRef, useState } from 'react'
 import { type Bounds, boundsOf, type Place, refusal } from '../api/bounds'
-import { type Conflict, conflictOf, placed, wordsOf } from '../api/errors'
+import { wordsOf } from '../api/errors'
+import { type Conflict, conflictOf, placed } from '../api/form-errors'
 import { say, sayProblem } from './toast-store'
 
 export type Values = Record<string, unknown>

@@ -179,6 +179,16 @@ text_enum! {
 }
 
 text_enum! {
+    /// What a person ended, and with it a turn.
+    pub TurnCut {
+        Turn = "TURN": "The turn.",
+        Agent = "AGENT": "The agent: it was stopped.",
+        Restart = "RESTART": "The agent's launch: it was restarted.",
+        Organization = "ORGANIZATION": "All agents of the organization: it was stopped.",
+    }
+}
+
+text_enum! {
     /// How far a limit of its agent concerns a turn. Not shown.
     pub TurnLimit {
         Refused = "REFUSED": "A call of its model was refused, and none has passed since.",

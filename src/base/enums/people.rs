@@ -92,3 +92,12 @@ text_enum! {
         AgentFailed = "AGENT_FAILED": "An agent is in ERROR.",
     }
 }
+
+text_enum! {
+    /// How an installation sends mail.
+    pub MailWay {
+        Sent = "SENT": "By its mail server.",
+        Logged = "LOGGED": "Not at all: the demo writes mail to its terminal.",
+        Off = "OFF": "Not at all.",
+    }
+}

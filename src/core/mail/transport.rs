@@ -19,7 +19,10 @@ use secrecy::ExposeSecret;
 use url::Url;
 
 use super::Letter;
-use crate::{base::files::create_private, core::config::Config};
+use crate::{
+    base::{enums::MailWay, files::create_private},
+    core::config::Config,
+};
 
 /// The URL of the demo's transport, which writes mail to the log. Links are secrets, so the settings can't ask for it;
 /// only `muster demo` sets it.
@@ -87,6 +90,16 @@ impl Mailer {
     #[must_use]
     pub fn is_on(&self) -> bool {
         !matches!(self.transport, Transport::Off)
+    }
+
+    /// How mail is sent. A folder is a mail server's.
+    #[must_use]
+    pub fn way(&self) -> MailWay {
+        match self.transport {
+            Transport::Off => MailWay::Off,
+            Transport::Log => MailWay::Logged,
+            Transport::Folder(_) | Transport::Smtp(_) => MailWay::Sent,
+        }
     }
 
     /// The URL of the panel's page `path` with the token. The token is in the fragment, which browsers send to no

@@ -39,6 +39,7 @@ const UPTIME: &str = "CASE WHEN t.status IN ('RUNNING', 'PAUSED', 'STOPPING') TH
 const RESOLVED_MODEL: &str = "COALESCE(t.model_override, (SELECT i.default_model FROM images i WHERE i.organization_id = t.organization_id AND i.id = t.image_id))";
 
 const PENDING_APPROVALS: &str = "(SELECT COUNT(*) FROM approvals p WHERE p.organization_id = t.organization_id AND p.agent_id = t.id AND p.status = 'PENDING' AND (p.expires_at IS NULL OR p.expires_at > :now))";
+const WAITING_REQUESTS: &str = "(SELECT COUNT(*) FROM approvals p WHERE p.organization_id = t.organization_id AND p.agent_id = t.id AND p.status = 'PENDING' AND (p.expires_at IS NULL OR p.expires_at > :now) AND p.generation = t.launch_generation AND p.request_key IS NOT NULL)";
 const OPEN_CONVERSATIONS: &str = "(SELECT COUNT(*) FROM conversations c WHERE c.organization_id = t.organization_id AND c.agent_id = t.id AND c.status IN ('OPEN', 'PENDING'))";
 const LAST_ACTIVITY: &str = "(SELECT MAX(c.last_activity_at) FROM conversations c WHERE c.organization_id = t.organization_id AND c.agent_id = t.id)";
 
@@ -89,6 +90,11 @@ fn identity(spec: Spec) -> Spec {
         )
         .caller::<ViewerAccess>("viewer_access", viewer_access, "The caller's access to it.")
         .sql::<i64>("pending_approvals", PENDING_APPROVALS, "The number of decisions it waits for.")
+        .sql::<i64>(
+            "waiting_requests",
+            WAITING_REQUESTS,
+            "The number of decisions that its launch waits for. Stopping it withdraws them.",
+        )
         .sql::<i64>(
             "open_conversations",
             OPEN_CONVERSATIONS,

@@ -6,7 +6,7 @@
 
 use muster_protocol::Command;
 use sea_orm::{ActiveModelTrait, IntoActiveModel, Set};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::{
     entity::agents,
@@ -18,12 +18,12 @@ use super::{
 };
 use crate::{
     base::{
-        enums::{AgentStatus, ChangeOp, OutboxKind, RecordKind, StatusReason},
+        enums::{AgentStatus, ChangeOp, OutboxKind, RecordKind, StatusReason, TurnCut},
         ids::AgentId,
         problem::Result,
     },
     core::{access::Scope, audit, outbox, store::Tx},
-    slices::{orgs, turns},
+    slices::{approvals, orgs, turns},
 };
 
 /// Launches an agent (specification, operation 14). It is SPAWNING right away; the host does the rest.
@@ -73,14 +73,16 @@ pub async fn restart(scope: &Scope, id: AgentId) -> Result<()> {
         return finish(tx, (ChangeOp::Updated, "restartAgent"), id, changes).await;
     }
     // One that is stopping already has its STOP on the way.
+    let mut ended = json!({});
     if was != AgentStatus::Stopping {
-        outbox::overtake(&tx, id).await?;
+        ended = end_work(&mut tx, &Standing::of(&agent), TurnCut::Restart).await?;
     }
     let agent = step(&mut tx, agent, Action::Stop).await?;
     if !launches::want_next(&tx, &agent).await? {
         return Ok(());
     }
-    let changes = json!({ "status": audit::from_to(was, agent.status), "starts_again": true });
+    let mut changes = changed(audit::from_to(was, agent.status), ended);
+    changes["starts_again"] = true.into();
     finish(tx, (ChangeOp::Updated, "restartAgent"), id, changes).await
 }
 
@@ -122,7 +124,7 @@ pub async fn stop_in(
         return Ok(());
     }
     outbox::overtake(tx, id).await?;
-    turns::cancel_open(tx, &standing).await?;
+    turns::cancel_open(tx, &standing, TurnCut::Agent).await?;
     let status = step(tx, agent, Action::Stop).await?.status;
     explain(tx, id, Some((reason, detail))).await?;
     record(tx, operation, id, json!({ "status": audit::from_to(was, status) }));
@@ -142,12 +144,29 @@ async fn act(scope: &Scope, id: AgentId, action: Action, operation: &'static str
         }
         json!({ "starts_again": false })
     } else {
-        if action == Action::Stop {
-            outbox::overtake(&tx, id).await?;
-        }
-        json!({ "status": audit::from_to(was, step(&mut tx, agent, action).await?.status) })
+        let ended = match action {
+            Action::Stop => end_work(&mut tx, &standing, TurnCut::Agent).await?,
+            Action::Start | Action::Pause | Action::Resume => json!({}),
+        };
+        let status = step(&mut tx, agent, action).await?.status;
+        changed(audit::from_to(was, status), ended)
     };
     finish(tx, (ChangeOp::Updated, operation), id, changes).await
+}
+
+/// What a stop ends by the way: the turns that the agent has begun, which say who stopped it, and what it asks people.
+async fn end_work(tx: &mut Tx, agent: &Standing, with: TurnCut) -> Result<Value> {
+    outbox::overtake(tx, agent.id).await?;
+    let requests = approvals::waited_for(tx, agent).await?;
+    let turns = turns::cut_open(tx, agent, with).await?;
+    let ended = [("ended_turns", turns), ("withdrawn_approvals", requests)].into_iter();
+    Ok(ended.filter(|(_, count)| *count > 0).map(|(what, count)| (what.to_owned(), json!(count))).collect())
+}
+
+/// What an action changes, as the audit log has it.
+fn changed(status: Value, mut ended: Value) -> Value {
+    ended["status"] = status;
+    ended
 }
 
 /// Makes the step of the table, if it is one, and gives the host its command.

@@ -14,7 +14,7 @@ use crate::{
         column::Decimal,
         enums::{
             ActorKind, ApprovalKind, ApprovalOutcome, ApprovalSort, ApprovalStatus, DecidedVia, RecordKind,
-            Severity, SortOrder,
+            Severity, SortOrder, TurnCut,
         },
         ids::{
             AgentId, ApprovalId, ChannelId, ConversationId, Id, ModelCredentialId, OrgId, ServerId, TurnId,
@@ -60,6 +60,14 @@ const SNOOZED_UNTIL: &str = "(SELECT z.until FROM approval_snoozes z WHERE z.org
 
 const IS_DECIDED: &str = "(t.decided_by_kind IS NOT NULL OR (t.status = 'PENDING' AND t.expires_at <= :now))";
 
+/// SQL: what the turn of a withdrawn approval says of who ended it.
+fn of_cut(column: &str) -> String {
+    format!(
+        "(CASE WHEN t.outcome = 'WITHDRAWN' THEN (SELECT w.{column} FROM turns w \
+         WHERE w.organization_id = t.organization_id AND w.id = t.turn_id) END)"
+    )
+}
+
 fn subject(spec: Spec) -> Spec {
     spec.column::<ApprovalId>("id", "Identifies the approval.")
         .column::<OrgId>("organization_id", "The organization that the approval belongs to.")
@@ -101,6 +109,12 @@ fn decision(spec: Spec) -> Spec {
             overdue("'SYSTEM'", "decided_via"),
             "How the decision was made.",
         )
+        .sql::<Option<String>>(
+            "withdrawn_by",
+            of_cut("cut_by"),
+            "Who withdrew it, by cancelling the turn or stopping the agent. Null: it was not withdrawn, or nobody did.",
+        )
+        .sql::<Option<TurnCut>>("withdrawn_with", of_cut("cut"), "What that person ended.")
         .column::<Option<String>>("comment", "The decider's comment.")
         .column::<Option<UserId>>(
             "assignee_id",

@@ -40,6 +40,7 @@ pub use self::{
     judge::{authorized, require_access, store_categories},
     question::{Answer, Choice, Question},
     raise::{NewApproval, ToolRequest, Waiting, raise},
+    reports::waited_for,
     rows::pending_of,
     shown::{Shown, shown},
 };

@@ -306,6 +306,18 @@ pub async fn withdrawn(tx: &mut Tx, from: &Reporter, request: String) -> Result<
     answers::withdraw(tx, &approval).await
 }
 
+/// How many decisions the agent's present launch waits for. They are withdrawn when it ends.
+///
+/// # Errors
+/// The database is unreachable.
+pub async fn waited_for(tx: &Tx, agent: &Standing) -> Result<u64> {
+    let waiting = tx.scope.find::<approvals::Entity>().filter(approvals::Column::AgentId.eq(agent.id));
+    let waiting = waiting.filter(approvals::Column::Generation.eq(agent.generation));
+    let waiting = waiting.filter(approvals::Column::RequestKey.is_not_null());
+    let waiting = waiting.filter(approvals::Column::Status.eq(ApprovalStatus::Pending));
+    Ok(waiting.count(tx.connection()).await?)
+}
+
 /// A decision has reached the agent, with the text that was given with it or without.
 ///
 /// # Errors

@@ -73,11 +73,15 @@ impl ChannelQuery {
             directive = bounds::apply(length(1, 200))
         )]
         search: Option<String>,
+        #[graphql(desc = "Only channels through which messages pass, or do not. Null: both.")] active: Option<
+            bool,
+        >,
     ) -> Answer<Feed<Channel>> {
         answer(async {
             let rows = Rows::of(&ctx.enter(org_id).await?)
                 .filter("t.transport <> 'INTERNAL'", [])
                 .filter_if("t.agent_id = ?", agent_id.map(|id| id.0))
+                .whether("t.is_active", active)
                 .found(&["t.name_folded", "LOWER(COALESCE(t.target, ''))", AGENT_NAME], search.as_deref());
             let keys = Keys::new("AGENT", SortOrder::Asc).text(AGENT_NAME).text("t.name_folded");
             Feed::after(rows, keys, after.as_deref(), limit.unwrap_or(50))

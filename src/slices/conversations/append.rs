@@ -14,11 +14,13 @@ use super::{
     entity::{conversations, messages},
     rows::load,
     state::Happening,
+    title::{self, title_of},
     words::{place_tokens, text_of, tokens},
 };
 use crate::{
     base::{
         enums::{ConversationStatus, DeliveryStatus, MessageKind, MessageRole, MessageStatus, TextFormat},
+        folding,
         ids::{AgentId, ChannelId, ConversationId, IdentityId, MessageId, TurnId, UserId},
         problem::{Problem, Result},
         time::Timestamp,
@@ -340,6 +342,14 @@ async fn summarize(
         // A late message must not move the last activity back.
         .col_expr(Column::LastActivityAt, Expr::value(latest.max(conversation.last_activity_at.0)))
         .col_expr(Column::UpdatedAt, Expr::value(tx.now.0));
+    let titles = || own.iter().filter_map(|message| title_of(message.new.kind, &message.new.content));
+    if title::is_open(conversation)
+        && let Some(title) = titles().next()
+    {
+        update = update
+            .col_expr(Column::TitleFolded, Expr::value(folding::name(&title)))
+            .col_expr(Column::Title, Expr::value(title));
+    }
     if reopened {
         update = update
             .col_expr(Column::Status, Expr::value(status.as_str()))

@@ -1,5 +1,7 @@
 //! Lists of conversations: filters and order (specification, operation 11), and the feed that people read.
 
+use std::sync::LazyLock;
+
 use super::graphql::Conversation;
 use crate::{
     base::{
@@ -116,9 +118,18 @@ pub struct FeedFilter {
     pub taken_over: Option<bool>,
     /// Only those whose agent waits for a decision, or doesn't.
     pub waiting: Option<bool>,
+    /// Only those with a message that could not be delivered lately, or without.
+    pub undelivered: Option<bool>,
     /// Only conversations whose title, contact's name, channel's name, or short code contains every word.
     pub search: Option<String>,
 }
+
+/// SQL: the message `m` could not be delivered, in the last seven days.
+pub const FAILED: &str = "m.delivery_status = 'FAILED' AND m.created_at > :now - 604800000";
+/// SQL: the conversation `t` has such a message.
+pub static UNDELIVERED: LazyLock<String> = LazyLock::new(|| {
+    format!("t.id IN (SELECT m.conversation_id FROM messages m WHERE m.organization_id = $1 AND {FAILED})")
+});
 
 /// SQL: the agent waits for a decision in it.
 const WAITING: &str = "t.id IN (SELECT COALESCE(p.conversation_id, 0) FROM approvals p WHERE p.organization_id = $1 \
@@ -143,7 +154,8 @@ pub fn feed(scope: &Scope, filter: &FeedFilter) -> Rows<Conversation> {
         .whether(super::reads::UNREAD, filter.unread)
         .whether(mine(), filter.mine)
         .whether("t.taken_over_by IS NOT NULL", filter.taken_over)
-        .whether(WAITING, filter.waiting);
+        .whether(WAITING, filter.waiting)
+        .whether(&UNDELIVERED, filter.undelivered);
     words(filter.search.as_deref()).fold(rows, |rows, word| {
         let Some(pattern) = holding(word) else { return rows.filter("1 = 0", []) };
         let condition = format!("({} OR {} OR t.ref = ?)", has_name(), holds("t.title_folded"));

@@ -31,6 +31,7 @@ pub mod search;
 mod state;
 mod storage;
 mod takeover;
+mod title;
 mod watches;
 mod words;
 
@@ -38,6 +39,7 @@ pub(crate) use self::{append::preview, rows::require, words::place_tokens};
 pub use self::{
     append::{Delivery, NewMessage, add, append, append_error},
     attachments::{File, Upload, Uploaded, content, file, of_message, upload},
+    list::{FAILED, UNDELIVERED},
     of_deliveries::{Place, move_targets, place_of, record_delivery, require_message, retarget, target_of},
     of_turns::{
         Said, SaidFile, agent_of, assign, deliver, forget_sessions, hand_on, load_files, measured,

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use sea_orm::{DbBackend, Value};
 use serde_json::json;
 
-use super::{append::BESIDE, entity::conversations, rows};
+use super::{append::BESIDE, entity::conversations, rows, title::title_of};
 use crate::{
     base::{
         enums::{ChangeOp, RecordKind},
@@ -86,6 +86,7 @@ async fn forget(scope: &Scope, id: ConversationId) -> Result<Left> {
     if tx.rows(&due, vec![tx.now.into(), scope.org.into(), id.into()]).await?.is_empty() {
         return Ok(Left::All);
     }
+    forget_title(&tx, &conversation).await?;
     let (gone, bytes) = remove(&tx, id).await?;
     let left = conversation.message_count - gone.cast_signed();
     let nothing = "UPDATE conversations SET message_count = 0, stored_bytes = 0, last_message_seq = NULL, last_message_role = NULL, \
@@ -103,6 +104,20 @@ async fn forget(scope: &Scope, id: ConversationId) -> Result<Left> {
     tell(&tx, &conversation, 0);
     tx.commit().await?;
     Ok(Left::None)
+}
+
+/// A title that the first message gave goes with it.
+async fn forget_title(tx: &Tx, conversation: &conversations::Model) -> Result<()> {
+    let Some(title) = &conversation.title else { return Ok(()) };
+    let sql = "SELECT kind, content FROM messages WHERE organization_id = $1 AND conversation_id = $2 ORDER BY seq LIMIT 20";
+    let (org, id) = (tx.scope.org.into(), conversation.id.into());
+    for row in tx.rows(sql, vec![org, id]).await? {
+        if title_of(row.try_get_by(0)?, &row.try_get_by(1)?).as_ref() == Some(title) {
+            let sql = "UPDATE conversations SET title = NULL, title_folded = NULL WHERE organization_id = $1 AND id = $2";
+            tx.run(sql, vec![tx.scope.org.into(), conversation.id.into()]).await?;
+        }
+    }
+    Ok(())
 }
 
 /// Returns how many messages are gone, and what they took.

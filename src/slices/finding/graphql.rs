@@ -40,6 +40,12 @@ pub struct Overview {
     pub unread_conversations: Option<i64>,
     /// The number of messages of the last seven days that could not be delivered.
     pub deliveries_failed: Option<i64>,
+    /// The number of conversations with such a message. `conversationFeed(undelivered: true)` has them.
+    pub undelivered_conversations: Option<i64>,
+    /// The number of turns that agents have begun. Stopping the organization cancels them.
+    pub begun_turns: Option<i64>,
+    /// The number of decisions that agents wait for in these turns. Stopping the organization withdraws them.
+    pub waiting_requests: Option<i64>,
 }
 
 /// The decisions that agents wait for.
@@ -122,6 +128,9 @@ impl FindingQuery {
                 open: selected("openConversations"),
                 unread: selected("unreadConversations"),
                 failed: selected("deliveriesFailed"),
+                undelivered: selected("undeliveredConversations"),
+                begun: selected("begunTurns"),
+                requests: selected("waitingRequests"),
             };
             Box::pin(overview::of(&scope, wanted)).await
         })

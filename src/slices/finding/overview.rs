@@ -16,9 +16,6 @@ use crate::{
     slices::conversations,
 };
 
-/// How long a failed delivery counts.
-const FAILED_DAYS: i64 = 7;
-
 /// Which parts are selected.
 #[derive(Clone, Copy, Debug)]
 pub struct Wanted {
@@ -29,6 +26,9 @@ pub struct Wanted {
     pub open: bool,
     pub unread: bool,
     pub failed: bool,
+    pub undelivered: bool,
+    pub begun: bool,
+    pub requests: bool,
 }
 
 /// The numbers of the organization that the caller may see, those that are wanted.
@@ -39,7 +39,7 @@ pub async fn of(scope: &Scope, wanted: Wanted) -> Result<Overview> {
     let may = |wanted: bool, permission| wanted && scope.may(permission);
     let talk = |wanted| may(wanted, Permission::AgentOutputView);
     let is_person = scope.request.caller.user().is_some();
-    let (approvals, agents, servers, channels, open, unread, failed) = tokio::try_join!(
+    let (approvals, agents, servers, channels, open, unread, failed, undelivered, begun, requests) = tokio::try_join!(
         part(may(wanted.approvals, Permission::ApprovalView), pending(scope)),
         part(may(wanted.agents, Permission::AgentView), by_status(scope)),
         part(may(wanted.servers, Permission::ServerView), servers(scope)),
@@ -47,6 +47,9 @@ pub async fn of(scope: &Scope, wanted: Wanted) -> Result<Overview> {
         part(talk(wanted.open), one(scope, OPEN)),
         part(talk(wanted.unread) && is_person, unread(scope)),
         part(talk(wanted.failed), failed(scope)),
+        part(talk(wanted.undelivered), undelivered(scope)),
+        part(may(wanted.begun, Permission::AgentView), one(scope, BEGUN)),
+        part(may(wanted.requests, Permission::AgentView), one(scope, REQUESTS)),
     )?;
     Ok(Overview {
         pending_approvals: approvals,
@@ -56,6 +59,9 @@ pub async fn of(scope: &Scope, wanted: Wanted) -> Result<Overview> {
         open_conversations: open,
         unread_conversations: unread,
         deliveries_failed: failed,
+        undelivered_conversations: undelivered,
+        begun_turns: begun,
+        waiting_requests: requests,
     })
 }
 
@@ -63,9 +69,16 @@ async fn part<T>(wanted: bool, count: impl Future<Output = Result<T>>) -> Result
     Ok(if wanted { Some(count.await?) } else { None })
 }
 
-const CHANNELS: &str = "SELECT COUNT(*) FROM channels t WHERE t.organization_id = $1 AND NOT t.is_active";
+const CHANNELS: &str = "SELECT COUNT(*) FROM channels t WHERE t.organization_id = $1 AND NOT t.is_active \
+                        AND t.transport <> 'INTERNAL'";
 const OPEN: &str =
     "SELECT COUNT(*) FROM conversations t WHERE t.organization_id = $1 AND t.status IN ('OPEN', 'PENDING')";
+const BEGUN: &str = "SELECT COUNT(*) FROM turns t WHERE t.organization_id = $1 \
+                     AND t.state IN ('RUNNING', 'WAITING_APPROVAL', 'WAITING_LIMIT')";
+const REQUESTS: &str = "SELECT COUNT(*) FROM approvals t JOIN agents a ON a.organization_id = t.organization_id \
+                        AND a.id = t.agent_id WHERE t.organization_id = $1 AND t.status = 'PENDING' \
+                        AND (t.expires_at IS NULL OR t.expires_at > :now) AND t.generation = a.launch_generation \
+                        AND t.request_key IS NOT NULL";
 const PENDING: &str = "FROM approvals t WHERE t.organization_id = $1 AND t.status = 'PENDING' \
                        AND (t.expires_at IS NULL OR t.expires_at > :now)";
 
@@ -140,7 +153,21 @@ async fn unread(scope: &Scope) -> Result<i64> {
 }
 
 async fn failed(scope: &Scope) -> Result<i64> {
-    let sql = "SELECT COUNT(*) FROM messages t WHERE t.organization_id = $1 AND t.delivery_status = 'FAILED' \
-               AND t.created_at > :now - 86400000";
-    one(scope, &sql.replace("86400000", &(FAILED_DAYS * 86_400_000).to_string())).await
+    one(
+        scope,
+        &format!(
+            "SELECT COUNT(*) FROM messages m WHERE m.organization_id = $1 AND {}",
+            conversations::FAILED
+        ),
+    )
+    .await
+}
+
+async fn undelivered(scope: &Scope) -> Result<i64> {
+    let undelivered = conversations::UNDELIVERED.as_str();
+    one(
+        scope,
+        &format!("SELECT COUNT(*) FROM conversations t WHERE t.organization_id = $1 AND {undelivered}"),
+    )
+    .await
 }

@@ -217,9 +217,12 @@ impl ServerQuery {
         #[graphql(desc = "Only those whose name contains every word. Case and accents don't matter.", directive = bounds::apply(length(1, 200)))]
         search: Option<String>,
         #[graphql(desc = "The order.", default_with = "Some(ListSort::Created)")] sort: Option<ListSort>,
+        #[graphql(desc = "Only servers in this state.")] status: Option<ServerStatus>,
     ) -> Answer<Page<Server>> {
         answer(async {
-            let rows = Rows::of(&ctx.enter(org_id).await?).found(&["t.name_folded"], search.as_deref());
+            let rows = Rows::of(&ctx.enter(org_id).await?)
+                .found(&["t.name_folded"], search.as_deref())
+                .filter_if("t.status = ?", status.map(ServerStatus::as_str));
             Ok(Page::numbered(rows.listed(sort, "t.id", "t.name_folded, t.id"), page, limit))
         })
         .await

@@ -72,6 +72,8 @@ pub(super) async fn give_back(tx: &Tx, turn: &turns::Model, why: &str) -> Result
         let back = tx.scope.update::<turns::Entity>().filter(turns::Column::Id.eq(turn.id));
         let back = back.col_expr(turns::Column::Generation, none());
         let back = back.col_expr(turns::Column::CancelRequestedAt, none());
+        let back = back.col_expr(turns::Column::CutBy, Expr::value(None::<String>));
+        let back = back.col_expr(turns::Column::Cut, Expr::value(None::<String>));
         // Whatever limit was reached was reached by another turn.
         let back = back.col_expr(turns::Column::Limited, Expr::value(None::<String>));
         let back = back.col_expr(turns::Column::Yielded, Expr::value(false));

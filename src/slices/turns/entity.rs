@@ -5,7 +5,7 @@ pub mod turns {
     use sea_orm::entity::prelude::*;
 
     use crate::base::{
-        enums::{TurnCause, TurnLimit, TurnState},
+        enums::{TurnCause, TurnCut, TurnLimit, TurnState},
         ids::{AgentId, ConversationId, OrgId, TokenId, TurnId, UserId},
         time::Timestamp,
     };
@@ -42,6 +42,10 @@ pub mod turns {
         /// Its last message.
         pub last_seq: Option<i64>,
         pub cancel_requested_at: Option<Timestamp>,
+        /// Who ended it early. None: nobody, or the service.
+        pub cut_by: Option<String>,
+        /// What that person ended.
+        pub cut: Option<TurnCut>,
         /// It was cancelled because a person took the conversation over.
         pub yielded: bool,
         /// It waits for another message: a person has answered what it contains.

@@ -8,7 +8,7 @@ use futures::{Stream, StreamExt};
 use crate::{
     base::{
         column::Decimal,
-        enums::{RecordKind, TurnCause, TurnState},
+        enums::{RecordKind, TurnCause, TurnCut, TurnState},
         ids::{AgentId, ConversationId, OrgId, TokenId, TurnId, UserId},
         permission::Permission,
         problem::Result,
@@ -91,6 +91,12 @@ fn course(spec: Spec) -> Spec {
     spec.column::<Option<i64>>("first_seq", "The seq of its first message.")
         .column::<Option<i64>>("last_seq", "The seq of its last message.")
         .column::<Option<Timestamp>>("cancel_requested_at", "When somebody cancelled it.")
+        .sql::<Option<String>>(
+            "cancelled_by",
+            "t.cut_by",
+            "Who ended it early, by cancelling it or by stopping the agent. Null: nobody, or the service.",
+        )
+        .sql::<Option<TurnCut>>("cancelled_with", "t.cut", "What that person ended.")
         .column::<Option<Timestamp>>("started_at", "When the agent got it.")
         .column::<Option<Timestamp>>("ended_at", "When it ended.")
         .column::<Timestamp>("created_at", "When it was caused.")

@@ -33,7 +33,8 @@ pub use self::{
     left::{free_unsent, resent, send_left},
     limited::{go_on, is_of, limit, remeasured, waits},
     queue::{
-        Cause, cancel, cancel_all, cancel_open, queued, reaches, send, send_due, send_queued, takes_turns,
+        Cause, cancel, cancel_all, cancel_open, cut_open, queued, reaches, send, send_due, send_queued,
+        takes_turns,
     },
     rows::{answered, asked, require_of},
     taken_over::{is_yielded, resume, yield_to_person},

@@ -16,7 +16,8 @@ use super::{
 use crate::{
     base::{
         enums::{
-            AgentStatus, ChangeOp, DecidedVia, MessageStatus, RecordKind, TurnCause, TurnLimit, TurnState,
+            AgentStatus, ChangeOp, DecidedVia, MessageKind, MessageRole, MessageStatus, RecordKind,
+            TurnCause, TurnCut, TurnLimit, TurnState,
         },
         ids::{AgentId, ConversationId, TokenId, TurnId, UserId},
         problem::{Code, Problem, Result},
@@ -28,7 +29,8 @@ use crate::{
     },
     slices::{
         agents::{self, Standing},
-        conversations, orgs, spending,
+        conversations::{self, NewMessage},
+        orgs, spending,
     },
 };
 
@@ -218,27 +220,28 @@ pub async fn send_queued(tx: &Tx, most: u64) -> Result<u64> {
 ///
 /// # Errors
 /// The database is unreachable.
-pub async fn cancel_all(tx: &Tx) -> Result<u64> {
+pub async fn cancel_all(tx: &mut Tx) -> Result<u64> {
     let agents = uncancelled(tx).select_only().column(turns::Column::AgentId).distinct();
     let agents = agents.order_by_asc(turns::Column::AgentId).into_tuple::<AgentId>();
     let mut cancelled = 0;
     for agent in agents.all(tx.connection()).await? {
         if let Some(agent) = agents::standing(tx, agent).await? {
-            cancelled += cancel_open(tx, &agent).await?;
+            cancelled += cancel_open(tx, &agent, TurnCut::Organization).await?;
         }
     }
     Ok(cancelled)
 }
 
-/// Cancels the turns that the agent has, and returns how many. The caller holds it.
+/// Cancels the turns that the agent has, because the caller ends so much, and returns how many. The caller holds it.
 ///
 /// # Errors
 /// The database is unreachable.
-pub async fn cancel_open(tx: &Tx, agent: &Standing) -> Result<u64> {
+pub async fn cancel_open(tx: &mut Tx, agent: &Standing, with: TurnCut) -> Result<u64> {
     let open = uncancelled(tx).filter(turns::Column::AgentId.eq(agent.id));
     let mut cancelled = 0;
     for turn in open.order_by_asc(turns::Column::Id).all(tx.connection()).await? {
         request_cancel(tx, agent, &turn).await?;
+        cut(tx, &turn, with).await?;
         cancelled += 1;
     }
     Ok(cancelled)
@@ -293,7 +296,7 @@ pub(super) async fn unsend(tx: &Tx, turn: &turns::Model) -> Result<()> {
 /// # Errors
 /// `NOT_FOUND`; `CONFLICT` for one that only waits to tell the agent what a person said in its place.
 pub async fn cancel(scope: &Scope, id: TurnId) -> Result<()> {
-    let tx = scope.begin().await?;
+    let mut tx = scope.begin().await?;
     let found = scope.find::<turns::Entity>().filter(turns::Column::Id.eq(id));
     let found = found.one(tx.connection()).await?.ok_or_else(|| Problem::not_found("turn", id))?;
     let Some(agent) = agents::standing(&tx, found.agent_id).await? else { return Ok(()) };
@@ -312,6 +315,7 @@ pub async fn cancel(scope: &Scope, id: TurnId) -> Result<()> {
     } else {
         end_cancelled(&tx, &turn).await?;
     }
+    cut(&mut tx, &turn, TurnCut::Turn).await?;
     let (operation, changes) = ("cancelTurn", json!({ "state": turn.state }));
     audit::record(
         &tx,
@@ -370,4 +374,49 @@ pub(super) async fn never_told(tx: &Tx, turn: &turns::Model, status: MessageStat
         conversations::assign(tx, message, next).await?;
     }
     Ok(())
+}
+
+/// The caller stops the agent, or restarts it: names them in the turns that it has begun. Returns how many.
+///
+/// # Errors
+/// The database is unreachable.
+pub async fn cut_open(tx: &mut Tx, agent: &Standing, with: TurnCut) -> Result<u64> {
+    let begun = open(tx).filter(turns::Column::AgentId.eq(agent.id)).order_by_asc(turns::Column::Id);
+    let begun = begun.all(tx.connection()).await?;
+    for turn in &begun {
+        cut(tx, turn, with).await?;
+    }
+    Ok(begun.len() as u64)
+}
+
+/// The caller ends a turn: its row and its conversation say who did it. What the service itself ends says why elsewhere.
+async fn cut(tx: &mut Tx, turn: &turns::Model, with: TurnCut) -> Result<()> {
+    let Some(by) = who(&tx.scope.request.caller, with) else { return Ok(()) };
+    let named = tx.scope.update::<turns::Entity>().filter(turns::Column::Id.eq(turn.id));
+    let named = named.col_expr(turns::Column::CutBy, Expr::value(by.as_str()));
+    named.col_expr(turns::Column::Cut, Expr::value(with.as_str())).exec(tx.connection()).await?;
+    let (event, did) = match with {
+        TurnCut::Turn => ("TURN_CANCELLED", "cancelled the turn"),
+        TurnCut::Agent => ("AGENT_STOPPED", "stopped the agent"),
+        TurnCut::Restart => ("AGENT_RESTARTED", "restarted the agent"),
+        TurnCut::Organization => ("ORGANIZATION_STOPPED", "stopped all agents"),
+    };
+    let content = json!({ "event": event, "text": format!("{by} {did}.") });
+    let caller = &tx.scope.request.caller;
+    let new = NewMessage {
+        author_user: caller.user(),
+        author_name: caller.user().map(|_| caller.name().to_owned()),
+        ..NewMessage::new(turn.conversation_id, MessageRole::System, MessageKind::Event, content)
+    };
+    conversations::append(tx, new).await?;
+    Ok(())
+}
+
+/// Who ends it. The operator, who has no name, stops organizations; else the service acts by itself.
+fn who(caller: &Caller, with: TurnCut) -> Option<String> {
+    match caller {
+        Caller::System if with == TurnCut::Organization => Some("The operator".to_owned()),
+        Caller::System | Caller::Anonymous => None,
+        caller => Some(caller.name().to_owned()),
+    }
 }

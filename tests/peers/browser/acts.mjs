@@ -79,7 +79,7 @@ export async function asks(word) {
 /** The messages of a conversation, as the service tells them. */
 export async function thread(conversation) {
   const { messages } = await api(
-    'query($org: Id!, $id: Id!) { messages(orgId: $org, conversationId: $id, limit: 200) { data { seq role kind content } } }',
+    'query($org: Id!, $id: Id!) { messages(orgId: $org, conversationId: $id, limit: 200) { data { seq role kind status content } } }',
     { id: conversation },
   )
   return messages.data

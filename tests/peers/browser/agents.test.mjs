@@ -78,6 +78,30 @@ test('pausing, resuming and stopping show the steps that the service makes', asy
   await page.getByText('Launch 1').waitFor()
 })
 
+test('stopping an agent that works and waits says what it ends, and who did it', async (t) => {
+  const id = await made('Waiter')
+  await api('mutation($org: Id!, $id: Id!) { startAgent(orgId: $org, id: $id) { id } }', { id })
+  await until(async () => (await agentOf('Waiter')).status === 'RUNNING', 'the agent')
+  const talk = 'mutation($org: Id!, $id: Id!, $text: String) { startConversation(orgId: $org, input: { agentId: $id, text: $text }) { id } }'
+  const { startConversation } = await api(talk, { id, text: 'do execute Hold the line {"command": "hold"}' })
+  const feed = 'query($org: Id!, $id: Id!) { approvalFeed(orgId: $org, agentId: $id) { data { id status outcome } } }'
+  await until(async () => (await api(feed, { id })).approvalFeed.data[0], 'the approval')
+  const page = await browse(t, { as: 'OPERATOR', at: at(`/agents/${id}`) })
+  const stop = page.getByRole('button', { name: 'Stop', exact: true })
+  await stop.first().click()
+  const dialog = page.getByRole('alertdialog', { name: /^Stop Waiter/ })
+  await dialog.getByText('ends 1 turn and withdraws 1 approval').waitFor()
+  await isAccessible(page, 'while it asks')
+  await dialog.getByRole('button', { name: 'Pause instead' }).waitFor()
+  await dialog.getByRole('button', { name: 'Stop', exact: true }).click()
+  await until(async () => (await agentOf('Waiter')).status === 'STOPPED', 'the stop')
+  const [approval] = (await api(feed, { id })).approvalFeed.data
+  await page.goto(`${world.base}${at(`/approvals/${approval.id}`)}`)
+  await page.getByText('Withdrawn: Otto Operator stopped the agent').waitFor()
+  await page.goto(`${world.base}${at(`/conversations/${startConversation.id}`)}`)
+  await page.getByText('Otto Operator stopped the agent.').waitFor()
+})
+
 test('a restarted agent comes up again, whoever has left its page', async (t) => {
   const id = await made('Restless')
   const page = await browse(t, { as: 'OPERATOR', at: at(`/agents/${id}`) })

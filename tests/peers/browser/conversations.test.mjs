@@ -131,6 +131,28 @@ test('a message that gets no answer stays, and sending it again does not double 
   assert.equal(written.length, 1)
 })
 
+test('what one wrote does not wait once the agent has it, however late its sending is answered', async (t) => {
+  const conversation = await begins('hello')
+  await rests(conversation)
+  const page = await browse(t, { as: 'OPERATOR' })
+  // The service takes each message, and its answer comes when the agent has long begun.
+  await page.route('**/graphql', async (route) => {
+    if (!route.request().postData()?.includes('PostMessage')) return route.continue()
+    const response = await route.fetch()
+    await until(async () => (await thread(conversation)).every(({ status }) => status !== 'PENDING'), 'the agent to have it')
+    await page.locator('[data-streaming]').waitFor()
+    await route.fulfill({ response })
+  })
+  await page.goto(world.base + at(conversation))
+  await write(page, 'slowly 12 250')
+  await page.locator('[data-streaming]').waitFor()
+  await until(async () => (await page.getByText('Sending…').count()) === 0, 'the sending to be answered')
+  assert.equal(await page.getByText('Waits for the agent').count(), 0, 'while the agent writes')
+  await rests(conversation)
+  await page.getByRole('article', { name: /^(?!You)/ }).last().waitFor()
+  assert.equal(await page.getByText('Waits for the agent').count(), 0, 'when it has answered')
+})
+
 test('sending again does not double what is still under way, or has too long an answer to be kept', async (t) => {
   const conversation = await begins('hello')
   const page = await browse(t, { as: 'OPERATOR', fails: ['/graphql'] })

@@ -62,6 +62,42 @@ test('a decision can be cancelled before it is sent', async (t) => {
   assert.equal((await stands(asked.approval)).outcome, 'APPROVED')
 })
 
+/** As long as keys decide nothing else after a decision, and a little more. */
+const rested = (page) => page.waitForTimeout(800)
+
+test('a key that is tapped three times decides one approval, and Z takes back all that count down', async (t) => {
+  const names = ['Coil the hawser', 'Oil the winch', 'Rig the boom']
+  const asked = []
+  for (const name of names) {
+    asked.push(await asks(`do execute ${name} {"command": "go"}`))
+    await assigns(asked.at(-1).approval)
+  }
+  const page = await browse(t, { as: 'OPERATOR', at: `${inbox}?mine=true&sort=CREATED` })
+  const cancels = page.getByRole('button', { name: 'Cancel', exact: true })
+  await row(page, 'Rig the boom').focus()
+  for (let taps = 0; taps < 3; taps += 1) await page.keyboard.press('a', { delay: 10 })
+  await cancels.first().waitFor()
+  assert.equal(await cancels.count(), 1, 'the others are not decided')
+  await rested(page)
+  await page.keyboard.press('a')
+  await until(async () => (await cancels.count()) === 2, 'the second decision')
+  await page.keyboard.press('z')
+  await until(async () => (await cancels.count()) === 0, 'both to be taken back')
+  // What is decided afterwards is sent after them.
+  await rested(page)
+  await row(page, 'Coil the hawser').focus()
+  await page.keyboard.press('d')
+  await until(async () => (await stands(asked[0].approval)).outcome === 'DENIED', 'the denial')
+  for (const { approval } of asked.slice(1)) assert.equal((await stands(approval)).status, 'PENDING')
+})
+
+test('what deletes is held to be approved, however low its risk', async (t) => {
+  const asked = await asks('do delete Throw out the old charts {"path": "charts"}')
+  const page = await browse(t, { as: 'OPERATOR', at: `${inbox}?peek=${asked.approval}` })
+  await page.getByRole('button', { name: 'Hold to approve' }).waitFor()
+  assert.equal((await stands(asked.approval)).status, 'PENDING')
+})
+
 test('Z cancels what was decided last, though the keys have moved on', async (t) => {
   const asked = await asks('do execute Air the sails {"command": "air"}')
   const later = await asks('do execute Fold the flags {"command": "fold"}')
@@ -76,6 +112,7 @@ test('Z cancels what was decided last, though the keys have moved on', async (t)
   // What is decided afterwards is sent after it: an approval that was still under way would have come first.
   await row(page, 'Fold the flags').click()
   await approve('Fold the flags').waitFor()
+  await rested(page)
   await page.keyboard.press('d')
   await until(async () => (await stands(later.approval)).outcome === 'DENIED', 'the denial')
   assert.equal((await stands(asked.approval)).status, 'PENDING')
@@ -353,11 +390,13 @@ test('the focus goes to the next row that waits, or to the one before, and in th
   await row(page, 'Reef the main').focus()
   await page.keyboard.press('d')
   await comesTo('Bend the jib')
+  await rested(page)
   await page.keyboard.press('d')
   await comesTo('Furl the kite')
   // Also while one is open, beside the list.
   await page.keyboard.press('Enter')
   await page.getByRole('complementary', { name: 'Furl the kite' }).getByRole('button', { name: 'Deny' }).waitFor()
+  await rested(page)
   await page.keyboard.press('d')
   await comesTo('Hoist the spanker')
   const peek = page.getByRole('complementary', { name: 'Hoist the spanker' })

@@ -66,6 +66,7 @@ export const OF_WORK = [
     through: [button('What can be done with it')], from: item(/Edit the subject/), shown: dialog('Subject of the conversation'),
   },
   { of: 'pages/conversations/thread/take-over.tsx', at: '/', does: isInTurn, keys: 't', from: button('Details'), shown: dialog('Take over now?') },
+  { of: 'pages/conversations/thread/work-line.tsx', at: '/', does: isInTurn, from: button('Stop'), shown: dialog('Tell the agent to stop?') },
   { of: 'pages/agents/create-agent.tsx', at: '/agents', from: button('New agent'), shown: dialog('New agent') },
   { of: 'pages/agents/create-image.tsx', at: '/agents?tab=images', from: button('New image'), shown: dialog('New image') },
   { of: 'pages/agents/image-peek.tsx', at: '/agents?tab=images', from: (page) => page.getByRole('row', { name: /^OpenCode/ }), shown: beside('OpenCode') },
@@ -110,6 +111,7 @@ export const OF_RECORDS = [
   { of: 'pages/servers/actions.tsx', at: `/servers/${records.server}`, from: button('Delete'), shown: dialog(/^Delete/) },
   { of: 'pages/members/invite-dialog.tsx', at: '/members', from: button('Invite'), shown: dialog(/^Invite/) },
   { of: 'pages/members/hand-over.tsx', at: '/members?tab=invitations', from: button('Hand over the link'), shown: dialog(/^Hand over/) },
+  { of: 'pages/members/invitation.tsx', at: '/members?tab=invitations', from: button(/^Revoke the invitation/, false), shown: dialog(/^Revoke/) },
   { of: 'pages/members/member-peek.tsx', at: '/members', from: (page) => page.getByRole('row', { name: /^Otto Operator/ }), shown: beside('Otto Operator') },
   { of: 'pages/members/invitation-peek.tsx', at: '/members?tab=invitations', from: row, shown: beside('guest@example.org') },
   { of: 'pages/members/member-menu.tsx', at: '/members', from: button('Role and more for Otto Operator'), shown: menu },
@@ -149,6 +151,8 @@ export const OF_RECORDS = [
 
 /** What is opened elsewhere: why it is not in these tables. */
 export const ELSEWHERE = {
+  'app/stop-banner.tsx': 'it stands there only while all agents are stopped: two_browsers',
+  'pages/agents/run.tsx': 'it asks only while the agent works: agents',
   'pages/channels/linked-chat.tsx': 'its code is made only for a bot: channels',
   'pages/start/agent-step.tsx': 'its picker stands there only without an agent: first_run',
 }

@@ -33,7 +33,7 @@ const TABLE = [
   { at: `/mcp-servers?peek=${records.mcpServer}`, refused: ['New MCP server', 'Archive the MCP server'] },
   { at: `/skills?peek=${records.skill}`, refused: ['New skill', 'Archive the skill'] },
   { at: `/members?peek=${otto}`, refused: ['Invite somebody', 'Remove the member'] },
-  { at: `/members?tab=invitations&peek=${guest}`, refused: ['Mail the invitation again', 'Revoke the invitation'] },
+  { at: `/members?tab=invitations&peek=${guest}`, refused: ['Send the invitation again', 'Revoke the invitation'] },
   { at: `/tokens?peek=${records.token}`, unseen: true, refused: ['New secret for the token', 'Revoke the token'] },
   { at: '/audit', unseen: true, refused: ['Export the audit log'] },
   { at: `/conversations/${conversation}`, free: ['Watch'], refused: ['Edit the subject', 'Resolve', 'Archive', 'Take over from the agent'] },

@@ -30,6 +30,7 @@ test('somebody is invited by mail, and the invitation is revoked', async (t) => 
   await page.waitForURL(/tab=invitations/)
   await row(page, email).getByText('Viewer').waitFor()
   await page.getByRole('button', { name: `Revoke the invitation of ${email}` }).click()
+  await page.getByRole('alertdialog').getByRole('button', { name: 'Revoke' }).click()
   await row(page, email).waitFor({ state: 'detached' })
   const { data } = await call(page, 'query($o: Id!) { invitations(orgId: $o, page: 1, limit: 50) { data { email } } }')
   assert.ok(!data.invitations.data.some((invitation) => invitation.email === email))

@@ -103,6 +103,9 @@ test('one person stops the whole organization; all see why at once, nothing star
   assert.equal(await answers(), 1)
 
   await banner(olive).getByRole('button', { name: 'Release' }).click()
+  const release = olive.getByRole('alertdialog', { name: /^Release/ })
+  await release.getByText(/All agents take up their work again.*Fire in the engine room/).waitFor()
+  await release.getByRole('button', { name: 'Release' }).click()
   for (const page of [olive, otto, vera]) await banner(page).waitFor({ state: 'detached' })
   await until(async () => (await answers()) === 2, 'the answer to what has waited')
   await olive.getByRole('button', { name: 'Stop all agents' }).waitFor()

@@ -115,16 +115,14 @@ export function cancelDecision(id: number): void {
   put(id, null)
 }
 
-/** Takes back this decision if it has not been sent yet. Answers whether it did. */
-export function cancelWaiting(id: number | undefined): boolean {
-  if (id === undefined || entries.get(id)?.sending.state !== 'waiting') return false
-  cancelDecision(id)
-  return true
+/** Takes back this decision if it has not been sent yet. */
+function cancelWaiting(id: number): void {
+  if (entries.get(id)?.sending.state === 'waiting') cancelDecision(id)
 }
 
-/** Takes back what was decided last and has not been sent yet. */
-export function cancelLatest(): void {
-  cancelWaiting([...entries].findLast(([, { sending }]) => sending.state === 'waiting')?.[0])
+/** Takes back all that has been decided and not been sent yet. */
+export function cancelAll(): void {
+  for (const id of [...entries.keys()]) cancelWaiting(id)
 }
 
 /** Sends once more what was not answered, as the same request: it can't count twice. */

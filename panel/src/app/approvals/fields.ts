@@ -18,6 +18,8 @@ export const ApprovalFields = graphql(`
     deliveredAt
     comment
     decidedVia
+    withdrawnBy
+    withdrawnWith
     conversationId
     conversationRef
     messageSeq

@@ -18,6 +18,10 @@ test('a form that comes up after a decision takes no click for half a second', (
   expect(isSlip({ ...press, decidedAt: 9_400, shownAt: 9_401 })).toBe(false)
 })
 
-test('a key always counts, because a held one does not repeat', () => {
-  expect(isSlip({ ...press, clicks: 0, decidedAt: 9_990, shownAt: 9_991 })).toBe(false)
+test('a key that is tapped again decides nothing about the approval that the list moved on to', () => {
+  const key = { ...press, clicks: 0 }
+  expect(isSlip({ ...key, decidedAt: 9_940, shownAt: 9_941 })).toBe(true)
+  expect(isSlip({ ...key, decidedAt: 9_301 })).toBe(true)
+  expect(isSlip({ ...key, decidedAt: 9_300 })).toBe(false)
+  expect(isSlip({ ...key, decidedAt: null })).toBe(false)
 })

@@ -7,6 +7,9 @@ test('what is risky, or marked high or critical without a number, takes a held p
   expect(isHighRisk({ risk: null, severity: 'CRITICAL' })).toBe(true)
   expect(isHighRisk({ risk: null, severity: 'HIGH' })).toBe(true)
   expect(isHighRisk({ risk: null, severity: 'MEDIUM' })).toBe(false)
+  for (const category of ['deleting', 'Deletion', 'money'])
+    expect(isHighRisk({ risk: 10, severity: 'LOW', category })).toBe(true)
+  expect(isHighRisk({ risk: 10, severity: 'LOW', category: 'reading' })).toBe(false)
 })
 
 test('the end of an approval names who decided', () => {
@@ -52,4 +55,19 @@ test('risk, category and input read as words', () => {
   expect(
     inputLine({ request: { tool: 'sh', input: { a: 1 }, digest: null }, question: null, body: null }),
   ).toBe('sh {"a":1}')
+})
+
+test('a withdrawn approval names who ended its turn', () => {
+  const ended = {
+    status: 'DISMISSED',
+    outcome: 'WITHDRAWN',
+    decidedBy: null,
+    question: null,
+    answer: null,
+    decidedVia: 'SYSTEM',
+  } as const
+  expect(outcomeWords(ended)).toBe('Withdrawn: the agent no longer waits')
+  expect(outcomeWords({ ...ended, withdrawnBy: 'Ada', withdrawnWith: 'AGENT' })).toBe(
+    'Withdrawn: Ada stopped the agent',
+  )
 })

@@ -1,5 +1,6 @@
 // What approvals are, in words. Pure, tested.
 import type { Json } from '../../api/graphql'
+import { cutWords } from '../cut-words'
 import type { ApprovalRecord } from './fields'
 
 interface KindWords {
@@ -55,11 +56,15 @@ export const KINDS: Record<ApprovalRecord['kind'], KindWords> = {
 /** From this risk on, approving takes a held press. */
 export const HIGH_RISK = 70
 
-type Weighed = Pick<ApprovalRecord, 'risk' | 'severity'>
+/** What can't be taken back, however low its risk is: categories of policies/risk.toml, and what operators may call theirs. */
+const IRREVERSIBLE = /delet|destroy|money|pay|refund/i
+
+type Weighed = Pick<ApprovalRecord, 'risk' | 'severity'> & { category?: string | null }
 
 /** Whether a slip of the hand would be bad enough to make approving slower. */
-export function isHighRisk({ risk, severity }: Weighed): boolean {
-  return severity === 'HIGH' || severity === 'CRITICAL' || (risk ?? 0) >= HIGH_RISK
+export function isHighRisk({ risk, severity, category }: Weighed): boolean {
+  const isBad = severity === 'HIGH' || severity === 'CRITICAL' || (risk ?? 0) >= HIGH_RISK
+  return isBad || IRREVERSIBLE.test(category ?? '')
 }
 
 /** "Risk 85 of 100: critical". */
@@ -74,7 +79,8 @@ export function categoryWords(category: string): string {
   return plain.charAt(0).toLocaleUpperCase() + plain.slice(1)
 }
 
-type Ended = Pick<ApprovalRecord, 'status' | 'outcome' | 'decidedBy' | 'question' | 'answer' | 'decidedVia'>
+type Ended = Pick<ApprovalRecord, 'status' | 'outcome' | 'decidedBy' | 'question' | 'answer' | 'decidedVia'> &
+  Partial<Pick<ApprovalRecord, 'withdrawnBy' | 'withdrawnWith'>>
 
 const VERBS: Record<NonNullable<ApprovalRecord['outcome']>, string> = {
   APPROVED: 'Approved',
@@ -91,7 +97,8 @@ export function outcomeWords(ended: Ended, viewerId?: number): string {
   const { status, outcome, decidedBy } = ended
   if (status === 'PENDING') return 'Waiting'
   if (outcome === 'EXPIRED' || status === 'EXPIRED') return 'Expired: nobody decided in time'
-  if (outcome === 'WITHDRAWN') return 'Withdrawn: the agent no longer waits'
+  if (outcome === 'WITHDRAWN')
+    return `Withdrawn: ${cutWords(ended.withdrawnBy, ended.withdrawnWith) ?? 'the agent no longer waits'}`
   const verb = outcome ? VERBS[outcome] : 'Closed'
   const by = deciderWords(decidedBy, viewerId)
   const where = ended.decidedVia === 'CHANNEL' ? ' in a chat' : ''

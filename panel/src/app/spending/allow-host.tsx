@@ -1,7 +1,7 @@
 // Another host that all agents of the organization may reach.
 import { useState } from 'react'
 import { boundsOf, refusal } from '../../api/bounds'
-import { placed } from '../../api/errors'
+import { placed } from '../../api/form-errors'
 import { graphql } from '../../api/graphql'
 import { useAct } from '../../api/use-act'
 import { Field } from '../../ui/field'

@@ -1,7 +1,7 @@
 // More to spend, on top of a month's budget or of the tokens of an hour. Turns that wait for it go on by themselves.
 import { useState } from 'react'
 import { boundsOf, refusal } from '../../api/bounds'
-import { placed } from '../../api/errors'
+import { placed } from '../../api/form-errors'
 import { graphql } from '../../api/graphql'
 import { useFormAct } from '../../api/use-form-act'
 import { Field } from '../../ui/field'

@@ -4,6 +4,7 @@ import { Unlink } from 'lucide-react'
 import { useQuery } from 'urql'
 import { graphql } from '../../api/graphql'
 import { useAct } from '../../api/use-act'
+import { askedWhere, chatsAbout, useMailWay } from '../../app/mail'
 import { Button } from '../../ui/button'
 import { Time } from '../../ui/time'
 import { Visible } from '../../ui/visible'
@@ -27,6 +28,7 @@ export function Chats({ orgId }: { orgId: number }) {
   const pause = !can.includes('approval.resolve')
   const [{ data }, read] = useQuery({ query: OwnChats, variables: { orgId }, pause })
   const act = useAct(UnlinkOwn)
+  const way = useMailWay()
   const chats = data?.linkedChats ?? []
   if (pause || !data) return null
   const unlink = async (channelId: number) => {
@@ -38,7 +40,7 @@ export function Chats({ orgId }: { orgId: number }) {
       <h3 className="font-medium">Chats</h3>
       {chats.length === 0 ? (
         <p className="text-sm text-muted">
-          You are asked only here and by mail. To be asked in a chat as well, open a{' '}
+          {askedWhere(way)} To be asked in a chat as well, open a{' '}
           <Link to="/o/$org/channels" params={{ org: orgId }} className="link">
             channel
           </Link>{' '}
@@ -46,7 +48,7 @@ export function Chats({ orgId }: { orgId: number }) {
         </p>
       ) : (
         <>
-          <p className="text-sm text-muted">What would be mailed to you is asked there as well.</p>
+          <p className="text-sm text-muted">{chatsAbout(way)}</p>
           <ul className="mt-2 divide-y divide-line rounded-card border border-line">
             {chats.map(({ channelId, originId, originName, linkedAt }) => (
               <li key={channelId} className="flex flex-wrap items-center gap-3 px-4 py-3">

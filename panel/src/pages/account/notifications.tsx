@@ -1,8 +1,9 @@
-// What people are notified of by mail, for each organization.
+// What people are notified of, for each organization.
 import { useQuery } from 'urql'
 import { wordsOf } from '../../api/errors'
 import { graphql } from '../../api/graphql'
 import { useAct } from '../../api/use-act'
+import { notificationsAbout, useMailWay } from '../../app/mail'
 import { useViewer } from '../../app/viewer'
 import { Empty } from '../../ui/empty'
 import { Field } from '../../ui/field'
@@ -44,6 +45,7 @@ const EVENTS = [
 
 export function NotificationsTab() {
   const { memberships } = useViewer()
+  const way = useMailWay()
   if (memberships.length === 0)
     return (
       <Empty title="No organization">
@@ -52,10 +54,7 @@ export function NotificationsTab() {
     )
   return (
     <>
-      <p className="mb-6 text-muted">
-        What Muster mails you. A mail decides nothing: its link opens the approval here. “Collected” sends one
-        mail for several events.
-      </p>
+      <p className="mb-6 text-muted">{notificationsAbout(way)}</p>
       {memberships.map(({ organizationId, organizationName }) => (
         <Organization key={organizationId} id={organizationId} name={organizationName} />
       ))}

@@ -1,9 +1,10 @@
 // Name, picture and e-mail address.
 import type { CombinedError } from '@urql/core'
 import { useState } from 'react'
-import { fieldErrors } from '../../api/errors'
+import { fieldErrors } from '../../api/form-errors'
 import { graphql } from '../../api/graphql'
 import { useAct } from '../../api/use-act'
+import { mailed, useMailWay } from '../../app/mail'
 import { useViewer } from '../../app/viewer'
 import { Avatar } from '../../ui/avatar'
 import { Badge } from '../../ui/badge'
@@ -113,6 +114,7 @@ function Email() {
   const { user } = useViewer()
   const change = useAct(ChangeEmail)
   const confirm = useAct(Confirm)
+  const way = useMailWay()
   const [email, setEmail] = useState('')
   const [password, setPassword] = useState('')
   const [outcome, setOutcome] = useState<{
@@ -129,7 +131,7 @@ function Email() {
     if (!error) setEmail('')
   }
   return (
-    <Panel title="E-mail address" about="For signing in, and for what Muster tells you by mail.">
+    <Panel title="E-mail address" about="For signing in, and for notifications.">
       <form
         className="space-y-4 rounded-card border border-line p-4"
         onSubmit={(event) => {
@@ -147,7 +149,7 @@ function Email() {
               <Button
                 size="sm"
                 busy={confirm.pending}
-                onClick={() => void confirm({}, { said: `A link is on its way to ${user.email}` })}
+                onClick={() => void confirm({}, { said: mailed(way, 'A link', user.email) })}
               >
                 Send the link again
               </Button>
@@ -171,7 +173,7 @@ function Email() {
         {outcome.error && <Refused error={outcome.error} />}
         {outcome.sentTo && (
           <Notice tone="ok">
-            A link is on its way to {outcome.sentTo}. The address changes when you open it.
+            {mailed(way, 'A link', outcome.sentTo)}. The address changes when you open it.
           </Notice>
         )}
         <div className="flex justify-end">

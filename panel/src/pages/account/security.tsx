@@ -1,6 +1,7 @@
 // Password, second factor, linked accounts, sessions.
 import { useState } from 'react'
-import { fieldErrors, wordsOf } from '../../api/errors'
+import { wordsOf } from '../../api/errors'
+import { fieldErrors } from '../../api/form-errors'
 import { graphql } from '../../api/graphql'
 import { useAct } from '../../api/use-act'
 import { useViewer } from '../../app/viewer'

@@ -2,7 +2,7 @@
 import { Link } from '@tanstack/react-router'
 import { useState } from 'react'
 import { boundsOf, refusal } from '../../api/bounds'
-import { placed } from '../../api/errors'
+import { placed } from '../../api/form-errors'
 import { graphql } from '../../api/graphql'
 import { useAct } from '../../api/use-act'
 import { useFormAct } from '../../api/use-form-act'

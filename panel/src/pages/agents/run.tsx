@@ -1,14 +1,20 @@
 // Starting, stopping, pausing, resuming and restarting. What is pressed shows at once as the step that the service makes
 // first; its answer then says what is true.
 import { CirclePause, CirclePlay, CircleStop, type LucideIcon, Play } from 'lucide-react'
-import { useState } from 'react'
+import { type ReactNode, useState } from 'react'
+import { useClient } from 'urql'
+import { wordsOf } from '../../api/errors'
 import { graphql } from '../../api/graphql'
+import { readAnew } from '../../api/requests'
 import { useAct } from '../../api/use-act'
+import { endsInWords } from '../../app/cut-words'
 import { useOrg } from '../../app/organization'
 import type { Governed } from '../../permissions/can'
 import { Gate, useRefused } from '../../permissions/gate'
 import { ActionButton } from '../../ui/actions'
 import { IconButton } from '../../ui/button'
+import { ConfirmDialog } from '../../ui/confirm'
+import { sayProblem } from '../../ui/toast-store'
 import { AFTER, type Step, stepsOf } from './words'
 
 const Start = graphql(`
@@ -37,6 +43,12 @@ const Restart = graphql(`
   }
 `)
 
+const Ends = graphql(`
+  query StopEnds($orgId: Id!, $id: Id!) {
+    agent(orgId: $orgId, id: $id) { id waitingRequests runningTurns { id } }
+  }
+`)
+
 type Runnable = Governed & { id: number; name: string; status: string; statusReason: string | null }
 
 const STEPS: Record<Exclude<Step, 'restart'>, { label: string; icon: LucideIcon; tip: string }> = {
@@ -52,6 +64,8 @@ export interface Run {
   /** Something is on its way to the service. */
   busy: boolean
   step: (step: Step) => void
+  /** What is asked before a stop or a restart that ends something. */
+  question: ReactNode
 }
 
 export function useRun(agent: Runnable): Run {
@@ -63,24 +77,55 @@ export function useRun(agent: Runnable): Run {
     resume: useAct(Resume),
     restart: useAct(Restart),
   }
+  const client = useClient()
   const [going, go] = useState<Step | null>(null)
-  const step = async (next: Step) => {
+  const [asked, ask] = useState<{ step: 'stop' | 'restart'; ends: string } | null>(null)
+  const [looking, look] = useState(false)
+  const act = async (next: Step) => {
+    ask(null)
     if (going) return
     go(next)
     await acts[next]({ orgId, id: agent.id })
     go(null)
   }
+  // What the service counts at this moment, not what the page has read some time ago.
+  const step = async (next: Step) => {
+    if (going || looking) return
+    if (next !== 'stop' && next !== 'restart') return act(next)
+    look(true)
+    const { data, error } = await readAnew(client, Ends, { orgId, id: agent.id })
+    look(false)
+    if (error || !data?.agent) return sayProblem(wordsOf(error))
+    const ends = endsInWords(data.agent.runningTurns.length, data.agent.waitingRequests)
+    if (ends === null) return act(next)
+    ask({ step: next, ends })
+  }
+  const verb = asked?.step === 'restart' ? 'Restart' : 'Stop'
   return {
     status: going ? AFTER[going] : agent.status,
-    busy: going !== null,
+    busy: going !== null || looking,
     step: (next) => void step(next),
+    question: asked && (
+      <ConfirmDialog
+        open
+        onClose={() => ask(null)}
+        title={`${verb} ${agent.name}?`}
+        action={verb}
+        other={
+          agent.status === 'RUNNING' ? { label: 'Pause instead', run: () => void act('pause') } : undefined
+        }
+        onConfirm={() => act(asked.step)}
+      >
+        This {asked.ends}. Approvals and conversations say that it was you.
+      </ConfirmDialog>
+    ),
   }
 }
 
 /** What can be done now, as buttons: the page's. */
 export function RunButtons({ agent, run }: { agent: Runnable; run: Run }) {
   const refused = useRefused('agent.edit', agent)
-  return stepsOf(run.status, agent.statusReason).map((step) => (
+  const buttons = stepsOf(run.status, agent.statusReason).map((step) => (
     <ActionButton
       key={step}
       look={step === 'start' || step === 'resume' ? 'primary' : 'secondary'}
@@ -98,6 +143,12 @@ export function RunButtons({ agent, run }: { agent: Runnable; run: Run }) {
       {STEPS[step].label}
     </ActionButton>
   ))
+  return (
+    <>
+      {buttons}
+      {run.question}
+    </>
+  )
 }
 
 /** The same in a row: the first thing that one would do. */
@@ -114,6 +165,7 @@ export function RunInRow({ agent, run }: { agent: Runnable; run: Run }) {
         busy={run.busy}
         onClick={() => run.step(step)}
       />
+      {run.question}
     </Gate>
   )
 }

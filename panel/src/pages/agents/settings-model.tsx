@@ -1,6 +1,7 @@
 // Which model and mode an agent uses, and whose credential. The credential is write-only.
 import { useState } from 'react'
-import { fieldErrors, wordsOf } from '../../api/errors'
+import { wordsOf } from '../../api/errors'
+import { fieldErrors } from '../../api/form-errors'
 import { useOrg } from '../../app/organization'
 import { Button } from '../../ui/button'
 import { Select, TextInput } from '../../ui/inputs'

@@ -1,13 +1,16 @@
 // One turn beside the list: what it used, why it ended, and how to end it.
 import { Link } from '@tanstack/react-router'
 import { Ban } from 'lucide-react'
+import { useState } from 'react'
 import { graphql } from '../../api/graphql'
 import { useAct } from '../../api/use-act'
 import { conversationTitle } from '../../app/conversation-title'
+import { cutWords } from '../../app/cut-words'
 import { useOrg } from '../../app/organization'
 import { useRefused } from '../../permissions/gate'
 import { ActionButton } from '../../ui/actions'
 import { CodeBlock } from '../../ui/code'
+import { ConfirmDialog } from '../../ui/confirm'
 import { Fact, Facts } from '../../ui/page'
 import { Peek } from '../../ui/peek'
 import { Status } from '../../ui/status'
@@ -19,7 +22,7 @@ import { CAUSES, costOf } from './words'
 
 const Cancel = graphql(`
   mutation CancelTurn($orgId: Id!, $id: Id!) {
-    cancelTurn(orgId: $orgId, id: $id) { id state cancelRequestedAt endedAt error }
+    cancelTurn(orgId: $orgId, id: $id) { id state cancelRequestedAt cancelledBy cancelledWith endedAt error }
   }
 `)
 
@@ -32,12 +35,17 @@ interface Props {
 export function TurnPeek({ id, turn, onClose }: Props) {
   const { id: org } = useOrg()
   const cancel = useAct(Cancel)
+  const [asking, ask] = useState(false)
+  const cancelIt = async () => {
+    await cancel({ orgId: org, id }, { said: 'The turn is being cancelled' })
+    ask(false)
+  }
   const end = {
     id: 'turn.cancel',
     label: 'Cancel the turn',
     group: 'Turn',
     refused: useRefused('agent.interact', turn),
-    run: () => void cancel({ orgId: org, id }, { said: 'The turn is being cancelled' }),
+    run: () => (turn?.state === 'WAITING_APPROVAL' ? ask(true) : void cancelIt()),
   }
   const open = turn && ['QUEUED', 'RUNNING', 'WAITING_APPROVAL', 'WAITING_LIMIT'].includes(turn.state)
   return (
@@ -59,17 +67,29 @@ export function TurnPeek({ id, turn, onClose }: Props) {
         )
       }
     >
+      <ConfirmDialog
+        open={asking}
+        onClose={() => ask(false)}
+        title="Cancel the turn?"
+        action="Cancel the turn"
+        busy={cancel.pending}
+        onConfirm={cancelIt}
+      >
+        It waits for a decision, which is withdrawn. The approval and the conversation say that it was you.
+      </ConfirmDialog>
       <div className="p-4">{turn ? <Details turn={turn} org={org} /> : <p>It is on another page.</p>}</div>
     </Peek>
   )
 }
 
 function Details({ turn, org }: { turn: TurnRecord; org: number }) {
+  const cut = cutWords(turn.cancelledBy, turn.cancelledWith)
   return (
     <>
       <Facts>
         <Fact name="State">
           <Status of="turn" value={turn.state} />
+          {cut && <span className="block text-sm text-muted">{cut}</span>}
         </Fact>
         <Fact name="Caused by">{CAUSES[turn.cause] ?? turn.cause}</Fact>
         <Fact name="Conversation">

@@ -4,6 +4,7 @@ import { ListTodo } from 'lucide-react'
 import { graphql, type ResultOf } from '../../api/graphql'
 import { useLive } from '../../api/use-live'
 import { conversationTitle } from '../../app/conversation-title'
+import { cutWords } from '../../app/cut-words'
 import { useOrg } from '../../app/organization'
 import { Empty } from '../../ui/empty'
 import { Select } from '../../ui/inputs'
@@ -25,7 +26,7 @@ const TurnsQuery = graphql(`
     turns(orgId: $orgId, agentId: $agentId, page: $page, limit: $limit, state: $state) {
       total
       data {
-        id state cause error conversationId firstSeq createdAt startedAt endedAt cancelRequestedAt
+        id state cause error conversationId firstSeq createdAt startedAt endedAt cancelRequestedAt cancelledBy cancelledWith
         inputTokens outputTokens cacheReadTokens cacheWriteTokens costMicro model agentRevision viewerCan
         conversation { id ref title contactName agent { id name } }
       }
@@ -40,12 +41,15 @@ const COLUMNS: Column<TurnRecord>[] = [
     id: 'state',
     head: 'State',
     width: '1fr',
-    cell: ({ state, cause, createdAt, cancelRequestedAt, endedAt }) => (
+    cell: ({ state, cause, createdAt, cancelRequestedAt, endedAt, cancelledBy, cancelledWith }) => (
       <span className="flex min-w-0 flex-wrap items-center gap-x-2 gap-y-0.5">
         <Status
           of="turn"
           value={state}
-          tip={cancelRequestedAt && !endedAt ? 'It is being cancelled' : undefined}
+          tip={
+            cutWords(cancelledBy, cancelledWith) ??
+            (cancelRequestedAt && !endedAt ? 'It is being cancelled' : undefined)
+          }
         />
         <span className="text-sm text-muted sm:hidden">
           {CAUSES[cause]} · <Time at={createdAt} />

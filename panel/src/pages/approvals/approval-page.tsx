@@ -3,7 +3,7 @@ import { getRouteApi, Link } from '@tanstack/react-router'
 import { useRef } from 'react'
 import { useLive } from '../../api/use-live'
 import { Decide, type DecideHandle } from '../../app/approvals/decide'
-import { cancelWaiting } from '../../app/approvals/decisions'
+import { cancelDecision } from '../../app/approvals/decisions'
 import { ApprovalQuery } from '../../app/approvals/fields'
 import { KINDS } from '../../app/approvals/words'
 import { useOrg } from '../../app/organization'
@@ -41,7 +41,7 @@ export function ApprovalPage() {
       label: 'Cancel what is about to be sent',
       group,
       keys: 'z',
-      run: () => void cancelWaiting(id),
+      run: () => cancelDecision(id),
     },
   ])
   const approval = data?.approval

@@ -2,15 +2,16 @@
 import { useClient } from 'urql'
 import type { DecideHandle } from '../../app/approvals/decide'
 import {
-  cancelLatest,
-  cancelWaiting,
+  cancelAll,
   DELAY_MS,
   decide,
   draftPlace,
   isOnItsWay,
+  otherDecidedAt,
 } from '../../app/approvals/decisions'
 import type { ApprovalRecord } from '../../app/approvals/fields'
 import { useSnooze } from '../../app/approvals/handling'
+import { isSlip } from '../../app/approvals/slip'
 import { snoozeChoices } from '../../app/approvals/snooze'
 import { isHighRisk } from '../../app/approvals/words'
 import { keptOf } from '../../app/kept'
@@ -30,13 +31,15 @@ interface KeyProps {
   show: (id: number | undefined, replace?: boolean) => void
 }
 
-/** A, D, C and S on the approval that is open or marked, Z on the one that was decided last. */
+/** A, D, C and S on the approval that is open or marked, Z on all that count down. */
 export function useKeys({ current, peeked, handle, next, show }: KeyProps): void {
   const org = useOrg()
   const client = useClient()
   const refused = useRefused('approval.resolve', current)
   const open = current && isOpen(current)
   const quick = (option: 'approve' | 'deny') => {
+    const now = performance.now()
+    if (current && isSlip({ clicks: 0, now, shownAt: now, decidedAt: otherDecidedAt(current.id) })) return
     if (peeked) return option === 'approve' ? handle.current?.approve() : handle.current?.deny()
     if (!current || !open) return
     // What is risky, a question or not an action is read before it is answered.
@@ -68,13 +71,10 @@ export function useKeys({ current, peeked, handle, next, show }: KeyProps): void
     { id: 'approvals.comment', label: 'Answer with words', group, keys: 'c', refused, run: comment },
     {
       id: 'approvals.cancel',
-      label: 'Cancel what is about to be sent',
+      label: 'Cancel all that is about to be sent',
       group,
       keys: 'z',
-      // What is open if it was just decided; otherwise the last one: a decision has already moved on to the next approval.
-      run: () => {
-        if (!cancelWaiting(current?.id)) cancelLatest()
-      },
+      run: cancelAll,
     },
   ])
   useSnoozeKey(current, () => {

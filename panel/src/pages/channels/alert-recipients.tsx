@@ -1,9 +1,10 @@
-// The members who get a mail when a channel fails.
+// The members who are alerted when a channel fails.
 import { X } from 'lucide-react'
 import { graphql } from '../../api/graphql'
 import { useAct } from '../../api/use-act'
 import { useLive } from '../../api/use-live'
 import { useFindMembers } from '../../app/find-members'
+import { alertAbout, useMailWay } from '../../app/mail'
 import { useOrg } from '../../app/organization'
 import { Gate } from '../../permissions/gate'
 import { Avatar } from '../../ui/avatar'
@@ -36,7 +37,7 @@ export function AlertRecipients({ channel }: { channel: Channel }) {
     void update(send(next), { said, undo: () => update(send(ids), { said: 'Taken back' }) })
   }
   return (
-    <Panel title="Who is alerted" about="They get a mail when this channel fails.">
+    <Panel title="Who is alerted" about={alertAbout(useMailWay())}>
       {ids.length === 0 && <p className="mb-2 text-muted">Nobody in particular: owners and admins get it.</p>}
       <ul className="mb-2 space-y-1 empty:hidden">
         {ids.map((id) => {

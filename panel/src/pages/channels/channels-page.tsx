@@ -5,6 +5,7 @@ import { graphql, type ResultOf } from '../../api/graphql'
 import { useFeed } from '../../api/use-feed'
 import { useLive } from '../../api/use-live'
 import { useFindAgents } from '../../app/assigned-agents'
+import { Chip } from '../../app/filters'
 import { useOrg } from '../../app/organization'
 import { useRefused } from '../../permissions/gate'
 import { ActionButton } from '../../ui/actions'
@@ -26,8 +27,8 @@ import { ChannelState } from './state'
 import { DIRECTIONS, labelOf, transportName } from './transports'
 
 const ChannelsQuery = graphql(`
-  query Channels($orgId: Id!, $after: String, $limit: Int, $agentId: Id, $search: String) {
-    channelFeed(orgId: $orgId, after: $after, limit: $limit, agentId: $agentId, search: $search) {
+  query Channels($orgId: Id!, $after: String, $limit: Int, $agentId: Id, $search: String, $active: Boolean) {
+    channelFeed(orgId: $orgId, after: $after, limit: $limit, agentId: $agentId, search: $search, active: $active) {
       next
       data {
         id name transport scope direction target isActive inactiveReason lastActivityAt link { state cause since }
@@ -105,7 +106,12 @@ export function ChannelsPage() {
   const find = useFindAgents()
   const feed = useFeed({
     query: ChannelsQuery,
-    variables: { orgId: org.id, agentId: search.agent ?? null, search: search.q ?? null },
+    variables: {
+      orgId: org.id,
+      agentId: search.agent ?? null,
+      search: search.q ?? null,
+      active: search.inactive ? false : null,
+    },
     pageOf,
     idOf,
     on: ['CHANNEL', 'AGENT'],
@@ -127,7 +133,7 @@ export function ChannelsPage() {
     run: () => set({ open: 'new' }),
   }
   const create = <ActionButton action={make} look="primary" icon={Plus} />
-  const narrowed = Boolean(search.q || search.agent)
+  const narrowed = Boolean(search.q || search.agent || search.inactive)
   return (
     <>
       <PageHeader title="Channels" about="How people outside the panel reach agents." actions={create}>
@@ -144,6 +150,12 @@ export function ChannelsPage() {
               onValue={(agent) => set({ agent: agent ? Number(agent.id) : undefined })}
             />
           </div>
+          <Chip
+            on={search.inactive ?? false}
+            onToggle={() => set({ inactive: search.inactive ? undefined : true })}
+          >
+            Inactive
+          </Chip>
         </div>
       </PageHeader>
       {feed.error && feed.items.length === 0 ? (
@@ -170,7 +182,7 @@ export function ChannelsPage() {
                     icon={Hash}
                     title="No channel matches"
                     action={
-                      <Button onClick={() => set({ q: undefined, agent: undefined })}>
+                      <Button onClick={() => set({ q: undefined, agent: undefined, inactive: undefined })}>
                         Show all channels
                       </Button>
                     }
@@ -199,7 +211,9 @@ export function ChannelsPage() {
       {search.open === 'new' && (
         <CreateChannel
           onClose={() => set({ open: undefined })}
-          onCreated={(id) => set({ open: undefined, peek: id, q: undefined, agent: undefined })}
+          onCreated={(id) =>
+            set({ open: undefined, peek: id, q: undefined, agent: undefined, inactive: undefined })
+          }
         />
       )}
     </>

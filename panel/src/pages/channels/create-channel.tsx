@@ -1,7 +1,7 @@
 // A new channel: an agent, a transport, and what that transport needs.
 import { useState } from 'react'
 import { boundsOf, refusal } from '../../api/bounds'
-import { placed } from '../../api/errors'
+import { placed } from '../../api/form-errors'
 import { graphql, type VariablesOf } from '../../api/graphql'
 import { useFormAct } from '../../api/use-form-act'
 import { useFindAgents } from '../../app/assigned-agents'

@@ -33,6 +33,7 @@ const Feed = graphql(
       $mine: Boolean
       $unread: Boolean
       $waiting: Boolean
+      $undelivered: Boolean
       $takenOver: Boolean
       $search: String
       $from: Timestamp
@@ -49,6 +50,7 @@ const Feed = graphql(
         mine: $mine
         unread: $unread
         waiting: $waiting
+        undelivered: $undelivered
         takenOver: $takenOver
         search: $search
         from: $from
@@ -90,6 +92,7 @@ function filtersOf(search: ConversationsSearch, orgId: number) {
     mine: search.mine ?? null,
     unread: search.unread ?? null,
     waiting: search.waiting ?? null,
+    undelivered: search.undelivered ?? null,
     takenOver: search.takenOver ?? null,
     search: search.q ?? null,
     from: search.from ?? null,

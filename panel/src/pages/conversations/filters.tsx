@@ -30,7 +30,7 @@ export function useListSearch(): [ConversationsSearch, (change: Change) => void]
 export function ConversationFilters() {
   const org = useOrg()
   const [search, set] = useListSearch()
-  const flip = (name: 'unread' | 'mine' | 'waiting' | 'takenOver') =>
+  const flip = (name: 'unread' | 'mine' | 'waiting' | 'undelivered' | 'takenOver') =>
     set({ [name]: search[name] ? undefined : true })
   const { open: _, peek: __, tab: ___, ...filters } = search
   const any = Object.values(filters).some((value) => value !== undefined)
@@ -55,6 +55,9 @@ export function ConversationFilters() {
       </Chip>
       <Chip on={search.waiting ?? false} onToggle={() => flip('waiting')}>
         Waiting for a decision
+      </Chip>
+      <Chip on={search.undelivered ?? false} onToggle={() => flip('undelivered')}>
+        Not delivered
       </Chip>
       <Chip on={search.mine ?? false} onToggle={() => flip('mine')}>
         Mine

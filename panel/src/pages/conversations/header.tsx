@@ -13,9 +13,11 @@ import {
   Search,
 } from 'lucide-react'
 import { useState } from 'react'
-import { conflictOf, wordsOf } from '../../api/errors'
+import { wordsOf } from '../../api/errors'
+import { conflictOf } from '../../api/form-errors'
 import { graphql } from '../../api/graphql'
 import { useAct } from '../../api/use-act'
+import { useMailWay, watchAbout } from '../../app/mail'
 import { useOrg } from '../../app/organization'
 import { runNamed } from '../../keys/registry'
 import { useRefused } from '../../permissions/gate'
@@ -122,6 +124,7 @@ function Actions({ conversation, onRename }: { conversation: ConversationRecord;
   const { id, status, watching, takenOverBy } = conversation
   const act = useAct(Update)
   const watch = useAct(Watch)
+  const way = useMailWay()
   const mayEdit = useRefused('conversation.edit', conversation)
   const mayWrite = useRefused('agent.interact', conversation)
   const set = (next: Settable) => {
@@ -142,7 +145,7 @@ function Actions({ conversation, onRename }: { conversation: ConversationRecord;
     { label: 'Edit the subject', icon: Pencil, refused: mayEdit, onSelect: onRename },
     watching !== null && {
       label: watching ? 'Stop watching' : 'Watch',
-      about: watching ? undefined : 'You get mail when something is asked here.',
+      about: watching ? undefined : watchAbout(way),
       icon: watching ? EyeOff : Eye,
       onSelect: () =>
         void watch(

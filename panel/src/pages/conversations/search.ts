@@ -10,6 +10,7 @@ export const conversationsSearch = searchOf({
   mine: flag,
   unread: flag,
   waiting: flag,
+  undelivered: flag,
   takenOver: flag,
   from: text,
   to: text,

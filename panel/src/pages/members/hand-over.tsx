@@ -1,4 +1,5 @@
 // How an invitation reaches somebody without mail: its link is printed by whoever operates Muster, and handed over.
+import { notNotified, useMailWay } from '../../app/mail'
 import { useOrg } from '../../app/organization'
 import { Button } from '../../ui/button'
 import { CodeBlock } from '../../ui/code'
@@ -12,18 +13,14 @@ interface Props {
 }
 
 export function HandOver({ invitation: { email, role }, onClose }: Props) {
-  const { id, canMail } = useOrg()
+  const { id } = useOrg()
   const line = `muster member invite --org ${id} --role ${role} --link --email ${quoted(email)}`
   return (
     <Dialog
       open
       onClose={onClose}
       title="Hand over the link yourself"
-      about={
-        canMail
-          ? `No mail has gone to ${email} yet. It can take a minute.`
-          : `This installation sends no mail, so ${email} has not been told.`
-      }
+      about={notNotified(useMailWay(), email)}
       width="md"
       footer={
         <Button look="primary" onClick={onClose}>
@@ -35,8 +32,8 @@ export function HandOver({ invitation: { email, role }, onClose }: Props) {
         <p>Whoever operates Muster prints the link with this line, on the machine that Muster runs on:</p>
         <CodeBlock text={line} label="the line that prints the link" />
         <p className="text-muted">
-          Give the link to {email} alone: it lets its holder in, once, within a week. Links that were mailed
-          earlier stop working.
+          Give the link to {email} alone: it lets its holder in, once, within a week. Earlier links stop
+          working.
         </p>
       </div>
     </Dialog>

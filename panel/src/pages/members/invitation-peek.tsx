@@ -12,7 +12,7 @@ import { ProblemView } from '../../ui/problem'
 import { ListSkeleton } from '../../ui/skeleton'
 import { Time } from '../../ui/time'
 import { type Invitation, InvitationFields, useInvitationActs } from './invitation'
-import { Mailed } from './invitations'
+import { LinkSent } from './invitations'
 import { ROLE_MEANINGS, ROLE_NAMES } from './roles'
 
 const InvitationQuery = graphql(
@@ -62,8 +62,8 @@ function InvitationFacts({ invitation }: { invitation: Invitation }) {
       <Fact name="Invited">
         <Time at={createdAt} /> {inviter && <>by {inviter.name}</>}
       </Fact>
-      <Fact name="Mailed">
-        <Mailed invitation={invitation} />
+      <Fact name="Link sent">
+        <LinkSent invitation={invitation} />
       </Fact>
       <Fact name="Expires">
         <Time at={expiresAt} />
@@ -80,9 +80,9 @@ function State({ invitation: { acceptedAt, revokedAt, expiresAt } }: { invitatio
 }
 
 function Acts({ invitation }: { invitation: Invitation }) {
-  const { resending, resend, revoke } = useInvitationActs(invitation)
+  const { resending, resend, revoke, question } = useInvitationActs(invitation)
   const of = { group: 'Invitation', refused: useRefused('member.edit') }
-  const resendIt = { id: 'invitation.resend', label: 'Mail the invitation again', ...of, run: resend }
+  const resendIt = { id: 'invitation.resend', label: 'Send the invitation again', ...of, run: resend }
   const revokeIt = { id: 'invitation.revoke', label: 'Revoke the invitation', ...of, run: revoke }
   return (
     <div className="flex flex-wrap gap-2">
@@ -92,6 +92,7 @@ function Acts({ invitation }: { invitation: Invitation }) {
       <ActionButton icon={X} action={revokeIt}>
         Revoke
       </ActionButton>
+      {question}
     </div>
   )
 }

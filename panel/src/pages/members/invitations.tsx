@@ -3,6 +3,7 @@ import { MailPlus, RotateCw, X } from 'lucide-react'
 import { type ReactNode, useState } from 'react'
 import { graphql, type ResultOf } from '../../api/graphql'
 import { type Live, useLive } from '../../api/use-live'
+import { useMailWay } from '../../app/mail'
 import { useOrg } from '../../app/organization'
 import { Gate } from '../../permissions/gate'
 import { Badge } from '../../ui/badge'
@@ -49,9 +50,9 @@ const COLUMNS: Column<Invitation>[] = [
   { id: 'by', head: 'Invited by', width: '1fr', from: 'md', cell: ({ inviter }) => inviter?.name ?? '–' },
   {
     id: 'sent',
-    head: 'Mailed',
+    head: 'Link sent',
     width: '8.5rem',
-    cell: (invitation) => <Mailed invitation={invitation} />,
+    cell: (invitation) => <LinkSent invitation={invitation} />,
   },
   {
     id: 'expires',
@@ -116,14 +117,14 @@ const idOf = ({ id }: Invitation) => id
 const nameOf = ({ email }: Invitation) => email
 
 /** As long as no mail has gone out, the way to do without. */
-export function Mailed({ invitation }: { invitation: Invitation }) {
-  const { canMail } = useOrg()
+export function LinkSent({ invitation }: { invitation: Invitation }) {
+  const way = useMailWay()
   const [open, setOpen] = useState(false)
-  if (invitation.sentAt) return <Time at={invitation.sentAt} />
+  if (invitation.sentAt && way === 'SENT') return <Time at={invitation.sentAt} />
   return (
     <>
       <button type="button" className="link text-left" onClick={() => setOpen(true)}>
-        {canMail ? 'Not yet' : 'Hand over the link'}
+        {way === 'SENT' ? 'Not yet' : 'Hand over the link'}
       </button>
       {open && <HandOver invitation={invitation} onClose={() => setOpen(false)} />}
     </>
@@ -131,7 +132,7 @@ export function Mailed({ invitation }: { invitation: Invitation }) {
 }
 
 function Acts({ invitation }: { invitation: Invitation }) {
-  const { resending, resend, revoke } = useInvitationActs(invitation)
+  const { resending, resend, revoke, question } = useInvitationActs(invitation)
   const label = `Revoke the invitation of ${invitation.email}`
   return (
     <Gate may="member.edit">
@@ -139,6 +140,7 @@ function Acts({ invitation }: { invitation: Invitation }) {
         Resend
       </Button>
       <IconButton icon={X} size="sm" label={label} onClick={revoke} />
+      {question}
     </Gate>
   )
 }

@@ -1,9 +1,10 @@
-// Invites somebody by mail.
+// Invites somebody.
 import { useState } from 'react'
 import { boundsOf, refusal } from '../../api/bounds'
-import { placed } from '../../api/errors'
+import { placed } from '../../api/form-errors'
 import { graphql } from '../../api/graphql'
 import { useFormAct } from '../../api/use-form-act'
+import { inviteAbout, useMailWay } from '../../app/mail'
 import { useOrg } from '../../app/organization'
 import { RadioGroup } from '../../ui/choices'
 import { Field } from '../../ui/field'
@@ -20,6 +21,7 @@ const Invite = graphql(`
 
 export function InviteDialog({ onClose, onInvited }: { onClose: () => void; onInvited: () => void }) {
   const org = useOrg()
+  const way = useMailWay()
   const invite = useFormAct(Invite)
   const [email, setEmail] = useState('')
   const [role, setRole] = useState<Role>('OPERATOR')
@@ -38,12 +40,8 @@ export function InviteDialog({ onClose, onInvited }: { onClose: () => void; onIn
   return (
     <FormDialog
       title={`Invite somebody to ${org.name}`}
-      about={
-        org.canMail
-          ? 'They get a link by mail. It works once, within a week.'
-          : 'This installation sends no mail. The list of invitations says how to get the link and hand it over.'
-      }
-      action={org.canMail ? 'Send the invitation' : 'Invite'}
+      about={inviteAbout(way)}
+      action={way === 'SENT' ? 'Send the invitation' : 'Invite'}
       busy={invite.pending}
       onSubmit={submit}
       onClose={onClose}

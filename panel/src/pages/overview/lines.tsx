@@ -1,36 +1,89 @@
 // The overview's lists: one line for each record, which leads to it.
 import { Link, type LinkProps } from '@tanstack/react-router'
+import { CircleCheck } from 'lucide-react'
 import type { ReactNode } from 'react'
-import { type FragmentOf, graphql, readFragment } from '../../api/graphql'
+import { type FragmentOf, readFragment } from '../../api/graphql'
 import { stateInWords } from '../../app/agent-state'
 import { conversationTitle } from '../../app/conversation-title'
 import { useOrg } from '../../app/organization'
 import { Avatar } from '../../ui/avatar'
 import { Count } from '../../ui/badge'
+import { Empty } from '../../ui/empty'
 import { Status } from '../../ui/status'
 import { Countdown, Time } from '../../ui/time'
 import { Visible } from '../../ui/visible'
+import { AttentionAgent, AttentionApproval, AttentionConversation } from './attention'
 
-export const AttentionApproval = graphql(`
-  fragment AttentionApproval on Approval {
-    id title severity risk expiresAt createdAt assigneeName
-    agent { id name avatarUrl }
-  }
-`)
-export const AttentionAgent = graphql(`
-  fragment AttentionAgent on Agent {
-    id name avatarUrl status statusReason lastActionAt
-  }
-`)
-export const AttentionConversation = graphql(`
-  fragment AttentionConversation on Conversation {
-    id ref title unread lastActivityAt contactName
-    agent { id name avatarUrl }
-    lastMessage { seq preview }
-  }
-`)
+interface Props {
+  approvals: readonly ({ id: number } & FragmentOf<typeof AttentionApproval>)[]
+  waiting: number | undefined
+  failed: readonly ({ id: number } & FragmentOf<typeof AttentionAgent>)[]
+  unread: readonly ({ id: number } & FragmentOf<typeof AttentionConversation>)[]
+  /** What stands above them, in place of the words for an empty list. */
+  children: ReactNode
+}
 
-export function Lines({ title, all, children }: { title: string; all: ReactNode; children: ReactNode }) {
+/** What needs a person, most urgent first. */
+export function Attention({ approvals, waiting, failed, unread, children }: Props) {
+  const link = { org: useOrg().id }
+  if (!children && approvals.length + failed.length + unread.length === 0) {
+    return (
+      <Empty icon={CircleCheck} title="Nothing needs you">
+        Approvals that wait, agents that failed and conversations that you have not read appear here as they
+        come.
+      </Empty>
+    )
+  }
+  return (
+    <>
+      {children}
+      {approvals.length > 0 && (
+        <Lines
+          title="Waiting for a decision"
+          all={
+            <Link to="/o/$org/approvals" params={link}>
+              All {waiting ?? ''}
+            </Link>
+          }
+        >
+          {approvals.map((approval) => (
+            <ApprovalLine key={approval.id} data={approval} />
+          ))}
+        </Lines>
+      )}
+      {failed.length > 0 && (
+        <Lines
+          title="Failed agents"
+          all={
+            <Link to="/o/$org/agents" params={link} search={{ status: ['ERROR'] }}>
+              All failed agents
+            </Link>
+          }
+        >
+          {failed.map((agent) => (
+            <AgentLine key={agent.id} data={agent} />
+          ))}
+        </Lines>
+      )}
+      {unread.length > 0 && (
+        <Lines
+          title="Unread conversations"
+          all={
+            <Link to="/o/$org/conversations" params={link} search={{ unread: true }}>
+              All unread
+            </Link>
+          }
+        >
+          {unread.map((conversation) => (
+            <ConversationLine key={conversation.id} data={conversation} />
+          ))}
+        </Lines>
+      )}
+    </>
+  )
+}
+
+function Lines({ title, all, children }: { title: string; all: ReactNode; children: ReactNode }) {
   return (
     <section className="mb-8">
       <div className="mb-2 flex items-baseline justify-between gap-2">
@@ -42,7 +95,7 @@ export function Lines({ title, all, children }: { title: string; all: ReactNode;
   )
 }
 
-export function ApprovalLine({ data }: { data: FragmentOf<typeof AttentionApproval> }) {
+function ApprovalLine({ data }: { data: FragmentOf<typeof AttentionApproval> }) {
   const { id, title, severity, agent, expiresAt, assigneeName } = readFragment(AttentionApproval, data)
   const org = useOrg().id
   return (
@@ -64,7 +117,7 @@ export function ApprovalLine({ data }: { data: FragmentOf<typeof AttentionApprov
   )
 }
 
-export function AgentLine({ data }: { data: FragmentOf<typeof AttentionAgent> }) {
+function AgentLine({ data }: { data: FragmentOf<typeof AttentionAgent> }) {
   const { id, name, avatarUrl, status, statusReason, lastActionAt } = readFragment(AttentionAgent, data)
   const org = useOrg().id
   return (
@@ -81,7 +134,7 @@ export function AgentLine({ data }: { data: FragmentOf<typeof AttentionAgent> })
   )
 }
 
-export function ConversationLine({ data }: { data: FragmentOf<typeof AttentionConversation> }) {
+function ConversationLine({ data }: { data: FragmentOf<typeof AttentionConversation> }) {
   const { id, ref, title, unread, lastActivityAt, contactName, agent, lastMessage } = readFragment(
     AttentionConversation,
     data,

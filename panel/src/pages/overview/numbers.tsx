@@ -1,4 +1,4 @@
-// The organization in a few numbers. Each leads to what it counts; what is not well is marked.
+// The organization in a few numbers. Each is a link of its own to exactly what it counts; what is not well is marked.
 import { Link, type LinkProps } from '@tanstack/react-router'
 import type { ReactNode } from 'react'
 import { useOrg } from '../../app/organization'
@@ -12,122 +12,144 @@ interface Overview {
   channelsInactive: number | null
   openConversations: number | null
   unreadConversations: number | null
-  deliveriesFailed: number | null
+  undeliveredConversations: number | null
 }
 
 export function Numbers({ overview }: { overview: Overview }) {
   const org = useOrg()
-  const params = { org: org.id }
-  const {
-    pendingApprovals,
-    agents,
-    servers,
-    channelsInactive,
-    openConversations,
-    unreadConversations,
-    deliveriesFailed,
-  } = overview
-  const all = (agents ?? []).reduce((sum, { count }) => sum + count, 0)
-  const running = agents?.find(({ status }) => status === 'RUNNING')?.count ?? 0
-  const failed = agents?.find(({ status }) => status === 'ERROR')?.count ?? 0
+  const { pendingApprovals: approvals, agents, servers, channelsInactive: inactive } = overview
+  const { openConversations, unreadConversations: unread, undeliveredConversations: undelivered } = overview
+  const of = (status: string) => agents?.find((each) => each.status === status)?.count ?? 0
   return (
     <div className="mb-8 space-y-2">
       <dl className="grid grid-cols-2 gap-px overflow-hidden rounded-card border border-line bg-line lg:grid-cols-4">
-        {pendingApprovals && (
-          <Tile
-            link={{ to: '/o/$org/approvals', params } as LinkProps}
-            name="Approvals"
-            value={pendingApprovals.total}
-            marked={pendingApprovals.total > 0}
-          >
-            {pendingApprovals.nextExpiresAt ? (
-              <Countdown
-                to={pendingApprovals.nextExpiresAt}
-                before="next expires in "
-                over="one expires now"
-              />
-            ) : pendingApprovals.mine > 0 ? (
-              `${pendingApprovals.mine} assigned to you`
-            ) : (
-              'none waiting'
+        {approvals && (
+          <Tile name="Approvals" value={approvals.total} to="approvals">
+            {approvals.nextExpiresAt && (
+              <Part to="approvals" search={{ sort: 'EXPIRES' }} marked>
+                <Countdown to={approvals.nextExpiresAt} before="next expires in " over="one expires now" />
+              </Part>
             )}
+            {approvals.mine > 0 && (
+              <Part to="approvals" search={{ mine: true }}>
+                {approvals.mine} assigned to you
+              </Part>
+            )}
+            {approvals.total === 0 && 'none waiting'}
           </Tile>
         )}
         {agents && (
           <Tile
-            link={{ to: '/o/$org/agents', params } as LinkProps}
             name="Agents running"
-            value={running}
-            of={all}
-            marked={failed > 0}
+            value={of('RUNNING')}
+            of={agents.reduce((sum, { count }) => sum + count, 0)}
+            to="agents"
+            search={{ status: ['RUNNING'] }}
           >
-            {[org.stopped && 'on hold', failed > 0 ? `${failed} failed` : !org.stopped && 'none failed']
-              .filter(Boolean)
-              .join(' · ')}
+            {org.stopped && 'on hold'}
+            {of('ERROR') > 0 && (
+              <Part to="agents" search={{ status: ['ERROR'] }} marked>
+                {of('ERROR')} failed
+              </Part>
+            )}
+            {of('ERROR') === 0 && !org.stopped && 'none failed'}
           </Tile>
         )}
         {openConversations !== null && (
           <Tile
-            link={{ to: '/o/$org/conversations', params } as LinkProps}
             name="Open conversations"
             value={openConversations}
-            marked={Boolean(deliveriesFailed)}
+            to="conversations"
+            search={{ status: ['OPEN', 'PENDING'] }}
           >
-            {deliveriesFailed ? `${deliveriesFailed} not delivered` : `${unreadConversations ?? 0} unread`}
+            {Boolean(undelivered) && (
+              <Part to="conversations" search={{ undelivered: true }} marked>
+                {undelivered} not delivered
+              </Part>
+            )}
+            <Part to="conversations" search={{ unread: true }}>
+              {unread ?? 0} unread
+            </Part>
           </Tile>
         )}
         {servers && (
           <Tile
-            link={{ to: '/o/$org/servers', params } as LinkProps}
             name="Servers online"
             value={servers.total - servers.offline - servers.pending}
             of={servers.total || undefined}
-            marked={servers.offline > 0}
+            to="servers"
           >
-            {[
-              servers.total === 0 && 'none yet',
-              servers.offline > 0 && `${servers.offline} offline`,
-              servers.pending > 0 && `${servers.pending} waiting to join`,
-            ]
-              .filter(Boolean)
-              .join(' · ') || 'all reachable'}
+            {servers.offline > 0 && (
+              <Part to="servers" search={{ status: 'OFFLINE' }} marked>
+                {servers.offline} offline
+              </Part>
+            )}
+            {servers.pending > 0 && (
+              <Part to="servers" search={{ status: 'PENDING' }}>
+                {servers.pending} waiting to join
+              </Part>
+            )}
+            {servers.total === 0 && 'none yet'}
+            {servers.total > 0 && servers.offline + servers.pending === 0 && 'all reachable'}
           </Tile>
         )}
       </dl>
-      {Boolean(channelsInactive) && (
-        <Link to="/o/$org/channels" params={params} className="link text-sm">
-          {channelsInactive === 1 ? '1 channel inactive' : `${channelsInactive} channels inactive`}
-        </Link>
+      {Boolean(inactive) && (
+        <Part to="channels" search={{ inactive: true }} marked>
+          {inactive === 1 ? '1 channel inactive' : `${inactive} channels inactive`}
+        </Part>
       )}
     </div>
   )
 }
 
-interface TileProps {
-  link: LinkProps
+interface Place {
+  /** A list of the organization, by its address. */
+  to: 'approvals' | 'agents' | 'conversations' | 'servers' | 'channels'
+  /** Which of its records are counted. */
+  search?: Record<string, unknown>
+}
+
+function useLinkTo({ to, search = {} }: Place): LinkProps {
+  return { to: `/o/$org/${to}`, params: { org: useOrg().id }, search } as LinkProps
+}
+
+interface TileProps extends Place {
   name: string
   value: number
   of?: number
-  /** Something of it is not well. */
-  marked: boolean
+  /** What of it is worth saying, with numbers and links of their own. */
   children: ReactNode
 }
 
-function Tile({ link, name, value, of, marked, children }: TileProps) {
+function Tile({ name, value, of, children, ...place }: TileProps) {
   return (
     <div className="relative bg-canvas p-4 hover:bg-hover">
       <dt className="text-sm text-muted">
-        <Link {...link} className="after:absolute after:inset-0">
+        <Link {...useLinkTo(place)} className="after:absolute after:inset-0">
           {name}
         </Link>
       </dt>
       <dd>
         <span className="text-2xl font-semibold tabular-nums">{value}</span>
         {of !== undefined && <span className="text-muted tabular-nums"> of {of}</span>}
-        <span className={cx('block text-sm', marked ? 'font-medium text-danger-text' : 'text-muted')}>
-          {children}
-        </span>
+        <span className="flex flex-wrap gap-x-3 text-sm text-muted">{children}</span>
       </dd>
     </div>
+  )
+}
+
+/** A number above the tile's own link. `marked`: it is not well. */
+function Part({ marked, children, ...place }: Place & { marked?: boolean; children: ReactNode }) {
+  return (
+    <Link
+      {...useLinkTo(place)}
+      className={cx(
+        'relative z-1 text-sm hover:underline',
+        marked ? 'font-medium text-danger-text' : 'text-muted',
+      )}
+    >
+      {children}
+    </Link>
   )
 }

@@ -1,8 +1,9 @@
 // The overview: what needs a person now, most urgent first. Everything on it leads to where it is done.
 import { Link } from '@tanstack/react-router'
-import { CircleCheck, OctagonX, Rocket } from 'lucide-react'
+import { OctagonX, Rocket } from 'lucide-react'
 import { graphql } from '../../api/graphql'
 import { useLive } from '../../api/use-live'
+import { lazyPart } from '../../app/lazy-page'
 import { useOrg } from '../../app/organization'
 import { useStop } from '../../app/stop-store'
 import { Gate } from '../../permissions/gate'
@@ -11,16 +12,12 @@ import { Empty } from '../../ui/empty'
 import { PageBody, PageHeader } from '../../ui/page'
 import { ProblemView } from '../../ui/problem'
 import { ListSkeleton } from '../../ui/skeleton'
-import {
-  AgentLine,
-  ApprovalLine,
-  AttentionAgent,
-  AttentionApproval,
-  AttentionConversation,
-  ConversationLine,
-  Lines,
-} from './lines'
+import { AttentionAgent, AttentionApproval, AttentionConversation } from './attention'
 import { Numbers } from './numbers'
+
+// Comes while what it shows is read.
+const Attention = lazyPart(() => import('./lines'), 'Attention')
+void Attention.preload()
 
 const OverviewQuery = graphql(
   `
@@ -32,7 +29,7 @@ const OverviewQuery = graphql(
       channelsInactive
       openConversations
       unreadConversations
-      deliveriesFailed
+      undeliveredConversations
     }
     approvalFeed(orgId: $orgId, status: [PENDING], snoozed: false, sort: RISK, limit: 6) {
       data { id ...AttentionApproval }
@@ -56,12 +53,8 @@ export function OverviewPage() {
     variables: { orgId: org.id },
     on: ['APPROVAL', 'AGENT', 'CONVERSATION', 'SERVER', 'CHANNEL'],
   })
-  const approvals = data?.approvalFeed?.data ?? []
-  const failed = data?.agentFeed?.data ?? []
-  const unread = data?.conversationFeed?.data ?? []
   const overview = data?.overview
   const isNew = overview && count(overview.agents) === 0
-  const link = { org: org.id }
   return (
     <>
       <PageHeader
@@ -83,55 +76,14 @@ export function OverviewPage() {
           {overview && (
             <>
               <Numbers overview={overview} />
-              {isNew && <Begin />}
-              {!isNew && approvals.length + failed.length + unread.length === 0 && (
-                <Empty icon={CircleCheck} title="Nothing needs you">
-                  Approvals that wait, agents that failed and conversations that you have not read appear here
-                  as they come.
-                </Empty>
-              )}
-              {approvals.length > 0 && (
-                <Lines
-                  title="Waiting for a decision"
-                  all={
-                    <Link to="/o/$org/approvals" params={link}>
-                      All {overview.pendingApprovals?.total ?? ''}
-                    </Link>
-                  }
-                >
-                  {approvals.map((approval) => (
-                    <ApprovalLine key={approval.id} data={approval} />
-                  ))}
-                </Lines>
-              )}
-              {failed.length > 0 && (
-                <Lines
-                  title="Failed agents"
-                  all={
-                    <Link to="/o/$org/agents" params={link} search={{ status: ['ERROR'] }}>
-                      All failed agents
-                    </Link>
-                  }
-                >
-                  {failed.map((agent) => (
-                    <AgentLine key={agent.id} data={agent} />
-                  ))}
-                </Lines>
-              )}
-              {unread.length > 0 && (
-                <Lines
-                  title="Unread conversations"
-                  all={
-                    <Link to="/o/$org/conversations" params={link} search={{ unread: true }}>
-                      All unread
-                    </Link>
-                  }
-                >
-                  {unread.map((conversation) => (
-                    <ConversationLine key={conversation.id} data={conversation} />
-                  ))}
-                </Lines>
-              )}
+              <Attention
+                approvals={data.approvalFeed?.data ?? []}
+                waiting={overview.pendingApprovals?.total}
+                failed={data.agentFeed?.data ?? []}
+                unread={data.conversationFeed?.data ?? []}
+              >
+                {isNew && <Begin />}
+              </Attention>
             </>
           )}
         </div>

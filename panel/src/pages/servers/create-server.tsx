@@ -1,7 +1,7 @@
 // A new server: a name for a machine that will join.
 import { useState } from 'react'
 import { boundsOf, refusal } from '../../api/bounds'
-import { placed } from '../../api/errors'
+import { placed } from '../../api/form-errors'
 import { graphql } from '../../api/graphql'
 import { useAct } from '../../api/use-act'
 import { useOrg } from '../../app/organization'

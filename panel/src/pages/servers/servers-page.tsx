@@ -4,6 +4,7 @@ import { Plus, Server } from 'lucide-react'
 import { useCallback, useState } from 'react'
 import { graphql, type ResultOf } from '../../api/graphql'
 import { useLive } from '../../api/use-live'
+import { Chip } from '../../app/filters'
 import { useOrg } from '../../app/organization'
 import { useRefused } from '../../permissions/gate'
 import { ActionButton } from '../../ui/actions'
@@ -24,8 +25,8 @@ import { type Fresh, Provisioned } from './provisioned'
 const SIZE = 100
 
 const ServersQuery = graphql(`
-  query Servers($orgId: Id!, $page: Int!, $limit: Int!, $search: String) {
-    servers(orgId: $orgId, page: $page, limit: $limit, search: $search, sort: NAME) {
+  query Servers($orgId: Id!, $page: Int!, $limit: Int!, $search: String, $status: ServerStatus) {
+    servers(orgId: $orgId, page: $page, limit: $limit, search: $search, status: $status, sort: NAME) {
       total
       data { id name region hostname status agentCount agentsRunning cpuPct ramPct load1 cpuCores lastSeenAt }
     }
@@ -108,7 +109,7 @@ export function ServersPage() {
   const page = search.page ?? 1
   const { data, error, loading, refetch } = useLive({
     query: ServersQuery,
-    variables: { orgId: org.id, page, limit: SIZE, search: search.q ?? null },
+    variables: { orgId: org.id, page, limit: SIZE, search: search.q ?? null, status: search.status ?? null },
     on: ['SERVER', 'AGENT'],
   })
   const servers = data?.servers
@@ -129,8 +130,24 @@ export function ServersPage() {
   return (
     <>
       <PageHeader title="Servers" about="The machines that your agents run on." actions={create}>
-        <div className="pb-2.5">
+        <div className="flex flex-wrap items-center gap-2 pb-2.5">
           <SearchInput label="Search servers" value={search.q} onValue={(q) => set({ q, page: undefined })} />
+          <Chip
+            on={search.status === 'OFFLINE'}
+            onToggle={() =>
+              set({ status: search.status === 'OFFLINE' ? undefined : 'OFFLINE', page: undefined })
+            }
+          >
+            Offline
+          </Chip>
+          <Chip
+            on={search.status === 'PENDING'}
+            onToggle={() =>
+              set({ status: search.status === 'PENDING' ? undefined : 'PENDING', page: undefined })
+            }
+          >
+            Waiting to join
+          </Chip>
         </div>
       </PageHeader>
       {error && !servers ? (
@@ -150,6 +167,8 @@ export function ServersPage() {
             empty={
               search.q ? (
                 <Empty icon={Server} title="No server has this name" />
+              ) : search.status ? (
+                <Empty icon={Server} title="No server is in this state" />
               ) : (
                 <Empty
                   icon={Server}

@@ -1,7 +1,7 @@
 // A new model credential, another key for one, or the rest of it.
 import { useState } from 'react'
 import { boundsOf, type Place, refusal } from '../../api/bounds'
-import { placed } from '../../api/errors'
+import { placed } from '../../api/form-errors'
 import { graphql } from '../../api/graphql'
 import { useAct } from '../../api/use-act'
 import { useFormAct } from '../../api/use-form-act'

@@ -1,7 +1,8 @@
 // What an invitation needs to be accepted, as the service says it when its link is used. Only the link's holder learns
 // whether the address has an account: the page itself asks nothing before somebody goes on. Pure, tested.
 import type { CombinedError } from '@urql/core'
-import { fieldErrors, problemOf, wordsOf } from '../../api/errors'
+import { problemOf, wordsOf } from '../../api/errors'
+import { fieldErrors } from '../../api/form-errors'
 
 export type Step =
   /** Nothing is known yet. Whoever is signed in as the invited person needs no more. */

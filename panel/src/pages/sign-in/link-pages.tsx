@@ -2,7 +2,8 @@
 // the person presses the button, not before: mail scanners open links.
 import { useState } from 'react'
 import type { CombinedError } from 'urql'
-import { fieldErrors, problemOf, wordsOf } from '../../api/errors'
+import { problemOf, wordsOf } from '../../api/errors'
+import { fieldErrors } from '../../api/form-errors'
 import { graphql } from '../../api/graphql'
 import { useAct } from '../../api/use-act'
 import { Button } from '../../ui/button'

@@ -4,6 +4,7 @@ import { useNavigate, useSearch } from '@tanstack/react-router'
 import { useCallback, useEffect, useRef, useState } from 'react'
 import { wordsOf } from '../../api/errors'
 import { useAct } from '../../api/use-act'
+import { resetAbout, resetAsked, useMailWay } from '../../app/mail'
 import { enter } from '../../app/person'
 import { Button } from '../../ui/button'
 import { Field } from '../../ui/field'
@@ -114,6 +115,7 @@ function Waiting() {
 
 function Forgotten({ email: known, onBack }: { email: string; onBack: () => void }) {
   const act = useAct(RequestReset)
+  const way = useMailWay()
   const [email, setEmail] = useState(known)
   const [outcome, setOutcome] = useState<{ tone: 'ok' | 'danger'; text: string } | null>(null)
   const submit = async () => {
@@ -124,15 +126,12 @@ function Forgotten({ email: known, onBack }: { email: string; onBack: () => void
         ? { tone: 'danger', text: wordsOf(error) }
         : {
             tone: 'ok',
-            text: 'If there is an account for that address, a link is on its way. If it does not arrive, look in your spam folder or ask an administrator.',
+            text: resetAsked(way),
           },
     )
   }
   return (
-    <Card
-      title="Forgotten your password?"
-      about="We mail you a link for setting a new one. It works for one hour."
-    >
+    <Card title="Forgotten your password?" about={resetAbout(way)}>
       <form
         className="space-y-4"
         onSubmit={(event) => {
@@ -140,25 +139,29 @@ function Forgotten({ email: known, onBack }: { email: string; onBack: () => void
           void submit()
         }}
       >
-        <Field label="E-mail address">
-          <TextInput
-            type="email"
-            autoComplete="username"
-            maxLength={254}
-            required
-            autoFocus
-            value={email}
-            onValue={setEmail}
-          />
-        </Field>
+        {way !== 'OFF' && (
+          <Field label="E-mail address">
+            <TextInput
+              type="email"
+              autoComplete="username"
+              maxLength={254}
+              required
+              autoFocus
+              value={email}
+              onValue={setEmail}
+            />
+          </Field>
+        )}
         {outcome && <Notice tone={outcome.tone}>{outcome.text}</Notice>}
         <div className="flex gap-2">
           <Button look="quiet" onClick={onBack}>
             Back
           </Button>
-          <Button type="submit" look="primary" className="grow" busy={act.pending}>
-            Send the link
-          </Button>
+          {way !== 'OFF' && (
+            <Button type="submit" look="primary" className="grow" busy={act.pending || way === null}>
+              Send the link
+            </Button>
+          )}
         </div>
       </form>
     </Card>

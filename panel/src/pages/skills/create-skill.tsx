@@ -1,7 +1,7 @@
 // A new skill.
 import { useState } from 'react'
 import { boundsOf, refusal } from '../../api/bounds'
-import { placed } from '../../api/errors'
+import { placed } from '../../api/form-errors'
 import { graphql } from '../../api/graphql'
 import { useFormAct } from '../../api/use-form-act'
 import { useOrg } from '../../app/organization'

@@ -1,7 +1,8 @@
 // The third step: a question and its answer, seen here.
 import { useState } from 'react'
 import { boundsOf, refusal } from '../../api/bounds'
-import { fieldErrors, wordsOf } from '../../api/errors'
+import { wordsOf } from '../../api/errors'
+import { fieldErrors } from '../../api/form-errors'
 import { graphql, type Json } from '../../api/graphql'
 import { useFormAct } from '../../api/use-form-act'
 import { useLive } from '../../api/use-live'

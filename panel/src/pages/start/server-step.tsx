@@ -1,7 +1,8 @@
 // The first step: a machine joins. Its line is shown once; if it is lost, another one is made.
 import { useState } from 'react'
 import { boundsOf, refusal } from '../../api/bounds'
-import { fieldErrors, wordsOf } from '../../api/errors'
+import { wordsOf } from '../../api/errors'
+import { fieldErrors } from '../../api/form-errors'
 import { graphql } from '../../api/graphql'
 import { useAct } from '../../api/use-act'
 import { joinLine, runLine } from '../../app/join-line'

@@ -127,6 +127,8 @@ impl ConversationQuery {
             bool,
         >,
         #[graphql(desc = "Only those whose agent waits for a decision.")] waiting: Option<bool>,
+        #[graphql(desc = "Only those with a message that could not be delivered in the last seven days.")]
+        undelivered: Option<bool>,
         #[graphql(
             desc = "Only conversations whose title, contact's and channel's names contain every word, or that have the word as short code. Case and accents don't matter.",
             directive = bounds::apply(length(1, 200))
@@ -147,6 +149,7 @@ impl ConversationQuery {
                 mine,
                 taken_over,
                 waiting,
+                undelivered,
                 search,
             };
             let rows = list::feed(&scope, &filter);

@@ -8,7 +8,7 @@ use secrecy::ExposeSecret;
 
 use crate::{
     base::{
-        enums::SessionKind,
+        enums::{MailWay, SessionKind},
         ids::SessionId,
         problem::{Problem, Result},
         secret::{SecretText, shown_once},
@@ -100,6 +100,16 @@ impl SessionQuery {
         answer(async {
             let person = ctx.admit()?.person()?;
             Viewer::of(&ctx.request().core, person).await
+        })
+        .await
+    }
+
+    /// How the installation sends mail. Whoever is told that a mail is on its way can rely on it.
+    #[graphql(directive = open::apply("ANYONE"))]
+    async fn mail_way(&self, ctx: &Context<'_>) -> Answer<MailWay> {
+        answer(async {
+            ctx.admit()?;
+            Ok(ctx.request().core.mailer.way())
         })
         .await
     }

@@ -23,9 +23,11 @@ interface Props {
   follows: boolean
   marked: boolean
   names: Names
+  /** The agent does not have it yet. */
+  waits: boolean
 }
 
-export const Message = memo(function Message({ message, result, follows, marked, names }: Props) {
+export const Message = memo(function Message({ message, result, follows, marked, names, waits }: Props) {
   return (
     <article
       data-seq={message.seq}
@@ -40,12 +42,12 @@ export const Message = memo(function Message({ message, result, follows, marked,
         marked && 'changed bg-selected',
       )}
     >
-      <Body message={message} result={result} follows={follows} names={names} />
+      <Body message={message} result={result} follows={follows} names={names} waits={waits} />
     </article>
   )
 })
 
-function Body({ message, result, follows, names }: Omit<Props, 'marked'>) {
+function Body({ message, result, follows, names, waits }: Omit<Props, 'marked'>) {
   const content = contentOf(message.content)
   switch (message.kind) {
     case 'THINKING':
@@ -74,12 +76,12 @@ function Body({ message, result, follows, names }: Omit<Props, 'marked'>) {
         </div>
       )
     default:
-      return <Said message={message} follows={follows} names={names} />
+      return <Said message={message} follows={follows} names={names} waits={waits} />
   }
 }
 
 /** What somebody said: the agent, a person, a contact. */
-function Said({ message, follows, names }: { message: MessageRecord; follows: boolean; names: Names }) {
+function Said({ message, follows, names, waits }: Omit<Props, 'marked' | 'result'>) {
   const content = contentOf(message.content)
   const mine = message.authorUserId === names.viewer.id
   const isAgent = message.role === 'ASSISTANT' && message.authorUserId === null
@@ -137,7 +139,7 @@ function Said({ message, follows, names }: { message: MessageRecord; follows: bo
         {message.delivery ? (
           <Delivery id={message.id} delivery={message.delivery} mine={mine} />
         ) : (
-          <Reached message={message} mine={mine} />
+          <Reached message={message} mine={mine} waits={waits} />
         )}
       </div>
     </div>
@@ -145,15 +147,12 @@ function Said({ message, follows, names }: { message: MessageRecord; follows: bo
 }
 
 /** Whether it reached the agent: said only if there is something to say. */
-function Reached({ message, mine }: { message: MessageRecord; mine: boolean }) {
+function Reached({ message, mine, waits }: { message: MessageRecord; mine: boolean; waits: boolean }) {
   const side = cx('mt-0.5 text-xs', mine && 'text-right')
   if (message.status === 'FAILED')
     return <p className={cx(side, 'text-danger-text')}>It did not reach the agent</p>
   if (message.status === 'CANCELLED') return <p className={cx(side, 'text-muted')}>Withdrawn</p>
-  if (message.status === 'PENDING' && message.role === 'USER') {
-    return <p className={cx(side, 'text-muted')}>Waits for the agent</p>
-  }
-  return null
+  return waits ? <p className={cx(side, 'text-muted')}>Waits for the agent</p> : null
 }
 
 function Quiet({ message }: { message: MessageRecord }) {

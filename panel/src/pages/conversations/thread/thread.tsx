@@ -23,6 +23,7 @@ import { useReading } from './use-reading'
 import { useScroll } from './use-scroll'
 import { useStreams } from './use-streams'
 import { useThread } from './use-thread'
+import { begunTurns, waits } from './waits'
 import { EMPTY, lastSeq } from './window'
 
 interface Props {
@@ -62,8 +63,8 @@ export function ThreadView({ conversation, onEdit }: Props) {
 
   useOpening({ entry, seq, newFrom, thread, scroll, mark })
   useEffect(
-    () => onSent((message, id) => id === conversation.id && thread.add(message)),
-    [conversation.id, thread.add],
+    () => onSent((message, id) => id === conversation.id && thread.sent(message)),
+    [conversation.id, thread.sent],
   )
   // biome-ignore lint/correctness/useExhaustiveDependencies: new messages may be in view
   useEffect(look, [shown.messages, look])
@@ -80,6 +81,10 @@ export function ThreadView({ conversation, onEdit }: Props) {
       viewer: user,
     }),
     [conversation.agent, user],
+  )
+  const begun = useMemo(
+    () => begunTurns(shown.messages, conversation.openTurns),
+    [shown.messages, conversation.openTurns],
   )
   const arrivals = useArrivals(thread, conversation.lastSeq, scroll.isAtEnd, names)
   if (scroll.isAtEnd && !shown.hasAfter) seen.current = Math.max(seen.current, lastSeq(shown))
@@ -140,6 +145,7 @@ export function ThreadView({ conversation, onEdit }: Props) {
                 follows={item.follows}
                 marked={marked === item.message.seq || (marked !== null && marked === item.result?.seq)}
                 names={names}
+                waits={streams.size === 0 && waits(item.message, begun)}
               />
             ),
           )}

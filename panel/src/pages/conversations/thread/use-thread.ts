@@ -16,6 +16,7 @@ import {
   refreshed,
   replaced,
   type Window,
+  withAnswered,
   withNewer,
   withOlder,
   withTold,
@@ -69,8 +70,8 @@ export interface Thread {
   newer: () => void
   /** Makes sure that a seq is in memory; without, the end. */
   go: (seq?: number) => Promise<void>
-  /** A message that came as an answer. */
-  add: (message: MessageRecord) => void
+  /** One's own message, as it was answered when it was sent. */
+  sent: (message: MessageRecord) => void
 }
 
 /** `known` is the newest seq as the conversation's record has it. */
@@ -155,14 +156,21 @@ export function useThread(orgId: number, conversationId: number, known: number):
     },
     [read, put],
   )
-  const add = useCallback(
-    (message: MessageRecord) => {
-      news.told(message)
+  const take = useCallback(
+    (message: MessageRecord, join: typeof withTold) => {
       setNewest((before) => Math.max(before, message.seq))
-      const next = withTold(now.current, message)
+      const next = join(now.current, message)
       if (next) put(next)
     },
-    [put, news],
+    [put],
+  )
+  const sent = useCallback((message: MessageRecord) => take(message, withAnswered), [take])
+  const told = useCallback(
+    (message: MessageRecord) => {
+      news.told(message)
+      take(message, withTold)
+    },
+    [take, news],
   )
 
   // Nothing tells of what came between the reading and the subscribing, or while a page was on its way: whatever is known
@@ -181,7 +189,7 @@ export function useThread(orgId: number, conversationId: number, known: number):
 
   useEffect(() => {
     const unfollow = listen(client, MessageAdded, { orgId, conversationId }, ({ messageAdded }) =>
-      add(messageAdded),
+      told(messageAdded),
     )
     let later: ReturnType<typeof setTimeout> | undefined
     let isGone = false
@@ -209,10 +217,10 @@ export function useThread(orgId: number, conversationId: number, known: number):
       unfollow()
       stop()
     }
-  }, [client, orgId, conversationId, add, read, put])
+  }, [client, orgId, conversationId, told, read, put])
 
   return useMemo(
-    () => ({ window, loading: loading && !error, error, newest, older, newer, go, add }),
-    [window, loading, error, newest, older, newer, go, add],
+    () => ({ window, loading: loading && !error, error, newest, older, newer, go, sent }),
+    [window, loading, error, newest, older, newer, go, sent],
   )
 }

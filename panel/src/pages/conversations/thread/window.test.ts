@@ -1,6 +1,18 @@
 import { expect, test } from 'vitest'
 import type { MessageRecord } from '../../../app/thread/fields'
-import { EMPTY, firstSeq, lastSeq, MOST, refreshed, replaced, withNewer, withOlder, withTold } from './window'
+import {
+  EMPTY,
+  firstSeq,
+  lastSeq,
+  MOST,
+  refreshed,
+  replaced,
+  type Window,
+  withAnswered,
+  withNewer,
+  withOlder,
+  withTold,
+} from './window'
 
 const run = (from: number, to: number) =>
   Array.from({ length: to - from + 1 }, (_, n) => ({ id: 1000 + from + n, seq: from + n }) as MessageRecord)
@@ -20,6 +32,25 @@ test('newer ones come behind, and what is too far above goes', () => {
   const window = withNewer(replaced(page(1, MOST)), page(MOST + 1, MOST + 10))
   expect([firstSeq(window), lastSeq(window)]).toEqual([11, MOST + 10])
   expect(window.hasBefore).toBe(true)
+})
+
+const sent = (status: string) => ({ id: 1004, seq: 4, status }) as MessageRecord
+const statuses = (window: Window | null) => window?.messages.map(({ status }) => status).at(-1)
+
+test('what is told of one’s own message holds over the answer, whichever comes first', () => {
+  const before = replaced(page(1, 3))
+  const told = withTold(before, sent('DELIVERED'))
+  expect(statuses(told && withAnswered(told, sent('PENDING')))).toBe('DELIVERED')
+  const answered = withAnswered(before, sent('PENDING'))
+  expect(statuses(answered)).toBe('PENDING')
+  expect(statuses(answered && withTold(answered, sent('DELIVERED')))).toBe('DELIVERED')
+})
+
+test('a message that has reached the agent does not wait again', () => {
+  for (const status of ['DELIVERED', 'FAILED', 'CANCELLED']) {
+    const told = withTold(replaced(page(1, 3)), sent(status))
+    expect(statuses(told && withTold(told, sent('PENDING')))).toBe(status)
+  }
 })
 
 test('the next message is added once, even if it arrives twice', () => {

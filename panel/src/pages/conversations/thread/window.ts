@@ -65,11 +65,23 @@ export function refreshed(window: Window, page: Page): Window {
  */
 export function withTold(window: Window, message: MessageRecord): Window | null {
   const at = window.messages.findIndex(({ id }) => id === message.id)
-  if (at >= 0) return { ...window, messages: window.messages.with(at, message) }
+  const before = window.messages[at]
+  if (before) return { ...window, messages: window.messages.with(at, settled(before, message)) }
   if (window.hasAfter || message.seq < firstSeq(window)) return window
   if (message.seq > lastSeq(window) + 1) return null
   return withNewer(window, { data: [message], hasBefore: false, hasAfter: false })
 }
+
+/**
+ * One's own message, as it was answered when it was sent. Only if it is not there: what is told of it meanwhile is as new or
+ * newer, and every later change is told as well.
+ */
+export const withAnswered = (window: Window, message: MessageRecord): Window | null =>
+  window.messages.some(({ id }) => id === message.id) ? window : withTold(window, message)
+
+/** The later of two states of a message: one that has reached the agent, or never will, does not wait again. */
+const settled = (before: MessageRecord, message: MessageRecord): MessageRecord =>
+  message.status === 'PENDING' ? { ...message, status: before.status } : message
 
 function sorted(messages: readonly MessageRecord[]): MessageRecord[] {
   const bySeq = new Map(messages.map((message) => [message.seq, message]))

@@ -1,11 +1,14 @@
 // What the agent does at this moment, and how to stop it.
 import { Link } from '@tanstack/react-router'
 import { Square } from 'lucide-react'
+import { useState } from 'react'
 import { graphql } from '../../../api/graphql'
 import { useAct } from '../../../api/use-act'
+import { endsInWords } from '../../../app/cut-words'
 import { useOrg } from '../../../app/organization'
 import { useRefused } from '../../../permissions/gate'
 import { ActionButton } from '../../../ui/actions'
+import { ConfirmDialog } from '../../../ui/confirm'
 import { Status } from '../../../ui/status'
 import { Duration } from '../../../ui/time'
 import type { ConversationRecord } from '../record'
@@ -35,17 +38,22 @@ function restOf({
 export function WorkLine({ conversation }: { conversation: ConversationRecord }) {
   const org = useOrg()
   const act = useAct(CancelTurn)
+  const [asking, ask] = useState(false)
   const { openTurns, agentDetails, pendingApprovals } = conversation
   const refused = useRefused('agent.interact', conversation)
   const turn = openTurns.find(({ state }) => state !== 'QUEUED') ?? openTurns[0]
   if (!turn) return null
+  const tell = async () => {
+    await act({ orgId: org.id, id: turn.id }, { said: 'Told the agent to stop' })
+    ask(false)
+  }
   const stop = {
     id: 'conversation.stop',
     label: 'Tell the agent to stop',
     group: 'Conversation',
     also: 'cancel turn',
     refused,
-    run: () => void act({ orgId: org.id, id: turn.id }, { said: 'Told the agent to stop' }),
+    run: () => (turn.state === 'WAITING_APPROVAL' ? ask(true) : void tell()),
   }
   const queued = openTurns.filter(({ state }) => state === 'QUEUED').length
   const rest = org.stopped ? 'all agents are on hold' : agentDetails && restOf(agentDetails)
@@ -84,6 +92,16 @@ export function WorkLine({ conversation }: { conversation: ConversationRecord })
       <ActionButton size="sm" icon={Square} busy={act.pending} action={stop}>
         Stop
       </ActionButton>
+      <ConfirmDialog
+        open={asking}
+        onClose={() => ask(false)}
+        title="Tell the agent to stop?"
+        action="Stop"
+        busy={act.pending}
+        onConfirm={tell}
+      >
+        This {endsInWords(1, pendingApprovals)}. The approvals and this conversation say that it was you.
+      </ConfirmDialog>
     </div>
   )
 }

@@ -1,7 +1,11 @@
 // An invitation as these pages show it, and what is done with one.
+import { useState } from 'react'
 import { graphql, type ResultOf } from '../../api/graphql'
 import { useAct } from '../../api/use-act'
+import { mailed, useMailWay } from '../../app/mail'
 import { useOrg } from '../../app/organization'
+import { ConfirmDialog } from '../../ui/confirm'
+import { say } from '../../ui/toast-store'
 
 export const InvitationFields = graphql(`
   fragment InvitationFields on Invitation @_unmask {
@@ -24,9 +28,30 @@ export type Invitation = ResultOf<typeof InvitationFields>
 export function useInvitationActs({ id, email }: Invitation) {
   const { id: orgId } = useOrg()
   const [resend, revoke] = [useAct(Resend), useAct(Revoke)]
+  const way = useMailWay()
+  const [asking, ask] = useState(false)
+  const again = async () => {
+    const { data } = await resend({ orgId, id })
+    if (data?.resendInvitation) say(mailed(way, 'Another link', email))
+  }
   return {
     resending: resend.pending,
-    resend: () => void resend({ orgId, id }, { said: `Mailed ${email} again` }),
-    revoke: () => void revoke({ orgId, id }, { said: `${email} is no longer invited` }),
+    resend: () => void again(),
+    revoke: () => ask(true),
+    question: (
+      <ConfirmDialog
+        open={asking}
+        onClose={() => ask(false)}
+        title={`Revoke the invitation of ${email}?`}
+        action="Revoke"
+        busy={revoke.pending}
+        onConfirm={async () => {
+          await revoke({ orgId, id }, { said: `${email} is no longer invited` })
+          ask(false)
+        }}
+      >
+        The link that {email} has stops working.
+      </ConfirmDialog>
+    ),
   }
 }

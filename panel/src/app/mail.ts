@@ -1,0 +1,77 @@
+// All that the panel says about mail of Muster's own. Whether there is any, the service says: nothing here claims more. The
+// words are pure and tested; a test keeps such sentences out of other files.
+import { useQuery } from 'urql'
+import { graphql, type ResultOf } from '../api/graphql'
+
+const MailWayQuery = graphql(`query MailWay { mailWay }`)
+
+export type MailWay = NonNullable<ResultOf<typeof MailWayQuery>['mailWay']>
+
+/** How this installation sends mail. Null until it is known. */
+export function useMailWay(): MailWay | null {
+  const [{ data }] = useQuery({ query: MailWayQuery, requestPolicy: 'cache-first' })
+  return data?.mailWay ?? null
+}
+
+/** What becomes of mail here, if it reaches nobody. */
+export const noMail = (way: MailWay | null): string | null =>
+  way === 'OFF'
+    ? 'This installation sends no mail.'
+    : way === 'LOGGED'
+      ? 'This is a demo: it writes its mail to its terminal and sends none.'
+      : null
+
+/** The one function for what is said after a mail was asked for. */
+export function mailed(way: MailWay | null, what: string, to: string): string {
+  if (way === 'SENT') return `${what} is on its way to ${to}`
+  if (way === 'LOGGED') return `${what} for ${to} is on the demo’s terminal`
+  return `${what} was not mailed to ${to}. ${noMail('OFF')}`
+}
+
+/** What the page for a forgotten password says before. */
+export const resetAbout = (way: MailWay | null): string =>
+  way === 'OFF'
+    ? 'This installation sends no mail. Ask whoever operates it for a link to set a new password.'
+    : way === 'LOGGED'
+      ? 'The demo writes a link for setting a new one to its terminal. It works for one hour.'
+      : 'We mail you a link for setting a new one. It works for one hour.'
+
+/** And after. Never reveals whether there is such an account. */
+export const resetAsked = (way: MailWay | null): string =>
+  way === 'LOGGED'
+    ? 'If there is an account for that address, the link is on the demo’s terminal.'
+    : 'If there is an account for that address, a link is on its way. If it does not arrive, look in your spam folder or ask an administrator.'
+
+export const inviteAbout = (way: MailWay | null): string =>
+  way === 'SENT'
+    ? 'They get a link by mail. It works once, within a week.'
+    : `${noMail(way) ?? ''} The list of invitations says how to get the link and hand it over.`.trim()
+
+export const notNotified = (way: MailWay | null, email: string): string =>
+  way === 'SENT'
+    ? `No mail has gone to ${email} yet. It can take a minute.`
+    : `${noMail(way) ?? ''} ${email} has not been notified.`.trim()
+
+export const notificationsAbout = (way: MailWay | null): string => {
+  const none = noMail(way)
+  return none
+    ? `${none} What you choose here counts for linked chats, and for mail as soon as it is set up.`
+    : 'What Muster mails you. A mail decides nothing: its link opens the approval here. “Collected” sends one mail for several events.'
+}
+
+export const askedWhere = (way: MailWay | null): string =>
+  way === 'SENT' ? 'You are asked only here and by mail.' : 'You are asked only here.'
+
+export const chatsAbout = (way: MailWay | null): string =>
+  way === 'SENT' ? 'What is mailed to you is asked there as well.' : 'What needs you is asked there.'
+
+export const watchAbout = (way: MailWay | null): string | undefined =>
+  way === 'SENT' ? 'You get mail when something is asked here.' : undefined
+
+export const alertAbout = (way: MailWay | null): string =>
+  noMail(way)
+    ? `They would get a mail when this channel fails. ${noMail(way)}`
+    : 'They get a mail when this channel fails.'
+
+export const invitedHow = (way: MailWay | null): string =>
+  way === 'SENT' ? 'Ask somebody to invite you; the invitation comes by mail.' : 'Ask somebody to invite you.'
