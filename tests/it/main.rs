@@ -11,6 +11,7 @@ mod agents;
 mod agents_edited;
 mod agents_launched;
 mod agents_messages;
+mod agents_recover;
 mod agents_restarted;
 mod any_bytes;
 mod approvals;

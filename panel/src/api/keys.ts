@@ -5,7 +5,7 @@ import type { KeyingConfig } from '@urql/exchange-graphcache'
 /** Types without an id, or whose `id` is not their identity: kept inside the record that shows them. */
 export const EMBEDDED = `
   AcceptedInvitation AgentAssignment AgentBackupPage AgentFeed AgentLaunch AgentLimit AgentPage
-  AgentRevisionPage AgentSpending AgentStatusCount ApprovalAnswer ApprovalDecider ApprovalFeed
+  AgentRestart AgentRevisionPage AgentSpending AgentStatusCount ApprovalAnswer ApprovalDecider ApprovalFeed
   ApprovalOption ApprovalPage ApprovalQuestion ApprovalRequest ApprovalSpending AuditEntryPage AuditField
   AuditSeal Change ChannelCalendar ChannelCalendarChoice ChannelCodeHost ChannelCodeHostOauth ChannelDrive
   ChannelEchoFilter ChannelEmail ChannelFeed ChannelImap ChannelLink ChannelProviderAccount ChannelSmtp
@@ -17,7 +17,7 @@ export const EMBEDDED = `
   PolicyFlip PolicyLine PolicyProblem PolicyProposal PolicyRemedy PolicySimulation PolicyVersionPage
   Profile ProvisionedServer RefusedDestination RefusedOrigin RolePermissions SearchHit ServerCounts
   ServerPage ServerRefusal ServiceTokenPage SeverityCount SignIn SignInChallenge SignInProvider
-  SkillPage SkillVersionPage TotpEnrolment TurnPage ViewerPermission
+  SkillPage SkillVersionPage StartedAgents TotpEnrolment TurnPage ViewerPermission
 `
   .trim()
   .split(/\s+/)
