@@ -122,6 +122,7 @@ mod record_plans;
 mod recovery;
 mod rest_parity;
 mod restarts;
+mod restored;
 mod revisions;
 mod revisions_reverted;
 mod rounds;
