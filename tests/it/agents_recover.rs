@@ -216,7 +216,7 @@ async fn a_stop_in_between_is_not_undone() {
 }
 
 #[tokio::test]
-async fn in_a_stopped_organization_nothing_comes_back_until_its_release() {
+async fn a_stopped_organization_starts_nothing_until_its_release() {
     let app = TestApp::start().await;
     let host = app.running_agent().await;
     let stop = "mutation($o: Id!) { stopOrganization(orgId: $o, reason: \"so\") { id } }";

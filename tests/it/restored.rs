@@ -64,7 +64,7 @@ async fn another_agent(house: &House, server: &Value, name: &str) -> i64 {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn sqlite_a_restored_control_plane_has_its_hosts_back_as_the_manual_says() {
+async fn sqlite_hosts_come_back_after_a_restore_as_the_manual_says() {
     let mut house = House::open().await;
     let mut crew = house.crew("remembering").await;
     crew.machine.kill();
@@ -140,7 +140,7 @@ async fn sqlite_a_restored_control_plane_has_its_hosts_back_as_the_manual_says()
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_host_that_the_restored_database_does_not_know_shows_a_new_token() {
+async fn a_host_that_the_database_does_not_know_shows_a_new_token() {
     let house = House::open().await;
     let mut crew = house.crew("unknown").await;
     house.starts(&crew).await;
