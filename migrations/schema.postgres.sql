@@ -192,6 +192,9 @@ CREATE TABLE agents (
     sync_given bigint NOT NULL DEFAULT 0,
     launched_with_sealed bytea,
     restart_reason text,
+    restart_policy text NOT NULL DEFAULT 'ON_FAILURE'::text,
+    restarts bigint NOT NULL DEFAULT 0,
+    restart_at bigint,
     avatar_version bigint,
     created_by bigint,
     created_at bigint NOT NULL,
@@ -206,6 +209,7 @@ CREATE TABLE agents (
     CONSTRAINT agents_model_credential_type_check CHECK ((model_credential_type = ANY (ARRAY['OAUTH'::text, 'API_KEY'::text]))),
     CONSTRAINT agents_response_format_check CHECK ((response_format = ANY (ARRAY['PROSE'::text, 'MARKDOWN'::text, 'PLAIN'::text, 'STRUCTURED'::text]))),
     CONSTRAINT agents_response_style_check CHECK ((response_style = ANY (ARRAY['DEFAULT'::text, 'CONCISE'::text, 'DETAILED'::text, 'FORMAL'::text, 'FRIENDLY'::text]))),
+    CONSTRAINT agents_restart_policy_check CHECK ((restart_policy = ANY (ARRAY['NEVER'::text, 'ON_FAILURE'::text, 'ALWAYS'::text]))),
     CONSTRAINT agents_session_reset_mode_check CHECK ((session_reset_mode = ANY (ARRAY['INHERIT'::text, 'OFF'::text, 'CUSTOM'::text]))),
     CONSTRAINT agents_status_check CHECK ((status = ANY (ARRAY['STOPPED'::text, 'SPAWNING'::text, 'RUNNING'::text, 'PAUSED'::text, 'STOPPING'::text, 'ERROR'::text]))),
     CONSTRAINT agents_status_reason_check CHECK ((status_reason = ANY (ARRAY['HOST_AWAY'::text, 'WAITING_FOR_HOST'::text, 'RESTARTING'::text, 'ENGINE_AWAY'::text, 'IMAGE_NOT_FOUND'::text, 'OUT_OF_MEMORY'::text, 'SHIM_LOST'::text, 'EXITED'::text, 'KILLED'::text, 'SPAWN_FAILED'::text, 'NO_PROTOCOL'::text, 'LINE_TOO_LONG'::text, 'DISK_FULL'::text, 'START_TIMEOUT'::text, 'AUTH_REQUIRED'::text, 'SYNC_FAILED'::text, 'BACKUP_FAILED'::text, 'LIMIT_REACHED'::text, 'ORGANIZATION_STOPPED'::text]))),
@@ -219,6 +223,7 @@ CREATE TABLE agents (
 );
 CREATE INDEX agents_active ON public.agents USING btree (organization_id, id) WHERE (archived_at IS NULL);
 CREATE INDEX agents_image ON public.agents USING btree (organization_id, image_id);
+CREATE INDEX agents_restarting ON public.agents USING btree (restart_at) WHERE (restart_at IS NOT NULL);
 CREATE INDEX agents_server ON public.agents USING btree (organization_id, server_id, status);
 CREATE INDEX agents_spawning ON public.agents USING btree (status_changed_at) WHERE (status = 'SPAWNING'::text);
 CREATE UNIQUE INDEX agents_name ON public.agents USING btree (organization_id, name) WHERE (archived_at IS NULL);

@@ -161,6 +161,9 @@ CREATE TABLE agents (
     sync_given BIGINT NOT NULL DEFAULT 0, -- How many of them the host was told of last.
     launched_with_sealed BLOB, -- Digests of what a launch alone can give it.
     restart_reason TEXT, -- What of that has changed since.
+    restart_policy TEXT NOT NULL DEFAULT 'ON_FAILURE' CHECK (restart_policy IN ('NEVER', 'ON_FAILURE', 'ALWAYS')),
+    restarts BIGINT NOT NULL DEFAULT 0, -- How often it was started again in a row.
+    restart_at BIGINT, -- When it is started again.
     avatar_version BIGINT,
     created_by BIGINT,
     created_at BIGINT NOT NULL,
@@ -177,6 +180,7 @@ CREATE INDEX agents_active ON agents (organization_id, id) WHERE archived_at IS 
 CREATE INDEX agents_server ON agents (organization_id, server_id, status);
 CREATE INDEX agents_image ON agents (organization_id, image_id);
 CREATE INDEX agents_spawning ON agents (status_changed_at) WHERE status = 'SPAWNING';
+CREATE INDEX agents_restarting ON agents (restart_at) WHERE restart_at IS NOT NULL;
 
 -- What an agent was at a time: its settings and what it worked with, never its secrets. Rows are never changed.
 CREATE TABLE agent_revisions (

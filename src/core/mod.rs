@@ -11,12 +11,14 @@
 //! - [`versions`]: what versions of records have in common · [`edits`]: who edited a record last, and whether an edit is late
 //! - [`limits`], [`ledger`]: how often a caller may ask, and how much they may hold at a time
 //! - [`request`]: who asks, from where, and how · [`outbound`]: HTTP calls to other services
-//! - [`tasks`]: background work that a shutdown waits for · [`tally`]: what a round over all organizations has done
+//! - [`tasks`]: background work that a shutdown waits for · [`tally`]: what a round over all organizations has done ·
+//!   [`backoff`]: how long what has failed waits
 //!
 //! Nothing here knows a resource of the product, the schema or a transport.
 
 pub mod access;
 pub mod audit;
+pub mod backoff;
 pub mod config;
 pub mod edits;
 pub mod events;

@@ -73,6 +73,11 @@ pub const ROUNDS: &[Round] = &[
         run: |core| agents::end_late_starts(core).boxed(),
     },
     Round {
+        name: "agents.start_due",
+        every: Duration::from_secs(1),
+        run: |core| agents::start_due(core).boxed(),
+    },
+    Round {
         name: "backups.schedule",
         every: Duration::from_secs(20),
         run: |core| backups::schedule_due(core).boxed(),

@@ -169,7 +169,7 @@ impl Law {
             name if ["create", "add", "invite", "upload", "start"]
                 .iter()
                 .any(|verb| name.starts_with(verb))
-                && name != "startAgent" =>
+                && !name.starts_with("startAgent") =>
             {
                 ChangeOp::Created
             }

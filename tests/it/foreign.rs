@@ -96,6 +96,7 @@ async fn python_fast_agent_answers_calls_a_tool_when_it_may_and_goes_on_after_it
     let server = house.gql(server, json!({ "i": input })).await["createMcpServer"]["id"].clone();
     let assign = "mutation($o: Id!, $s: Id!, $a: [Id!]!) { setMcpServerAgents(orgId: $o, id: $s, input: { agentIds: $a }) { id } }";
     house.gql(assign, json!({ "s": server, "a": [crew.agent] })).await;
+    house.stays_down(crew.agent).await;
     house.starts(&crew).await;
 
     let conversation = house.says(&crew, "Hello there").await;

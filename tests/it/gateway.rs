@@ -238,7 +238,10 @@ async fn a_hello_is_refused_with_the_reason() {
     for known in ["commands", "acknowledged"] {
         let forgotten = host.is_refused(with(&|hello| hello[known] = json!(5)), "RESTORED").await;
         let reason = forgotten["reason"].as_str().unwrap();
-        assert!(reason.contains("older backup") && reason.contains("muster host stop"), "{known}: {reason}");
+        assert!(
+            reason.contains("older backup") && reason.contains("muster host rejoin"),
+            "{known}: {reason}"
+        );
         assert_eq!(forgotten["retry_after"], Value::Null);
         assert_eq!(refusal(&app, host.server).await, shown("RESTORED", &forgotten));
     }
@@ -251,7 +254,7 @@ async fn a_hello_is_refused_with_the_reason() {
         app.execute(&format!("UPDATE servers SET {column} = 4"), vec![]).await;
         let host = Host { journal, ..host.clone() };
         let lost = host.is_refused(host.hello(), "JOURNAL_LOST").await;
-        assert!(lost["reason"].as_str().unwrap().contains("new folder"), "{lost}");
+        assert!(lost["reason"].as_str().unwrap().contains("muster host rejoin"), "{lost}");
         assert_eq!(refusal(&app, host.server).await, shown("JOURNAL_LOST", &lost));
         let _line = Host { journal: [4, 4], ..host.clone() }.connect().await;
         assert_eq!(refusal(&app, host.server).await, Value::Null);

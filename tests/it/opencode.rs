@@ -58,6 +58,7 @@ async fn opencode_answers_asks_and_goes_on() {
     let (house, model) = (House::open().await, Model::start().await);
     let folder = tempfile::tempdir().unwrap();
     let crew = coder(&house, &model, folder.path()).await;
+    house.stays_down(crew.agent).await;
     house.starts(&crew).await;
 
     let conversation = house.says(&crew, "Hello there").await;

@@ -77,7 +77,7 @@ impl House {
     }
 
     /// Puts this backup in the place of the database. The service is away.
-    fn restores(&self, backup: &str) {
+    pub fn restores(&self, backup: &str) {
         for file in std::fs::read_dir(self.folder.path()).unwrap() {
             std::fs::remove_file(file.unwrap().path()).unwrap();
         }
@@ -108,6 +108,12 @@ impl House {
     /// Presses start, and waits until the agent runs.
     pub async fn starts(&self, crew: &Crew) {
         crew.started(&self.actor, self.tenant.org).await;
+    }
+
+    /// Only a person starts the agent.
+    pub async fn stays_down(&self, agent: i64) {
+        let never = "mutation($o: Id!, $a: Id!) { updateAgent(orgId: $o, id: $a, input: { restartPolicy: NEVER }) { id } }";
+        self.gql(never, json!({ "a": agent })).await;
     }
 
     /// Starts a conversation. Returns its id.
@@ -390,6 +396,7 @@ async fn a_service_that_dies_in_the_middle_of_a_turn_gets_all_of_it_once() {
 async fn an_agent_that_dies_is_an_error_with_its_reason_and_starts_again() {
     let house = House::open().await;
     let crew = house.crew("dying").await;
+    house.stays_down(crew.agent).await;
     house.starts(&crew).await;
     let conversation = house.says(&crew, "exit 7").await;
     crew.until(&house.actor, house.tenant.org, "ERROR").await;
@@ -397,62 +404,6 @@ async fn an_agent_that_dies_is_an_error_with_its_reason_and_starts_again() {
     house.starts(&crew).await;
     let next = house.says(&crew, "Back again?").await;
     house.hears(&crew, next, "Back again?").await;
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn sqlite_a_host_is_refused_by_a_restored_control_plane_until_somebody_does_what_it_says() {
-    let mut house = House::open().await;
-    let mut crew = house.crew("remembering").await;
-    house.starts(&crew).await;
-    let kept = house.says(&crew, "Before the backup").await;
-    assert_eq!(house.rests(kept).await, ["DONE"]);
-    let place = tempfile::tempdir().unwrap();
-    let backup = place.path().join("backup.tar").display().to_string();
-    house.program.json(&["backup", "--out", &backup]);
-    for text in ["After it", "And once more"] {
-        let lost = house.says(&crew, text).await;
-        assert_eq!(house.rests(lost).await, ["DONE"]);
-    }
-    crew.machine.kill();
-    house.falls();
-    house.restores(&backup);
-    house.rises();
-    crew.machine.run();
-    let server = "query($o: Id!) { servers(orgId: $o, page: 1, limit: 1) { data { id status refusal { code reason } } } }";
-    let shown = async || house.gql(server, json!({})).await["servers"]["data"][0].clone();
-    let refused = async || Some(shown().await).filter(|server| server["refusal"].is_object());
-    let Some(refused) = found(refused).await else { panic!("nothing shows\n{}", crew.machine.log()) };
-    assert_eq!(refused["refusal"]["code"], "RESTORED");
-    let reason = refused["refusal"]["reason"].as_str().unwrap();
-    let numbers: Vec<i64> = reason.split([' ', ',', '.']).filter_map(|word| word.parse().ok()).collect();
-    assert!(matches!(numbers[..], [has, knows] if has > knows && knows > 0), "{reason}");
-    for advice in ["older backup", "`muster host stop`", "provisioning token", "new folder"] {
-        assert!(reason.contains(advice), "{advice}: {reason}");
-    }
-    let is_told = async || crew.machine.log().contains(reason).then_some(());
-    assert!(found(is_told).await.is_some(), "{}", crew.machine.log());
-    assert!(crew.machine.log().contains("join with an empty folder"), "{}", crew.machine.log());
-
-    // What it says.
-    crew.machine.kill();
-    let stopped = crew.machine.command(&["stop"]).output().unwrap();
-    let said = [&stopped.stdout, &stopped.stderr].map(|bytes| String::from_utf8_lossy(bytes));
-    assert!(stopped.status.success(), "{}\n{}\n{}", stopped.status, said[0], said[1]);
-    let renew =
-        "mutation($o: Id!, $s: Id!) { regenerateProvisioningToken(orgId: $o, id: $s) { provisioningToken } }";
-    let renewed = house.gql(renew, json!({ "s": refused["id"] })).await;
-    let token = renewed["regenerateProvisioningToken"]["provisioningToken"].as_str().unwrap();
-    crew.machine = Machine::new();
-    crew.machine.join(house.actor.base(), token);
-    crew.machine.run();
-    let is_online = async || Some(shown().await).filter(|server| server["status"] == "ONLINE");
-    let Some(online) = found(is_online).await else { panic!("not online\n{}", crew.machine.log()) };
-    assert_eq!(online["refusal"], Value::Null);
-    // The restored record says that the agent runs, until the host has said that it does not.
-    crew.until(&house.actor, house.tenant.org, "ERROR").await;
-    crew.is_up_again(&house.actor, house.tenant.org).await;
-    house.adds(kept, "Are you there?").await;
-    house.hears(&crew, kept, "Are you there?").await;
 }
 
 /// What an agent tries in its sandbox. It says on stderr what it could do, and becomes the reference agent. The words that it

@@ -1,4 +1,4 @@
-//! The command line: `join`, `run`, `stop`, `doctor`, `unit`.
+//! The command line: `join`, `rejoin`, `run`, `stop`, `doctor`, `unit`.
 
 use std::{
     ffi::OsString,
@@ -19,7 +19,7 @@ use crate::{
     doctor::{self, Level},
     folder::Folder,
     join::{self, Outcome},
-    programs,
+    programs, rejoin,
     run::{self, Place},
     runtime::{BoundArgs, Bounds, EngineArgs, Runtime, RuntimeArgs},
     shared::Options,
@@ -41,6 +41,8 @@ struct Cli {
 enum Command {
     /// Join a control plane, once.
     Join(JoinArgs),
+    /// Begin again in a folder that has joined, after the control plane or the folder was restored from a backup.
+    Rejoin(Box<RejoinArgs>),
     /// Run the agents that the control plane wants here.
     Run(Box<RunArgs>),
     /// End every agent of a folder in which no host runs, without the control plane.
@@ -81,6 +83,27 @@ struct JoinArgs {
     /// Allow plain HTTP to another machine: the way there must be private.
     #[arg(long)]
     insecure_http: bool,
+}
+
+#[derive(Debug, Args)]
+struct RejoinArgs {
+    #[command(flatten)]
+    dir: Dir,
+    /// The control plane's address, if it has moved. The folder keeps it.
+    #[arg(long)]
+    url: Option<String>,
+    /// Allow plain HTTP to another machine: the way there must be private. The folder keeps it.
+    #[arg(long, requires = "url")]
+    insecure_http: bool,
+    /// Read a new provisioning token of the server from standard input. Without it the host shows its own token, which the control
+    /// plane may not know.
+    #[arg(long)]
+    token_stdin: bool,
+    #[command(flatten)]
+    runtime: RuntimeArgs,
+    /// How long each step of stopping an agent may take, in milliseconds.
+    #[arg(long, default_value_t = 3000)]
+    grace_ms: u64,
 }
 
 #[derive(Debug, Args)]
@@ -209,6 +232,7 @@ pub fn main(prefix: &[&str], args: impl IntoIterator<Item = OsString>) -> ExitCo
 async fn command(prefix: &[&str], command: Command) -> ExitCode {
     match command {
         Command::Join(args) => join(args).await,
+        Command::Rejoin(args) => rejoin(*args).await,
         Command::Run(args) => run(*args).await,
         Command::Stop(args) => end_all(*args).await,
         Command::Doctor(args) => examine(args).await,
@@ -261,6 +285,34 @@ async fn join(args: JoinArgs) -> ExitCode {
             "{dir} has joined {} before, as {:?}. Nothing was changed; to join as another server, choose another folder.\n",
             joined.url, joined.server_name
         )),
+        Err(error) => failed(&error.to_string()),
+    }
+}
+
+async fn rejoin(args: RejoinArgs) -> ExitCode {
+    let token = match args.token_stdin.then(|| token(true)).transpose() {
+        Ok(token) => token,
+        Err(text) => return failed(&text),
+    };
+    let folder = match Folder::at(&args.dir.dir) {
+        Ok(folder) => folder,
+        Err(error) => return failed(&error.to_string()),
+    };
+    let place = Place { url: args.url, insecure_http: args.insecure_http };
+    let how = (args.runtime.choice(), Duration::from_millis(args.grace_ms));
+    match rejoin::rejoin(&folder, token.as_ref(), &place, how).await {
+        Ok(rejoin::Rejoined { joined, stopped, lost }) => {
+            let dir = folder.root().display();
+            for agent in stopped {
+                println!("Agent {} (launch {}) has ended.", agent.agent_id, agent.generation);
+            }
+            println!("{lost}");
+            println!(
+                "This machine is {:?} of {} again. Start the host, such as with `muster host run --dir {dir}`.",
+                joined.server_name, joined.url
+            );
+            ExitCode::SUCCESS
+        }
         Err(error) => failed(&error.to_string()),
     }
 }

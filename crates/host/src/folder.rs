@@ -7,6 +7,7 @@
 //!      /journal.redb       commands, events, and how far each agent has been read
 //!      /agents/<id>/home/  the agent's own home, kept across launches
 //!      /backups/<id>/<backup>.tar.zst   a copy of it
+//!      /before/<time>/     what `rejoin` has put aside: journal, unknown agents
 //!      /agents/<id>/<generation>.lock   held by the launch's shim
 //!      /agents/<id>/<generation>/   one launch: socket, spool, stderr, record, exit
 //! ```
@@ -184,6 +185,11 @@ impl Folder {
     /// The file of a backup.
     pub fn backup(&self, agent_id: i64, backup_id: i64) -> PathBuf {
         self.backups(agent_id).join(format!("{backup_id}.tar.zst"))
+    }
+
+    /// Where what belongs to the time before is put when the host begins again at this instant.
+    pub fn aside(&self, now: i64) -> PathBuf {
+        self.root.join("before").join(now.to_string())
     }
 
     /// The lock of a launch's shim: held from before it is started until it is gone. A host that is killed in between leaves

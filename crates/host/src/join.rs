@@ -87,10 +87,7 @@ pub async fn join(
     folder.create()?;
     let _lock = folder.lock()?;
     let base = address::read(url, insecure_http)?;
-    if !token::is_well_formed(token::PROVISIONING, token.expose()) {
-        let is_one = token.expose().starts_with(token::PROVISIONING);
-        return Err(if is_one { JoinError::Mistyped } else { JoinError::OtherToken });
-    }
+    require_well_formed(token)?;
     let identity = match folder.identity()? {
         Some(identity) => identity,
         None => {
@@ -100,7 +97,7 @@ pub async fn join(
         }
     };
     let machine = machine::describe(&identity.machine_id, folder.root());
-    let request = Join { host_token: identity.token, machine };
+    let request = Join { host_token: identity.token, machine, again: None };
     let joined = send(address::below(&base, PATH).as_str(), token, &request).await?;
     let state = JoinedState {
         url: base.to_string(),
@@ -115,6 +112,15 @@ pub async fn join(
     Ok(Outcome::Now(state))
 }
 
+/// Refuses what is no provisioning token, before anybody is asked.
+pub fn require_well_formed(token: &Secret) -> Result<(), JoinError> {
+    if token::is_well_formed(token::PROVISIONING, token.expose()) {
+        return Ok(());
+    }
+    let is_one = token.expose().starts_with(token::PROVISIONING);
+    Err(if is_one { JoinError::Mistyped } else { JoinError::OtherToken })
+}
+
 fn new_identity() -> Result<Identity, getrandom::Error> {
     let (mut secret, mut id) = ([0; 32], [0; 16]);
     getrandom::fill(&mut secret)?;
@@ -124,7 +130,8 @@ fn new_identity() -> Result<Identity, getrandom::Error> {
     Ok(Identity { machine_id, token: token.into() })
 }
 
-async fn send(url: &str, token: &Secret, request: &Join) -> Result<Joined, JoinError> {
+/// Asks the control plane.
+pub async fn send(url: &str, token: &Secret, request: &Join) -> Result<Joined, JoinError> {
     let unreachable =
         |error: reqwest::Error| JoinError::Unreachable { url: url.to_owned(), reason: why(&error) };
     let client = reqwest::Client::builder().timeout(PATIENCE).redirect(reqwest::redirect::Policy::none());

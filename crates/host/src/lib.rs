@@ -12,7 +12,7 @@
 //! - `mcp.rs`: Muster's own MCP server, by which every agent can ask.
 //! - `backup/`: copies of agents' homes.
 //! - `gate.rs`, `way.rs`: the one way out of an agent's sandbox, from the host's side and from the agent's.
-//! - `config.rs`: what the operator allows. `join.rs`, `run.rs`, `doctor.rs`, `unit.rs`: the commands.
+//! - `config.rs`: what the operator allows. `join.rs`, `rejoin.rs`, `run.rs`, `doctor.rs`, `unit.rs`: the commands.
 //!
 //! Nothing here knows the control plane's database or GraphQL.
 
@@ -35,6 +35,7 @@ mod machine;
 mod mcp;
 mod profile;
 mod programs;
+mod rejoin;
 mod run;
 mod runtime;
 mod shared;

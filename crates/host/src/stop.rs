@@ -49,6 +49,16 @@ pub enum StopError {
     Programs(#[from] ProgramError),
 }
 
+impl StopError {
+    /// Why the folder can't be had.
+    pub fn of_lock(error: FolderError) -> Self {
+        match error {
+            FolderError::InUse { pid, .. } => Self::Running(pid),
+            error => Self::Folder(error),
+        }
+    }
+}
+
 /// An agent that ran in the folder.
 #[derive(Debug)]
 pub struct Stopped {
@@ -65,21 +75,23 @@ pub async fn stop(folder: &Folder, runtime: Choice, grace: Duration) -> Result<V
     if !folder.root().join("agents").is_dir() {
         return Err(StopError::NotAHost(folder.root().display().to_string()));
     }
-    let _lock = folder.lock().map_err(|error| match error {
-        FolderError::InUse { pid, .. } => StopError::Running(pid),
-        error => StopError::Folder(error),
-    })?;
+    let _lock = folder.lock().map_err(StopError::of_lock)?;
     let identity = folder.identity().map_err(StopError::Folder)?;
     let joined = folder.joined().map_err(StopError::Folder)?;
     let runtime = runtime.in_folder(folder, joined.and_then(|joined| joined.runtime).as_ref())?;
     let host = identity.map(|identity| identity.machine_id).unwrap_or_default();
     let runtime = runtime.made(&host, Bounds::default())?;
+    end_all(folder, &runtime, grace).await
+}
+
+/// The same, of a folder that the caller has claimed.
+pub async fn end_all(folder: &Folder, runtime: &Runtime, grace: Duration) -> Result<Vec<Stopped>, StopError> {
     let launches = folder.agents().into_iter().flat_map(|agent_id| {
         folder.launches(agent_id).into_iter().map(move |generation| (agent_id, generation))
     });
     let up: Vec<_> =
         launches.filter(|(agent_id, generation)| folder.has_shim(*agent_id, *generation)).collect();
-    if let Runtime::Engine(engine) = &runtime
+    if let Runtime::Engine(engine) = runtime
         && !up.is_empty()
     {
         engine.client().await?;

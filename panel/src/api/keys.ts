@@ -13,8 +13,8 @@ export const EMBEDDED = names(`
 /** Types without an id are kept so by themselves. Only the checks of development ask for their names. */
 export const WITHOUT_ID = import.meta.env.DEV
   ? names(`
-  AcceptedInvitation AgentBackupPage AgentFeed AgentLaunch AgentLimit AgentPage AgentRevisionPage
-  AgentSpending AgentStatusCount ApprovalAnswer ApprovalFeed ApprovalPage ApprovalQuestion ApprovalRequest
+  AcceptedInvitation AgentBackupPage AgentFeed AgentLaunch AgentLimit AgentPage AgentRestart
+  AgentRevisionPage AgentSpending AgentStatusCount ApprovalAnswer ApprovalFeed ApprovalPage ApprovalQuestion ApprovalRequest
   ApprovalSpending AuditEntryPage AuditField AuditSeal ChannelCalendar ChannelCodeHost ChannelCodeHostOauth
   ChannelDrive ChannelEchoFilter ChannelEmail ChannelFeed ChannelImap ChannelLink ChannelProviderAccount
   ChannelSmtp ChannelWebhook ChatCode ContactPage ConversationFeed ConversationPage CredentialMember
@@ -24,7 +24,7 @@ export const WITHOUT_ID = import.meta.env.DEV
   PendingApprovals PermissionInfo PolicyCellChange PolicyExplanation PolicyFile PolicyFlip PolicyLine
   PolicyProblem PolicyProposal PolicyRemedy PolicySimulation PolicyVersionPage Profile RefusedDestination
   RefusedOrigin RolePermissions ServerCounts ServerPage ServerRefusal ServiceTokenPage SeverityCount SignIn
-  SignInChallenge SignInProvider SkillPage SkillVersionPage TotpEnrolment TurnPage ViewerPermission
+  SignInChallenge SignInProvider SkillPage SkillVersionPage StartedAgents TotpEnrolment TurnPage ViewerPermission
 `)
   : []
 

@@ -77,6 +77,15 @@ text_enum! {
 }
 
 text_enum! {
+    /// When an agent that has ended is started again without a person.
+    pub RestartPolicy {
+        Never = "NEVER": "Never.",
+        OnFailure = "ON_FAILURE": "When it has failed: five times in a row, or as often as it takes if its host lost it.",
+        Always = "ALWAYS": "When it has failed, or ended by itself without an error. As ON_FAILURE besides.",
+    }
+}
+
+text_enum! {
     /// What the caller may do with an agent. Computed, never stored.
     pub ViewerAccess {
         None = "NONE": "Nothing.",

@@ -7,7 +7,7 @@ use async_graphql::MaybeUndefined;
 use super::machine;
 use crate::{
     base::{
-        enums::{CredentialKind, Effort, FieldType, McpTransport, ResponseStyle},
+        enums::{CredentialKind, Effort, FieldType, McpTransport, ResponseStyle, RestartPolicy},
         ids::{AgentId, ServerId},
         problem::Result,
         secret::SecretText,
@@ -73,7 +73,7 @@ async fn agent(
         image_id: None,
         model_override: Some("large-2".to_owned()),
     };
-    agents::create(scope, new).await
+    agents::create(scope, new, RestartPolicy::OnFailure).await
 }
 
 async fn tools(scope: &Scope, agents: &[AgentId]) -> Result<()> {

@@ -13,7 +13,7 @@ use super::{
 };
 use crate::{
     base::{
-        enums::{ChangeOp, CredentialChoice},
+        enums::{ChangeOp, CredentialChoice, RestartPolicy},
         ids::AgentId,
         permission::Permission,
         problem::{Problem, Result},
@@ -139,8 +139,8 @@ fn require_rights(scope: &Scope, agent: &agents::ActiveModel) -> Result<()> {
 /// Whether the edit concerns the agent's host. Some columns are only for people, and the host learns of a new
 /// server or image on the next launch.
 fn is_for_host(agent: &agents::ActiveModel) -> bool {
-    use agents::Column::{Description, ImageId, Name, Role, ServerId, UpdatedAt};
-    let for_people = [Name, Description, Role, ServerId, ImageId, UpdatedAt];
+    use agents::Column::{Description, ImageId, Name, RestartAt, RestartPolicy, Role, ServerId, UpdatedAt};
+    let for_people = [Name, Description, Role, ServerId, ImageId, RestartPolicy, RestartAt, UpdatedAt];
     agents::Column::iter().any(|column| {
         !for_people.iter().any(|known| known.as_str() == column.as_str()) && agent.get(column).is_set()
     })
@@ -156,6 +156,9 @@ fn apply(tx: &Tx, agent: &mut agents::ActiveModel, edit: UpdateAgentInput, id: A
         // Whoever gives it a credential of its own wants it to be used.
         agent.credential_choice.set_if_not_equals(CredentialChoice::Own);
     }
+    if edit.restart_policy.as_opt_ref() == Some(Some(&RestartPolicy::Never)) {
+        agent.restart_at.set_if_not_equals(None);
+    }
     let context = SealContext::new(tx.scope.org, "agents", id.0, "model_credential");
     let sealed = edit.model_credential.map_value(|secret| tx.scope.core.keys.seal(&secret.0, &context));
     patch(&mut agent.model_credential_sealed, sealed);
@@ -164,7 +167,7 @@ fn apply(tx: &Tx, agent: &mut agents::ActiveModel, edit: UpdateAgentInput, id: A
     patch_all!(agent, edit;
         required server_id, image_id, credential_choice, thinking_enabled, mcp_http_bridge,
             response_style, response_format, single_message, no_emoji, hub_available,
-            voice_enabled, network_privileged, backup_schedule, backup_freeze, cost_guard_mode,
+            voice_enabled, network_privileged, restart_policy, backup_schedule, backup_freeze, cost_guard_mode,
             budget_action, session_reset_mode;
         optional description, role, model_override, mode_override, model_credential_type,
             model_credential_provider, model_credential_base_url, effort_override, language,

@@ -7,7 +7,7 @@ pub mod agents {
     use crate::base::{
         enums::{
             AgentStatus, BackupSchedule, CostGuardAction, CredentialChoice, Effort, ModelCredentialType,
-            OverrideMode, ResponseFormat, ResponseStyle, StatusReason, UsageStatus,
+            OverrideMode, ResponseFormat, ResponseStyle, RestartPolicy, StatusReason, UsageStatus,
         },
         ids::{AgentId, ImageId, OrgId, ServerId, UserId},
         time::Timestamp,
@@ -116,6 +116,11 @@ pub mod agents {
         pub launched_with_sealed: Option<Vec<u8>>,
         /// What of that has changed since.
         pub restart_reason: Option<String>,
+        pub restart_policy: RestartPolicy,
+        /// How often it was started again in a row.
+        pub restarts: i64,
+        /// When it is started again.
+        pub restart_at: Option<Timestamp>,
         pub avatar_version: Option<i64>,
         pub created_by: Option<UserId>,
         pub created_at: Timestamp,

@@ -3,20 +3,20 @@
 use async_graphql::{Context, Object, Subscription};
 use futures::{Stream, StreamExt};
 
+use super::{
+    StartedAgents, launches,
+    list::{self, Filter},
+};
 pub use super::{
     input::{CreateAgentInput, SetAgentsInput, UpdateAgentInput},
     record::{
-        Agent, AgentAssignment, AgentLaunch, AgentRevision, AgentSummary, OfferedChoice, assigned,
-        assignment_count, version,
+        Agent, AgentAssignment, AgentLaunch, AgentRestart, AgentRevision, AgentSummary, OfferedChoice,
+        assigned, assignment_count, version,
     },
-};
-use super::{
-    launches,
-    list::{self, Filter},
 };
 use crate::{
     base::{
-        enums::{AgentSort, AgentStatus, RecordKind, SortOrder},
+        enums::{AgentSort, AgentStatus, RecordKind, RestartPolicy, SortOrder},
         ids::{AgentId, OrgId, ServerId},
         permission::Permission,
         problem::Result,
@@ -165,10 +165,16 @@ impl AgentMutation {
         ctx: &Context<'_>,
         org_id: OrgId,
         input: CreateAgentInput,
+        #[graphql(
+            desc = "When it is started again without a person.",
+            default_with = "Some(RestartPolicy::OnFailure)"
+        )]
+        restart_policy: Option<RestartPolicy>,
     ) -> Answer<One<Agent>> {
         answer(async {
             let scope = ctx.enter(org_id).await?;
-            let id = super::create(&scope, input).await?;
+            let policy = restart_policy.unwrap_or(RestartPolicy::OnFailure);
+            let id = super::create(&scope, input, policy).await?;
             Ok(One::by_id(&scope, id))
         })
         .await
@@ -231,7 +237,19 @@ impl AgentMutation {
         .await
     }
 
-    /// Stops an agent. One that was restarted stays down.
+    /// Launches all agents of a server that are stopped or have failed, 100 at a time, and says which may not start and why:
+    /// those that are up, and those that were stopped because what they may spend is used up.
+    #[graphql(directive = permit::apply(Permission::AgentEdit))]
+    async fn start_agents(
+        &self,
+        ctx: &Context<'_>,
+        org_id: OrgId,
+        server_id: ServerId,
+    ) -> Answer<StartedAgents> {
+        answer(async { super::start_all(&ctx.enter(org_id).await?, server_id).await }).await
+    }
+
+    /// Stops an agent. One that was restarted, or has failed and would be started again, stays down.
     #[graphql(directive = permit::apply(Permission::AgentEdit))]
     async fn stop_agent(&self, ctx: &Context<'_>, org_id: OrgId, id: AgentId) -> Answer<One<Agent>> {
         answer(async {

@@ -6,7 +6,7 @@ use crate::{
     base::{
         enums::{
             BackupSchedule, CostGuardAction, CredentialChoice, Effort, ModelCredentialType, OverrideMode,
-            ResponseFormat, ResponseStyle,
+            ResponseFormat, ResponseStyle, RestartPolicy,
         },
         ids::{AgentId, ImageId, ServerId},
         secret::SecretText,
@@ -140,6 +140,9 @@ pub struct UpdateAgentInput {
     /// The voice it speaks with. Not applied yet.
     #[graphql(directive = bounds::apply(name(120)))]
     pub voice_id: MaybeUndefined<String>,
+    /// When it is started again without a person, from its next end on. NEVER also takes back what is planned.
+    #[graphql(directive = bounds::apply(not_null()))]
+    pub restart_policy: MaybeUndefined<RestartPolicy>,
     /// When it is backed up.
     #[graphql(directive = bounds::apply(not_null()))]
     pub backup_schedule: MaybeUndefined<BackupSchedule>,

@@ -16,6 +16,7 @@ mod list;
 mod model;
 pub mod plans;
 mod record;
+mod recovery;
 pub mod reporter;
 pub mod reports;
 mod revert;
@@ -37,7 +38,9 @@ pub use self::{
     model::{inherited_credential, inheriting, usage},
     revert::revert,
     rows::{announce, announce_of_image, backed_up, count_on_server, hold, hold_all, missing},
-    running::{pause, restart, resume, start, stop, stop_in},
+    running::{
+        SkippedAgent, StartedAgents, pause, restart, resume, start, start_all, start_due, stop, stop_in,
+    },
     standing::{
         Limits, Standing, authorized, limits, present, session_limit, spent, standing, standing_of_any,
         with_status,
@@ -51,7 +54,7 @@ use self::{
 };
 use crate::{
     base::{
-        enums::{AgentStatus, ChangeOp},
+        enums::{AgentStatus, ChangeOp, RestartPolicy},
         ids::{AgentId, ImageId, ServerId},
         problem::{Code, Problem, Result, Violation},
     },
@@ -70,7 +73,7 @@ use crate::{
 ///
 /// # Errors
 /// `VALIDATION_FAILED` for a server or image that isn't the organization's, `PLAN_LIMIT_REACHED`, `NAME_TAKEN`.
-pub async fn create(scope: &Scope, new: CreateAgentInput) -> Result<AgentId> {
+pub async fn create(scope: &Scope, new: CreateAgentInput, restarts: RestartPolicy) -> Result<AgentId> {
     let tx = scope.begin().await?;
     let image_id = require_home(&tx, new.server_id, new.image_id).await?;
     orgs::check_limit(&tx, Limit::Agents).await?;
@@ -87,6 +90,7 @@ pub async fn create(scope: &Scope, new: CreateAgentInput) -> Result<AgentId> {
         status: Set(AgentStatus::Stopped),
         status_changed_at: Set(Some(tx.now)),
         model_override: Set(new.model_override),
+        restart_policy: Set(restarts),
         created_by: Set(scope.request.caller.user()),
         created_at: Set(tx.now),
         updated_at: Set(tx.now),
@@ -114,6 +118,7 @@ pub async fn delete(scope: &Scope, id: AgentId) -> Result<()> {
     let name = agent.name.clone();
     let mut agent = agent.into_active_model();
     agent.archived_at = Set(Some(tx.now));
+    agent.restart_at = Set(None);
     agent.updated_at = Set(tx.now);
     agent.update(tx.connection()).await?;
     approvals::agent_deleted(&mut tx, id).await?;
@@ -155,6 +160,7 @@ pub async fn restore(scope: &Scope, id: AgentId) -> Result<()> {
     agent.status_changed_at = Set(Some(tx.now));
     agent.status_reason = Set(None);
     agent.status_detail = Set(None);
+    agent.restart_at = Set(None);
     agent.updated_at = Set(tx.now);
     let agent = agent.update(tx.connection()).await?;
     channels::activate_for_restored_agent(&mut tx, id).await?;

@@ -10,8 +10,8 @@ use crate::{
         column::Decimal,
         enums::{
             ActorKind, AgentStatus, BackupSchedule, CostGuardAction, CredentialChoice, Effort,
-            ModelCredentialType, OverrideMode, ResponseFormat, ResponseStyle, StatusReason, UsageStatus,
-            ViewerAccess,
+            ModelCredentialType, OverrideMode, ResponseFormat, ResponseStyle, RestartPolicy, StatusReason,
+            UsageStatus, ViewerAccess,
         },
         ids::{AgentId, AgentRevisionId, Id, ImageId, OrgId, ServerId, UserId},
         permission::Permission,
@@ -37,6 +37,9 @@ pub const AVATAR_URL: &str = "CASE WHEN t.avatar_version IS NULL THEN NULL ELSE 
 const UPTIME: &str = "CASE WHEN t.status IN ('RUNNING', 'PAUSED', 'STOPPING') THEN t.started_at END";
 /// The agent's own model or the image's default. Computed, so that it follows changes to the image.
 const RESOLVED_MODEL: &str = "COALESCE(t.model_override, (SELECT i.default_model FROM images i WHERE i.organization_id = t.organization_id AND i.id = t.image_id))";
+
+/// Whether the agent is started again, or was and has not recovered since: up for an hour, as `recovery.rs` says.
+const RESTARTED: &str = "(t.restart_at IS NOT NULL OR (t.restarts > 0 AND (t.started_at IS NULL OR t.started_at > :now - 3600000)))";
 
 const PENDING_APPROVALS: &str = "(SELECT COUNT(*) FROM approvals p WHERE p.organization_id = t.organization_id AND p.agent_id = t.id AND p.status = 'PENDING' AND (p.expires_at IS NULL OR p.expires_at > :now))";
 const WAITING_REQUESTS: &str = "(SELECT COUNT(*) FROM approvals p WHERE p.organization_id = t.organization_id AND p.agent_id = t.id AND p.status = 'PENDING' AND (p.expires_at IS NULL OR p.expires_at > :now) AND p.generation = t.launch_generation AND p.request_key IS NOT NULL)";
@@ -180,6 +183,7 @@ fn settings(spec: Spec) -> Spec {
             "Whether it has a network of its own.",
         )
         .column::<Option<String>>("voice_id", "The voice it speaks with.")
+        .column::<RestartPolicy>("restart_policy", "When it is started again without a person.")
         .column::<BackupSchedule>("backup_schedule", "When it is backed up.")
         .column::<Option<String>>("timezone", "The time zone of its schedules.")
         .column::<Option<String>>("backup_cron", "The cron expression, if `backupSchedule` is CRON.")
@@ -242,6 +246,11 @@ fn usage(spec: Spec) -> Spec {
             "restart_reason",
             "CASE WHEN t.status IN ('RUNNING', 'PAUSED') THEN t.restart_reason END",
             "The same in words: what has changed. Null: nothing.",
+        )
+        .embedded::<AgentRestart>(
+            "restart",
+            RESTARTED,
+            "How it comes back after a failure. Null once it has been up for an hour, or a person has started or stopped it.",
         )
         .sql::<Option<String>>("avatar_url", AVATAR_URL, "The path of its picture.")
         .column::<Option<UserId>>("created_by", "The user who created it.")
@@ -310,6 +319,25 @@ fn contained(spec: Spec) -> Spec {
 /// A relation from an agent to what it works with, through the join table `j`.
 fn used(from: &'static str) -> Many {
     Many { from: Some(from), by: "j.agent_id", filter: "t.archived_at IS NULL", ..Many::default() }
+}
+
+/// How an agent comes back after a failure.
+pub struct AgentRestart;
+
+impl Record for AgentRestart {
+    fn spec() -> &'static Spec {
+        static SPEC: LazyLock<Spec> = LazyLock::new(|| {
+            Spec::new("AgentRestart", "agents t", "How an agent comes back after a failure.")
+                .sql::<i64>("attempts", "t.restarts", "How often it was started again in a row.")
+                .sql::<Option<Timestamp>>(
+                    "next_at",
+                    "t.restart_at",
+                    "When it is started next, or as soon as the organization is released. Null: not without a person, \
+                     unless it is up.",
+                )
+        });
+        &SPEC
+    }
 }
 
 /// The strongest access that the caller's permissions allow.

@@ -10,13 +10,14 @@ use serde_json::json;
 
 use super::{
     entity::agents,
-    explain, fail, inherited_credential, launches,
+    explain, inherited_credential, launches,
+    recovery::End,
     reporter::{Reporter, current, of_no_launch},
     rows::{self, announce, find},
     running::start_again,
     standing::{Standing, standing_of_any},
     state::Report,
-    status::DETAIL_BYTES,
+    status::{DETAIL_BYTES, failed},
 };
 use crate::{
     base::{
@@ -134,23 +135,31 @@ pub async fn ended(
     {
         let generation = from.generation;
         tracing::info!(agent = agent.id.0, generation, ?reason, code, signal, "agent.ended");
-        let mut row = agent.into_active_model();
-        row.status = Set(status);
-        row.status_changed_at = Set(Some(tx.now));
-        row.started_at = Set(None);
-        row.container_id = Set(None);
-        row.running_model = Set(None);
-        row.updated_at = Set(tx.now);
-        row.update(tx.connection()).await?;
-        announce(tx, from.agent);
-        if status == AgentStatus::Error
-            && let Some(reason) = reason_of(reason)
-        {
-            fail(tx, from.agent, reason, Some(&said)).await?;
+        match failure.filter(|_| status == AgentStatus::Error) {
+            Some(reason) => {
+                let is_clean = reason == StatusReason::Exited && code == Some(0);
+                failed(tx, agent, End { reason, is_clean, at }, Some(&said)).await?;
+            }
+            None => down(tx, agent, status).await?,
         }
     }
     settle(tx, &present, from.generation, &why).await?;
     Box::pin(start_again(tx, from.agent)).await
+}
+
+/// The agent has ended as it should.
+async fn down(tx: &Tx, agent: agents::Model, status: AgentStatus) -> Result<()> {
+    let id = agent.id;
+    let mut row = agent.into_active_model();
+    row.status = Set(status);
+    row.status_changed_at = Set(Some(tx.now));
+    row.started_at = Set(None);
+    row.container_id = Set(None);
+    row.running_model = Set(None);
+    row.updated_at = Set(tx.now);
+    row.update(tx.connection()).await?;
+    announce(tx, id);
+    Ok(())
 }
 
 /// The reason of an agent's status.

@@ -3,28 +3,38 @@
 //!
 //! A restart is a stop, and the next launch as a row already: the service makes it as soon as the agent is down, whoever has
 //! left meanwhile. Whoever stops the agent until then takes it back.
+//!
+//! An agent that has failed is started again when its row says so ([`start_due`]; `recovery.rs` has the rule).
 
+use std::sync::Arc;
+
+use async_graphql::SimpleObject;
 use muster_protocol::Command;
-use sea_orm::{ActiveModelTrait, IntoActiveModel, Set};
+use sea_orm::{ActiveModelTrait, ColumnTrait, IntoActiveModel, QueryFilter, QueryOrder, QuerySelect, Set};
 use serde_json::{Value, json};
 
 use super::{
     entity::agents,
     launches, reports, revisions,
-    rows::{self, find, finish, load},
+    rows::{self, announce, find, finish, living, load},
     standing::Standing,
     state::{Action, Step},
-    status::explain,
+    status::{HALTED, explain},
 };
 use crate::{
     base::{
         enums::{AgentStatus, ChangeOp, OutboxKind, RecordKind, StatusReason, TurnCut},
-        ids::AgentId,
-        problem::Result,
+        ids::{AgentId, OrgId, ServerId},
+        problem::{Code, Problem, Result},
     },
-    core::{access::Scope, audit, outbox, store::Tx},
-    slices::{approvals, orgs, turns},
+    core::{Core, access::Scope, audit, outbox, store::Tx, tally::Tally},
+    slices::{approvals, orgs, servers, turns},
 };
+
+/// How many agents that have failed one round starts.
+const BATCH: u64 = 1000;
+/// How many agents one call starts: each takes a few statements, and others wait meanwhile.
+const LOT: usize = 100;
 
 /// Launches an agent (specification, operation 14). It is SPAWNING right away; the host does the rest.
 ///
@@ -34,7 +44,7 @@ pub async fn start(scope: &Scope, id: AgentId) -> Result<()> {
     act(scope, id, Action::Start, "startAgent").await
 }
 
-/// Stops an agent. One that was to be started again stays down.
+/// Stops an agent. One that was to be started again, because somebody restarted it or it has failed, stays down.
 ///
 /// # Errors
 /// `NOT_FOUND`, `AGENT_NOT_RUNNING`.
@@ -68,7 +78,7 @@ pub async fn restart(scope: &Scope, id: AgentId) -> Result<()> {
     let agent = load(&tx, id).await?;
     let was = agent.status;
     if was.is_at_rest() {
-        let status = step(&mut tx, agent, Action::Start).await?.status;
+        let status = step(&mut tx, agent, Action::Start, 0).await?.status;
         let changes = json!({ "status": audit::from_to(was, status) });
         return finish(tx, (ChangeOp::Updated, "restartAgent"), id, changes).await;
     }
@@ -77,7 +87,7 @@ pub async fn restart(scope: &Scope, id: AgentId) -> Result<()> {
     if was != AgentStatus::Stopping {
         ended = end_work(&mut tx, &Standing::of(&agent), TurnCut::Restart).await?;
     }
-    let agent = step(&mut tx, agent, Action::Stop).await?;
+    let agent = step(&mut tx, agent, Action::Stop, 0).await?;
     if !launches::want_next(&tx, &agent).await? {
         return Ok(());
     }
@@ -97,9 +107,114 @@ pub(super) async fn start_again(tx: &mut Tx, id: AgentId) -> Result<()> {
     if was != AgentStatus::Stopped || !launches::is_next_wanted(tx, &Standing::of(&agent)).await? {
         return Ok(());
     }
-    let status = step(tx, agent, Action::Start).await?.status;
+    let status = step(tx, agent, Action::Start, 0).await?.status;
     record(tx, "startAgain", id, json!({ "status": audit::from_to(was, status) }));
     Ok(())
+}
+
+/// Starts the agents that have failed and are due, in every organization that is not stopped. Returns how many.
+///
+/// # Errors
+/// The database is unreachable. What was started by then stays started.
+pub async fn start_due(core: &Arc<Core>) -> Result<u64> {
+    let sql = format!(
+        "SELECT t.organization_id, t.id FROM agents t WHERE t.restart_at <= $1 AND t.archived_at IS NULL \
+         AND NOT {HALTED} ORDER BY t.restart_at LIMIT {BATCH}"
+    );
+    let mut started = Tally::default();
+    for row in core.db.all(sql, vec![core.clock.now().into()]).await? {
+        let (org, id): (OrgId, AgentId) = (row.try_get_by(0)?, row.try_get_by(1)?);
+        started.add(org, start_if_due(&Scope::system(core, org), id).await);
+    }
+    started.close()
+}
+
+/// Starts the agent, unless another replica was faster or the start was taken back.
+async fn start_if_due(scope: &Scope, id: AgentId) -> Result<bool> {
+    let mut tx = scope.begin().await?;
+    match orgs::require_going(&tx).await {
+        Err(problem) if problem.code == Code::OrganizationStopped => return Ok(false),
+        going => going?,
+    }
+    let is_due = |agent: &agents::Model| {
+        agent.status == AgentStatus::Error && agent.restart_at.is_some_and(|at| at <= tx.now)
+    };
+    let Some(agent) = find(&tx, id).await?.filter(is_due) else { return Ok(false) };
+    let (was, attempt) = (agent.status, agent.restarts + 1);
+    let status = step(&mut tx, agent, Action::Start, attempt).await?.status;
+    record(&tx, "startAgain", id, json!({ "status": audit::from_to(was, status), "attempt": attempt }));
+    tx.commit().await?;
+    Ok(true)
+}
+
+/// What became of starting all agents of a server.
+#[derive(Default, SimpleObject)]
+pub struct StartedAgents {
+    /// Those that are being launched now, by id.
+    pub started: Vec<AgentId>,
+    /// Those that may not start.
+    pub skipped: Vec<SkippedAgent>,
+    /// How many of the server's agents were not looked at: one call starts 100. Call again.
+    pub left: i64,
+}
+
+/// An agent that was not started with the others of its server.
+#[derive(SimpleObject)]
+pub struct SkippedAgent {
+    /// Identifies the agent.
+    pub id: AgentId,
+    /// The name.
+    pub name: String,
+    /// Its state.
+    pub status: AgentStatus,
+    /// Why it was not started.
+    pub reason: String,
+}
+
+/// Launches the agents of a server that are at rest, the first [`LOT`] by id.
+///
+/// # Errors
+/// `NOT_FOUND`, `ORGANIZATION_STOPPED`.
+pub async fn start_all(scope: &Scope, server: ServerId) -> Result<StartedAgents> {
+    let mut tx = scope.begin().await?;
+    // The server, the organization, the agents: always in this order.
+    if !servers::hold(&tx, server).await? {
+        return Err(Problem::not_found("server", server));
+    }
+    orgs::require_going(&tx).await?;
+    let all = living(scope).filter(agents::Column::ServerId.eq(server)).order_by_asc(agents::Column::Id);
+    let all = all.select_only().column(agents::Column::Id).into_tuple::<AgentId>();
+    let all = all.all(tx.connection()).await?;
+    let mut done = StartedAgents::default();
+    for id in all {
+        if done.started.len() == LOT {
+            done.left += 1;
+            continue;
+        }
+        let Some(agent) = find(&tx, id).await?.filter(|agent| agent.server_id == server) else { continue };
+        match why_not(&agent) {
+            Some(reason) => {
+                done.skipped.push(SkippedAgent { id, name: agent.name, status: agent.status, reason });
+            }
+            None => {
+                let was = agent.status;
+                let status = step(&mut tx, agent, Action::Start, 0).await?.status;
+                record(&tx, "startAgents", id, json!({ "status": audit::from_to(was, status) }));
+                done.started.push(id);
+            }
+        }
+    }
+    tx.commit().await?;
+    Ok(done)
+}
+
+/// Why an agent is not started with the others of its server.
+fn why_not(agent: &agents::Model) -> Option<String> {
+    if !agent.status.is_at_rest() {
+        return Some(format!("It is {}.", agent.status));
+    }
+    let is_spent = agent.status_reason == Some(StatusReason::LimitReached);
+    is_spent.then(|| agent.status_detail.clone().unwrap_or_else(|| "Nothing is left to spend.".to_owned()))
 }
 
 /// Stops an agent by the service itself, in the caller's transaction, and says why until it is started again: its turns are
@@ -116,6 +231,9 @@ pub async fn stop_in(
     let Some(agent) = find(tx, id).await? else { return Ok(()) };
     let was = agent.status;
     if was.is_at_rest() {
+        if stay_down(tx, agent).await? {
+            record(tx, operation, id, json!({ "starts_again": false }));
+        }
         return Ok(());
     }
     let standing = Standing::of(&agent);
@@ -125,7 +243,7 @@ pub async fn stop_in(
     }
     outbox::overtake(tx, id).await?;
     turns::cancel_open(tx, &standing, TurnCut::Agent).await?;
-    let status = step(tx, agent, Action::Stop).await?.status;
+    let status = step(tx, agent, Action::Stop, 0).await?.status;
     explain(tx, id, Some((reason, detail))).await?;
     record(tx, operation, id, json!({ "status": audit::from_to(was, status) }));
     Ok(())
@@ -137,8 +255,11 @@ async fn act(scope: &Scope, id: AgentId, action: Action, operation: &'static str
         orgs::require_going(&tx).await?;
     }
     let agent = load(&tx, id).await?;
-    let (was, standing) = (agent.status, Standing::of(&agent));
-    let changes = if action.apply(was)? == Step::Stay {
+    let (was, standing, tried) = (agent.status, Standing::of(&agent), agent.restarts);
+    let changes = if action == Action::Stop && agent.restart_at.is_some() {
+        stay_down(&tx, agent).await?;
+        json!({ "starts_again": false })
+    } else if action.apply(was)? == Step::Stay {
         if action != Action::Stop || !launches::want_no_next(&tx, &standing).await? {
             return Ok(());
         }
@@ -148,7 +269,9 @@ async fn act(scope: &Scope, id: AgentId, action: Action, operation: &'static str
             Action::Stop => end_work(&mut tx, &standing, TurnCut::Agent).await?,
             Action::Start | Action::Pause | Action::Resume => json!({}),
         };
-        let status = step(&mut tx, agent, action).await?.status;
+        // A start or stop by a person resets the count.
+        let tried = if matches!(action, Action::Start | Action::Stop) { 0 } else { tried };
+        let status = step(&mut tx, agent, action, tried).await?.status;
         changed(audit::from_to(was, status), ended)
     };
     finish(tx, (ChangeOp::Updated, operation), id, changes).await
@@ -169,11 +292,27 @@ fn changed(status: Value, mut ended: Value) -> Value {
     ended
 }
 
-/// Makes the step of the table, if it is one, and gives the host its command.
+/// An agent that has failed is not started again. Returns whether it would have been.
+async fn stay_down(tx: &Tx, agent: agents::Model) -> Result<bool> {
+    let id = agent.id;
+    if agent.restart_at.is_none() {
+        return Ok(false);
+    }
+    let mut agent = agent.into_active_model();
+    agent.restart_at = Set(None);
+    agent.restarts = Set(0);
+    agent.updated_at = Set(tx.now);
+    agent.update(tx.connection()).await?;
+    announce(tx, id);
+    Ok(true)
+}
+
+/// Makes the step of the table, if it is one, and gives the host its command. `restarts` is how often the service has started
+/// the agent in a row.
 ///
 /// # Errors
 /// The state does not allow the action.
-async fn step(tx: &mut Tx, agent: agents::Model, action: Action) -> Result<Standing> {
+async fn step(tx: &mut Tx, agent: agents::Model, action: Action, restarts: i64) -> Result<Standing> {
     let Step::Move(status, command) = action.apply(agent.status)? else { return Ok(Standing::of(&agent)) };
     let is_launch = command == Command::Launch;
     let generation = agent.launch_generation + i64::from(is_launch);
@@ -186,6 +325,8 @@ async fn step(tx: &mut Tx, agent: agents::Model, action: Action) -> Result<Stand
     if matches!(command, Command::Launch | Command::Stop) {
         rows::clear_reason(&mut agent);
     }
+    agent.restarts = Set(restarts);
+    agent.restart_at = Set(None);
     agent.status = Set(status);
     agent.status_changed_at = Set(Some(tx.now));
     agent.launch_generation = Set(generation);
@@ -216,7 +357,7 @@ async fn revision(tx: &Tx, agent: &agents::Model) -> Result<i64> {
     revisions::current(tx, agent.id).await
 }
 
-fn record(tx: &Tx, operation: &'static str, id: AgentId, changes: serde_json::Value) {
+fn record(tx: &Tx, operation: &'static str, id: AgentId, changes: Value) {
     audit::record(
         tx,
         audit::Entry { operation, op: ChangeOp::Updated, kind: RecordKind::Agent, id: id.0, changes },

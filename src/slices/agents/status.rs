@@ -12,6 +12,7 @@ use serde_json::json;
 use super::{
     entity::agents,
     launches,
+    recovery::{self, End},
     rows::{announce, find, host_of},
 };
 use crate::{
@@ -35,7 +36,7 @@ const BATCH: u64 = 1000;
 const AWAY: &str = "EXISTS (SELECT 1 FROM servers s WHERE s.organization_id = t.organization_id AND s.id = t.server_id \
      AND s.status NOT IN ('ONLINE', 'DEGRADED'))";
 /// The condition in SQL that the organization of the agent `t` is stopped.
-const HALTED: &str =
+pub(super) const HALTED: &str =
     "EXISTS (SELECT 1 FROM organizations o WHERE o.id = t.organization_id AND o.stopped_at IS NOT NULL)";
 
 /// The condition in SQL that somebody has restarted the agent `t`, and it is not down yet.
@@ -73,7 +74,8 @@ fn computed(waiting: &str, away: &str, restarting: &str, halted: &str, stored: &
 /// The database rejects a statement.
 pub async fn fail(tx: &Tx, id: AgentId, reason: StatusReason, detail: Option<&str>) -> Result<()> {
     let Some(agent) = find(tx, id).await? else { return Ok(()) };
-    failed(tx, agent, reason, detail).await
+    let end = End { reason, is_clean: false, at: tx.now };
+    failed(tx, agent, end, detail).await
 }
 
 /// Stores what the agent waits for, or that it no longer waits, without changing its status. Does nothing to a
@@ -95,8 +97,13 @@ pub async fn explain(tx: &Tx, id: AgentId, why: Option<(StatusReason, &str)>) ->
     Ok(())
 }
 
-async fn failed(tx: &Tx, agent: agents::Model, reason: StatusReason, detail: Option<&str>) -> Result<()> {
-    let id = agent.id;
+/// The same, of an agent that is held. It may be started again.
+///
+/// # Errors
+/// The database rejects a statement.
+pub(super) async fn failed(tx: &Tx, agent: agents::Model, end: End, detail: Option<&str>) -> Result<()> {
+    let (id, reason) = (agent.id, end.reason);
+    let (restarts, restart_at) = recovery::after(&agent, end, tx.now);
     launches::ended(tx, (id, agent.launch_generation), tx.now, Some(reason), detail).await?;
     let mut agent = agent.into_active_model();
     agent.status = Set(AgentStatus::Error);
@@ -104,6 +111,10 @@ async fn failed(tx: &Tx, agent: agents::Model, reason: StatusReason, detail: Opt
     agent.status_reason = Set(Some(reason));
     agent.status_detail = Set(detail.map(|detail| bounded(detail, DETAIL_BYTES)));
     agent.started_at = Set(None);
+    agent.container_id = Set(None);
+    agent.running_model = Set(None);
+    agent.restarts = Set(restarts);
+    agent.restart_at = Set(restart_at);
     // Clients of `/v1` see the reason only here.
     agent.last_action = Set(Some(reason.as_str().to_owned()));
     agent.last_action_at = Set(Some(tx.now));
@@ -165,7 +176,8 @@ async fn end_late_start(scope: &Scope, id: AgentId) -> Result<bool> {
     outbox::overtake(&tx, id).await?;
     outbox::enqueue(&tx, host_of(&agent), &Command::Stop);
     let detail = format!("It was not up {} seconds after its start.", limit.as_secs());
-    failed(&tx, agent, StatusReason::StartTimeout, Some(&detail)).await?;
+    let end = End { reason: StatusReason::StartTimeout, is_clean: false, at: tx.now };
+    failed(&tx, agent, end, Some(&detail)).await?;
     let changes = json!({
         "status": audit::from_to(AgentStatus::Spawning, AgentStatus::Error),
         "status_reason": StatusReason::StartTimeout,

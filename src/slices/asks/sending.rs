@@ -23,6 +23,7 @@ use crate::{
     core::{
         Core,
         access::Scope,
+        backoff,
         ledger::What,
         outbox::{self, Room},
         store::Tx,
@@ -35,15 +36,8 @@ use crate::{
 
 /// How much longer than a call its claim lasts.
 const MARGIN: Duration = Duration::from_secs(30);
-/// How long a row waits after an attempt that failed, by the number of attempts. After the last it is given up: people find the
-/// request in the panel.
-const WAITS: [Duration; 5] = [
-    Duration::from_secs(5),
-    Duration::from_secs(30),
-    Duration::from_mins(2),
-    Duration::from_mins(10),
-    Duration::from_mins(30),
-];
+/// After so many attempts that failed a row is given up: people find the request in the panel.
+const MOST: i64 = 5;
 /// The longest that a vendor may make us wait.
 const LONGEST_WAIT: Duration = Duration::from_hours(1);
 
@@ -233,8 +227,8 @@ fn after(failure: &Failure, attempts: i64) -> Step {
         Failure::Credentials(_) => Step::Channel(InactiveReason::AuthFailed, why),
         Failure::Gone(_) => Step::Channel(InactiveReason::Gone, why),
         Failure::NotSent(_) | Failure::Taken(_) | Failure::Unknown(_) => {
-            let wait = usize::try_from(attempts - 1).ok().and_then(|n| WAITS.get(n));
-            wait.map_or(Step::Closed, |&wait| Step::Later(wait))
+            let wait = backoff::after(attempts).filter(|_| attempts <= MOST);
+            wait.map_or(Step::Closed, Step::Later)
         }
         Failure::Refused(_) | Failure::TargetGone(_) | Failure::TargetMoved { .. } => {
             tracing::warn!(why, "asks.refused");

@@ -47,6 +47,7 @@ const ENDINGS: [(&str, &str, &str); 2] = [
 const MOVED: &str = "The agent was moved to another server before the host had done this.";
 /// What is said of those of a server that has another machine.
 const REPLACED: &str = "The server's machine was replaced before it had done this.";
+const BEGUN_AGAIN: &str = "The host began again before it had done this.";
 /// What is said of those of an agent that was deleted.
 const DELETED: &str = "The agent was deleted before its host had done this.";
 
@@ -155,6 +156,15 @@ pub async fn agent_deleted(tx: &Tx, agent: AgentId) -> Result<()> {
 pub async fn machine_replaced(tx: &Tx, server: ServerId) -> Result<()> {
     outbox::leave_machine(tx, server).await?;
     end(tx, ("server_id", server.0), REPLACED).await
+}
+
+/// The server's host begins again: what was to be done with homes fails, since its journal knows nothing of it.
+///
+/// # Errors
+/// The database is unreachable.
+pub async fn host_begins_again(tx: &Tx, server: ServerId) -> Result<()> {
+    outbox::leave_machine(tx, server).await?;
+    end(tx, ("server_id", server.0), BEGUN_AGAIN).await
 }
 
 async fn fail(tx: &Tx, agent: AgentId, why: &str) -> Result<()> {

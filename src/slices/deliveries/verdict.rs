@@ -4,18 +4,11 @@ use std::time::Duration;
 
 use muster_channels::{Failure, Receipt, Scope};
 
-use crate::base::enums::{DeliveryCode, InactiveReason};
+use crate::{
+    base::enums::{DeliveryCode, InactiveReason},
+    core::backoff,
+};
 
-/// How long a part waits after an attempt that failed, by the number of attempts.
-const WAITS: [Duration; 7] = [
-    Duration::from_secs(5),
-    Duration::from_secs(30),
-    Duration::from_mins(2),
-    Duration::from_mins(10),
-    Duration::from_mins(30),
-    Duration::from_hours(2),
-    Duration::from_hours(6),
-];
 /// The shortest wait after a vendor said that it is too much: one that says "at once" would be asked without end.
 const LEAST_WAIT: Duration = Duration::from_secs(5);
 /// The longest that a vendor may make us wait.
@@ -82,9 +75,8 @@ pub(super) fn judge(
 
 /// Another attempt, unless there were enough.
 fn again(attempts: i64, why: String) -> Verdict {
-    let wait = usize::try_from(attempts - 1).ok().and_then(|n| WAITS.get(n));
-    match wait {
-        Some(&wait) => Verdict::Later { wait, is_for_all: false, counts: true, why },
+    match backoff::after(attempts) {
+        Some(wait) => Verdict::Later { wait, is_for_all: false, counts: true, why },
         None => Verdict::Failed(DeliveryCode::GaveUp, why),
     }
 }
@@ -108,7 +100,7 @@ mod tests {
     #[test]
     fn attempts_end() {
         let of = |attempts| judge(Err(Failure::NotSent("Nobody answers.".into())), attempts, true, false);
-        for (attempts, expected) in (1..).zip(WAITS) {
+        for (attempts, expected) in (1..).zip(backoff::WAITS) {
             assert!(matches!(of(attempts), Verdict::Later { wait, .. } if wait == expected), "{attempts}");
         }
         assert!(matches!(of(8), Verdict::Failed(DeliveryCode::GaveUp, _)));

@@ -105,8 +105,8 @@ impl Known {
             return self.check_own(hello);
         };
         let reason = format!(
-            "The host's journal {what}. Commands could run twice, or reports be lost. Regenerate the server's \
-             provisioning token, and join with it in a new folder."
+            "The host's journal {what}. Commands could run twice, or reports be lost. Stop the host, let it begin again \
+             with `muster host rejoin`, and start it."
         );
         Err(Refusal::new(RefusedCode::JournalLost, reason))
     }
@@ -122,8 +122,8 @@ impl Known {
             return Ok(());
         };
         let reason = format!(
-            "{what} Muster's database was restored from an older backup, and has forgotten what this host did. End its \
-             agents with `muster host stop`, regenerate the server's provisioning token, and join with it in a new folder."
+            "{what} Muster's database was restored from an older backup, and has forgotten what this host did. Stop the \
+             host, let it begin again with `muster host rejoin`, and start it."
         );
         Err(Refusal::new(RefusedCode::Restored, reason))
     }

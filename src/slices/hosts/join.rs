@@ -7,7 +7,7 @@ use muster_protocol::join::{Join, Joined, Machine};
 use sea_orm::Value;
 use serde_json::json;
 
-use super::{readable, rows, write};
+use super::{readable, recognize, rejoin, rows, write};
 use crate::{
     base::{
         enums::{ChangeOp, RecordKind},
@@ -30,7 +30,8 @@ use crate::{
 /// The longest name of a host's folder.
 const LONGEST_ID: usize = 64;
 
-/// Lets a host join the server of this provisioning token. The same host may ask again and gets the same answer.
+/// Lets a host join the server of this provisioning token. The same host may ask again and gets the same answer. One that
+/// begins again in its folder may show its own token instead.
 ///
 /// # Errors
 /// `UNAUTHENTICATED` for an unknown or replaced token, `TOKEN_EXPIRED`, `VALIDATION_FAILED`; `CONFLICT` if another
@@ -41,6 +42,9 @@ pub async fn join(
     join: &Join,
     (ip, request_id): (Option<IpAddr>, &str),
 ) -> Result<Joined> {
+    if let (Some(again), Ok(own)) = (&join.again, recognize(token)) {
+        return rejoin::by_own_token(core, own, (join, again), (ip, request_id)).await;
+    }
     let token = Token::parse_kind(TokenKind::Provisioning, token).ok_or_else(unknown)?.hash;
     let own = check(join)?;
     let sql =
@@ -50,12 +54,15 @@ pub async fn join(
     let (org, server): (OrgId, ServerId) = (found.try_get_by(0)?, found.try_get_by(1)?);
     let tx = Scope::host(core, org, ip, request_id).begin().await?;
     let before = Before::hold(&tx, server, token).await?.ok_or_else(unknown)?;
-    let joined =
-        Joined { organization_id: org.0, server_id: server.0, server_name: before.server_name.clone() };
+    let server_name = before.server_name.clone();
+    let mut joined = Joined { organization_id: org.0, server_id: server.0, server_name, known: None };
+    let is_same_machine = before.machine_id.as_deref() == Some(&join.machine.id);
     if let Some(taken_by) = &before.host_token {
-        let is_same = *taken_by == own && before.machine_id.as_deref() == Some(&join.machine.id);
-        tx.rollback().await?;
-        return if is_same { Ok(joined) } else { Err(taken(before.hostname.as_deref())) };
+        let is_same = *taken_by == own && is_same_machine;
+        if !is_same || join.again.is_none() {
+            tx.rollback().await?;
+            return if is_same { Ok(joined) } else { Err(taken(before.hostname.as_deref())) };
+        }
     }
     if before.expires_at.is_none_or(|at| at <= tx.now) {
         let detail =
@@ -63,8 +70,11 @@ pub async fn join(
         return Err(Problem::new(Code::TokenExpired, detail));
     }
     take(&tx, server, own, &join.machine).await?;
-    if before.machine_id.as_deref() != Some(&join.machine.id) {
-        begin_again(&tx, server).await?;
+    if let Some(again) = &join.again {
+        joined.known = Some(rejoin::begin(&tx, server, again).await?);
+    }
+    if !is_same_machine {
+        rejoin::begin_again(&tx, server).await?;
         if before.machine_id.is_some() {
             // Homes and backups stay on the machine before, and so does what was to be done with them.
             backups::machine_replaced(&tx, server).await?;
@@ -84,7 +94,7 @@ pub async fn join(
 }
 
 /// The hash of the host's own token, if the request makes sense.
-fn check(join: &Join) -> Result<TokenHash> {
+pub(super) fn check(join: &Join) -> Result<TokenHash> {
     let id = &join.machine.id;
     let is_id = (1..=LONGEST_ID).contains(&id.len())
         && id.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte));
@@ -153,17 +163,6 @@ pub(super) fn machine(machine: &Machine) -> [Value; 6] {
         size(machine.disk_mb).into(),
         readable(&machine.version, 64).into(),
     ]
-}
-
-/// Another machine has an empty journal: commands and events are counted from one again, and what the old machine had
-/// not received yet goes to the new one.
-async fn begin_again(tx: &Tx, server: ServerId) -> Result<()> {
-    let own = || vec![tx.scope.org.into(), server.into()];
-    let sql = "UPDATE servers SET command_seq = 0, command_ack = 0, event_seq = 0 WHERE organization_id = $1 AND id = $2";
-    write(tx, sql, own()).await?;
-    let sql = "UPDATE outbox SET host_seq = NULL WHERE organization_id = $1 AND server_id = $2 AND acknowledged_at IS NULL";
-    write(tx, sql, own()).await?;
-    Ok(())
 }
 
 fn unknown() -> Problem {

@@ -1,6 +1,6 @@
 //! Hosts: the programs on servers that run agents. This is their connection as data; the socket is in `faces/gateway`.
 //!
-//! - `join.rs`: a provisioning token is exchanged for the host's own.
+//! - `join.rs`: a provisioning token is exchanged for the host's own. `rejoin.rs`: a host begins again in its folder.
 //! - `hello.rs`: a connection is accepted. It gets an epoch, which is counted in the database, and **every write on its
 //!   behalf names that epoch**. So an older connection, on whatever replica, writes nothing.
 //! - `commands.rs`: numbers commands, and hands them out until they are in the host's journal.
@@ -25,6 +25,7 @@ mod join;
 mod keeping;
 mod load;
 mod refused;
+mod rejoin;
 mod viewing;
 
 use muster_protocol::{ToHost, frame::RefusedCode};
@@ -152,8 +153,8 @@ pub fn recognize(token: &str) -> Result<TokenHash> {
 }
 
 fn unknown() -> Problem {
-    let detail = "This is not the token of a host, or not any more. If the server's provisioning token was regenerated, \
-                  join again with the new one.";
+    let detail = "This is not, or no longer, the token of a host. Regenerate the server's provisioning token, and give it to \
+                  `muster host rejoin --token-stdin` on its machine.";
     Problem::new(Code::Unauthenticated, detail)
 }
 

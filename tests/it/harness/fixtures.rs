@@ -4,6 +4,7 @@ use std::sync::atomic::Ordering;
 
 use muster::{
     base::{
+        enums::RestartPolicy,
         folding,
         ids::{ImageId, ServerId},
     },
@@ -211,7 +212,7 @@ impl TestApp {
             image_id: Some(image(scope, self.name("image")).await),
             model_override: None,
         };
-        agents::create(scope, new).await.unwrap().0
+        agents::create(scope, new, RestartPolicy::OnFailure).await.unwrap().0
     }
 
     /// A contact without an identity.

@@ -79,6 +79,7 @@ fn of_fleet(all: &Population, spare: &Spare) -> Vec<(&'static str, Value)> {
         ("restoreBackup", id(all.backups[0])),
         ("deleteBackup", id(all.backups[1])),
         ("startAgent", id(all.agents[0])),
+        ("startAgents", json!({ "serverId": all.servers[2] })),
         ("backupAgent", id(all.agents[0])),
         ("pauseAgent", id(all.agents[1])),
         ("resumeAgent", id(all.agents[1])),

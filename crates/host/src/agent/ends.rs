@@ -76,6 +76,11 @@ impl Agent {
     pub(super) fn wanted(&mut self, generation: i64) {
         let is_coming = self.next_launch.as_ref().is_some_and(|order| order.generation >= generation);
         if self.record.phase == Phase::Ended && self.record.generation < generation && !is_coming {
+            tracing::info!(
+                agent = self.id,
+                generation,
+                "an agent is wanted here of whose launch this host knows nothing"
+            );
             self.record.begin(generation);
             self.record.end();
             let detail = Some("This host knows nothing of this launch.".to_owned());
@@ -190,6 +195,14 @@ impl Agent {
         while let Ok((generation, happening)) = self.reports.1.try_recv() {
             self.reported(generation, happening);
         }
+        tracing::info!(
+            agent = self.id,
+            generation = self.record.generation,
+            ?reason,
+            code,
+            signal,
+            "an agent has ended"
+        );
         let detail = self.with_stderr(reason, detail);
         self.effects.events.push(Happening::Ended { reason, code, signal, detail });
         let read = self.record.machine.read;

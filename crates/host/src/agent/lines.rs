@@ -99,6 +99,7 @@ impl Agent {
                 let (id, generation) = (self.id, self.record.generation);
                 let container_id = self.shared.runtime.name_of(id, generation, pid).await;
                 let model = self.record.machine.settings.model.clone();
+                tracing::info!(agent = id, generation, "an agent runs");
                 self.effects.events.push(Happening::Started { container_id, program, model });
                 self.release_turns();
             }

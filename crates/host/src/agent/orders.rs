@@ -149,6 +149,7 @@ impl Agent {
 
     /// Begins a launch. Nothing of the agent runs.
     pub(super) async fn launch(&mut self, order: &Order) -> Result<(), Closed> {
+        tracing::info!(agent = self.id, generation = order.generation, "an agent is launched");
         self.record.begin(order.generation);
         self.done.push(order.seq);
         self.shared.note(self.id, Some(order.generation));

@@ -59,6 +59,13 @@ impl Record {
         };
     }
 
+    /// What is still so when the host begins again: what sessions have cost, and whether a home from before is there.
+    pub fn begun_again(mut self) -> Self {
+        self.begin(0);
+        self.end();
+        self
+    }
+
     /// Ends the launch, and forgets what it was in the middle of.
     pub fn end(&mut self) {
         let costs = std::mem::take(&mut self.machine.costs);

@@ -151,7 +151,8 @@ pub fn advice(error: &LinkError) -> &'static str {
     match error {
         LinkError::Handshake { status: 401 | 403, .. }
         | LinkError::Refused { code: RefusedCode::Token, .. } => {
-            "The host's token is not valid any more. Regenerate the server's token, and join with an empty folder."
+            "The host's token is no longer valid. Regenerate the server's token, stop this host, and give it to `muster host \
+             rejoin --token-stdin`."
         }
         LinkError::Handshake { status: 404, .. } => {
             "There is no gateway at this address. Is it a Muster control plane?"
@@ -160,12 +161,12 @@ pub fn advice(error: &LinkError) -> &'static str {
             "The control plane doesn't speak this host's version of the protocol. Install the version that it names."
         }
         LinkError::Refused { code: RefusedCode::JournalLost, .. } => {
-            "This folder has forgotten what it had confirmed, as after a restored backup. Regenerate the server's token, \
-             and join with an empty folder."
+            "This folder has forgotten what it had confirmed, as after a restored backup. Stop this host, let it begin \
+             again with `muster host rejoin`, and start it."
         }
         LinkError::Refused { code: RefusedCode::Restored, .. } => {
-            "The control plane was restored from a backup that is older than this folder's journal. End what runs here \
-             with `muster host stop`, regenerate the server's token, and join with an empty folder."
+            "The control plane was restored from a backup that is older than this folder's journal. Stop this host, let \
+             it begin again with `muster host rejoin`, and start it."
         }
         LinkError::Refused { code: RefusedCode::Superseded, .. } => {
             "Another host uses the same token. Is a copy of this folder in use somewhere? Stop one of them."

@@ -103,6 +103,16 @@ impl Journal {
         Ok((Self { tasks, standing: watched, store, turn: Arc::default() }, contents))
     }
 
+    /// What a journal has that no host uses.
+    pub fn contents(path: &Path) -> Result<Contents, StoreError> {
+        Store::open(path).map(|(_, contents)| contents)
+    }
+
+    /// Puts a journal aside that no host uses, and begins one with nothing but these records.
+    pub fn begin_again(path: &Path, aside: &Path, records: Vec<(i64, Vec<u8>)>) -> Result<(), StoreError> {
+        store::begin_again(path, aside, records)
+    }
+
     /// Commits a step. When it answers, the step is on the disk.
     pub async fn commit(&self, change: Change) -> Result<(), Closed> {
         self.ask(|done| Task::Commit(change, done)).await

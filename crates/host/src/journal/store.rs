@@ -28,8 +28,7 @@ const REMEMBERED: u64 = 65_536;
 pub enum StoreError {
     /// The database says so.
     #[error(
-        "The journal {path}: {source}. If the file is damaged, regenerate the server's token and join with an empty \
-         folder."
+        "The journal {path}: {source}. If the file is damaged, let the host begin again with `muster host rejoin`."
     )]
     Database {
         /// The file.
@@ -231,6 +230,40 @@ fn make(path: &Path) -> Result<()> {
         std::fs::File::open(folder)?.sync_all()?;
     }
     Ok(())
+}
+
+/// Puts the file aside, and begins one with these records in its place. Killed in between, the next journal is empty.
+pub fn begin_again(
+    path: &Path,
+    aside: &Path,
+    records: Vec<(i64, Vec<u8>)>,
+) -> std::result::Result<(), StoreError> {
+    let next = path.with_extension("next");
+    let at = |source: redb::Error| StoreError::Database { path: path.to_owned(), source: Box::new(source) };
+    let replaced = || -> Result<()> {
+        match std::fs::remove_file(&next) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error.into()),
+            _ => {}
+        }
+        let store = Store { path: next.clone(), database: RwLock::new(None) };
+        store.reopen()?;
+        let writing = store.write()?;
+        for record in records {
+            writing.change(&Change { record: Some(record), ..Change::default() }, &mut 0)?;
+        }
+        writing.commit(true)?;
+        drop(store);
+        match std::fs::rename(path, aside) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error.into()),
+            _ => {}
+        }
+        std::fs::rename(&next, path)?;
+        if let Some(folder) = path.parent() {
+            std::fs::File::open(folder)?.sync_all()?;
+        }
+        Ok(())
+    };
+    replaced().map_err(at)
 }
 
 impl Writing {

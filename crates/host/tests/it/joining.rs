@@ -194,7 +194,7 @@ async fn what_can_not_be_meant_is_refused_with_what_can() {
 async fn each_command_lists_the_options_that_it_uses() {
     let run = |word: &str| std::process::Command::new(program()).args(["host", word, "--help"]).output();
     let help = |word: &str| said(&within(|| run(word).unwrap()));
-    for word in ["build-image", "stop", "doctor", "unit"] {
+    for word in ["build-image", "stop", "rejoin", "doctor", "unit"] {
         let text = help(word);
         assert!(text.contains("--runtime") && text.contains("--engine"), "{text}");
         assert!(!text.contains("--memory-mb") && !text.contains("--container-network"), "{text}");

@@ -29,7 +29,7 @@ const AgentQuery = graphql(`
     agent(orgId: $orgId, id: $id) {
       id name role description avatarUrl viewerCan revision launchedRevision
       status statusReason statusDetail lastAction lastActionAt uptimeSeconds
-      restartPending restartReason syncPending
+      restartPending restartReason syncPending restart { attempts nextAt }
       pendingApprovals openConversations lastActivityAt
       server { id name status lastSeenAt }
       image { id name reference }

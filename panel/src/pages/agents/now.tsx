@@ -57,6 +57,7 @@ function State({ agent, run }: { agent: AgentRecord; run: Run }) {
         {stays && agent.statusDetail && agent.statusDetail !== what && (
           <CodeBlock className="mt-3" text={agent.statusDetail} label="what was noticed" maxHeight="sm" />
         )}
+        {stays && failed && <ComesBack agent={agent} run={run} />}
         {failed && (
           <p className="mt-2 text-sm">
             <Link to="." search={{ tab: 'launches' }} className="link">
@@ -91,6 +92,39 @@ function State({ agent, run }: { agent: AgentRecord; run: Run }) {
         <Pending agent={agent} run={run} />
       </div>
     </Panel>
+  )
+}
+
+/** When the service starts it again, and that it can be kept from it. */
+function ComesBack({ agent, run }: { agent: AgentRecord; run: Run }) {
+  const refused = useRefused('agent.edit', agent)
+  const restart = agent.restart
+  if (!restart) return null
+  if (!restart.nextAt) {
+    return restart.attempts > 0 ? (
+      <p className="mt-2 text-sm text-muted">
+        It was started again {restart.attempts} times in a row. Now it waits for you.
+      </p>
+    ) : null
+  }
+  const stay = {
+    id: 'agent.stay-down',
+    label: 'Don’t start the agent again',
+    group: 'Agent',
+    refused,
+    run: () => run.step('stop'),
+  }
+  return (
+    <Line
+      action={
+        <ActionButton size="sm" busy={run.busy} action={stay}>
+          Leave it down
+        </ActionButton>
+      }
+    >
+      It is started again <Time at={restart.nextAt} />
+      {restart.attempts > 0 && `, try ${restart.attempts + 1}`}.
+    </Line>
   )
 }
 

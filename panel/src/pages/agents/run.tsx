@@ -19,12 +19,12 @@ import { AFTER, type Step, stepsOf } from './words'
 
 const Start = graphql(`
   mutation StartAgent($orgId: Id!, $id: Id!) {
-    startAgent(orgId: $orgId, id: $id) { id status statusReason statusDetail lastAction lastActionAt restartPending restartReason }
+    startAgent(orgId: $orgId, id: $id) { id status statusReason statusDetail lastAction lastActionAt restartPending restartReason restart { attempts nextAt } }
   }
 `)
 const Stop = graphql(`
   mutation StopAgent($orgId: Id!, $id: Id!) {
-    stopAgent(orgId: $orgId, id: $id) { id status statusReason statusDetail lastAction lastActionAt }
+    stopAgent(orgId: $orgId, id: $id) { id status statusReason statusDetail lastAction lastActionAt restart { attempts nextAt } }
   }
 `)
 const Pause = graphql(`

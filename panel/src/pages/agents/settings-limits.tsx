@@ -1,4 +1,4 @@
-// How much of its server an agent may use, and when its session starts over.
+// How much of its server an agent may use, when it comes back, and when its session starts over.
 import { NumberInput, Select } from '../../ui/inputs'
 import { SectionField, SectionForm } from '../../ui/section-form'
 import type { AgentSettings } from './settings'
@@ -10,8 +10,15 @@ const MODES = [
   { value: 'OFF', label: 'Never' },
 ] as const
 
+const POLICIES = [
+  { value: 'ON_FAILURE', label: 'After a failure' },
+  { value: 'ALWAYS', label: 'Whenever it has ended' },
+  { value: 'NEVER', label: 'Never' },
+] as const
+
 export function Limits({ agent }: { agent: AgentSettings }) {
   const limits = useAgentSection(agent, ['cpuOverride', 'memoryMbOverride'])
+  const restarts = useAgentSection(agent, ['restartPolicy'])
   const sessions = useAgentSection(agent, ['sessionResetMode', 'sessionResetTokens'])
   return (
     <>
@@ -36,6 +43,19 @@ export function Limits({ agent }: { agent: AgentSettings }) {
             />
           </SectionField>
         </div>
+      </SectionForm>
+      <SectionForm
+        title="Coming back"
+        about="An agent that ends without being stopped is started again: up to five times with growing waits, and as often as it takes if its server restarted."
+        form={restarts}
+      >
+        <SectionField form={restarts} name="restartPolicy" label="Start it again">
+          <Select
+            value={restarts.values.restartPolicy}
+            options={POLICIES}
+            onValue={(policy) => restarts.set('restartPolicy', policy)}
+          />
+        </SectionField>
       </SectionForm>
       <SectionForm
         title="Sessions"

@@ -26,7 +26,7 @@ const SettingsQuery = graphql(`
       offeredModels { id name description current }
       offeredModes { id name description current }
       approvalAskThreshold approvalBlockThreshold approvalCategories approvalTimeoutMinutes notEnforced
-      cpuOverride memoryMbOverride sessionResetMode sessionResetTokens
+      restartPolicy cpuOverride memoryMbOverride sessionResetMode sessionResetTokens
       monthlyBudgetMicro budgetAction costGuardMode costGuardAction costGuardTokensPerHour
       disabledToolGroups networkPrivileged mcpServers { id name }
       effortOverride thinkingEnabled timezone mcpHttpBridge hubAvailable voiceEnabled voiceId

@@ -16,7 +16,7 @@ const Update = graphql(`
       modelOverride resolvedModel credentialChoice hasModelCredential modelCredentialProvider modelCredentialBaseUrl
       modeOverride modeProblem
       approvalAskThreshold approvalBlockThreshold approvalCategories approvalTimeoutMinutes notEnforced
-      cpuOverride memoryMbOverride sessionResetMode sessionResetTokens
+      restartPolicy cpuOverride memoryMbOverride sessionResetMode sessionResetTokens
       monthlyBudgetMicro budgetAction costGuardMode costGuardAction costGuardTokensPerHour
       disabledToolGroups networkPrivileged
       timezone backupSchedule backupCron backupRetention backupFreeze

@@ -70,7 +70,8 @@ async fn join(mut client: TcpStream, state: &Shared) {
             (409, "application/problem+json", problem)
         } else {
             state.host = Some(host);
-            let joined = Joined { organization_id: 1, server_id: 2, server_name: "tests".to_owned() };
+            let joined =
+                Joined { organization_id: 1, server_id: 2, server_name: "tests".to_owned(), known: None };
             (200, "application/json", serde_json::to_value(joined).unwrap())
         }
     };

@@ -1,0 +1,283 @@
+//! `rejoin`: the host begins again in its folder, after a backup was restored: the control plane's, or the folder's own. One of
+//! both has forgotten what the other knows, and their numbers no longer fit.
+//!
+//! What the host has for its operator and its agents stays: the identity, `host.toml`, homes and backups. Its agents are
+//! ended, and what only a launch or the journal knows of them is put aside or removed. Homes of agents that the control plane doesn't know
+//! are put aside, too: their numbers will be given to other agents.
+//!
+//! **The control plane is asked first**, and the journal changes last. Killed in between, the host is refused as before, and the
+//! command can be given again.
+
+use std::{
+    collections::BTreeMap,
+    fmt, fs,
+    io::ErrorKind,
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use muster_protocol::{
+    Secret,
+    join::{Again, Join, Known, PATH},
+};
+
+use crate::{
+    address::{self, AddressError},
+    agent::Record,
+    clock,
+    folder::{Folder, FolderError, JoinedState, create_private},
+    join::{JoinError, require_well_formed, send},
+    journal::{Contents, Journal, StoreError},
+    machine,
+    run::Place,
+    runtime::{Bounds, Choice},
+    stop::{StopError, Stopped, end_all},
+};
+
+/// Why a host can't begin again.
+#[derive(Debug, thiserror::Error)]
+pub enum RejoinError {
+    /// It has not joined.
+    #[error("{0} has not joined a control plane. `muster host join` does that.")]
+    NotJoined(PathBuf),
+    /// The folder.
+    #[error(transparent)]
+    Folder(#[from] FolderError),
+    /// The address.
+    #[error(transparent)]
+    Address(#[from] AddressError),
+    /// The control plane.
+    #[error(transparent)]
+    Join(#[from] JoinError),
+    /// The control plane doesn't know this.
+    #[error("The control plane is too old for this. Upgrade it.")]
+    Unknown,
+    /// The agents.
+    #[error(transparent)]
+    Stop(#[from] StopError),
+    /// An agent doesn't end.
+    #[error("Agent {0} is still there. Give the command again.")]
+    StillThere(i64),
+    /// The new journal.
+    #[error(transparent)]
+    Journal(#[from] StoreError),
+}
+
+/// What became of it.
+#[derive(Debug)]
+pub struct Rejoined {
+    /// Whom the host serves.
+    pub joined: JoinedState,
+    /// The agents that were ended.
+    pub stopped: Vec<Stopped>,
+    /// What was lost.
+    pub lost: Lost,
+}
+
+/// What one side knew that the other one doesn't.
+#[derive(Debug, Default)]
+pub struct Lost {
+    /// Reports that the control plane has forgotten.
+    reports: i64,
+    /// Commands that it has forgotten.
+    commands: i64,
+    /// Reports that it never had.
+    unsent: i64,
+    /// Starts of agents that it has forgotten: number and name of the agent, and how many.
+    starts: Vec<(i64, String, i64)>,
+    /// Agents that it doesn't know.
+    agents: Vec<i64>,
+    /// Where the journal and what those agents had are now.
+    aside: PathBuf,
+}
+
+impl fmt::Display for Lost {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { reports, commands, unsent, starts, agents, aside } = self;
+        if *reports > 0 || *commands > 0 {
+            writeln!(
+                to,
+                "The control plane has forgotten {} and {} of this host.",
+                count(*reports, "report"),
+                count(*commands, "command")
+            )?;
+        }
+        for (agent, name, times) in starts {
+            writeln!(to, "It has forgotten {} of agent {agent} ({name}).", count(*times, "start"))?;
+        }
+        if *unsent > 0 {
+            writeln!(to, "It never had {} of this host.", count(*unsent, "report"))?;
+        }
+        for agent in agents {
+            writeln!(to, "It does not know agent {agent}.")?;
+        }
+        write!(to, "The journal, and what unknown agents had, are in {}.", aside.display())
+    }
+}
+
+fn count(number: i64, what: &str) -> String {
+    format!("{number} {what}{}", if number == 1 { "" } else { "s" })
+}
+
+/// Begins again. `token` is a new provisioning token; without one the host shows its own.
+pub async fn rejoin(
+    folder: &Folder,
+    token: Option<&Secret>,
+    place: &Place,
+    (runtime, grace): (Choice, Duration),
+) -> Result<Rejoined, RejoinError> {
+    folder.require_own()?;
+    let (Some(joined), Some(identity)) = (folder.joined()?, folder.identity()?) else {
+        return Err(RejoinError::NotJoined(folder.root().to_owned()));
+    };
+    let _lock = folder.lock().map_err(StopError::of_lock)?;
+    let runtime = runtime.in_folder(folder, joined.runtime.as_ref()).map_err(StopError::from)?;
+    let runtime = runtime.made(&identity.machine_id, Bounds::default()).map_err(StopError::from)?;
+    let insecure_http = joined.insecure_http || place.insecure_http;
+    let base = address::read(place.url.as_ref().unwrap_or(&joined.url), insecure_http)?;
+    if let Some(token) = token {
+        require_well_formed(token)?;
+    }
+    let contents = contents(folder);
+    let again =
+        Again { agents: folder.agents(), commands: contents.commands, acknowledged: contents.acknowledged };
+    let request = Join {
+        host_token: identity.token.clone(),
+        machine: machine::describe(&identity.machine_id, folder.root()),
+        again: Some(again),
+    };
+    let answer =
+        send(address::below(&base, PATH).as_str(), token.unwrap_or(&identity.token), &request).await?;
+    let known = answer.known.ok_or(RejoinError::Unknown)?;
+    let stopped = end_all(folder, &runtime, grace).await?;
+    if let Some(agent) = stopped.iter().find(|agent| !agent.is_gone) {
+        return Err(RejoinError::StillThere(agent.agent_id));
+    }
+    let joined = JoinedState {
+        url: base.to_string(),
+        insecure_http,
+        organization_id: answer.organization_id,
+        server_id: answer.server_id,
+        server_name: answer.server_name,
+        ..joined
+    };
+    folder.keep_joined(&joined)?;
+    let lost = put_aside(folder, &contents, &known)?;
+    Ok(Rejoined { joined, stopped, lost })
+}
+
+/// What the journal has. One that can't be read is put aside like any other.
+fn contents(folder: &Folder) -> Contents {
+    Journal::contents(&folder.journal()).unwrap_or_else(|error| {
+        tracing::warn!(%error, "the journal can't be read: what is lost of it is unknown");
+        Contents::default()
+    })
+}
+
+/// Puts aside what belongs to the time before, the journal last.
+fn put_aside(folder: &Folder, contents: &Contents, known: &Known) -> Result<Lost, RejoinError> {
+    let names: BTreeMap<i64, (&str, i64)> =
+        known.agents.iter().map(|agent| (agent.agent_id, (agent.name.as_str(), agent.generation))).collect();
+    let mut lost = Lost {
+        reports: (contents.acknowledged - known.events).max(0),
+        commands: (contents.commands - known.commands).max(0),
+        unsent: contents.events - contents.acknowledged,
+        aside: folder.aside(clock::now()),
+        ..Lost::default()
+    };
+    let mut records = Vec::new();
+    for (agent_id, bytes) in &contents.agents {
+        if let (Ok(record), Some((name, generation))) = (Record::read(bytes), names.get(agent_id)) {
+            if record.generation > *generation {
+                lost.starts.push((*agent_id, (*name).to_owned(), record.generation - generation));
+            }
+            records.push((*agent_id, record.begun_again().to_bytes()));
+        }
+    }
+    create_private(&lost.aside)?;
+    for agent_id in folder.agents() {
+        if names.contains_key(&agent_id) {
+            for generation in folder.launches(agent_id) {
+                remove(&folder.launch(agent_id, generation), |path| fs::remove_dir_all(path))?;
+                remove(&folder.shim_lock(agent_id, generation), |path| fs::remove_file(path))?;
+            }
+        } else {
+            lost.agents.push(agent_id);
+            moved(&folder.backups(agent_id), &lost.aside.join("backups").join(agent_id.to_string()))?;
+            moved(&folder.agent(agent_id), &lost.aside.join("agents").join(agent_id.to_string()))?;
+        }
+    }
+    Journal::begin_again(&folder.journal(), &lost.aside.join("journal.redb"), records)?;
+    Ok(lost)
+}
+
+fn at(path: &Path) -> impl FnOnce(std::io::Error) -> FolderError {
+    move |source| FolderError::Io { path: path.to_owned(), source }
+}
+
+fn remove(path: &Path, remove: impl FnOnce(&Path) -> std::io::Result<()>) -> Result<(), FolderError> {
+    match remove(path) {
+        Err(error) if error.kind() != ErrorKind::NotFound => Err(at(path)(error)),
+        _ => Ok(()),
+    }
+}
+
+/// Moves a folder, if it is there.
+fn moved(from: &Path, to: &Path) -> Result<(), FolderError> {
+    if !from.exists() {
+        return Ok(());
+    }
+    if let Some(parent) = to.parent() {
+        create_private(parent)?;
+    }
+    fs::rename(from, to).map_err(at(from))
+}
+
+#[cfg(test)]
+mod tests {
+    use muster_protocol::join::KnownAgent;
+
+    use super::*;
+    use crate::agent::Phase;
+
+    #[test]
+    fn what_is_known_stays_and_the_rest_is_put_aside() {
+        let dir = tempfile::tempdir().unwrap();
+        let folder = Folder::at(dir.path()).unwrap();
+        for path in
+            [folder.home(7), folder.launch(7, 3), folder.backups(7), folder.home(8), folder.backups(8)]
+        {
+            fs::create_dir_all(path).unwrap();
+        }
+        fs::write(folder.shim_lock(7, 3), "").unwrap();
+        let running =
+            |id| Record { generation: 3, phase: Phase::Running, has_old_home: true, ..Record::of(id) };
+        let records = [7, 8].map(|id| (id, running(id).to_bytes())).to_vec();
+        Journal::begin_again(&folder.journal(), &dir.path().join("none"), records).unwrap();
+        let contents = Contents {
+            commands: 5,
+            events: 9,
+            acknowledged: 8,
+            ..Journal::contents(&folder.journal()).unwrap()
+        };
+        let known = KnownAgent { agent_id: 7, name: "Ada".to_owned(), generation: 1 };
+        let known = Known { agents: vec![known], commands: 2, events: 7 };
+        let lost = put_aside(&folder, &contents, &known).unwrap();
+        let said = lost.to_string();
+        let expected = "The control plane has forgotten 1 report and 3 commands of this host.\n\
+                        It has forgotten 2 starts of agent 7 (Ada).\nIt never had 1 report of this host.\n\
+                        It does not know agent 8.\nThe journal, and what unknown agents had, are in ";
+        assert!(said.starts_with(expected), "{said}");
+        assert!(folder.home(7).is_dir() && folder.backups(7).is_dir());
+        assert!(!folder.launch(7, 3).exists() && !folder.shim_lock(7, 3).exists());
+        assert!(!folder.agent(8).exists() && !folder.backups(8).exists());
+        for kept in ["agents/8/home", "backups/8", "journal.redb"] {
+            assert!(lost.aside.join(kept).exists(), "{kept}");
+        }
+        let now = Journal::contents(&folder.journal()).unwrap();
+        assert_eq!((now.commands, now.events, now.acknowledged), (0, 0, 0));
+        let [(7, bytes)] = &now.agents[..] else { panic!("{:?}", now.agents) };
+        let record = Record::read(bytes).unwrap();
+        assert_eq!((record.generation, record.phase, record.has_old_home), (0, Phase::Ended, true));
+    }
+}

@@ -1,0 +1,91 @@
+//! Agents come back: whether and when an agent that has ended is started again, as a pure rule.
+//!
+//! It is applied once, in the transaction of the end, and the answer is stored with the status. A round starts what is due
+//! (`running.rs`). Starting, stopping or deleting the agent, and the policy NEVER, take it back.
+
+use std::time::Duration;
+
+use super::entity::agents;
+use crate::{
+    base::{
+        enums::{RestartPolicy, StatusReason},
+        time::Timestamp,
+    },
+    core::backoff,
+};
+
+/// How often an agent is started again in a row, unless its host lost it.
+const MOST: i64 = 5;
+/// After this long an agent has recovered: its next failure is the first one.
+const RECOVERED: Duration = Duration::from_hours(1);
+
+/// How an agent ended that was not stopped.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct End {
+    /// Why.
+    pub reason: StatusReason,
+    /// Whether its program ended without an error.
+    pub is_clean: bool,
+    /// When.
+    pub at: Timestamp,
+}
+
+/// How often the agent was started again in a row until it ended, and when it is started next. `agent` is as it was before.
+pub(super) fn after(agent: &agents::Model, end: End, now: Timestamp) -> (i64, Option<Timestamp>) {
+    let has_recovered = agent.started_at.is_some_and(|since| since.plus(RECOVERED) <= end.at);
+    let tried = if has_recovered { 0 } else { agent.restarts };
+    let wait = if is_meant(agent.restart_policy, end.is_clean) { wait(end.reason, tried) } else { None };
+    (tried, wait.map(|wait| now.plus(wait)))
+}
+
+const fn is_meant(policy: RestartPolicy, is_clean: bool) -> bool {
+    match policy {
+        RestartPolicy::Never => false,
+        RestartPolicy::OnFailure => !is_clean,
+        RestartPolicy::Always => true,
+    }
+}
+
+fn wait(reason: StatusReason, tried: i64) -> Option<Duration> {
+    use StatusReason::{
+        DiskFull, Exited, ImageNotFound, Killed, LineTooLong, NoProtocol, OutOfMemory, ShimLost, SpawnFailed,
+        StartTimeout,
+    };
+    match reason {
+        // A machine that restarts says nothing about the agent.
+        ShimLost => backoff::after((tried + 1).min(MOST)),
+        Exited | Killed | OutOfMemory | SpawnFailed | NoProtocol | LineTooLong | DiskFull | ImageNotFound
+        | StartTimeout => backoff::after(tried + 1).filter(|_| tried < MOST),
+        // Whatever else keeps an agent down needs a person.
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_fails_waits_longer_each_time_and_then_for_a_person() {
+        let waits = |reason| {
+            let of = |tried| wait(reason, tried).map(|wait| wait.as_secs());
+            [0, 1, 2, 3, 4, 5, 500].map(of)
+        };
+        let five = [Some(5), Some(30), Some(120), Some(600), Some(1800)];
+        let expected = |end| [five[0], five[1], five[2], five[3], five[4], end, end];
+        assert_eq!(waits(StatusReason::Exited), expected(None));
+        assert_eq!(waits(StatusReason::ShimLost), expected(Some(1800)));
+        for reason in
+            [StatusReason::LimitReached, StatusReason::OrganizationStopped, StatusReason::AuthRequired]
+        {
+            assert_eq!(waits(reason), [None; 7], "{reason}");
+        }
+    }
+
+    #[test]
+    fn an_end_without_an_error_is_a_failure_for_always_alone() {
+        use RestartPolicy::{Always, Never, OnFailure};
+        let meant = |is_clean| [Never, OnFailure, Always].map(|policy| is_meant(policy, is_clean));
+        assert_eq!([meant(false), meant(true)], [[false, true, true], [false, false, true]]);
+    }
+}
