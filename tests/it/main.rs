@@ -81,6 +81,7 @@ mod graphql_http;
 mod graphql_peers;
 mod harness;
 mod harness_itself;
+mod hosts_confirmed;
 mod idempotency;
 mod installation;
 mod introspection;

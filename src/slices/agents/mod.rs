@@ -37,7 +37,7 @@ pub use self::{
     model::{inherited_credential, inheriting, usage},
     revert::revert,
     rows::{announce, announce_of_image, backed_up, count_on_server, hold, hold_all, missing},
-    running::{pause, restart, resume, start, stop, stop_in},
+    running::{pause, restart, resume, start, start_confirmed, stop, stop_in},
     standing::{
         Limits, Standing, authorized, limits, present, session_limit, spent, standing, standing_of_any,
         with_status,

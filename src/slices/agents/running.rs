@@ -5,13 +5,15 @@
 //! left meanwhile. Whoever stops the agent until then takes it back.
 
 use muster_protocol::Command;
-use sea_orm::{ActiveModelTrait, IntoActiveModel, Set};
+use sea_orm::{
+    ActiveModelTrait, ColumnTrait, IntoActiveModel, QueryFilter, QueryOrder, QuerySelect, Set,
+};
 use serde_json::json;
 
 use super::{
     entity::agents,
-    launches, reports, revisions,
-    rows::{self, find, finish, load},
+    launches, plans, reports, revisions,
+    rows::{self, find, finish, living, load},
     standing::Standing,
     state::{Action, Step},
     status::explain,
@@ -19,7 +21,7 @@ use super::{
 use crate::{
     base::{
         enums::{AgentStatus, ChangeOp, OutboxKind, RecordKind, StatusReason},
-        ids::AgentId,
+        ids::{AgentId, ServerId},
         problem::Result,
     },
     core::{access::Scope, audit, outbox, store::Tx},
@@ -68,7 +70,7 @@ pub async fn restart(scope: &Scope, id: AgentId) -> Result<()> {
     let agent = load(&tx, id).await?;
     let was = agent.status;
     if was.is_at_rest() {
-        let status = step(&mut tx, agent, Action::Start).await?.status;
+        let status = launch(&mut tx, agent).await?;
         let changes = json!({ "status": audit::from_to(was, status) });
         return finish(tx, (ChangeOp::Updated, "restartAgent"), id, changes).await;
     }
@@ -97,6 +99,29 @@ pub(super) async fn start_again(tx: &mut Tx, id: AgentId) -> Result<()> {
     }
     let status = step(tx, agent, Action::Start).await?.status;
     record(tx, "startAgain", id, json!({ "status": audit::from_to(was, status) }));
+    Ok(())
+}
+
+/// Starts the agents of this server that waited for the confirmation of its host.
+///
+/// # Errors
+/// The database is unreachable.
+pub async fn start_confirmed(scope: &Scope, server: ServerId) -> Result<()> {
+    let on_server = living(scope).filter(agents::Column::ServerId.eq(server));
+    let ids = on_server.order_by_asc(agents::Column::Id).select_only().column(agents::Column::Id);
+    let ids: Vec<AgentId> = ids.into_tuple().all(scope.core.db.read()).await?;
+    for id in ids {
+        let mut tx = scope.begin().await?;
+        let waits = |agent: &agents::Model| {
+            let reason = agent.status_reason == Some(StatusReason::HostNotConfirmed);
+            agent.server_id == server && agent.status == AgentStatus::Error && reason
+        };
+        let Some(agent) = find(&tx, id).await?.filter(waits) else { continue };
+        let was = agent.status;
+        let status = step(&mut tx, agent, Action::Start).await?.status;
+        record(&tx, "startAgain", id, json!({ "status": audit::from_to(was, status) }));
+        tx.commit().await?;
+    }
     Ok(())
 }
 
@@ -145,9 +170,22 @@ async fn act(scope: &Scope, id: AgentId, action: Action, operation: &'static str
         if action == Action::Stop {
             outbox::overtake(&tx, id).await?;
         }
-        json!({ "status": audit::from_to(was, step(&mut tx, agent, action).await?.status) })
+        let status = match action {
+            Action::Start => launch(&mut tx, agent).await?,
+            _ => step(&mut tx, agent, action).await?.status,
+        };
+        json!({ "status": audit::from_to(was, status) })
     };
     finish(tx, (ChangeOp::Updated, operation), id, changes).await
+}
+
+/// Launches an agent that is at rest, unless it has to wait for the confirmation of its host. Returns its status.
+async fn launch(tx: &mut Tx, agent: agents::Model) -> Result<AgentStatus> {
+    if plans::is_withheld(tx, &agent).await? {
+        plans::wait(tx, agent.id).await?;
+        return Ok(AgentStatus::Error);
+    }
+    Ok(step(tx, agent, Action::Start).await?.status)
 }
 
 /// Makes the step of the table, if it is one, and gives the host its command.
