@@ -1,5 +1,5 @@
 //! Which hosts may hold secrets: those that a person with the right to the secrets answers for. Everything else that joins gets no
-//! plan with a secret in it, whatever way it asks.
+//! plan with a secret in it, by any question.
 
 use std::collections::BTreeSet;
 
@@ -20,8 +20,7 @@ use crate::harness::{
 
 const RENEW: &str =
     "mutation($o: Id!, $s: Id!) { regenerateProvisioningToken(orgId: $o, id: $s) { provisioningToken } }";
-const CONFIRM: &str =
-    "mutation($o: Id!, $s: Id!, $j: Int!) { confirmHost(orgId: $o, id: $s, join: $j) { host { confirmedAt } } }";
+const CONFIRM: &str = "mutation($o: Id!, $s: Id!, $j: Int!) { confirmHost(orgId: $o, id: $s, join: $j) { host { confirmedAt } } }";
 const MOVE: &str =
     "mutation($o: Id!, $a: Id!, $s: Id!) { updateAgent(orgId: $o, id: $a, input: { serverId: $s }) { id } }";
 
@@ -114,10 +113,12 @@ fn waits() -> (String, Option<String>) {
     ("ERROR".to_owned(), Some("HOST_NOT_CONFIRMED".to_owned()))
 }
 
-/// What the host is told when it asks.
+/// The answer to a question of the host.
 async fn told(line: &mut Line, (agent, generation): (i64, i64), wanted: Value) -> Value {
-    line.send(json!({ "frame": "ASK", "id": 1, "agent_id": agent, "generation": generation, "wanted": wanted }))
-        .await;
+    line.send(
+        json!({ "frame": "ASK", "id": 1, "agent_id": agent, "generation": generation, "wanted": wanted }),
+    )
+    .await;
     line.wait_for("TOLD").await["given"].clone()
 }
 
@@ -142,7 +143,7 @@ async fn rich_agent(app: &TestApp) -> (i64, i64) {
 }
 
 #[tokio::test]
-async fn a_token_that_edits_servers_reads_no_secret_of_a_running_agent() {
+async fn a_token_that_edits_servers_reads_no_secret() {
     let app = TestApp::start().await;
     let (agent, generation) = rich_agent(&app).await;
     let server = server_of(&app, agent).await;
@@ -174,7 +175,10 @@ async fn a_token_that_edits_servers_reads_no_secret_of_a_running_agent() {
     assert_eq!(why(&app, agent).await, waits());
     assert_eq!(confirm(&app, &token, server).await.code(), "PERMISSION_DENIED");
     let ended: i64 = app
-        .one("SELECT COUNT(*) FROM agent_launches WHERE agent_id = $1 AND ended_at IS NULL", vec![agent.into()])
+        .one(
+            "SELECT COUNT(*) FROM agent_launches WHERE agent_id = $1 AND ended_at IS NULL",
+            vec![agent.into()],
+        )
         .await;
     assert_eq!(ended, 0, "its launch is over");
 }
@@ -186,16 +190,23 @@ async fn each_place_of_a_secret_in_a_plan_is_refused() {
     app.owner.gql(allow, json!({ "o": app.org })).await.data();
     let token = app.token(&["server.view", "server.edit"]).await;
     let mut seen = BTreeSet::new();
-    for case in ["own key", "inherited key", "variable", "file", "header", "STDIO", "HTTP", "SSE", "nothing"] {
+    for case in ["own key", "inherited key", "variable", "file", "header", "STDIO", "HTTP", "SSE", "nothing"]
+    {
         let agent = app.agent().await;
-        edit(&app, agent, json!({ "credentialChoice": if case == "inherited key" { "INHERIT" } else { "NONE" } })).await;
+        edit(
+            &app,
+            agent,
+            json!({ "credentialChoice": if case == "inherited key" { "INHERIT" } else { "NONE" } }),
+        )
+        .await;
         match case {
             "own key" => {
                 let own = json!({ "modelCredential": CANARY, "modelCredentialProvider": "openai", "credentialChoice": "OWN" });
                 edit(&app, agent, own).await;
             }
             "inherited key" => {
-                let all = json!({ "name": "all", "provider": "anthropic", "secret": CANARY, "isDefault": true });
+                let all =
+                    json!({ "name": "all", "provider": "anthropic", "secret": CANARY, "isDefault": true });
                 made(&app, "createModelCredential", all).await;
             }
             "nothing" => {}
@@ -210,7 +221,7 @@ async fn each_place_of_a_secret_in_a_plan_is_refused() {
                 given_tools(&app, agent, credential, transport).await;
             }
         }
-        // A server without a host has nobody who could ask; so this is what a confirmed one is given.
+        // Without a host on the server nothing is withheld: this is what a confirmed one gets.
         let own = Launch { app: &app, agent, generation: 0 }.launched().await;
         let plan = serde_json::to_value(own.launch_plan().await.unwrap()).unwrap();
         places(&plan, "", &mut seen);
@@ -239,7 +250,11 @@ async fn each_place_of_a_secret_in_a_plan_is_refused() {
         ".mcp_servers[].transport.STDIO.environment[].value",
         ".model_access.key",
     ];
-    assert_eq!(seen.iter().map(String::as_str).collect::<Vec<_>>(), all, "as the law in plans/withheld.rs lists them");
+    assert_eq!(
+        seen.iter().map(String::as_str).collect::<Vec<_>>(),
+        all,
+        "as the law in plans/withheld.rs lists them"
+    );
 }
 
 /// Where the canary is.
@@ -258,7 +273,7 @@ fn places(value: &Value, at: &str, seen: &mut BTreeSet<String>) {
 }
 
 #[tokio::test]
-async fn a_secret_that_comes_later_stops_the_agent_until_its_host_is_confirmed() {
+async fn a_secret_that_comes_later_stops_the_agent() {
     let app = TestApp::start().await;
     let agent = app.agent().await;
     let server = server_of(&app, agent).await;
@@ -332,7 +347,7 @@ async fn confirming_starts_the_agents_that_waited_and_no_others() {
 }
 
 #[tokio::test]
-async fn only_people_with_both_rights_confirm_and_only_what_they_have_seen() {
+async fn only_people_with_both_rights_confirm_the_host_they_saw() {
     let app = TestApp::start().await;
     let server = app.server().await;
     let token = app.token(&["server.view", "server.edit", "credential.edit", "agent.edit"]).await;
@@ -367,7 +382,8 @@ async fn only_people_with_both_rights_confirm_and_only_what_they_have_seen() {
 async fn who_made_the_token_decides_whether_its_host_is_confirmed() {
     let (app, _dir) = TestApp::with_policy_folder().await;
     let all = app.token(&["server.view", "server.create", "server.edit", "credential.edit"]).await;
-    let confirmed = async |host: &Host| shown(&app, &app.viewer, host.server).await["confirmedAt"].is_string();
+    let confirmed =
+        async |host: &Host| shown(&app, &app.viewer, host.server).await["confirmedAt"].is_string();
     for (actor, expected) in [(&app.owner, true), (&app.admin, true), (&all, false)] {
         let host = joined_by(&app, actor, app.server().await).await;
         assert_eq!(confirmed(&host).await, expected, "with a token that replaces another");
@@ -410,7 +426,8 @@ async fn agents_with_secrets_move_only_by_who_may_edit_credentials() {
             _ => {
                 let credential = given(&app, agent, "bearer-token", false).await;
                 if case == "archived credential" {
-                    let archive = "mutation($o: Id!, $i: Id!) { archiveCredential(orgId: $o, id: $i) { id } }";
+                    let archive =
+                        "mutation($o: Id!, $i: Id!) { archiveCredential(orgId: $o, id: $i) { id } }";
                     app.owner.gql(archive, json!({ "o": app.org, "i": credential })).await.data();
                 }
             }

@@ -5,9 +5,7 @@
 //! left meanwhile. Whoever stops the agent until then takes it back.
 
 use muster_protocol::Command;
-use sea_orm::{
-    ActiveModelTrait, ColumnTrait, IntoActiveModel, QueryFilter, QueryOrder, QuerySelect, Set,
-};
+use sea_orm::{ActiveModelTrait, ColumnTrait, IntoActiveModel, QueryFilter, QueryOrder, QuerySelect, Set};
 use serde_json::json;
 
 use super::{

@@ -77,7 +77,12 @@ async fn confirm(tx: Tx, server: servers::Model) -> Result<()> {
     let mut server = server.into_active_model();
     server.host_confirmed_at = Set(Some(tx.now));
     server.update(tx.connection()).await?;
-    record(&tx, (ChangeOp::Updated, "confirmHost"), id, json!({ "host_confirmed": [false, true], "host": host }));
+    record(
+        &tx,
+        (ChangeOp::Updated, "confirmHost"),
+        id,
+        json!({ "host_confirmed": [false, true], "host": host }),
+    );
     tx.commit().await
 }
 

@@ -19,13 +19,13 @@ use sea_orm::{
 use secrecy::SecretString;
 use serde_json::json;
 
-use self::{entity::servers, rows::living};
 pub use self::{
     confirming::{confirm_host, is_unconfirmed},
     images::{LaunchedImage, add_image, archive_image, create_image, image_of, restore_image, update_image},
     input::{CreateImageInput, CreateServerInput, Labels, UpdateImageInput, UpdateServerInput},
     rows::{hold, image_is_usable},
 };
+use self::{entity::servers, rows::living};
 use crate::{
     base::{
         enums::{ChangeOp, RecordKind, ServerStatus},

@@ -56,7 +56,7 @@ pub async fn launch(scope: &Scope, agent: AgentId, generation: i64) -> Result<La
         return Err(withheld::refusal());
     }
     if let Err(problem) = require_fitting(&plan) {
-        // One that is being launched fails with these words. One that runs keeps what it has, and somebody has to know.
+        // One that is being launched fails with these words. One that runs keeps what it has, and people have to know.
         if agent.status != AgentStatus::Spawning {
             explain(&tx, agent.id, Some((StatusReason::SyncFailed, &problem.detail))).await?;
             tx.commit().await?;

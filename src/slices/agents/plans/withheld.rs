@@ -32,7 +32,7 @@ use crate::{
 };
 
 /// What people read at the agent, and the host as the reason.
-const DETAIL: &str = "The agent needs secrets, and the host of its server is not confirmed. Somebody with server.edit and \
+const DETAIL: &str = "The agent needs secrets, and the host of its server is not confirmed. A person with server.edit and \
                       credential.edit can confirm it on the server's page; the agent then starts.";
 
 /// Whether the plan holds a secret. All parts are named, so that a new one is judged when it is added.
@@ -120,7 +120,7 @@ pub async fn withhold_all(scope: &Scope, server: ServerId) -> Result<()> {
     Ok(())
 }
 
-/// What the host is told.
+/// The answer to the host.
 pub(super) fn refusal() -> Problem {
     Problem::new(Code::PermissionDenied, DETAIL)
 }
@@ -156,7 +156,9 @@ mod tests {
     fn least(shapes: &Value, shape: &Value) -> Value {
         let default = &shape["default"];
         let (shape, _) = named(shapes, shape);
-        let is = |kind: &str| shape["type"] == kind || shape["type"].as_array().is_some_and(|all| all.contains(&kind.into()));
+        let is = |kind: &str| {
+            shape["type"] == kind || shape["type"].as_array().is_some_and(|all| all.contains(&kind.into()))
+        };
         if !default.is_null() {
             return default.clone();
         }
@@ -172,7 +174,10 @@ mod tests {
         if is("null") {
             Value::Null
         } else if is("object") {
-            fields(shape).map(|(name, shape)| (name.clone(), least(shapes, shape))).collect::<Map<_, _>>().into()
+            fields(shape)
+                .map(|(name, shape)| (name.clone(), least(shapes, shape)))
+                .collect::<Map<_, _>>()
+                .into()
         } else if is("array") {
             json!([])
         } else if is("boolean") {
