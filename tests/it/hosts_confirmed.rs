@@ -437,17 +437,21 @@ async fn agents_with_secrets_move_only_by_who_may_edit_credentials() {
         assert_eq!(refused.code(), "PERMISSION_DENIED", "{case}");
         assert!(refused.text.contains("credential.edit"), "{case}: {}", refused.text);
         assert_eq!(server_of(&app, agent).await, home);
+        let sql = "SELECT revision FROM agents WHERE id = $1";
+        let at_home: i64 = app.one(sql, vec![agent.into()]).await;
         both.gql(MOVE, args).await.data();
         assert_eq!(server_of(&app, agent).await, theirs);
 
         // Nor back to a revision that was elsewhere.
-        let revert = "mutation($o: Id!, $a: Id!) { revertAgent(orgId: $o, id: $a, revision: 1, reason: \"back\") { id } }";
-        let args = json!({ "o": app.org, "a": agent });
+        let revert = "mutation($o: Id!, $a: Id!, $n: Int!) { revertAgent(orgId: $o, id: $a, revision: $n, reason: \"back\") { id } }";
+        let args = json!({ "o": app.org, "a": agent, "n": at_home });
         assert_eq!(token.gql(revert, args.clone()).await.code(), "PERMISSION_DENIED", "{case}");
         assert_eq!(server_of(&app, agent).await, theirs);
         // Other edits are as they were.
+        both.gql(revert, args.clone()).await.data();
+        assert_eq!(server_of(&app, agent).await, home);
         let describe = "mutation($o: Id!, $a: Id!) { updateAgent(orgId: $o, id: $a, input: { description: \"moved\" }) { id } }";
-        token.gql(describe, args).await.data();
+        token.gql(describe, json!({ "o": app.org, "a": agent })).await.data();
     }
     // One without secrets of its own moves, also if it inherits a key.
     let all = json!({ "name": "all", "provider": "anthropic", "secret": CANARY, "isDefault": true });
