@@ -59,27 +59,15 @@ pub async fn join(
     if let Some(taken_by) = &before.host_token {
         let is_same = *taken_by == own && before.machine_id.as_deref() == Some(&join.machine.id);
         tx.rollback().await?;
-        if !is_same {
-            return Err(taken(before.hostname.as_deref()));
-        }
-    } else {
-        accept(tx, server, (own, join), &before).await?;
+        return if is_same { Ok(joined) } else { Err(taken(before.hostname.as_deref())) };
     }
-    if !before.confirms {
-        agents::plans::withhold_all(&scope, server).await?;
-    }
-    Ok(joined)
-}
-
-/// Makes this host the server's.
-async fn accept(tx: Tx, server: ServerId, (own, join): (TokenHash, &Join), before: &Before) -> Result<()> {
     if before.expires_at.is_none_or(|at| at <= tx.now) {
         let detail =
             "The provisioning token has expired. Regenerate the server's token, and join with the new one.";
         return Err(Problem::new(Code::TokenExpired, detail));
     }
+    vouch(&tx, server, own, before.confirms).await?;
     take(&tx, server, own, &join.machine).await?;
-    vouch(&tx, server, before.confirms).await?;
     if before.machine_id.as_deref() != Some(&join.machine.id) {
         begin_again(&tx, server).await?;
         if before.machine_id.is_some() {
@@ -99,7 +87,11 @@ async fn accept(tx: Tx, server: ServerId, (own, join): (TokenHash, &Join), befor
         }),
     };
     audit::record(&tx, entry);
-    tx.commit().await
+    tx.commit().await?;
+    if !before.confirms {
+        agents::plans::withhold_all(&scope, server).await?;
+    }
+    Ok(joined)
 }
 
 /// The hash of the host's own token, if the request makes sense.
@@ -163,13 +155,15 @@ async fn take(tx: &Tx, server: ServerId, token: TokenHash, machine: &Machine) ->
     Ok(())
 }
 
-/// Notes from where the host has joined, and whether it is confirmed.
-async fn vouch(tx: &Tx, server: ServerId, confirms: bool) -> Result<()> {
+/// Notes from where the host joins, and whether it is confirmed. One that keeps its token keeps its confirmation.
+async fn vouch(tx: &Tx, server: ServerId, token: TokenHash, confirms: bool) -> Result<()> {
     let sql = "UPDATE servers SET joins = joins + 1, joined_from = $3, host_confirmed_at = $4 \
-               WHERE organization_id = $1 AND id = $2";
+               WHERE organization_id = $1 AND id = $2 AND (host_token_hash IS NULL OR host_token_hash <> $5)";
     let from = tx.scope.request.ip.map(|ip| ip.to_string());
     let confirmed = confirms.then_some(tx.now);
-    write(tx, sql, vec![tx.scope.org.into(), server.into(), from.into(), confirmed.into()]).await?;
+    let mut values: Vec<Value> = vec![tx.scope.org.into(), server.into(), from.into(), confirmed.into()];
+    values.push(token.as_bytes().to_vec().into());
+    write(tx, sql, values).await?;
     Ok(())
 }
 
