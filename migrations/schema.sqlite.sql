@@ -46,7 +46,7 @@ CREATE TABLE agent_launches (
     started_at BIGINT NOT NULL,
     up_at BIGINT,
     ended_at BIGINT,
-    reason TEXT CHECK (reason IN ('HOST_AWAY', 'WAITING_FOR_HOST', 'RESTARTING', 'ENGINE_AWAY', 'IMAGE_NOT_FOUND', 'OUT_OF_MEMORY', 'SHIM_LOST', 'EXITED', 'KILLED', 'SPAWN_FAILED', 'NO_PROTOCOL', 'LINE_TOO_LONG', 'DISK_FULL', 'START_TIMEOUT', 'AUTH_REQUIRED', 'ORGANIZATION_STOPPED')),
+    reason TEXT CHECK (reason IN ('HOST_AWAY', 'WAITING_FOR_HOST', 'HOST_NOT_CONFIRMED', 'RESTARTING', 'ENGINE_AWAY', 'IMAGE_NOT_FOUND', 'OUT_OF_MEMORY', 'SHIM_LOST', 'EXITED', 'KILLED', 'SPAWN_FAILED', 'NO_PROTOCOL', 'LINE_TOO_LONG', 'DISK_FULL', 'START_TIMEOUT', 'AUTH_REQUIRED', 'ORGANIZATION_STOPPED')),
     detail TEXT,
     UNIQUE (organization_id, id),
     CONSTRAINT agent_launches_organization_fk FOREIGN KEY (organization_id) REFERENCES organizations (id),
@@ -122,7 +122,7 @@ CREATE TABLE agents (
     status TEXT NOT NULL DEFAULT 'STOPPED' CHECK (status IN ('STOPPED', 'SPAWNING', 'RUNNING', 'PAUSED', 'STOPPING', 'ERROR')),
     -- Counts launches; reports of an older generation are dropped.
     launch_generation BIGINT NOT NULL DEFAULT 0,
-    status_reason TEXT CHECK (status_reason IN ('HOST_AWAY', 'WAITING_FOR_HOST', 'RESTARTING', 'ENGINE_AWAY', 'IMAGE_NOT_FOUND', 'OUT_OF_MEMORY', 'SHIM_LOST', 'EXITED', 'KILLED', 'SPAWN_FAILED', 'NO_PROTOCOL', 'LINE_TOO_LONG', 'DISK_FULL', 'START_TIMEOUT', 'AUTH_REQUIRED', 'SYNC_FAILED', 'BACKUP_FAILED', 'LIMIT_REACHED', 'ORGANIZATION_STOPPED')), -- Why it failed, or waits.
+    status_reason TEXT CHECK (status_reason IN ('HOST_AWAY', 'WAITING_FOR_HOST', 'HOST_NOT_CONFIRMED', 'RESTARTING', 'ENGINE_AWAY', 'IMAGE_NOT_FOUND', 'OUT_OF_MEMORY', 'SHIM_LOST', 'EXITED', 'KILLED', 'SPAWN_FAILED', 'NO_PROTOCOL', 'LINE_TOO_LONG', 'DISK_FULL', 'START_TIMEOUT', 'AUTH_REQUIRED', 'SYNC_FAILED', 'BACKUP_FAILED', 'LIMIT_REACHED', 'ORGANIZATION_STOPPED')), -- Why it failed, or waits.
     status_detail TEXT,
     revision BIGINT NOT NULL DEFAULT 0, -- The newest of agent_revisions.
     launched_revision BIGINT, -- The one it was last launched with.
@@ -1521,6 +1521,14 @@ CREATE TABLE servers (
     provisioning_token_hash BLOB,
     provisioning_token_expires_at BIGINT,
     host_token_hash BLOB, -- The host's credential after its first connection.
+    -- Who made the provisioning token, and whether that confirms the host that joins with it.
+    provisioned_by_kind TEXT CHECK (provisioned_by_kind IN ('USER', 'SERVICE_TOKEN', 'SYSTEM', 'ANONYMOUS')),
+    provisioned_by_id BIGINT,
+    provisioned_by_name TEXT,
+    provisioning_confirms BOOLEAN NOT NULL DEFAULT FALSE,
+    joins BIGINT NOT NULL DEFAULT 0, -- Counts the hosts that have joined. A confirmation names the one that it is about.
+    joined_from TEXT, -- The address from which the host joined.
+    host_confirmed_at BIGINT, -- Null: the host gets no plan that holds a secret.
     machine_id TEXT, -- The host's folder, which made this up when it joined.
     -- Counts the host's accepted connections. Whatever a connection writes names its epoch, so an older one writes nothing.
     host_epoch BIGINT NOT NULL DEFAULT 0,

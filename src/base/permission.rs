@@ -189,7 +189,7 @@ permissions! {
     ServerView = "server.view",
     /// Register a server.
     ServerCreate = "server.create",
-    /// Change a server and renew its provisioning token.
+    /// Change a server, renew its provisioning token and, with `credential.edit`, confirm its host.
     ServerEdit = "server.edit",
     /// Remove a server.
     ServerDelete = "server.delete",
@@ -223,7 +223,7 @@ permissions! {
     ApprovalResolve = "approval.resolve",
     /// See credentials and the names of their fields (never the secrets).
     CredentialView = "credential.view",
-    /// Create and change credentials and decide who uses them.
+    /// Create and change credentials, decide who uses them, and move agents that have some.
     CredentialEdit = "credential.edit",
     /// Archive a credential.
     CredentialDelete = "credential.delete",

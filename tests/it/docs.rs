@@ -2,7 +2,10 @@
 
 use std::{fmt::Write, path::PathBuf};
 
-use muster::{base::problem::Code, core::access::Permit, core::config::SETTINGS, faces::rest::Routes};
+use muster::{
+    base::permission::Permission, base::problem::Code, core::access::Permit, core::config::SETTINGS,
+    faces::rest::Routes,
+};
 
 #[test]
 fn settings_are_documented() {
@@ -106,6 +109,24 @@ fn the_profiles_are_documented() {
             .unwrap();
     }
     check("docs/agents.md", "profiles", &table);
+}
+
+#[test]
+fn each_permission_says_what_it_is_worth() {
+    let text =
+        std::fs::read_to_string(PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("docs/security.md")).unwrap();
+    let (_, section) = text.split_once("\n## What each permission is worth\n").expect("the section is there");
+    let section = section.split("\n## ").next().unwrap();
+    let rows = section.lines().filter_map(|line| line.strip_prefix("| `")?.split_once("` | "));
+    let rows: Vec<(&str, &str)> = rows.collect();
+    let named: Vec<&str> = rows.iter().map(|(permission, _)| *permission).collect();
+    assert_eq!(
+        named,
+        Permission::ALL.map(Permission::as_str),
+        "docs/security.md: a row for each permission, in this order"
+    );
+    let empty = rows.iter().find(|(_, worth)| worth.trim_end_matches('|').trim().is_empty());
+    assert!(empty.is_none(), "{empty:?}");
 }
 
 #[test]

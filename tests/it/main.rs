@@ -82,6 +82,7 @@ mod graphql_http;
 mod graphql_peers;
 mod harness;
 mod harness_itself;
+mod hosts_confirmed;
 mod idempotency;
 mod installation;
 mod introspection;

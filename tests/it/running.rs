@@ -102,7 +102,8 @@ impl House {
 
     /// The same, with another image, and variables for the host.
     pub async fn crew_with(&self, name: &str, image: Option<i64>, variables: &[(&str, &str)]) -> Crew {
-        Crew::hired(&self.actor, self.tenant.org, name, image, variables).await
+        // A person joins the host, so that it may hold secrets.
+        Crew::hired(&self.owner(), self.tenant.org, name, image, variables).await
     }
 
     /// Presses start, and waits until the agent runs.

@@ -7,6 +7,7 @@ export type Reason =
   | 'ENGINE_AWAY'
   | 'EXITED'
   | 'HOST_AWAY'
+  | 'HOST_NOT_CONFIRMED'
   | 'IMAGE_NOT_FOUND'
   | 'KILLED'
   | 'LIMIT_REACHED'
@@ -45,6 +46,10 @@ const REASONS: Record<Reason, { what: string; todo: string }> = {
   HOST_AWAY: {
     what: 'Its server is not connected. The agent keeps running meanwhile.',
     todo: 'Look at the server: its machine may be off, or its host program may have stopped.',
+  },
+  HOST_NOT_CONFIRMED: {
+    what: 'It needs secrets, and the host of its server is not confirmed.',
+    todo: 'Confirm the host on the server’s page, if you know who runs it. The agent then starts.',
   },
   IMAGE_NOT_FOUND: {
     what: 'Its server does not know its image.',

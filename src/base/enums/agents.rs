@@ -56,6 +56,7 @@ text_enum! {
     pub StatusReason {
         HostAway = "HOST_AWAY": "Its host is not connected. The agent goes on meanwhile.",
         WaitingForHost = "WAITING_FOR_HOST": "No host is connected that could launch it.",
+        HostNotConfirmed = "HOST_NOT_CONFIRMED": "It needs secrets, and the host of its server is not confirmed. It starts once a person confirms the host.",
         Restarting = "RESTARTING": "It starts again as soon as it is down.",
         EngineAway = "ENGINE_AWAY": "Its host can't reach its container engine, and goes on trying.",
         ImageNotFound = "IMAGE_NOT_FOUND": "The host does not know its image, or can't find it.",

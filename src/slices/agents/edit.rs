@@ -26,7 +26,7 @@ use crate::{
     },
     slices::{
         agents::UpdateAgentInput,
-        backups, conversations,
+        backups, conversations, credentials,
         orgs::{self, JudgedCron},
         spending,
     },
@@ -35,7 +35,8 @@ use crate::{
 /// Edits an agent. An edit that changes nothing does nothing.
 ///
 /// # Errors
-/// `NOT_FOUND`, `VALIDATION_FAILED`, `NAME_TAKEN`; `AGENT_ALREADY_RUNNING` when moving a running agent.
+/// `NOT_FOUND`, `VALIDATION_FAILED`, `NAME_TAKEN`; `AGENT_ALREADY_RUNNING` when moving a running agent; `PERMISSION_DENIED` when
+/// moving one that has secrets without `credential.edit`.
 pub async fn update(
     scope: &Scope,
     id: AgentId,
@@ -90,7 +91,7 @@ pub(super) async fn write(
     if !agent.is_changed() {
         return Ok(None);
     }
-    require_rights(&tx.scope, &agent)?;
+    require_rights(tx, &before, &agent).await?;
     agent.updated_at = Set(tx.now);
     let Value::Object(mut changes) = audit::changed(&before, &agent) else { return Ok(None) };
     if changes.contains_key("model_credential_sealed") {
@@ -126,7 +127,12 @@ pub(super) async fn write(
 }
 
 /// Some settings need more than the right to edit agents.
-fn require_rights(scope: &Scope, agent: &agents::ActiveModel) -> Result<()> {
+async fn require_rights(tx: &Tx, before: &agents::Model, agent: &agents::ActiveModel) -> Result<()> {
+    let scope = &tx.scope;
+    // The host that launches it is given them. A key that is inherited is every host's whose server has agents.
+    if agent.server_id.is_set() && has_secrets(tx, before).await? {
+        scope.require(Permission::CredentialEdit)?;
+    }
     if agent.network_privileged.is_set() {
         scope.require(Permission::NetworkEdit)?;
     }
@@ -134,6 +140,11 @@ fn require_rights(scope: &Scope, agent: &agents::ActiveModel) -> Result<()> {
         scope.require(Permission::OrganizationEdit)?;
     }
     Ok(())
+}
+
+/// Whether the agent has secrets of its own: a model credential, or credentials, which are also what its MCP servers are given.
+async fn has_secrets(tx: &Tx, agent: &agents::Model) -> Result<bool> {
+    Ok(agent.model_credential_sealed.is_some() || credentials::has_any(tx, agent.id).await?)
 }
 
 /// Whether the edit concerns the agent's host. Some columns are only for people, and the host learns of a new

@@ -39,7 +39,8 @@ pub use self::{
     revert::revert,
     rows::{announce, announce_of_image, backed_up, count_on_server, hold, hold_all, missing},
     running::{
-        SkippedAgent, StartedAgents, pause, restart, resume, start, start_all, start_due, stop, stop_in,
+        SkippedAgent, StartedAgents, pause, restart, resume, start, start_all, start_confirmed, start_due,
+        stop, stop_in,
     },
     standing::{
         Limits, Standing, authorized, limits, present, session_limit, spent, standing, standing_of_any,

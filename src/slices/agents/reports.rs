@@ -10,7 +10,7 @@ use serde_json::json;
 
 use super::{
     entity::agents,
-    explain, inherited_credential, launches,
+    explain, fail, inherited_credential, launches, plans,
     recovery::End,
     reporter::{Reporter, current, of_no_launch},
     rows::{self, announce, find},
@@ -69,6 +69,10 @@ pub async fn started(
 ) -> Result<()> {
     let Some(agent) = held_row(tx, from).await? else { return Ok(()) };
     let Some(status) = Report::Started.apply(agent.status) else { return Ok(()) };
+    if status != agent.status && plans::is_withheld(tx, &agent).await? {
+        // A host that never asked for the plan.
+        return plans::withhold(tx, &agent).await;
+    }
     tracing::info!(agent = agent.id.0, generation = from.generation, program, "agent.started");
     let (was, since) = (agent.status, agent.status_changed_at.unwrap_or(agent.created_at));
     let is_given = agent.sync_given == agent.sync_version;

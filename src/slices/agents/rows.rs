@@ -8,7 +8,7 @@ use sea_orm::{
 use super::entity::agents;
 use crate::{
     base::{
-        enums::{ChangeOp, RecordKind, StatusReason},
+        enums::{AgentStatus, ChangeOp, RecordKind, StatusReason},
         ids::{AgentId, ImageId, ServerId},
         problem::{Problem, Result},
         time::Timestamp,
@@ -99,6 +99,17 @@ pub fn clear_reason(agent: &mut agents::ActiveModel) {
 /// The database is unreachable.
 pub async fn count_on_server(tx: &Tx, server: ServerId) -> Result<u64> {
     Ok(living(&tx.scope).filter(agents::Column::ServerId.eq(server)).count(tx.connection()).await?)
+}
+
+/// The agents on a server that have a launch, in the order in which several are held.
+///
+/// # Errors
+/// The database is unreachable.
+pub(super) async fn up_on(scope: &Scope, server: ServerId) -> Result<Vec<AgentId>> {
+    let up = [AgentStatus::Spawning, AgentStatus::Running, AgentStatus::Paused];
+    let found = living(scope).filter(agents::Column::ServerId.eq(server));
+    let found = found.filter(agents::Column::Status.is_in(up)).order_by_asc(agents::Column::Id);
+    Ok(found.select_only().column(agents::Column::Id).into_tuple().all(scope.core.db.read()).await?)
 }
 
 pub(super) fn living(scope: &Scope) -> sea_orm::Select<agents::Entity> {

@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 
 use super::{
     entity::agents,
-    launches, reports, revisions,
+    launches, plans, reports, revisions,
     rows::{self, announce, find, finish, living, load},
     standing::Standing,
     state::{Action, Step},
@@ -78,7 +78,7 @@ pub async fn restart(scope: &Scope, id: AgentId) -> Result<()> {
     let agent = load(&tx, id).await?;
     let was = agent.status;
     if was.is_at_rest() {
-        let status = step(&mut tx, agent, Action::Start, 0).await?.status;
+        let status = launch(&mut tx, agent).await?;
         let changes = json!({ "status": audit::from_to(was, status) });
         return finish(tx, (ChangeOp::Updated, "restartAgent"), id, changes).await;
     }
@@ -192,7 +192,7 @@ pub async fn start_all(scope: &Scope, server: ServerId) -> Result<StartedAgents>
             continue;
         }
         let Some(agent) = find(&tx, id).await?.filter(|agent| agent.server_id == server) else { continue };
-        match why_not(&agent) {
+        match why_not(&tx, &agent).await? {
             Some(reason) => {
                 done.skipped.push(SkippedAgent { id, name: agent.name, status: agent.status, reason });
             }
@@ -209,12 +209,39 @@ pub async fn start_all(scope: &Scope, server: ServerId) -> Result<StartedAgents>
 }
 
 /// Why an agent is not started with the others of its server.
-fn why_not(agent: &agents::Model) -> Option<String> {
+async fn why_not(tx: &Tx, agent: &agents::Model) -> Result<Option<String>> {
     if !agent.status.is_at_rest() {
-        return Some(format!("It is {}.", agent.status));
+        return Ok(Some(format!("It is {}.", agent.status)));
+    }
+    if plans::is_withheld(tx, agent).await? {
+        return Ok(Some("Its host has to be confirmed first.".to_owned()));
     }
     let is_spent = agent.status_reason == Some(StatusReason::LimitReached);
-    is_spent.then(|| agent.status_detail.clone().unwrap_or_else(|| "Nothing is left to spend.".to_owned()))
+    Ok(is_spent
+        .then(|| agent.status_detail.clone().unwrap_or_else(|| "Nothing is left to spend.".to_owned())))
+}
+
+/// Starts the agents of this server that waited for the confirmation of its host.
+///
+/// # Errors
+/// The database is unreachable.
+pub async fn start_confirmed(scope: &Scope, server: ServerId) -> Result<()> {
+    let on_server = living(scope).filter(agents::Column::ServerId.eq(server));
+    let ids = on_server.order_by_asc(agents::Column::Id).select_only().column(agents::Column::Id);
+    let ids: Vec<AgentId> = ids.into_tuple().all(scope.core.db.read()).await?;
+    for id in ids {
+        let mut tx = scope.begin().await?;
+        let waits = |agent: &agents::Model| {
+            let reason = agent.status_reason == Some(StatusReason::HostNotConfirmed);
+            agent.server_id == server && agent.status == AgentStatus::Error && reason
+        };
+        let Some(agent) = find(&tx, id).await?.filter(waits) else { continue };
+        let was = agent.status;
+        let status = step(&mut tx, agent, Action::Start, 0).await?.status;
+        record(&tx, "startAgain", id, json!({ "status": audit::from_to(was, status) }));
+        tx.commit().await?;
+    }
+    Ok(())
 }
 
 /// Stops an agent by the service itself, in the caller's transaction, and says why until it is started again: its turns are
@@ -270,8 +297,11 @@ async fn act(scope: &Scope, id: AgentId, action: Action, operation: &'static str
             Action::Start | Action::Pause | Action::Resume => json!({}),
         };
         // A start or stop by a person resets the count.
-        let tried = if matches!(action, Action::Start | Action::Stop) { 0 } else { tried };
-        let status = step(&mut tx, agent, action, tried).await?.status;
+        let tried = if action == Action::Stop { 0 } else { tried };
+        let status = match action {
+            Action::Start => launch(&mut tx, agent).await?,
+            _ => step(&mut tx, agent, action, tried).await?.status,
+        };
         changed(audit::from_to(was, status), ended)
     };
     finish(tx, (ChangeOp::Updated, operation), id, changes).await
@@ -305,6 +335,15 @@ async fn stay_down(tx: &Tx, agent: agents::Model) -> Result<bool> {
     agent.update(tx.connection()).await?;
     announce(tx, id);
     Ok(true)
+}
+
+/// Launches an agent that is at rest, unless it has to wait for the confirmation of its host. Returns its status.
+async fn launch(tx: &mut Tx, agent: agents::Model) -> Result<AgentStatus> {
+    if plans::is_withheld(tx, &agent).await? {
+        plans::wait(tx, agent.id).await?;
+        return Ok(AgentStatus::Error);
+    }
+    Ok(step(tx, agent, Action::Start, 0).await?.status)
 }
 
 /// Makes the step of the table, if it is one, and gives the host its command. `restarts` is how often the service has started

@@ -1,7 +1,7 @@
 //! What an agent's host is given of the agent's credentials: their values, opened. Nothing else opens them.
 
 use async_graphql::MaybeUndefined;
-use sea_orm::{ColumnTrait, QueryFilter, QueryOrder};
+use sea_orm::{ColumnTrait, PaginatorTrait, QueryFilter, QueryOrder};
 use secrecy::SecretString;
 
 use super::{
@@ -80,6 +80,15 @@ pub async fn of_agent(tx: &Tx, agent: AgentId) -> Result<Vec<Opened>> {
         });
     }
     Ok(opened)
+}
+
+/// Whether credentials are assigned to the agent. Archived ones count: they may be restored.
+///
+/// # Errors
+/// The database is unreachable.
+pub async fn has_any(tx: &Tx, agent: AgentId) -> Result<bool> {
+    let links = tx.scope.find::<credential_agents::Entity>();
+    Ok(links.filter(credential_agents::Column::AgentId.eq(agent)).count(tx.connection()).await? > 0)
 }
 
 /// The first of the credentials of these names whose stored values an MCP server of this name is given at whatever address,

@@ -20,7 +20,7 @@ use self::entity::{credential_members, credentials};
 pub use self::{
     destinations::names_mcp_server,
     fields::place,
-    handed::{Opened, given_to, of_agent},
+    handed::{Opened, given_to, has_any, of_agent},
     input::{CreateCredentialInput, CredentialFieldInput, SetMembersInput, UpdateCredentialInput},
 };
 use crate::{

@@ -1,4 +1,7 @@
 //! Joining: a server's provisioning token is exchanged, once, for the token that its host has made.
+//!
+//! Who made the provisioning token decides whether the host is confirmed (`slices/servers/confirming.rs`). If it is not, the launches
+//! whose secrets the host before it had end here.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -24,7 +27,7 @@ use crate::{
         audit,
         store::Tx,
     },
-    slices::backups,
+    slices::{agents, backups},
 };
 
 /// The longest name of a host's folder.
@@ -52,7 +55,8 @@ pub async fn join(
     let found =
         core.db.one(sql.to_owned(), vec![token.as_bytes().to_vec().into()]).await?.ok_or_else(unknown)?;
     let (org, server): (OrgId, ServerId) = (found.try_get_by(0)?, found.try_get_by(1)?);
-    let tx = Scope::host(core, org, ip, request_id).begin().await?;
+    let scope = Scope::host(core, org, ip, request_id);
+    let tx = scope.begin().await?;
     let before = Before::hold(&tx, server, token).await?.ok_or_else(unknown)?;
     let server_name = before.server_name.clone();
     let mut joined = Joined { organization_id: org.0, server_id: server.0, server_name, known: None };
@@ -69,6 +73,7 @@ pub async fn join(
             "The provisioning token has expired. Regenerate the server's token, and join with the new one.";
         return Err(Problem::new(Code::TokenExpired, detail));
     }
+    vouch(&tx, server, own, before.confirms).await?;
     take(&tx, server, own, &join.machine).await?;
     if let Some(again) = &join.again {
         joined.known = Some(rejoin::begin(&tx, server, again).await?);
@@ -86,10 +91,16 @@ pub async fn join(
         op: ChangeOp::Updated,
         kind: RecordKind::Server,
         id: server.0,
-        changes: json!({ "hostname": [before.hostname, hostname], "machine_id": [before.machine_id, join.machine.id] }),
+        changes: json!({
+            "hostname": [before.hostname, hostname], "machine_id": [before.machine_id, join.machine.id],
+            "host_confirmed": [false, before.confirms],
+        }),
     };
     audit::record(&tx, entry);
     tx.commit().await?;
+    if !before.confirms {
+        agents::plans::withhold_all(&scope, server).await?;
+    }
     Ok(joined)
 }
 
@@ -117,6 +128,8 @@ struct Before {
     host_token: Option<TokenHash>,
     machine_id: Option<String>,
     hostname: Option<String>,
+    /// Whether the maker of the provisioning token vouches for the host.
+    confirms: bool,
 }
 
 impl Before {
@@ -124,7 +137,7 @@ impl Before {
     async fn hold(tx: &Tx, server: ServerId, token: TokenHash) -> Result<Option<Self>> {
         let sql = "UPDATE servers SET host_epoch = host_epoch WHERE organization_id = $1 AND id = $2 \
                    AND provisioning_token_hash = $3 RETURNING name, provisioning_token_expires_at, host_token_hash, \
-                   machine_id, hostname";
+                   machine_id, hostname, provisioning_confirms";
         let values = vec![tx.scope.org.into(), server.into(), token.as_bytes().to_vec().into()];
         let Some(row) = rows(tx, sql, values).await?.into_iter().next() else { return Ok(None) };
         let host_token: Option<Vec<u8>> = row.try_get_by(2)?;
@@ -134,6 +147,7 @@ impl Before {
             host_token: host_token.and_then(|bytes| TokenHash::from_slice(&bytes)),
             machine_id: row.try_get_by(3)?,
             hostname: row.try_get_by(4)?,
+            confirms: row.try_get_by(5)?,
         }))
     }
 }
@@ -147,6 +161,18 @@ async fn take(tx: &Tx, server: ServerId, token: TokenHash, machine: &Machine) ->
     values.extend([machine.id.clone().into(), readable(&machine.hostname, 255).into()]);
     values.extend(self::machine(machine));
     values.push(tx.now.into());
+    write(tx, sql, values).await?;
+    Ok(())
+}
+
+/// Notes from where the host joins, and whether it is confirmed. One that keeps its token keeps its confirmation.
+async fn vouch(tx: &Tx, server: ServerId, token: TokenHash, confirms: bool) -> Result<()> {
+    let sql = "UPDATE servers SET joins = joins + 1, joined_from = $3, host_confirmed_at = $4 \
+               WHERE organization_id = $1 AND id = $2 AND (host_token_hash IS NULL OR host_token_hash <> $5)";
+    let from = tx.scope.request.ip.map(|ip| ip.to_string());
+    let confirmed = confirms.then_some(tx.now);
+    let mut values: Vec<Value> = vec![tx.scope.org.into(), server.into(), from.into(), confirmed.into()];
+    values.push(token.as_bytes().to_vec().into());
     write(tx, sql, values).await?;
     Ok(())
 }

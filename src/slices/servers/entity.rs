@@ -5,7 +5,7 @@ pub mod servers {
     use sea_orm::entity::prelude::*;
 
     use crate::base::{
-        enums::{HostRefusal, Runtime, ServerStatus},
+        enums::{ActorKind, HostRefusal, Runtime, ServerStatus},
         ids::{OrgId, ServerId, UserId},
         time::Timestamp,
     };
@@ -47,6 +47,18 @@ pub mod servers {
         pub provisioning_token_expires_at: Option<Timestamp>,
         /// The token the host uses after its first connection.
         pub host_token_hash: Option<Vec<u8>>,
+        /// Who made the provisioning token.
+        pub provisioned_by_kind: Option<ActorKind>,
+        pub provisioned_by_id: Option<i64>,
+        pub provisioned_by_name: Option<String>,
+        /// Whether that confirms the host that joins with it.
+        pub provisioning_confirms: bool,
+        /// Counts the hosts that have joined.
+        pub joins: i64,
+        /// The address from which the host joined.
+        pub joined_from: Option<String>,
+        /// Null: the host gets no plan that holds a secret.
+        pub host_confirmed_at: Option<Timestamp>,
         /// The host's folder, which made this up when it joined.
         pub machine_id: Option<String>,
         /// Counts the host's accepted connections. What a connection writes names its epoch (`slices/hosts`).

@@ -9,8 +9,8 @@ use muster_profiles::Entry;
 use super::{CreateImageInput, CreateServerInput, UpdateImageInput, UpdateServerInput};
 use crate::{
     base::{
-        enums::{HostRefusal, ListSort, RecordKind, Runtime, ServerStatus},
-        ids::{ImageId, OrgId, ServerId, UserId},
+        enums::{ActorKind, HostRefusal, ListSort, RecordKind, Runtime, ServerStatus},
+        ids::{Id, ImageId, OrgId, ServerId, UserId},
         permission::Permission,
         time::Timestamp,
     },
@@ -57,6 +57,11 @@ fn fields(spec: Spec) -> Spec {
             "refusal",
             "(t.refused_code IS NOT NULL)",
             "Why its host was refused last. Null from the next connection on that is accepted.",
+        )
+        .embedded::<JoinedHost>(
+            "host",
+            "(t.host_token_hash IS NOT NULL)",
+            "The host that has joined. Null: none has, or a new provisioning token has cut it off.",
         )
         .column::<Option<String>>("version", "The host's version.")
         .column::<Option<i64>>("protocol_version", "The version of the protocol that the host speaks.")
@@ -111,6 +116,49 @@ impl Record for ServerRefusal {
                 .sql::<HostRefusal>("code", "t.refused_code", "The reason, as the host is told.")
                 .sql::<String>("reason", "t.refused_reason", "The reason in words, and what to do about it.")
                 .sql::<Timestamp>("at", "t.refused_at", "When it was refused last.")
+        });
+        &SPEC
+    }
+}
+
+/// The host that has joined a server.
+pub struct JoinedHost;
+
+impl Record for JoinedHost {
+    fn spec() -> &'static Spec {
+        static SPEC: LazyLock<Spec> = LazyLock::new(|| {
+            let about = "The host that has joined a server. Until it is confirmed it gets no secrets, and agents that need some \
+                         don't start on it.";
+            Spec::new("JoinedHost", "servers t", about)
+                .sql::<i64>("join", "t.joins", "Counts the server's hosts. `confirmHost` names the one that it confirms.")
+                .sql::<Option<Timestamp>>(
+                    "confirmed_at",
+                    "t.host_confirmed_at",
+                    "When it was confirmed: as it joined, if a person with server.edit and credential.edit, or the operator, had \
+                     made its provisioning token; or later, by such a person. Null: it is not confirmed.",
+                )
+                .sql::<Timestamp>("joined_at", "t.provisioned_at", "When it joined.")
+                .sql::<Option<String>>("joined_from", "t.joined_from", "The address from which it joined.")
+                .sql::<Option<String>>(
+                    "machine_id",
+                    "t.machine_id",
+                    "The id that its folder gave itself. It proves nothing, like everything that a host says of itself.",
+                )
+                .sql::<Option<ActorKind>>(
+                    "token_made_by_kind",
+                    "t.provisioned_by_kind",
+                    "The kind of actor who made its provisioning token.",
+                )
+                .sql::<Option<Id>>(
+                    "token_made_by_id",
+                    "t.provisioned_by_id",
+                    "The id of that user or service token. Null for the operator and the service itself.",
+                )
+                .sql::<Option<String>>(
+                    "token_made_by_name",
+                    "t.provisioned_by_name",
+                    "That actor's name at the time.",
+                )
         });
         &SPEC
     }
@@ -321,6 +369,28 @@ impl ServerMutation {
             let scope = ctx.enter(org_id).await?;
             let token = super::regenerate_token(&scope, id).await?;
             Ok(One::by_id(&scope, id).with_secret(token))
+        })
+        .await
+    }
+
+    /// Confirms a host that has joined: it may hold secrets, and agents that waited for that start. Only a person who also has
+    /// `credential.edit` can do this.
+    #[graphql(directive = permit::apply(Permission::ServerEdit))]
+    async fn confirm_host(
+        &self,
+        ctx: &Context<'_>,
+        org_id: OrgId,
+        #[graphql(desc = "The server.")] id: ServerId,
+        #[graphql(
+            desc = "The server's `host.join` that the person has looked at. CONFLICT if another host has joined since.",
+            directive = bounds::apply(from(1))
+        )]
+        join: i64,
+    ) -> Answer<One<Server>> {
+        answer(async {
+            let scope = ctx.enter(org_id).await?;
+            super::confirm_host(&scope, id, join).await?;
+            Ok(One::by_id(&scope, id))
         })
         .await
     }

@@ -2,8 +2,9 @@
 //!
 //! A server is PENDING until its host first connects, then ONLINE, DEGRADED or OFFLINE, as the gateway sees it.
 //! A provisioning token lets a host connect once. It is shown when issued and stored as a hash; issuing a new
-//! one cuts off the old one and the host that used it. Permissions: `server.*`, `image.*`.
+//! one cuts off the old one and the host that used it. A host gets secrets once it is confirmed (`confirming.rs`). Permissions: `server.*`, `image.*`.
 
+mod confirming;
 mod entity;
 pub mod graphql;
 mod images;
@@ -18,12 +19,13 @@ use sea_orm::{
 use secrecy::SecretString;
 use serde_json::json;
 
-use self::{entity::servers, rows::living};
 pub use self::{
+    confirming::{confirm_host, is_unconfirmed},
     images::{LaunchedImage, add_image, archive_image, create_image, image_of, restore_image, update_image},
     input::{CreateImageInput, CreateServerInput, Labels, UpdateImageInput, UpdateServerInput},
     rows::{hold, image_is_usable},
 };
+use self::{entity::servers, rows::living};
 use crate::{
     base::{
         enums::{ChangeOp, RecordKind, ServerStatus},
@@ -57,7 +59,7 @@ pub async fn create(scope: &Scope, new: CreateServerInput) -> Result<(ServerId, 
     let name = new.name.trim().to_owned();
     require_free_name(&tx, &name, None).await?;
     let (token, hash) = Token::generate(TokenKind::Provisioning);
-    let server = servers::ActiveModel {
+    let mut server = servers::ActiveModel {
         organization_id: Set(scope.org),
         id: NotSet,
         name: Set(name.clone()),
@@ -73,9 +75,9 @@ pub async fn create(scope: &Scope, new: CreateServerInput) -> Result<(ServerId, 
         created_at: Set(tx.now),
         updated_at: Set(tx.now),
         ..Default::default()
-    }
-    .insert(tx.connection())
-    .await?;
+    };
+    confirming::made_by(&tx, &mut server);
+    let server = server.insert(tx.connection()).await?;
     record(&tx, (ChangeOp::Created, "createServer"), server.id, json!({ "name": name }));
     tx.commit().await?;
     Ok((server.id, token))
@@ -120,6 +122,7 @@ pub async fn regenerate_token(scope: &Scope, id: ServerId) -> Result<SecretStrin
     let (token, hash) = Token::generate(TokenKind::Provisioning);
     server.provisioning_token_hash = Set(Some(hash.as_bytes().to_vec()));
     server.provisioning_token_expires_at = Set(Some(tx.now.plus(PROVISIONING_TOKEN_TTL)));
+    confirming::made_by(&tx, &mut server);
     cut_off(&tx, &mut server);
     server.updated_at = Set(tx.now);
     server.update(tx.connection()).await?;

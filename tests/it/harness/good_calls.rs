@@ -64,6 +64,7 @@ fn of_fleet(all: &Population, spare: &Spare) -> Vec<(&'static str, Value)> {
         ("createServer", new(json!({ "name": "law", "labels": { "rack": "1" } }))),
         ("updateServer", edit(spare.server, json!({ "region": "north" }))),
         ("regenerateProvisioningToken", id(all.servers[0])),
+        ("confirmHost", json!({ "id": all.servers[3], "join": 1 })),
         ("deleteServer", id(spare.server)),
         ("createImage", new(json!({ "name": "law", "reference": "registry.example/law:1" }))),
         ("updateImage", edit(spare.image, json!({ "description": "edited" }))),

@@ -73,6 +73,29 @@ test('a new token says what it cuts off, and is shown once', async (t) => {
   await page.getByRole('button', { name: 'Cancel' }).click()
 })
 
+test('a host that a service token let in waits until an admin confirms it', async (t) => {
+  const made = 'mutation($org: Id!) { createServer(orgId: $org, input: { name: "mole" }) { id provisioningToken } }'
+  const { createServer: { id, provisioningToken } } = await api(made)
+  await stage(`types echo '${provisioningToken}' | muster host join --url ${world.base} --token-stdin --dir ~/muster-host-${id}`)
+  const host = async () => (await api('query($org: Id!, $id: Id!) { server(orgId: $org, id: $id) { host { confirmedAt } } }', { id })).server.host
+  await until(host, 'the host')
+  const viewer = await browse(t, { as: 'VIEWER', at: at(`/servers/${id}`) })
+  await viewer.getByRole('heading', { name: 'Not confirmed' }).waitFor()
+  const refused = viewer.getByRole('button', { name: 'Confirm', exact: true })
+  assert.equal(await refused.getAttribute('aria-disabled'), 'true')
+  await refused.press('Enter')
+  await viewer.getByRole('dialog', { name: 'You may not do this' }).getByText('server.edit').first().waitFor()
+  const page = await browse(t, { as: 'ADMIN', at: at(`/servers/${id}`) })
+  await page.getByText('the service token').waitFor()
+  await page.getByText('127.0.0.1').waitFor()
+  await isAccessible(page, 'not confirmed')
+  await shows(page, 'server-not-confirmed')
+  await page.getByRole('button', { name: 'Confirm', exact: true }).click()
+  await page.getByText('Confirmed the host of mole').waitFor()
+  await page.getByRole('heading', { name: 'Not confirmed' }).waitFor({ state: 'hidden' })
+  assert.ok((await host()).confirmedAt)
+})
+
 test('a server is renamed and labelled, and somebody else’s change is not overwritten', async (t) => {
   const id = await create('pier')
   const page = await browse(t, { as: 'ADMIN', at: at(`/servers/${id}`) })

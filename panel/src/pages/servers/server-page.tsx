@@ -14,6 +14,7 @@ import { ServerActions } from './actions'
 import { Agents } from './agents'
 import { EditServer } from './edit-server'
 import { Health } from './health'
+import { Unconfirmed } from './unconfirmed'
 
 /** New measurements are not announced as changes, so they are read at intervals while the page is shown. */
 const MEASURED_MS = 10_000
@@ -26,6 +27,7 @@ const ServerQuery = graphql(`
       cpuPct ramPct load1 load5 load15 cpuCores memoryMb diskMb uptimeSeconds
       version protocolVersion runtime runtimeVersion os arch
       refusal { code reason at }
+      host { join confirmedAt joinedAt joinedFrom machineId tokenMadeByKind tokenMadeByName }
       agentCount agentsRunning
       agents { id name role avatarUrl status }
     }
@@ -75,6 +77,7 @@ export function ServerPage() {
       <PageBody>
         <div className="mx-auto grid w-full max-w-6xl gap-x-8 px-4 py-6 sm:px-6 lg:grid-cols-2">
           <div className="min-w-0">
+            <Unconfirmed server={server} />
             <Health server={server} />
           </div>
           <div className="min-w-0">

@@ -2,11 +2,12 @@
 //! runs the agent and nobody else: it is never stored or logged.
 //!
 //! `instructions.rs`: what the agent is told in words; `access.rs`: credentials as variables and headers; `restart.rs`: what
-//! only a launch can give it.
+//! only a launch can give it; `withheld.rs`: hosts that get no secrets.
 
 mod access;
 mod instructions;
 mod restart;
+mod withheld;
 
 use muster_protocol::{
     LARGEST_FRAME,
@@ -15,6 +16,8 @@ use muster_protocol::{
 use sea_orm::{ColumnTrait, QueryFilter, sea_query::Expr};
 
 use self::instructions::Manner;
+pub use self::withheld::withhold_all;
+pub(super) use self::withheld::{is_withheld, wait, withhold};
 use super::{entity::agents, explain, model, rows::load};
 use crate::{
     base::{
@@ -36,54 +39,24 @@ const PLAN_BYTES: usize = LARGEST_FRAME - 4 * 1024;
 /// can't be put together. The rest follows with the release.
 ///
 /// # Errors
-/// `NOT_FOUND`; `AGENT_NOT_RUNNING` for a launch that is not the agent's present one, or should not run; `PAYLOAD_TOO_LARGE` if
-/// the agent's skills don't fit into one answer.
+/// `NOT_FOUND`; `AGENT_NOT_RUNNING` for a launch that is not the agent's present one, or should not run; `PERMISSION_DENIED` if it
+/// holds secrets that the host may not have; `PAYLOAD_TOO_LARGE` if the agent's skills don't fit into one answer.
 pub async fn launch(scope: &Scope, agent: AgentId, generation: i64) -> Result<LaunchPlan> {
-    let tx = scope.begin().await?;
+    let mut tx = scope.begin().await?;
     let agent = load(&tx, agent).await?;
     require_wanted(&agent, generation)?;
     let stopped = orgs::is_stopped(&tx).await?;
     if stopped && agent.status != AgentStatus::Spawning {
         return Ok(LaunchPlan { stopped, ..LaunchPlan::default() });
     }
-    let image = servers::image_of(&tx, agent.image_id).await?;
-    let opened = credentials::of_agent(&tx, agent.id).await?;
-    let skills = skills::of_agent(&tx, agent.id).await?.into_iter().map(|skill| Skill {
-        name: skill.name,
-        description: skill.description,
-        content: skill.content,
-        version: skill.version,
-    });
-    let mcp_servers = mcp_servers::of_agent(&tx, agent.id).await?;
-    let allowed = network::allowed(&tx).await?;
-    let enforced = scope.core.risk.categories();
-    let plan = LaunchPlan {
-        name: agent.name.clone(),
-        image: image.reference,
-        digest: image.digest,
-        revision: agent.launched_revision.unwrap_or(agent.revision),
-        instructions: instructions::of(
-            &manner(&agent),
-            &not_enforced(&texts(&agent.approval_categories), &enforced),
-        ),
-        model: agent.model_override.clone().or(image.default_model),
-        mode: agent.mode_override.clone(),
-        model_access: model::access(&tx, &agent).await?,
-        environment: access::environment(opened.iter().filter(|credential| credential.agent_may_read)),
-        files: access::files(opened.iter().filter(|credential| credential.agent_may_read)),
-        injected: access::injected(&opened, &allowed),
-        network: Network { privileged: agent.network_privileged, allowed },
-        disabled_tool_groups: texts(&agent.disabled_tool_groups),
-        prices: spending::prices_now(&tx, agent.id).await?,
-        metered: spending::is_metered(&tx, agent.id).await?,
-        skills: skills.collect(),
-        mcp_servers: mcp_servers.into_iter().map(|server| access::mcp_server(server, &opened)).collect(),
-        limits: Limits { memory_mb: agent.memory_mb_override, cpus: agent.cpu_override, start_seconds: None },
-        profile: image.profile,
-        stopped,
-    };
+    let plan = LaunchPlan { stopped, ..put_together(&tx, &agent).await? };
+    if withheld::holds_secret(&plan) && servers::is_unconfirmed(&tx, agent.server_id).await? {
+        withhold(&mut tx, &agent).await?;
+        tx.commit().await?;
+        return Err(withheld::refusal());
+    }
     if let Err(problem) = require_fitting(&plan) {
-        // One that is being launched fails with these words. One that runs keeps what it has, and somebody has to know.
+        // One that is being launched fails with these words. One that runs keeps what it has, and people have to know.
         if agent.status != AgentStatus::Spawning {
             explain(&tx, agent.id, Some((StatusReason::SyncFailed, &problem.detail))).await?;
             tx.commit().await?;
@@ -94,6 +67,46 @@ pub async fn launch(scope: &Scope, agent: AgentId, generation: i64) -> Result<La
     remember(&tx, &agent).await?;
     tx.commit().await?;
     Ok(plan)
+}
+
+/// Everything the agent is launched with, with its secrets.
+async fn put_together(tx: &Tx, agent: &agents::Model) -> Result<LaunchPlan> {
+    let image = servers::image_of(tx, agent.image_id).await?;
+    let opened = credentials::of_agent(tx, agent.id).await?;
+    let skills = skills::of_agent(tx, agent.id).await?.into_iter().map(|skill| Skill {
+        name: skill.name,
+        description: skill.description,
+        content: skill.content,
+        version: skill.version,
+    });
+    let mcp_servers = mcp_servers::of_agent(tx, agent.id).await?;
+    let allowed = network::allowed(tx).await?;
+    let enforced = tx.scope.core.risk.categories();
+    Ok(LaunchPlan {
+        name: agent.name.clone(),
+        image: image.reference,
+        digest: image.digest,
+        revision: agent.launched_revision.unwrap_or(agent.revision),
+        instructions: instructions::of(
+            &manner(agent),
+            &not_enforced(&texts(&agent.approval_categories), &enforced),
+        ),
+        model: agent.model_override.clone().or(image.default_model),
+        mode: agent.mode_override.clone(),
+        model_access: model::access(tx, agent).await?,
+        environment: access::environment(opened.iter().filter(|credential| credential.agent_may_read)),
+        files: access::files(opened.iter().filter(|credential| credential.agent_may_read)),
+        injected: access::injected(&opened, &allowed),
+        network: Network { privileged: agent.network_privileged, allowed },
+        disabled_tool_groups: texts(&agent.disabled_tool_groups),
+        prices: spending::prices_now(tx, agent.id).await?,
+        metered: spending::is_metered(tx, agent.id).await?,
+        skills: skills.collect(),
+        mcp_servers: mcp_servers.into_iter().map(|server| access::mcp_server(server, &opened)).collect(),
+        limits: Limits { memory_mb: agent.memory_mb_override, cpus: agent.cpu_override, start_seconds: None },
+        profile: image.profile,
+        stopped: false,
+    })
 }
 
 fn manner(agent: &agents::Model) -> Manner<'_> {
