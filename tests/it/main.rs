@@ -91,6 +91,7 @@ mod linked_accounts;
 mod mail;
 mod mcp;
 mod mcp_clients;
+mod mcp_judged;
 mod mcp_tools;
 mod messages;
 mod metrics;

@@ -9,7 +9,7 @@ use tokio::{
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
-    client::Client, crossing::Crossings, mcp, model, model::Purse, outside::Outside, reach::Reach,
+    client::Client, crossing::Crossings, model, model::Purse, outside::Outside, reach::Reach,
     refusals::Refusals, room::Room, rules::Rules,
 };
 
@@ -25,8 +25,8 @@ pub(crate) struct Shared {
     pub purse: Arc<Purse>,
     pub refusals: Refusals,
     pub crossings: Crossings,
-    pub servers: mcp::Servers,
-    pub endpoints: mcp::Endpoints,
+    /// Room for programs of MCP servers.
+    pub programs: Arc<Semaphore>,
     pub told: model::Told,
     pub room: Room,
     /// Answers that are heard out after the agent has hung up.

@@ -17,7 +17,7 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
 use crate::{
     agent::{may_be_set, passed},
-    programs::{self, SYSTEM_PATH},
+    programs::{self, ProgramError, SYSTEM_PATH},
     shared::Shared,
 };
 
@@ -76,11 +76,6 @@ impl Way {
         format!("{}/model", self.url())
     }
 
-    /// The address of an MCP server.
-    pub fn mcp(&self, server: &str) -> String {
-        format!("{}/mcp/{}", self.url(), utf8_percent_encode(server, PART))
-    }
-
     /// The address behind which a credential's headers are added.
     pub fn credential(&self, name: &str) -> String {
         format!("{}/c/{}/", self.url(), utf8_percent_encode(name, PART))
@@ -133,13 +128,14 @@ pub fn server(
     (command, args, given): (&str, &[String], &[Variable]),
     home: &Path,
     way: &Way,
-) -> tokio::process::Command {
+) -> Result<tokio::process::Command, ProgramError> {
     let (shim, command) = (shared.programs.shim(), programs::absolute(command));
     let mut step = Step { program: command.clone().into(), ..Step::default() };
     step.args = args.iter().map(OsString::from).collect();
     if shared.options.sandbox {
         let mut readable: Vec<PathBuf> = way.socket.parent().map(Path::to_owned).into_iter().collect();
         readable.extend([&command, &shim.command].into_iter().filter(|path| path.is_absolute()).cloned());
+        readable.extend(shared.programs.readable_by_mcp(&command)?);
         step.sandbox = Some(Sandbox { writable: vec![home.to_owned()], readable, no_network: true });
         step.gate = Some(Gate { port: Gate::PORT, ..way.gate() });
     } else {
@@ -155,7 +151,7 @@ pub fn server(
     environment.insert("HOME".into(), home.into());
     let mut all = tokio::process::Command::new(&shim.command);
     all.args(&shim.args).arg("exec").args(step.to_args()).env_clear().envs(environment).current_dir(home);
-    all
+    Ok(all)
 }
 
 #[cfg(test)]

@@ -210,17 +210,27 @@ pub struct Skill {
 /// An MCP server.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct McpServer {
+    /// Its id.
+    pub id: i64,
     /// The name.
     pub name: String,
     /// How to reach it.
     pub transport: McpTransport,
 }
 
+impl McpServer {
+    /// Whether it runs in the agent's sandbox: a program without secrets. All others run, or are reached, outside of it.
+    #[must_use]
+    pub fn runs_in_sandbox(&self) -> bool {
+        matches!(&self.transport, McpTransport::Stdio { environment, .. } if environment.is_empty())
+    }
+}
+
 /// How to reach an MCP server.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "SCREAMING_SNAKE_CASE")]
 pub enum McpTransport {
-    /// A program that the agent starts.
+    /// A program.
     Stdio {
         /// The program.
         command: String,

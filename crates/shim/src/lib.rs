@@ -21,6 +21,7 @@ pub mod folder;
 mod gate;
 pub mod isolate;
 pub mod keep;
+mod mcp;
 pub mod record;
 mod relay;
 mod serve;
@@ -53,6 +54,7 @@ pub fn main(prefix: &[&str], args: impl IntoIterator<Item = OsString>) -> ExitCo
         Order::Gate(gate, program, args) => return gate::exec(prefix, &gate, &program, &args),
         Order::ServeGate(socket, parent) => gate::serve(&socket, parent),
         Order::Relay(socket) => relay::relay(&socket),
+        Order::RelayMcp(socket, program, args) => mcp::relay(prefix, &socket, program, args),
         Order::Isolation => {
             print!("{}", isolate::isolation());
             Ok(())

@@ -201,6 +201,8 @@ async fn require_allowed(tx: &Tx, server: &mcp_servers::Model) -> Result<()> {
 /// An MCP server that an agent may call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Callable {
+    /// Its id.
+    pub id: i64,
     /// Its name.
     pub name: String,
     /// How it is reached.
@@ -229,6 +231,7 @@ pub async fn of_agent(tx: &Tx, agent: AgentId) -> Result<Vec<Callable>> {
         .filter(mcp_servers::Column::ArchivedAt.is_null())
         .order_by_asc(mcp_servers::Column::Id);
     let found = found.all(tx.connection()).await?.into_iter().map(|server| Callable {
+        id: server.id.0,
         args: texts(&server.args),
         auth: texts(&server.auth),
         name: server.name,

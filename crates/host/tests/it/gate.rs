@@ -282,7 +282,7 @@ async fn a_servers_secret_stays_outside_and_its_tools_are_judged() {
             environment: vec![Variable { name: "SECRET".to_owned(), value: KEY.to_owned().into() }],
         };
         let plan = state.plans.entry(7).or_default();
-        plan.mcp_servers = vec![McpServer { name: "counter".to_owned(), transport }];
+        plan.mcp_servers = vec![McpServer { id: 5, name: "counter".to_owned(), transport }];
     });
     plane.launch(7, 1).await;
     let said = async |text: &str| {

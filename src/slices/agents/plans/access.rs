@@ -162,7 +162,7 @@ pub fn mcp_server(server: Callable, credentials: &[Opened]) -> McpServer {
         enums::McpTransport::Http => McpTransport::Http { url, headers: headers(needed()) },
         enums::McpTransport::Sse => McpTransport::Sse { url, headers: headers(needed()) },
     };
-    McpServer { name: server.name, transport }
+    McpServer { id: server.id, name: server.name, transport }
 }
 
 /// Whether an address is one of a credential's destinations, or below it.
