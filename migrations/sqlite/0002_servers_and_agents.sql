@@ -161,6 +161,7 @@ CREATE TABLE agents (
     sync_given BIGINT NOT NULL DEFAULT 0, -- How many of them the host was told of last.
     launched_with_sealed BLOB, -- Digests of what a launch alone can give it.
     restart_reason TEXT, -- What of that has changed since.
+    launch_lacks TEXT, -- What its launch lacks, as its host says.
     avatar_version BIGINT,
     created_by BIGINT,
     created_at BIGINT NOT NULL,

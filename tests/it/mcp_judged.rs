@@ -64,6 +64,31 @@ async fn is_synced(house: &House, crew: &Crew) {
     assert_eq!(agent["restartPending"], false, "{agent}");
 }
 
+/// Waits until people see that the server works and has tools, and that the one that is not there has failed.
+async fn is_shown(house: &House, crew: &Crew, server: &Value) {
+    let query = "query($o: Id!, $a: Id!, $s: Id!) { \
+                 agent(orgId: $o, id: $a) { mcpServerStates { status error stderr tools mcpServer { name } } } \
+                 mcpServer(orgId: $o, id: $s) { states { status tools agent { id } } } }";
+    let shown = async || {
+        let shown = house.gql(query, json!({ "a": crew.agent, "s": server })).await;
+        let works = |state: &Value| {
+            state["status"] == "RUNNING" && state["tools"].as_array().unwrap().contains(&json!("echo"))
+        };
+        let has_failed = |state: &Value| {
+            state["mcpServer"]["name"] == "Broken"
+                && state["status"] == "FAILED"
+                && state["stderr"].as_str().unwrap_or_default().contains("/srv/no-such-program")
+        };
+        let at_agent = shown["agent"]["mcpServerStates"].as_array().unwrap();
+        let at_server = shown["mcpServer"]["states"].as_array().unwrap();
+        let is_it = at_agent.iter().any(works)
+            && at_agent.iter().any(has_failed)
+            && at_server.iter().any(|state| works(state) && state["agent"]["id"] == crew.agent);
+        is_it.then_some(())
+    };
+    assert!(found(shown).await.is_some(), "{}", crew.machine.log());
+}
+
 fn echo(text: &str) -> String {
     format!("USE Everything_echo {}", json!({ "message": text }))
 }
@@ -72,6 +97,7 @@ async fn is_judged_switched_off_and_archived(options: &[&str]) {
     let (house, model) = (House::open().await, Model::start().await);
     let folder = tempfile::tempdir().unwrap();
     let (crew, server) = equipped(&house, &model, folder.path(), options).await;
+    adds(&house, &crew, "Broken", "/srv/no-such-program", &[]).await;
     house.starts(&crew).await;
     let conversation = house.says(&crew, &echo("one")).await;
     let (approval, kind) = house.asked(&crew, conversation).await;
@@ -87,6 +113,8 @@ async fn is_judged_switched_off_and_archived(options: &[&str]) {
     let lines = audit["auditLog"]["data"].as_array().unwrap().iter();
     let lines: Vec<&Value> = lines.filter(|line| line["operation"] == "judgeAction").collect();
     assert!(lines.iter().any(|line| line.to_string().contains("Everything.echo")), "{lines:?}");
+
+    is_shown(&house, &crew, &server).await;
 
     edits(&house, &crew, json!({ "disabledToolGroups": ["everything"] })).await;
     is_synced(&house, &crew).await;

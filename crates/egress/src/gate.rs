@@ -58,6 +58,7 @@ impl Gate {
             purse,
             refusals: Refusals::new(Arc::clone(&outside)),
             crossings: Crossings::default(),
+            states: mcp::States::default(),
             programs: Arc::new(Semaphore::new(mcp::MOST_PROGRAMS)),
             told: model::Told::default(),
             room,
@@ -105,6 +106,7 @@ async fn look_after(shared: Arc<Shared>) {
         ticks.tick().await;
         shared.purse.give_back();
         shared.refusals.flush();
+        mcp::report_states(&shared);
     }
 }
 

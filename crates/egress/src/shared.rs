@@ -9,7 +9,7 @@ use tokio::{
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
-    client::Client, crossing::Crossings, model, model::Purse, outside::Outside, reach::Reach,
+    client::Client, crossing::Crossings, mcp, model, model::Purse, outside::Outside, reach::Reach,
     refusals::Refusals, room::Room, rules::Rules,
 };
 
@@ -25,6 +25,8 @@ pub(crate) struct Shared {
     pub purse: Arc<Purse>,
     pub refusals: Refusals,
     pub crossings: Crossings,
+    /// How MCP servers are doing.
+    pub states: mcp::States,
     /// Room for programs of MCP servers.
     pub programs: Arc<Semaphore>,
     pub told: model::Told,

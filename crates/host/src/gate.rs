@@ -199,8 +199,11 @@ impl Outside for Outlet {
         let dir = self.shared.folder.launch(self.agent_id, self.generation);
         let home = self.shared.folder.agent(self.agent_id).join("servers").join(folder_name(&server.name));
         create_private(&home).map_err(io::Error::other)?;
-        way::server(&self.shared, (command, args, environment), &home, &Way::of(&dir))
-            .map_err(io::Error::other)
+        // What is in a container's volume is nothing that a program beside it sees.
+        let is_here = matches!(self.shared.runtime, Runtime::Process) && server.reads_workspace;
+        let workspace = is_here.then(|| self.shared.folder.home(self.agent_id));
+        let program = (command.as_str(), args.as_slice(), environment.as_slice());
+        way::server(&self.shared, program, (&home, workspace), &Way::of(&dir)).map_err(io::Error::other)
     }
 }
 

@@ -216,6 +216,8 @@ pub struct McpServer {
     pub name: String,
     /// How to reach it.
     pub transport: McpTransport,
+    /// Whether it may read the agent's home, as a program outside of the agent's sandbox.
+    pub reads_workspace: bool,
 }
 
 impl McpServer {
@@ -223,6 +225,17 @@ impl McpServer {
     #[must_use]
     pub fn runs_in_sandbox(&self) -> bool {
         matches!(&self.transport, McpTransport::Stdio { environment, .. } if environment.is_empty())
+    }
+
+    /// Whether sessions with it go on when it has become this one. New headers count with the next request.
+    #[must_use]
+    pub fn goes_on_as(&self, now: &Self) -> bool {
+        use McpTransport::{Http, Sse};
+        let is_same = match (&self.transport, &now.transport) {
+            (Http { url, .. }, Http { url: now, .. }) | (Sse { url, .. }, Sse { url: now, .. }) => url == now,
+            (before, now) => before == now,
+        };
+        is_same && self.id == now.id && self.reads_workspace == now.reads_workspace
     }
 }
 

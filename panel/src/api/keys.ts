@@ -10,7 +10,7 @@ export const EMBEDDED = `
   AuditSeal Change ChannelCalendar ChannelCalendarChoice ChannelCodeHost ChannelCodeHostOauth ChannelDrive
   ChannelEchoFilter ChannelEmail ChannelFeed ChannelImap ChannelLink ChannelProviderAccount ChannelSmtp
   ChannelWebhook ChatCode ContactPage ConversationFeed ConversationPage CredentialField CredentialMember
-  CredentialPage FoundMessage InvitationPage IssuedServiceToken LastMessage LinkedChat McpServerPage MemberPage
+  CredentialPage FoundMessage InvitationPage IssuedServiceToken LastMessage LinkedChat McpServerPage McpServerState MemberPage
   MessageDelivery MessageDelta MessageHit MessagePage MessageSearch MessagesFound ModelDay ModelDayPage ModelPrice
   Notifications NotifyConversation OfferedChoice OrganizationLimits OrganizationPolicy OrganizationSpending
   OrganizationStop OrganizationUse Overview PendingApprovals PermissionInfo PolicyCellChange PolicyExplanation PolicyFile

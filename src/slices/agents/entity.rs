@@ -116,6 +116,8 @@ pub mod agents {
         pub launched_with_sealed: Option<Vec<u8>>,
         /// What of that has changed since.
         pub restart_reason: Option<String>,
+        /// What its launch lacks, as its host says.
+        pub launch_lacks: Option<String>,
         pub avatar_version: Option<i64>,
         pub created_by: Option<UserId>,
         pub created_at: Timestamp,

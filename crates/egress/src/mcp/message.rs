@@ -91,6 +91,9 @@ impl Message {
         } else if is_call(method.as_deref()) {
             return Err(bad("A call of a tool has its name and its arguments in `params`."));
         }
+        if call.is_some() && id.as_ref().is_none_or(Value::is_null) {
+            return Err(bad("A call of a tool has an id."));
+        }
         let text = fields.write(bytes.len());
         held.shrink(text.len());
         Ok(Self { method, id, cancels, call, bytes: room::kept(text, held) })

@@ -4,10 +4,11 @@
 //! - `session.rs`: one client: what it says, what the server says, and what becomes of both.
 //! - `message.rs`: a message of a client, as it is understood. `lines.rs`: lines and their memory.
 //! - `program.rs`: servers that the host runs outside of the agent's sandbox, since they have secrets.
+//! - `states.rs`: how servers are doing, for people to see.
 //! - `remote.rs`: servers over HTTP, with headers that the agent never sees. `events.rs`: their streams.
 //!
 //! A server that is a program without secrets is started by the relay of the agent (`muster-shim mcp SOCKET -- PROGRAM`), in the
-//! agent's sandbox. What it reads and writes passes here all the same: see [`Tag`].
+//! agent's sandbox. What it reads and writes passes here all the same.
 
 mod events;
 mod lines;
@@ -15,12 +16,16 @@ mod message;
 mod program;
 mod remote;
 mod session;
+mod states;
 
 use std::{sync::Arc, time::Duration};
 
 use tokio::{net::UnixListener, sync::Semaphore, task::JoinSet};
 
-pub use self::session::Place;
+pub use self::{
+    session::Place,
+    states::{States, flush as report_states},
+};
 use crate::shared::Shared;
 
 /// The longest message, in bytes.

@@ -6,8 +6,8 @@ use std::{io, process::Stdio, sync::Arc, time::Duration};
 use bytes::Bytes;
 use muster_protocol::plan::McpServer;
 use tokio::{
-    io::AsyncWriteExt,
-    process::{Child, ChildStdin, ChildStdout},
+    io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader},
+    process::{Child, ChildStderr, ChildStdin, ChildStdout},
     sync::mpsc,
     time::timeout,
 };
@@ -16,6 +16,8 @@ use super::{lines::Lines, session::Session};
 
 /// How long a program may take to end, and what it said last to be read.
 const LAST_WORDS: Duration = Duration::from_secs(2);
+/// How much of its standard error is read at once, in bytes.
+const LONGEST_COMPLAINT: u64 = 1024;
 /// How many messages wait for a program.
 const WAITING: usize = 16;
 
@@ -25,28 +27,36 @@ pub fn begin(session: &Arc<Session>, server: &McpServer) -> io::Result<mpsc::Sen
     let place = Arc::clone(&shared.programs).try_acquire_owned();
     let place = place.map_err(|_| io::Error::other("too many programs of this agent's servers run"))?;
     let mut command = shared.outside.program(server)?;
-    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).kill_on_drop(true);
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
     let mut child = command.spawn()?;
-    let (Some(stdin), Some(stdout)) = (child.stdin.take(), child.stdout.take()) else {
+    let (Some(stdin), Some(stdout), Some(stderr)) =
+        (child.stdin.take(), child.stdout.take(), child.stderr.take())
+    else {
         return Err(io::ErrorKind::BrokenPipe.into());
     };
     let (input, messages) = mpsc::channel(WAITING);
     let (session, name, closing) = (Arc::clone(session), server.name.clone(), shared.closing.clone());
     shared.tasks.spawn(async move {
-        let mut said = tokio::spawn(hear(Arc::clone(&session), stdout));
-        tokio::select! {
-            () = write(stdin, messages) => {}
-            _ = &mut said => {}
-            _ = child.wait() => {}
-            () = closing.cancelled() => {}
-        }
+        let hearing = Arc::clone(&session);
+        let mut said =
+            tokio::spawn(async move { tokio::join!(hear(&hearing, stdout), complaints(&hearing, stderr)) });
+        let was_ended = tokio::select! {
+            is_over = write(stdin, messages) => is_over,
+            _ = &mut said => false,
+            _ = child.wait() => false,
+            () = closing.cancelled() => true,
+        };
         let status = end(child).await;
         if !said.is_finished() {
             let _ = timeout(LAST_WORDS, &mut said).await;
             said.abort();
         }
-        session.shared.outside.program_ended(&name, status);
-        session.ended().await;
+        tracing::debug!(server = name, ?status, "an MCP server has ended");
+        if !was_ended {
+            let how = status.map_or_else(|error| error.to_string(), |status| status.to_string());
+            session.failed(&format!("It has ended by itself ({how})."));
+            session.ended().await;
+        }
         drop(place);
     });
     Ok(input)
@@ -63,23 +73,33 @@ async fn end(mut child: Child) -> io::Result<std::process::ExitStatus> {
     }
 }
 
-/// Writes messages, each whole, until none can come.
-async fn write(mut stdin: ChildStdin, mut messages: mpsc::Receiver<Bytes>) {
+/// Writes messages, each whole, until none can come. False if the program reads no more.
+async fn write(mut stdin: ChildStdin, mut messages: mpsc::Receiver<Bytes>) -> bool {
     while let Some(message) = messages.recv().await {
         for part in [&message[..], b"\n"] {
             if stdin.write_all(part).await.is_err() {
-                return;
+                return false;
             }
         }
         if stdin.flush().await.is_err() {
-            return;
+            return false;
         }
     }
+    true
 }
 
-async fn hear(session: Arc<Session>, stdout: ChildStdout) {
+async fn hear(session: &Session, stdout: ChildStdout) {
     let mut lines = Lines::of(stdout, session.shared.room.clone());
     while let Some(line) = lines.next().await {
         session.heard(line).await;
+    }
+}
+
+async fn complaints(session: &Session, stderr: ChildStderr) {
+    let mut stderr = BufReader::new(stderr);
+    let mut line = Vec::new();
+    while let Ok(1..) = (&mut stderr).take(LONGEST_COMPLAINT).read_until(b'\n', &mut line).await {
+        session.complains(line.trim_ascii_end());
+        line.clear();
     }
 }

@@ -79,6 +79,10 @@ impl Remote {
     pub async fn send(self: &Arc<Self>, session: &Arc<Session>, message: Message) {
         let (request, method) = (message.request().cloned(), message.method.clone());
         if let Err(why) = self.post(session, message).await {
+            // What one request can't do is no failure of the server.
+            if method.as_deref() == Some("initialize") {
+                session.failed(&why);
+            }
             session.refuse(request.as_ref(), &why).await;
         }
         if method.as_deref() == Some("notifications/initialized") && !self.is_older {

@@ -7,6 +7,7 @@ use std::{
 
 use bytes::Bytes;
 use muster_protocol::plan::{Crossing, McpServer, McpTransport};
+use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::{
     io::AsyncWriteExt,
@@ -23,6 +24,7 @@ use super::{
     message::{Called, Message, Refused},
     program,
     remote::Remote,
+    states,
 };
 use crate::{
     fields::Fields,
@@ -37,6 +39,11 @@ const TOOL_KIND: &str = "other";
 /// How many requests of a client may be open at the same time that wait here: for a verdict, or for a server over HTTP. An agent
 /// could send any number.
 const MOST_OPEN: usize = 32;
+/// The methods whose answers are looked into, and how many tools are told, and how much of a standard error, in bytes.
+const INITIALIZE: &str = "initialize";
+const LISTS: &str = "tools/list";
+const MOST_TOOLS: usize = 256;
+const LONGEST_STDERR: usize = 4096;
 /// How many lines wait to be written to a client.
 const WAITING: usize = 8;
 /// The code of an error that is not the server's.
@@ -94,6 +101,11 @@ pub struct Session {
     server: Mutex<Arc<Server>>,
     out: mpsc::Sender<Out>,
     open: Mutex<Open>,
+    /// Requests whose answers say how the server is doing, by their id: the method.
+    asked: Mutex<HashMap<String, &'static str>>,
+    /// The end of the program's standard error.
+    stderr: Mutex<String>,
+    tools: Mutex<Vec<String>>,
 }
 
 /// What waits here.
@@ -121,11 +133,19 @@ pub async fn serve(shared: Arc<Shared>, place: Place, client: UnixStream) {
         server: Mutex::new(Arc::new(Server::None(TAKEN.to_owned()))),
         out,
         open: Mutex::default(),
+        asked: Mutex::default(),
+        stderr: Mutex::default(),
+        tools: Mutex::default(),
     });
     let _ends = Ends(Arc::clone(&session));
     let began_with = session.server_of(&rules).cloned();
     if let Some(server) = &began_with {
-        session.turn_to(session.begin(server, is_relay));
+        states::begins(&session.shared, place.server_id);
+        let begun = session.begin(server, is_relay).unwrap_or_else(|why| {
+            session.failed(&why);
+            Server::None(why)
+        });
+        session.turn_to(begun);
     }
     tokio::select! {
         () = write(to, waiting, is_relay) => {}
@@ -141,6 +161,7 @@ impl Drop for Ends {
     fn drop(&mut self) {
         let Self(session) = self;
         session.open().tasks.abort_all();
+        states::ends(&session.shared, session.place.server_id);
         let before = session.turn_to(Server::None(TAKEN.to_owned()));
         if let Server::Remote(remote) = &*before {
             let (remote, session) = (Arc::clone(remote), Arc::clone(session));
@@ -161,27 +182,34 @@ async fn write(mut to: OwnedWriteHalf, mut waiting: mpsc::Receiver<Out>, is_rela
     }
 }
 
-/// Whether a session with a server can go on when it has become this one. New headers count with the next request.
-fn is_same(before: &McpServer, now: &McpServer) -> bool {
-    use McpTransport::{Http, Sse};
-    match (&before.transport, &now.transport) {
-        (Http { url, .. }, Http { url: now, .. }) | (Sse { url, .. }, Sse { url: now, .. }) => url == now,
-        (before, now) => before == now,
-    }
+/// The tools of a server, as it lists them.
+#[derive(Deserialize)]
+struct Listed {
+    tools: Vec<Listing>,
+    #[serde(rename = "nextCursor")]
+    next_cursor: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct Listing {
+    name: String,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Session {
     fn open(&self) -> MutexGuard<'_, Open> {
-        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.open)
     }
 
     fn server(&self) -> Arc<Server> {
-        Arc::clone(&self.server.lock().unwrap_or_else(PoisonError::into_inner))
+        Arc::clone(&lock(&self.server))
     }
 
     fn turn_to(&self, server: Server) -> Arc<Server> {
-        let mut place = self.server.lock().unwrap_or_else(PoisonError::into_inner);
-        std::mem::replace(&mut *place, Arc::new(server))
+        std::mem::replace(&mut *lock(&self.server), Arc::new(server))
     }
 
     /// The server as the rules have it.
@@ -189,24 +217,22 @@ impl Session {
         rules.mcp_servers.iter().find(|server| server.id == self.place.server_id)
     }
 
-    fn begin(self: &Arc<Self>, server: &McpServer, is_relay: bool) -> Server {
-        match &server.transport {
+    /// Where messages go, or why nowhere.
+    fn begin(self: &Arc<Self>, server: &McpServer, is_relay: bool) -> Result<Server, String> {
+        Ok(match &server.transport {
             McpTransport::Stdio { .. } if server.runs_in_sandbox() => {
-                if is_relay {
-                    Server::Relayed
-                } else {
-                    Server::None(NOT_BEGUN.to_owned())
+                if !is_relay {
+                    return Err(NOT_BEGUN.to_owned());
                 }
+                Server::Relayed
             }
-            McpTransport::Stdio { .. } => match program::begin(self, server) {
-                Ok(input) => Server::Program(input),
-                Err(error) => {
-                    Server::None(format!("The MCP server {} can't be started: {error}.", server.name))
-                }
-            },
+            McpTransport::Stdio { .. } => {
+                let why = |error| format!("The MCP server {} can't be started: {error}.", server.name);
+                Server::Program(program::begin(self, server).map_err(why)?)
+            }
             McpTransport::Http { url, .. } => Server::Remote(Remote::begin(self, url, false)),
             McpTransport::Sse { url, .. } => Server::Remote(Remote::begin(self, url, true)),
-        }
+        })
     }
 
     async fn read(self: &Arc<Self>, mut lines: Lines<OwnedReadHalf>, is_relay: bool) {
@@ -215,6 +241,14 @@ impl Session {
             match tag {
                 b'>' => self.said(line).await,
                 b'<' if matches!(*self.server(), Server::Relayed) => _ = self.heard(line).await,
+                b'!' => self.complains(&line.bytes),
+                b'.' => {
+                    let how = String::from_utf8_lossy(&line.bytes).into_owned();
+                    self.failed(&format!(
+                        "It has ended by itself ({}).",
+                        how.chars().take(40).collect::<String>()
+                    ));
+                }
                 _ => {}
             }
         }
@@ -228,7 +262,7 @@ impl Session {
             if let Some(rules) = rules.borrow_and_update().clone() {
                 let is_other = self
                     .server_of(&rules)
-                    .map(|now| began_with.as_ref().is_none_or(|before| !is_same(before, now)));
+                    .map(|now| began_with.as_ref().is_none_or(|before| !before.goes_on_as(now)));
                 if rules.stopped || is_other == Some(true) {
                     return;
                 }
@@ -255,10 +289,8 @@ impl Session {
         }
         let called = message.call.take();
         let is_remote = matches!(*self.server(), Server::Remote(_));
-        let Some(id) =
-            message.id.clone().filter(|_| called.is_some() || is_remote && message.method.is_some())
-        else {
-            // One after the other.
+        let Some(id) = message.request().filter(|_| called.is_some() || is_remote).cloned() else {
+            // One after the other. A call is a request: one without an id is not read as a message.
             return self.pass(message).await;
         };
         let session = Arc::clone(self);
@@ -294,6 +326,14 @@ impl Session {
 
     /// Passes a message on to the server.
     async fn pass(self: &Arc<Self>, message: Message) {
+        let telling =
+            [INITIALIZE, LISTS].into_iter().find(|method| message.method.as_deref() == Some(method));
+        if let Some((method, id)) = telling.zip(message.request()) {
+            let mut asked = lock(&self.asked);
+            if asked.len() < MOST_OPEN {
+                asked.insert(id.to_string(), method);
+            }
+        }
         match &*self.server() {
             Server::Relayed => _ = self.out.send(Out::Line(Tag::ToServer, message.bytes)).await,
             Server::Program(input) => _ = input.send(message.bytes).await,
@@ -306,10 +346,56 @@ impl Session {
     pub async fn heard(&self, Line { bytes, mut held }: Line) -> Option<String> {
         let fields = Fields::read(&bytes)?;
         let answers = fields.raw("id").filter(|_| !fields.has("method")).map(str::to_owned);
+        if let Some(method) = answers.as_ref().and_then(|id| lock(&self.asked).remove(id)) {
+            self.tells(method, &fields);
+        }
         let text = fields.write(bytes.len());
         held.shrink(text.len());
         let _ = self.out.send(Out::Line(Tag::ToClient, room::kept(text, held))).await;
         answers
+    }
+
+    /// An answer says how the server is doing, or which tools it has.
+    fn tells(&self, method: &str, answer: &Fields<'_>) {
+        let (shared, server_id) = (&self.shared, self.place.server_id);
+        match (method, answer.raw("result")) {
+            (INITIALIZE, Some(_)) => states::works(shared, server_id),
+            (INITIALIZE, None) => {
+                let words = answer.within("error").and_then(|error| error.text("message"));
+                self.failed(&words.unwrap_or_else(|| "It does not begin a session.".to_owned()));
+            }
+            (_, Some(result)) => {
+                let Ok(listed) = serde_json::from_str::<Listed>(result) else { return };
+                let mut tools = lock(&self.tools);
+                // The next page follows, or the whole list is asked for again.
+                let mut all = std::mem::take(&mut *tools);
+                all.extend(listed.tools.into_iter().take(MOST_TOOLS).map(|tool| tool.name));
+                all.truncate(MOST_TOOLS);
+                if listed.next_cursor.is_some() {
+                    tools.clone_from(&all);
+                }
+                states::has_tools(shared, server_id, all);
+            }
+            (_, None) => {}
+        }
+    }
+
+    /// A line of the program's standard error. Its end is kept.
+    pub fn complains(&self, line: &[u8]) {
+        let mut stderr = lock(&self.stderr);
+        stderr.push_str(&String::from_utf8_lossy(line));
+        stderr.push('\n');
+        let from = stderr.len().saturating_sub(LONGEST_STDERR);
+        let from = (from..=stderr.len()).find(|at| stderr.is_char_boundary(*at)).unwrap_or(0);
+        stderr.drain(..from);
+    }
+
+    /// The server has failed, for people to see. One that was taken from the agent has not.
+    pub fn failed(&self, why: &str) {
+        let rules = self.shared.rules.borrow().clone();
+        if rules.is_some_and(|rules| !rules.stopped && self.server_of(&rules).is_some()) {
+            states::failed(&self.shared, self.place.server_id, why, &lock(&self.stderr));
+        }
     }
 
     /// The server has ended: the client is told what came before, and nothing more.

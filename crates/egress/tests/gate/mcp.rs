@@ -22,7 +22,7 @@ use crate::{
 
 /// A server with this id and name.
 fn server(id: i64, name: &str, transport: McpTransport) -> McpServer {
-    McpServer { id, name: name.to_owned(), transport }
+    McpServer { id, name: name.to_owned(), transport, reads_workspace: false }
 }
 
 fn secret(name: &str) -> Vec<Variable> {
@@ -184,6 +184,8 @@ async fn what_is_judged_is_what_another_reader_reads() {
         r#"{"jsonrpc":"2.0","id":[3],"method":"ping"}"#,
         r#"{"jsonrpc":"2.0","id":3,"method":"tools/call","params":["buy",{}]}"#,
         r#"{"jsonrpc":"2.0","id":3,"method":"tools/call"}"#,
+        r#"{"jsonrpc":"2.0","method":"tools/call","params":{"name":"buy"}}"#,
+        r#"{"jsonrpc":"2.0","id":null,"method":"tools/call","params":{"name":"buy"}}"#,
         r#"{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":7}}"#,
         r#"{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"buy","arguments":[1]}}"#,
         r#"[{"jsonrpc":"2.0","id":3,"Method":"tools/call","params":{"name":"buy"}}]"#,

@@ -193,7 +193,16 @@ impl Machine {
 
     /// Whether a session can be closed and opened again.
     pub fn may_rest(&self) -> bool {
-        self.capabilities.close && (self.capabilities.resume || self.capabilities.load)
+        self.capabilities.close && self.may_reopen()
+    }
+
+    fn may_reopen(&self) -> bool {
+        self.capabilities.resume || self.capabilities.load
+    }
+
+    /// Whether sessions are open that can't be opened again: they keep the MCP servers that they have.
+    pub fn is_set(&self) -> bool {
+        !self.may_reopen() && self.conversations.values().any(|conversation| conversation.session.is_some())
     }
 
     /// The conversations whose sessions are open and have nothing to do.

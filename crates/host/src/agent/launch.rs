@@ -307,8 +307,11 @@ async fn start(
 
 /// What the MCP servers in an agent's sandbox may read, and so the agent. What isn't there is left out: that server doesn't start,
 /// and the agent does.
-fn readable_by_mcp(shared: &Shared, plan: &LaunchPlan) -> Result<Vec<PathBuf>, ProgramError> {
+pub fn readable_by_mcp(shared: &Shared, plan: &LaunchPlan) -> Result<Vec<PathBuf>, ProgramError> {
     let mut all = Vec::new();
+    if !shared.options.sandbox || !matches!(shared.runtime, Runtime::Process) {
+        return Ok(all);
+    }
     for server in plan.mcp_servers.iter().filter(|server| server.runs_in_sandbox()) {
         if let McpTransport::Stdio { command, .. } = &server.transport {
             all.extend(shared.programs.readable_by_mcp(&absolute(command))?);

@@ -230,6 +230,7 @@ impl Agent {
         self.sending = Sending { sent: shim.greeting.taken, is_blocked: false };
         self.record.machine.took(shim.greeting.taken, &mut self.effects);
         self.shim = Some(shim);
+        let had_gate = self.gate.is_some();
         self.open_gate();
         match self.record.phase {
             Phase::Launching => {
@@ -240,9 +241,13 @@ impl Agent {
             }
             Phase::Starting => self.await_start(),
             Phase::Running => {
-                // Muster's own MCP servers ended with the host before: sessions get new ones with their next turn.
+                // The connections of MCP servers ended with the host before: sessions get new ones with their next turn.
                 let settings = self.record.machine.settings.clone();
                 self.record.machine.assignments_changed(settings);
+                if !had_gate && self.record.machine.is_set() {
+                    let what = "Its MCP servers ended with its host, and it can't open its sessions again.";
+                    self.effects.events.push(Happening::Lacks { what: what.to_owned() });
+                }
             }
             Phase::Ended => {}
         }
