@@ -194,6 +194,7 @@ CREATE TABLE agents (
     sync_given BIGINT NOT NULL DEFAULT 0, -- How many of them the host was told of last.
     launched_with_sealed BLOB, -- Digests of what a launch alone can give it.
     restart_reason TEXT, -- What of that has changed since.
+    launch_lacks TEXT, -- What its launch lacks, as its host says.
     avatar_version BIGINT,
     created_by BIGINT,
     created_at BIGINT NOT NULL,
@@ -1073,6 +1074,13 @@ CREATE TABLE mcp_server_agents (
     mcp_server_id BIGINT NOT NULL,
     agent_id BIGINT NOT NULL,
     assigned_at BIGINT NOT NULL,
+    -- What the agent's host has said of it last, and in which launch.
+    state TEXT CHECK (state IN ('IDLE', 'STARTING', 'RUNNING', 'FAILED')),
+    launch_generation BIGINT,
+    reported_at BIGINT,
+    error TEXT,
+    stderr TEXT,
+    tools TEXT NOT NULL DEFAULT '[]' CHECK (json_valid(tools)),
     PRIMARY KEY (organization_id, mcp_server_id, agent_id),
     CONSTRAINT mcp_server_agents_organization_fk FOREIGN KEY (organization_id) REFERENCES organizations (id),
     CONSTRAINT mcp_server_agents_mcp_server_fk FOREIGN KEY (organization_id, mcp_server_id) REFERENCES mcp_servers (organization_id, id) ON DELETE CASCADE,
@@ -1092,6 +1100,7 @@ CREATE TABLE mcp_servers (
     args TEXT NOT NULL DEFAULT '[]' CHECK (json_valid(args)),
     url TEXT,
     auth TEXT NOT NULL DEFAULT '[]' CHECK (json_valid(auth)), -- The names of the secrets it needs.
+    workspace TEXT NOT NULL DEFAULT 'NONE' CHECK (workspace IN ('NONE', 'READ')),
     created_by BIGINT,
     created_at BIGINT NOT NULL,
     updated_at BIGINT NOT NULL,

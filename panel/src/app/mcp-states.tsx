@@ -14,7 +14,11 @@ const SHOWN: Record<State['status'], { word: string; tone: Tone; tip: string }> 
   IDLE: { word: 'Idle', tone: 'plain', tip: 'No session of the agent is open.' },
   STARTING: { word: 'Starting', tone: 'info', tip: 'It was begun, and has not answered.' },
   RUNNING: { word: 'Running', tone: 'ok', tip: 'It answers.' },
-  FAILED: { word: 'Failed', tone: 'danger', tip: 'It could not be started or reached, or has ended by itself.' },
+  FAILED: {
+    word: 'Failed',
+    tone: 'danger',
+    tip: 'It could not be started or reached, or has ended by itself.',
+  },
 }
 
 export function McpStates<S extends State>({

@@ -30,8 +30,7 @@ pub struct CreateMcpServerInput {
     /// The names of the secrets it needs.
     #[graphql(directive = bounds::apply(list(50, name(120))))]
     pub auth: Option<Vec<String>>,
-    /// What it sees of its agent's home.
-    #[graphql(default_with = "Some(McpWorkspace::None)")]
+    /// What it sees of its agent's home. NONE unless it is given.
     pub workspace: Option<McpWorkspace>,
 }
 
