@@ -366,7 +366,7 @@ touch "$MUSTER_WORKSPACE/x" 2>/dev/null && note="$note, which it can change"
 "#;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_server_sees_its_folder_if_that_is_listed_and_the_home_if_it_may() {
+async fn a_server_sees_a_listed_folder_and_the_home_if_it_may() {
     let Some(options) = options() else { return };
     let folder = tempfile::tempdir().unwrap();
     let (program, list) = (folder.path().join("tools/run"), folder.path().join("programs.toml"));
