@@ -141,7 +141,7 @@ async fn is_judged_switched_off_and_archived(options: &[&str]) {
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 #[tokio::test(flavor = "multi_thread")]
 async fn a_program_of_others_is_judged_and_switched_off() {
-    is_judged_switched_off_and_archived(&[]).await;
+    is_judged_switched_off_and_archived(&["--isolation", "none"]).await;
 }
 
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
