@@ -102,7 +102,7 @@ async fn is_judged_switched_off_and_archived(options: &[&str]) {
     let conversation = house.says(&crew, &echo("one")).await;
     let (approval, kind) = house.asked(&crew, conversation).await;
     assert_eq!(kind, "ACTION");
-    let path = format!("/v1/org/{}/approval/{approval}", house.tenant.org);
+    let path = format!("/v1/org/{}/approval?only_pending=true&page=1&limit=50", house.tenant.org);
     let asked = house.actor.get(&path).await.expect(200).to_string();
     assert!(asked.contains("Everything.echo"), "{asked}");
     house.answers(approval, json!({ "options": ["approve"] })).await;

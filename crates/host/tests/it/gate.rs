@@ -335,9 +335,11 @@ async fn a_server_in_the_sandbox_is_judged_and_shown() {
     });
     plane.launch(7, 1).await;
     let call = "call counter__count {\"a\": 1}";
-    assert!(said(&plane, call).await.contains("The rules say no."));
+    let refused = said(&plane, call).await;
+    assert!(refused.contains("The rules say no."), "{refused}");
     plane.set(|state| _ = state.judgements.insert("counter.count".to_owned(), Judgement::Allowed));
-    assert!(said(&plane, call).await.contains("it has 0 letters"));
+    let made = said(&plane, call).await;
+    assert!(made.contains("it has 0 letters"), "{made}");
     let works =
         is_reported(&plane, 5, |report| report.state == McpState::Running && !report.tools.is_empty()).await;
     assert_eq!((works.tools, works.error), (vec!["count".to_owned()], None));
