@@ -172,6 +172,7 @@ CREATE TABLE agents (
     restart_policy TEXT NOT NULL DEFAULT 'ON_FAILURE' CHECK (restart_policy IN ('NEVER', 'ON_FAILURE', 'ALWAYS')),
     restarts BIGINT NOT NULL DEFAULT 0, -- How often it was started again in a row.
     restart_at BIGINT, -- When it is started again.
+    launch_lacks TEXT, -- What its launch lacks, as its host says.
     avatar_version BIGINT,
     created_by BIGINT,
     created_at BIGINT NOT NULL,

@@ -76,6 +76,7 @@ CREATE TABLE mcp_servers (
     args TEXT NOT NULL DEFAULT '[]' CHECK (json_valid(args)),
     url TEXT,
     auth TEXT NOT NULL DEFAULT '[]' CHECK (json_valid(auth)), -- The names of the secrets it needs.
+    workspace TEXT NOT NULL DEFAULT 'NONE' CHECK (workspace IN ('NONE', 'READ')),
     created_by BIGINT,
     created_at BIGINT NOT NULL,
     updated_at BIGINT NOT NULL,
@@ -92,6 +93,13 @@ CREATE TABLE mcp_server_agents (
     mcp_server_id BIGINT NOT NULL,
     agent_id BIGINT NOT NULL,
     assigned_at BIGINT NOT NULL,
+    -- What the agent's host has said of it last, and in which launch.
+    state TEXT CHECK (state IN ('IDLE', 'STARTING', 'RUNNING', 'FAILED')),
+    launch_generation BIGINT,
+    reported_at BIGINT,
+    error TEXT,
+    stderr TEXT,
+    tools TEXT NOT NULL DEFAULT '[]' CHECK (json_valid(tools)),
     PRIMARY KEY (organization_id, mcp_server_id, agent_id),
     CONSTRAINT mcp_server_agents_organization_fk FOREIGN KEY (organization_id) REFERENCES organizations (id),
     CONSTRAINT mcp_server_agents_mcp_server_fk FOREIGN KEY (organization_id, mcp_server_id) REFERENCES mcp_servers (organization_id, id) ON DELETE CASCADE,

@@ -94,6 +94,7 @@ mod log_lines;
 mod mail;
 mod mcp;
 mod mcp_clients;
+mod mcp_judged;
 mod mcp_tools;
 mod messages;
 mod metrics;

@@ -5,7 +5,6 @@ use std::{convert::Infallible, sync::Arc, time::Duration};
 use http::{Method, Request, StatusCode};
 use hyper::{body::Incoming, server::conn::http1, service::service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
-use muster_protocol::plan::McpServer;
 use tokio::{
     net::{UnixListener, UnixStream},
     sync::{OwnedSemaphorePermit, Semaphore, watch},
@@ -40,11 +39,9 @@ const LARGEST_HEAD: usize = 64 * 1024;
 const TICK: Duration = Duration::from_secs(15);
 
 /// The gate of one launch. It closes when it is dropped.
-#[derive(Debug)]
 pub struct Gate {
     rules: watch::Sender<Option<Arc<Rules>>>,
-    closing: CancellationToken,
-    purse: Arc<Purse>,
+    shared: Arc<Shared>,
 }
 
 impl Gate {
@@ -58,11 +55,11 @@ impl Gate {
             rules,
             client: client::client(Arc::clone(&reach)),
             reach,
-            purse: Arc::clone(&purse),
+            purse,
             refusals: Refusals::new(Arc::clone(&outside)),
             crossings: Crossings::default(),
-            servers: mcp::Servers::default(),
-            endpoints: mcp::Endpoints::default(),
+            states: mcp::States::default(),
+            programs: Arc::new(Semaphore::new(mcp::MOST_PROGRAMS)),
             told: model::Told::default(),
             room,
             heard_out: Arc::new(Semaphore::new(MOST_HEARD_OUT)),
@@ -72,7 +69,16 @@ impl Gate {
         });
         shared.tasks.spawn(closing.clone().run_until_cancelled_owned(look_after(Arc::clone(&shared))));
         shared.tasks.spawn(closing.clone().run_until_cancelled_owned(listen(listener, Arc::clone(&shared))));
-        Self { rules: sender, closing, purse }
+        Self { rules: sender, shared }
+    }
+
+    /// Serves an MCP server of the agent to its clients in one conversation, for as long as this is polled and the gate is open.
+    pub fn serve_mcp(
+        &self,
+        listener: UnixListener,
+        place: mcp::Place,
+    ) -> impl Future<Output = ()> + Send + use<> {
+        mcp::serve(Arc::clone(&self.shared), place, listener)
     }
 
     /// Replaces the rules. Tunnels that they don't allow any more end; all that is open ends if the agent is stopped.
@@ -82,33 +88,25 @@ impl Gate {
 
     /// Forgets that nothing was left to spend: a turn begins, perhaps because more was allowed.
     pub fn ask_again(&self) {
-        self.purse.ask_again();
+        self.shared.purse.ask_again();
     }
 }
 
 impl Drop for Gate {
     fn drop(&mut self) {
-        self.closing.cancel();
-        self.purse.close();
+        self.shared.closing.cancel();
+        self.shared.purse.close();
     }
 }
 
 async fn look_after(shared: Arc<Shared>) {
     let mut ticks = interval(TICK);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    let mut rules = shared.rules.clone();
     loop {
-        tokio::select! {
-            _ = ticks.tick() => {}
-            Ok(()) = rules.changed() => {}
-        }
+        ticks.tick().await;
         shared.purse.give_back();
         shared.refusals.flush();
-        let rules = rules.borrow_and_update().clone();
-        if let Some(rules) = rules {
-            let kept: &[McpServer] = if rules.stopped { &[] } else { &rules.mcp_servers };
-            shared.servers.keep(kept);
-        }
+        mcp::report_states(&shared);
     }
 }
 
@@ -176,7 +174,6 @@ async fn answer(shared: Arc<Shared>, request: Request<Incoming>, held: Arc<Owned
     let mut parts = path.trim_start_matches('/').splitn(2, '/');
     match (parts.next().unwrap_or_default(), parts.next().unwrap_or_default()) {
         ("model", rest) => model::answer(&shared, &rules, rest, request).await,
-        ("mcp", rest) => mcp::answer(&shared, &rules, rest, request).await,
         ("c", rest) => forward::credential(&shared, &rules, rest, request).await,
         _ => refusal(StatusCode::NOT_FOUND, "There is nothing at this address."),
     }

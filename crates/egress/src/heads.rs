@@ -1,6 +1,6 @@
 //! Headers of requests that are passed on. A header can switch off what an address, a key or an operator's proxy limits: another
-//! method, another host, another account, another mode. So MCP servers and models get those that their clients need, and the
-//! addresses of credentials all but those that are known to do that.
+//! method, another host, another account, another mode. So models get those that their clients need, and the addresses of
+//! credentials all but those that are known to do that. MCP servers get none of an agent's.
 
 use http::{HeaderMap, HeaderName, header};
 
@@ -23,20 +23,6 @@ const OF_MODELS: &[&str] = &[
     "x-goog-api-client",
     "x-request-id",
     "x-stainless-*",
-];
-
-/// What clients of MCP servers need, by all versions of the protocol.
-const OF_MCP: &[&str] = &[
-    "accept",
-    "accept-language",
-    "content-type",
-    "last-event-id",
-    "mcp-method",
-    "mcp-name",
-    "mcp-param-*",
-    "mcp-protocol-version",
-    "mcp-session-id",
-    "user-agent",
 ];
 
 /// What makes another request of one: another method, another address, another sender.
@@ -67,11 +53,6 @@ const OTHERWISE: &[&str] = &[
 /// Leaves what a client of a model needs.
 pub fn of_model(headers: &mut HeaderMap) {
     leave(headers, OF_MODELS);
-}
-
-/// Leaves what a client of an MCP server needs.
-pub fn of_mcp(headers: &mut HeaderMap) {
-    leave(headers, OF_MCP);
 }
 
 /// Takes out what makes another request of this one.
@@ -142,7 +123,7 @@ mod tests {
             "host",
             "proxy-connection",
         ];
-        for clean in [plainly, of_mcp, of_model] {
+        for clean in [plainly, of_model] {
             assert_eq!(left(&switches, clean), Vec::<String>::new());
         }
         let own = ["cookie", "depth", "destination", "git-protocol", "if-match", "range", "x-gitlab-token"];
@@ -150,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn servers_and_models_get_what_their_clients_need() {
+    fn models_get_what_their_clients_need() {
         let all = [
             "accept",
             "accept-encoding",
@@ -175,15 +156,6 @@ mod tests {
             "x-mcp-toolsets",
             "x-stainless-lang",
         ];
-        let of_servers = [
-            "accept",
-            "content-type",
-            "last-event-id",
-            "mcp-protocol-version",
-            "mcp-session-id",
-            "user-agent",
-        ];
-        assert_eq!(left(&all, of_mcp), of_servers);
         let of_models = [
             "accept",
             "anthropic-beta",

@@ -2,10 +2,10 @@
 //!
 //! ```text
 //! agent ── 127.0.0.1:3128 ── relay (muster-shim) ── socket ── Gate ─┬─ /model/…      the agent's model, with its key
-//!                                                                   ├─ /mcp/<name>/  an MCP server, each call judged
 //!                                                                   ├─ /c/<name>/…   a credential's address, with its headers
 //!                                                                   ├─ CONNECT       listed hosts, TLS untouched
 //!                                                                   └─ http://…      listed hosts
+//! agent ── stdio ── relay (muster-shim mcp) ── socket of an MCP server ── Gate ── the server, each call judged
 //! ```
 //!
 //! The agent holds no key: the gate adds it, towards the address that it is for and nowhere else. What is allowed comes from
@@ -46,7 +46,7 @@ mod tunnel;
 
 pub use self::{
     gate::{Gate, MOST_CONNECTIONS},
-    mcp::CONVERSATION,
+    mcp::Place,
     outside::{Asking, Leased, Outside, Verdict},
     reach::{Reach, ReachError},
     rules::Rules,

@@ -1,6 +1,6 @@
 //! What the host does for a gate: it asks the control plane, and reports to it.
 
-use std::{io, process::ExitStatus};
+use std::io;
 
 use futures::future::BoxFuture;
 use muster_protocol::{
@@ -68,9 +68,4 @@ pub trait Outside: Send + Sync + 'static {
 
     /// The program of an MCP server over stdio, ready to be spawned outside of the agent's sandbox, in one of its own.
     fn program(&self, server: &McpServer) -> io::Result<tokio::process::Command>;
-
-    /// A program of [`Outside::program`] has ended.
-    fn program_ended(&self, server: &str, status: io::Result<ExitStatus>) {
-        tracing::debug!(server, ?status, "an MCP server has ended");
-    }
 }

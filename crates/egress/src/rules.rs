@@ -4,7 +4,8 @@ use std::collections::BTreeSet;
 
 use http::StatusCode;
 use muster_protocol::{
-    plan::{Destination, Injected, LaunchPlan, McpServer, ModelAccess},
+    Secret,
+    plan::{Destination, Injected, LaunchPlan, McpServer, McpTransport, ModelAccess},
     spending::Price,
 };
 
@@ -32,6 +33,8 @@ pub struct Rules {
     pub mcp_servers: Vec<McpServer>,
     /// Names of MCP servers, and kinds of tools, that it may not use.
     pub disabled: BTreeSet<String>,
+    /// All secrets that the agent, its gate or its MCP servers were given: nothing that is reported has them.
+    pub secrets: Vec<Secret>,
     /// What calls of models cost.
     pub prices: Vec<Price>,
     /// Whether each call of its model needs a lease.
@@ -50,6 +53,7 @@ impl Rules {
             injected: plan.injected.clone(),
             mcp_servers: plan.mcp_servers.clone(),
             disabled: plan.disabled_tool_groups.iter().map(|group| group.trim().to_lowercase()).collect(),
+            secrets: secrets(plan),
             prices: plan.prices.clone(),
             metered: plan.metered,
             stop_status: stop_status(plan),
@@ -65,6 +69,19 @@ impl Rules {
     pub fn is_disabled(&self, group: &str) -> bool {
         self.disabled.contains(&group.trim().to_lowercase())
     }
+}
+
+fn secrets(plan: &LaunchPlan) -> Vec<Secret> {
+    let servers = plan.mcp_servers.iter().flat_map(|server| match &server.transport {
+        McpTransport::Stdio { environment: values, .. }
+        | McpTransport::Http { headers: values, .. }
+        | McpTransport::Sse { headers: values, .. } => values,
+    });
+    let variables = plan.environment.iter().chain(servers);
+    let variables = variables.chain(plan.injected.iter().flat_map(|injected| &injected.headers));
+    let files = plan.files.iter().map(|file| &file.content);
+    let keys = plan.model_access.iter().map(|access| &access.key);
+    variables.map(|variable| &variable.value).chain(files).chain(keys).cloned().collect()
 }
 
 /// What its profile says; many stop at this one.

@@ -25,8 +25,10 @@ pub(crate) struct Shared {
     pub purse: Arc<Purse>,
     pub refusals: Refusals,
     pub crossings: Crossings,
-    pub servers: mcp::Servers,
-    pub endpoints: mcp::Endpoints,
+    /// How MCP servers are doing.
+    pub states: mcp::States,
+    /// Room for programs of MCP servers.
+    pub programs: Arc<Semaphore>,
     pub told: model::Told,
     pub room: Room,
     /// Answers that are heard out after the agent has hung up.

@@ -27,6 +27,7 @@ use crate::{
     clock,
     folder::create_private,
     mcp::Call,
+    programs::absolute,
     runtime::Runtime,
     shared::{Ask, Shared},
     way::{self, Way},
@@ -40,6 +41,9 @@ const MOST_GRANTED: usize = 64;
 /// Why an MCP server with secrets isn't started beside containers.
 const NO_SANDBOX: &str = "MCP servers with secrets run beside their agent's container, in a sandbox of bubblewrap. This host \
                           has none: install bubblewrap, and see `muster host doctor`";
+
+/// Why the one in the agent's image isn't used.
+const NOT_INSIDE: &str = "A server with secrets runs beside its agent's container, and never in it";
 
 /// Crossings that people have allowed after the call had ended. Each lets one call pass.
 pub type Granted = Arc<Mutex<Vec<Crossing>>>;
@@ -184,13 +188,22 @@ impl Outside for Outlet {
         let McpTransport::Stdio { command, args, environment } = &server.transport else {
             return Err(io::Error::other("it is not a program"));
         };
-        if !self.shared.options.sandbox && matches!(self.shared.runtime, Runtime::Engine(_)) {
-            return Err(io::Error::other(NO_SANDBOX));
+        if matches!(self.shared.runtime, Runtime::Engine(_)) {
+            if !self.shared.options.sandbox {
+                return Err(io::Error::other(NO_SANDBOX));
+            }
+            if !absolute(command).is_file() {
+                return Err(io::Error::other(format!("{command:?} is not on the host. {NOT_INSIDE}")));
+            }
         }
         let dir = self.shared.folder.launch(self.agent_id, self.generation);
         let home = self.shared.folder.agent(self.agent_id).join("servers").join(folder_name(&server.name));
         create_private(&home).map_err(io::Error::other)?;
-        Ok(way::server(&self.shared, (command, args, environment), &home, &Way::of(&dir)))
+        // What is in a container's volume is nothing that a program beside it sees.
+        let is_here = matches!(self.shared.runtime, Runtime::Process) && server.reads_workspace;
+        let workspace = is_here.then(|| self.shared.folder.home(self.agent_id));
+        let program = (command.as_str(), args.as_slice(), environment.as_slice());
+        way::server(&self.shared, program, (&home, workspace), &Way::of(&dir)).map_err(io::Error::other)
     }
 }
 

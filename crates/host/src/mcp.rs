@@ -1,7 +1,9 @@
-//! Muster's own MCP server, which every session of an agent gets: ask a person, ask for approval, send a file.
+//! The sockets of MCP servers, and Muster's own server, which every session of an agent gets: ask a person, ask for approval,
+//! send a file.
 //!
 //! The agent starts `muster-shim mcp SOCKET`, which copies its stdin and stdout to a socket that the host listens on, one
-//! for each conversation; so a call needs no proof of where it comes from. Clients give up on a call after a minute or
+//! for each conversation and server; so a call needs no proof of where it comes from. All other servers are the gate's
+//! (`crates/egress/src/mcp`). Clients give up on a call after a minute or
 //! so, and people take hours: a call waits for a short time, and then says that the answer comes as the next message.
 
 use std::{
@@ -91,46 +93,55 @@ pub enum Call {
     },
 }
 
-/// The sockets of an agent's conversations.
+/// The sockets of an agent's conversations: of Muster's own server, and of the agent's.
 #[derive(Debug, Default)]
 pub struct McpSockets {
-    open: BTreeMap<i64, AbortHandle>,
+    /// By the conversation, and the server's id.
+    open: BTreeMap<(i64, Option<i64>), AbortHandle>,
     tasks: JoinSet<()>,
 }
 
+/// The name of the socket of a server in a conversation. Muster's own has no id.
+pub fn socket_name(conversation_id: i64, server_id: Option<i64>) -> String {
+    server_id.map_or_else(|| conversation_id.to_string(), |id| format!("{conversation_id}-{id}"))
+}
+
 impl McpSockets {
-    /// Listens for a conversation's session, unless that is done already.
-    pub fn serve(
+    /// Listens for the clients of a server in a conversation, unless that is done already. `serve` is told what listens.
+    pub fn listen<F: Future<Output = ()> + Send + 'static>(
         &mut self,
-        shared: &Arc<Shared>,
-        conversation_id: i64,
-        socket: &Path,
-        files: Files,
-        calls: &mpsc::Sender<Call>,
+        (conversation_id, server_id): (i64, Option<i64>),
+        (folder, mode): (&Path, u32),
+        serve: impl FnOnce(UnixListener) -> F,
     ) {
-        if self.open.contains_key(&conversation_id) {
+        // A gate that is gone has left a task that has ended.
+        let key = (conversation_id, server_id);
+        if self.open.get(&key).is_some_and(|listening| !listening.is_finished()) {
             return;
         }
-        let _ = std::fs::remove_file(socket);
-        let bound = UnixListener::bind(socket).and_then(|listener| {
-            std::fs::set_permissions(socket, std::fs::Permissions::from_mode(shared.runtime.socket_mode()))?;
+        let socket = folder.join(socket_name(conversation_id, server_id));
+        let _ = std::fs::remove_file(&socket);
+        let bound = UnixListener::bind(&socket).and_then(|listener| {
+            std::fs::set_permissions(&socket, std::fs::Permissions::from_mode(mode))?;
             Ok(listener)
         });
-        let listener = match bound {
-            Ok(listener) => listener,
+        match bound {
+            Ok(listener) => _ = self.open.insert(key, self.tasks.spawn(serve(listener))),
             Err(error) => {
-                return tracing::error!(socket = %socket.display(), %error, "Muster's MCP server can't listen");
+                tracing::error!(socket = %socket.display(), %error, "an MCP server can't be served");
             }
-        };
-        let server = Server { conversation_id, shared: Arc::clone(shared), files, calls: calls.clone() };
-        self.open.insert(conversation_id, self.tasks.spawn(listen(listener, server)));
+        }
     }
 
-    /// Ends one: its session is closed.
+    /// Ends those of a conversation: its session is closed.
     pub fn end(&mut self, conversation_id: i64) {
-        if let Some(listening) = self.open.remove(&conversation_id) {
-            listening.abort();
-        }
+        self.open.retain(|(id, _), listening| {
+            if *id == conversation_id {
+                listening.abort();
+            }
+            *id != conversation_id
+        });
+        while self.tasks.try_join_next().is_some() {}
     }
 
     /// Ends all of them.
@@ -138,6 +149,17 @@ impl McpSockets {
         self.open.clear();
         self.tasks.abort_all();
     }
+}
+
+/// Serves Muster's own server.
+pub async fn serve_own(
+    listener: UnixListener,
+    conversation_id: i64,
+    shared: Arc<Shared>,
+    files: Files,
+    calls: mpsc::Sender<Call>,
+) {
+    listen(listener, Server { conversation_id, shared, files, calls }).await;
 }
 
 async fn listen(listener: UnixListener, server: Server) {

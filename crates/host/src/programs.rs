@@ -13,6 +13,9 @@
 //!
 //! ["fast-agent"]
 //! profile = "fast-agent"              # the program, its arguments and its files, as this profile says
+//!
+//! [mcp."/opt/tools/bin/tools"]        # an MCP server, by its command's path: tenants choose names
+//! readable = ["/opt/tools"]
 //! ```
 
 use std::{
@@ -124,6 +127,25 @@ pub struct Program {
     pub readable: Vec<PathBuf>,
 }
 
+/// The operator's list.
+#[derive(Debug, Default, Deserialize)]
+struct List {
+    /// MCP servers, by their commands' paths.
+    #[serde(default)]
+    mcp: BTreeMap<PathBuf, McpProgram>,
+    #[serde(flatten)]
+    images: BTreeMap<String, Program>,
+}
+
+/// What is listed for the program of an MCP server.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct McpProgram {
+    /// What it may read in a sandbox, beside the system.
+    #[serde(default)]
+    readable: Vec<PathBuf>,
+}
+
 /// Where programs are.
 #[derive(Clone, Debug)]
 pub struct Programs {
@@ -152,7 +174,7 @@ impl Programs {
 
     /// What the operator lists for an image. The list is read again each time, so an edit needs no restart.
     pub fn instead_of(&self, image: &str) -> Result<Option<Program>, ProgramError> {
-        let listed = self.listed()?.remove(image);
+        let listed = self.listed()?.images.remove(image);
         let says_nothing =
             |program: &Program| program.command.as_os_str().is_empty() && program.profile.is_none();
         if listed.as_ref().is_some_and(says_nothing) {
@@ -214,8 +236,18 @@ impl Programs {
         &self.shim
     }
 
-    fn listed(&self) -> Result<BTreeMap<String, Program>, ProgramError> {
-        let Some(path) = &self.list else { return Ok(BTreeMap::new()) };
+    /// What the program of an MCP server may read in a sandbox beside the system: what the operator lists for its path, and its own
+    /// file then. Nothing for another one: whoever names a command must not open a file of this machine by that.
+    pub fn readable_by_mcp(&self, command: &Path) -> Result<Vec<PathBuf>, ProgramError> {
+        let listed = self.listed()?.mcp.remove(command);
+        Ok(listed
+            .into_iter()
+            .flat_map(|listed| [vec![command.to_owned()], listed.readable].concat())
+            .collect())
+    }
+
+    fn listed(&self) -> Result<List, ProgramError> {
+        let Some(path) = &self.list else { return Ok(List::default()) };
         let at = |reason: String| ProgramError::List { path: path.clone(), reason };
         let text = fs::read_to_string(path).map_err(|error| at(error.to_string()))?;
         toml::from_str(&text).map_err(|error| at(error.to_string()))
@@ -336,6 +368,26 @@ mod tests {
         fs::write(&list, "[\"a/b:1\"]\ncomand = \"/bin/b\"\n").unwrap();
         let error = found.of_image("a/b:1").unwrap_err().to_string();
         assert!(error.contains("comand"), "{error}");
+    }
+
+    #[test]
+    fn an_mcp_server_reads_what_is_listed_for_its_path() {
+        let dir = tempfile::tempdir().unwrap();
+        let list = dir.path().join("programs.toml");
+        let found = programs(Some(list.clone()));
+        let text = "[a]\ncommand = \"/a\"\n[mcp.\"/opt/tools/bin/tools\"]\nreadable = [\"/opt/tools\"]\n";
+        fs::write(&list, text).unwrap();
+        let readable = |command: &str| found.readable_by_mcp(Path::new(command)).unwrap();
+        assert_eq!(
+            readable("/opt/tools/bin/tools"),
+            ["/opt/tools/bin/tools", "/opt/tools"].map(PathBuf::from)
+        );
+        for other in ["/opt/tools/bin/../bin/tools", "/opt/tools/bin", "/a", "/etc/shadow", "tools"] {
+            assert!(readable(other).is_empty(), "{other}");
+        }
+        assert!(found.of_image("mcp").is_err(), "that is no image");
+        fs::write(&list, "[mcp.\"/opt/x\"]\nwritable = [\"/\"]\n").unwrap();
+        assert!(found.readable_by_mcp(Path::new("/opt/x")).unwrap_err().to_string().contains("writable"));
     }
 
     #[test]

@@ -17,7 +17,7 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
 use crate::{
     agent::{may_be_set, passed},
-    programs::{self, SYSTEM_PATH},
+    programs::{self, ProgramError, SYSTEM_PATH},
     shared::Shared,
 };
 
@@ -28,6 +28,8 @@ pub const PLACEHOLDER: &str = "sk-muster-placeholder";
 const PART: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.');
 /// The socket's name, among the launch's sockets.
 const SOCKET: &str = "gate";
+/// The variable that names the agent's home to a server that may read it.
+const WORKSPACE: &str = "MUSTER_WORKSPACE";
 /// The file that keeps the port of a launch without a network of its own.
 const PORT: &str = "gate-port";
 
@@ -74,11 +76,6 @@ impl Way {
     /// The address of the model.
     pub fn model_url(&self) -> String {
         format!("{}/model", self.url())
-    }
-
-    /// The address of an MCP server.
-    pub fn mcp(&self, server: &str) -> String {
-        format!("{}/mcp/{}", self.url(), utf8_percent_encode(server, PART))
     }
 
     /// The address behind which a credential's headers are added.
@@ -131,15 +128,17 @@ impl Way {
 pub fn server(
     shared: &Shared,
     (command, args, given): (&str, &[String], &[Variable]),
-    home: &Path,
+    (home, workspace): (&Path, Option<PathBuf>),
     way: &Way,
-) -> tokio::process::Command {
+) -> Result<tokio::process::Command, ProgramError> {
     let (shim, command) = (shared.programs.shim(), programs::absolute(command));
     let mut step = Step { program: command.clone().into(), ..Step::default() };
     step.args = args.iter().map(OsString::from).collect();
     if shared.options.sandbox {
         let mut readable: Vec<PathBuf> = way.socket.parent().map(Path::to_owned).into_iter().collect();
         readable.extend([&command, &shim.command].into_iter().filter(|path| path.is_absolute()).cloned());
+        readable.extend(shared.programs.readable_by_mcp(&command)?);
+        readable.extend(workspace.clone());
         step.sandbox = Some(Sandbox { writable: vec![home.to_owned()], readable, no_network: true });
         step.gate = Some(Gate { port: Gate::PORT, ..way.gate() });
     } else {
@@ -153,9 +152,10 @@ pub fn server(
     environment.extend(given.map(|variable| (variable.name.clone().into(), variable.value.expose().into())));
     environment.insert("PATH".into(), std::env::var_os("PATH").unwrap_or_else(|| SYSTEM_PATH.into()));
     environment.insert("HOME".into(), home.into());
+    environment.extend(workspace.map(|workspace| (WORKSPACE.into(), workspace.into())));
     let mut all = tokio::process::Command::new(&shim.command);
     all.args(&shim.args).arg("exec").args(step.to_args()).env_clear().envs(environment).current_dir(home);
-    all
+    Ok(all)
 }
 
 #[cfg(test)]

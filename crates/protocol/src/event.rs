@@ -52,6 +52,11 @@ pub enum Happening {
     },
     /// Its skills, MCP servers and credentials are up to date.
     Synced,
+    /// Its launch lacks something that only another one has.
+    Lacks {
+        /// What, in words.
+        what: String,
+    },
     /// A conversation has a session now, to be resumed with the next turn.
     Session {
         /// The conversation.
@@ -127,6 +132,8 @@ pub enum Happening {
         /// How often.
         count: i64,
     },
+    /// How one of its MCP servers is doing. The newest report counts.
+    McpServer(McpReport),
     /// A backup of its volume is complete, or failed.
     BackedUp {
         /// The backup.
@@ -152,6 +159,36 @@ pub enum Happening {
         /// Why.
         reason: RefusedReason,
     },
+}
+
+/// How an MCP server of an agent is doing.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct McpReport {
+    /// The server's id.
+    pub server_id: i64,
+    /// How.
+    pub state: McpState,
+    /// Why it has failed.
+    pub error: Option<String>,
+    /// The end of its standard error, if it has failed.
+    pub stderr: Option<String>,
+    /// The names of its tools, as far as they are known.
+    pub tools: Vec<String>,
+}
+
+/// How an MCP server is doing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
+pub enum McpState {
+    /// Nobody uses it.
+    #[default]
+    Idle,
+    /// It was begun, and has not answered.
+    Starting,
+    /// It works.
+    Running,
+    /// It could not be started or reached, or has ended by itself.
+    Failed,
 }
 
 /// A model or a mode that an agent offers.

@@ -210,17 +210,40 @@ pub struct Skill {
 /// An MCP server.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct McpServer {
+    /// Its id.
+    pub id: i64,
     /// The name.
     pub name: String,
     /// How to reach it.
     pub transport: McpTransport,
+    /// Whether it may read the agent's home, as a program outside of the agent's sandbox.
+    pub reads_workspace: bool,
+}
+
+impl McpServer {
+    /// Whether it runs in the agent's sandbox: a program without secrets. All others run, or are reached, outside of it.
+    #[must_use]
+    pub fn runs_in_sandbox(&self) -> bool {
+        matches!(&self.transport, McpTransport::Stdio { environment, .. } if environment.is_empty())
+    }
+
+    /// Whether sessions with it go on when it has become this one. New headers count with the next request.
+    #[must_use]
+    pub fn goes_on_as(&self, now: &Self) -> bool {
+        use McpTransport::{Http, Sse};
+        let is_same = match (&self.transport, &now.transport) {
+            (Http { url, .. }, Http { url: now, .. }) | (Sse { url, .. }, Sse { url: now, .. }) => url == now,
+            (before, now) => before == now,
+        };
+        is_same && self.id == now.id && self.reads_workspace == now.reads_workspace
+    }
 }
 
 /// How to reach an MCP server.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "SCREAMING_SNAKE_CASE")]
 pub enum McpTransport {
-    /// A program that the agent starts.
+    /// A program.
     Stdio {
         /// The program.
         command: String,

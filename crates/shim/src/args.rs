@@ -44,6 +44,9 @@ Usage:
   muster-shim connect SOCKET
   muster-shim mcp SOCKET
       Copies stdin to the socket and the socket to stdout, until either ends.
+  muster-shim mcp SOCKET -- PROGRAM [ARGS]
+      The same for an MCP server that is started here: each line of stdin, PROGRAM's stdout and stderr goes to the socket, and
+      what comes from there to stdout or PROGRAM, as it says.
   muster-shim gate SOCKET PORT -- PROGRAM [ARGS]
       Makes a port of 127.0.0.1 lead to the socket for as long as PROGRAM lives, and becomes PROGRAM.
   muster-shim isolation
@@ -154,6 +157,8 @@ pub(crate) enum Order {
     /// What `gate` starts: its relay, which listens on its standard input and ends with this parent.
     ServeGate(PathBuf, i32),
     Relay(PathBuf),
+    /// A relay for an MCP server, and its program.
+    RelayMcp(PathBuf, OsString, Vec<OsString>),
     Isolation,
     Help,
 }
@@ -281,7 +286,14 @@ impl Order {
             Some(name @ ("connect" | "mcp")) => {
                 let socket =
                     args.next().ok_or_else(|| Wrong(format!("{name} needs the path of a socket")))?;
-                Self::Relay(socket.into())
+                match args.next() {
+                    Some(word) if name == "mcp" && word == "--" => {
+                        let Step { program, args, .. } = program(Step::default(), &mut args)?;
+                        Self::RelayMcp(socket.into(), program, args)
+                    }
+                    Some(more) => return Err(too_many(&more)),
+                    None => Self::Relay(socket.into()),
+                }
             }
             Some("isolation") => Self::Isolation,
             Some("help" | "--help" | "-h") => Self::Help,
@@ -289,10 +301,14 @@ impl Order {
             _ => return Err(Wrong(format!("there is no command {}", verb.display()))),
         };
         match args.next() {
-            Some(more) => Err(Wrong(format!("{} is one argument too many", more.display()))),
+            Some(more) => Err(too_many(&more)),
             None => Ok(order),
         }
     }
+}
+
+fn too_many(more: &OsStr) -> Wrong {
+    Wrong(format!("{} is one argument too many", more.display()))
 }
 
 /// Reads `--name value` up to `--`. `take` says whether it knows the name.
@@ -482,6 +498,8 @@ mod tests {
             ("keep /s /h eat", "keep can't eat"),
             ("connect", "connect needs the path of a socket"),
             ("mcp a b", "b is one argument too many"),
+            ("mcp a --", "the program is missing"),
+            ("connect a -- b", "-- is one argument too many"),
         ];
         for (line, says) in cases {
             let error = Order::parse(line.split_whitespace().map(OsString::from)).unwrap_err().to_string();

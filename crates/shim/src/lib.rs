@@ -21,6 +21,7 @@ pub mod folder;
 mod gate;
 pub mod isolate;
 pub mod keep;
+mod mcp;
 pub mod record;
 mod relay;
 mod say;
@@ -54,6 +55,7 @@ pub fn main(prefix: &[&str], args: impl IntoIterator<Item = OsString>) -> ExitCo
         Order::Gate(gate, program, args) => return gate::exec(prefix, &gate, &program, &args),
         Order::ServeGate(socket, parent) => gate::serve(&socket, parent),
         Order::Relay(socket) => relay::relay(&socket),
+        Order::RelayMcp(socket, program, args) => mcp::relay(prefix, &socket, program, args),
         Order::Isolation => say::print(isolate::isolation()),
         Order::Help => say::print(format_args!("{USAGE}\n")),
     };

@@ -6,7 +6,7 @@ use std::{
     process::{Command, ExitCode},
 };
 
-use rustix::process::{Resource, Rlimit, getpgrp, getpid, getrlimit, setpgid, setrlimit, umask};
+use rustix::process::{Resource, Rlimit, getrlimit, setpgid, setrlimit, umask};
 
 use crate::{
     about,
@@ -37,8 +37,10 @@ fn prepare(prefix: &[&str], step: &Step) -> io::Result<Command> {
     if let Some(parent) = step.parent {
         die_with(parent)?;
     }
-    if getpgrp() != getpid() {
-        setpgid(None, None)?;
+    match setpgid(None, None) {
+        // One that leads a session leads a group. Which group it is in can't be asked where that is led from outside of a sandbox.
+        Ok(()) | Err(rustix::io::Errno::PERM) => {}
+        Err(error) => return Err(error.into()),
     }
     umask(rustix::fs::Mode::RWXG | rustix::fs::Mode::RWXO);
     #[cfg(target_os = "linux")]

@@ -14,6 +14,24 @@ text_enum! {
 }
 
 text_enum! {
+    /// What an MCP server that runs outside of its agent's sandbox sees of the agent's home.
+    pub McpWorkspace {
+        None = "NONE": "Nothing.",
+        Read = "READ": "All of it, to read. `MUSTER_WORKSPACE` names the folder.",
+    }
+}
+
+text_enum! {
+    /// How an MCP server of an agent is doing.
+    pub McpServerStatus {
+        Idle = "IDLE": "Nobody uses it: no session of the agent is open.",
+        Starting = "STARTING": "It was begun, and has not answered.",
+        Running = "RUNNING": "It works.",
+        Failed = "FAILED": "It could not be started or reached, or has ended by itself.",
+    }
+}
+
+text_enum! {
     /// The kind of a credential: `api-key`, `bearer-token`, `basic-auth`, `oauth2`, `ssh-key`, `certificate`,
     /// `connection-string` or `custom`. A scalar, because GraphQL names can't contain hyphens.
     pub scalar CredentialKind {

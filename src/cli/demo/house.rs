@@ -103,6 +103,7 @@ async fn tools(scope: &Scope, agents: &[AgentId]) -> Result<()> {
         args: Some(vec!["@playwright/mcp".to_owned(), "--headless".to_owned()]),
         url: None,
         auth: None,
+        workspace: None,
     };
     // Assigned to nobody: the agents here run, and this would download and start it.
     mcp_servers::create(scope, browser).await?;

@@ -121,6 +121,8 @@ pub mod agents {
         pub restarts: i64,
         /// When it is started again.
         pub restart_at: Option<Timestamp>,
+        /// What its launch lacks, as its host says.
+        pub launch_lacks: Option<String>,
         pub avatar_version: Option<i64>,
         pub created_by: Option<UserId>,
         pub created_at: Timestamp,

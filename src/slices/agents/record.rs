@@ -22,7 +22,7 @@ use crate::{
     slices::{
         channels::graphql::Channel,
         credentials::graphql::Credential,
-        mcp_servers::graphql::McpServer,
+        mcp_servers::graphql::{McpServer, McpServerState, states as mcp_server_states},
         network::graphql::RefusedDestination,
         servers::graphql::{Image, Server},
         skills::graphql::Skill,
@@ -238,13 +238,14 @@ fn usage(spec: Spec) -> Spec {
         .column::<bool>("sync_pending", "Whether a change has yet to reach its host.")
         .sql::<bool>(
             "restart_pending",
-            "(t.restart_reason IS NOT NULL AND t.status IN ('RUNNING', 'PAUSED'))",
+            "(COALESCE(t.restart_reason, t.launch_lacks) IS NOT NULL AND t.status IN ('RUNNING', 'PAUSED'))",
             "Whether something has changed that it gets only when it is started again, such as a credential. False \
              while it is at rest.",
         )
         .sql::<Option<String>>(
             "restart_reason",
-            "CASE WHEN t.status IN ('RUNNING', 'PAUSED') THEN t.restart_reason END",
+            "CASE WHEN t.status IN ('RUNNING', 'PAUSED') \
+             THEN COALESCE(t.restart_reason || ' ' || t.launch_lacks, t.restart_reason, t.launch_lacks) END",
             "The same in words: what has changed. Null: nothing.",
         )
         .embedded::<AgentRestart>(
@@ -292,6 +293,11 @@ fn equipment(spec: Spec) -> Spec {
                  ON t.organization_id = j.organization_id AND t.id = j.mcp_server_id",
         ),
         "The MCP servers it may call.",
+    )
+    .many::<McpServerState>(
+        "mcp_server_states",
+        mcp_server_states("t.agent_id"),
+        "How its MCP servers are doing, those that its host has said something of.",
     )
     .many::<Skill>(
         "skills",

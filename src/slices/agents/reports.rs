@@ -215,6 +215,22 @@ pub async fn synced(tx: &mut Tx, from: &Reporter) -> Result<()> {
     Ok(())
 }
 
+/// The launch lacks something that only another one has.
+///
+/// # Errors
+/// The database is unreachable.
+pub async fn lacks(tx: &mut Tx, from: &Reporter, what: &str) -> Result<()> {
+    let Some(agent) = held_row(tx, from).await? else { return Ok(()) };
+    let mut row = agent.into_active_model();
+    row.launch_lacks.set_if_not_equals(Some(bounded(what, DETAIL_BYTES)));
+    if row.is_changed() {
+        row.updated_at = Set(tx.now);
+        row.update(tx.connection()).await?;
+        announce(tx, from.agent);
+    }
+    Ok(())
+}
+
 /// What the agent's sessions offer to choose from.
 ///
 /// # Errors

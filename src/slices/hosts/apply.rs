@@ -14,7 +14,7 @@ use crate::{
         approvals::reports as approvals,
         backups::reports as backups,
         conversations::reports as conversations,
-        network, spending,
+        mcp_servers, network, spending,
         turns::reports as turns,
     },
 };
@@ -64,6 +64,7 @@ pub async fn apply(tx: &mut Tx, server: ServerId, events: &[&Event]) -> Result<(
                 agents::ended(tx, from, reason, code, signal, detail).await?;
             }
             Happening::Synced => agents::synced(tx, from).await?,
+            Happening::Lacks { what } => agents::lacks(tx, from, &what).await?,
             Happening::AuthRequired { detail } => agents::auth_required(tx, from, detail).await?,
             Happening::Refused { command_id, reason } => {
                 agents::refused(tx, from, command_id, reason).await?;
@@ -91,6 +92,7 @@ pub async fn apply(tx: &mut Tx, server: ServerId, events: &[&Event]) -> Result<(
             Happening::Unreached { destination, reason, count } => {
                 network::unreached(tx, from, destination, reason, count).await?;
             }
+            Happening::McpServer(report) => mcp_servers::reports::reported(tx, from, report).await?,
             Happening::BackedUp { backup_id, bytes, sha256, error } => {
                 let end = backups::BackedUp { bytes, sha256, error };
                 backups::backed_up(tx, from, BackupId(backup_id), end).await?;

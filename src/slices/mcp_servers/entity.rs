@@ -5,7 +5,7 @@ pub mod mcp_servers {
     use sea_orm::entity::prelude::*;
 
     use crate::base::{
-        enums::McpTransport,
+        enums::{McpTransport, McpWorkspace},
         ids::{McpServerId, OrgId, UserId},
         time::Timestamp,
     };
@@ -28,6 +28,7 @@ pub mod mcp_servers {
         pub url: Option<String>,
         /// The names of the secrets the server needs.
         pub auth: Json,
+        pub workspace: McpWorkspace,
         pub created_by: Option<UserId>,
         pub created_at: Timestamp,
         pub updated_at: Timestamp,
@@ -61,6 +62,7 @@ pub mod mcp_server_agents {
     use sea_orm::{Set, entity::prelude::*};
 
     use crate::base::{
+        enums::McpServerStatus,
         ids::{AgentId, McpServerId, OrgId},
         time::Timestamp,
     };
@@ -76,6 +78,13 @@ pub mod mcp_server_agents {
         #[sea_orm(primary_key, auto_increment = false)]
         pub agent_id: AgentId,
         pub assigned_at: Timestamp,
+        pub state: Option<McpServerStatus>,
+        /// The launch of the agent that the state is about.
+        pub launch_generation: Option<i64>,
+        pub reported_at: Option<Timestamp>,
+        pub error: Option<String>,
+        pub stderr: Option<String>,
+        pub tools: Json,
     }
 
     crate::core::store::tenant_entity!();
@@ -97,6 +106,7 @@ pub mod mcp_server_agents {
                 mcp_server_id: Set(owner),
                 agent_id: Set(member),
                 assigned_at: Set(at),
+                ..Default::default()
             }
         }
     }

@@ -7,7 +7,7 @@ use async_graphql::{Context, Object};
 use super::{CreateMcpServerInput, UpdateMcpServerInput};
 use crate::{
     base::{
-        enums::{ListSort, McpTransport, RecordKind},
+        enums::{ListSort, McpServerStatus, McpTransport, McpWorkspace, RecordKind},
         ids::{McpServerId, OrgId, UserId},
         permission::Permission,
         time::Timestamp,
@@ -17,7 +17,7 @@ use crate::{
         bounds::{bounds, from, length, range},
         permit::permit,
     },
-    read::{One, Page, Record, Rows, Spec},
+    read::{Many, One, Page, Record, Rows, Spec},
     slices::agents::graphql::{AgentAssignment, AgentSummary, SetAgentsInput, assigned, assignment_count},
 };
 
@@ -46,6 +46,11 @@ impl Record for McpServer {
                     "auth",
                     "The names of the credentials it needs, used where one has the address as a destination.",
                 )
+                .column::<McpWorkspace>(
+                    "workspace",
+                    "What it sees of its agent's home, as a program with secrets beside a plain process. One in the agent's \
+                     sandbox sees the home anyway; one beside a container never does.",
+                )
                 .sql::<i64>(
                     "assignment_count",
                     assignment_count("mcp_server_agents", "mcp_server_id"),
@@ -55,6 +60,11 @@ impl Record for McpServer {
                     "agents",
                     assigned(AGENTS, "j.mcp_server_id"),
                     "The agents it is assigned to.",
+                )
+                .many::<McpServerState>(
+                    "states",
+                    states("t.mcp_server_id"),
+                    "How it is doing, for each agent whose host has said something of it.",
                 )
                 .column::<Option<UserId>>("created_by", "The user who created it.")
                 .column::<Timestamp>("created_at", "When it was created.")
@@ -67,6 +77,52 @@ impl Record for McpServer {
                 )
         });
         &SPEC
+    }
+}
+
+/// How an MCP server is doing for one of its agents, as the agent's host says.
+pub struct McpServerState;
+
+/// The state, which ends with the launch that it is about, unless that is why.
+const STATE: &str = "CASE WHEN t.state = 'FAILED' OR EXISTS (SELECT 1 FROM agents a WHERE a.organization_id = t.organization_id \
+                     AND a.id = t.agent_id AND a.launch_generation = t.launch_generation AND a.status IN ('RUNNING', 'PAUSED')) \
+                     THEN t.state ELSE 'IDLE' END";
+
+impl Record for McpServerState {
+    fn spec() -> &'static Spec {
+        static SPEC: LazyLock<Spec> = LazyLock::new(|| {
+            Spec::new(
+                "McpServerState",
+                "mcp_server_agents t",
+                "How an MCP server is doing for one of its agents, as the agent's host says.",
+            )
+            .permission(Permission::McpView)
+            .sql::<McpServerStatus>("status", STATE, "How.")
+            .column::<Option<String>>("error", "Why it has failed.")
+            .column::<Option<String>>(
+                "stderr",
+                "The end of its standard error when it failed, without the secrets that the agent was given.",
+            )
+            .column::<Vec<String>>("tools", "The names of its tools, at most 256.")
+            .column::<Option<Timestamp>>("reported_at", "When the host said so.")
+            .one::<AgentSummary>("agent", "t.agent_id", "The agent.")
+            .one::<McpServer>("mcp_server", "t.mcp_server_id", "The MCP server.")
+        });
+        &SPEC
+    }
+}
+
+/// The relation to the states of servers or agents, except deleted agents and archived servers. `by` is the column that holds the
+/// server or the agent.
+#[must_use]
+pub fn states(by: &'static str) -> Many {
+    Many {
+        by,
+        filter: "t.state IS NOT NULL AND EXISTS (SELECT 1 FROM agents a WHERE a.organization_id = t.organization_id \
+                 AND a.id = t.agent_id AND a.archived_at IS NULL) AND EXISTS (SELECT 1 FROM mcp_servers s \
+                 WHERE s.organization_id = t.organization_id AND s.id = t.mcp_server_id AND s.archived_at IS NULL)",
+        order: "t.mcp_server_id, t.agent_id",
+        ..Many::default()
     }
 }
 

@@ -3,7 +3,7 @@
 use async_graphql::{InputObject, MaybeUndefined};
 
 use crate::{
-    base::enums::McpTransport,
+    base::enums::{McpTransport, McpWorkspace},
     fields::bounds::{bounds, length, list, name, not_null},
 };
 
@@ -30,6 +30,8 @@ pub struct CreateMcpServerInput {
     /// The names of the secrets it needs.
     #[graphql(directive = bounds::apply(list(50, name(120))))]
     pub auth: Option<Vec<String>>,
+    /// What it sees of its agent's home. NONE unless it is given.
+    pub workspace: Option<McpWorkspace>,
 }
 
 /// Changes to an MCP server. Fields left out keep their value; null clears an optional field.
@@ -56,4 +58,7 @@ pub struct UpdateMcpServerInput {
     /// The names of the secrets it needs. Replaces the whole list.
     #[graphql(directive = bounds::apply(list(50, name(120)).not_null()))]
     pub auth: MaybeUndefined<Vec<String>>,
+    /// What it sees of its agent's home.
+    #[graphql(directive = bounds::apply(not_null()))]
+    pub workspace: MaybeUndefined<McpWorkspace>,
 }

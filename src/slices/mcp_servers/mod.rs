@@ -7,6 +7,7 @@
 mod entity;
 pub mod graphql;
 mod input;
+pub mod reports;
 
 use async_graphql::MaybeUndefined;
 use sea_orm::{ActiveModelTrait, ColumnTrait, IntoActiveModel, NotSet, QueryFilter, QueryOrder, Set};
@@ -16,7 +17,7 @@ use self::entity::{mcp_server_agents, mcp_servers};
 pub use self::input::{CreateMcpServerInput, UpdateMcpServerInput};
 use crate::{
     base::{
-        enums::{ChangeOp, McpTransport, RecordKind},
+        enums::{ChangeOp, McpTransport, McpWorkspace, RecordKind},
         folding,
         ids::{AgentId, McpServerId},
         json::texts,
@@ -61,6 +62,7 @@ pub async fn create(scope: &Scope, new: CreateMcpServerInput) -> Result<McpServe
         args: Set(args),
         url: Set(new.url),
         auth: Set(json!(auth)),
+        workspace: Set(new.workspace.unwrap_or(McpWorkspace::None)),
         created_by: Set(scope.request.caller.user()),
         created_at: Set(tx.now),
         updated_at: Set(tx.now),
@@ -98,6 +100,7 @@ pub async fn update(scope: &Scope, id: McpServerId, edit: UpdateMcpServerInput) 
     patch(&mut server.command, edit.command);
     patch_required(&mut server.args, edit.args.map_value(|args| json!(args)));
     patch(&mut server.url, edit.url);
+    patch_required(&mut server.workspace, edit.workspace);
     if let MaybeUndefined::Value(auth) = auth {
         violations.extend(duplicates(&auth));
         server.auth.set_if_not_equals(json!(auth));
@@ -175,6 +178,7 @@ fn has_new_setup(server: &mcp_servers::ActiveModel) -> bool {
         || server.args.is_set()
         || server.url.is_set()
         || server.auth.is_set()
+        || server.workspace.is_set()
 }
 
 /// Refuses a service token that sets up a server which is given stored values whatever it is, unless a person has allowed the
@@ -201,6 +205,8 @@ async fn require_allowed(tx: &Tx, server: &mcp_servers::Model) -> Result<()> {
 /// An MCP server that an agent may call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Callable {
+    /// Its id.
+    pub id: i64,
     /// Its name.
     pub name: String,
     /// How it is reached.
@@ -213,6 +219,8 @@ pub struct Callable {
     pub url: Option<String>,
     /// The names of the secrets it needs.
     pub auth: Vec<String>,
+    /// What it sees of the agent's home.
+    pub workspace: McpWorkspace,
 }
 
 /// The MCP servers that the agent may call, in order of their ids.
@@ -229,12 +237,14 @@ pub async fn of_agent(tx: &Tx, agent: AgentId) -> Result<Vec<Callable>> {
         .filter(mcp_servers::Column::ArchivedAt.is_null())
         .order_by_asc(mcp_servers::Column::Id);
     let found = found.all(tx.connection()).await?.into_iter().map(|server| Callable {
+        id: server.id.0,
         args: texts(&server.args),
         auth: texts(&server.auth),
         name: server.name,
         transport: server.transport,
         command: server.command,
         url: server.url,
+        workspace: server.workspace,
     });
     Ok(found.collect())
 }

@@ -1,120 +1,171 @@
-//! MCP servers behind the gate: judged, with headers that the agent never sees, as programs outside of its sandbox.
+//! MCP servers of an agent: each call is judged, whatever the server is; headers and secrets stay outside of its sandbox.
 
-use http::{Request, Response, StatusCode};
-use http_body_util::{BodyExt, Full};
-use muster_egress::{CONVERSATION, Verdict};
+use std::time::Duration;
+
+use futures::StreamExt;
+use http::{Method, Response};
+use http_body_util::{BodyExt, StreamBody};
+use hyper::body::Frame;
+use muster_egress::{Place, Verdict};
 use muster_protocol::plan::{McpServer, McpTransport, Variable};
 use serde_json::{Value, json};
+use tokio::{
+    io::{AsyncBufReadExt, AsyncWriteExt, BufReader},
+    net::{UnixListener, UnixStream},
+    time::timeout,
+};
 
 use crate::{
     servers::{Server, body, plainly},
-    support::{World, send},
+    support::World,
 };
 
-fn server(name: &str, transport: McpTransport) -> McpServer {
-    McpServer { name: name.to_owned(), transport }
+/// A server with this id and name.
+fn server(id: i64, name: &str, transport: McpTransport) -> McpServer {
+    McpServer { id, name: name.to_owned(), transport, reads_workspace: false }
 }
 
 fn secret(name: &str) -> Vec<Variable> {
     vec![Variable { name: name.to_owned(), value: "canary".to_owned().into() }]
 }
 
+fn shell(script: &str, environment: Vec<Variable>) -> McpTransport {
+    McpTransport::Stdio {
+        command: "sh".to_owned(),
+        args: vec!["-c".to_owned(), script.to_owned()],
+        environment,
+    }
+}
+
 fn call(tool: &str) -> Value {
     json!({ "jsonrpc": "2.0", "id": 3, "method": "tools/call", "params": { "name": tool, "arguments": { "a": 1 } } })
 }
 
+fn list() -> Value {
+    json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/list" })
+}
+
+/// A client, or the relay of one.
+struct Client(BufReader<UnixStream>);
+
+impl Client {
+    /// Of the server 5 in the conversation 12.
+    async fn of(world: &World) -> Self {
+        let socket = world.dir.path().join("12-5");
+        if !socket.exists() {
+            let listener = UnixListener::bind(&socket).unwrap();
+            tokio::spawn(world.gate.serve_mcp(listener, Place { server_id: 5, conversation_id: 12 }));
+        }
+        Self(BufReader::new(UnixStream::connect(socket).await.unwrap()))
+    }
+
+    async fn write(&mut self, line: &[u8]) {
+        self.0.write_all(&[line, b"\n"].concat()).await.unwrap();
+    }
+
+    /// The next line, as it comes. Empty at the end.
+    async fn line(&mut self) -> String {
+        let mut line = String::new();
+        timeout(Duration::from_secs(20), self.0.read_line(&mut line)).await.expect("a line in time").unwrap();
+        line.trim_end().to_owned()
+    }
+
+    async fn hear(&mut self) -> Value {
+        let line = self.line().await;
+        serde_json::from_str(&line).unwrap_or_else(|_| panic!("no message: {line:?}"))
+    }
+
+    async fn ask(&mut self, message: &Value) -> Value {
+        self.write(message.to_string().as_bytes()).await;
+        self.hear().await
+    }
+
+    /// The text of a tool's error.
+    async fn refusal(&mut self, message: &Value) -> String {
+        let answer = self.ask(message).await;
+        assert_eq!((&answer["id"], &answer["result"]["isError"]), (&json!(3), &json!(true)), "{answer}");
+        answer["result"]["content"][0]["text"].as_str().unwrap().to_owned()
+    }
+}
+
+/// What is said about a message that was not passed on.
+fn words(answer: &Value) -> &str {
+    answer["error"]["message"].as_str().unwrap_or_else(|| panic!("no error: {answer}"))
+}
+
 /// A server that answers everything, and an agent that has it as `shop`.
 async fn shop() -> (Server, World) {
-    let there =
-        Server::start(plainly(|_| Response::new(body(r#"{"jsonrpc":"2.0","id":3,"result":{}}"#)))).await;
+    let there = Server::start(plainly(|request| {
+        let asked: Value = serde_json::from_slice(request.body()).unwrap_or_default();
+        let answer = json!({ "jsonrpc": "2.0", "id": asked["id"], "result": {} }).to_string();
+        Response::builder().header("content-type", "application/json").body(body(answer)).unwrap()
+    }))
+    .await;
     let mut world = World::new();
     let url = format!("http://127.0.0.1:{}/mcp", there.port);
-    world.plan.mcp_servers = vec![server("shop", McpTransport::Http { url, headers: secret("x-key") })];
+    world.plan.mcp_servers = vec![server(5, "shop", McpTransport::Http { url, headers: secret("x-key") })];
     world.apply();
     (there, world)
 }
 
 #[tokio::test]
-async fn calls_of_tools_are_judged_and_everything_else_passes() {
-    let there =
-        Server::start(plainly(|_| Response::new(body(r#"{"jsonrpc":"2.0","id":3,"result":{}}"#)))).await;
-    let mut world = World::new();
-    let url = format!("http://127.0.0.1:{}/mcp", there.port);
-    world.plan.mcp_servers =
-        vec![server("the shop", McpTransport::Http { url, headers: secret("authorization") })];
-    world.apply();
-    let list = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/list" });
-    assert_eq!(world.post("/mcp/the%20shop", &list).await.0, StatusCode::OK);
-    let seen = there.seen().remove(0);
-    assert_eq!((seen.uri().path(), seen.headers()["authorization"].to_str().unwrap()), ("/mcp", "canary"));
-    assert_eq!(world.post("/mcp/the%20shop/mcp", &list).await.0, StatusCode::OK, "as some clients write it");
-    assert_eq!(there.seen().pop().unwrap().uri().path(), "/mcp");
-    let elsewhere = world.post("/mcp/the%20shop/other", &call("buy")).await;
-    assert_eq!(elsewhere.0, StatusCode::NOT_FOUND);
-    assert!(world.host.judged.lock().unwrap().is_empty(), "nobody is asked for nothing");
-}
-
-#[tokio::test]
 async fn a_call_is_refused_asked_or_made() {
     let (there, mut world) = shop().await;
-    let text = |answer: &str| -> String {
-        let answer: Value = serde_json::from_str(answer).unwrap();
-        assert_eq!((&answer["id"], &answer["result"]["isError"]), (&json!(3), &json!(true)));
-        answer["result"]["content"][0]["text"].as_str().unwrap().to_owned()
-    };
-    let (status, answer) = world.post("/mcp/shop", &call("buy")).await;
-    assert_eq!(status, StatusCode::OK, "a refusal is an error of the tool, which the model reads");
-    assert!(text(&answer).contains("The rules say no."));
+    let mut client = Client::of(&world).await;
+    assert_eq!(client.ask(&list()).await["result"], json!({}));
+    let seen = there.seen.lock().unwrap().remove(0);
+    assert_eq!((seen.uri().path(), seen.headers()["x-key"].to_str().unwrap()), ("/mcp", "canary"));
+    assert!(world.host.judged.lock().unwrap().is_empty(), "nobody is asked for nothing");
+    assert!(
+        client.refusal(&call("buy")).await.contains("The rules say no."),
+        "an error that the model reads"
+    );
     let verdict = |verdict| _ = world.host.verdicts.lock().unwrap().insert("shop.buy".to_owned(), verdict);
     verdict(Verdict::Asked);
-    assert!(text(&world.post("/mcp/shop", &call("buy")).await.1).contains("End your turn now"));
+    assert!(client.refusal(&call("buy")).await.contains("End your turn now"));
     // What looks different to two readers is read once.
     let twice =
         r#"{"jsonrpc":"2.0","id":3,"method":"tools/list","method":"tools/call","params":{"name":"buy"}}"#;
-    let request = Request::post("/mcp/shop").body(Full::from(twice)).unwrap();
-    assert!(text(&world.ask(request).await.1).contains("End your turn now"));
-    let batch = world.post("/mcp/shop", &json!([call("buy")])).await;
-    assert_eq!(batch.0, StatusCode::BAD_REQUEST);
+    client.write(twice.as_bytes()).await;
+    assert!(client.line().await.contains("End your turn now"));
+    client.write(json!([call("buy")]).to_string().as_bytes()).await;
+    assert!(words(&client.hear().await).contains("one message at a time"));
     // The control plane is asked about the arguments as they are sent, and 1e15 is written in 18 characters.
     let numbers = vec!["1e15"; 60_000].join(",");
-    let long = format!(
-        r#"{{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{{"name":"buy","arguments":{{"n":[{numbers}]}}}}}}"#
-    );
-    let request = Request::post("/mcp/shop").body(Full::from(long)).unwrap();
-    let (status, answer) = world.ask(request).await;
-    assert!(status == StatusCode::BAD_REQUEST && answer.contains("512 KiB"), "{status} {answer}");
     let (open, close) = ("[".repeat(64), "]".repeat(64));
-    let deep = format!(
-        r#"{{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{{"name":"buy","arguments":{{"a":{open}{close}}}}}}}"#
-    );
-    let request = Request::post("/mcp/shop").body(Full::from(deep)).unwrap();
-    let (status, answer) = world.ask(request).await;
-    assert!(status == StatusCode::BAD_REQUEST && answer.contains("64 levels"), "{status} {answer}");
+    for (arguments, limit) in
+        [(format!("{{\"n\":[{numbers}]}}"), "512 KiB"), (format!("{{\"a\":{open}{close}}}"), "64 levels")]
+    {
+        let text = format!(
+            r#"{{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{{"name":"buy","arguments":{arguments}}}}}"#
+        );
+        client.write(text.as_bytes()).await;
+        assert!(words(&client.hear().await).contains(limit));
+    }
     assert!(there.seen().is_empty(), "nothing has left");
     verdict(Verdict::Allowed);
-    let request = Request::post("/mcp/shop").header(CONVERSATION, "12").header("authorization", "Bearer own");
-    let (status, answer) = world.ask(request.body(Full::from(call("buy").to_string())).unwrap()).await;
-    assert_eq!((status, answer.as_str()), (StatusCode::OK, r#"{"jsonrpc":"2.0","id":3,"result":{}}"#));
-    let seen = there.seen().remove(0);
-    assert_eq!(seen.headers()["x-key"], "canary");
-    assert!(!seen.headers().contains_key("authorization") && !seen.headers().contains_key(CONVERSATION));
+    assert_eq!(client.ask(&call("buy")).await, json!({ "jsonrpc": "2.0", "id": 3, "result": {} }));
+    assert_eq!(there.seen().len(), 1);
     let judged = world.host.judged.lock().unwrap().pop().unwrap();
     assert_eq!((judged.conversation_id, judged.crossing.tool_kind.as_str()), (Some(12), "other"));
     assert_eq!(judged.crossing.input, json!({ "a": 1 }));
     for group in ["shop", "OTHER"] {
         world.plan.disabled_tool_groups = vec![group.to_owned()];
         world.apply();
-        assert!(text(&world.post("/mcp/shop", &call("buy")).await.1).contains("switched off"), "{group}");
+        assert!(client.refusal(&call("buy")).await.contains("switched off"), "{group}");
     }
-    assert_eq!(world.post("/mcp/other", &call("buy")).await.0, StatusCode::NOT_FOUND);
+    world.plan.disabled_tool_groups.clear();
+    world.plan.mcp_servers.clear();
+    world.apply();
+    assert!(client.refusal(&call("buy")).await.contains("no longer has"));
+    assert!(words(&client.ask(&list()).await).contains("no longer has"));
+    assert_eq!(there.seen().len(), 1);
 }
 
 #[tokio::test]
 async fn what_is_judged_is_what_another_reader_reads() {
     let (there, world) = shop().await;
-    let post = async |text: &str| {
-        world.ask(Request::post("/mcp/shop").body(Full::from(text.to_owned())).unwrap()).await
-    };
+    let mut client = Client::of(&world).await;
     for text in [
         r#"{"jsonrpc":"2.0","id":3,"Method":"tools/call","params":{"name":"buy"}}"#,
         r#"{"jsonrpc":"2.0","id":3,"method":"tools/list","METHOD":"tools/call","params":{"name":"buy"}}"#,
@@ -133,30 +184,30 @@ async fn what_is_judged_is_what_another_reader_reads() {
         r#"{"jsonrpc":"2.0","id":[3],"method":"ping"}"#,
         r#"{"jsonrpc":"2.0","id":3,"method":"tools/call","params":["buy",{}]}"#,
         r#"{"jsonrpc":"2.0","id":3,"method":"tools/call"}"#,
+        r#"{"jsonrpc":"2.0","method":"tools/call","params":{"name":"buy"}}"#,
+        r#"{"jsonrpc":"2.0","id":null,"method":"tools/call","params":{"name":"buy"}}"#,
         r#"{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":7}}"#,
         r#"{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"buy","arguments":[1]}}"#,
         r#"[{"jsonrpc":"2.0","id":3,"Method":"tools/call","params":{"name":"buy"}}]"#,
     ] {
-        let (status, words) = post(text).await;
-        assert_eq!(status, StatusCode::BAD_REQUEST, "{text}: {words}");
+        client.write(text.as_bytes()).await;
+        assert!(words(&client.hear().await).starts_with("Muster: "), "{text}");
     }
     let long = format!(
         r#"{{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{{"name":"{}"}}}}"#,
         "x".repeat(201)
     );
-    assert_eq!(post(&long).await.0, StatusCode::BAD_REQUEST, "nobody judges a name that is cut off");
+    client.write(long.as_bytes()).await;
+    assert!(words(&client.hear().await).contains("200 characters"), "nobody judges a name that is cut off");
     assert!(there.seen().is_empty() && world.host.judged.lock().unwrap().is_empty());
     // Judged though it is not quite the method; others may not mind.
-    assert!(
-        post(r#"{"id":3,"method":"Tools/Call ","params":{"name":"buy"}}"#)
-            .await
-            .1
-            .contains("The rules say no.")
-    );
+    client.write(br#"{"id":3,"method":"Tools/Call ","params":{"name":"buy"}}"#).await;
+    assert!(client.line().await.contains("The rules say no."));
     // Of two fields of one name, one is judged, and the same one leaves.
     world.host.verdicts.lock().unwrap().insert("shop.buy".to_owned(), Verdict::Allowed);
     let twice = r#"{"id":3,"method":"tools/call","params":{"name":"look","name":"buy","arguments":{"a":1,"b":{"c":1,"c":2},"a":2}}}"#;
-    assert_eq!(post(twice).await.0, StatusCode::OK);
+    client.write(twice.as_bytes()).await;
+    assert_eq!(client.hear().await["result"], json!({}));
     let judged = world.host.judged.lock().unwrap().pop().unwrap().crossing;
     assert_eq!((judged.tool.as_str(), &judged.input), ("shop.buy", &json!({ "a": 2, "b": { "c": 2 } })));
     let left = there.seen().remove(0);
@@ -168,234 +219,211 @@ async fn what_is_judged_is_what_another_reader_reads() {
 
 /// One that reads it as other text would read another message.
 #[tokio::test]
-async fn a_message_is_utf_8_whatever_its_head_says() {
+async fn a_message_is_utf_8_and_one_line() {
     let (there, world) = shop().await;
-    let post = async |head: &[(&str, &str)], body: &[u8]| {
-        let request = head
-            .iter()
-            .fold(Request::post("/mcp/shop"), |request, (name, value)| request.header(*name, *value));
-        world.ask(request.body(Full::from(body.to_vec())).unwrap()).await
-    };
-    // As UTF-7, this is a call of a tool.
-    let ping = br#"{"jsonrpc":"2.0","id":3,"method":"ping","x":"+ACI-,+ACI-method+ACI-:+ACI-tools/call"}"#;
-    let (status, words) = post(&[("content-type", "application/json; charset=utf-7")], ping).await;
-    assert_eq!(status, StatusCode::UNSUPPORTED_MEDIA_TYPE);
-    assert!(words.contains("names a charset other than UTF-8"), "{words}");
-    let kind = |value| ("content-type", value);
-    for head in [
-        &[kind("application/json; charset=\"UTF-16\"")][..],
-        &[kind("application/json"), kind("application/json; charset=utf-7")],
-        &[kind("application/json"), ("content-encoding", "gzip")],
-    ] {
-        assert_eq!(post(head, ping).await.0, StatusCode::UNSUPPORTED_MEDIA_TYPE, "{head:?}");
-    }
+    let mut client = Client::of(&world).await;
+    let ping = br#"{"jsonrpc":"2.0","id":3,"method":"ping"}"#;
     let wide: Vec<u8> = ping.iter().flat_map(|byte| [0, *byte]).collect();
     let marked = [b"\xef\xbb\xbf", &ping[..]].concat();
     for bytes in [&wide[..], &marked[..], b"{\"method\":\"ping\",\"x\":\"\xe9\"}"] {
-        let (status, words) = post(&[kind("application/json")], bytes).await;
-        assert_eq!(status, StatusCode::UNSUPPORTED_MEDIA_TYPE, "{bytes:?}");
-        assert!(words.contains("not plain UTF-8"), "{words}");
+        client.write(bytes).await;
+        assert!(words(&client.hear().await).contains("not plain UTF-8"), "{bytes:?}");
     }
-    assert!(there.seen().is_empty(), "nothing has left");
-    let plain = [kind("text/plain; charset=utf-8"), ("content-encoding", "identity")];
-    for head in [&plain[..], &[]] {
-        assert_eq!(post(head, ping).await.0, StatusCode::OK, "{head:?}");
-        let left = there.seen().pop().unwrap();
-        assert_eq!(left.headers()["content-type"], "application/json");
-        assert!(!left.headers().contains_key("content-encoding"));
-    }
+    client.write(b"{\"id\":3,\"method\":\"ping\",\r\"x\":1}\r").await;
+    assert_eq!(client.hear().await["result"], json!({}));
+    assert_eq!(there.seen().remove(0).body(), r#"{"id":3,"method":"ping","x":1}"#);
+    let long = format!(r#"{{"id":3,"method":"ping","x":"{}"}}"#, "x".repeat(8 * 1024 * 1024));
+    let _ = client.0.write_all(long.as_bytes()).await;
+    assert_eq!(client.line().await, "", "it is too long, and the last");
+    assert_eq!(there.seen().len(), 1);
+}
+
+/// A stream that stays open.
+fn stream(text: &str) -> Response<crate::servers::Body> {
+    let first = Ok(Frame::data(bytes::Bytes::from(text.to_owned())));
+    let open = futures::stream::once(std::future::ready(first)).chain(futures::stream::pending());
+    let answer = Response::builder().header("content-type", "text/event-stream");
+    answer.body(StreamBody::new(open).boxed_unsync()).unwrap()
 }
 
 #[tokio::test]
-async fn an_older_server_names_an_address_that_leads_through_the_gate() {
+async fn a_server_over_http_has_a_session_and_a_stream() {
+    let there = Server::start(plainly(|request| {
+        let asked: Value = serde_json::from_slice(request.body()).unwrap_or_default();
+        let answer = |result: Value| json!({ "jsonrpc": "2.0", "id": asked["id"], "result": result }).to_string();
+        let plain = Response::builder().header("content-type", "application/json; charset=utf-8");
+        match (request.method(), asked["method"].as_str().unwrap_or_default()) {
+            (&Method::GET, _) => stream(
+                ": hello\n\nevent: message\r\ndata: {\"jsonrpc\":\"2.0\",\r\ndata: \"method\":\"told\"}\r\n\r\n",
+            ),
+            (_, "initialize") => {
+                let plain = plain.header("mcp-session-id", "s1");
+                plain.body(body(answer(json!({ "protocolVersion": "2025-06-18" })))).unwrap()
+            }
+            (_, "tools/list") => stream(&format!(
+                "id: 1\ndata: {{\"method\":\"progress\"}}\n\ndata: {}\n\n",
+                answer(json!({ "tools": [] }))
+            )),
+            (_, "over") => Response::builder().status(404).body(body("")).unwrap(),
+            (_, "wrong") => Response::builder().status(500).body(body("a secret")).unwrap(),
+            _ => Response::builder().status(202).body(body("")).unwrap(),
+        }
+    }))
+    .await;
+    let mut world = World::new();
+    let url = format!("http://127.0.0.1:{}/mcp", there.port);
+    let transport = |key| McpTransport::Http { url: url.clone(), headers: secret(key) };
+    world.plan.mcp_servers = vec![server(5, "shop", transport("x-key"))];
+    world.apply();
+    let mut client = Client::of(&world).await;
+    let ask = |method: &str| json!({ "jsonrpc": "2.0", "id": 3, "method": method });
+    assert_eq!(client.ask(&ask("initialize")).await["result"]["protocolVersion"], "2025-06-18");
+    let initialized = json!({ "jsonrpc": "2.0", "method": "notifications/initialized" });
+    assert_eq!(
+        client.ask(&initialized).await,
+        json!({ "jsonrpc": "2.0", "method": "told" }),
+        "by the own stream"
+    );
+    world.plan.mcp_servers = vec![server(5, "shop", transport("x-new"))];
+    world.apply();
+    assert_eq!(client.ask(&ask("tools/list")).await["method"], "progress");
+    assert_eq!(client.hear().await["result"], json!({ "tools": [] }));
+    let last = there.seen().pop().unwrap();
+    assert_eq!(last.headers()["mcp-session-id"], "s1");
+    assert_eq!(last.headers()["mcp-protocol-version"], "2025-06-18");
+    assert_eq!(last.headers()["x-new"], "canary", "a new secret counts at once");
+    assert_eq!(
+        words(&client.ask(&ask("wrong")).await),
+        "Muster: The MCP server answered with 500 Internal Server Error."
+    );
+    client.write(ask("over").to_string().as_bytes()).await;
+    assert_eq!(client.line().await, "", "only the client can begin another session");
+    let left = async {
+        while !there.seen().iter().any(|seen| seen.method() == Method::DELETE) {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    timeout(Duration::from_secs(10), left).await.expect("the server hears that it is over");
+}
+
+#[tokio::test]
+async fn an_older_server_names_where_to_post() {
     let there = Server::start(plainly(|request| match request.uri().path() {
-        "/a/sse" => Response::builder()
-            .header("content-type", "text/event-stream")
-            .body(body("event: endpoint\ndata: /a/messages?session=1\n\nevent: message\ndata: {}\n\n"))
-            .unwrap(),
+        "/a/sse" => stream(
+            "event: endpoint\ndata: /a/messages?session=1\n\nevent: message\ndata: {\"id\":1,\"result\":{}}\n\n",
+        ),
+        "/b/sse" => stream("event: endpoint\ndata: http://127.0.0.1:9/a/messages\n\n"),
         _ => Response::builder().status(202).body(body("")).unwrap(),
     }))
     .await;
     let mut world = World::new();
-    let url = format!("http://127.0.0.1:{}/a/sse", there.port);
-    world.plan.mcp_servers = vec![server("old", McpTransport::Sse { url, headers: secret("x-key") })];
+    let at = |path: &str| {
+        let url = format!("http://127.0.0.1:{}{path}", there.port);
+        vec![server(5, "old", McpTransport::Sse { url, headers: secret("x-key") })]
+    };
+    world.plan.mcp_servers = at("/a/sse");
     world.apply();
-    let (_, stream) = world.get("/mcp/old").await;
-    assert_eq!(
-        stream,
-        "event: endpoint\ndata: /mcp/old/at/a/messages?session=1\n\nevent: message\ndata: {}\n\n"
-    );
-    let list = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/list" });
-    assert_eq!(world.post("/mcp/old/at/a/messages?session=1", &list).await.0, StatusCode::ACCEPTED);
-    let seen = there.seen();
-    assert_eq!(
-        (seen[1].uri().to_string().as_str(), &seen[1].headers()["x-key"]),
-        ("/a/messages?session=1", &"canary".parse().unwrap())
-    );
-    let (status, words) = world.post("/mcp/old/at/a/messages?session=1", &call("buy")).await;
-    assert_eq!(status, StatusCode::FORBIDDEN, "{words}");
-    // What the server has not named stays closed, with its key, and so does every other way of asking.
-    for path in [
-        "/at/../x",
-        "/at/admin/keys",
-        "/at/a/messages",
-        "/at/a/messages?session=2",
-        "/at/a/sse",
-        "/at/",
-        "/at",
-    ] {
-        assert_eq!(world.post(&format!("/mcp/old{path}"), &list).await.0, StatusCode::NOT_FOUND, "{path}");
-    }
-    assert_eq!(world.post("/mcp/old", &list).await.0, StatusCode::METHOD_NOT_ALLOWED);
-    for path in ["/mcp/old/at/a/messages?session=1", "/mcp/old/at/admin/keys", "/mcp/old"] {
-        for method in ["DELETE", "PUT", "PATCH", "OPTIONS", "HEAD", "GET"] {
-            if (method, path) == ("GET", "/mcp/old") {
-                continue;
-            }
-            let request = Request::builder().method(method).uri(path).body(Full::default()).unwrap();
-            assert_eq!(world.ask(request).await.0, StatusCode::METHOD_NOT_ALLOWED, "{method} {path}");
+    let mut client = Client::of(&world).await;
+    assert_eq!(client.ask(&list()).await["id"], 1);
+    let seen = async {
+        while there.seen().len() < 2 {
+            tokio::time::sleep(Duration::from_millis(20)).await;
         }
-    }
-    assert_eq!(there.seen().len(), 2);
+        there.seen()
+    };
+    let seen = timeout(Duration::from_secs(10), seen).await.unwrap();
+    assert_eq!(seen[1].uri().to_string(), "/a/messages?session=1");
+    assert_eq!(seen[1].headers()["x-key"], "canary");
+    assert!(client.refusal(&call("buy")).await.contains("The rules say no."));
+    world.plan.mcp_servers = at("/b/sse");
+    world.apply();
+    assert_eq!(client.line().await, "", "it is another server");
+    let mut client = Client::of(&world).await;
+    assert!(words(&client.ask(&list()).await).contains("no address of its own"));
+    assert_eq!(there.seen().len(), 3, "its key goes nowhere else");
 }
 
 /// A server in the shell: says what its secret is, tells everybody when it is asked to, and ends.
 const SCRIPT: &str = r#"while read -r line; do
 case "$line" in
-*initialize*) echo "{\"jsonrpc\":\"2.0\",\"id\":0,\"result\":{\"key\":\"$KEY\"}}";;
+*initialize*) echo "{\"jsonrpc\":\"2.0\",\"id\":0,\"result\":{\"key\":\"$KEY\",\"pid\":$$}}";;
 *tell*) echo noise; echo '{"jsonrpc":"2.0","method":"notifications/told"}'; echo '{"jsonrpc":"2.0","id":"x","result":{}}';;
-*leave*) exit 0;;
+*leave*) echo '{"jsonrpc":"2.0","id":9,"result":{}}'; exit 0;;
 esac
 done"#;
 
-#[tokio::test]
-async fn a_program_runs_outside_one_for_each_session() {
-    let mut world = World::new();
-    let (command, args) = ("sh".to_owned(), vec!["-c".to_owned(), SCRIPT.to_owned()]);
-    let transport = McpTransport::Stdio { command, args, environment: secret("KEY") };
-    world.plan.mcp_servers = vec![server("sh", transport)];
-    world.apply();
-    let begin = json!({ "jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {} });
-    let request = || Request::post("/mcp/sh").body(Full::from(begin.to_string())).unwrap();
-    let answer = send(&world.socket(), request()).await;
-    let session = answer.headers()["mcp-session-id"].clone();
-    let other = send(&world.socket(), request()).await.headers()["mcp-session-id"].clone();
-    assert_ne!(session, other);
-    let bytes = answer.into_body().collect().await.unwrap().to_bytes();
-    assert!(String::from_utf8_lossy(&bytes).contains("canary"), "the program has its secret");
-    let said = |what: &Value| {
-        let request = Request::post("/mcp/sh").header("mcp-session-id", &session);
-        world.ask(request.body(Full::from(what.to_string())).unwrap())
+/// Waits until a process has ended.
+async fn ended(pid: &Value) {
+    let is_there = || std::path::Path::new(&format!("/proc/{pid}")).exists();
+    let gone = async {
+        while is_there() {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
     };
-    let told = said(&json!({ "jsonrpc": "2.0", "id": "x", "method": "tell" })).await;
-    assert_eq!(told, (StatusCode::OK, r#"{"jsonrpc":"2.0","id":"x","result":{}}"#.to_owned()));
-    let listen = Request::get("/mcp/sh").header("mcp-session-id", &session).body(Full::default()).unwrap();
-    let mut events = send(&world.socket(), listen).await.into_body();
-    let event = events.frame().await.unwrap().unwrap().into_data().unwrap();
-    assert!(String::from_utf8_lossy(&event).contains("notifications/told"));
-    assert_eq!(
-        said(&json!({ "jsonrpc": "2.0", "method": "notifications/initialized" })).await.0,
-        StatusCode::ACCEPTED
-    );
-    // A message is one line, however it is written: what comes after a line's end is not another message.
-    let split = "{\"jsonrpc\":\"2.0\",\"id\":\"y\",\"method\":\"none\",\"x\":\n[\"leave\",\n\"tell\"]}";
-    let request =
-        Request::post("/mcp/sh").header("mcp-session-id", &session).body(Full::from(split)).unwrap();
-    let waits = tokio::time::timeout(std::time::Duration::from_millis(300), world.ask(request)).await;
-    assert!(waits.is_err(), "the one line that has both is about `tell`: {waits:?}");
-    // Its end is told to whoever waits, and to whoever comes later.
-    let (status, words) = said(&json!({ "jsonrpc": "2.0", "id": 9, "method": "leave" })).await;
-    assert_eq!(status, StatusCode::BAD_GATEWAY, "{words}");
-    assert_eq!(said(&json!({ "jsonrpc": "2.0", "id": 9, "method": "ping" })).await.0, StatusCode::NOT_FOUND);
-    let end = Request::delete("/mcp/sh").header("mcp-session-id", other).body(Full::default()).unwrap();
-    assert_eq!(world.ask(end).await.0, StatusCode::NO_CONTENT);
-    let missing =
-        McpTransport::Stdio { command: "no-such-program".to_owned(), args: vec![], environment: vec![] };
-    world.plan.mcp_servers = vec![server("none", missing)];
-    world.apply();
-    assert_eq!(world.post("/mcp/none", &begin).await.0, StatusCode::BAD_GATEWAY);
+    timeout(Duration::from_secs(10), gone).await.expect("it ends");
 }
 
 #[tokio::test]
-async fn an_agent_changes_neither_address_nor_mode_of_a_server() {
-    let there =
-        Server::start(plainly(|_| Response::new(body(r#"{"jsonrpc":"2.0","id":3,"result":{}}"#)))).await;
+async fn a_program_runs_outside_one_for_each_client() {
     let mut world = World::new();
-    let url = format!("http://127.0.0.1:{}/mcp?read_only=true&project=mine", there.port);
-    world.plan.mcp_servers =
-        vec![server("shop", McpTransport::Http { url, headers: secret("x-mcp-toolsets") })];
-    world.apply();
-    let list = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/list" });
-    for query in ["?read_only=false&project=other", "?x=1", "?READ%5FONLY[]=0"] {
-        let (status, words) = world.post(&format!("/mcp/shop{query}"), &list).await;
-        assert_eq!(status, StatusCode::BAD_REQUEST, "{query}: {words}");
-    }
-    assert!(there.seen().is_empty(), "nothing has left");
-    let request = Request::post("/mcp/shop?")
-        .header("accept", "application/json, text/event-stream")
-        .header("content-type", "application/json")
-        .header("last-event-id", "7")
-        .header("mcp-protocol-version", "2025-06-18")
-        .header("mcp-session-id", "s")
-        .header("user-agent", "an agent")
-        .header("connection", "x-listed")
-        .header("x-listed", "1")
-        .header("x-mcp-readonly", "false")
-        .header("x_mcp_toolsets", "all")
-        .header("x-http-method-override", "DELETE")
-        .header("x-forwarded-host", "other.test")
-        .header("forwarded", "host=other.test")
-        .header("accept-encoding", "gzip");
-    assert_eq!(world.ask(request.body(Full::from(list.to_string())).unwrap()).await.0, StatusCode::OK);
-    let seen = there.seen().remove(0);
-    assert_eq!(seen.uri().to_string(), "/mcp?read_only=true&project=mine");
-    let mut names: Vec<&str> = seen.headers().keys().map(http::HeaderName::as_str).collect();
-    names.sort_unstable();
-    let expected = [
-        "accept",
-        "accept-encoding",
-        "content-length",
-        "content-type",
-        "host",
-        "last-event-id",
-        "mcp-protocol-version",
-        "mcp-session-id",
-        "user-agent",
-        "x-mcp-toolsets",
-    ];
-    assert_eq!(
-        (names, &seen.headers()["accept-encoding"]),
-        (expected.to_vec(), &"identity".parse().unwrap())
-    );
-}
-
-/// A server that begins, and then reads nothing for a long time.
-const SLOW: &str = r#"read -r line; echo '{"jsonrpc":"2.0","id":0,"result":{}}'; sleep 30
-while read -r line; do echo '{"jsonrpc":"2.0","id":1,"result":{}}'; done"#;
-
-#[tokio::test]
-async fn a_session_ends_with_a_message_that_is_cut_off() {
-    let mut world = World::new();
-    let (command, args) = ("sh".to_owned(), vec!["-c".to_owned(), SLOW.to_owned()]);
-    let transport = McpTransport::Stdio { command, args, environment: vec![] };
-    world.plan.mcp_servers = vec![server("slow", transport)];
+    world.plan.mcp_servers = vec![server(5, "sh", shell(SCRIPT, secret("KEY")))];
     world.apply();
     let begin = json!({ "jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {} });
-    let request = || Request::post("/mcp/slow").body(Full::from(begin.to_string())).unwrap();
-    let session = send(&world.socket(), request()).await.headers()["mcp-session-id"].clone();
-    let said = |what: &Value| {
-        let request = Request::post("/mcp/slow").header("mcp-session-id", &session);
-        world.ask(request.body(Full::from(what.to_string())).unwrap())
+    let (mut one, mut two, mut three) =
+        (Client::of(&world).await, Client::of(&world).await, Client::of(&world).await);
+    let first = one.ask(&begin).await["result"].clone();
+    assert_eq!(first["key"], "canary", "the program has its secret");
+    let (second, third) = (two.ask(&begin).await, three.ask(&begin).await);
+    assert_ne!(first["pid"], second["result"]["pid"]);
+    let told = one.ask(&json!({ "jsonrpc": "2.0", "id": "x", "method": "tell" })).await;
+    assert_eq!(told["method"], "notifications/told");
+    assert_eq!(one.hear().await["id"], "x");
+    assert!(one.refusal(&call("tell")).await.contains("The rules say no."));
+    assert_eq!(one.ask(&json!({ "jsonrpc": "2.0", "id": 9, "method": "leave" })).await["id"], 9);
+    assert_eq!(one.line().await, "", "its end is told after what it said");
+    drop(two);
+    ended(&second["result"]["pid"]).await;
+    world.plan.mcp_servers.clear();
+    world.apply();
+    ended(&third["result"]["pid"]).await;
+    assert!(words(&three.ask(&begin).await).contains("no longer has"));
+    let missing = McpTransport::Stdio {
+        command: "no-such-program".to_owned(),
+        args: vec![],
+        environment: secret("KEY"),
     };
-    // More than a pipe holds.
-    let text = "x".repeat(300 * 1024);
-    let long = json!({ "jsonrpc": "2.0", "id": 1, "method": "long", "params": { "text": text } });
-    let cut = tokio::time::timeout(std::time::Duration::from_secs(5), said(&long)).await;
-    assert!(cut.is_err(), "the client hangs up while it is written: {cut:?}");
-    let ping = said(&json!({ "jsonrpc": "2.0", "id": 1, "method": "ping" }));
-    let (status, words) = tokio::time::timeout(std::time::Duration::from_secs(60), ping).await.unwrap();
-    assert!(matches!(status, StatusCode::BAD_GATEWAY | StatusCode::NOT_FOUND), "{status} {words}");
-    let again = send(&world.socket(), request()).await;
-    assert_eq!(again.status(), StatusCode::OK);
-    assert_ne!(again.headers()["mcp-session-id"], session, "the client begins another one");
+    world.plan.mcp_servers = vec![server(5, "none", missing)];
+    world.apply();
+    assert_eq!(three.line().await, "", "it is another server");
+    let mut client = Client::of(&world).await;
+    assert!(words(&client.ask(&begin).await).contains("can't be started"));
+}
+
+#[tokio::test]
+async fn a_program_in_the_sandbox_is_judged_too() {
+    let mut world = World::new();
+    world.plan.mcp_servers = vec![server(5, "own", shell("unused", vec![]))];
+    world.apply();
+    let mut relay = Client::of(&world).await;
+    relay.write(b"+").await;
+    relay.write(format!(">{}", list()).as_bytes()).await;
+    assert_eq!(relay.line().await, format!(">{}", list()));
+    relay.write(b"<noise").await;
+    relay.write(b"!complaint").await;
+    relay.write(br#"<{"jsonrpc": "2.0", "id": 1, "result": {}}"#).await;
+    assert_eq!(relay.line().await, r#"<{"jsonrpc":"2.0","id":1,"result":{}}"#);
+    relay.write(format!(">{}", call("buy")).as_bytes()).await;
+    assert!(relay.line().await.contains("The rules say no."));
+    world.host.verdicts.lock().unwrap().insert("own.buy".to_owned(), Verdict::Approved);
+    relay.write(format!(">{}", call("buy")).as_bytes()).await;
+    assert_eq!(relay.line().await, format!(">{}", call("buy")));
+    let mut client = Client::of(&world).await;
+    assert!(words(&client.ask(&list()).await).contains("another one"), "nobody has started it");
+    world.plan.disabled_tool_groups = vec!["own".to_owned()];
+    world.apply();
+    relay.write(format!(">{}", call("buy")).as_bytes()).await;
+    assert!(relay.line().await.contains("switched off"));
+    world.plan.stopped = true;
+    world.apply();
+    assert_eq!(relay.line().await, "", "a stop ends what is open");
 }

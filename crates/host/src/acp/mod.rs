@@ -89,10 +89,6 @@ pub struct Capabilities {
     pub is_known: bool,
     /// It takes pictures.
     pub image: bool,
-    /// MCP over HTTP.
-    pub http: bool,
-    /// MCP over server-sent events.
-    pub sse: bool,
     /// It resumes a session without replaying it.
     pub resume: bool,
     /// It loads a session, and replays it.

@@ -4,8 +4,8 @@ use agent_client_protocol_schema::{
     ProtocolVersion,
     v1::{
         ClientCapabilities, CloseSessionRequest, ElicitationCapabilities, ElicitationFormCapabilities,
-        HttpHeader, Implementation, InitializeRequest, InitializeResponse, LoadSessionRequest, McpServer,
-        McpServerHttp, McpServerSse, McpServerStdio, NewSessionRequest, ResumeSessionRequest,
+        Implementation, InitializeRequest, InitializeResponse, LoadSessionRequest, McpServer, McpServerStdio,
+        NewSessionRequest, ResumeSessionRequest,
     },
 };
 use muster_protocol::{
@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::{Capabilities, Effects, Machine, Pending, Settings, Text, offers::Found, rpc, turns::failed};
-use crate::{runtime::Places, way::Way};
+use crate::{mcp::socket_name, runtime::Places};
 
 /// How a session is opened.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -72,8 +72,6 @@ impl Machine {
         self.capabilities = Capabilities {
             is_known: true,
             image: able.prompt_capabilities.image,
-            http: able.mcp_capabilities.http,
-            sse: able.mcp_capabilities.sse,
             resume: able.session_capabilities.resume.is_some(),
             load: able.load_session,
             close: able.session_capabilities.close.is_some(),
@@ -195,7 +193,16 @@ impl Machine {
 
     /// Whether a session can be closed and opened again.
     pub fn may_rest(&self) -> bool {
-        self.capabilities.close && (self.capabilities.resume || self.capabilities.load)
+        self.capabilities.close && self.may_reopen()
+    }
+
+    fn may_reopen(&self) -> bool {
+        self.capabilities.resume || self.capabilities.load
+    }
+
+    /// Whether sessions are open that can't be opened again: they keep the MCP servers that they have.
+    pub fn is_set(&self) -> bool {
+        !self.may_reopen() && self.conversations.values().any(|conversation| conversation.session.is_some())
     }
 
     /// The conversations whose sessions are open and have nothing to do.
@@ -263,47 +270,38 @@ impl Machine {
     }
 }
 
-/// The line that opens a session, with the plan's MCP servers and Muster's own. Those that are reached over HTTP, and those that
-/// have secrets, stand behind the gate.
+/// The line that opens a session, with Muster's own MCP server and the plan's. The agent starts a relay for each. One that runs in
+/// its sandbox is started by its relay.
 pub fn render_session(
     id: &str,
     opening: &Opening,
-    (places, way, conversation_id): (&Places, &Way, i64),
-    able: Capabilities,
+    (places, conversation_id): (&Places, i64),
     plan: &LaunchPlan,
-    own: Vec<String>,
 ) -> String {
     let home = &places.home;
-    let muster = McpServerStdio::new("muster", &places.shim.command).args(own);
-    let mut servers = vec![McpServer::Stdio(muster)];
+    let relay = |name: &str, server_id: Option<i64>, program: Vec<String>| {
+        let socket = places.sockets.join(socket_name(conversation_id, server_id));
+        let mut args = places.shim.args.clone();
+        args.extend(["mcp".to_owned(), socket.display().to_string()]);
+        args.extend(program);
+        McpServer::Stdio(McpServerStdio::new(name, &places.shim.command).args(args))
+    };
+    let mut servers = vec![relay("muster", None, Vec::new())];
     let is_off =
         |name: &str| plan.disabled_tool_groups.iter().any(|group| group.trim().eq_ignore_ascii_case(name));
     let others = plan
         .mcp_servers
         .iter()
         .filter(|server| !server.name.trim().eq_ignore_ascii_case("muster") && !is_off(server.name.trim()));
-    let headers = || vec![HttpHeader::new(muster_egress::CONVERSATION, conversation_id.to_string())];
-    servers.extend(others.filter_map(|server| {
-        let url = way.mcp(&server.name);
-        match &server.transport {
-            McpTransport::Stdio { command, args, environment } if environment.is_empty() => {
-                let command = places.program(command);
-                Some(McpServer::Stdio(McpServerStdio::new(&server.name, command).args(args.clone())))
-            }
-            McpTransport::Stdio { .. } | McpTransport::Http { .. } if able.http => {
-                Some(McpServer::Http(McpServerHttp::new(&server.name, url).headers(headers())))
-            }
-            McpTransport::Sse { .. } if able.sse => {
-                Some(McpServer::Sse(McpServerSse::new(&server.name, url).headers(headers())))
-            }
-            McpTransport::Stdio { .. } | McpTransport::Http { .. } | McpTransport::Sse { .. } => {
-                tracing::warn!(
-                    server = server.name,
-                    "the agent can't reach this MCP server: it doesn't speak the server's transport"
-                );
-                None
-            }
+    servers.extend(others.map(|server| {
+        let mut program = Vec::new();
+        if let McpTransport::Stdio { command, args, .. } = &server.transport
+            && server.runs_in_sandbox()
+        {
+            program.extend(["--".to_owned(), places.program(command).display().to_string()]);
+            program.extend(args.iter().cloned());
         }
+        relay(&server.name, Some(server.id), program)
     }));
     match opening {
         Opening::New => rpc::request(id, "session/new", &NewSessionRequest::new(home).mcp_servers(servers)),

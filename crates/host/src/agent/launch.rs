@@ -10,7 +10,10 @@ use std::{
     time::Duration,
 };
 
-use muster_protocol::{event::EndReason, plan::LaunchPlan};
+use muster_protocol::{
+    event::EndReason,
+    plan::{LaunchPlan, McpTransport},
+};
 use muster_shim::{
     args::{Launch, Limits},
     isolate::Sandbox,
@@ -281,6 +284,7 @@ async fn start(
     if options.sandbox {
         let mut readable = vec![dir.join("mcp")];
         readable.extend(program.readable.iter().cloned());
+        readable.extend(readable_by_mcp(shared, plan)?);
         readable
             .extend([&program.command, &shim.command].into_iter().filter(|path| path.is_absolute()).cloned());
         let no_network = !plan.network.privileged;
@@ -299,6 +303,22 @@ async fn start(
     }
     let says = String::from_utf8_lossy(&output.stderr);
     Err(LaunchError::Shim(crate::acp::short(says.trim(), 2000)))
+}
+
+/// What the MCP servers in an agent's sandbox may read, and so the agent. What isn't there is left out: that server doesn't start,
+/// and the agent does.
+pub fn readable_by_mcp(shared: &Shared, plan: &LaunchPlan) -> Result<Vec<PathBuf>, ProgramError> {
+    let mut all = Vec::new();
+    if !shared.options.sandbox || !matches!(shared.runtime, Runtime::Process) {
+        return Ok(all);
+    }
+    for server in plan.mcp_servers.iter().filter(|server| server.runs_in_sandbox()) {
+        if let McpTransport::Stdio { command, .. } = &server.transport {
+            all.extend(shared.programs.readable_by_mcp(&absolute(command))?);
+        }
+    }
+    all.retain(|path| path.exists());
+    Ok(all)
 }
 
 /// The environment of an agent on this machine: clean, and then what the profile, the operator, the plan and the host give it.

@@ -1,7 +1,8 @@
 //! What the shim says: lines of the agent, and what became of those for it. And how a shim that runs is found again.
 
-use std::{io, path::Path};
+use std::{io, path::Path, sync::Arc};
 
+use muster_egress::Place;
 use muster_protocol::{Happening, event::EndReason};
 use muster_shim::{
     record::{Exit, Record as ShimRecord},
@@ -17,8 +18,8 @@ use super::{
 use crate::{
     acp::{Text, render_session},
     journal::{Closed, Journal},
+    mcp::serve_own,
     runtime::{Files, Found, Lost, Runtime},
-    way::Way,
 };
 
 /// How many lines are handled in one step, so that no agent keeps the others waiting.
@@ -133,17 +134,25 @@ impl Agent {
                         needs_plan = true;
                         break;
                     };
-                    let (agent_id, generation) = (self.id, self.record.generation);
-                    let places = self.shared.places(agent_id, generation);
-                    let name = conversation_id.to_string();
-                    let socket = self.shared.folder.sockets(agent_id, generation).join(&name);
-                    let files = Files { agent_id, generation, home: places.home.clone() };
-                    self.sockets.serve(&self.shared, *conversation_id, &socket, files, &self.calls.0);
-                    let mut args = places.shim.args.clone();
-                    args.extend(["mcp".to_owned(), places.sockets.join(name).display().to_string()]);
-                    let way = Way::of(&self.dir());
-                    let able = machine.capabilities;
-                    render_session(id, opening, (&places, &way, *conversation_id), able, plan, args)
+                    let places = self.shared.places(self.id, self.record.generation);
+                    let files = Files {
+                        agent_id: self.id,
+                        generation: self.record.generation,
+                        home: places.home.clone(),
+                    };
+                    let folder = self.shared.folder.sockets(self.id, self.record.generation);
+                    let at = (folder.as_path(), self.shared.runtime.socket_mode());
+                    self.sockets.listen((*conversation_id, None), at, |listener| {
+                        let (shared, calls) = (Arc::clone(&self.shared), self.calls.0.clone());
+                        serve_own(listener, *conversation_id, shared, files, calls)
+                    });
+                    for server in &plan.mcp_servers {
+                        let Some(gate) = &self.gate else { break };
+                        let place = Place { server_id: server.id, conversation_id: *conversation_id };
+                        let key = (*conversation_id, Some(server.id));
+                        self.sockets.listen(key, at, |listener| gate.serve_mcp(listener, place));
+                    }
+                    render_session(id, opening, (&places, *conversation_id), plan)
                 }
             };
             shim.line(line.seq, text);
@@ -222,6 +231,7 @@ impl Agent {
         self.sending = Sending { sent: shim.greeting.taken, is_blocked: false };
         self.record.machine.took(shim.greeting.taken, &mut self.effects);
         self.shim = Some(shim);
+        let had_gate = self.gate.is_some();
         self.open_gate();
         match self.record.phase {
             Phase::Launching => {
@@ -232,9 +242,13 @@ impl Agent {
             }
             Phase::Starting => self.await_start(),
             Phase::Running => {
-                // Muster's own MCP servers ended with the host before: sessions get new ones with their next turn.
+                // The connections of MCP servers ended with the host before: sessions get new ones with their next turn.
                 let settings = self.record.machine.settings.clone();
                 self.record.machine.assignments_changed(settings);
+                if !had_gate && self.record.machine.is_set() {
+                    let what = "Its MCP servers ended with its host, and it can't open its sessions again.";
+                    self.effects.events.push(Happening::Lacks { what: what.to_owned() });
+                }
             }
             Phase::Ended => {}
         }

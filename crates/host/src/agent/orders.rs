@@ -7,7 +7,7 @@ use muster_protocol::{
     Command, Happening,
     command::Order,
     event::{EndReason, RefusedReason, TurnOutcome},
-    plan::{Given, LaunchPlan, Part, TurnPlan, Wanted},
+    plan::{Given, LaunchPlan, McpServer, Part, TurnPlan, Wanted},
 };
 use tokio::{
     sync::{mpsc, watch},
@@ -257,6 +257,7 @@ impl Agent {
             Err(error) => return self.ended(error.reason(), None, None, Some(error.to_string())).await,
         }
         self.record.machine.settings = self.settings(&plan);
+        self.record.shown = launch::readable_by_mcp(&self.shared, &plan).unwrap_or_default();
         self.plan = Some(plan);
         match Connection::open(&self.dir(), 1, self.shared.options.line_bytes).await {
             Ok(shim) => self.connected(shim).await,
@@ -328,6 +329,8 @@ impl Agent {
             if written.is_ok() || self.plan.as_ref() != Some(&plan) {
                 self.record.machine.assignments_changed(self.settings(&plan));
             }
+            let what = self.lacks(&plan);
+            self.effects.events.extend(what.map(|what| Happening::Lacks { what: what.to_owned() }));
         }
         self.plan = Some(plan);
         self.set_rules();
@@ -346,6 +349,20 @@ impl Agent {
                 self.sync_again = Some((order, at));
             }
         }
+    }
+
+    /// What this launch lacks of what MCP servers of this plan need.
+    fn lacks(&self, plan: &LaunchPlan) -> Option<&'static str> {
+        let before = self.plan.as_ref().unwrap_or(plan);
+        let is_known = |now: &McpServer| before.mcp_servers.iter().any(|before| before.goes_on_as(now));
+        if self.record.machine.is_set() && !plan.mcp_servers.iter().all(is_known) {
+            return Some(
+                "It can't open its sessions again, so its conversations don't get MCP servers that were added or edited.",
+            );
+        }
+        let needed = launch::readable_by_mcp(&self.shared, plan).unwrap_or_default();
+        let is_shown = needed.iter().all(|path| self.record.shown.contains(path));
+        (!is_shown).then_some("Its sandbox does not show the folder of an MCP server that was added.")
     }
 
     fn turn(&mut self, order: &Order, turn_id: i64, plan: TurnPlan) {

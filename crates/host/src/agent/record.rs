@@ -1,5 +1,7 @@
 //! What the journal keeps of an agent.
 
+use std::path::PathBuf;
+
 use indexmap::IndexMap;
 use muster_protocol::event::EndReason;
 use serde::{Deserialize, Serialize};
@@ -34,6 +36,9 @@ pub struct Record {
     /// Whether its home was restored, and the one before is still there.
     #[serde(default)]
     pub has_old_home: bool,
+    /// What its sandbox shows for MCP servers.
+    #[serde(default)]
+    pub shown: Vec<PathBuf>,
     /// What was said about its end, while it is being ended for it.
     pub verdict: Option<(EndReason, String)>,
     /// Its conversations.

@@ -9,11 +9,12 @@ use std::{
 
 use muster_protocol::{
     Command, Happening,
-    event::TurnOutcome,
+    event::{McpReport, McpState, TurnOutcome},
     plan::{Decision, Given, Judgement, LaunchPlan, McpServer, McpTransport, ModelAccess, Skill, Variable},
     spending::{Lease, ModelCall},
 };
 use muster_shim::isolate::{Bubblewrap, isolation};
+use serde_json::json;
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::TcpListener,
@@ -269,6 +270,153 @@ case "$line" in
 esac
 done"#;
 
+/// All that comes of a turn.
+async fn said(plane: &Plane, text: &str) -> String {
+    let turn = plane.turn(7, 1, 70, text);
+    plane.end_of(turn).await;
+    let state = plane.lock();
+    let all = state
+        .events
+        .iter()
+        .filter(|event| format!("{:?}", event.what).contains(&format!("turn_id: Some({turn})")));
+    all.map(|event| format!("{:?}", event.what)).collect::<String>()
+}
+
+fn shell(script: &str, environment: Vec<Variable>) -> McpTransport {
+    McpTransport::Stdio {
+        command: "sh".to_owned(),
+        args: vec!["-c".to_owned(), script.to_owned()],
+        environment,
+    }
+}
+
+fn server(id: i64, name: &str, transport: McpTransport) -> McpServer {
+    McpServer { id, name: name.to_owned(), transport, reads_workspace: false }
+}
+
+/// Waits for the newest report of a server to be this.
+async fn is_reported(plane: &Plane, server_id: i64, is_it: impl Fn(&McpReport) -> bool) -> McpReport {
+    let newest = |state: &State| {
+        let reports = state.happenings(7).filter_map(|what| match what {
+            Happening::McpServer(report) if report.server_id == server_id => Some(report.clone()),
+            _ => None,
+        });
+        reports.last().filter(&is_it)
+    };
+    plane.wait("the server's state is reported", newest).await
+}
+
+async fn synced(plane: &Plane) {
+    let count = |state: &State| state.happenings(7).filter(|what| **what == Happening::Synced).count();
+    let before = count(&plane.lock());
+    plane.order(7, 1, Command::Sync);
+    plane.wait("it is synced", |state| (count(state) > before).then_some(())).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_server_in_the_sandbox_is_judged_and_shown() {
+    let Some(options) = options() else { return };
+    let plane = Plane::start().await;
+    let _host = Host::start(&plane, &options);
+    let absent = McpTransport::Stdio {
+        command: "/srv/no-such-program".to_owned(),
+        args: Vec::new(),
+        environment: Vec::new(),
+    };
+    let loud = shell("echo the key is $TOKEN >&2; exit 3", Vec::new());
+    plane.set(|state| {
+        let plan = state.plans.entry(7).or_default();
+        plan.environment = vec![Variable { name: "TOKEN".to_owned(), value: KEY.to_owned().into() }];
+        plan.mcp_servers = vec![
+            server(5, "counter", shell(SERVER, vec![])),
+            server(6, "absent", absent),
+            server(8, "loud", loud),
+        ];
+    });
+    plane.launch(7, 1).await;
+    let call = "call counter__count {\"a\": 1}";
+    let refused = said(&plane, call).await;
+    assert!(refused.contains("The rules say no."), "{refused}");
+    plane.set(|state| _ = state.judgements.insert("counter.count".to_owned(), Judgement::Allowed));
+    let made = said(&plane, call).await;
+    assert!(made.contains("it has 0 letters"), "{made}");
+    let works =
+        is_reported(&plane, 5, |report| report.state == McpState::Running && !report.tools.is_empty()).await;
+    assert_eq!((works.tools, works.error), (vec!["count".to_owned()], None));
+    let absent = is_reported(&plane, 6, |report| report.state == McpState::Failed).await;
+    assert!(absent.stderr.as_deref().unwrap_or_default().contains("/srv/no-such-program"), "{absent:?}");
+    let loud = is_reported(&plane, 8, |report| report.state == McpState::Failed).await;
+    let (error, stderr) = (loud.error.clone().unwrap(), loud.stderr.clone().unwrap_or_default());
+    assert!(error.contains("code 3") && stderr.contains("the key is"), "{loud:?}");
+    assert!(!format!("{loud:?}").contains(KEY), "{loud:?}");
+    plane.set(|state| state.plans.entry(7).or_default().disabled_tool_groups = vec!["Counter".to_owned()]);
+    synced(&plane).await;
+    assert!(!said(&plane, call).await.contains("letters"));
+    plane.set(|state| {
+        let plan = state.plans.entry(7).or_default();
+        (plan.disabled_tool_groups, plan.mcp_servers) = (Vec::new(), Vec::new());
+    });
+    synced(&plane).await;
+    assert!(!said(&plane, call).await.contains("letters"));
+}
+
+/// A server in a folder of its own: says what it finds there, and in the agent's home.
+const INSTALLED: &str = r#"#!/bin/sh
+word=$(cat "$(dirname "$0")/word") || exit 1
+note=$(cat "$MUSTER_WORKSPACE/note" 2>/dev/null)
+touch "$MUSTER_WORKSPACE/x" 2>/dev/null && note="$note, which it can change"
+"#;
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_server_sees_a_listed_folder_and_the_home_if_it_may() {
+    let Some(options) = options() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let (program, list) = (folder.path().join("tools/run"), folder.path().join("programs.toml"));
+    fs::create_dir(folder.path().join("tools")).unwrap();
+    fs::write(folder.path().join("tools/word"), "beans").unwrap();
+    let script =
+        format!("{INSTALLED}{}", SERVER.replace("it has ${#SECRET} letters", "it has $word, $note."));
+    fs::write(&program, script).unwrap();
+    fs::set_permissions(&program, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    fs::write(&list, "").unwrap();
+    let plane = Plane::start().await;
+    let options: Vec<&str> = options.into_iter().chain(["--programs", list.to_str().unwrap()]).collect();
+    let host = Host::start(&plane, &options);
+    let installed = |environment| McpTransport::Stdio {
+        command: program.to_str().unwrap().to_owned(),
+        args: Vec::new(),
+        environment,
+    };
+    let secret = vec![Variable { name: "SECRET".to_owned(), value: KEY.to_owned().into() }];
+    plane.set(|state| {
+        state.judgements.insert("counter.count".to_owned(), Judgement::Allowed);
+        let own = McpServer { reads_workspace: true, ..server(5, "counter", installed(secret.clone())) };
+        state.plans.entry(7).or_default().mcp_servers = vec![own];
+    });
+    plane.launch(7, 1).await;
+    fs::write(host.home(7).join("note"), "a note").unwrap();
+    let call = "call counter__count {\"a\": 1}";
+    assert!(!said(&plane, call).await.contains("beans"), "nobody has listed its folder");
+    is_reported(&plane, 5, |report| report.state == McpState::Failed).await;
+    let listed = json!({ "mcp": { (program.to_str().unwrap()): { "readable": [program.parent()] } } });
+    fs::write(&list, toml::to_string(&listed).unwrap()).unwrap();
+    synced(&plane).await;
+    let found = said(&plane, call).await;
+    assert!(found.contains("it has beans, a note."), "{found}");
+    // Without secrets it runs in the agent's sandbox, which shows the folder from the next launch on.
+    plane.set(|state| {
+        state.plans.entry(7).or_default().mcp_servers = vec![server(6, "counter", installed(Vec::new()))];
+    });
+    synced(&plane).await;
+    let lacks = |state: &State| {
+        let lacks = state.happenings(7).find(|what| matches!(what, Happening::Lacks { .. }));
+        lacks.map(|lacks| format!("{lacks:?}"))
+    };
+    let lacks = plane.wait("the sandbox lacks it", lacks).await;
+    assert!(lacks.contains("does not show the folder"), "{lacks}");
+    assert!(!said(&plane, call).await.contains("beans"));
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_servers_secret_stays_outside_and_its_tools_are_judged() {
     let Some(options) = options() else { return };
@@ -276,25 +424,11 @@ async fn a_servers_secret_stays_outside_and_its_tools_are_judged() {
     let options: Vec<&str> = options.into_iter().chain(["--ask-seconds", "2"]).collect();
     let host = Host::start(&plane, &options);
     plane.set(|state| {
-        let transport = McpTransport::Stdio {
-            command: "sh".to_owned(),
-            args: vec!["-c".to_owned(), SERVER.to_owned()],
-            environment: vec![Variable { name: "SECRET".to_owned(), value: KEY.to_owned().into() }],
-        };
-        let plan = state.plans.entry(7).or_default();
-        plan.mcp_servers = vec![McpServer { name: "counter".to_owned(), transport }];
+        let secret = vec![Variable { name: "SECRET".to_owned(), value: KEY.to_owned().into() }];
+        state.plans.entry(7).or_default().mcp_servers = vec![server(5, "counter", shell(SERVER, secret))];
     });
     plane.launch(7, 1).await;
-    let said = async |text: &str| {
-        let turn = plane.turn(7, 1, 70, text);
-        plane.end_of(turn).await;
-        let state = plane.lock();
-        let all = state
-            .events
-            .iter()
-            .filter(|event| format!("{:?}", event.what).contains(&format!("turn_id: Some({turn})")));
-        all.map(|event| format!("{:?}", event.what)).collect::<String>()
-    };
+    let said = async |text: &str| said(&plane, text).await;
     let refused = said("call counter__count {\"a\": 1}").await;
     assert!(refused.contains("The rules say no."), "{refused}");
     let judge =

@@ -98,7 +98,8 @@ async fn no_secret_is_kept_in_the_folder_or_in_the_log() {
             args: Vec::new(),
             environment: vec![secret("MCP")],
         };
-        plan.mcp_servers = vec![McpServer { name: "broken".to_owned(), transport }];
+        plan.mcp_servers =
+            vec![McpServer { id: 5, name: "broken".to_owned(), transport, reads_workspace: false }];
     });
     plane.launch(7, 1).await;
     let turn = plane.turn(7, 1, 70, "env TOKEN");

@@ -6,4 +6,5 @@ mod end;
 mod faults;
 mod flow;
 mod harness;
+mod mcp;
 mod step;

@@ -7,6 +7,7 @@ import { useClient } from 'urql'
 import { graphql } from '../../api/graphql'
 import { useLive } from '../../api/use-live'
 import { type Kind, useAssign } from '../../app/assigned-agents-calls'
+import { McpStates } from '../../app/mcp-states'
 import { useOrg } from '../../app/organization'
 import type { Governed } from '../../permissions/can'
 import { Gate } from '../../permissions/gate'
@@ -24,6 +25,7 @@ const AccessQuery = graphql(`
       id
       credentials { id name kind viewerCan }
       mcpServers { id name viewerCan }
+      mcpServerStates { status error stderr tools reportedAt mcpServer { id name } }
       skills { id name viewerCan }
     }
   }
@@ -78,6 +80,7 @@ export function Access({ agent }: { agent: AgentRecord }) {
       <div className="space-y-5 rounded-card border border-line p-4">
         {part('credential', found?.credentials)}
         {part('mcp', found?.mcpServers)}
+        <McpStates states={found?.mcpServerStates ?? []} nameOf={({ mcpServer }) => mcpServer?.name} />
         {part('skill', found?.skills)}
       </div>
     </Panel>

@@ -4,6 +4,7 @@ import { useAct } from '../../api/use-act'
 import { useLive } from '../../api/use-live'
 import { ArchiveButton } from '../../app/archive-button'
 import { AssignedAgents } from '../../app/assigned-agents'
+import { McpStates } from '../../app/mcp-states'
 import { useOrg } from '../../app/organization'
 import { Gate } from '../../permissions/gate'
 import { RadioGroup } from '../../ui/choices'
@@ -14,6 +15,7 @@ import { ProblemView } from '../../ui/problem'
 import { labelIn, SectionField, SectionForm, SectionPart } from '../../ui/section-form'
 import { ListSkeleton } from '../../ui/skeleton'
 import { useSection } from '../../ui/use-section'
+
 import { TRANSPORTS } from './transport'
 
 const McpServerQuery = graphql(`
@@ -21,6 +23,7 @@ const McpServerQuery = graphql(`
     mcpServer(orgId: $orgId, id: $id) {
       id name description transport command args url auth revision archivedAt viewerCan
       agents { id name avatarUrl }
+      states { status error stderr tools reportedAt agent { id name } }
     }
   }
 `)
@@ -49,7 +52,7 @@ export function McpServerPeek({ id, onClose }: { id: number; onClose: () => void
   const { data, error, loading, refetch } = useLive({
     query: McpServerQuery,
     variables: { orgId, id },
-    on: ({ kind, id: changed }) => kind === 'MCP_SERVER' && changed === id,
+    on: ({ kind, id: changed }) => (kind === 'MCP_SERVER' && changed === id) || kind === 'AGENT',
   })
   const [archive, restore] = [useAct(Archive), useAct(Restore)]
   const server = data?.mcpServer
@@ -65,6 +68,7 @@ export function McpServerPeek({ id, onClose }: { id: number; onClose: () => void
             <Edit server={server} />
           </Gate>
           <AssignedAgents kind="mcp" what="this MCP server" record={server} may="mcp.edit" />
+          <McpStates states={server.states} nameOf={({ agent }) => agent?.name} />
           <ArchiveButton
             what="MCP server"
             record={server}

@@ -162,7 +162,8 @@ pub fn mcp_server(server: Callable, credentials: &[Opened]) -> McpServer {
         enums::McpTransport::Http => McpTransport::Http { url, headers: headers(needed()) },
         enums::McpTransport::Sse => McpTransport::Sse { url, headers: headers(needed()) },
     };
-    McpServer { name: server.name, transport }
+    let reads_workspace = server.workspace == enums::McpWorkspace::Read;
+    McpServer { id: server.id, name: server.name, transport, reads_workspace }
 }
 
 /// Whether an address is one of a credential's destinations, or below it.
@@ -265,12 +266,14 @@ mod tests {
             ),
         ];
         let server = |transport, auth: &[&str]| Callable {
+            id: 1,
             name: "s".to_owned(),
             transport,
             command: Some("npx".to_owned()),
             args: vec!["-y".to_owned()],
             url: Some("https://mcp.example".to_owned()),
             auth: auth.iter().map(|name| (*name).to_owned()).collect(),
+            workspace: enums::McpWorkspace::None,
         };
         let headers =
             |auth: &[&str]| match mcp_server(server(enums::McpTransport::Http, auth), &all).transport {
@@ -321,12 +324,14 @@ mod tests {
                 .to_vec();
         let gets_as = |name: &str, transport, url: &str| {
             let server = Callable {
+                id: 1,
                 name: name.to_owned(),
                 transport,
                 command: Some("/bin/sh".to_owned()),
                 args: Vec::new(),
                 url: Some(url.to_owned()),
                 auth: vec!["held".to_owned()],
+                workspace: enums::McpWorkspace::None,
             };
             match mcp_server(server, std::slice::from_ref(&held)).transport {
                 McpTransport::Stdio { environment, .. } => environment.len(),

@@ -97,6 +97,7 @@ pub async fn compare(tx: &Tx, agent: &agents::Model, plan: &LaunchPlan) -> Resul
             changed
                 .col_expr(agents::Column::LaunchedWithSealed, Expr::value(keys.seal(&text, &place)))
                 .col_expr(agents::Column::RestartReason, Expr::value(None::<String>))
+                .col_expr(agents::Column::LaunchLacks, Expr::value(None::<String>))
         }
     };
     changed.exec(tx.connection()).await?;

@@ -40,6 +40,7 @@ impl Filler<'_> {
         row.push(("command", i.is_multiple_of(2).then(|| "npx".to_owned()).into()));
         row.push(("url", (i % 2 == 1).then(|| "https://mcp.example".to_owned()).into()));
         row.push(("args", json!(["-y", "x y"]).into()));
+        row.push(("workspace", text(["NONE", "READ"][i % 2])));
         let mcp = self.insert("mcp_servers", row).await;
         let mut row = named("skill");
         row.push(("content", text("# How\n\n- step")));
@@ -52,8 +53,16 @@ impl Filler<'_> {
             ("skill_agents", "skill_id", skill),
         ] {
             for agent in &all.agents[i.saturating_sub(1)..=i] {
-                let row =
+                let mut row =
                     vec![(column, id.into()), ("agent_id", (*agent).into()), ("assigned_at", self.at(i))];
+                if table == "mcp_server_agents" {
+                    row.push(("state", text(["RUNNING", "FAILED"][i % 2])));
+                    row.push(("launch_generation", number(1).into()));
+                    row.push(("reported_at", self.at(i)));
+                    row.push(("error", (i % 2 == 1).then(|| "It has ended.".to_owned()).into()));
+                    row.push(("stderr", (i % 2 == 1).then(|| "No such file".to_owned()).into()));
+                    row.push(("tools", json!(["echo"]).into()));
+                }
                 self.link(table, row).await;
             }
         }

@@ -1,0 +1,125 @@
+//! Streams of server-sent events.
+
+use futures::StreamExt;
+use http_body_util::{BodyExt, BodyStream};
+use hyper::body::Incoming;
+use tokio::time::timeout;
+
+use super::lines::{Growing, Line, SENDING};
+use crate::room::Room;
+
+/// The events of an answer.
+pub struct Events {
+    body: BodyStream<Incoming>,
+    piece: bytes::Bytes,
+    room: Room,
+}
+
+/// An event: its name, or `message`, and its data.
+pub struct Event {
+    pub name: String,
+    pub data: Line,
+}
+
+/// The longest line that is no data, in bytes: a name, an id.
+const LONGEST_FIELD: usize = 1024;
+
+impl Events {
+    pub fn of(body: Incoming, room: Room) -> Self {
+        Self { body: BodyStream::new(body), piece: bytes::Bytes::new(), room }
+    }
+
+    /// The next event that has data. None at the end, and if it is too long, takes too long, or there is no room for it.
+    pub async fn next(&mut self) -> Option<Event> {
+        loop {
+            // Nothing is held until something comes.
+            self.piece().await?;
+            if let Some(event) = timeout(SENDING, self.event()).await.ok()?? {
+                return Some(event);
+            }
+        }
+    }
+
+    async fn piece(&mut self) -> Option<()> {
+        while self.piece.is_empty() {
+            let frame = self.body.next().await?.ok()?;
+            self.piece = frame.into_data().unwrap_or_default();
+        }
+        Some(())
+    }
+
+    /// What ends with an empty line, or a comment: an event, if it has data.
+    async fn event(&mut self) -> Option<Option<Event>> {
+        let (mut name, mut data) = (None, None::<Growing>);
+        loop {
+            let (field, value) = self.line().await?;
+            match (field.as_slice(), value) {
+                (b"", None) => {
+                    let name = name.unwrap_or_else(|| "message".to_owned());
+                    return Some(data.map(|Growing { line: data, .. }| Event { name, data }));
+                }
+                (b"", Some(_)) if name.is_none() && data.is_none() => return Some(None),
+                (b"data", Some(more)) => match &mut data {
+                    Some(data) => {
+                        data.add(b"\n").await?;
+                        data.add(&more.line.bytes).await?;
+                    }
+                    None => data = Some(more),
+                },
+                (b"event", Some(value)) => {
+                    name = Some(String::from_utf8_lossy(&value.line.bytes).into_owned());
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// A line: the field, and what it has. An empty line has none.
+    async fn line(&mut self) -> Option<(Vec<u8>, Option<Growing>)> {
+        let (mut field, mut value) = (Vec::new(), None::<Growing>);
+        loop {
+            self.piece().await?;
+            let end = self.piece.iter().position(|byte| *byte == b'\n');
+            let mut part = self.piece.split_to(end.unwrap_or(self.piece.len()));
+            if value.is_none() {
+                let colon = part.iter().position(|byte| *byte == b':');
+                field.extend_from_slice(&part.split_to(colon.unwrap_or(part.len())));
+                if field.len() > LONGEST_FIELD {
+                    return None;
+                }
+                if colon.is_some() {
+                    let _ = part.split_to(1);
+                    value = Some(Growing::begin(&self.room).await?);
+                }
+            }
+            if let Some(value) = &mut value {
+                value.add(&part).await?;
+            }
+            if end.is_some() {
+                let _ = self.piece.split_to(1);
+                break;
+            }
+        }
+        let bytes = value.as_mut().map_or(&mut field, |value| &mut value.line.bytes);
+        if bytes.ends_with(b"\r") {
+            bytes.pop();
+        }
+        if let Some(value) = &mut value
+            && value.line.bytes.first() == Some(&b' ')
+        {
+            value.line.bytes.remove(0);
+        }
+        Some((field, value))
+    }
+}
+
+/// All of an answer's body, if it isn't too long and there is room for it.
+pub async fn whole(mut body: Incoming, room: &Room) -> Option<Line> {
+    let mut all = Growing::begin(room).await?;
+    while let Some(frame) = body.frame().await {
+        if let Ok(data) = frame.ok()?.into_data() {
+            all.add(&data).await?;
+        }
+    }
+    Some(all.line)
+}

@@ -1,0 +1,217 @@
+//! `mcp SOCKET -- PROGRAM`: the relay of an MCP server that runs where the agent does. The agent's client and the program don't
+//! speak with each other: what either says goes to the host, which judges it and says what goes on.
+//!
+//! The first line on the socket is `+`. On every other one the first byte says what it is about: `>` a message of the client,
+//! or for the program; `<` one of the program, or for the client; `!` a line of the program's stderr; `.` how it ended.
+
+use std::{
+    ffi::OsString,
+    io::{self, BufRead, BufReader, Read, Write, stdin, stdout},
+    net::Shutdown,
+    os::{
+        fd::{AsFd, BorrowedFd},
+        unix::{net::UnixStream, process::ExitStatusExt},
+    },
+    path::Path,
+    process::{Child, ChildStdin, Command, ExitStatus, Stdio},
+    sync::mpsc::{self, Receiver, Sender},
+    thread,
+    time::{Duration, Instant},
+};
+
+use rustix::{
+    event::{PollFd, PollFlags, Timespec, poll},
+    process::{Pid, Signal, getpid, kill_process_group},
+};
+
+use crate::{about, folder::Address};
+
+/// The longest message, in bytes, and how much of a line of stderr is told.
+const LONGEST: usize = 8 << 20;
+const LONGEST_COMPLAINT: usize = 1024;
+/// How much is read at once, in bytes.
+const PIECE: usize = 64 << 10;
+/// How long the program may take to end, and the host to say what is left.
+const LAST_WORDS: Duration = Duration::from_secs(2);
+const LOOK: Duration = Duration::from_millis(10);
+
+/// Starts the program, and relays until the client, the program or the host ends.
+pub(crate) fn relay(
+    prefix: &[&str],
+    socket: &Path,
+    program: OsString,
+    args: Vec<OsString>,
+) -> io::Result<()> {
+    let address = Address::of(socket)?;
+    let host = UnixStream::connect(address.path()).map_err(|error| about(socket.display(), error))?;
+    // The program ends with this process, however that ends.
+    let own = getpid().as_raw_nonzero().to_string();
+    let mut command = Command::new(std::env::current_exe()?);
+    command.args(prefix).args(["exec", "--parent", &own, "--"]).arg(program).args(args);
+    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
+    let relayed = between(&host, &mut child);
+    end(&mut child)?;
+    relayed
+}
+
+fn between(host: &UnixStream, child: &mut Child) -> io::Result<()> {
+    let (Some(input), Some(output), Some(errors)) =
+        (child.stdin.take(), child.stdout.take(), child.stderr.take())
+    else {
+        return Err(io::ErrorKind::BrokenPipe.into());
+    };
+    // The program may be slow to read. That must not hold back what is for the client.
+    let (to_program, for_program) = mpsc::channel();
+    thread::spawn(move || feed(input, &for_program));
+    let (from_host, (ends, ended)) = (host.try_clone()?, mpsc::channel());
+    thread::spawn(move || {
+        let heard = hear(&from_host, &to_program);
+        drop(to_program);
+        let _ = ends.send(heard);
+    });
+    let client = stdin();
+    let mut client = Source::of(client.as_fd(), b'>', LONGEST);
+    let mut output = Source::of(output.as_fd(), b'<', LONGEST);
+    let mut errors = Source::of(errors.as_fd(), b'!', LONGEST_COMPLAINT);
+    let mut host = host;
+    host.write_all(b"+\n")?;
+    while !client.has_ended && !output.has_ended {
+        if !carry(&mut [&mut client, &mut output, &mut errors], host, true)? {
+            return ended.recv_timeout(LAST_WORDS).unwrap_or(Ok(()));
+        }
+    }
+    if output.has_ended {
+        let status = wait(child)?;
+        carry(&mut [&mut errors], host, false)?;
+        host.write_all(format!(".{}\n", status.map(in_words).unwrap_or_default()).as_bytes())?;
+    }
+    host.shutdown(Shutdown::Write)?;
+    let heard = ended.recv_timeout(LAST_WORDS).unwrap_or(Ok(()));
+    wait(child)?;
+    heard
+}
+
+/// Tells the host what can be read, once something can, or what there is now. False if the host has left.
+fn carry(sources: &mut [&mut Source<'_>], mut host: &UnixStream, waits: bool) -> io::Result<bool> {
+    let mut fds: Vec<PollFd<'_>> = vec![PollFd::new(host, PollFlags::empty())];
+    let has_more = sources.iter().map(|source| {
+        let wanted = if source.has_ended { PollFlags::empty() } else { PollFlags::IN };
+        PollFd::from_borrowed_fd(source.fd, wanted)
+    });
+    fds.extend(has_more);
+    let now = Timespec { tv_sec: 0, tv_nsec: 0 };
+    match poll(&mut fds, (!waits).then_some(&now)) {
+        Ok(_) | Err(rustix::io::Errno::INTR) => {}
+        Err(error) => return Err(error.into()),
+    }
+    let ready: Vec<bool> = fds.iter().map(|fd| !fd.revents().is_empty()).collect();
+    for (source, _) in
+        sources.iter_mut().zip(&ready[1..]).filter(|(source, ready)| **ready && !source.has_ended)
+    {
+        source.carry(&mut host)?;
+    }
+    Ok(!ready[0])
+}
+
+/// What lines come from.
+struct Source<'a> {
+    fd: BorrowedFd<'a>,
+    tag: u8,
+    longest: usize,
+    /// The tag, and what there is of a line.
+    line: Vec<u8>,
+    has_ended: bool,
+}
+
+impl<'a> Source<'a> {
+    fn of(fd: BorrowedFd<'a>, tag: u8, longest: usize) -> Self {
+        Self { fd, tag, longest, line: vec![tag], has_ended: false }
+    }
+
+    /// Reads once, and writes each line that is whole. Of a message that is too long nothing is written, and it is the last; of
+    /// a complaint, its beginning.
+    fn carry(&mut self, to: &mut impl Write) -> io::Result<()> {
+        let mut piece = vec![0; PIECE];
+        let count = match rustix::io::read(self.fd, &mut piece) {
+            Ok(count) => count,
+            Err(rustix::io::Errno::INTR) => return Ok(()),
+            Err(error) => return Err(error.into()),
+        };
+        self.has_ended = count == 0;
+        for part in piece[..count].split_inclusive(|byte| *byte == b'\n') {
+            let room = (self.longest + 1).saturating_sub(self.line.len());
+            let text = part.strip_suffix(b"\n").unwrap_or(part);
+            if text.len() > room && self.tag != b'!' {
+                self.has_ended = true;
+                return Ok(());
+            }
+            self.line.extend_from_slice(&text[..text.len().min(room)]);
+            if text.len() < part.len() {
+                self.line.push(b'\n');
+                to.write_all(&self.line)?;
+                self.line = vec![self.tag];
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Takes what the host says: for the client, or for the program.
+fn hear(host: &UnixStream, to_program: &Sender<Vec<u8>>) -> io::Result<()> {
+    let mut host = BufReader::new(host);
+    let mut line = Vec::new();
+    loop {
+        line.clear();
+        if (&mut host).take(LONGEST as u64 + 2).read_until(b'\n', &mut line)? == 0 {
+            return Ok(());
+        }
+        match line.first() {
+            Some(b'<') => {
+                let mut client = stdout().lock();
+                client.write_all(&line[1..])?;
+                client.flush()?;
+            }
+            Some(b'>') => _ = to_program.send(line.split_off(1)),
+            _ => return Err(io::Error::new(io::ErrorKind::InvalidData, "the host says something else")),
+        }
+    }
+}
+
+/// Writes messages for the program until none can come. Then its stdin closes.
+fn feed(mut input: ChildStdin, messages: &Receiver<Vec<u8>>) {
+    while let Ok(message) = messages.recv() {
+        if input.write_all(&message).and_then(|()| input.flush()).is_err() {
+            return;
+        }
+    }
+}
+
+/// Waits a while for the program's end.
+fn wait(child: &mut Child) -> io::Result<Option<ExitStatus>> {
+    let until = Instant::now() + LAST_WORDS;
+    loop {
+        match child.try_wait()? {
+            None if Instant::now() < until => thread::sleep(LOOK),
+            status => return Ok(status),
+        }
+    }
+}
+
+fn in_words(status: ExitStatus) -> String {
+    match status.code() {
+        Some(code) => format!("code {code}"),
+        None => format!("signal {}", status.signal().unwrap_or_default()),
+    }
+}
+
+/// Ends the program, and what it has started.
+fn end(child: &mut Child) -> io::Result<()> {
+    if child.try_wait()?.is_none() {
+        if let Some(group) = i32::try_from(child.id()).ok().and_then(Pid::from_raw) {
+            let _ = kill_process_group(group, Signal::KILL);
+        }
+        child.kill()?;
+        child.wait()?;
+    }
+    Ok(())
+}
