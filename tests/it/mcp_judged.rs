@@ -108,12 +108,19 @@ async fn is_judged_switched_off_and_archived(options: &[&str]) {
     house.answers(approval, json!({ "options": ["approve"] })).await;
     house.hears(&crew, conversation, "Echo: one").await;
     assert_eq!(house.rests(conversation).await, ["DONE"]);
+    // What nobody is asked about leaves a line in the audit log.
+    edits(&house, &crew, json!({ "approvalAskThreshold": 60 })).await;
+    house.adds(conversation, &echo("unasked")).await;
+    house.hears(&crew, conversation, "Echo: unasked").await;
+    house.rests(conversation).await;
     let audit = "query($o: Id!) { auditLog(orgId: $o, page: 1, limit: 200) { data { operation changes } } }";
-    let audit = house.owner().gql(audit, json!({ "o": house.tenant.org })).await.data();
-    let lines = audit["auditLog"]["data"].as_array().unwrap().iter();
-    let lines: Vec<&Value> = lines.filter(|line| line["operation"] == "judgeAction").collect();
-    assert!(lines.iter().any(|line| line.to_string().contains("Everything.echo")), "{lines:?}");
-
+    let judged = async || {
+        let audit = house.owner().gql(audit, json!({ "o": house.tenant.org })).await.data();
+        let mut lines = audit["auditLog"]["data"].as_array().unwrap().clone().into_iter();
+        lines.find(|line| line["operation"] == "judgeAction" && line.to_string().contains("Everything.echo"))
+    };
+    assert!(found(judged).await.is_some(), "{}", crew.machine.log());
+    edits(&house, &crew, json!({ "approvalAskThreshold": 40 })).await;
     is_shown(&house, &crew, &server).await;
 
     edits(&house, &crew, json!({ "disabledToolGroups": ["everything"] })).await;

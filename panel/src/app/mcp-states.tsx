@@ -7,7 +7,7 @@ type State = {
   error: string | null
   stderr: string | null
   tools: readonly string[]
-  reportedAt: number | null
+  reportedAt: string | null
 }
 
 const SHOWN: Record<State['status'], { word: string; tone: Tone; tip: string }> = {

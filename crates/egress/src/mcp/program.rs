@@ -38,8 +38,10 @@ pub fn begin(session: &Arc<Session>, server: &McpServer) -> io::Result<mpsc::Sen
     let (session, name, closing) = (Arc::clone(session), server.name.clone(), shared.closing.clone());
     shared.tasks.spawn(async move {
         let hearing = Arc::clone(&session);
-        let mut said =
-            tokio::spawn(async move { tokio::join!(hear(&hearing, stdout), complaints(&hearing, stderr)) });
+        let mut said = session
+            .shared
+            .tasks
+            .spawn(async move { tokio::join!(hear(&hearing, stdout), complaints(&hearing, stderr)) });
         let was_ended = tokio::select! {
             is_over = write(stdin, messages) => is_over,
             _ = &mut said => false,

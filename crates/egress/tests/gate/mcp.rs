@@ -66,7 +66,7 @@ impl Client {
     /// The next line, as it comes. Empty at the end.
     async fn line(&mut self) -> String {
         let mut line = String::new();
-        timeout(Duration::from_secs(20), self.0.read_line(&mut line)).await.expect("a line in time").unwrap();
+        timeout(Duration::from_secs(20), self.0.read_line(&mut line)).await.unwrap().unwrap();
         line.trim_end().to_owned()
     }
 
@@ -303,7 +303,7 @@ async fn a_server_over_http_has_a_session_and_a_stream() {
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
     };
-    timeout(Duration::from_secs(10), left).await.expect("the server hears that it is over");
+    timeout(Duration::from_secs(10), left).await.unwrap();
 }
 
 #[tokio::test]
@@ -360,7 +360,7 @@ async fn ended(pid: &Value) {
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
     };
-    timeout(Duration::from_secs(10), gone).await.expect("it ends");
+    timeout(Duration::from_secs(10), gone).await.unwrap();
 }
 
 #[tokio::test]
