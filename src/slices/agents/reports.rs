@@ -10,7 +10,7 @@ use serde_json::json;
 
 use super::{
     entity::agents,
-    explain, fail, inherited_credential, launches, plans,
+    explain, inherited_credential, launches, plans,
     recovery::End,
     reporter::{Reporter, current, of_no_launch},
     rows::{self, announce, find},
