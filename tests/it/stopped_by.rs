@@ -42,8 +42,8 @@ async fn stopping_an_agent_names_who_did_it_and_what_ended() {
     assert_eq!(counted["agent"]["waitingRequests"], 1);
     assert_eq!(counted["agent"]["runningTurns"].as_array().unwrap().len(), 1);
     assert_eq!(counted["overview"], json!({ "begunTurns": 1, "waitingRequests": 1 }));
-    let path = format!("/v1/org/{}/agent/{}/stop", app.org, work.host.agent);
-    app.operator.post(&path, Value::Null).await.expect(200);
+    let stop = "mutation($o: Id!, $a: Id!) { stopAgent(orgId: $o, id: $a) { id } }";
+    app.operator.gql(stop, json!({ "o": app.org, "a": work.host.agent })).await.data();
     assert_eq!(events(&app).await, ["operator stopped the agent."]);
     let log = logged(&app, "stopAgent").await;
     assert_eq!((&log["ended_turns"], &log["withdrawn_approvals"]), (&json!(1), &json!(1)));

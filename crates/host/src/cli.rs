@@ -303,15 +303,15 @@ async fn rejoin(args: RejoinArgs) -> ExitCode {
     match rejoin::rejoin(&folder, token.as_ref(), &place, how).await {
         Ok(rejoin::Rejoined { joined, stopped, lost }) => {
             let dir = folder.root().display();
-            for agent in stopped {
-                println!("Agent {} (launch {}) has ended.", agent.agent_id, agent.generation);
-            }
-            println!("{lost}");
-            println!(
-                "This machine is {:?} of {} again. Start the host, such as with `muster host run --dir {dir}`.",
-                joined.server_name, joined.url
-            );
-            ExitCode::SUCCESS
+            let ended = stopped
+                .iter()
+                .map(|agent| format!("Agent {} (launch {}) has ended.\n", agent.agent_id, agent.generation));
+            said(&format!(
+                "{}{lost}\nThis machine is {:?} of {} again. Start the host, such as with `muster host run --dir {dir}`.\n",
+                ended.collect::<String>(),
+                joined.server_name,
+                joined.url
+            ))
         }
         Err(error) => failed(&error.to_string()),
     }

@@ -269,7 +269,7 @@ pub async fn stop_in(
         return Ok(());
     }
     outbox::overtake(tx, id).await?;
-    turns::cancel_open(tx, &standing, TurnCut::Agent).await?;
+    turns::cancel_open(tx, &standing, Some(TurnCut::Agent)).await?;
     let status = step(tx, agent, Action::Stop, 0).await?.status;
     explain(tx, id, Some((reason, detail))).await?;
     record(tx, operation, id, json!({ "status": audit::from_to(was, status) }));

@@ -46,7 +46,7 @@ async fn stop_turns(scope: &Scope) -> Result<bool> {
     let sql = "SELECT DISTINCT conversation_id FROM turns WHERE organization_id = $1 AND ended_at IS NULL \
                AND cancel_requested_at IS NULL ORDER BY conversation_id";
     let open = tx.rows(sql, vec![scope.org.into()]).await?;
-    let cancelled = turns::cancel_all(&mut tx).await?;
+    let cancelled = turns::cancel_all(&mut tx, None).await?;
     for row in open {
         let conversation = load(&tx, ConversationId(row.try_get_by(0)?)).await?;
         tell(&mut tx, &conversation).await?;

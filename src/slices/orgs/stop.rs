@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 use super::{entity::organizations, rows::load};
 use crate::{
     base::{
-        enums::{ChangeOp, RecordKind},
+        enums::{ChangeOp, RecordKind, TurnCut},
         ids::OrgId,
         plain,
         problem::{Code, Problem, Result},
@@ -69,7 +69,7 @@ pub async fn stop(scope: &Scope, reason: &str) -> Result<bool> {
     organization.updated_at = Set(tx.now);
     organization.update(tx.connection()).await?;
     agents::mark_all(&mut tx).await?;
-    let cancelled = turns::cancel_all(&mut tx).await?;
+    let cancelled = turns::cancel_all(&mut tx, Some(TurnCut::Organization)).await?;
     record(&tx, "stopOrganization", json!({ "reason": reason, "cancelled_turns": cancelled }));
     tx.commit().await?;
     Ok(true)

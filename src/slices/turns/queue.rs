@@ -216,17 +216,18 @@ pub async fn send_queued(tx: &Tx, most: u64) -> Result<u64> {
     Ok(sent)
 }
 
-/// Cancels all turns that the organization's agents have, and returns how many. What waits goes on waiting.
+/// Cancels all turns that the organization's agents have, and returns how many. What waits goes on waiting. `with` is what the
+/// caller ends so much by, if their conversations say it.
 ///
 /// # Errors
 /// The database is unreachable.
-pub async fn cancel_all(tx: &mut Tx) -> Result<u64> {
+pub async fn cancel_all(tx: &mut Tx, with: Option<TurnCut>) -> Result<u64> {
     let agents = uncancelled(tx).select_only().column(turns::Column::AgentId).distinct();
     let agents = agents.order_by_asc(turns::Column::AgentId).into_tuple::<AgentId>();
     let mut cancelled = 0;
     for agent in agents.all(tx.connection()).await? {
         if let Some(agent) = agents::standing(tx, agent).await? {
-            cancelled += cancel_open(tx, &agent, TurnCut::Organization).await?;
+            cancelled += cancel_open(tx, &agent, with).await?;
         }
     }
     Ok(cancelled)
@@ -236,12 +237,14 @@ pub async fn cancel_all(tx: &mut Tx) -> Result<u64> {
 ///
 /// # Errors
 /// The database is unreachable.
-pub async fn cancel_open(tx: &mut Tx, agent: &Standing, with: TurnCut) -> Result<u64> {
+pub async fn cancel_open(tx: &mut Tx, agent: &Standing, with: Option<TurnCut>) -> Result<u64> {
     let open = uncancelled(tx).filter(turns::Column::AgentId.eq(agent.id));
     let mut cancelled = 0;
     for turn in open.order_by_asc(turns::Column::Id).all(tx.connection()).await? {
         request_cancel(tx, agent, &turn).await?;
-        cut(tx, &turn, with).await?;
+        if let Some(with) = with {
+            cut(tx, &turn, with).await?;
+        }
         cancelled += 1;
     }
     Ok(cancelled)
