@@ -201,7 +201,8 @@ async fn a_turn_is_cancelled_by_a_person() {
     let waiting = write(&app, conversation, "two").await;
     let cancelled = cancel(&app, waiting).await.data()["cancelTurn"].clone();
     assert_eq!(cancelled["state"], "CANCELLED");
-    assert_eq!(statuses(&app, conversation).await, ["DELIVERED", "CANCELLED"]);
+    // The third says who cancelled it.
+    assert_eq!(statuses(&app, conversation).await, ["DELIVERED", "CANCELLED", "DELIVERED"]);
     let asked = cancel(&app, running).await.data()["cancelTurn"].clone();
     assert_eq!(asked["state"], "RUNNING", "until its host has done it");
     assert!(asked["cancelRequestedAt"].is_string());

