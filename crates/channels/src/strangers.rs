@@ -70,6 +70,7 @@ const REPEATS: [&str; 16] = [
     "ä",
 ];
 
+#[expect(clippy::disallowed_methods, reason = "tests/soak asks for longer ones")]
 fn sizes() -> Vec<usize> {
     match env::var("MUSTER_STRANGERS_BYTES").ok().and_then(|bytes| bytes.parse().ok()) {
         Some(bytes) => vec![bytes],
@@ -196,11 +197,11 @@ fn no_imap_server_ends_the_process() {
     });
 }
 
+#[expect(clippy::disallowed_methods, reason = "there is no scope here, and no clock that a test moves")]
 fn world() -> World {
     let nowhere = "http://127.0.0.1:9/".parse::<url::Url>().unwrap();
     let vendors = Vendors { slack: nowhere.clone(), slack_files: nowhere.clone(), telegram: nowhere };
-    World::with(Addresses::new(vec!["127.0.0.0/8".parse().unwrap()]), vendors, Timestamp::now, Vec::new())
-        .unwrap()
+    World::with(Addresses::new(vec!["127.0.0.0/8".parse().unwrap()]), vendors, Timestamp::now, &[]).unwrap()
 }
 
 #[test]

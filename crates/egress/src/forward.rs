@@ -175,7 +175,9 @@ pub fn add(to: &mut HeaderMap, headers: &[Variable]) {
         parsed
     });
     let valid: Vec<_> = valid.collect();
-    valid.iter().for_each(|(name, _)| heads::take_out(to, name));
+    for (name, _) in &valid {
+        heads::take_out(to, name);
+    }
     for (name, mut value) in valid {
         value.set_sensitive(true);
         to.insert(name, value);

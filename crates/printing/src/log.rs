@@ -270,7 +270,9 @@ mod tests {
         let (log, pass, out) = gated();
         for (line, passes) in [("first\n", &[2, 0][..]), ("second\n", &[0]), ("third\n", &[3, 99])] {
             (&*log).write_all(line.as_bytes()).unwrap();
-            passes.iter().for_each(|most| pass.send(*most).unwrap());
+            for most in passes {
+                pass.send(*most).unwrap();
+            }
         }
         assert!(log.flush_within(PATIENCE));
         assert_eq!((text(&out), log.lost()), ("fi\nthird\n".to_owned(), 2));

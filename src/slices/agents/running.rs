@@ -78,14 +78,14 @@ pub async fn restart(scope: &Scope, id: AgentId) -> Result<()> {
     let agent = load(&tx, id).await?;
     let was = agent.status;
     if was.is_at_rest() {
-        let status = launch(&mut tx, agent).await?;
+        let status = Box::pin(launch(&mut tx, agent)).await?;
         let changes = json!({ "status": audit::from_to(was, status) });
         return finish(tx, (ChangeOp::Updated, "restartAgent"), id, changes).await;
     }
     // One that is stopping already has its STOP on the way.
     let mut ended = json!({});
     if was != AgentStatus::Stopping {
-        ended = end_work(&mut tx, &Standing::of(&agent), TurnCut::Restart).await?;
+        ended = Box::pin(end_work(&mut tx, &Standing::of(&agent), TurnCut::Restart)).await?;
     }
     let agent = step(&mut tx, agent, Action::Stop, 0).await?;
     if !launches::want_next(&tx, &agent).await? {
@@ -293,13 +293,13 @@ async fn act(scope: &Scope, id: AgentId, action: Action, operation: &'static str
         json!({ "starts_again": false })
     } else {
         let ended = match action {
-            Action::Stop => end_work(&mut tx, &standing, TurnCut::Agent).await?,
+            Action::Stop => Box::pin(end_work(&mut tx, &standing, TurnCut::Agent)).await?,
             Action::Start | Action::Pause | Action::Resume => json!({}),
         };
         // A start or stop by a person resets the count.
         let tried = if action == Action::Stop { 0 } else { tried };
         let status = match action {
-            Action::Start => launch(&mut tx, agent).await?,
+            Action::Start => Box::pin(launch(&mut tx, agent)).await?,
             _ => step(&mut tx, agent, action, tried).await?.status,
         };
         changed(audit::from_to(was, status), ended)

@@ -58,6 +58,7 @@ impl ChannelQuery {
     /// Channels for people outside and for members, by agent and name, in pages that do not shift. Those of deleted agents come
     /// first.
     #[graphql(directive = permit::apply(Permission::AgentView))]
+    #[expect(clippy::too_many_arguments, reason = "each is a separate filter in the schema")]
     async fn channel_feed(
         &self,
         ctx: &Context<'_>,

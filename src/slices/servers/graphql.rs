@@ -256,6 +256,7 @@ pub struct ServerQuery;
 impl ServerQuery {
     /// The organization's servers, ordered by id.
     #[graphql(directive = permit::apply(Permission::ServerView))]
+    #[expect(clippy::too_many_arguments, reason = "each is a separate filter in the schema")]
     async fn servers(
         &self,
         ctx: &Context<'_>,

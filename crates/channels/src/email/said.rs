@@ -89,7 +89,7 @@ fn untagged(words: &mut Words<'_>) -> Result<Said, Broken> {
         });
     }
     Ok(match word.to_ascii_uppercase().as_slice() {
-        b"OK" | b"PREAUTH" => status(words.rest()),
+        b"OK" | b"PREAUTH" => status(&words.rest()),
         b"BYE" => Said::Bye,
         b"CAPABILITY" => Said::Can(words.rest().split_whitespace().map(str::to_ascii_uppercase).collect()),
         b"SEARCH" => {
@@ -101,7 +101,7 @@ fn untagged(words: &mut Words<'_>) -> Result<Said, Broken> {
 }
 
 /// What the code of `* OK [CODE n] …` says.
-fn status(text: Cow<'_, str>) -> Said {
+fn status(text: &str) -> Said {
     let code =
         text.trim_start().strip_prefix('[').and_then(|text| text.split(']').next()).unwrap_or_default();
     let (name, value) = code.split_once(' ').unwrap_or((code, ""));

@@ -53,7 +53,7 @@ impl World {
         for error in found.errors {
             tracing::warn!(%error, "a certificate of the system can't be read");
         }
-        Self::with(addresses, vendors, clock, found.certs)
+        Self::with(addresses, vendors, clock, &found.certs)
     }
 
     /// With other certificates.
@@ -61,9 +61,9 @@ impl World {
         addresses: Addresses,
         vendors: Vendors,
         clock: fn() -> Timestamp,
-        roots: Vec<CertificateDer<'static>>,
+        roots: &[CertificateDer<'static>],
     ) -> reqwest::Result<Self> {
-        let tls = tls(&roots);
+        let tls = tls(roots);
         Ok(Self { guard: Guard::new(addresses, tls.clone())?, vendors, clock, vendor: Vendor::new(tls)? })
     }
 }

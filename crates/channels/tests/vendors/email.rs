@@ -39,7 +39,7 @@ pub fn config(imap: Option<MailServer>, smtp: Option<MailServer>) -> EmailConfig
         authserv_id: Some("mx.b.test".into()),
         since: jiff::Timestamp::now() - Duration::from_secs(3600),
         poll: Duration::from_secs(60),
-        room: Memory::new(usize::MAX / 2),
+        room: Memory::of(usize::MAX / 2),
     }
 }
 
@@ -245,7 +245,7 @@ async fn passwords_cross_networks_encrypted() {
         ..server(dovecot.address.port(), "secret")
     };
     let certificate = || vec![dovecot.certificate().into()];
-    let believing = world_with(&["127.0.0.0/8"], names(), None, certificate());
+    let believing = world_with(&["127.0.0.0/8"], names(), None, &certificate());
     channel(Some(at("mail.test")), None, &believing).probe().await.unwrap();
     // A certificate of another name, or one that nobody vouches for.
     let other = channel(Some(at("other.test")), None, &believing).probe().await.unwrap_err();

@@ -312,7 +312,7 @@ async fn no_more_mails_are_read_at_a_time_than_there_is_memory_for() {
     let sink = Slow(Seen::default());
     let world = open_world(None);
     // A mail takes three times its size, less what is not counted: there is room for one of them.
-    let (room, long) = (Memory::new(500 << 10), "long ".repeat(40 << 10));
+    let (room, long) = (Memory::of(500 << 10), "long ".repeat(40 << 10));
     let mailbox = async || {
         let port = imap_with(&mail("m5", &long), None, &sink.0).await;
         let config = EmailConfig { room: Arc::clone(&room), ..config(Some(server(port, "secret")), None) };

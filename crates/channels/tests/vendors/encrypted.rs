@@ -45,7 +45,7 @@ fn names(address: &str) -> Names {
 /// A world that believes the certificate in a folder.
 fn believing(folder: &Path, address: &str) -> World {
     let certificate = CertificateDer::from_pem_file(folder.join("cert.pem")).unwrap();
-    world_with(&["127.0.0.0/8"], names(address), None, vec![certificate])
+    world_with(&["127.0.0.0/8"], names(address), None, &[certificate])
 }
 
 #[tokio::test]

@@ -32,7 +32,7 @@ impl Resolve for Names {
 
 /// A world in which `listed` networks may be reached, and vendors are at `vendor`.
 pub fn world(listed: &[&str], names: Names, vendor: Option<SocketAddr>) -> World {
-    world_with(listed, names, vendor, Vec::new())
+    world_with(listed, names, vendor, &[])
 }
 
 /// One that believes these certificates.
@@ -40,7 +40,7 @@ pub fn world_with(
     listed: &[&str],
     names: Names,
     vendor: Option<SocketAddr>,
-    roots: Vec<CertificateDer<'static>>,
+    roots: &[CertificateDer<'static>],
 ) -> World {
     let networks = listed.iter().map(|network| network.parse().unwrap()).collect();
     let base = format!("http://{}/", vendor.unwrap_or_else(|| "127.0.0.1:9".parse().unwrap()));
@@ -133,7 +133,7 @@ pub fn message(events: &[Event]) -> &Inbound {
 pub struct Memory(Arc<Mutex<usize>>);
 
 impl Memory {
-    pub fn new(bytes: usize) -> Arc<dyn Room> {
+    pub fn of(bytes: usize) -> Arc<dyn Room> {
         Arc::new(Self(Arc::new(Mutex::new(bytes))))
     }
 }

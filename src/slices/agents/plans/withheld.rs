@@ -73,7 +73,8 @@ pub(super) fn holds_secret(plan: &LaunchPlan) -> bool {
 /// # Errors
 /// The database is unreachable; a secret can't be opened.
 pub(in super::super) async fn is_withheld(tx: &Tx, agent: &agents::Model) -> Result<bool> {
-    Ok(servers::is_unconfirmed(tx, agent.server_id).await? && holds_secret(&put_together(tx, agent).await?))
+    Ok(servers::is_unconfirmed(tx, agent.server_id).await?
+        && holds_secret(&Box::pin(put_together(tx, agent)).await?))
 }
 
 /// The agent, which is at rest, waits until its host is confirmed.

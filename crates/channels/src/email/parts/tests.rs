@@ -114,6 +114,6 @@ fn the_last_header_of_a_name_counts_with_all_its_lines() {
         Head::read(b"Subject: one\r\nbroken\r\n goes on\r\nSUBJECT : two\r\n  three\r\n\r\nSubject: body")
             .unwrap();
     assert_eq!(head.raw("subject").collect::<Vec<_>>(), [" one\r\n", " two\r\n  three\r\n"]);
-    let value = head.value("Subject").and_then(|value| value.into_text());
+    let value = head.value("Subject").and_then(mail_parser::HeaderValue::into_text);
     assert_eq!(value.as_deref(), Some("two three"));
 }
