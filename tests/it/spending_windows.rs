@@ -250,7 +250,7 @@ async fn postgres_a_window_and_a_lease_do_not_wait_for_each_other() {
     // A lease that was returned holds the month before it writes them.
     let (month, limits) =
         ("SELECT 1 FROM organization_months FOR UPDATE", "SELECT 1 FROM agent_limits FOR UPDATE NOWAIT");
-    app.while_held(month, limits, one.is_limited(Some(credential), 600)).await;
+    Box::pin(app.while_held(month, limits, one.is_limited(Some(credential), 600))).await;
     assert_eq!(one.agent_shows("limit { kind }").await["limit"]["kind"], "USAGE");
 }
 

@@ -132,21 +132,21 @@ fn no_transaction_waits_for_a_parser() {
             found.insert(format!("{file}: {name}"));
         }
     }
-    judge(found, SLOW_ALLOWED, "do it before begin(), in the workshop");
+    judge(&found, SLOW_ALLOWED, "do it before begin(), in the workshop");
 }
 
 #[test]
 fn what_is_shared_has_a_share_for_each_organization() {
     let shared = |code: &str| code.contains("Semaphore::new(") || code.contains("Semaphore::const_new(");
     let found = sources().into_iter().filter(|(_, code)| shared(code)).map(|(file, _)| file).collect();
-    judge(found, SHARED_ALLOWED, "use the ledger (core/ledger) or the workshop (core/tasks.rs)");
+    judge(&found, SHARED_ALLOWED, "use the ledger (core/ledger) or the workshop (core/tasks.rs)");
 }
 
-fn judge(found: BTreeSet<String>, allowed: &[(&str, &str)], instead: &str) {
+fn judge(found: &BTreeSet<String>, allowed: &[(&str, &str)], instead: &str) {
     let allowed: BTreeSet<String> = allowed.iter().map(|(place, _)| (*place).to_owned()).collect();
     let new: Vec<_> = found.difference(&allowed).collect();
     assert!(new.is_empty(), "{instead}: {new:#?}");
-    let stale: Vec<_> = allowed.difference(&found).collect();
+    let stale: Vec<_> = allowed.difference(found).collect();
     assert!(stale.is_empty(), "these are gone; remove them from the list: {stale:#?}");
 }
 
