@@ -291,5 +291,5 @@ test('an approval is answered in a chat, and the panel shows it at once', async 
   await isAccessibleInBoth(page, 'with a linked chat')
   await shows(page, 'account-chats')
   await presses(page, page.getByRole('button', { name: 'Unlink' }))
-  await page.getByText('You are asked only here and by mail.').waitFor()
+  await page.getByText('You are asked only here.').waitFor()
 })
