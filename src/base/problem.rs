@@ -374,6 +374,10 @@ impl From<sea_orm::DbErr> for Problem {
                 let detail = "The database is out of space; nothing was changed.";
                 Self::new(Code::StorageFull, detail).because(error)
             }
+            _ if is_one_of(&error, READ_ONLY) => {
+                let detail = "The database is on a read-only disk; nothing was changed.";
+                Self::new(Code::Unavailable, detail).because(error)
+            }
             _ if lost => Self::unavailable(error),
             _ if is_one_of(&error, COLLIDED) => {
                 let detail =
@@ -412,6 +416,8 @@ fn is_full(error: &sea_orm::DbErr) -> bool {
     is_one_of(error, &["13", "778", "4874", "53100"])
 }
 
+/// SQLite may not write: its disk is read-only.
+const READ_ONLY: &[&str] = &["8"];
 /// PostgreSQL rolled back a transaction because of a deadlock or a serialization failure.
 const COLLIDED: &[&str] = &["40P01", "40001"];
 /// PostgreSQL hit the lock timeout of a write connection (`core/store/db.rs`).

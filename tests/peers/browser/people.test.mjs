@@ -31,6 +31,8 @@ test('somebody is invited by mail, and the invitation is revoked', async (t) => 
   await row(page, email).getByText('Viewer').waitFor()
   await page.getByRole('button', { name: `Revoke the invitation of ${email}` }).click()
   await page.getByRole('alertdialog').getByRole('button', { name: 'Revoke' }).click()
+  // Behind a dialog no row is seen.
+  await page.getByRole('alertdialog').waitFor({ state: 'detached' })
   await row(page, email).waitFor({ state: 'detached' })
   const { data } = await call(page, 'query($o: Id!) { invitations(orgId: $o, page: 1, limit: 50) { data { email } } }')
   assert.ok(!data.invitations.data.some((invitation) => invitation.email === email))
