@@ -8,7 +8,7 @@ use std::time::Duration;
 use super::entity::agents;
 use crate::{
     base::{
-        enums::{RestartPolicy, StatusReason},
+        enums::{AgentStatus, RestartPolicy, StatusReason},
         time::Timestamp,
     },
     core::backoff,
@@ -32,6 +32,10 @@ pub(super) struct End {
 
 /// How often the agent was started again in a row until it ended, and when it is started next. `agent` is as it was before.
 pub(super) fn after(agent: &agents::Model, end: End, now: Timestamp) -> (i64, Option<Timestamp>) {
+    if agent.status == AgentStatus::Paused {
+        // A person said that it takes no turns, and a launch would begin with those that wait.
+        return (0, None);
+    }
     let has_recovered = agent.started_at.is_some_and(|since| since.plus(RECOVERED) <= end.at);
     let tried = if has_recovered { 0 } else { agent.restarts };
     let wait = if is_meant(agent.restart_policy, end.is_clean) { wait(end.reason, tried) } else { None };

@@ -43,8 +43,8 @@ pub async fn count_stored(core: &Arc<Core>) -> Result<u64> {
 /// Cancels the organization's turns, and says why in their conversations.
 async fn stop_turns(scope: &Scope) -> Result<bool> {
     let mut tx = scope.begin().await?;
-    let sql = "SELECT DISTINCT conversation_id FROM turns WHERE organization_id = $1 AND ended_at IS NULL \
-               AND cancel_requested_at IS NULL ORDER BY conversation_id";
+    let sql = "SELECT DISTINCT conversation_id FROM turns WHERE organization_id = $1 AND cancel_requested_at IS NULL \
+               AND state IN ('RUNNING', 'WAITING_APPROVAL', 'WAITING_LIMIT') ORDER BY conversation_id";
     let open = tx.rows(sql, vec![scope.org.into()]).await?;
     let cancelled = turns::cancel_all(&mut tx, None).await?;
     for row in open {
