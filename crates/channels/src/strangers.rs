@@ -31,7 +31,7 @@ const BESIDE: usize = 48 << 20;
 /// What agents write is rendered up to this length.
 const MARKDOWN: usize = 64 << 10;
 
-const NESTS: [&str; 18] = [
+const NESTS: [&str; 19] = [
     "(",
     "[",
     "{\"a\":",
@@ -49,6 +49,7 @@ const NESTS: [&str; 18] = [
     "Content-Type:multipart/digest;boundary=a\r\n\r\n--a\r\n\r\n",
     "(\"a\" {1}\r\n(",
     "=?utf-8?q?",
+    "=?aa?q?z",
     "a(b\\)",
 ];
 const REPEATS: [&str; 16] = [

@@ -94,20 +94,16 @@ fn between(host: &UnixStream, child: &mut Child) -> io::Result<()> {
 /// Tells the host what can be read, once something can, or what there is now. False if the host has left.
 fn carry(sources: &mut [&mut Source<'_>], mut host: &UnixStream, waits: bool) -> io::Result<bool> {
     let mut fds: Vec<PollFd<'_>> = vec![PollFd::new(host, PollFlags::empty())];
-    let has_more = sources.iter().map(|source| {
-        let wanted = if source.has_ended { PollFlags::empty() } else { PollFlags::IN };
-        PollFd::from_borrowed_fd(source.fd, wanted)
-    });
-    fds.extend(has_more);
+    // One that has ended would be reported each time, whatever is asked of it.
+    let mut sources: Vec<_> = sources.iter_mut().filter(|source| !source.has_ended).collect();
+    fds.extend(sources.iter().map(|source| PollFd::from_borrowed_fd(source.fd, PollFlags::IN)));
     let now = Timespec { tv_sec: 0, tv_nsec: 0 };
     match poll(&mut fds, (!waits).then_some(&now)) {
         Ok(_) | Err(rustix::io::Errno::INTR) => {}
         Err(error) => return Err(error.into()),
     }
     let ready: Vec<bool> = fds.iter().map(|fd| !fd.revents().is_empty()).collect();
-    for (source, _) in
-        sources.iter_mut().zip(&ready[1..]).filter(|(source, ready)| **ready && !source.has_ended)
-    {
+    for (source, _) in sources.iter_mut().zip(&ready[1..]).filter(|(_, ready)| **ready) {
         source.carry(&mut host)?;
     }
     Ok(!ready[0])

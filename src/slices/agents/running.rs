@@ -231,10 +231,11 @@ pub async fn start_confirmed(scope: &Scope, server: ServerId) -> Result<()> {
     let ids: Vec<AgentId> = ids.into_tuple().all(scope.core.db.read()).await?;
     for id in ids {
         let mut tx = scope.begin().await?;
-        let waits = |agent: &agents::Model| {
-            let reason = agent.status_reason == Some(StatusReason::HostNotConfirmed);
-            agent.server_id == server && agent.status == AgentStatus::Error && reason
-        };
+        match orgs::require_going(&tx).await {
+            Err(problem) if problem.code == Code::OrganizationStopped => return Ok(()),
+            going => going?,
+        }
+        let waits = |agent: &agents::Model| agent.server_id == server && is_withheld(agent);
         let Some(agent) = find(&tx, id).await?.filter(waits) else { continue };
         let was = agent.status;
         let status = step(&mut tx, agent, Action::Start, 0).await?.status;
@@ -283,7 +284,7 @@ async fn act(scope: &Scope, id: AgentId, action: Action, operation: &'static str
     }
     let agent = load(&tx, id).await?;
     let (was, standing, tried) = (agent.status, Standing::of(&agent), agent.restarts);
-    let changes = if action == Action::Stop && agent.restart_at.is_some() {
+    let changes = if action == Action::Stop && waits_to_start(&agent) {
         stay_down(&tx, agent).await?;
         json!({ "starts_again": false })
     } else if action.apply(was)? == Step::Stay {
@@ -322,13 +323,28 @@ fn changed(status: Value, mut ended: Value) -> Value {
     ended
 }
 
-/// An agent that has failed is not started again. Returns whether it would have been.
+/// Whether an agent that is down starts by itself: it has failed, or its host is to be confirmed.
+fn waits_to_start(agent: &agents::Model) -> bool {
+    agent.restart_at.is_some() || is_withheld(agent)
+}
+
+fn is_withheld(agent: &agents::Model) -> bool {
+    agent.status == AgentStatus::Error && agent.status_reason == Some(StatusReason::HostNotConfirmed)
+}
+
+/// An agent that is down stays down. Returns whether it would have started.
 async fn stay_down(tx: &Tx, agent: agents::Model) -> Result<bool> {
     let id = agent.id;
-    if agent.restart_at.is_none() {
+    if !waits_to_start(&agent) {
         return Ok(false);
     }
+    let was_withheld = is_withheld(&agent);
     let mut agent = agent.into_active_model();
+    if was_withheld {
+        agent.status = Set(AgentStatus::Stopped);
+        agent.status_changed_at = Set(Some(tx.now));
+        rows::clear_reason(&mut agent);
+    }
     agent.restart_at = Set(None);
     agent.restarts = Set(0);
     agent.updated_at = Set(tx.now);

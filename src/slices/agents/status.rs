@@ -121,7 +121,8 @@ pub(super) async fn failed(tx: &Tx, agent: agents::Model, end: End, detail: Opti
     agent.updated_at = Set(tx.now);
     agent.update(tx.connection()).await?;
     announce(tx, id);
-    notifications::agent_failed(tx, id).await
+    // One that comes back by itself needs no person.
+    if restart_at.is_none() { notifications::agent_failed(tx, id).await } else { Ok(()) }
 }
 
 /// Ends starts that take too long, in every organization: the agent is ERROR, and its host is told to stop that

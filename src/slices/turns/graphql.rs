@@ -93,10 +93,14 @@ fn course(spec: Spec) -> Spec {
         .column::<Option<Timestamp>>("cancel_requested_at", "When somebody cancelled it.")
         .sql::<Option<String>>(
             "cancelled_by",
-            "t.cut_by",
+            "(CASE WHEN t.state NOT IN ('DONE', 'FAILED') THEN t.cut_by END)",
             "Who ended it early, by cancelling it or by stopping the agent. Null: nobody, or the service.",
         )
-        .sql::<Option<TurnCut>>("cancelled_with", "t.cut", "What that person ended.")
+        .sql::<Option<TurnCut>>(
+            "cancelled_with",
+            "(CASE WHEN t.state NOT IN ('DONE', 'FAILED') THEN t.cut END)",
+            "What that person ended.",
+        )
         .column::<Option<Timestamp>>("started_at", "When the agent got it.")
         .column::<Option<Timestamp>>("ended_at", "When it ended.")
         .column::<Timestamp>("created_at", "When it was caused.")

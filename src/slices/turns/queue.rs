@@ -262,7 +262,8 @@ pub const fn takes_turns(agent: &Standing) -> bool {
 
 pub(super) async fn dispatch(tx: &Tx, agent: &Standing, due: Vec<turns::Model>) -> Result<()> {
     // Most messages find their agent idle, so this is asked only when there is something to send.
-    if due.is_empty() || orgs::is_stopped(tx).await? {
+    // When the storage is full, what the agent says would be lost. They are sent when there is room.
+    if due.is_empty() || tx.scope.core.full.has(tx.scope.org) || orgs::is_stopped(tx).await? {
         return Ok(());
     }
     for turn in due {
@@ -384,7 +385,9 @@ pub(super) async fn never_told(tx: &Tx, turn: &turns::Model, status: MessageStat
 /// # Errors
 /// The database is unreachable.
 pub async fn cut_open(tx: &mut Tx, agent: &Standing, with: TurnCut) -> Result<u64> {
-    let begun = open(tx).filter(turns::Column::AgentId.eq(agent.id)).order_by_asc(turns::Column::Id);
+    let begun = uncancelled(tx).filter(turns::Column::AgentId.eq(agent.id)).order_by_asc(turns::Column::Id);
+    // Those that are parked are sent again with the next launch.
+    let begun = begun.filter(Expr::cust("(limited IS NULL OR limited <> 'PARKED')"));
     let begun = begun.all(tx.connection()).await?;
     for turn in &begun {
         cut(tx, turn, with).await?;

@@ -7,10 +7,8 @@ use std::borrow::Cow;
 
 use mail_parser::{
     ContentType, HeaderValue, MessageParser,
-    decoders::{
-        base64::base64_decode, charsets::map::charset_decoder, html::html_to_text,
-        quoted_printable::quoted_printable_decode,
-    },
+    decoders::{base64::base64_decode, charsets::map::charset_decoder, html::html_to_text},
+    parsers::MessageStream,
 };
 
 /// How deep parts may be nested. Programs write three or four levels.
@@ -23,6 +21,10 @@ const HEADER_LINES: usize = 10_000;
 const HEADER_BYTES: usize = 1 << 20;
 /// How much of one header is read: the library makes up to seventy times as much of a list of addresses.
 const FIELD_BYTES: usize = 64 << 10;
+/// The longest encoded word, in bytes: RFC 2047 allows 75, and programs write more.
+const LONGEST_WORD: usize = 1_000;
+/// How many encoded words of a header may have no end: a stranger could make it quadratic with them.
+const ENDLESS_WORDS: usize = 16;
 /// How much of one text is decoded, in bytes.
 const TEXT_BYTES: usize = 8 << 20;
 
@@ -73,10 +75,11 @@ impl<'a> Head<'a> {
     pub fn value(&self, name: &str) -> Option<HeaderValue<'a>> {
         let field = self.0.iter().rfind(|field| field.name.eq_ignore_ascii_case(name.as_bytes()))?;
         let field: &'a [u8] = field.whole.get(..FIELD_BYTES).unwrap_or(field.whole);
-        let mut read = MessageParser::default().parse_headers(field)?;
-        let headers = &mut read.parts.first_mut()?.headers;
-        headers.truncate(1);
-        headers.pop().map(|header| header.value)
+        if endless_words(field) > ENDLESS_WORDS {
+            let plain = String::from_utf8_lossy(field).replace("=?", "= ?");
+            return parsed(plain.as_bytes()).map(HeaderValue::into_owned);
+        }
+        parsed(field)
     }
 
     pub fn content_type(&self) -> Option<ContentType<'a>> {
@@ -85,6 +88,21 @@ impl<'a> Head<'a> {
             _ => None,
         }
     }
+}
+
+/// The value of a single header.
+fn parsed(field: &[u8]) -> Option<HeaderValue<'_>> {
+    let mut read = MessageParser::default().parse_headers(field)?;
+    let headers = &mut read.parts.first_mut()?.headers;
+    headers.truncate(1);
+    headers.pop().map(|header| header.value)
+}
+
+/// How many encoded words begin, and do not end. For each of them, the library reads all of the header.
+fn endless_words(field: &[u8]) -> usize {
+    let begins = field.windows(2).enumerate().filter(|(_, pair)| *pair == b"=?").map(|(at, _)| at + 2);
+    let rests = begins.map(|at| field.get(at..at + LONGEST_WORD).or(field.get(at..)).unwrap_or_default());
+    rests.filter(|rest| !rest.windows(2).any(|pair| pair == b"?=")).count()
 }
 
 /// A part that holds no others.
@@ -135,7 +153,11 @@ impl<'a> Part<'a> {
         let decoded = if encoding.eq_ignore_ascii_case("base64") {
             base64_decode(body)
         } else if encoding.eq_ignore_ascii_case("quoted-printable") {
-            quoted_printable_decode(body)
+            // Bare equals signs are common in HTML, and stay.
+            match MessageStream::new(body).decode_quoted_printable_mime(b"") {
+                (usize::MAX, _) => None,
+                (_, decoded) => Some(decoded.into_owned()),
+            }
         } else {
             None
         };
@@ -335,7 +357,8 @@ impl Left {
             let from = at;
             at += line.len();
             self.bytes = self.bytes.checked_sub(line.len()).ok_or(TooMuch::Headers)?;
-            if line.iter().all(u8::is_ascii_whitespace) {
+            // A line of spaces goes on with the header before it (RFC 5322, 4.2).
+            if matches!(line, b"\n" | b"\r\n") {
                 return Ok((Head(fields), text.get(at..).unwrap_or_default()));
             }
             self.lines = self.lines.checked_sub(1).ok_or(TooMuch::Lines)?;

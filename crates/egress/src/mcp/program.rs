@@ -101,7 +101,7 @@ async fn complaints(session: &Session, stderr: ChildStderr) {
     let mut stderr = BufReader::new(stderr);
     let mut line = Vec::new();
     while let Ok(1..) = (&mut stderr).take(LONGEST_COMPLAINT).read_until(b'\n', &mut line).await {
-        session.complains(line.trim_ascii_end());
+        session.complains(&line);
         line.clear();
     }
 }

@@ -39,11 +39,14 @@ const TOOL_KIND: &str = "other";
 /// How many requests of a client may be open at the same time that wait here: for a verdict, or for a server over HTTP. An agent
 /// could send any number.
 const MOST_OPEN: usize = 32;
-/// The methods whose answers are looked into, and how many tools are told, and how much of a standard error, in bytes.
+/// The methods whose answers are looked into, and how many tools are reported.
 const INITIALIZE: &str = "initialize";
 const LISTS: &str = "tools/list";
 const MOST_TOOLS: usize = 256;
-const LONGEST_STDERR: usize = 4096;
+/// The longest name of a tool that people are shown, in bytes. A report of all of them fits into a frame of the gateway.
+const LONGEST_TOOL: usize = 128;
+/// How much of a standard error is kept, in bytes: more than people are shown, so that no secret is cut before it is hidden.
+const KEPT_STDERR: usize = 3 * states::LONGEST_STDERR;
 /// How many lines wait to be written to a client.
 const WAITING: usize = 8;
 /// The code of an error that is not the server's.
@@ -238,11 +241,16 @@ impl Session {
     async fn read(self: &Arc<Self>, mut lines: Lines<OwnedReadHalf>, is_relay: bool) {
         while let Some(mut line) = lines.next().await {
             let tag = if is_relay && !line.bytes.is_empty() { line.bytes.remove(0) } else { b'>' };
+            // Only the relay that runs a program speaks for it.
+            let is_relayed = matches!(*self.server(), Server::Relayed);
             match tag {
                 b'>' => self.said(line).await,
-                b'<' if matches!(*self.server(), Server::Relayed) => _ = self.heard(line).await,
-                b'!' => self.complains(&line.bytes),
-                b'.' => {
+                b'<' if is_relayed => _ = self.heard(line).await,
+                b'!' if is_relayed => {
+                    self.complains(&line.bytes);
+                    self.complains(b"\n");
+                }
+                b'.' if is_relayed => {
                     let how = String::from_utf8_lossy(&line.bytes).into_owned();
                     self.failed(&format!(
                         "It has ended by itself ({}).",
@@ -369,7 +377,7 @@ impl Session {
                 let mut tools = lock(&self.tools);
                 // The next page follows, or the whole list is asked for again.
                 let mut all = std::mem::take(&mut *tools);
-                all.extend(listed.tools.into_iter().take(MOST_TOOLS).map(|tool| tool.name));
+                all.extend(listed.tools.into_iter().take(MOST_TOOLS).map(|tool| cut(tool.name)));
                 all.truncate(MOST_TOOLS);
                 if listed.next_cursor.is_some() {
                     tools.clone_from(&all);
@@ -380,13 +388,11 @@ impl Session {
         }
     }
 
-    /// A line of the program's standard error. Its end is kept.
-    pub fn complains(&self, line: &[u8]) {
+    /// A piece of the program's standard error. Its end is kept.
+    pub fn complains(&self, piece: &[u8]) {
         let mut stderr = lock(&self.stderr);
-        stderr.push_str(&String::from_utf8_lossy(line));
-        stderr.push('\n');
-        let from = stderr.len().saturating_sub(LONGEST_STDERR);
-        let from = (from..=stderr.len()).find(|at| stderr.is_char_boundary(*at)).unwrap_or(0);
+        stderr.push_str(&String::from_utf8_lossy(piece));
+        let from = stderr.ceil_char_boundary(stderr.len().saturating_sub(KEPT_STDERR));
         stderr.drain(..from);
     }
 
@@ -440,6 +446,11 @@ impl Session {
 }
 
 /// The answer to what was not passed on.
+fn cut(mut name: String) -> String {
+    name.truncate(name.floor_char_boundary(LONGEST_TOOL));
+    name
+}
+
 fn error(id: Option<&Value>, why: &str) -> Value {
     let error = json!({ "code": REFUSED, "message": format!("Muster: {why}") });
     json!({ "jsonrpc": "2.0", "id": id, "error": error })

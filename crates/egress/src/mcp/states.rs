@@ -18,6 +18,8 @@ use crate::shared::Shared;
 const AGAIN: Duration = Duration::from_secs(10);
 /// The shortest secret that is looked for in what is reported, in bytes. Shorter words say something in many texts.
 const SHORTEST: usize = 6;
+/// How much of a standard error people are shown, in bytes.
+pub const LONGEST_STDERR: usize = 4096;
 const HIDDEN: &str = "•••";
 
 /// All of a gate.
@@ -69,7 +71,9 @@ pub fn works(shared: &Shared, server_id: i64) {
 /// A server has failed. `stderr` is the end of what it said about that.
 pub fn failed(shared: &Shared, server_id: i64, error: &str, stderr: &str) {
     let hide = |text: &str| hidden(shared, text);
-    let (error, stderr) = (hide(error), Some(hide(stderr)).filter(|stderr| !stderr.trim().is_empty()));
+    let mut stderr = hide(stderr);
+    stderr.drain(..stderr.ceil_char_boundary(stderr.len().saturating_sub(LONGEST_STDERR)));
+    let (error, stderr) = (hide(error), Some(stderr).filter(|stderr| !stderr.trim().is_empty()));
     change(shared, server_id, |known| {
         known.now.state = McpState::Failed;
         (known.now.error, known.now.stderr) = (Some(error), stderr);

@@ -117,3 +117,28 @@ fn the_last_header_of_a_name_counts_with_all_its_lines() {
     let value = head.value("Subject").and_then(mail_parser::HeaderValue::into_text);
     assert_eq!(value.as_deref(), Some("two three"));
 }
+
+#[test]
+fn a_line_of_spaces_goes_on_with_its_header() {
+    let head = Head::read(b"Subject: long\r\n \r\n\tone\r\nFrom: ada@a.test\r\n\r\nhi").unwrap();
+    let value = head.value("Subject").and_then(mail_parser::HeaderValue::into_text);
+    assert_eq!((value.as_deref(), head.raw("from").count()), (Some("long one"), 1));
+}
+
+#[test]
+fn bare_equals_signs_stay_in_quoted_printable() {
+    let mail = "Content-Type: text/plain; charset=utf-8\r\nContent-Transfer-Encoding: quoted-printable\r\n\r\n\
+                caf=C3=A9 <a href=\"?q=zebra\"> so=\r\nft";
+    assert_eq!(texts(mail), ["caf\u{e9} <a href=\"?q=zebra\"> soft"]);
+}
+
+#[test]
+fn encoded_words_without_an_end_stay_as_they_are() {
+    let subject = |value: &str| {
+        let mail = format!("Subject: {value}\r\n\r\nhi");
+        Head::read(mail.as_bytes()).unwrap().value("Subject").and_then(mail_parser::HeaderValue::into_text)
+    };
+    assert_eq!(subject("=?utf-8?q?a?= =?").unwrap(), "a =?");
+    let many = subject(&"=?aa?q?z".repeat(8_000)).unwrap();
+    assert!(many.starts_with("= ?aa?q?z= ?aa"), "{many:.40}");
+}
