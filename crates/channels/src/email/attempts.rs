@@ -41,7 +41,7 @@ impl Tried {
 
     /// The attempt failed.
     pub fn failed(self, why: String, is_certain: bool) -> Self {
-        Self { why: short(&why), is_certain, ..self }
+        Self { why: short(why), is_certain, ..self }
     }
 
     /// Whether the mail is not tried again.
@@ -58,13 +58,14 @@ impl Tried {
 /// How a mail is named that is skipped.
 pub fn refusal(uid: u32, subject: Option<String>, why: &str) -> Refusal {
     let subject =
-        subject.map(|subject| format!(", \u{201c}{}\u{201d},", short(&subject))).unwrap_or_default();
+        subject.map(|subject| format!(", \u{201c}{}\u{201d},", short(subject))).unwrap_or_default();
     Refusal::Malformed(format!("The mail with UID {uid}{subject} is skipped: {why}.").into())
 }
 
 /// The beginning of a text, in one line: it is in the log.
-fn short(text: &str) -> String {
-    text.chars().filter(|c| !c.is_control()).take(WORDS).collect()
+fn short(mut text: String) -> String {
+    text.retain(|c| !c.is_control());
+    if text.chars().nth(WORDS).is_none() { text } else { text.chars().take(WORDS).collect() }
 }
 
 #[cfg(test)]

@@ -136,7 +136,8 @@ fn bare_equals_signs_stay_in_quoted_printable() {
 fn encoded_words_without_an_end_stay_as_they_are() {
     let subject = |value: &str| {
         let mail = format!("Subject: {value}\r\n\r\nhi");
-        Head::read(mail.as_bytes()).unwrap().value("Subject").and_then(mail_parser::HeaderValue::into_text)
+        let value = Head::read(mail.as_bytes()).unwrap().value("Subject");
+        value.and_then(mail_parser::HeaderValue::into_text).map(std::borrow::Cow::into_owned)
     };
     assert_eq!(subject("=?utf-8?q?a?= =?").unwrap(), "a =?");
     let many = subject(&"=?aa?q?z".repeat(8_000)).unwrap();
