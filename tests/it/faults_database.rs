@@ -333,7 +333,7 @@ fn root_commands_that_only_read_work_on_a_read_only_disk() {
     }
     let ran = program.run(&["org", "create", "--name", "B", "--owner-email", "b@example.org", "--json"]);
     let said = ran.refused(1, "UNAVAILABLE");
-    assert!(said.contains("read-only disk"), "{said}");
+    assert!(said.contains("readonly"), "{said}");
     // Changes that a killed process left beside the database can't be read without writing.
     remount("remount,rw");
     std::fs::write(disk.0.path().join("muster.db-wal"), "not yet in the database").unwrap();

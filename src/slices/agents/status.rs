@@ -121,8 +121,7 @@ pub(super) async fn failed(tx: &Tx, agent: agents::Model, end: End, detail: Opti
     agent.updated_at = Set(tx.now);
     agent.update(tx.connection()).await?;
     announce(tx, id);
-    // One that comes back by itself needs no person.
-    if restart_at.is_none() { notifications::agent_failed(tx, id).await } else { Ok(()) }
+    notifications::agent_failed(tx, id).await
 }
 
 /// Ends starts that take too long, in every organization: the agent is ERROR, and its host is told to stop that

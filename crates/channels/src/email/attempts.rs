@@ -57,8 +57,7 @@ impl Tried {
 
 /// How a mail is named that is skipped.
 pub fn refusal(uid: u32, subject: Option<String>, why: &str) -> Refusal {
-    let subject =
-        subject.map(|subject| format!(", \u{201c}{}\u{201d},", short(subject))).unwrap_or_default();
+    let subject = subject.map(|subject| format!(", \u{201c}{}\u{201d},", short(subject))).unwrap_or_default();
     Refusal::Malformed(format!("The mail with UID {uid}{subject} is skipped: {why}.").into())
 }
 
