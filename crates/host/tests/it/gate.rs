@@ -463,7 +463,8 @@ async fn bwrap_agents_start_in_a_folder_behind_a_link() {
     fs::create_dir(&disk).unwrap();
     std::os::unix::fs::symlink(&disk, host.path()).unwrap();
     host.options = ["--isolation", "bubblewrap", "--grace-ms", "500"].map(str::to_owned).to_vec();
-    let (url, token) = (plane.lock().url.clone(), plane.token());
+    let token = plane.token();
+    let url = plane.lock().url.clone();
     let joined = within(|| host.join(&url, &token));
     assert!(joined.status.success(), "{joined:?}");
     let said = within(|| host.command("doctor").output().unwrap());
