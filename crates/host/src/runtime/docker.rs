@@ -206,11 +206,19 @@ impl Engine {
         };
         let container = spec::container(&self.settings, prepared, users, &image.id, image.own.clone());
         let options = CreateContainerOptionsBuilder::default().name(name).build();
-        match client.create_container(Some(options), container).await {
-            Ok(_) => Ok(()),
-            // Somebody was faster: this host, before it was killed.
-            Err(error) if status(&error) == Some(409) => Ok(()),
-            Err(error) => Err(client.error("The agent's container can't be made", error)),
+        let until = Instant::now() + PATIENCE;
+        loop {
+            match client.create_container(Some(options.clone()), container.clone()).await {
+                Ok(_) => return Ok(()),
+                // This host asked for it before it was killed. The engine reserves the name before it has the container.
+                Err(error) if status(&error) == Some(409) && Instant::now() < until => {
+                    if self.inspect_by_name(name).await?.is_some() {
+                        return Ok(());
+                    }
+                    sleep(TRY_AGAIN).await;
+                }
+                Err(error) => return Err(client.error("The agent's container can't be made", error)),
+            }
         }
     }
 
