@@ -8,7 +8,7 @@ use sea_orm::{
     Value,
     sea_query::{Expr, Query},
 };
-use serde_json::json;
+use serde_json::{Value as Json, json};
 
 use super::{
     entity::{conversations, messages},
@@ -305,12 +305,26 @@ pub async fn append_error(
 }
 
 /// What messages take: their content, and what is sent of it while it waits. `retention.rs` has it in SQL.
-fn stored_bytes(own: &[&mut Placed]) -> i64 {
+fn stored_bytes(backend: DbBackend, own: &[&mut Placed]) -> i64 {
     let bytes = own.iter().map(|message| {
-        let content = message.new.content.to_string().len();
-        BESIDE + content * if message.new.delivery.is_some() { 2 } else { 1 }
+        let content = &message.new.content;
+        // PostgreSQL writes a space after each colon and comma.
+        let spaces = if backend == DbBackend::Postgres { separators(content) } else { 0 };
+        let written = content.to_string().len() + spaces;
+        BESIDE + written * if message.new.delivery.is_some() { 2 } else { 1 }
     });
     i64::try_from(bytes.sum::<usize>()).unwrap_or(i64::MAX)
+}
+
+/// How many colons and commas stand between the values of JSON.
+fn separators(json: &Json) -> usize {
+    match json {
+        Json::Array(items) => items.len().saturating_sub(1) + items.iter().map(separators).sum::<usize>(),
+        Json::Object(fields) => {
+            (2 * fields.len()).saturating_sub(1) + fields.values().map(separators).sum::<usize>()
+        }
+        _ => 0,
+    }
 }
 
 /// Updates the conversation's summary, once for all messages. The row is locked, so the next seqs are ours.
@@ -324,6 +338,7 @@ async fn summarize(
     let Some(last) = own.last() else { return Ok(()) };
     let latest = own.iter().map(|message| message.at.0).max().unwrap_or_default();
     let reopened = status != conversation.status;
+    let stored = stored_bytes(tx.scope.core.db.backend(), own);
     let mut update = tx
         .scope
         .update::<conversations::Entity>()
@@ -333,7 +348,7 @@ async fn summarize(
             Expr::value(conversation.message_count + own.len().cast_signed() as i64),
         )
         .col_expr(Column::LastSeq, Expr::value(last.seq))
-        .col_expr(Column::StoredBytes, Expr::value(conversation.stored_bytes + stored_bytes(own)))
+        .col_expr(Column::StoredBytes, Expr::value(conversation.stored_bytes + stored))
         .col_expr(Column::LastMessageSeq, Expr::value(last.seq))
         .col_expr(Column::LastMessageRole, Expr::value(last.new.role.as_str()))
         .col_expr(Column::LastMessageKind, Expr::value(last.new.kind.as_str()))
