@@ -171,10 +171,10 @@ impl Engine {
             // Its agent never ran: the host, or the engine, was killed before.
             Some(found) if is_over(&found) && !prepared.dir.join(RECORD).exists() => {
                 self.remove(prepared.agent_id, prepared.generation).await?;
-                self.create(&client, prepared, &name, &image).await?;
+                Box::pin(self.create(&client, prepared, &name, &image)).await?;
             }
             Some(_) => {}
-            None => self.create(&client, prepared, &name, &image).await?,
+            None => Box::pin(self.create(&client, prepared, &name, &image)).await?,
         }
         match client.start_container(&name, None).await {
             Ok(()) => {}
