@@ -1,6 +1,6 @@
 //! Which addresses may be connected to.
 //!
-//! Whoever connects to a host that a tenant or an agent names asks here first, and connects to what was answered: a name is
+//! Anyone who connects to a host that a tenant or an agent names asks here first, and connects to what was answered: a name is
 //! resolved once, and every one of its addresses must be public, or in a network that the operator lists. A name with one
 //! public and one private address is refused as a whole.
 

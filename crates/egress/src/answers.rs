@@ -1,13 +1,18 @@
 //! Bodies, and answers of the gate's own: refusals in words.
 
+use std::task::Poll;
+
 use bytes::Bytes;
 use http::{HeaderValue, Response, StatusCode, header};
+use http_body::Frame;
 use http_body_util::{BodyExt, Empty, Full, combinators::UnsyncBoxBody};
 use hyper::{body::Incoming, ext::ReasonPhrase};
 use serde_json::{Value, json};
 
 /// Why a body breaks off.
 pub type BodyError = Box<dyn std::error::Error + Send + Sync>;
+/// What comes next of a body.
+pub type Polled = Poll<Option<Result<Frame<Bytes>, BodyError>>>;
 /// A body of whatever kind.
 pub type Body = UnsyncBoxBody<Bytes, BodyError>;
 /// What the agent gets.

@@ -69,6 +69,7 @@ async fn judge(shared: &Shared, host: &str, port: u16) -> Result<(), String> {
     let crossing = Crossing {
         tool: "network".to_owned(),
         tool_kind: NETWORK_KIND.to_owned(),
+        mcp_server_id: None,
         input: json!({ "host": host, "port": port }),
     };
     let title = format!("Connect to {host}, port {port}");

@@ -29,7 +29,7 @@ enum Field<'a> {
 impl<'a> Fields<'a> {
     /// Reads an object. None if it is none, or has too many fields.
     pub fn read(bytes: &'a [u8]) -> Option<Self> {
-        serde_json::from_slice(bytes).ok()
+        muster_json::from_slice(bytes).ok()
     }
 
     /// Reads an object in an object.
@@ -52,7 +52,7 @@ impl<'a> Fields<'a> {
     /// A value, if it is a short one.
     pub fn value(&self, name: &str) -> Option<Value> {
         let raw = self.raw(name).filter(|raw| raw.len() <= LONGEST)?;
-        serde_json::from_str(raw).ok()
+        muster_json::from_str(raw).ok()
     }
 
     /// A text, if it is a short one.
@@ -61,6 +61,11 @@ impl<'a> Fields<'a> {
             Some(Value::String(text)) => Some(text),
             _ => None,
         }
+    }
+
+    /// Leaves these, and no others.
+    pub fn leave(&mut self, names: &[&str]) {
+        self.0.retain(|(own, _)| names.contains(&own.as_str()));
     }
 
     /// Sets a value, as it is to be written.
@@ -173,6 +178,8 @@ mod tests {
         fields.set("c", "3".to_owned());
         fields.set("e", "true".to_owned());
         assert_eq!(fields.write(0), r#"{"a":[1, {"b" : 2}],"c":3,"d\n":null,"e":true}"#);
+        fields.leave(&["c", "d\n"]);
+        assert_eq!(fields.write(0), r#"{"c":3,"d\n":null}"#);
         for wrong in ["[]", "1", "{", "{} {}", r#"{"a":}"#, r#"{"a":[}"#, ""] {
             assert!(Fields::read(wrong.as_bytes()).is_none(), "{wrong}");
         }

@@ -43,13 +43,13 @@ const ODD: [&str; 4] = ["TRACE", "TRACK", "DEBUG", "CONNECT"];
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Astray {
     /// The base is none.
-    #[error("The address makes no sense.")]
+    #[error("The address is invalid.")]
     Base,
     /// The path leads upwards.
-    #[error("The path leads out of the address.")]
+    #[error("The path leads out of the address, or is encoded in an unusual way.")]
     Path,
     /// The query would change what the base says.
-    #[error("The query sets a parameter that the address sets itself.")]
+    #[error("The query sets a parameter that the address sets itself, or is encoded in an unusual way.")]
     Query,
 }
 
@@ -67,7 +67,7 @@ pub async fn plain(shared: &Shared, request: Request<Incoming>) -> Answer {
     };
     let path = to.path_and_query().map_or("/", |path| path.as_str());
     let Ok(target) = format!("http://{host}:{port}{path}").parse::<Uri>() else {
-        return refusal(StatusCode::BAD_REQUEST, "The address makes no sense.");
+        return refusal(StatusCode::BAD_REQUEST, "The address is invalid.");
     };
     let said = match port {
         80 => HeaderValue::from_str(&host),
@@ -123,6 +123,9 @@ pub fn below(base: &str, path: &str, query: Option<&str>) -> Result<Uri, Astray>
         text.push('/');
     }
     let both = queries::joined(url.query(), path, query).ok_or(Astray::Query)?;
+    if queries::ends_early(path) {
+        return Err(Astray::Path);
+    }
     if !both.is_empty() {
         text.push('?');
         text.push_str(&both);
@@ -132,22 +135,48 @@ pub fn below(base: &str, path: &str, query: Option<&str>) -> Result<Uri, Astray>
 
 /// Whether a path has segments that lead upwards, however they are written, or is not text.
 pub fn leaves(path: &str) -> bool {
-    let mut path = path.replace('\\', "/");
+    if queries::has_odd_escapes(path) {
+        return true;
+    }
+    let mut path = plain_signs(path);
     for _ in 0..MOST_DECODED {
-        // Some servers cut parameters off first: `..;x` leads upwards for them.
-        let leads_up = |segment: &str| matches!(segment.split(';').next(), Some(".." | "."));
         if path.split('/').any(leads_up) || path.chars().any(char::is_control) {
             return true;
         }
         // Some decode twice, or more often.
-        let Ok(decoded) = percent_decode_str(&path).decode_utf8() else { return true };
-        let decoded = decoded.replace('\\', "/");
+        let Some(decoded) = queries::decoded(&path) else { return true };
+        let decoded = plain_signs(&decoded);
         if decoded == path {
             return false;
         }
         path = decoded;
     }
     true
+}
+
+/// Whether some server goes upwards for this segment. Some cut parameters off first (`..;x`), and some cut off what is at the end
+/// of `.. ` and `...`.
+fn leads_up(segment: &str) -> bool {
+    let name = segment.split(';').next().unwrap_or_default();
+    name.contains('.') && name.chars().all(|char| char == '.' || char.is_whitespace())
+}
+
+/// A path with its signs as they are read by servers that look for the nearest plain one.
+fn plain_signs(path: &str) -> String {
+    let mut text = String::with_capacity(path.len());
+    for char in path.chars() {
+        match char {
+            '\\' | '\u{2044}' | '\u{2215}' | '\u{29f8}' | '\u{fe68}' | '\u{ff0f}' | '\u{ff3c}' => {
+                text.push('/');
+            }
+            '\u{2024}' | '\u{fe52}' | '\u{ff0e}' => text.push('.'),
+            '\u{2025}' => text.push_str(".."),
+            '\u{2026}' => text.push_str("..."),
+            '\u{ff1b}' => text.push(';'),
+            char => text.push(char),
+        }
+    }
+    text
 }
 
 /// The request as it goes to `target`, with these headers in place of the agent's own.
@@ -291,15 +320,46 @@ mod tests {
             "a/%ff/x",
             "a/%c0%ae%c0%ae/x",
             "%0ax",
+            "%u002e%u002e/x",
+            "%25u002e%25u002e/x",
+            "a%u002f..%u002fx",
+            "a/%",
+            "a/%2/x",
+            "a/%zz/x",
+            ".. /x",
+            "..%20/x",
+            ".../x",
+            "%ef%bc%8e%ef%bc%8e/x",
+            "a%ef%bc%8f..%ef%bc%8fx",
+            "%e2%80%a5/x",
+            "..%ef%bc%8fx",
+            "a/..%2520/x",
+            "...%2fx",
+            "..%ef%bc%9bx/y",
+            "a%e2%a7%b8..%e2%a7%b8x",
+            "a%3fx",
         ];
         for path in wrong {
             assert_eq!(text("https://h.example/a", path, None), None, "{path}");
         }
-        for path in ["x;v=1/y", "a..b/..c", "100%25", "%C3%A9", "a%20b"] {
+        for path in [
+            "x;v=1/y",
+            "a..b/..c",
+            "100%25",
+            "%C3%A9",
+            "a%20b",
+            "a...b",
+            "%25up",
+            ".git/x",
+            "a%20b/.git",
+            "a;v=1/b",
+        ] {
             assert!(text("https://h.example/a", path, None).is_some(), "{path}");
         }
         assert_eq!(text("ftp://h.example/a", "x", None), None);
         assert_eq!(below("https://h.example/x?mode=ro", "y", Some("mode=rw")), Err(Astray::Query));
+        let again = text("https://h.example/x?mode=ro", "y", Some("mode=ro&page=2"));
+        assert_eq!(again.as_deref(), Some("https://h.example/x/y?mode=ro&page=2"));
         let both = text("https://h.example/x?mode=ro#part", "y", Some("page=2"));
         assert_eq!(both.as_deref(), Some("https://h.example/x/y?mode=ro&page=2"));
     }

@@ -23,20 +23,30 @@ use crate::{
     refusals::Refusals,
     room::Room,
     rules::{Rules, STOPPED},
-    shared::Shared,
+    secrets::Secrets,
+    shared::{MOST_HEARD_OUT, Shared},
     tunnel,
 };
 
 /// How many connections an agent may have at the same time. Further ones wait.
 pub const MOST_CONNECTIONS: usize = 1024;
-/// How many answers are heard out at the same time.
-const MOST_HEARD_OUT: usize = 64;
+/// What an MCP server gets to know that asks for more than a way out.
+const NOT_FOR_SERVERS: &str = "An MCP server has neither the agent's model nor its credentials.";
 /// How long a request's head may take.
 const HEAD: Duration = Duration::from_secs(30);
 /// How large a request's head may be, in bytes.
 const LARGEST_HEAD: usize = 64 * 1024;
 /// How often the gate looks after what is left: leases that nobody uses, refusals that are not reported.
 const TICK: Duration = Duration::from_secs(15);
+
+/// Whose requests a socket takes.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Side {
+    /// The agent's.
+    Agent,
+    /// Those of MCP servers beside the agent.
+    Server,
+}
 
 /// The gate of one launch. It closes when it is dropped.
 pub struct Gate {
@@ -58,8 +68,9 @@ impl Gate {
             purse,
             refusals: Refusals::new(Arc::clone(&outside)),
             crossings: Crossings::default(),
+            secrets: Secrets::default(),
             states: mcp::States::default(),
-            programs: Arc::new(Semaphore::new(mcp::MOST_PROGRAMS)),
+            programs: mcp::Starts::default(),
             told: model::Told::default(),
             room,
             heard_out: Arc::new(Semaphore::new(MOST_HEARD_OUT)),
@@ -68,8 +79,18 @@ impl Gate {
             tasks: TaskTracker::new(),
         });
         shared.tasks.spawn(closing.clone().run_until_cancelled_owned(look_after(Arc::clone(&shared))));
-        shared.tasks.spawn(closing.clone().run_until_cancelled_owned(listen(listener, Arc::clone(&shared))));
+        shared.tasks.spawn(closing.clone().run_until_cancelled_owned(listen(
+            listener,
+            Arc::clone(&shared),
+            Side::Agent,
+        )));
         Self { rules: sender, shared }
+    }
+
+    /// Serves the socket of programs of MCP servers: other people wrote those, and the agent's model and credentials are not theirs.
+    pub fn serve_servers(&self, listener: UnixListener) {
+        let listening = listen(listener, Arc::clone(&self.shared), Side::Server);
+        self.shared.tasks.spawn(self.shared.closing.clone().run_until_cancelled_owned(listening));
     }
 
     /// Serves an MCP server of the agent to its clients in one conversation, for as long as this is polled and the gate is open.
@@ -83,6 +104,7 @@ impl Gate {
 
     /// Replaces the rules. Tunnels that they don't allow any more end; all that is open ends if the agent is stopped.
     pub fn set_rules(&self, rules: Rules) {
+        self.shared.secrets.add(&rules.secrets);
         self.rules.send_replace(Some(Arc::new(rules)));
     }
 
@@ -110,12 +132,12 @@ async fn look_after(shared: Arc<Shared>) {
     }
 }
 
-async fn listen(listener: UnixListener, shared: Arc<Shared>) {
+async fn listen(listener: UnixListener, shared: Arc<Shared>, side: Side) {
     let room = Arc::new(Semaphore::new(MOST_CONNECTIONS));
     while let Ok(held) = Arc::clone(&room).acquire_owned().await {
         match listener.accept().await {
             Ok((stream, _)) => {
-                let serving = connection(stream, Arc::clone(&shared), Arc::new(held));
+                let serving = connection(stream, Arc::clone(&shared), side, Arc::new(held));
                 shared.tasks.spawn(shared.closing.clone().run_until_cancelled_owned(serving));
             }
             Err(error) => {
@@ -126,10 +148,10 @@ async fn listen(listener: UnixListener, shared: Arc<Shared>) {
     }
 }
 
-async fn connection(stream: UnixStream, shared: Arc<Shared>, held: Arc<OwnedSemaphorePermit>) {
+async fn connection(stream: UnixStream, shared: Arc<Shared>, side: Side, held: Arc<OwnedSemaphorePermit>) {
     let service = service_fn(|request| {
         let (shared, held) = (Arc::clone(&shared), Arc::clone(&held));
-        async move { Ok::<_, Infallible>(answer(shared, request, held).await) }
+        async move { Ok::<_, Infallible>(answer(shared, request, side, held).await) }
     });
     let mut builder = http1::Builder::new();
     builder.timer(TokioTimer::new()).header_read_timeout(HEAD).max_buf_size(LARGEST_HEAD);
@@ -154,7 +176,12 @@ async fn connection(stream: UnixStream, shared: Arc<Shared>, held: Arc<OwnedSema
 }
 
 /// Answers one request. A tunnel holds on to its connection's place.
-async fn answer(shared: Arc<Shared>, request: Request<Incoming>, held: Arc<OwnedSemaphorePermit>) -> Answer {
+async fn answer(
+    shared: Arc<Shared>,
+    request: Request<Incoming>,
+    side: Side,
+    held: Arc<OwnedSemaphorePermit>,
+) -> Answer {
     let Some(rules) = shared.rules().await else {
         return refusal(
             StatusCode::SERVICE_UNAVAILABLE,
@@ -173,6 +200,7 @@ async fn answer(shared: Arc<Shared>, request: Request<Incoming>, held: Arc<Owned
     let path = request.uri().path().to_owned();
     let mut parts = path.trim_start_matches('/').splitn(2, '/');
     match (parts.next().unwrap_or_default(), parts.next().unwrap_or_default()) {
+        _ if side == Side::Server => refusal(StatusCode::NOT_FOUND, NOT_FOR_SERVERS),
         ("model", rest) => model::answer(&shared, &rules, rest, request).await,
         ("c", rest) => forward::credential(&shared, &rules, rest, request).await,
         _ => refusal(StatusCode::NOT_FOUND, "There is nothing at this address."),

@@ -25,29 +25,41 @@ const OF_MODELS: &[&str] = &[
     "x-stainless-*",
 ];
 
-/// What makes another request of one: another method, another address, another sender.
+/// What makes another request of one: another method, another address, another sender. Gateways of models take their own orders
+/// from headers: which provider to ask, with which key, and what to do with the answer.
 const OTHERWISE: &[&str] = &[
+    "cf-aig-*",
     "cf-connecting-ip",
     "client-ip",
     "fastly-client-ip",
     "forwarded",
     "front-end-https",
+    "helicone-*",
     "max-forwards",
     "proxy-*",
+    "remote-*",
     "true-client-ip",
     "via",
+    "x-auth-request-*",
+    "x-authenticated-*",
+    "x-client-cert*",
     "x-client-ip",
     "x-cluster-client-ip",
+    "x-envoy-*",
     "x-forward*",
     "x-host",
     "x-http-*",
+    "x-litellm-*",
     "x-method*",
     "x-original-*",
     "x-override-*",
+    "x-portkey-*",
     "x-proxy*",
     "x-real-ip",
     "x-remote-*",
     "x-rewrite-*",
+    "x-ssl-*",
+    "x-webauth-*",
 ];
 
 /// Leaves what a client of a model needs.
@@ -117,11 +129,27 @@ mod tests {
             "x-original-url",
             "x-rewrite-url",
             "x-real-ip",
+            "x-remote-user",
+            "remote-user",
+            "remote_user",
+            "x-webauth-user",
+            "x-auth-request-email",
+            "x-ssl-client-verify",
+            "x-forwarded-user",
+            "x-authenticated-user",
+            "x-client-cert-dn",
             "x-host",
             "max-forwards",
             "via",
             "host",
             "proxy-connection",
+            "x-portkey-custom-host",
+            "x_portkey_provider",
+            "helicone-target-url",
+            "helicone-openai-api-base",
+            "cf-aig-custom-cost",
+            "x-litellm-timeout",
+            "x-envoy-original-path",
         ];
         for clean in [plainly, of_model] {
             assert_eq!(left(&switches, clean), Vec::<String>::new());

@@ -44,7 +44,7 @@ pub async fn first_words(from: &mut (impl AsyncRead + Unpin), host: &str, port: 
                         None => Err(wrong("its TLS names no host")),
                     };
                 }
-                Err((error, _)) => return Err(wrong(&format!("its TLS makes no sense ({error})"))),
+                Err((error, _)) => return Err(wrong(&format!("its TLS is invalid ({error})"))),
             }
         }
     }

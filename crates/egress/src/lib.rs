@@ -19,7 +19,7 @@
 //! - `tunnel.rs`: CONNECT; `hello.rs`: the name in a ClientHello.
 //! - `forward.rs`: requests that are passed on; `queries.rs`, `heads.rs`: their parameters and headers.
 //! - `crossing.rs`: hosts that are not listed; `refusals.rs`: what was refused, counted.
-//! - `encoding.rs`, `fields.rs`: JSON that is passed on; `room.rs`: the memory that it may take.
+//! - `secrets.rs`: what others read has none. `encoding.rs`, `fields.rs`: JSON that is passed on; `room.rs`: the memory that it may take.
 //! - `model/`: the model's proxy, usage, prices, leases; `mcp/`: MCP servers.
 
 mod answers;
@@ -41,12 +41,13 @@ mod reach;
 mod refusals;
 mod room;
 mod rules;
+mod secrets;
 mod shared;
 mod tunnel;
 
 pub use self::{
     gate::{Gate, MOST_CONNECTIONS},
-    mcp::Place,
+    mcp::{Place, turn_away},
     outside::{Asking, Leased, Outside, Verdict},
     reach::{Reach, ReachError},
     rules::Rules,

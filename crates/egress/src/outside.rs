@@ -5,7 +5,7 @@ use std::io;
 use futures::future::BoxFuture;
 use muster_protocol::{
     Happening,
-    plan::{Crossing, McpServer},
+    plan::{Crossing, Limits, McpServer},
     spending::{Lease, LeaseAsked},
 };
 
@@ -66,6 +66,7 @@ pub trait Outside: Send + Sync + 'static {
     /// The time by the control plane's clock, in milliseconds since 1970.
     fn now(&self) -> i64;
 
-    /// The program of an MCP server over stdio, ready to be spawned outside of the agent's sandbox, in one of its own.
-    fn program(&self, server: &McpServer) -> io::Result<tokio::process::Command>;
+    /// The program of an MCP server over stdio, ready to be spawned outside of the agent's sandbox, in one of its own, with
+    /// the agent's limits.
+    fn program(&self, server: &McpServer, limits: Limits) -> io::Result<tokio::process::Command>;
 }

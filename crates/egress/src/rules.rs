@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use http::StatusCode;
 use muster_protocol::{
     Secret,
-    plan::{Destination, Injected, LaunchPlan, McpServer, McpTransport, ModelAccess},
+    plan::{Destination, Injected, LaunchPlan, Limits, McpServer, McpTransport, ModelAccess},
     spending::Price,
 };
 
@@ -16,7 +16,7 @@ pub const NETWORK_KIND: &str = "fetch";
 pub const NETWORK_IS_OFF: &str =
     "This agent's tool group `fetch` is switched off, so it connects to nothing.";
 /// What an agent reads that was stopped.
-pub const STOPPED: &str = "This agent was stopped: nothing leaves its sandbox until somebody lets it go on.";
+pub const STOPPED: &str = "This agent was stopped: nothing leaves its sandbox until the stop is released.";
 
 /// The rules of one launch. They hold secrets.
 #[derive(Clone, Debug)]
@@ -35,6 +35,8 @@ pub struct Rules {
     pub disabled: BTreeSet<String>,
     /// All secrets that the agent, its gate or its MCP servers were given: nothing that is reported has them.
     pub secrets: Vec<Secret>,
+    /// The limits of its programs.
+    pub limits: Limits,
     /// What calls of models cost.
     pub prices: Vec<Price>,
     /// Whether each call of its model needs a lease.
@@ -54,6 +56,7 @@ impl Rules {
             mcp_servers: plan.mcp_servers.clone(),
             disabled: plan.disabled_tool_groups.iter().map(|group| group.trim().to_lowercase()).collect(),
             secrets: secrets(plan),
+            limits: plan.limits,
             prices: plan.prices.clone(),
             metered: plan.metered,
             stop_status: stop_status(plan),

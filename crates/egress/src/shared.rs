@@ -10,9 +10,12 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
     client::Client, crossing::Crossings, mcp, model, model::Purse, outside::Outside, reach::Reach,
-    refusals::Refusals, room::Room, rules::Rules,
+    refusals::Refusals, room::Room, rules::Rules, secrets::Secrets,
 };
 
+/// How many answers are heard out at the same time. Calls that a budget pays for take their places as they begin: an agent which
+/// hangs up on all of its calls gets no further one.
+pub const MOST_HEARD_OUT: usize = 64;
 /// How long a request waits for the rules, as after a restart of the host.
 const RULES: Duration = Duration::from_secs(60);
 
@@ -25,10 +28,12 @@ pub(crate) struct Shared {
     pub purse: Arc<Purse>,
     pub refusals: Refusals,
     pub crossings: Crossings,
+    /// What is reported has none of these.
+    pub secrets: Secrets,
     /// How MCP servers are doing.
     pub states: mcp::States,
-    /// Room for programs of MCP servers.
-    pub programs: Arc<Semaphore>,
+    /// Room for programs of MCP servers, and how often they start.
+    pub programs: mcp::Starts,
     pub told: model::Told,
     pub room: Room,
     /// Answers that are heard out after the agent has hung up.

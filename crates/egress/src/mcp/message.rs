@@ -15,6 +15,9 @@ use crate::{
 /// The fields of a message, and those of a call of a tool. Nothing else may be read as one of them.
 const ENVELOPE: [&str; 6] = ["jsonrpc", "id", "method", "params", "result", "error"];
 const CALL: [&str; 2] = ["name", "arguments"];
+/// What a call may have beside its name and its arguments, which is not judged: the name under which its progress is reported.
+const BESIDE: &str = "_meta";
+const PROGRESS: &str = "progressToken";
 /// The method that calls a tool.
 const CALLS: &str = "tools/call";
 /// The longest name of a tool, in characters, and the longest input, in bytes, as it arrives and as it is sent: people have to
@@ -120,7 +123,7 @@ impl Called {
             return Err(too_long);
         }
         let held = shared.room.take(GROWTH * raw.len()).await.ok_or(NO_ROOM)?;
-        let input = match serde_json::from_str(raw) {
+        let input = match muster_json::from_str(raw) {
             Ok(Value::Null) => json!({}),
             Ok(input @ Value::Object(_)) => input,
             _ => return Err("The arguments of a call are an object."),
@@ -132,6 +135,13 @@ impl Called {
         let text = input.to_string();
         if text.len() > LONGEST_INPUT {
             return Err(too_long);
+        }
+        // A task would be called now and answered later, to a request that was not judged.
+        params.leave(&[CALL[0], CALL[1], BESIDE]);
+        let progress = params.within(BESIDE).and_then(|beside| beside.value(PROGRESS));
+        match progress.filter(|token| token.is_number() || token.is_string()) {
+            Some(token) => params.set(BESIDE, json!({ (PROGRESS): token }).to_string()),
+            None => params.leave(&CALL),
         }
         params.set("name", Value::from(name.as_str()).to_string());
         if params.has("arguments") {

@@ -3,7 +3,8 @@
 //!
 //! - `session.rs`: one client: what it says, what the server says, and what becomes of both.
 //! - `message.rs`: a message of a client, as it is understood. `lines.rs`: lines and their memory.
-//! - `program.rs`: servers that the host runs outside of the agent's sandbox, since they have secrets.
+//! - `program.rs`: servers that the host runs outside of the agent's sandbox, since they have secrets. `starts.rs`: how often.
+//! - `turned_away.rs`: clients that there is no room for.
 //! - `states.rs`: how servers are doing, for people to see.
 //! - `remote.rs`: servers over HTTP, with headers that the agent never sees. `events.rs`: their streams.
 //!
@@ -16,7 +17,9 @@ mod message;
 mod program;
 mod remote;
 mod session;
+mod starts;
 mod states;
+mod turned_away;
 
 use std::{sync::Arc, time::Duration};
 
@@ -24,7 +27,9 @@ use tokio::{net::UnixListener, sync::Semaphore, task::JoinSet};
 
 pub use self::{
     session::Place,
+    starts::Starts,
     states::{States, flush as report_states},
+    turned_away::turn_away,
 };
 use crate::shared::Shared;
 
@@ -32,24 +37,31 @@ use crate::shared::Shared;
 const LONGEST: usize = 8 * 1024 * 1024;
 /// How many clients a server may have in a conversation: the agent begins them, and each holds memory and perhaps a process.
 const CLIENTS: usize = 8;
-/// How many programs a gate runs outside of the sandbox at a time, against an agent that begins one client after the other.
-pub const MOST_PROGRAMS: usize = 128;
+const CROWDED: &str = "This conversation has too many clients of this MCP server. End one of them first.";
 
 /// Serves the clients of a server in one conversation, until it is dropped or the gate closes.
 pub async fn serve(shared: Arc<Shared>, place: Place, listener: UnixListener) {
     let (mut clients, room) = (JoinSet::new(), Arc::new(Semaphore::new(CLIENTS)));
+    let lobby = Arc::new(Semaphore::new(CLIENTS));
     let closing = shared.closing.clone();
     let listening = async {
-        while let Ok(held) = Arc::clone(&room).acquire_owned().await {
+        loop {
             let Ok((client, _)) = listener.accept().await else {
                 tokio::time::sleep(Duration::from_millis(100)).await;
                 continue;
             };
             let shared = Arc::clone(&shared);
-            clients.spawn(async move {
-                session::serve(shared, place, client).await;
-                drop(held);
-            });
+            if let Ok(held) = Arc::clone(&room).try_acquire_owned() {
+                clients.spawn(async move {
+                    session::serve(shared, place, client).await;
+                    drop(held);
+                });
+            } else if let Ok(held) = Arc::clone(&lobby).try_acquire_owned() {
+                clients.spawn(async move {
+                    turn_away(client, CROWDED).await;
+                    drop(held);
+                });
+            }
             while clients.try_join_next().is_some() {}
         }
     };

@@ -1,13 +1,18 @@
 //! MCP servers that are programs with secrets: the host runs them outside of the agent's sandbox, in one of their own, so their
 //! secrets never come near the agent. Each session of a client has a process of its own.
 
-use std::{io, process::Stdio, sync::Arc, time::Duration};
+use std::{
+    io,
+    process::Stdio,
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use bytes::Bytes;
 use muster_protocol::plan::McpServer;
 use tokio::{
-    io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader},
-    process::{Child, ChildStderr, ChildStdin, ChildStdout},
+    io::{AsyncBufReadExt, AsyncReadExt, AsyncWrite, AsyncWriteExt, BufReader},
+    process::{Child, ChildStderr, ChildStdout},
     sync::mpsc,
     time::timeout,
 };
@@ -16,17 +21,29 @@ use super::{lines::Lines, session::Session};
 
 /// How long a program may take to end, and what it said last to be read.
 const LAST_WORDS: Duration = Duration::from_secs(2);
+/// How long it may read nothing while a message waits for it: it would keep its place after its clients have left.
+const READING: Duration = Duration::from_secs(60);
 /// How much of its standard error is read at once, in bytes.
 const LONGEST_COMPLAINT: u64 = 1024;
 /// How many messages wait for a program.
 const WAITING: usize = 16;
 
+/// Why a program ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Ending {
+    /// It has no clients left.
+    Wanted,
+    /// It reads nothing.
+    Deaf,
+    ByItself,
+}
+
 /// Starts a server. It ends when nobody can write to it any more.
 pub fn begin(session: &Arc<Session>, server: &McpServer) -> io::Result<mpsc::Sender<Bytes>> {
     let shared = &session.shared;
-    let place = Arc::clone(&shared.programs).try_acquire_owned();
-    let place = place.map_err(|_| io::Error::other("too many programs of this agent's servers run"))?;
-    let mut command = shared.outside.program(server)?;
+    let place = shared.programs.begin(Instant::now()).map_err(io::Error::other)?;
+    let limits = shared.rules.borrow().as_ref().map(|rules| rules.limits).unwrap_or_default();
+    let mut command = shared.outside.program(server, limits)?;
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
     let mut child = command.spawn()?;
     let (Some(stdin), Some(stdout), Some(stderr)) =
@@ -42,11 +59,11 @@ pub fn begin(session: &Arc<Session>, server: &McpServer) -> io::Result<mpsc::Sen
             .shared
             .tasks
             .spawn(async move { tokio::join!(hear(&hearing, stdout), complaints(&hearing, stderr)) });
-        let was_ended = tokio::select! {
-            is_over = write(stdin, messages) => is_over,
-            _ = &mut said => false,
-            _ = child.wait() => false,
-            () = closing.cancelled() => true,
+        let ending = tokio::select! {
+            ending = write(stdin, messages) => ending,
+            _ = &mut said => Ending::ByItself,
+            _ = child.wait() => Ending::ByItself,
+            () = closing.cancelled() => Ending::Wanted,
         };
         let status = end(child).await;
         if !said.is_finished() {
@@ -54,9 +71,15 @@ pub fn begin(session: &Arc<Session>, server: &McpServer) -> io::Result<mpsc::Sen
             said.abort();
         }
         tracing::debug!(server = name, ?status, "an MCP server has ended");
-        if !was_ended {
-            let how = status.map_or_else(|error| error.to_string(), |status| status.to_string());
-            session.failed(&format!("It has ended by itself ({how})."));
+        match ending {
+            Ending::Wanted => {}
+            Ending::Deaf => session.failed("It was ended: it has stopped reading what it is sent."),
+            Ending::ByItself => {
+                let how = status.map_or_else(|error| error.to_string(), |status| status.to_string());
+                session.failed(&format!("It has ended by itself ({how})."));
+            }
+        }
+        if ending != Ending::Wanted {
             session.ended().await;
         }
         drop(place);
@@ -75,19 +98,21 @@ async fn end(mut child: Child) -> io::Result<std::process::ExitStatus> {
     }
 }
 
-/// Writes messages, each whole, until none can come. False if the program reads no more.
-async fn write(mut stdin: ChildStdin, mut messages: mpsc::Receiver<Bytes>) -> bool {
+/// Writes messages, each whole, until none can come, or the program reads no more.
+async fn write(mut stdin: impl AsyncWrite + Unpin, mut messages: mpsc::Receiver<Bytes>) -> Ending {
     while let Some(message) = messages.recv().await {
-        for part in [&message[..], b"\n"] {
-            if stdin.write_all(part).await.is_err() {
-                return false;
-            }
-        }
-        if stdin.flush().await.is_err() {
-            return false;
+        let writing = async {
+            stdin.write_all(&message).await?;
+            stdin.write_all(b"\n").await?;
+            stdin.flush().await
+        };
+        match timeout(READING, writing).await {
+            Ok(Ok(())) => {}
+            Ok(Err(_)) => return Ending::ByItself,
+            Err(_) => return Ending::Deaf,
         }
     }
-    true
+    Ending::Wanted
 }
 
 async fn hear(session: &Session, stdout: ChildStdout) {
@@ -103,5 +128,27 @@ async fn complaints(session: &Session, stderr: ChildStderr) {
     while let Ok(1..) = (&mut stderr).take(LONGEST_COMPLAINT).read_until(b'\n', &mut line).await {
         session.complains(&line);
         line.clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_program_that_reads_no_more_is_ended() {
+        let (near, far) = tokio::io::duplex(1024);
+        let (input, messages) = mpsc::channel(WAITING);
+        let sends = async {
+            let mut sent = 0;
+            while input.send(Bytes::from(vec![b'x'; 600])).await.is_ok() {
+                sent += 1;
+            }
+            sent
+        };
+        let (ending, sent) = tokio::join!(write(near, messages), sends);
+        assert_eq!(ending, Ending::Deaf);
+        assert!(sent > WAITING, "whoever waited for it goes on");
+        drop(far);
     }
 }

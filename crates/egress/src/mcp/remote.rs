@@ -1,11 +1,14 @@
 //! MCP servers over HTTP: streamable HTTP, and server-sent events as before 2025. The session's client knows nothing of it: what
 //! it says is posted, and what comes back, or on the server's own stream, is what the server says.
 //!
+//! A server may forget its session, as when it is started again, and in the older transport a session ends with its stream. Then
+//! the client's next request begins another one, as the client has begun the first.
+//!
 //! In the older transport the server names an address to post to, in its first event: one of its own origin, and no other is
 //! posted to.
 
 use std::{
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
@@ -13,17 +16,20 @@ use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode, Uri, header};
 use hyper::body::Incoming;
 use muster_protocol::plan::McpTransport;
+use serde_json::Value;
 use tokio::{
-    sync::watch,
+    sync::{oneshot, watch},
     time::{sleep, timeout},
 };
+use tokio_util::sync::CancellationToken;
 use url::Url;
 
 use super::{
     events::{Events, whole},
-    lines::SENDING,
+    lines::{Line, SENDING},
     message::Message,
-    session::Session,
+    session::{INITIALIZE, INITIALIZED, Session},
+    states,
 };
 use crate::{
     answers::{empty, full},
@@ -39,87 +45,305 @@ const STREAM: &str = "text/event-stream";
 const EITHER: &str = "application/json, text/event-stream";
 /// How long to wait until a stream is asked for again that has ended.
 const AGAIN: Duration = Duration::from_secs(5);
-/// How long a server may take to hear that its session is over.
+/// How long a server may take to begin another session, and to hear that its session is over.
+const RENEWING: Duration = Duration::from_secs(30);
 const LEAVING: Duration = Duration::from_secs(5);
+/// The longest beginning that is kept, in bytes. An agent could send one that is as long as a message may be.
+const LONGEST_BEGINNING: usize = 64 * 1024;
+/// How many requests are known that a stream has to answer, and the longest id of one, in bytes.
+const MOST_OPEN: usize = 64;
+const LONGEST_ID: usize = 200;
+
+const CUT: &str = "The MCP server has cut its stream. Whether the request was carried out is not known.";
+
+const UNKNOWN: &str = "The session with the MCP server is over, and only its client can begin another one.";
 
 /// Where messages are posted to, or why that isn't known.
 type Endpoint = Result<Uri, String>;
 
-/// A session with a server.
+/// A server, and the session with it.
 pub struct Remote {
     url: String,
-    /// What each request names: the session and the version of the protocol.
-    named: Mutex<HeaderMap>,
-    endpoint: watch::Sender<Option<Endpoint>>,
     is_older: bool,
+    endpoint: watch::Sender<Option<Endpoint>>,
+    standing: Mutex<Standing>,
+    /// Held while another session is begun: one does for all requests that wait.
+    renewing: tokio::sync::Mutex<()>,
+}
+
+/// How it stands with the session.
+#[derive(Default)]
+struct Standing {
+    /// Which one it is.
+    number: u64,
+    /// Whether it is over.
+    is_lost: bool,
+    /// Whether people are shown that the server has failed.
+    has_failed: bool,
+    /// What each request names: the session and the version of the protocol.
+    named: HeaderMap,
+    /// How the client has begun: the request's id, and the message.
+    begun: Option<(String, Bytes)>,
+    /// Who waits for the answer to the same message, sent again.
+    awaited: Option<oneshot::Sender<Result<(), String>>>,
+    /// Requests that the stream has to answer, in the older transport.
+    open: Vec<Value>,
+    /// Ends the hearing of the server's stream: there is one at a time.
+    stream: CancellationToken,
+}
+
+/// Why a message was not posted, or not answered.
+enum Undone {
+    /// The server knows nothing of the session, and has done nothing.
+    Lost(String),
+    Failed(String),
+}
+
+/// Why a stream could not be heard.
+enum Unheard {
+    /// The server has none.
+    Refused(String),
+    Unreached(String),
+}
+
+impl From<String> for Undone {
+    fn from(why: String) -> Self {
+        Self::Failed(why)
+    }
+}
+
+impl Undone {
+    fn why(self) -> String {
+        let (Self::Lost(why) | Self::Failed(why)) = self;
+        why
+    }
+}
+
+impl Unheard {
+    fn why(self) -> String {
+        let (Self::Refused(why) | Self::Unreached(why)) = self;
+        why
+    }
 }
 
 impl Remote {
     pub fn begin(session: &Arc<Session>, url: &str, is_older: bool) -> Arc<Self> {
-        let endpoint = watch::Sender::new((!is_older).then(|| own(url)));
-        let remote = Arc::new(Self { url: url.to_owned(), named: Mutex::default(), endpoint, is_older });
+        let remote = Arc::new(Self {
+            url: url.to_owned(),
+            is_older,
+            endpoint: watch::Sender::new((!is_older).then(|| own(url))),
+            standing: Mutex::default(),
+            renewing: tokio::sync::Mutex::default(),
+        });
         if is_older {
-            let (listening, listens) = (Arc::clone(&remote), Arc::clone(session));
-            session.spawn(None, async move {
-                if let Err(why) = listening.listen(&listens).await {
-                    listening.endpoint.send_if_modified(|endpoint| {
-                        endpoint.is_none() && {
-                            *endpoint = Some(Err(why));
-                            true
-                        }
-                    });
-                }
-                listens.ended().await;
-            });
+            remote.open_stream(session);
         }
         remote
+    }
+
+    fn named(&self) -> HeaderMap {
+        self.standing().named.clone()
+    }
+
+    fn standing(&self) -> MutexGuard<'_, Standing> {
+        self.standing.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Posts a message. A request is answered when this returns, or will be on the server's stream.
     pub async fn send(self: &Arc<Self>, session: &Arc<Session>, message: Message) {
         let (request, method) = (message.request().cloned(), message.method.clone());
-        if let Err(why) = self.post(session, message).await {
+        let is_first = request.is_some() && method.as_deref() == Some(INITIALIZE);
+        if is_first {
+            self.client_begins(session, &message);
+        }
+        if let Err(why) = self.deliver(session, message, is_first).await {
             // What one request can't do is no failure of the server.
-            if method.as_deref() == Some("initialize") {
-                session.failed(&why);
+            if is_first {
+                self.failed(session, &why);
             }
             session.refuse(request.as_ref(), &why).await;
         }
-        if method.as_deref() == Some("notifications/initialized") && !self.is_older {
-            let (remote, listens) = (Arc::clone(self), Arc::clone(session));
-            session.spawn(None, async move {
-                // One that has no stream says so.
-                while remote.listen(&listens).await.is_ok() {
-                    sleep(AGAIN).await;
-                }
-            });
+        if method.as_deref() == Some(INITIALIZED) && !self.is_older {
+            self.keep_listening(session);
         }
     }
 
-    async fn post(&self, session: &Session, message: Message) -> Result<(), String> {
-        let id = message.request().map(ToString::to_string);
-        let is_first = message.method.as_deref() == Some("initialize");
+    /// The client begins: nothing that was before counts.
+    fn client_begins(self: &Arc<Self>, session: &Arc<Session>, message: &Message) {
+        let was_lost = {
+            let mut standing = self.standing();
+            standing.named.clear();
+            standing.awaited = None;
+            standing.has_failed = false;
+            standing.begun = message
+                .request()
+                .filter(|_| message.bytes.len() <= LONGEST_BEGINNING)
+                .map(|id| (id.to_string(), Bytes::copy_from_slice(&message.bytes)));
+            let was_lost = std::mem::take(&mut standing.is_lost);
+            standing.number += u64::from(was_lost || !self.is_older);
+            was_lost
+        };
+        if was_lost && self.is_older {
+            self.open_stream(session);
+        }
+    }
+
+    /// Posts a message; a request once more if the server has forgotten the session.
+    async fn deliver(
+        self: &Arc<Self>,
+        session: &Arc<Session>,
+        message: Message,
+        is_first: bool,
+    ) -> Result<(), String> {
+        let id = message.request().cloned();
+        let is_request = id.is_some() && !is_first;
+        let mut is_repeated = false;
+        loop {
+            // Another session may be begun while this one is asked.
+            let (number, named, is_lost) = {
+                let standing = self.standing();
+                (standing.number, standing.named.clone(), standing.is_lost)
+            };
+            if is_lost && !is_request {
+                // It was about a session that is over.
+                return Ok(());
+            }
+            if is_lost {
+                self.renew(session).await?;
+                continue;
+            }
+            let posted = self.post(session, named, (id.as_ref(), is_first), message.bytes.clone());
+            match posted.await {
+                Err(Undone::Lost(_)) if is_request && !is_repeated => {
+                    is_repeated = true;
+                    self.lose(number);
+                }
+                done => return done.map_err(Undone::why),
+            }
+        }
+    }
+
+    /// This session is over.
+    fn lose(&self, number: u64) {
+        let mut standing = self.standing();
+        standing.is_lost |= standing.number == number;
+    }
+
+    /// Begins another session in place of one that is over, unless that was done meanwhile.
+    async fn renew(self: &Arc<Self>, session: &Arc<Session>) -> Result<(), String> {
+        let _held = self.renewing.lock().await;
+        let (begun, is_lost) = {
+            let standing = self.standing();
+            (standing.begun.clone(), standing.is_lost)
+        };
+        if !is_lost {
+            return Ok(());
+        }
+        let Some((id, begun)) = begun else {
+            session.ended().await;
+            return Err(UNKNOWN.to_owned());
+        };
+        let renewed = timeout(RENEWING, self.begin_again(session, &id, begun)).await;
+        let renewed = renewed.unwrap_or_else(|_| Err("it takes too long".to_owned()));
+        renewed.map_err(|why| {
+            self.standing().awaited = None;
+            let why = format!("The MCP server has forgotten its session, and begins no other one: {why}");
+            self.failed(session, &why);
+            why
+        })
+    }
+
+    async fn begin_again(
+        self: &Arc<Self>,
+        session: &Arc<Session>,
+        id: &str,
+        begun: Bytes,
+    ) -> Result<(), String> {
+        let (told, answer) = oneshot::channel();
+        {
+            let mut standing = self.standing();
+            standing.number += 1;
+            standing.named.clear();
+            standing.awaited = Some(told);
+        }
+        if self.is_older {
+            self.open_stream(session);
+        }
+        let id: Value = muster_json::from_str(id).unwrap_or_default();
+        self.post(session, HeaderMap::new(), (Some(&id), true), begun).await.map_err(Undone::why)?;
+        answer.await.unwrap_or_else(|_| Err("it has not answered".to_owned()))?;
+        let ready = serde_json::json!({ "jsonrpc": "2.0", "method": INITIALIZED }).to_string();
+        let named = self.named();
+        self.post(session, named, (None, false), ready.into()).await.map_err(Undone::why)?;
+        self.is_renewed()?;
+        states::works(&session.shared, session.place.server_id);
+        if !self.is_older {
+            self.keep_listening(session);
+        }
+        Ok(())
+    }
+
+    /// Another session stands, unless its stream was cut meanwhile.
+    fn is_renewed(&self) -> Result<(), String> {
+        let mut standing = self.standing();
+        if let Some(Err(why)) = &*self.endpoint.borrow() {
+            return Err(why.clone());
+        }
+        standing.is_lost = false;
+        standing.has_failed = false;
+        Ok(())
+    }
+
+    /// Posts a message, and hears its answer out. `id` is a request's, and `is_first` says that it begins a session.
+    async fn post(
+        &self,
+        session: &Session,
+        named: HeaderMap,
+        (id, is_first): (Option<&Value>, bool),
+        message: Bytes,
+    ) -> Result<(), Undone> {
         let mut endpoint = self.endpoint.subscribe();
         let endpoint = timeout(SENDING, endpoint.wait_for(Option::is_some)).await;
         let endpoint = endpoint.ok().and_then(Result::ok).and_then(|endpoint| endpoint.clone());
-        let target = endpoint.ok_or("It has not named an address in time.")??;
-        let answer = self.ask(session, Method::POST, target, message.bytes).await?;
+        let target = endpoint.ok_or_else(|| "It has not named an address in time.".to_owned())??;
+        if let Some(id) = id.filter(|id| self.is_older && id.to_string().len() <= LONGEST_ID) {
+            let mut standing = self.standing();
+            if standing.awaited.is_none() && standing.open.len() < MOST_OPEN {
+                standing.open.push(id.clone());
+            }
+        }
+        let is_named = named.contains_key(SESSION);
+        let asked = self.ask(session, named, Method::POST, target, message).await;
+        let answer = asked.inspect_err(|_| self.answered(id))?;
         let status = answer.status();
         if let Some(name) = answer.headers().get(SESSION).filter(|_| is_first) {
-            self.name(SESSION, name.clone());
+            self.standing().named.insert(SESSION, name.clone());
         }
         if !status.is_success() {
-            if status == StatusCode::NOT_FOUND && self.named().contains_key(SESSION) {
-                // Its session is over, and only the client can begin another one.
-                session.ended().await;
-            }
-            return Err(format!("The MCP server answered with {status}."));
+            self.answered(id);
+            let why = format!("The MCP server answered with {status}.");
+            // It knows nothing of the session.
+            let is_lost = match status {
+                StatusCode::NOT_FOUND => self.is_older || is_named,
+                StatusCode::GONE => self.is_older,
+                _ => false,
+            };
+            return Err(if is_lost { Undone::Lost(why) } else { Undone::Failed(why) });
         }
         let Some(id) = id.filter(|_| !self.is_older) else { return Ok(()) };
-        let is_stream = is_stream(answer.headers());
+        self.hear_answer(session, (&id.to_string(), is_first), answer).await
+    }
+
+    /// Hears what comes back for a request, to its end.
+    async fn hear_answer(
+        &self,
+        session: &Session,
+        (id, is_first): (&str, bool),
+        answer: Response<Incoming>,
+    ) -> Result<(), Undone> {
         let room = &session.shared.room;
         let mut events = None;
-        let mut next = if is_stream {
+        let mut next = if is_stream(answer.headers()) {
             events.insert(Events::of(answer.into_body(), room.clone())).next().await.map(|event| event.data)
         } else {
             whole(answer.into_body(), room).await
@@ -127,28 +351,134 @@ impl Remote {
         let mut is_answered = false;
         while let Some(line) = next.take() {
             if is_first && let Some(version) = version(&line.bytes) {
-                self.name(VERSION, version);
+                self.standing().named.insert(VERSION, version);
             }
-            is_answered |= session.heard(line).await.as_ref() == Some(&id);
+            is_answered |= self.heard(session, line).await.as_deref() == Some(id);
             if let Some(events) = &mut events {
                 next = events.next().await.map(|event| event.data);
             }
         }
-        if is_answered { Ok(()) } else { Err("The MCP server did not answer.".to_owned()) }
+        match (is_answered, events) {
+            (true, _) => Ok(()),
+            (false, None) => Err("The MCP server did not answer.".to_owned().into()),
+            (false, Some(_)) => {
+                self.failed(session, CUT);
+                Err(CUT.to_owned().into())
+            }
+        }
     }
 
-    /// Hears the server's own stream until it ends. An error if it has none.
-    async fn listen(&self, session: &Session) -> Result<(), String> {
-        let answer = self.ask(session, Method::GET, own(&self.url)?, Bytes::new()).await?;
+    /// The server has said something. Answers which request it answers.
+    async fn heard(&self, session: &Session, line: Line) -> Option<String> {
+        if let Some(id) = self.has_begun_again(&line.bytes) {
+            return Some(id);
+        }
+        let answers = session.heard(line).await;
+        if answers.is_some() {
+            let has_failed = {
+                let mut standing = self.standing();
+                standing.open.retain(|id| Some(id.to_string()) != answers);
+                std::mem::take(&mut standing.has_failed)
+            };
+            if has_failed {
+                states::works(&session.shared, session.place.server_id);
+            }
+        }
+        answers
+    }
+
+    /// Whether this answers the message with which a session is begun again. The client has had its answer.
+    fn has_begun_again(&self, answer: &[u8]) -> Option<String> {
+        let mut standing = self.standing();
+        standing.awaited.as_ref()?;
+        let fields = Fields::read(answer)?;
+        let id = fields.raw("id").filter(|_| !fields.has("method"))?.to_owned();
+        standing.begun.as_ref().filter(|(begun, _)| *begun == id)?;
+        let told = standing.awaited.take()?;
+        let words = fields.within("error").and_then(|error| error.text("message"));
+        let begins =
+            if fields.has("result") { Ok(()) } else { Err(words.unwrap_or_else(|| "it refuses".to_owned())) };
+        let _ = told.send(begins);
+        Some(id)
+    }
+
+    /// A request is no longer open.
+    fn answered(&self, id: Option<&Value>) {
+        self.standing().open.retain(|open| Some(open) != id);
+    }
+
+    /// The server has failed, until it answers again.
+    fn failed(&self, session: &Session, why: &str) {
+        self.standing().has_failed = true;
+        session.failed(why);
+    }
+
+    /// Another stream in place of the one before. Answers what ends it.
+    fn next_stream(&self) -> CancellationToken {
+        let next = CancellationToken::new();
+        std::mem::replace(&mut self.standing().stream, next.clone()).cancel();
+        next
+    }
+
+    /// Hears the stream of the older transport. The session ends with it.
+    fn open_stream(self: &Arc<Self>, session: &Arc<Session>) {
+        let ends = self.next_stream();
+        self.endpoint.send_replace(None);
+        let (remote, session) = (Arc::clone(self), Arc::clone(session));
+        session.clone().spawn(None, async move {
+            let why = match ends.run_until_cancelled(remote.listen(&session)).await {
+                None => return,
+                Some(Ok(())) => "It has cut its stream.".to_owned(),
+                Some(Err(unheard)) => unheard.why(),
+            };
+            let open = {
+                let mut standing = remote.standing();
+                if ends.is_cancelled() {
+                    return;
+                }
+                standing.is_lost = true;
+                standing.awaited = None;
+                remote.endpoint.send_replace(Some(Err(why.clone())));
+                std::mem::take(&mut standing.open)
+            };
+            remote.failed(&session, &why);
+            for id in open {
+                session.refuse(Some(&id), CUT).await;
+            }
+        });
+    }
+
+    /// Hears the server's own stream for as long as the session lasts. One that has no stream says so.
+    fn keep_listening(self: &Arc<Self>, session: &Arc<Session>) {
+        let ends = self.next_stream();
+        let (remote, session) = (Arc::clone(self), Arc::clone(session));
+        session.clone().spawn(None, async move {
+            let hearing = async {
+                while !matches!(remote.listen(&session).await, Err(Unheard::Refused(_))) {
+                    sleep(AGAIN).await;
+                }
+            };
+            ends.run_until_cancelled(hearing).await;
+        });
+    }
+
+    /// Hears a stream of the server until it ends.
+    async fn listen(&self, session: &Session) -> Result<(), Unheard> {
+        let own = own(&self.url).map_err(Unheard::Refused)?;
+        let answer = self
+            .ask(session, self.named(), Method::GET, own, Bytes::new())
+            .await
+            .map_err(Unheard::Unreached)?;
         if !answer.status().is_success() || !is_stream(answer.headers()) {
-            return Err(format!("The MCP server answered with {}, and no stream.", answer.status()));
+            let why = format!("The MCP server answered with {}, and no stream.", answer.status());
+            return Err(Unheard::Refused(why));
         }
         let mut events = Events::of(answer.into_body(), session.shared.room.clone());
         while let Some(event) = events.next().await {
             if self.is_older && event.name == "endpoint" {
                 self.endpoint.send_replace(Some(named(&event.data.bytes, &self.url)));
             } else {
-                session.heard(event.data).await;
+                self.heard(session, event.data).await;
             }
         }
         Ok(())
@@ -156,25 +486,19 @@ impl Remote {
 
     /// The session is over, and the server may forget it.
     pub async fn leave(&self, session: &Session) {
+        let named = self.named();
         if let Ok(own) = own(&self.url)
-            && self.named().contains_key(SESSION)
+            && named.contains_key(SESSION)
         {
-            let _ = timeout(LEAVING, self.ask(session, Method::DELETE, own, Bytes::new())).await;
+            let _ = timeout(LEAVING, self.ask(session, named, Method::DELETE, own, Bytes::new())).await;
         }
-    }
-
-    fn named(&self) -> HeaderMap {
-        self.named.lock().unwrap_or_else(PoisonError::into_inner).clone()
-    }
-
-    fn name(&self, name: HeaderName, value: HeaderValue) {
-        self.named.lock().unwrap_or_else(PoisonError::into_inner).insert(name, value);
     }
 
     /// Sends a request, with the headers that the server has by the present rules.
     async fn ask(
         &self,
         session: &Session,
+        named: HeaderMap,
         method: Method,
         target: Uri,
         body: Bytes,
@@ -182,7 +506,7 @@ impl Remote {
         let shared = &session.shared;
         let mut request = Request::new(if body.is_empty() { empty() } else { full(body) });
         let headers = request.headers_mut();
-        *headers = self.named();
+        *headers = named;
         let accept = if method == Method::POST { EITHER } else { STREAM };
         headers.insert(header::ACCEPT, HeaderValue::from_static(accept));
         headers.insert(header::ACCEPT_ENCODING, HeaderValue::from_static("identity"));

@@ -24,7 +24,7 @@ use super::{
     message::{Called, Message, Refused},
     program,
     remote::Remote,
-    states,
+    states::{self, Counted},
 };
 use crate::{
     fields::Fields,
@@ -39,9 +39,14 @@ const TOOL_KIND: &str = "other";
 /// How many requests of a client may be open at the same time that wait here: for a verdict, or for a server over HTTP. An agent
 /// could send any number.
 const MOST_OPEN: usize = 32;
-/// The methods whose answers are looked into, and how many tools are reported.
-const INITIALIZE: &str = "initialize";
+/// The methods that begin a session, the one that lists tools, and how many tools are reported.
+pub const INITIALIZE: &str = "initialize";
+pub const INITIALIZED: &str = "notifications/initialized";
 const LISTS: &str = "tools/list";
+/// What a client may ask of a server whose group of tools is switched off: to go on, and what there would be. All else reads from it
+/// or has it do something.
+const HARMLESS: [&str; 6] =
+    [INITIALIZE, "ping", LISTS, "prompts/list", "resources/list", "resources/templates/list"];
 const MOST_TOOLS: usize = 256;
 /// The longest name of a tool that people are shown, in bytes. A report of all of them fits into a frame of the gateway.
 const LONGEST_TOOL: usize = 128;
@@ -57,7 +62,7 @@ const ASKED: &str = "Asked. Nobody has answered yet, and the call was not made. 
 const AWAY: &str = "The control plane can't be reached. Try again later.";
 const CROWDED: &str = "Too many requests to this server are open. Try again later.";
 const NOT_BEGUN: &str =
-    "The session was opened when this MCP server was another one. It is reached with the next session.";
+    "This MCP server was changed after the session was opened. The next session reaches it.";
 const TAKEN: &str = "This agent no longer has this MCP server.";
 
 /// What a line on the socket of a relay is about that has started the server's program, by its first byte. Such a relay says `+`
@@ -142,8 +147,8 @@ pub async fn serve(shared: Arc<Shared>, place: Place, client: UnixStream) {
     });
     let _ends = Ends(Arc::clone(&session));
     let began_with = session.server_of(&rules).cloned();
+    let _counts = began_with.as_ref().map(|_| Counted::begin(&session.shared, place.server_id));
     if let Some(server) = &began_with {
-        states::begins(&session.shared, place.server_id);
         let begun = session.begin(server, is_relay).unwrap_or_else(|why| {
             session.failed(&why);
             Server::None(why)
@@ -164,7 +169,6 @@ impl Drop for Ends {
     fn drop(&mut self) {
         let Self(session) = self;
         session.open().tasks.abort_all();
-        states::ends(&session.shared, session.place.server_id);
         let before = session.turn_to(Server::None(TAKEN.to_owned()));
         if let Server::Remote(remote) = &*before {
             let (remote, session) = (Arc::clone(remote), Arc::clone(session));
@@ -295,6 +299,9 @@ impl Session {
         {
             request.abort();
         }
+        if let Some(why) = self.withheld(&message) {
+            return self.refuse(message.request(), &why).await;
+        }
         let called = message.call.take();
         let is_remote = matches!(*self.server(), Server::Remote(_));
         let Some(id) = message.request().filter(|_| called.is_some() || is_remote).cloned() else {
@@ -370,10 +377,10 @@ impl Session {
             (INITIALIZE, Some(_)) => states::works(shared, server_id),
             (INITIALIZE, None) => {
                 let words = answer.within("error").and_then(|error| error.text("message"));
-                self.failed(&words.unwrap_or_else(|| "It does not begin a session.".to_owned()));
+                self.failed(&words.unwrap_or_else(|| "It refused to start a session.".to_owned()));
             }
             (_, Some(result)) => {
-                let Ok(listed) = serde_json::from_str::<Listed>(result) else { return };
+                let Ok(listed) = muster_json::from_str::<Listed>(result) else { return };
                 let mut tools = lock(&self.tools);
                 // The next page follows, or the whole list is asked for again.
                 let mut all = std::mem::take(&mut *tools);
@@ -425,7 +432,12 @@ impl Session {
         let name = self.allowed()?;
         let tool = format!("{name}.{}", called.name);
         let title = format!("Use {tool}");
-        let crossing = Crossing { tool, tool_kind: TOOL_KIND.to_owned(), input: called.input };
+        let crossing = Crossing {
+            tool,
+            tool_kind: TOOL_KIND.to_owned(),
+            mcp_server_id: Some(self.place.server_id),
+            input: called.input,
+        };
         let asking = Asking { crossing, conversation_id: Some(self.place.conversation_id), title };
         match self.shared.outside.judge(asking).await {
             Verdict::Allowed | Verdict::Approved => self.allowed().map(drop),
@@ -434,24 +446,37 @@ impl Session {
         }
     }
 
+    /// Why a message that is no call of a tool does not leave: the group is switched off, and it would use the server.
+    fn withheld(&self, message: &Message) -> Option<String> {
+        let method = message.method.as_deref().filter(|_| message.call.is_none())?;
+        let is_harmless = HARMLESS.contains(&method) || method.starts_with("notifications/");
+        let rules = self.shared.rules.borrow().clone().filter(|_| !is_harmless)?;
+        switched_off(&rules, self.server_of(&rules)?)
+    }
+
     /// The server's name, if the agent may use it by the rules of this moment.
     fn allowed(&self) -> Result<String, String> {
         let rules = self.shared.rules.borrow().clone().ok_or(AWAY)?;
         let server = self.server_of(&rules).ok_or(TAKEN)?;
-        match [server.name.as_str(), TOOL_KIND].into_iter().find(|group| rules.is_disabled(group)) {
-            Some(group) => Err(format!("The tool group {group:?} is switched off for this agent.")),
+        match switched_off(&rules, server) {
+            Some(why) => Err(why),
             None => Ok(server.name.clone()),
         }
     }
 }
 
-/// The answer to what was not passed on.
+fn switched_off(rules: &Rules, server: &McpServer) -> Option<String> {
+    let group = [server.name.as_str(), TOOL_KIND].into_iter().find(|group| rules.is_disabled(group))?;
+    Some(format!("The tool group {group:?} is switched off for this agent."))
+}
+
 fn cut(mut name: String) -> String {
     name.truncate(name.floor_char_boundary(LONGEST_TOOL));
     name
 }
 
-fn error(id: Option<&Value>, why: &str) -> Value {
+/// The answer to what was not passed on.
+pub fn error(id: Option<&Value>, why: &str) -> Value {
     let error = json!({ "code": REFUSED, "message": format!("Muster: {why}") });
     json!({ "jsonrpc": "2.0", "id": id, "error": error })
 }

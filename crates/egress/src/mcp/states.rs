@@ -2,7 +2,7 @@
 
 use std::{
     collections::BTreeMap,
-    sync::{Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::{Duration, Instant},
 };
 
@@ -16,11 +16,8 @@ use crate::shared::Shared;
 /// How often a server is reported, at most: an agent can begin one that fails again and again. What came meanwhile is reported with
 /// the gate's next look.
 const AGAIN: Duration = Duration::from_secs(10);
-/// The shortest secret that is looked for in what is reported, in bytes. Shorter words say something in many texts.
-const SHORTEST: usize = 6;
 /// How much of a standard error people are shown, in bytes.
 pub const LONGEST_STDERR: usize = 4096;
-const HIDDEN: &str = "•••";
 
 /// All of a gate.
 #[derive(Debug, Default)]
@@ -40,24 +37,34 @@ impl States {
     }
 }
 
-/// A session of a server begins.
-pub fn begins(shared: &Shared, server_id: i64) {
-    change(shared, server_id, |known| {
-        known.sessions += 1;
-        if known.now.state != McpState::Running {
-            known.now.state = McpState::Starting;
-        }
-    });
+/// A session of a server, for as long as it lives.
+pub struct Counted {
+    shared: Arc<Shared>,
+    server_id: i64,
 }
 
-/// A session has ended.
-pub fn ends(shared: &Shared, server_id: i64) {
-    change(shared, server_id, |known| {
-        known.sessions = known.sessions.saturating_sub(1);
-        if known.sessions == 0 && known.now.state != McpState::Failed {
-            known.now.state = McpState::Idle;
-        }
-    });
+impl Counted {
+    /// A session of a server begins.
+    pub fn begin(shared: &Arc<Shared>, server_id: i64) -> Self {
+        change(shared, server_id, |known| {
+            known.sessions += 1;
+            if known.now.state != McpState::Running {
+                known.now.state = McpState::Starting;
+            }
+        });
+        Self { shared: Arc::clone(shared), server_id }
+    }
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        change(&self.shared, self.server_id, |known| {
+            known.sessions -= 1;
+            if known.sessions == 0 && known.now.state != McpState::Failed {
+                known.now.state = McpState::Idle;
+            }
+        });
+    }
 }
 
 /// A server has answered as it should.
@@ -70,10 +77,10 @@ pub fn works(shared: &Shared, server_id: i64) {
 
 /// A server has failed. `stderr` is the end of what it said about that.
 pub fn failed(shared: &Shared, server_id: i64, error: &str, stderr: &str) {
-    let hide = |text: &str| hidden(shared, text);
-    let mut stderr = hide(stderr);
+    let mut stderr = shared.secrets.hide(stderr);
     stderr.drain(..stderr.ceil_char_boundary(stderr.len().saturating_sub(LONGEST_STDERR)));
-    let (error, stderr) = (hide(error), Some(stderr).filter(|stderr| !stderr.trim().is_empty()));
+    let (error, stderr) =
+        (shared.secrets.hide(error), Some(stderr).filter(|stderr| !stderr.trim().is_empty()));
     change(shared, server_id, |known| {
         known.now.state = McpState::Failed;
         (known.now.error, known.now.stderr) = (Some(error), stderr);
@@ -114,13 +121,4 @@ fn tell(shared: &Shared, known: &mut Known) {
         known.told = Some((known.now.clone(), Instant::now()));
         shared.outside.report(Happening::McpServer(known.now.clone()));
     }
-}
-
-/// A text without the agent's secrets.
-fn hidden(shared: &Shared, text: &str) -> String {
-    let rules = shared.rules.borrow().clone();
-    let secrets =
-        rules.iter().flat_map(|rules| &rules.secrets).flat_map(|secret| secret.expose().split_whitespace());
-    let secrets = secrets.filter(|secret| secret.len() >= SHORTEST);
-    secrets.fold(text.to_owned(), |text, secret| text.replace(secret, HIDDEN))
 }

@@ -5,6 +5,7 @@ use http::{Method, StatusCode, Uri};
 use muster_protocol::plan::ModelAccess;
 use serde_json::{Value, json};
 
+use super::{brought::Brought, priced};
 use crate::{
     fields::Fields,
     forward::{self, Astray},
@@ -16,7 +17,7 @@ const USUAL_OUTPUT: i64 = 16_384;
 const BYTES_PER_TOKEN: usize = 3;
 
 /// The fields that are read, under all names that they have.
-const READ: [&str; 23] = [
+const READ: [&str; 15] = [
     "model",
     "models",
     "stream",
@@ -32,34 +33,12 @@ const READ: [&str; 23] = [
     "candidate_count",
     "generationConfig",
     "generation_config",
-    "service_tier",
-    "serviceTier",
-    "speed",
-    "inference_geo",
-    "provider",
-    "modalities",
-    "responseModalities",
-    "response_modalities",
 ];
 /// Of these, those that say how long an answer may be, and how many answers there may be.
 const LENGTHS: [&str; 4] = ["max_tokens", "max_completion_tokens", "max_output_tokens", "maxOutputTokens"];
 const ANSWERS: [&str; 4] = ["n", "best_of", "candidateCount", "candidate_count"];
 /// The fields that have such fields in them.
 const CONFIGS: [&str; 2] = ["generationConfig", "generation_config"];
-
-/// Those with which a call has another price than the model's own, and the values with which it costs no more than that: a faster
-/// lane, another place, another kind of answer.
-const PRICED: [(&str, &[&str]); 8] = [
-    ("service_tier", TIERS),
-    ("serviceTier", TIERS),
-    ("speed", &["standard"]),
-    ("inference_geo", &["global"]),
-    ("provider", &[]),
-    ("modalities", &["text"]),
-    ("responseModalities", &["text"]),
-    ("response_modalities", &["text"]),
-];
-const TIERS: &[&str] = &["auto", "default", "standard", "standard_only", "flex"];
 
 /// Parameters of an address that are passed on: the form of an answer, the version, and pages of lists. Others can have a provider
 /// take a key from somewhere else, or leave out of an answer what it has cost.
@@ -98,7 +77,7 @@ pub enum Asked {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Wrong {
     /// It can't be read.
-    #[error("The request is too long, took too long, or is no JSON object.")]
+    #[error("The request is too long, took too long, or is not a JSON object.")]
     Unreadable,
     /// Another reader could take its bytes for other text.
     #[error("{0}")]
@@ -119,14 +98,16 @@ pub enum Wrong {
     Misspelt,
     /// The key is for something else.
     #[error(
-        "This agent's key is for another interface. Use that one, or have somebody set the model credential's base URL."
+        "This agent's key is for another interface. Use that one, or ask an administrator to set the model credential's base URL."
     )]
     Elsewhere,
-    /// The address makes no sense.
-    #[error("The address of this agent's model makes no sense.")]
+    /// The address is invalid.
+    #[error("The address of this agent's model is invalid.")]
     Address,
     /// The address sets a parameter itself.
-    #[error("The query sets a parameter that the address of this agent's model sets itself.")]
+    #[error(
+        "The query sets a parameter that the address of this agent's model sets itself, or is encoded in an unusual way."
+    )]
     Set,
     /// There is no memory for it.
     #[error("Too many large requests are under way. Try again later.")]
@@ -137,11 +118,13 @@ pub enum Wrong {
 #[derive(Debug, PartialEq, Eq)]
 pub struct Question {
     pub model: String,
-    /// How many tokens it may have.
+    /// How many tokens it may have, by its bytes.
     pub input: i64,
+    /// How many more it may have than its bytes tell.
+    pub unseen: i64,
     /// How many tokens the answer may have.
     pub output: i64,
-    /// The field with which the model's price is not the call's.
+    /// The field or the header with which the model's price is not the call's.
     pub unpriced: Option<&'static str>,
 }
 
@@ -268,7 +251,7 @@ fn is_plain(path: &str) -> bool {
 pub fn read(asked: &Asked, bytes: &[u8]) -> Result<(Question, String), Wrong> {
     let Asked::Generate { interface, model, .. } = asked else { return Err(Wrong::Unreadable) };
     let mut fields = Fields::read(bytes).ok_or(Wrong::Unreadable)?;
-    if fields.misspells(&READ) {
+    if fields.misspells(&READ) || priced::misspells(&fields) {
         return Err(Wrong::Misspelt);
     }
     let is_on = |name: &str| fields.has(name) && !matches!(fields.raw(name), Some("false" | "null"));
@@ -285,9 +268,13 @@ pub fn read(asked: &Asked, bytes: &[u8]) -> Result<(Question, String), Wrong> {
     let model =
         model.clone().or_else(named).filter(|model| !model.trim().is_empty()).ok_or(Wrong::NoModel)?;
     let (output, unpriced) = bounds(&mut fields)?;
+    let unpriced = unpriced.or(priced::by_name(&model));
     let body = fields.write(bytes.len() + 64);
     let input = i64::try_from(body.len() / BYTES_PER_TOKEN + 16).unwrap_or(i64::MAX);
-    Ok((Question { model: model.chars().take(200).collect(), input, output, unpriced }, body))
+    let brought = Brought::of(&body);
+    let unpriced = unpriced.or(brought.sound.then_some("audio"));
+    let (model, unseen) = (model.chars().take(200).collect(), brought.tokens());
+    Ok((Question { model, input, unseen, output, unpriced }, body))
 }
 
 /// How many tokens the answer may have: of several numbers the largest, since which of them counts is the provider's to say. And
@@ -297,7 +284,7 @@ fn bounds(fields: &mut Fields<'_>) -> Result<(i64, Option<&'static str>), Wrong>
     let mut look = |fields: &Fields<'_>| -> Result<(), Wrong> {
         length = length.max(most(fields, &LENGTHS)?);
         answers = answers.max(most(fields, &ANSWERS)?);
-        beyond = beyond.or(unpriced(fields));
+        beyond = beyond.or(priced::by(fields));
         Ok(())
     };
     look(fields)?;
@@ -306,28 +293,13 @@ fn bounds(fields: &mut Fields<'_>) -> Result<(i64, Option<&'static str>), Wrong>
             continue;
         }
         let config = fields.within(name).ok_or(Wrong::Unclear)?;
-        if config.misspells(&READ) {
+        if config.misspells(&READ) || priced::misspells(&config) {
             return Err(Wrong::Misspelt);
         }
         look(&config)?;
         fields.set(name, config.write(0));
     }
     Ok((length.unwrap_or(USUAL_OUTPUT).saturating_mul(answers.unwrap_or(1)), beyond))
-}
-
-/// The first field with which a call may cost more than its tokens do by the model's price.
-fn unpriced(fields: &Fields<'_>) -> Option<&'static str> {
-    let is_covered = |value: &Value, covered: &[&str]| match value {
-        Value::String(text) => covered.contains(&text.to_lowercase().as_str()),
-        value => value.is_null(),
-    };
-    let mut given = PRICED.iter().filter(|(name, _)| fields.has(name));
-    let found = given.find(|(name, covered)| match fields.value(name) {
-        Some(Value::Array(all)) => !all.iter().all(|value| is_covered(value, covered)),
-        Some(value) => !is_covered(&value, covered),
-        None => true,
-    });
-    found.map(|(name, _)| *name)
 }
 
 /// The largest of some numbers. One that isn't whole is read by some, and by others not.
@@ -438,7 +410,7 @@ mod tests {
         let read = |text: &str| read(&chat, text.as_bytes());
         let (question, body) =
             read(r#"{"model":"m","stream":true,"max_tokens":7,"n":2,"temperature":0.1}"#).unwrap();
-        let body: Value = serde_json::from_str(&body).unwrap();
+        let body: Value = muster_json::from_str(&body).unwrap();
         assert_eq!(body["stream_options"]["include_usage"], true);
         assert_eq!((question.output, body["temperature"].as_f64()), (14, Some(0.1)));
         // Of two fields of one name, the one that was read is the one that is sent.
@@ -449,47 +421,6 @@ mod tests {
         assert_eq!(read(r#"{"model":"m","background":true}"#).unwrap_err(), Wrong::Uncounted);
         assert!(read(r#"{"model":"m","background":false}"#).is_ok());
         assert_eq!(read(r#"{"model":"m","Stream":true}"#).unwrap_err(), Wrong::Misspelt);
-    }
-
-    #[test]
-    fn what_changes_the_price_is_seen_however_it_is_written() {
-        let unpriced = |path: &str, text: &str| {
-            let asked = Asked::of(&Method::POST, path, "openai").unwrap();
-            read(&asked, format!("{{\"model\":\"m\"{text}}}").as_bytes())
-                .map(|(question, _)| question.unpriced)
-        };
-        let chat = |text: &str| unpriced("chat/completions", text);
-        for (text, field) in [
-            (r#","service_tier":"priority""#, "service_tier"),
-            (r#","service_tier":"auto","service_tier":"scale""#, "service_tier"),
-            (r#","serviceTier":"PRIORITY""#, "serviceTier"),
-            (r#","service_tier":["priority"]"#, "service_tier"),
-            (r#","service_tier":7"#, "service_tier"),
-            (r#","speed":"fast""#, "speed"),
-            (r#","inference_geo":"us""#, "inference_geo"),
-            (r#","provider":{"order":["dear"]}"#, "provider"),
-            (r#","modalities":["text","audio"]"#, "modalities"),
-        ] {
-            assert_eq!(chat(text), Ok(Some(field)), "{text}");
-        }
-        for text in [
-            "",
-            r#","service_tier":null"#,
-            r#","service_tier":"auto""#,
-            r#","service_tier":"flex""#,
-            r#","speed":"standard""#,
-            r#","modalities":["text"]"#,
-        ] {
-            assert_eq!(chat(text), Ok(None), "{text}");
-        }
-        for text in [r#","Service_Tier":"priority""#, r#","SPEED":"fast""#] {
-            assert_eq!(chat(text), Err(Wrong::Misspelt), "{text}");
-        }
-        let gemini = unpriced(
-            "v1beta/models/m:generateContent",
-            r#","generationConfig":{"responseModalities":["TEXT","IMAGE"]}"#,
-        );
-        assert_eq!(gemini, Ok(Some("responseModalities")));
     }
 
     #[test]
@@ -520,6 +451,7 @@ mod tests {
         assert_eq!(version(Some("api-version=2024-01-01")), None);
         let once = "https://m.example/chat/completions?api-version=2025-01-01";
         assert_eq!(version(None).as_deref(), Some(once));
+        assert_eq!(version(Some("api-version=2025-01-01")).as_deref(), Some(once), "as libraries repeat it");
     }
 
     #[test]

@@ -10,7 +10,7 @@ const LONGEST_WAIT: i64 = 35 * 24 * 3600 * 1000;
 
 /// The words of a refusal.
 pub fn words(body: &[u8]) -> String {
-    let text = match serde_json::from_slice::<Value>(body) {
+    let text = match muster_json::from_slice::<Value>(body) {
         Ok(body) => {
             let error = body.get("error").or(body.pointer("/0/error")).unwrap_or(&body);
             let message = error.get("message").and_then(Value::as_str).or(error.as_str());
@@ -49,7 +49,7 @@ pub fn until(headers: &HeaderMap, body: &[u8], now: i64) -> Option<i64> {
         found.max()
     };
     let google = || {
-        let body = serde_json::from_slice::<Value>(body).ok()?;
+        let body = muster_json::from_slice::<Value>(body).ok()?;
         let details = body.pointer("/error/details").or(body.pointer("/0/error/details"))?.as_array()?;
         let delay = details.iter().find_map(|detail| detail.get("retryDelay")?.as_str())?;
         Some(now.saturating_add(span(delay)?))

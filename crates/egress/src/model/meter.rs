@@ -30,7 +30,7 @@ use tokio::{
 
 use super::{call::Interface, prices, purse::Reserved, usage::Counter};
 use crate::{
-    answers::{Answer, Body, BodyError},
+    answers::{Answer, Body, BodyError, Polled},
     client::Failed,
     encoding, forward,
     shared::Shared,
@@ -49,6 +49,8 @@ const BYTES_PER_TOKEN_OF_STREAM: usize = 64;
 pub struct Receipt {
     pub shared: Arc<Shared>,
     pub lease: Option<Reserved>,
+    /// The place in which it is heard out, if a lease pays for it.
+    pub place: Option<OwnedSemaphorePermit>,
     pub price: Option<Price>,
     /// How many tokens the question may have.
     pub estimate: i64,
@@ -92,7 +94,7 @@ impl Meter {
     }
 
     /// Asks the model. It is heard out even if the agent hangs up: what it says costs the same.
-    pub async fn exchange(self, request: Request<Body>) -> Result<(Self, Exchanged), RecvError> {
+    pub async fn exchange(mut self, request: Request<Body>) -> Result<(Self, Exchanged), RecvError> {
         let (mut told, answer) = oneshot::channel();
         if let Some(shared) = self.shared() {
             let tasks = shared.tasks.clone();
@@ -101,7 +103,7 @@ impl Meter {
                 let (exchanged, heard_out) = tokio::select! {
                     exchanged = exchange.as_mut() => (exchanged, None),
                     () = told.closed() => {
-                        let Ok(heard_out) = Arc::clone(&shared.heard_out).try_acquire_owned() else { return };
+                        let Some(heard_out) = self.place() else { return };
                         let Ok(exchanged) = timeout(HEARING_OUT, exchange).await else { return };
                         (exchanged, Some(heard_out))
                     }
@@ -149,6 +151,12 @@ impl Meter {
         self.receipt.as_ref().map(|receipt| Arc::clone(&receipt.shared))
     }
 
+    /// The place in which the call is heard out: its own, or a free one.
+    fn place(&mut self) -> Option<OwnedSemaphorePermit> {
+        let receipt = self.receipt.as_mut()?;
+        receipt.place.take().or_else(|| Arc::clone(&receipt.shared.heard_out).try_acquire_owned().ok())
+    }
+
     /// Begins to count. False if the answer is not plain.
     fn begin(&mut self, answer: &Response<Incoming>) -> bool {
         let Some(receipt) = &mut self.receipt else { return false };
@@ -168,7 +176,7 @@ impl Meter {
 
     /// Reads what nobody waits for any more. It is counted like the rest; but not for long, nor with many others.
     async fn hear_out(mut self, mut body: Incoming, held: Option<OwnedSemaphorePermit>) {
-        let held = held.or_else(|| Arc::clone(&self.shared()?.heard_out).try_acquire_owned().ok());
+        let held = held.or_else(|| self.place());
         if held.is_none() {
             return;
         }
@@ -185,7 +193,8 @@ impl Meter {
     }
 
     fn settle(&mut self) {
-        let Some(Receipt { shared, lease, price, estimate, most, mut call, begun }) = self.receipt.take()
+        let Some(Receipt { shared, lease, place: _place, price, estimate, most, mut call, begun }) =
+            self.receipt.take()
         else {
             return;
         };
@@ -263,10 +272,7 @@ impl HttpBody for Watched {
     type Data = Bytes;
     type Error = BodyError;
 
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
+    fn poll_frame(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Polled {
         let this = &mut *self;
         let Some((body, meter)) = &mut this.answering else { return Poll::Ready(None) };
         let Poll::Ready(frame) = Pin::new(&mut *body).poll_frame(context) else {

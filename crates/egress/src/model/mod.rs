@@ -1,12 +1,16 @@
 //! The agent's model: its key is added, what a call may cost is reserved before, and what it did cost is reported after.
 //!
-//! - `call.rs`: what a request asks for; `usage.rs`: the tokens in an answer; `prices.rs`: what they cost.
+//! - `call.rs`: what a request asks for; `brought.rs`: what it brings in beyond its bytes; `usage.rs`: the tokens in an answer;
+//!   `prices.rs`: what they cost.
+//! - `priced.rs`: what has a call cost more than that.
 //! - `purse.rs`: leases; `limits.rs`: what a refusal of the provider says.
 //! - `meter.rs`: an answer on its way to the agent; `veil.rs`: without the key.
 
+mod brought;
 mod call;
 mod limits;
 mod meter;
+mod priced;
 mod prices;
 mod purse;
 mod usage;
@@ -42,7 +46,7 @@ use crate::{
     outside::Leased,
     room,
     rules::Rules,
-    shared::Shared,
+    shared::{MOST_HEARD_OUT, Shared},
 };
 
 /// The longest request, in bytes.
@@ -108,7 +112,7 @@ pub async fn answer(shared: &Arc<Shared>, rules: &Rules, path: &str, request: Re
         return model_error(StatusCode::UPGRADE_REQUIRED, "invalid_request_error", words);
     }
     let Some(access) = &rules.model else {
-        let words = "This agent has no access to a model. Somebody can give it a credential.";
+        let words = "This agent has no access to a model. Ask an administrator to give it a credential.";
         return model_error(StatusCode::FORBIDDEN, "permission_error", words);
     };
     let Some(asked) = Asked::of(request.method(), path, &access.provider) else {
@@ -126,9 +130,11 @@ pub async fn answer(shared: &Arc<Shared>, rules: &Rules, path: &str, request: Re
 enum Refused {
     Wrong(Wrong),
     NoPrice(String),
-    /// The price of the model is known, and not with this field.
+    /// The price of the model is known, and not with this field or header.
     Unpriced(&'static str),
     Spent(String),
+    /// There is no place in which it could be heard out.
+    Crowded,
     /// The answer can't be counted.
     Compressed,
     /// It couldn't be reported.
@@ -158,12 +164,19 @@ impl Refused {
             }
             Self::Unpriced(field) => {
                 let words = format!(
-                    "The budget is in money, and `{field}` changes what this model costs. Leave the field out, or give it \
-                     the value that costs no more."
+                    "The budget is in money, and `{field}` changes what this model costs. Leave it out, or give it the \
+                     value that costs no more."
                 );
                 model_error(StatusCode::BAD_REQUEST, "invalid_request_error", &words)
             }
             Self::Spent(reason) => model_error(rules.stop_status, "billing_error", &reason),
+            Self::Crowded => {
+                let words = format!(
+                    "{MOST_HEARD_OUT} calls of this agent are under way. Those that it has given up count until the model has \
+                     answered. Try again later."
+                );
+                model_error(StatusCode::TOO_MANY_REQUESTS, "rate_limit_error", &words)
+            }
             Self::Compressed => {
                 let words =
                     "The model's answer is compressed, though the request forbids that: it can't be counted.";
@@ -209,8 +222,16 @@ async fn call(
     // Before anything is held for the call. An agent that gives up is not seen to leave meanwhile, and keeps its place at the gate.
     timeout(READY, shared.outside.ready()).await.map_err(|_| Refused::Unready)?;
     encoding::check_head(&head.headers).map_err(Wrong::Encoded)?;
-    let (question, sent) = question(shared, &asked, body).await?;
+    let (mut question, sent) = question(shared, &asked, body).await?;
+    question.unpriced = question.unpriced.or(priced::by_head(&head.headers));
     encoding::set(&mut head.headers);
+    // What counts against a budget is heard out, whenever the agent gives it up.
+    let mut place = None;
+    if rules.metered {
+        question.input = question.input.saturating_add(question.unseen);
+        let found = Arc::clone(&shared.heard_out).try_acquire_owned();
+        place = Some(found.map_err(|_| Refused::Crowded)?);
+    }
     let price = price_of(&rules.prices, &question.model).filter(|_| question.unpriced.is_none());
     let bound = prices::bound(price, &question);
     let mut lease = None;
@@ -227,6 +248,7 @@ async fn call(
     let receipt = Receipt {
         shared: Arc::clone(shared),
         lease,
+        place,
         price: price.cloned(),
         estimate: question.input,
         most: question.output,

@@ -12,10 +12,11 @@ use http::{HeaderMap, HeaderValue};
 use http_body::{Body as HttpBody, Frame, SizeHint};
 use http_body_util::BodyExt;
 use hyper::ext::ReasonPhrase;
-use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
-use serde_json::Value;
 
-use crate::answers::{Answer, Body, BodyError};
+use crate::{
+    answers::{Answer, Body, BodyError, Polled},
+    secrets,
+};
 
 /// Shorter ones are placeholders for servers that need no key (`ollama`, `EMPTY`): answers may well speak of them. A provider's
 /// are longer.
@@ -31,17 +32,9 @@ impl Veil {
         if key.len() < SHORTEST { Self(Arc::default()) } else { Self::of_any(key) }
     }
 
-    /// For refusals, which speak of nothing but the request: of however short a key.
+    /// For refusals, which speak of little but the request: also of a short key.
     pub fn of_any(key: &str) -> Self {
-        let quoted = Value::from(key).to_string();
-        let json = &quoted[1..quoted.len() - 1];
-        let encoded = utf8_percent_encode(key, NON_ALPHANUMERIC).to_string();
-        let mut all: Vec<Vec<u8>> =
-            [key, json, &json.replace('/', "\\/"), &encoded].map(|form| form.as_bytes().to_vec()).into();
-        all.retain(|form| !form.is_empty());
-        all.sort();
-        all.dedup();
-        Self(all.into())
+        Self(secrets::forms(key).into_iter().map(String::into_bytes).collect())
     }
 
     /// Stars the key out.
@@ -105,10 +98,7 @@ impl HttpBody for Veiled {
     type Data = Bytes;
     type Error = BodyError;
 
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
+    fn poll_frame(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Polled {
         let this = &mut *self;
         loop {
             let piece = match ready!(Pin::new(&mut this.body).poll_frame(context)) {
@@ -147,6 +137,7 @@ impl HttpBody for Veiled {
 mod tests {
     use http::Response;
     use http_body_util::StreamBody;
+    use serde_json::Value;
 
     use super::*;
 
@@ -198,6 +189,9 @@ mod tests {
             ("ollama", "ollama")
         );
         assert_eq!(covered(&Veil::of_any("ollama")), "******", "in a refusal");
+        for short in ["", "a", "oll"] {
+            assert_eq!(covered(&Veil::of_any(short)), "ollama", "nothing would be left of some: {short}");
+        }
     }
 
     #[test]

@@ -12,7 +12,10 @@
 
 mod figures;
 mod mcp;
+mod mcp_ends;
 mod model;
+mod model_brought;
+mod model_refused;
 mod network;
 mod servers;
 mod sources;

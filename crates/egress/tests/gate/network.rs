@@ -321,11 +321,22 @@ async fn a_credentials_address_keeps_what_it_says() {
         headers: vec![Variable { name: "X-Key".to_owned(), value: "canary".to_owned().into() }],
     }];
     world.apply();
-    for path in ["/c/shop/y?mode=rw", "/c/shop/y?a=1;MODE[]=rw", "/c/shop/y?%6dode=rw", "/c/shop/y%3fmode=rw"]
-    {
+    for path in [
+        "/c/shop/y?mode=rw",
+        "/c/shop/y?a=1;MODE[]=rw",
+        "/c/shop/y?%6dode=rw",
+        "/c/shop/y?mo%00de=rw",
+        "/c/shop/y;mode=rw",
+        "/c/shop/y%3fmode=rw",
+    ] {
         let (status, words) = world.get(path).await;
         assert_eq!(status, StatusCode::BAD_REQUEST, "{path}");
         assert!(words.contains("sets itself"), "{words}");
+    }
+    for path in ["..%3fx", "..%23x", "..%20/x", "..%ef%bc%8fx", "y%23"] {
+        let (status, words) = world.get(&format!("/c/shop/{path}")).await;
+        assert_eq!(status, StatusCode::BAD_REQUEST, "{path}");
+        assert!(words.contains("leads out of the address"), "{words}");
     }
     for method in ["TRACE", "TRACK", "trace", "DEBUG"] {
         let request = Request::builder().method(method).uri("/c/shop/y").header("max-forwards", "0");
@@ -359,4 +370,28 @@ async fn a_credentials_address_keeps_what_it_says() {
     for dropped in ["max-forwards", "x_key", "x-http-method-override", "x-forwarded-host"] {
         assert!(!headers.contains_key(dropped), "{dropped}");
     }
+}
+
+#[tokio::test]
+async fn a_server_beside_the_agent_gets_out_and_has_nothing_of_its_agent() {
+    let server = Server::start(hello()).await;
+    let mut world = World::new();
+    world.allow("files.test", server.port).model("openai", server.port, "a key");
+    world.plan.injected = vec![Injected {
+        name: "shop".to_owned(),
+        url: format!("http://files.test:{}/", server.port),
+        headers: vec![Variable { name: "authorization".to_owned(), value: "a secret".to_owned().into() }],
+    }];
+    world.apply();
+    let socket = world.dir.path().join("servers");
+    world.gate.serve_servers(tokio::net::UnixListener::bind(&socket).unwrap());
+    let get = |path: &str| send(&socket, Request::get(path).body(Full::default()).unwrap());
+    assert_eq!(get(&format!("http://files.test:{}/", server.port)).await.status(), StatusCode::OK);
+    assert_eq!(get("http://other.test/").await.status(), StatusCode::FORBIDDEN);
+    let before = server.connections();
+    for path in ["/c/shop/", "/model/models", "/mcp/shop"] {
+        assert_eq!(get(path).await.status(), StatusCode::NOT_FOUND, "{path}");
+    }
+    assert_eq!(server.connections(), before, "nothing left the gate");
+    assert_ne!(world.get("/c/shop/").await.0, StatusCode::NOT_FOUND, "the agent has them");
 }

@@ -21,7 +21,7 @@ use muster_addresses::Resolve;
 use muster_egress::{Asking, Gate, Leased, Outside, Reach, Rules, Verdict};
 use muster_protocol::{
     Happening,
-    plan::{Destination, LaunchPlan, McpServer, McpTransport, ModelAccess},
+    plan::{Destination, LaunchPlan, Limits, McpServer, McpTransport, ModelAccess},
     spending::{LeaseAsked, ModelCall},
 };
 use rustls::{
@@ -133,7 +133,7 @@ impl Outside for Host {
         1_700_000_000_000
     }
 
-    fn program(&self, server: &McpServer) -> io::Result<tokio::process::Command> {
+    fn program(&self, server: &McpServer, _: Limits) -> io::Result<tokio::process::Command> {
         let McpTransport::Stdio { command, args, environment } = &server.transport else {
             return Err(io::ErrorKind::InvalidInput.into());
         };

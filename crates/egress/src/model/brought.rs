@@ -1,0 +1,310 @@
+//! What a question brings in beyond its own bytes: files, answers and addresses that the provider reads for it, and pictures, whose
+//! bytes say little of what they cost.
+
+use std::fmt;
+
+use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
+
+use crate::fields;
+
+/// The largest context window of the models that have a price, in tokens: what a question can have, whatever it refers to.
+pub const WINDOW: i64 = 1_048_576;
+/// What a picture can have in tokens, with the model that counts the most for one.
+const PICTURE: i64 = 50_000;
+/// The longest name that is compared, in bytes. Those below are shorter.
+const LONGEST_NAME: usize = 64;
+
+/// Fields, as [`fields::plain`] has them, whose text stands for something that the provider keeps or fetches.
+const REFERENCES: [&str; 15] = [
+    "cachedcontent",
+    "connectorid",
+    "container",
+    "containerid",
+    "conversation",
+    "conversationid",
+    "fileid",
+    "fileids",
+    "filesearchstorenames",
+    "fileuri",
+    "gcsuri",
+    "previousresponseid",
+    "serverurl",
+    "vectorstoreid",
+    "vectorstoreids",
+];
+/// Fields with an address, or with the content itself as `data:`.
+const ADDRESSES: [&str; 8] =
+    ["audiourl", "documenturl", "filedata", "fileurl", "imageurl", "uri", "url", "videourl"];
+/// Fields whose object is known by its id.
+const KEPT: [&str; 3] = ["audio", "conversation", "prompt"];
+/// Fields with a media type.
+const MEDIA: [&str; 2] = ["mediatype", "mimetype"];
+/// Objects that the provider passes to the model as text: what a tool is given, and what it may be given.
+const TEXT: [&str; 13] = [
+    "args",
+    "arguments",
+    "input",
+    "inputschema",
+    "metadata",
+    "outputschema",
+    "parameters",
+    "parametersjsonschema",
+    "properties",
+    "response",
+    "responsejsonschema",
+    "responseschema",
+    "schema",
+];
+
+/// What a question brings in.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Brought {
+    /// Something of unknown size.
+    anything: bool,
+    /// So many pictures.
+    pictures: i64,
+    /// Sound, which has another price than text.
+    pub sound: bool,
+}
+
+impl Brought {
+    /// Looks through a question. What can't be looked through may bring in anything.
+    pub fn of(question: &str) -> Self {
+        let mut found = Self::default();
+        let mut reader = serde_json::Deserializer::from_str(question);
+        let look = Look { found: &mut found, name: Name::Other, is_nested: false };
+        if look.deserialize(&mut reader).is_err() {
+            found.anything = true;
+        }
+        found
+    }
+
+    /// How many tokens it may add.
+    pub fn tokens(self) -> i64 {
+        if self.anything { WINDOW } else { self.pictures.saturating_mul(PICTURE).min(WINDOW) }
+    }
+
+    fn media(&mut self, kind: &str) {
+        let kind = kind.trim().to_ascii_lowercase();
+        match kind.split('/').next().unwrap_or_default() {
+            "image" => self.pictures += 1,
+            "text" => {}
+            _ if kind == "application/json" => {}
+            class => {
+                self.sound |= class == "audio";
+                self.anything = true;
+            }
+        }
+    }
+
+    fn address(&mut self, text: &str) {
+        match text.trim_start().split_once(':') {
+            Some((scheme, rest)) if scheme.eq_ignore_ascii_case("data") => {
+                let kind = rest.split([';', ',']).next().unwrap_or_default();
+                self.media(if kind.is_empty() { "text/plain" } else { kind });
+            }
+            _ => self.anything |= !text.trim().is_empty(),
+        }
+    }
+}
+
+/// What a field's name says of its value.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Name {
+    Reference,
+    Address,
+    Kept,
+    Media,
+    Id,
+    Type,
+    Sound,
+    Text,
+    Other,
+}
+
+impl Name {
+    fn of(name: &str, is_nested: bool) -> Self {
+        if name.len() > LONGEST_NAME {
+            return Self::Other;
+        }
+        let name = fields::plain(name);
+        let is_in = |names: &[&str]| names.contains(&name.as_str());
+        match name.as_str() {
+            // At the top it holds the whole question of some interfaces.
+            _ if is_nested && is_in(&TEXT) => Self::Text,
+            "metadata" => Self::Text,
+            "id" => Self::Id,
+            "type" => Self::Type,
+            "inputaudio" => Self::Sound,
+            "urlcontext" => Self::Reference,
+            _ if is_in(&KEPT) => Self::Kept,
+            _ if is_in(&REFERENCES) => Self::Reference,
+            _ if is_in(&ADDRESSES) => Self::Address,
+            _ if is_in(&MEDIA) => Self::Media,
+            _ => Self::Other,
+        }
+    }
+}
+
+/// Looks at a value. Nothing of it is kept.
+struct Look<'f> {
+    found: &'f mut Brought,
+    name: Name,
+    is_nested: bool,
+}
+
+impl<'de> DeserializeSeed<'de> for Look<'_> {
+    type Value = ();
+
+    fn deserialize<D: Deserializer<'de>>(self, from: D) -> Result<(), D::Error> {
+        from.deserialize_any(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Look<'_> {
+    type Value = ();
+
+    fn expecting(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        to.write_str("a question")
+    }
+
+    fn visit_unit<E>(self) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_bool<E>(self, _: bool) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_i64<E>(self, _: i64) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_u64<E>(self, _: u64) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_f64<E>(self, _: f64) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_str<E>(self, text: &str) -> Result<(), E> {
+        match self.name {
+            Name::Reference | Name::Kept => self.found.anything |= !text.is_empty(),
+            Name::Address => self.found.address(text),
+            Name::Media => self.found.media(text),
+            Name::Type if text == "item_reference" || text.starts_with("web_fetch") => {
+                self.found.anything = true;
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<(), A::Error> {
+        let (found, name) = (self.found, self.name);
+        while list.next_element_seed(Look { found: &mut *found, name, is_nested: true })?.is_some() {}
+        Ok(())
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
+        let (found, own) = (self.found, self.name);
+        match own {
+            Name::Text => {
+                while map.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
+                return Ok(());
+            }
+            Name::Sound => (found.sound, found.anything) = (true, true),
+            Name::Reference => found.anything = true,
+            _ => {}
+        }
+        while let Some(name) = map.next_key::<String>()? {
+            let name = match Name::of(&name, self.is_nested) {
+                Name::Id if own == Name::Kept => Name::Reference,
+                name => name,
+            };
+            map.next_value_seed(Look { found: &mut *found, name, is_nested: true })?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tokens(question: &str) -> i64 {
+        Brought::of(question).tokens()
+    }
+
+    #[test]
+    fn what_is_given_by_reference_may_fill_the_window() {
+        let content = |part: &str| format!(r#"{{"messages":[{{"role":"user","content":[{part}]}}]}}"#);
+        for part in [
+            r#"{"type":"file","file":{"file_id":"file-7"}}"#,
+            r#"{"type":"input_file","file_id":"file-7"}"#,
+            r#"{"type":"input_file","File_Id":"file-7"}"#,
+            r#"{"type":"input_file","file_\u0069d":"file-7"}"#,
+            r#"{"type":"input_file","file_url":"https://h.example/a.pdf"}"#,
+            r#"{"type":"image_url","image_url":{"url":"https://h.example/a.png"}}"#,
+            r#"{"type":"input_image","image_url":"https://h.example/a.png"}"#,
+            r#"{"type":"image","source":{"type":"url","url":"https://h.example/a.png"}}"#,
+            r#"{"type":"document","source":{"type":"file","file_id":"file_7"}}"#,
+            r#"{"type":"document","source":{"type":"base64","media_type":"application/pdf","data":"x"}}"#,
+            r#"{"type":"file","file":{"file_data":"data:application/pdf;base64,x"}}"#,
+            r#"{"fileData":{"fileUri":"files/7"}}"#,
+            r#"{"file_data":{"file_uri":"gs://b/7"}}"#,
+            r#"{"inlineData":{"mimeType":"video/mp4","data":"x"}}"#,
+            r#"{"type":"item_reference","id":"msg_7"}"#,
+            r#"{"type":"container_upload","file_id":"file_7"}"#,
+            r#"{"role":"assistant","audio":{"id":"audio_7"}}"#,
+            r#"{"type":"input_audio","input_audio":{"data":"x","format":"mp3"}}"#,
+        ] {
+            assert_eq!(tokens(&content(part)), WINDOW, "{part}");
+        }
+        for field in [
+            r#""previous_response_id":"resp_7""#,
+            r#""conversation":"conv_7""#,
+            r#""conversation":{"id":"conv_7"}"#,
+            r#""prompt":{"id":"pmpt_7"}"#,
+            r#""cachedContent":"cachedContents/7""#,
+            r#""input":[{"type":"item_reference","id":"msg_7"}]"#,
+            r#""input":[{"content":[{"type":"input_file","file_id":"file-7"}]}]"#,
+            r#""mcp_servers":[{"type":"url","url":"https://h.example/mcp"}]"#,
+            r#""tools":[{"type":"file_search","vector_store_ids":["vs_7"]}]"#,
+            r#""tools":[{"urlContext":{}}]"#,
+            r#""tools":[{"type":"web_fetch_20250910","name":"web_fetch"}]"#,
+        ] {
+            assert_eq!(tokens(&format!("{{{field}}}")), WINDOW, "{field}");
+        }
+        let deep = format!("{{\"a\":{}1{}}}", "[".repeat(200), "]".repeat(200));
+        assert_eq!(tokens(&deep), WINDOW, "nobody has looked there");
+    }
+
+    #[test]
+    fn what_a_question_says_itself_adds_nothing() {
+        for field in [
+            r#""messages":[{"role":"user","content":"https://h.example/a.png file_id"}]"#,
+            r#""messages":[{"content":[{"type":"tool_use","name":"fetch","input":{"url":"https://h.example"}}]}]"#,
+            r#""contents":[{"parts":[{"functionCall":{"name":"f","args":{"file_id":"7"}}}]}]"#,
+            r#""contents":[{"parts":[{"functionResponse":{"name":"f","response":{"url":"https://h.example"}}}]}]"#,
+            r#""tools":[{"name":"f","input_schema":{"properties":{"url":{"type":"string"},"file_id":{"type":"string"}}}}]"#,
+            r#""previous_response_id":null,"conversation":null,"file_ids":[]"#,
+            r#""input":"https://h.example","metadata":{"url":"x"}"#,
+            r#""audio":{"voice":"alloy"},"messages":[]"#,
+            r#""messages":[{"content":[{"source":{"type":"text","media_type":"text/plain","data":"x"}}]}]"#,
+        ] {
+            assert_eq!(Brought::of(&format!("{{{field}}}")), Brought::default(), "{field}");
+        }
+    }
+
+    #[test]
+    fn pictures_and_sound_are_seen() {
+        let inline = r#"{"messages":[{"content":[{"image_url":{"url":"data:image/png;base64,x"}},
+            {"source":{"type":"base64","media_type":"image/png","data":"x"}},{"inlineData":{"mimeType":"IMAGE/jpeg"}}]}]}"#;
+        assert_eq!(tokens(inline), 3 * PICTURE);
+        for sound in [r#"{"input_audio":{"data":"x"}}"#, r#"{"inlineData":{"mime_type":"audio/wav"}}"#] {
+            assert!(Brought::of(&format!("{{\"messages\":[{{\"content\":[{sound}]}}]}}")).sound, "{sound}");
+        }
+    }
+}

@@ -1,0 +1,160 @@
+//! Secrets in what others read: how one may be written, and texts without any.
+
+use std::{
+    collections::{BTreeSet, VecDeque},
+    sync::{Mutex, PoisonError},
+};
+
+use base64::{Engine, prelude::BASE64_STANDARD_NO_PAD};
+use muster_protocol::Secret;
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+use serde_json::Value;
+
+/// The shortest secret that is looked for, in bytes. Half of all texts would go with a shorter one.
+pub const SHORTEST: usize = 4;
+/// The same for a word of a longer secret, such as a file: shorter ones say something in many texts.
+const SHORTEST_WORD: usize = 6;
+/// The shortest base64 that is looked for, in characters.
+const SHORTEST_BASE64: usize = 7;
+/// How many secrets are known, with those from before they were replaced. An operator replaces some at a time.
+const MOST: usize = 512;
+const HIDDEN: &str = "•••";
+/// What a part of an address keeps as it is.
+const PART: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
+
+/// The ways in which a secret may be written: as it is, in JSON, in an address, in base64 of a text that it is in. None if it is
+/// too short.
+pub fn forms(secret: &str) -> BTreeSet<String> {
+    let mut all = BTreeSet::new();
+    if secret.len() < SHORTEST {
+        return all;
+    }
+    let quoted = Value::from(secret).to_string();
+    let json = quoted[1..quoted.len() - 1].to_owned();
+    all.extend([secret.to_owned(), json.replace('/', "\\/"), json]);
+    for kept in [NON_ALPHANUMERIC, PART] {
+        let encoded = utf8_percent_encode(secret, kept).to_string();
+        all.extend([lower_digits(&encoded), encoded.replace("%20", "+"), encoded]);
+    }
+    for before in 0..3 {
+        let encoded = within_base64(secret, before);
+        if encoded.len() >= SHORTEST_BASE64 {
+            all.extend([encoded.replace('+', "-").replace('/', "_"), encoded]);
+        }
+    }
+    all
+}
+
+/// What base64 has of a secret whatever is around it, if so many bytes of its group of three are before it.
+fn within_base64(secret: &str, before: usize) -> String {
+    let bytes = [&vec![0; before], secret.as_bytes()].concat();
+    let encoded = BASE64_STANDARD_NO_PAD.encode(&bytes);
+    // A character stands for six bits, some of which may be a neighbour's.
+    let (from, to) = ((before * 8).div_ceil(6), bytes.len() * 8 / 6);
+    encoded.get(from..to).unwrap_or_default().to_owned()
+}
+
+/// `%2F` as `%2f`.
+fn lower_digits(encoded: &str) -> String {
+    let mut digits = 0;
+    let lower = |char: char| match (char, digits) {
+        ('%', _) => {
+            digits = 2;
+            char
+        }
+        (char, 0) => char,
+        (char, _) => {
+            digits -= 1;
+            char.to_ascii_lowercase()
+        }
+    };
+    encoded.chars().map(lower).collect()
+}
+
+/// The secrets of a launch, also those that were replaced: a program may still speak of them.
+#[derive(Debug, Default)]
+pub struct Secrets(Mutex<VecDeque<Secret>>);
+
+impl Secrets {
+    /// These are known from now on.
+    pub fn add(&self, secrets: &[Secret]) {
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        for secret in secrets {
+            if !known.contains(secret) {
+                known.push_back(secret.clone());
+            }
+        }
+        let many = known.len().saturating_sub(MOST.max(secrets.len()));
+        known.drain(..many);
+    }
+
+    /// A text without them.
+    pub fn hide(&self, text: &str) -> String {
+        let known = self.0.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let whole = known.iter().map(|secret| secret.expose().trim());
+        let words = known.iter().flat_map(|secret| secret.expose().split_whitespace());
+        let words = words.filter(|word| word.len() >= SHORTEST_WORD);
+        let all: BTreeSet<String> = whole.chain(words).flat_map(forms).collect();
+        let mut all: Vec<String> = all.into_iter().collect();
+        // What is a part of another one would leave the rest of it.
+        all.sort_by_key(|form| std::cmp::Reverse(form.len()));
+        all.iter().fold(text.to_owned(), |text, form| text.replace(form, HIDDEN))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const KEY: &str = "sk-live/one two\"+three";
+
+    fn secrets(all: &[&str]) -> Vec<Secret> {
+        all.iter().map(|text| Secret::from((*text).to_owned())).collect()
+    }
+
+    #[test]
+    fn a_secret_is_hidden_however_it_is_written() {
+        let known = Secrets::default();
+        known.add(&secrets(&[KEY]));
+        for text in [
+            KEY.to_owned(),
+            Value::from(KEY).to_string(),
+            Value::from(KEY).to_string().replace('/', "\\/"),
+            "sk%2Dlive%2Fone%20two%22%2Bthree".to_owned(),
+            "sk-live%2fone%20two%22%2bthree".to_owned(),
+            "sk-live%2Fone+two%22%2Bthree".to_owned(),
+        ] {
+            assert_eq!(known.hide(&text).trim_matches('"'), "•••", "{text}");
+        }
+        for before in ["", "u:", "us:", "use:", "Basic "] {
+            for after in ["", "x", "xy"] {
+                let encoded = BASE64_STANDARD_NO_PAD.encode(format!("{before}{KEY}{after}"));
+                for text in [encoded.clone(), encoded.replace('+', "-").replace('/', "_")] {
+                    let hidden = known.hide(&text);
+                    assert!(hidden.contains("•••") && hidden.len() <= 12 + "•••".len(), "{text}: {hidden}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_secret_that_was_replaced_stays_hidden() {
+        let known = Secrets::default();
+        known.add(&secrets(&["older-key"]));
+        known.add(&secrets(&["newer-key", "-----BEGIN KEY-----\nabcdefgh\nij\n"]));
+        assert_eq!(known.hide("older-key, newer-key, abcdefgh ij"), "•••, •••, ••• ij");
+        let many: Vec<String> = (0..2 * MOST).map(|n| format!("secret-{n}")).collect();
+        let many: Vec<Secret> = many.into_iter().map(Secret::from).collect();
+        many.chunks(10).for_each(|some| known.add(some));
+        assert_eq!(known.0.lock().unwrap().len(), MOST);
+        assert_eq!(known.hide("older-key"), "older-key", "long ago");
+    }
+
+    #[test]
+    fn a_short_secret_is_a_word_like_others() {
+        let known = Secrets::default();
+        known.add(&secrets(&["", " ", "a", "no", "abc", "four"]));
+        assert_eq!(known.hide("an abc of no use, but four"), "an abc of no use, but •••");
+        assert!(forms("abc").is_empty() && !forms("abcd").is_empty());
+    }
+}
