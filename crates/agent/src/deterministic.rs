@@ -155,7 +155,7 @@ async fn slowly(turn: &mut Turn, pieces: u64, pause: u64) -> Result<(), Stop> {
 async fn ask(turn: &mut Turn, question: String, options: Vec<String>) -> Result<(), Stop> {
     match turn.ask(&question, &options).await? {
         Some(Answered::Text(text)) => return turn.say(format!("The answer is: {text}")).await,
-        Some(Answered::Declined) => return turn.say("Nobody answered.").await,
+        Some(Answered::Declined) => return turn.say("There was no answer.").await,
         None => {}
     }
     let input = object(json!({ "question": question, "options": options }));

@@ -79,7 +79,7 @@ pub struct Call {
     pub tool: agent_client_protocol::v1::schema::ToolKind,
     /// The input.
     pub input: Value,
-    /// What came of it: none as long as it runs, and for ever if the agent was killed meanwhile.
+    /// What came of it: none as long as it runs, and forever if the agent was killed meanwhile.
     pub result: Option<Outcome>,
 }
 
@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_too_much_is_forgotten_from_the_beginning_in_whole_turns() {
+    fn whole_turns_are_forgotten_from_the_beginning() {
         let mut record = Record::new("/".into());
         let long = "x".repeat(2 * LONGEST_TEXT);
         for turn in 0..10 {

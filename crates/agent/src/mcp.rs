@@ -1,6 +1,6 @@
 //! The MCP servers of a session: programs that the agent starts, and streamable HTTP.
 //!
-//! They are connected in the background while the session is already open; whoever needs their tools waits. A server
+//! They are connected in the background while the session is already open; anyone who needs their tools waits. A server
 //! that can't be reached takes nothing away from the others.
 
 use std::{collections::HashMap, process::Stdio, str::FromStr, sync::Arc, time::Duration};
@@ -41,7 +41,7 @@ const LONGEST_NAME: usize = 128;
 const LARGEST_TOOL: usize = 64 * 1024;
 /// How long a server may take to start and to list its tools.
 const CONNECT: Duration = Duration::from_secs(20);
-/// How long a call may take. A server may have to ask somebody.
+/// How long a call may take. A server may have to ask someone.
 const CALL: Duration = Duration::from_mins(10);
 /// The longest result, in bytes. What is longer is cut.
 const LONGEST_RESULT: usize = 128 * 1024;
@@ -92,7 +92,7 @@ impl Servers {
                 }
             };
             let connecting = connecting.boxed().shared();
-            // Driven whether anybody waits or not.
+            // Driven whether anyone waits or not.
             tasks.spawn(connecting.clone());
             (name, connecting)
         });

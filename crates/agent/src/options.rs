@@ -17,11 +17,11 @@ const WORDS: &str = "words";
 const MODE: &str = "mode";
 /// The modes: each with its id, its name, and what it is.
 const MODES: [(Mode, &str, &str, &str); 2] = [
-    (Mode::Act, "act", "Act", "It does what it is told to, after asking for permission."),
+    (Mode::Act, "act", "Act", "It carries out instructions, after asking for permission."),
     (Mode::Plan, "plan", "Plan", "It says what it would do, and changes nothing."),
 ];
 
-/// What a session does with what it is told to do.
+/// What a session does with what it is asked to do.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Mode {
     /// It does it.

@@ -12,7 +12,7 @@ const CONNECT: Duration = Duration::from_secs(10);
 /// How long the other side may be silent.
 const SILENCE: Duration = Duration::from_mins(10);
 
-/// Makes the client when somebody needs it: to read the system's certificates takes longer than everything else at the
+/// Makes the client when someone needs it: to read the system's certificates takes longer than everything else at the
 /// start, and an agent without a model may never need them.
 #[derive(Clone, Default)]
 pub struct Http(Arc<OnceLock<reqwest::Client>>);

@@ -24,7 +24,7 @@ pub struct Session {
     pub servers: Servers,
     folder: Folder,
     record: Mutex<Record>,
-    /// As long as it is open; then it begins anew.
+    /// As long as it is open; then it begins again.
     mode: Mutex<Mode>,
     /// What a person has allowed until the session is closed.
     allowed: Mutex<HashSet<String>>,

@@ -60,7 +60,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_head_names_a_skill_and_the_folder_does_where_it_is_missing() {
+    fn a_skill_is_named_by_its_head_or_else_its_folder() {
         let skill = parse("f", "---\nname: refunds\ndescription: \"Say \\\"no\\\"\"\n---\n\nname: other\n");
         assert_eq!((skill.name.as_str(), skill.path.as_str()), ("refunds", "skills/f/SKILL.md"));
         assert_eq!(skill.description, "Say \"no\"");

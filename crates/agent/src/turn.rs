@@ -1,6 +1,6 @@
 //! What the agent can do while it answers: say and think, call tools, ask for permission, ask a person.
 //!
-//! Everything is told to the client as it happens, and kept in the session's history. Whatever waits ends when the turn
+//! Everything is reported to the client as it happens, and kept in the session's history. Pending requests end when the turn
 //! is cancelled.
 
 use std::{
@@ -36,7 +36,7 @@ use crate::{
     session::Session,
 };
 
-/// The size of the context that is reported where nobody says it, in tokens.
+/// The size of the context that is reported where no one says it, in tokens.
 const CONTEXT: u64 = 200_000;
 
 /// A turn that is running.
@@ -139,7 +139,7 @@ impl Turn {
     pub async fn end(self, result: Result<(), Stop>) -> Result<PromptResponse, Error> {
         if let Some(used) = self.context {
             let usage = UsageUpdate::new(used, CONTEXT.max(used));
-            // If nobody reads it, nobody reads the answer either.
+            // If no one reads it, no one reads the answer either.
             let _ = self.update(SessionUpdate::UsageUpdate(usage)).await;
         }
         let reason = match result {
@@ -204,7 +204,7 @@ impl Turn {
     /// Says a whole message.
     pub async fn say(&mut self, text: impl Into<String>) -> Result<(), Stop> {
         let said = Said { id: self.new_id(), text: text.into() };
-        // Kept before anybody can know of it.
+        // Kept before anyone can know of it.
         self.keep(Entry::Agent(said.clone())).await;
         self.piece(&said.id, false, &said.text).await
     }
@@ -265,7 +265,7 @@ impl Turn {
                 }
                 _ => ("Not permitted.".to_owned(), Ok(false)),
             },
-            Ok(Ok(_)) | Err(_) => ("Cancelled before anybody permitted it.".to_owned(), Err(Stop::Cancelled)),
+            Ok(Ok(_)) | Err(_) => ("Cancelled before it was permitted.".to_owned(), Err(Stop::Cancelled)),
             Ok(Err(error)) => (format!("Permission could not be asked for: {error}"), Ok(false)),
         };
         self.finish(call, Outcome { failed: true, text }, None).await?;
@@ -351,7 +351,7 @@ fn announcement(call: &Call) -> ToolCall {
         .raw_input(call.input.clone())
 }
 
-/// An entry of the history, as it is told to a client that loads the session.
+/// An entry of the history, as it is sent to a client that loads the session.
 pub fn replayed(entry: Entry) -> SessionUpdate {
     let chunk =
         |said: Said| ContentChunk::new(ContentBlock::from(said.text)).message_id(MessageId::new(said.id));

@@ -1,6 +1,6 @@
 //! Lines on standard input and output.
 //!
-//! Both are bounded: a line that is too long is dropped, and whoever writes waits until the reader at the other end keeps
+//! Both are bounded: a line that is too long is dropped, and the writer waits until the reader at the other end keeps
 //! up. The protocol's crate queues what it sends without a bound, so updates, of which a turn may have any number, go
 //! through [`Wire`] directly. The order is kept: a turn doesn't ask or answer before its updates are in the queue.
 
@@ -55,7 +55,7 @@ impl Wire {
     pub async fn flush(&self) {
         let (done, flushed) = oneshot::channel();
         if self.0.send(Piece::Flushed(done)).await.is_ok() {
-            // An error means that there is nobody left to write for.
+            // On an error there is no reader left.
             let _ = flushed.await;
         }
     }
@@ -77,7 +77,7 @@ fn write_all(mut pieces: mpsc::Receiver<Piece>) -> io::Result<()> {
                 out.write_all(&bytes)?;
                 out.flush()?;
             }
-            // Whoever waited may have given up.
+            // The waiting caller may have given up.
             Piece::Flushed(done) => drop(done.send(())),
         }
     }

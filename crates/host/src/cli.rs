@@ -41,7 +41,7 @@ struct Cli {
 enum Command {
     /// Join a control plane, once.
     Join(JoinArgs),
-    /// Begin again in a folder that has joined, after the control plane or the folder was restored from a backup.
+    /// Rejoin from a folder that has joined, after the control plane or the folder was restored from a backup.
     Rejoin(Box<RejoinArgs>),
     /// Run the agents that the control plane wants here.
     Run(Box<RunArgs>),
@@ -89,12 +89,8 @@ struct JoinArgs {
 struct RejoinArgs {
     #[command(flatten)]
     dir: Dir,
-    /// The control plane's address, if it has moved. The folder keeps it.
-    #[arg(long)]
-    url: Option<String>,
-    /// Allow plain HTTP to another machine: the way there must be private. The folder keeps it.
-    #[arg(long, requires = "url")]
-    insecure_http: bool,
+    #[command(flatten)]
+    place: Place,
     /// Read a new provisioning token of the server from standard input. Without it the host shows its own token, which the control
     /// plane may not know.
     #[arg(long)]
@@ -110,12 +106,8 @@ struct RejoinArgs {
 struct RunArgs {
     #[command(flatten)]
     dir: Dir,
-    /// The control plane's address, if it has moved. The folder keeps it.
-    #[arg(long)]
-    url: Option<String>,
-    /// Allow plain HTTP to another machine: the way there must be private. The folder keeps it.
-    #[arg(long, requires = "url")]
-    insecure_http: bool,
+    #[command(flatten)]
+    place: Place,
     #[command(flatten)]
     runtime: RuntimeArgs,
     #[command(flatten)]
@@ -298,9 +290,8 @@ async fn rejoin(args: RejoinArgs) -> ExitCode {
         Ok(folder) => folder,
         Err(error) => return failed(&error.to_string()),
     };
-    let place = Place { url: args.url, insecure_http: args.insecure_http };
     let how = (args.runtime.choice(), Duration::from_millis(args.grace_ms));
-    match rejoin::rejoin(&folder, token.as_ref(), &place, how).await {
+    match rejoin::rejoin(&folder, token.as_ref(), &args.place, how).await {
         Ok(rejoin::Rejoined { joined, stopped, lost }) => {
             let dir = folder.root().display();
             let ended = stopped
@@ -353,9 +344,8 @@ async fn run(args: RunArgs) -> ExitCode {
     };
     let running = match Folder::at(&args.dir.dir) {
         Ok(folder) => {
-            let place = Place { url: args.url, insecure_http: args.insecure_http };
             let how = (args.programs, (args.runtime.choice(), args.bounds.bounds()));
-            run::run(folder, place, how, (options, args.allow_net), args.while_stdin).await
+            run::run(folder, args.place, how, (options, args.allow_net), args.while_stdin).await
         }
         Err(error) => Err(error.into()),
     };

@@ -98,7 +98,7 @@ async fn connection(folder: &Folder) -> Vec<Finding> {
     };
     let mut found = vec![fine(format!("joined {} as {:?}", joined.url, joined.server_name))];
     if joined.insecure_http && joined.url.starts_with("http:") {
-        found.push(note("the connection is not encrypted: whoever is on the way can read the host's token"));
+        found.push(note("the connection is not encrypted: anyone on the way can read the host's token"));
     }
     match folder.lock() {
         Ok(_) => found.push(note("no host runs in this folder")),

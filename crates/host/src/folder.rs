@@ -6,6 +6,7 @@
 //!      /joined.json        whom the host serves
 //!      /journal.redb       commands, events, and how far each agent has been read
 //!      /agents/<id>/home/  the agent's own home, kept across launches
+//!      /agents/<id>/created_at.json   whose home it is: another agent may get the number
 //!      /backups/<id>/<backup>.tar.zst   a copy of it
 //!      /before/<time>/     what `rejoin` has put aside: journal, unknown agents
 //!      /agents/<id>/<generation>.lock   held by the launch's shim
@@ -111,6 +112,9 @@ pub struct JoinedState {
 /// A Unix socket's path has at most 107 bytes; below the folder comes `/agents/<id>/<generation>/mcp/<conversation>`.
 const LONGEST_PATH: usize = 107 - 56;
 
+/// The file that says when an agent was created.
+const CREATED_AT: &str = "created_at.json";
+
 /// A host's folder.
 #[derive(Clone, Debug)]
 pub struct Folder {
@@ -141,6 +145,17 @@ impl Folder {
     /// Everything of an agent.
     pub fn agent(&self, agent_id: i64) -> PathBuf {
         self.root.join("agents").join(agent_id.to_string())
+    }
+
+    /// When the agent was created to which this folder belongs, if it was launched.
+    pub fn created_at(&self, agent_id: i64) -> Result<Option<i64>, FolderError> {
+        read_json(&self.agent(agent_id).join(CREATED_AT))
+    }
+
+    /// Keeps it.
+    pub fn keep_created_at(&self, agent_id: i64, created_at: i64) -> Result<(), FolderError> {
+        create_private(&self.agent(agent_id))?;
+        write_json(&self.agent(agent_id).join(CREATED_AT), &created_at)
     }
 
     /// An agent's home.
@@ -323,7 +338,7 @@ fn numbers(folder: &Path) -> Vec<i64> {
 fn read_json<T: DeserializeOwned>(path: &Path) -> Result<Option<T>, FolderError> {
     match fs::read(path) {
         Ok(bytes) => {
-            let value = serde_json::from_slice(&bytes);
+            let value = muster_json::from_slice(&bytes);
             value.map(Some).map_err(|source| FolderError::Content { path: path.to_owned(), source })
         }
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),

@@ -5,8 +5,8 @@ use std::{
     io,
     os::unix::fs::PermissionsExt,
     path::Path,
-    sync::{Arc, Mutex, PoisonError},
-    time::Duration,
+    sync::Arc,
+    time::{Duration, Instant},
 };
 
 use futures::future::BoxFuture;
@@ -14,7 +14,7 @@ use muster_egress::{Asking, Gate, Leased, Outside, Verdict};
 use muster_protocol::{
     Happening,
     event::Asked,
-    plan::{Crossing, Decision, Given, Judgement, McpServer, McpTransport, Wanted},
+    plan::{Crossing, Decision, Given, Judgement, Limits, McpServer, McpTransport, Wanted},
     spending::LeaseAsked,
 };
 use tokio::{
@@ -26,6 +26,7 @@ use tokio::{
 use crate::{
     clock,
     folder::create_private,
+    grants::Granted,
     mcp::Call,
     programs::absolute,
     runtime::Runtime,
@@ -35,8 +36,6 @@ use crate::{
 
 /// How long the control plane may be away while a call waits.
 const PATIENCE: Duration = Duration::from_secs(15);
-/// How many crossings are remembered that people allowed after the agent had gone on.
-const MOST_GRANTED: usize = 64;
 
 /// Why an MCP server with secrets isn't started beside containers.
 const NO_SANDBOX: &str = "MCP servers with secrets run beside their agent's container, in a sandbox of bubblewrap. This host \
@@ -45,28 +44,6 @@ const NO_SANDBOX: &str = "MCP servers with secrets run beside their agent's cont
 /// Why the one in the agent's image isn't used.
 const NOT_INSIDE: &str = "A server with secrets runs beside its agent's container, and never in it";
 
-/// Crossings that people have allowed after the call had ended. Each lets one call pass.
-pub type Granted = Arc<Mutex<Vec<Crossing>>>;
-
-/// Remembers that a crossing may happen once.
-pub fn grant(granted: &Granted, crossing: Crossing) {
-    let mut granted = granted.lock().unwrap_or_else(PoisonError::into_inner);
-    if granted.len() >= MOST_GRANTED {
-        granted.remove(0);
-    }
-    granted.push(crossing);
-}
-
-/// Whether a crossing was allowed before. Then it happens now.
-fn take(granted: &Granted, crossing: &Crossing) -> bool {
-    let mut granted = granted.lock().unwrap_or_else(PoisonError::into_inner);
-    let at = granted.iter().position(|granted| granted == crossing);
-    at.is_some_and(|at| {
-        granted.remove(at);
-        true
-    })
-}
-
 /// Serves the gate of a launch.
 pub fn open(dir: &Path, outlet: Outlet) -> io::Result<Gate> {
     let Way { socket, .. } = Way::of(dir);
@@ -74,7 +51,19 @@ pub fn open(dir: &Path, outlet: Outlet) -> io::Result<Gate> {
     let listener = UnixListener::bind(&socket)?;
     std::fs::set_permissions(&socket, std::fs::Permissions::from_mode(outlet.shared.runtime.socket_mode()))?;
     let reach = Arc::clone(&outlet.shared.reach);
-    Ok(Gate::serve(listener, reach, Arc::new(outlet)))
+    let gate = Gate::serve(listener, reach, Arc::new(outlet));
+    gate.serve_servers(listen_for_servers(dir)?);
+    Ok(gate)
+}
+
+/// Where servers beside the agent get out. They see this socket and no other one.
+fn listen_for_servers(dir: &Path) -> io::Result<UnixListener> {
+    let Way { socket, .. } = Way::of_servers(dir);
+    if let Some(folder) = socket.parent() {
+        create_private(folder).map_err(io::Error::other)?;
+    }
+    let _ = std::fs::remove_file(&socket);
+    UnixListener::bind(&socket)
 }
 
 /// One launch, as its gate sees the host.
@@ -105,7 +94,7 @@ impl Outlet {
     }
 
     async fn judged(&self, asking: Asking) -> Verdict {
-        if take(&self.granted, &asking.crossing) {
+        if self.granted.take(asking.conversation_id, &asking.crossing, Instant::now()) {
             return Verdict::Approved;
         }
         match self.ask(Wanted::Judgement(asking.crossing.clone())).await {
@@ -114,7 +103,7 @@ impl Outlet {
                 Verdict::Refused { reason }
             }
             Some(Given::Judgement(Judgement::Asked)) => self.asked(asking).await,
-            Some(_) => Verdict::Refused { reason: "The control plane's answer makes no sense.".to_owned() },
+            Some(_) => Verdict::Refused { reason: "The control plane's answer is invalid.".to_owned() },
             None => {
                 let reason = "The control plane, which decides this, can't be reached. Try again later.";
                 Verdict::Refused { reason: reason.to_owned() }
@@ -125,7 +114,7 @@ impl Outlet {
     /// Waits for a person, for as long as clients do.
     async fn asked(&self, asking: Asking) -> Verdict {
         let Asking { crossing, conversation_id, title } = asking;
-        let Crossing { tool, tool_kind, input } = crossing.clone();
+        let Crossing { tool, tool_kind, input, mcp_server_id: _ } = crossing.clone();
         let asked = Asked::Action { tool: Some(tool), tool_kind, title, input };
         let (decided, mut answer) = oneshot::channel();
         let call = Call::Judge { conversation_id, asked, crossing, decided };
@@ -149,7 +138,7 @@ impl Outlet {
             }
             Some((Decision::Closed { reason }, _)) => refused(reason),
             Some(_) => refused("A person has said no.".to_owned()),
-            None => refused("Nobody can be asked: no turn of this agent runs.".to_owned()),
+            None => refused("There is no one to ask: no turn of this agent runs.".to_owned()),
         }
     }
 }
@@ -184,7 +173,7 @@ impl Outside for Outlet {
         clock::theirs()
     }
 
-    fn program(&self, server: &McpServer) -> io::Result<tokio::process::Command> {
+    fn program(&self, server: &McpServer, limits: Limits) -> io::Result<tokio::process::Command> {
         let McpTransport::Stdio { command, args, environment } = &server.transport else {
             return Err(io::Error::other("it is not a program"));
         };
@@ -197,21 +186,14 @@ impl Outside for Outlet {
             }
         }
         let dir = self.shared.folder.launch(self.agent_id, self.generation);
-        let home = self.shared.folder.agent(self.agent_id).join("servers").join(folder_name(&server.name));
+        // By its id: names are long, and may differ at their ends.
+        let home = self.shared.folder.agent(self.agent_id).join("servers").join(server.id.to_string());
         create_private(&home).map_err(io::Error::other)?;
         // What is in a container's volume is nothing that a program beside it sees.
         let is_here = matches!(self.shared.runtime, Runtime::Process) && server.reads_workspace;
         let workspace = is_here.then(|| self.shared.folder.home(self.agent_id));
         let program = (command.as_str(), args.as_slice(), environment.as_slice());
-        way::server(&self.shared, program, (&home, workspace), &Way::of(&dir)).map_err(io::Error::other)
+        way::server(&self.shared, program, limits, (&home, workspace), &Way::of_servers(&dir))
+            .map_err(io::Error::other)
     }
-}
-
-/// A name as the name of a folder.
-fn folder_name(name: &str) -> String {
-    let plain = name.bytes().map(|byte| match byte {
-        b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' => char::from(byte).to_string(),
-        byte => format!("_{byte:02x}"),
-    });
-    plain.collect::<String>().chars().take(120).collect()
 }

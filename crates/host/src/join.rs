@@ -144,9 +144,9 @@ pub async fn send(url: &str, token: &Secret, request: &Join) -> Result<Joined, J
     let body = response.bytes().await.map_err(unreachable)?;
     let stranger = || JoinError::Stranger { url: url.to_owned(), status: status.as_u16() };
     if status.is_success() {
-        return serde_json::from_slice(&body).map_err(|_| stranger());
+        return muster_json::from_slice(&body).map_err(|_| stranger());
     }
-    let problem: Value = serde_json::from_slice(&body).unwrap_or_default();
+    let problem: Value = muster_json::from_slice(&body).unwrap_or_default();
     let part = |name| problem.get(name).and_then(Value::as_str);
     match (part("title"), part("detail")) {
         (title, detail) if is_problem && (title.is_some() || detail.is_some()) => {

@@ -12,9 +12,11 @@ use std::{
     os::unix::fs::PermissionsExt,
     path::{Path, PathBuf},
     sync::Arc,
+    time::Duration,
 };
 
 use base64::{Engine, prelude::BASE64_STANDARD};
+use muster_egress::turn_away;
 use muster_protocol::{
     event::{Asked, Choice, Content},
     plan::Crossing,
@@ -38,6 +40,7 @@ use tokio::{
     },
     sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot},
     task::{AbortHandle, JoinSet},
+    time::sleep,
 };
 
 use crate::{
@@ -46,6 +49,7 @@ use crate::{
         Decided,
         home::{self, LARGEST_FILE},
     },
+    checked::CheckedLines,
     runtime::Files,
     shared::Shared,
 };
@@ -54,6 +58,7 @@ use crate::{
 const LONGEST_LINE: usize = 1024 * 1024;
 /// How many clients a conversation may have at the same time.
 const CLIENTS: usize = 8;
+const CROWDED: &str = "This conversation has too many clients of Muster's MCP server. End one of them first.";
 /// How many requests of a client may be open at the same time. Its next one waits until one of them is done.
 const OPEN: usize = 16;
 /// How many options a question may have.
@@ -163,10 +168,21 @@ pub async fn serve_own(
 }
 
 async fn listen(listener: UnixListener, server: Server) {
-    let (mut clients, room) = (JoinSet::new(), Arc::new(Semaphore::new(CLIENTS)));
-    while let Ok(held) = Arc::clone(&room).acquire_owned().await {
-        let Ok((client, _)) = listener.accept().await else { continue };
-        clients.spawn(serve(Connection::new(client, held), server.clone()));
+    let room = || Arc::new(Semaphore::new(CLIENTS));
+    let (mut clients, room, lobby) = (JoinSet::new(), room(), room());
+    loop {
+        let Ok((client, _)) = listener.accept().await else {
+            sleep(Duration::from_millis(100)).await;
+            continue;
+        };
+        if let Ok(held) = Arc::clone(&room).try_acquire_owned() {
+            clients.spawn(serve(Connection::new(client, held), server.clone()));
+        } else if let Ok(held) = Arc::clone(&lobby).try_acquire_owned() {
+            clients.spawn(async move {
+                turn_away(client, CROWDED).await;
+                drop(held);
+            });
+        }
         while clients.try_join_next().is_some() {}
     }
 }
@@ -179,7 +195,7 @@ async fn serve(client: Connection, server: Server) {
 /// A client. The library would begin a task for each request and for each answer, however many there are, also for a client
 /// that never reads; so here a request waits for room, and whatever comes after it is not read.
 struct Connection {
-    lines: AsyncRwTransport<RoleServer, OwnedReadHalf, OwnedWriteHalf>,
+    lines: AsyncRwTransport<RoleServer, CheckedLines<OwnedReadHalf>, OwnedWriteHalf>,
     /// What was read, and waits for room.
     next: Option<ClientJsonRpcMessage>,
     room: Arc<Semaphore>,
@@ -198,6 +214,7 @@ struct Room {
 impl Connection {
     fn new(client: UnixStream, held: OwnedSemaphorePermit) -> Self {
         let (read, write) = client.into_split();
+        let read = CheckedLines::new(read, LONGEST_LINE);
         let lines = AsyncRwTransport::new(read, write).with_max_line_length(LONGEST_LINE);
         let room = Arc::new(Semaphore::new(OPEN));
         Self { lines, next: None, room, open: HashMap::new(), held: Arc::new(held) }
@@ -456,7 +473,7 @@ fn tools() -> Vec<Tool> {
             json!({
                 "title": text("What you want to do, in one line."),
                 "kind": { "type": "string", "enum": KINDS, "description": "What kind of action it is." },
-                "input": { "description": "Everything that somebody needs to decide, such as the whole command." },
+                "input": { "description": "Everything needed for the decision, such as the whole command." },
             }),
             &["title", "kind"],
         ),
@@ -476,8 +493,6 @@ fn tools() -> Vec<Tool> {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use rmcp::model::ServerResult;
     use tokio::{io::AsyncWriteExt, time::timeout};
 

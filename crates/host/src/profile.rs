@@ -183,7 +183,7 @@ mod tests {
             for (path, file) in &wiring.files {
                 let end = path.rsplit_once('.').map(|(_, end)| end);
                 match end {
-                    Some("json") => drop(serde_json::from_str::<serde_json::Value>(file).unwrap()),
+                    Some("json") => drop(muster_json::from_str::<serde_json::Value>(file).unwrap()),
                     Some("toml") => drop(toml::from_str::<toml::Table>(file).unwrap()),
                     _ => {}
                 }
@@ -223,7 +223,7 @@ mod tests {
             let plain = render(&entry.wiring, &places()).unwrap();
             for (path, file) in render(&entry.wiring, &odd).unwrap().files {
                 let keys = |text: &str| match path.rsplit_once('.').map(|(_, end)| end) {
-                    Some("json") => keys_of(&serde_json::from_str(text).unwrap()),
+                    Some("json") => keys_of(&muster_json::from_str(text).unwrap()),
                     Some("toml") => keys_of(&toml::from_str(text).unwrap()),
                     _ => text.lines().count(),
                 };

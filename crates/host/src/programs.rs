@@ -52,6 +52,26 @@ pub enum ProgramError {
         /// What to edit.
         list: String,
     },
+    /// The operator doesn't list the program of an MCP server with secrets, and a sandbox doesn't show it otherwise.
+    #[error(
+        "The sandbox of an MCP server shows no {command}. The host's operator can list it, as [mcp.{command:?}], in {list}."
+    )]
+    McpNotListed {
+        /// The program.
+        command: PathBuf,
+        /// What to edit.
+        list: String,
+    },
+    /// A variable could have the operator's program run something else.
+    #[error(
+        "A credential may not set {variable} of {command}, a program that the host's operator lists: it can load code. Rename the credential or its field."
+    )]
+    McpVariable {
+        /// The variable.
+        variable: String,
+        /// The program.
+        command: PathBuf,
+    },
     /// The list names a profile that doesn't exist.
     #[error("The list of programs {list} names the profile {profile:?} for {image:?}. There are: {known}.")]
     NoProfile {
@@ -244,6 +264,11 @@ impl Programs {
             .into_iter()
             .flat_map(|listed| [vec![command.to_owned()], listed.readable].concat())
             .collect())
+    }
+
+    /// Why the program of an MCP server isn't started.
+    pub fn not_listed_for_mcp(&self, command: PathBuf) -> ProgramError {
+        ProgramError::McpNotListed { command, list: self.place() }
     }
 
     fn listed(&self) -> Result<List, ProgramError> {

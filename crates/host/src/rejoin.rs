@@ -3,7 +3,7 @@
 //!
 //! What the host has for its operator and its agents stays: the identity, `host.toml`, homes and backups. Its agents are
 //! ended, and what only a launch or the journal knows of them is put aside or removed. Homes of agents that the control plane doesn't know
-//! are put aside, too: their numbers will be given to other agents.
+//! are put aside, too: it has given their numbers to other agents, or will.
 //!
 //! **The control plane is asked first**, and the journal changes last. Killed in between, the host is refused as before, and the
 //! command can be given again.
@@ -18,7 +18,7 @@ use std::{
 
 use muster_protocol::{
     Secret,
-    join::{Again, Join, Known, PATH},
+    join::{Again, Join, Known, KnownAgent, PATH},
 };
 
 use crate::{
@@ -30,7 +30,7 @@ use crate::{
     journal::{Contents, Journal, StoreError},
     machine,
     run::Place,
-    runtime::{Bounds, Choice},
+    runtime::{Bounds, Choice, Runtime},
     stop::{StopError, Stopped, end_all},
 };
 
@@ -56,7 +56,7 @@ pub enum RejoinError {
     #[error(transparent)]
     Stop(#[from] StopError),
     /// An agent doesn't end.
-    #[error("Agent {0} is still there. Give the command again.")]
+    #[error("Agent {0} still exists. Run the command again.")]
     StillThere(i64),
     /// The new journal.
     #[error(transparent)]
@@ -83,10 +83,10 @@ pub struct Lost {
     commands: i64,
     /// Reports that it never had.
     unsent: i64,
-    /// Starts of agents that it has forgotten: number and name of the agent, and how many.
-    starts: Vec<(i64, String, i64)>,
-    /// Agents that it doesn't know.
-    agents: Vec<i64>,
+    /// Starts of agents that it has forgotten: which agent, and how many.
+    starts: Vec<(String, i64)>,
+    /// Agents that it doesn't know, and the volume of each, if their homes are volumes.
+    agents: Vec<(i64, Option<String>)>,
     /// Where the journal and what those agents had are now.
     aside: PathBuf,
 }
@@ -102,14 +102,18 @@ impl fmt::Display for Lost {
                 count(*commands, "command")
             )?;
         }
-        for (agent, name, times) in starts {
-            writeln!(to, "It has forgotten {} of agent {agent} ({name}).", count(*times, "start"))?;
+        for (agent, times) in starts {
+            writeln!(to, "It has forgotten {} of agent {agent}.", count(*times, "start"))?;
         }
         if *unsent > 0 {
             writeln!(to, "It never had {} of this host.", count(*unsent, "report"))?;
         }
-        for agent in agents {
-            writeln!(to, "It does not know agent {agent}.")?;
+        for (agent, volume) in agents {
+            write!(to, "It does not know the agent {agent} of this host; another one may have the number.")?;
+            if let Some(volume) = volume {
+                write!(to, " The home is still the volume {volume}.")?;
+            }
+            writeln!(to)?;
         }
         write!(to, "The journal, and what unknown agents had, are in {}.", aside.display())
     }
@@ -162,7 +166,7 @@ pub async fn rejoin(
         ..joined
     };
     folder.keep_joined(&joined)?;
-    let lost = put_aside(folder, &contents, &known)?;
+    let lost = put_aside(folder, &runtime, &contents, &known)?;
     Ok(Rejoined { joined, stopped, lost })
 }
 
@@ -174,10 +178,23 @@ fn contents(folder: &Folder) -> Contents {
     })
 }
 
+/// Those of these agents whose homes are here: another one may have the number by now.
+fn same<'a>(folder: &Folder, known: &'a Known) -> BTreeMap<i64, &'a KnownAgent> {
+    let is_same = |agent: &&KnownAgent| {
+        let here = folder.created_at(agent.agent_id);
+        here.is_ok_and(|created_at| created_at == Some(agent.created_at))
+    };
+    known.agents.iter().filter(is_same).map(|agent| (agent.agent_id, agent)).collect()
+}
+
 /// Puts aside what belongs to the time before, the journal last.
-fn put_aside(folder: &Folder, contents: &Contents, known: &Known) -> Result<Lost, RejoinError> {
-    let names: BTreeMap<i64, (&str, i64)> =
-        known.agents.iter().map(|agent| (agent.agent_id, (agent.name.as_str(), agent.generation))).collect();
+fn put_aside(
+    folder: &Folder,
+    runtime: &Runtime,
+    contents: &Contents,
+    known: &Known,
+) -> Result<Lost, RejoinError> {
+    let same = same(folder, known);
     let mut lost = Lost {
         reports: (contents.acknowledged - known.events).max(0),
         commands: (contents.commands - known.commands).max(0),
@@ -187,22 +204,24 @@ fn put_aside(folder: &Folder, contents: &Contents, known: &Known) -> Result<Lost
     };
     let mut records = Vec::new();
     for (agent_id, bytes) in &contents.agents {
-        if let (Ok(record), Some((name, generation))) = (Record::read(bytes), names.get(agent_id)) {
-            if record.generation > *generation {
-                lost.starts.push((*agent_id, (*name).to_owned(), record.generation - generation));
+        if let (Ok(record), Some(agent)) = (Record::read(bytes), same.get(agent_id)) {
+            if record.generation > agent.generation {
+                let name = agent.name.as_ref().map(|name| format!(" ({name})")).unwrap_or_default();
+                lost.starts.push((format!("{agent_id}{name}"), record.generation - agent.generation));
             }
             records.push((*agent_id, record.begun_again().to_bytes()));
         }
     }
     create_private(&lost.aside)?;
     for agent_id in folder.agents() {
-        if names.contains_key(&agent_id) {
+        if same.contains_key(&agent_id) {
             for generation in folder.launches(agent_id) {
                 remove(&folder.launch(agent_id, generation), |path| fs::remove_dir_all(path))?;
                 remove(&folder.shim_lock(agent_id, generation), |path| fs::remove_file(path))?;
             }
         } else {
-            lost.agents.push(agent_id);
+            let created_at = folder.created_at(agent_id).ok().flatten();
+            lost.agents.push((agent_id, created_at.and_then(|at| runtime.volume(agent_id, at))));
             moved(&folder.backups(agent_id), &lost.aside.join("backups").join(agent_id.to_string()))?;
             moved(&folder.agent(agent_id), &lost.aside.join("agents").join(agent_id.to_string()))?;
         }
@@ -235,8 +254,6 @@ fn moved(from: &Path, to: &Path) -> Result<(), FolderError> {
 
 #[cfg(test)]
 mod tests {
-    use muster_protocol::join::KnownAgent;
-
     use super::*;
     use crate::agent::Phase;
 
@@ -250,6 +267,8 @@ mod tests {
             fs::create_dir_all(path).unwrap();
         }
         fs::write(folder.shim_lock(7, 3), "").unwrap();
+        folder.keep_created_at(7, 70).unwrap();
+        folder.keep_created_at(8, 80).unwrap();
         let running =
             |id| Record { generation: 3, phase: Phase::Running, has_old_home: true, ..Record::of(id) };
         let records = [7, 8].map(|id| (id, running(id).to_bytes())).to_vec();
@@ -260,13 +279,19 @@ mod tests {
             acknowledged: 8,
             ..Journal::contents(&folder.journal()).unwrap()
         };
-        let known = KnownAgent { agent_id: 7, name: "Ada".to_owned(), generation: 1 };
-        let known = Known { agents: vec![known], commands: 2, events: 7 };
-        let lost = put_aside(&folder, &contents, &known).unwrap();
+        let now = |agent_id, created_at, name: &str| KnownAgent {
+            agent_id,
+            created_at,
+            name: Some(name.to_owned()),
+            generation: 1,
+        };
+        // The number 8 is another agent's by now.
+        let known = Known { agents: vec![now(7, 70, "Ada"), now(8, 81, "Grace")], commands: 2, events: 7 };
+        let lost = put_aside(&folder, &Runtime::Process, &contents, &known).unwrap();
         let said = lost.to_string();
         let expected = "The control plane has forgotten 1 report and 3 commands of this host.\n\
                         It has forgotten 2 starts of agent 7 (Ada).\nIt never had 1 report of this host.\n\
-                        It does not know agent 8.\nThe journal, and what unknown agents had, are in ";
+                        It does not know the agent 8 of this host; another one may have the number.\nThe journal, and what unknown agents had, are in ";
         assert!(said.starts_with(expected), "{said}");
         assert!(folder.home(7).is_dir() && folder.backups(7).is_dir());
         assert!(!folder.launch(7, 3).exists() && !folder.shim_lock(7, 3).exists());

@@ -3,6 +3,7 @@
 
 use std::{collections::BTreeMap, fs::File, path::PathBuf, sync::Arc, time::Duration};
 
+use clap::Args;
 use ipnet::IpNet;
 use muster_egress::Reach;
 use muster_protocol::frame::Running;
@@ -82,11 +83,13 @@ pub enum RunError {
 }
 
 /// Where the control plane is now, if it has moved.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Args)]
 pub struct Place {
-    /// The address.
+    /// The control plane's address, if it has moved. The folder keeps it.
+    #[arg(long)]
     pub url: Option<String>,
-    /// Whether plain HTTP to another machine is allowed.
+    /// Allow plain HTTP to another machine: the way there must be private. The folder keeps it.
+    #[arg(long, requires = "url")]
     pub insecure_http: bool,
 }
 
@@ -102,6 +105,10 @@ pub async fn run(
     let (Some(joined), Some(identity)) = (folder.joined()?, folder.identity()?) else {
         return Err(RunError::NotJoined(folder.root().to_owned()));
     };
+    if while_stdin {
+        // Away from the terminal of the program that has started it: Ctrl-C is for that one, which ends the host when it likes.
+        let _ = rustix::process::setsid();
+    }
     let _lock = if while_stdin { lock_soon(&folder).await? } else { folder.lock()? };
     let kept = choice.in_folder(&folder, joined.runtime.as_ref())?;
     let programs = Programs::find(programs)?;

@@ -11,6 +11,7 @@ use muster_protocol::{
     frame::{Delta, Running},
     plan::{Given, Wanted},
 };
+use muster_shim::args::Limits;
 use tokio::sync::{Semaphore, mpsc, oneshot};
 
 use crate::{
@@ -20,6 +21,8 @@ use crate::{
     runtime::{Places, Runtime},
 };
 
+/// How many open files a program may have.
+const NOFILE: u64 = 8192;
 /// How many homes are copied at the same time: reading and compressing must not keep agents waiting.
 const KEEPERS: usize = 2;
 
@@ -94,6 +97,11 @@ impl Shared {
     ) -> Self {
         let (keepers, running) = (Semaphore::new(KEEPERS), Mutex::default());
         Self { folder, journal, programs, runtime, options, reach, asks, deltas, keepers, running }
+    }
+
+    /// The limits of each program that is no container's.
+    pub fn limits(&self) -> Limits {
+        Limits { nofile: Some(NOFILE), nproc: self.options.nproc, ..Limits::default() }
     }
 
     /// Where things are, as the agent of this launch sees them.

@@ -8,10 +8,10 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use muster_protocol::plan::{Injected, LaunchPlan, ModelAccess, Variable};
+use muster_protocol::plan::{Injected, LaunchPlan, Limits, ModelAccess, Variable};
 use muster_shim::{
     args::{Gate, Step},
-    isolate::Sandbox,
+    isolate::{Sandbox, shows},
 };
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
@@ -30,6 +30,31 @@ const PART: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.')
 const SOCKET: &str = "gate";
 /// The variable that names the agent's home to a server that may read it.
 const WORKSPACE: &str = "MUSTER_WORKSPACE";
+/// How the variables begin by which interpreters, and libraries that programs are linked with, load code.
+const LOADING: &[&str] = &[
+    "_JAVA_OPTIONS",
+    "BUNDLE_",
+    "BUN_",
+    "CLASSPATH",
+    "DENO_",
+    "DOTNET_",
+    "GEM_",
+    "GIT_CONFIG",
+    "GIT_EXEC_PATH",
+    "GIT_SSH",
+    "JAVA_",
+    "JDK_JAVA_OPTIONS",
+    "LUA_",
+    "NODE_OPTIONS",
+    "NODE_PATH",
+    "NPM_CONFIG_",
+    "OPENSSL_",
+    "PERL",
+    "PHPRC",
+    "PHP_INI_",
+    "PYTHON",
+    "RUBY",
+];
 /// The file that keeps the port of a launch without a network of its own.
 const PORT: &str = "gate-port";
 
@@ -48,6 +73,11 @@ impl Way {
         let kept = muster_shim::folder::open(&dir.join(PORT)).and_then(std::io::read_to_string).ok();
         let port = kept.and_then(|port| port.parse().ok()).unwrap_or(Gate::PORT);
         Self { socket: dir.join("mcp").join(SOCKET), port }
+    }
+
+    /// The way out of MCP servers beside the agent: to other hosts, and neither to its model nor to its credentials' addresses.
+    pub fn of_servers(dir: &Path) -> Self {
+        Self { socket: dir.join("servers").join(SOCKET), ..Self::of(dir) }
     }
 
     /// The way out of a launch that shares the machine's network: on a port that is free, and that a host which adopts the
@@ -128,16 +158,30 @@ impl Way {
 pub fn server(
     shared: &Shared,
     (command, args, given): (&str, &[String], &[Variable]),
+    limits: Limits,
     (home, workspace): (&Path, Option<PathBuf>),
     way: &Way,
 ) -> Result<tokio::process::Command, ProgramError> {
     let (shim, command) = (shared.programs.shim(), programs::absolute(command));
+    let listed = shared.programs.readable_by_mcp(&command)?;
+    if !listed.is_empty()
+        && let Some(variable) = given.iter().find(|variable| loads_code(&variable.name))
+    {
+        return Err(ProgramError::McpVariable { variable: variable.name.clone(), command });
+    }
     let mut step = Step { program: command.clone().into(), ..Step::default() };
     step.args = args.iter().map(OsString::from).collect();
+    step.limits = shared.limits();
+    // As the agent's own, and each process by itself: nothing bounds several at once but a container.
+    let memory = limits.memory_mb.or(shared.runtime.memory_mb()).and_then(|mib| u64::try_from(mib).ok());
+    step.limits.data = memory.map(|mib| mib << 20);
     if shared.options.sandbox {
+        if listed.is_empty() && command.is_absolute() && !shows(&command) {
+            return Err(shared.programs.not_listed_for_mcp(command));
+        }
         let mut readable: Vec<PathBuf> = way.socket.parent().map(Path::to_owned).into_iter().collect();
-        readable.extend([&command, &shim.command].into_iter().filter(|path| path.is_absolute()).cloned());
-        readable.extend(shared.programs.readable_by_mcp(&command)?);
+        readable.extend(Some(&shim.command).filter(|path| path.is_absolute()).cloned());
+        readable.extend(listed);
         readable.extend(workspace.clone());
         step.sandbox = Some(Sandbox { writable: vec![home.to_owned()], readable, no_network: true });
         step.gate = Some(Gate { port: Gate::PORT, ..way.gate() });
@@ -156,6 +200,11 @@ pub fn server(
     let mut all = tokio::process::Command::new(&shim.command);
     all.args(&shim.args).arg("exec").args(step.to_args()).env_clear().envs(environment).current_dir(home);
     Ok(all)
+}
+
+/// Whether a variable has an operator's program run what a tenant chooses, with what only that program may read.
+fn loads_code(name: &str) -> bool {
+    !may_be_set(name) || LOADING.iter().any(|loading| name.to_ascii_uppercase().starts_with(loading))
 }
 
 #[cfg(test)]

@@ -64,7 +64,7 @@ pub enum Command {
 pub struct Order {
     /// Its number among the commands of this host: 1, 2, 3, ….
     pub seq: i64,
-    /// Identifies the command for ever; a host carries out each id once.
+    /// Identifies the command forever; a host carries out each id once.
     pub id: i64,
     /// The agent.
     pub agent_id: i64,

@@ -95,7 +95,7 @@ pub enum Happening {
         #[serde(default)]
         without_text: bool,
     },
-    /// The agent doesn't wait for this decision any more. It has to be told in a turn.
+    /// The agent no longer waits for this decision. It has to be told in a turn.
     NotWaiting {
         /// The approval.
         approval_id: i64,
@@ -180,10 +180,10 @@ pub struct McpReport {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 pub enum McpState {
-    /// Nobody uses it.
+    /// No one uses it.
     #[default]
     Idle,
-    /// It was begun, and has not answered.
+    /// It was started, and has not answered yet.
     Starting,
     /// It works.
     Running,

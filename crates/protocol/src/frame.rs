@@ -49,7 +49,7 @@ pub enum FromHost {
         /// What it needs.
         wanted: Wanted,
     },
-    /// Text that an agent is writing, for whoever watches right now.
+    /// Text that an agent is writing, for those who watch it.
     Delta(Delta),
     /// How busy the machine is.
     Load(Load),
@@ -67,7 +67,7 @@ pub enum ToHost {
         code: RefusedCode,
         /// Why, and what to do, in words.
         reason: String,
-        /// When to come back, in seconds. Null: not without somebody's help.
+        /// When to come back, in seconds. Null: not without someone's help.
         retry_after: Option<i64>,
     },
     /// Do something.
@@ -92,7 +92,7 @@ pub enum ToHost {
 pub enum RefusedCode {
     /// No common version of the protocol.
     Version,
-    /// The token is not valid, or not any more.
+    /// The token is not valid, or no longer.
     Token,
     /// The host's journal lacks what it had acknowledged or reported before.
     JournalLost,
@@ -100,7 +100,7 @@ pub enum RefusedCode {
     Restored,
     /// A newer connection of this host has taken over.
     Superseded,
-    /// A frame that makes no sense.
+    /// A frame that is invalid.
     Malformed,
     /// The host reports about agents that are not its own.
     Foreign,

@@ -45,7 +45,7 @@ pub struct Again {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Known {
-    /// Those of the folder's agents that the organization has or had.
+    /// Those of the folder's agents whose numbers the organization has given.
     pub agents: Vec<KnownAgent>,
     /// The last command that it has sent.
     pub commands: i64,
@@ -58,8 +58,10 @@ pub struct Known {
 pub struct KnownAgent {
     /// The agent.
     pub agent_id: i64,
-    /// Its name.
-    pub name: String,
+    /// [`crate::plan::LaunchPlan::created_at`]. If launches in the folder had another one, the number was another agent's then.
+    pub created_at: i64,
+    /// Its name, if it is on the host's server.
+    pub name: Option<String>,
     /// Its last launch.
     pub generation: i64,
 }

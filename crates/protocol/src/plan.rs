@@ -38,6 +38,8 @@ pub struct Crossing {
     pub tool: String,
     /// Its kind, as in [`crate::event::Asked::Action`].
     pub tool_kind: String,
+    /// The MCP server's id. Null: it is not a tool of one.
+    pub mcp_server_id: Option<i64>,
     /// The complete input; for `network`, its `host` and `port`.
     pub input: serde_json::Value,
 }
@@ -75,7 +77,7 @@ pub enum Given {
     Spent {
         /// Why, for the agent to read.
         reason: String,
-        /// When to ask again; null: once somebody has allowed more.
+        /// When to ask again; null: once someone has allowed more.
         until: Option<i64>,
     },
     /// The host may not have it, or it no longer exists.
@@ -91,6 +93,8 @@ pub enum Given {
 pub struct LaunchPlan {
     /// The agent's name.
     pub name: String,
+    /// When the agent was created. A restored control plane may give the number of an agent to another one, but not this as well.
+    pub created_at: i64,
     /// The image's reference. A host that runs plain processes looks it up in its operator's list.
     pub image: String,
     /// The digest that the image must have, if its record names one.
@@ -305,7 +309,7 @@ pub enum Part {
         /// The text.
         text: String,
     },
-    /// What the agent should know about what follows. Nobody says it, so it is not answered.
+    /// What the agent should know about what follows. No one says it, so it is not answered.
     Note {
         /// The text.
         text: String,
@@ -355,7 +359,7 @@ pub enum Decision {
         /// Text.
         text: Option<String>,
     },
-    /// Nobody will answer: it was dismissed, or nobody answered in time.
+    /// No one will answer: it was dismissed, or no one answered in time.
     Closed {
         /// Why, in words.
         reason: String,

@@ -15,13 +15,13 @@ Usage:
   muster-shim run --dir DIR --generation N [OPTIONS] -- PROGRAM [ARGS]
       Starts PROGRAM and a shim that owns its pipes, and returns when DIR/socket answers. PROGRAM gets this
       environment as it is.
-        --spool-bytes N   lines that nobody has taken yet: the agent waits beyond that (default 64 MiB)
+        --spool-bytes N   lines that no client has taken yet: the agent waits beyond that (default 64 MiB)
         --line-bytes N    the longest line; a longer one ends the agent (default 4 MiB)
         --cwd DIR         where PROGRAM runs (default: here)
       and those of exec.
   muster-shim exec [OPTIONS] -- PROGRAM [ARGS]
       Sets limits, and becomes PROGRAM.
-        --nofile N, --nproc N, --core N, --memory N, --cpu-seconds N, --file-bytes N
+        --nofile N, --nproc N, --core N, --memory N, --data N, --cpu-seconds N, --file-bytes N
                           limits of the process; --nproc counts all processes of the user, --core is 0 if not given
         --isolate bwrap   in a sandbox of bubblewrap: it sees the system read-only, and what follows
         --bind PATH       with --isolate: a path that it may write; may be repeated
@@ -131,6 +131,8 @@ pub struct Limits {
     pub core: Option<u64>,
     /// Bytes of address space. Node, Bun and Go reserve far more than they use.
     pub memory: Option<u64>,
+    /// Bytes of memory that it may write and shares with no other process.
+    pub data: Option<u64>,
     /// Seconds of processor time of one process.
     pub cpu_seconds: Option<u64>,
     /// Bytes of one file that it writes.
@@ -163,7 +165,7 @@ pub(crate) enum Order {
     Help,
 }
 
-/// An argument that makes no sense.
+/// An argument that is invalid.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Wrong(String);
 
@@ -205,12 +207,13 @@ impl Step {
     /// The arguments after `exec` that say this.
     pub fn to_args(&self) -> Vec<OsString> {
         let mut args: Vec<OsString> = Vec::new();
-        let Limits { nofile, nproc, core, memory, cpu_seconds, file_bytes } = self.limits;
+        let Limits { nofile, nproc, core, memory, data, cpu_seconds, file_bytes } = self.limits;
         let limits = [
             ("--nofile", nofile),
             ("--nproc", nproc),
             ("--core", core),
             ("--memory", memory),
+            ("--data", data),
             ("--cpu-seconds", cpu_seconds),
             ("--file-bytes", file_bytes),
         ];
@@ -392,6 +395,7 @@ fn step_option(step: &mut Step, name: &str, value: &OsStr) -> Result<bool, Wrong
         "--nproc" => limits.nproc = Some(number(name, value)?),
         "--core" => limits.core = Some(number(name, value)?),
         "--memory" => limits.memory = Some(number(name, value)?),
+        "--data" => limits.data = Some(number(name, value)?),
         "--cpu-seconds" => limits.cpu_seconds = Some(number(name, value)?),
         "--file-bytes" => limits.file_bytes = Some(number(name, value)?),
         "--parent" => step.parent = Some(number(name, value)?),
@@ -450,8 +454,7 @@ mod tests {
         let mut launch = Launch::new("/a b/c", 7, "agent");
         launch.cwd = Some("/home".into());
         launch.spool_bytes = 1 << 20;
-        launch.step.limits =
-            Limits { nofile: Some(1024), core: Some(1), cpu_seconds: Some(60), ..Limits::default() };
+        launch.step.limits = Limits { nofile: Some(1024), core: Some(1), data: Some(9), ..Limits::default() };
         launch.step.parent = Some(12);
         launch.step.failed = Some("/a b/c/failed".into());
         launch.step.args = vec!["--".into(), "--dir".into(), "x y".into()];

@@ -37,7 +37,7 @@ type Files = Pairs;
 /// Names, and what belongs to them.
 type Pairs = Vec<(OsString, OsString)>;
 
-/// Runs the shim in a container until nobody needs it.
+/// Runs the shim in a container until no one needs it.
 pub(crate) fn contain(prefix: &[&str], launch: &Launch) -> io::Result<()> {
     let users = launch.contained.unwrap_or_default();
     if let Some(home) = &launch.cwd {
@@ -52,7 +52,7 @@ pub(crate) fn contain(prefix: &[&str], launch: &Launch) -> io::Result<()> {
         serve::serve(prefix, launch, Some(environment))
     });
     if let Err(error) = &served {
-        // Nobody reads what a container writes.
+        // No one reads what a container writes.
         drop(fs::write(launch.dir.join(FAILED), error.to_string()));
     }
     served

@@ -1,7 +1,7 @@
-//! `muster-shim run`: starts the shim away from whoever asks, and waits until it stands.
+//! `muster-shim run`: starts the shim apart from its caller, and waits until it stands.
 //!
 //! The shim is this executable again: a child that leads a session of its own and whose parent ends at once, so that
-//! nobody has to reap it and nothing that happens to the caller reaches it.
+//! no one has to reap it and nothing that happens to the caller reaches it.
 
 use std::{
     ffi::{OsStr, OsString},
@@ -51,7 +51,7 @@ pub(crate) fn run(prefix: &[&str], launch: &Launch) -> io::Result<()> {
     }
 }
 
-/// The shim's stdin: this process's own, if it is a file. Whoever starts a shim gives it a locked file that way, and sees by
+/// The shim's stdin: this process's own, if it is a file. Its starter gives it a locked file that way, and sees by
 /// the lock that the shim lives, even before it has a record.
 fn kept_open() -> Stdio {
     let is_file = rustix::fs::fstat(rustix::stdio::stdin())
@@ -66,11 +66,11 @@ pub(crate) fn executable() -> io::Result<PathBuf> {
 }
 
 /// A command that doesn't inherit what this process has inherited by mistake, such as `9>file` of the script that
-/// started the host: the shim would keep it open for as long as the agent lives, and the agent could use it.
+/// started the host: the shim would keep it open for as long as the agent lives, and the program could use it.
 ///
 /// Only unsafe code can close a descriptor by its number, so a shell does, if there are any. Where there is no bash, those
 /// of more than one digit stay open.
-fn clean(program: &Path, args: &[OsString]) -> Command {
+pub(crate) fn clean(program: &Path, args: &[OsString]) -> Command {
     let mut open = inherited();
     let shell = find("bash".as_ref()).or_else(|| {
         open.retain(|number| *number < 10);

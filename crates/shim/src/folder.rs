@@ -86,7 +86,7 @@ pub fn stderr(dir: &Path) -> io::Result<Vec<u8>> {
 }
 
 /// Opens a file of a launch's folder. A link, a pipe or anything else is refused: what is in the folder of a container may be
-/// the work of somebody in it, and a host that followed it would read its own secrets there.
+/// the work of someone in it, and a host that followed it would read its own secrets there.
 pub fn open(path: &Path) -> io::Result<File> {
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let opened = rustix::fs::open(path, flags, Mode::empty()).map_err(io::Error::from);
@@ -122,7 +122,7 @@ fn tail(path: &Path, most: u64) -> io::Result<Vec<u8>> {
     Ok(end)
 }
 
-/// Writes a file of `key=value` lines as a whole: whoever reads it sees all of it or none, also after a crash of the
+/// Writes a file of `key=value` lines as a whole: anyone who reads it sees all of it or none, also after a crash of the
 /// machine.
 pub(crate) fn write_pairs(path: &Path, pairs: &[(&str, String)]) -> io::Result<()> {
     let mut text = String::new();
@@ -175,7 +175,7 @@ impl Pairs {
     }
 
     fn wrong(&self, key: &str) -> io::Error {
-        let why = format!("{}: {key} is missing or makes no sense", self.path.display());
+        let why = format!("{}: {key} is missing or invalid", self.path.display());
         io::Error::new(io::ErrorKind::InvalidData, why)
     }
 }
@@ -227,7 +227,7 @@ mod tests {
             let (kind, mode) = (rustix::fs::FileType::Fifo, Mode::RUSR | Mode::WUSR);
             rustix::fs::mknodat(rustix::fs::CWD, launch.join(name), kind, mode, 0).unwrap();
         }
-        refused("a pipe, which nobody writes to");
+        refused("a pipe without a writer");
         for name in all {
             fs::remove_file(launch.join(name)).unwrap();
             fs::write(launch.join(name), "words").unwrap();

@@ -33,6 +33,9 @@ const BACKLOG: i32 = 1024;
 const PIECE: usize = 16 * 1024;
 /// How long the host may be away, as when it is started again.
 const AWAY: Duration = Duration::from_secs(30);
+/// Where the system lists connections, and how often it is asked for one.
+const TABLES: [&str; 2] = ["/proc/net/tcp", "/proc/net/tcp6"];
+const LOOKS: usize = 3;
 /// How often a host that is away is tried.
 const AGAIN: Duration = Duration::from_millis(200);
 
@@ -83,7 +86,7 @@ pub(crate) fn serve(socket: &Path, program: i32) -> io::Result<()> {
     // Connections that come at once are not turned away.
     rustix::net::listen(&listener, BACKLOG)?;
     let address = Address::of(socket)?;
-    let owner = geteuid().as_raw().to_string();
+    let (owner, port) = (geteuid().as_raw().to_string(), listener.local_addr()?.port());
     let mut pairs: Vec<Pair> = Vec::new();
     let mut waiting: Vec<(TcpStream, Instant)> = Vec::new();
     loop {
@@ -116,7 +119,8 @@ pub(crate) fn serve(socket: &Path, program: i32) -> io::Result<()> {
         });
         if ready[0] {
             let now = Instant::now();
-            waiting.extend(own(accept(&listener, room), &owner).into_iter().map(|near| (near, now)));
+            let accepted = own(accept(&listener, room), port, &owner);
+            waiting.extend(accepted.into_iter().map(|near| (near, now)));
         }
     }
 }
@@ -139,22 +143,48 @@ fn accept(listener: &TcpListener, room: usize) -> Vec<(TcpStream, SocketAddr)> {
     all
 }
 
-/// Those of this user. Where the program shares the machine's network, others reach the port too. Where the system doesn't
-/// say whose they are, they are taken to be this user's.
-fn own(accepted: Vec<(TcpStream, SocketAddr)>, owner: &str) -> Vec<TcpStream> {
-    let table = std::fs::read_to_string("/proc/net/tcp").unwrap_or_default();
-    let lines = table.lines().filter_map(|line| {
-        let mut fields = line.split_whitespace();
-        Some((fields.nth(1)?, fields.nth(5)?))
+/// Those of this user. Where the program shares the machine's network, others reach the port too. Who can't be identified is
+/// another one, such as a client that has left already.
+fn own(accepted: Vec<(TcpStream, SocketAddr)>, port: u16, owner: &str) -> Vec<TcpStream> {
+    let (mut mine, mut unknown) = (Vec::new(), accepted);
+    unknown.retain(|(_, from)| from.ip() == Ipv4Addr::LOCALHOST);
+    // While the system lists connections, others come and go. It can miss one then.
+    for _ in 0..LOOKS {
+        if unknown.is_empty() {
+            break;
+        }
+        let tables = TABLES.map(|table| std::fs::read_to_string(table).unwrap_or_default());
+        let owners = owners(&tables, port);
+        for (near, from) in std::mem::take(&mut unknown) {
+            match owners.get(&from.port()) {
+                Some(found) if *found == owner => mine.push(near),
+                Some(_) => {}
+                None => unknown.push((near, from)),
+            }
+        }
+    }
+    mine
+}
+
+/// Whose the connections to a port of 127.0.0.1 are, by the client's port. Those that are closed belong to nobody: the system
+/// says root of them.
+fn owners(tables: &[String], port: u16) -> BTreeMap<u16, &str> {
+    let lines = tables.iter().flat_map(|table| table.lines());
+    let found = lines.filter_map(|line| {
+        let fields: Vec<&str> = line.split_whitespace().collect();
+        let [_, local, remote, _, _, _, _, owner, _, inode, ..] = fields[..] else { return None };
+        let client = local_port(local)?;
+        (local_port(remote)? == port && inode != "0").then_some((client, owner))
     });
-    let owners: BTreeMap<&str, &str> = lines.collect();
-    let mine = accepted.into_iter().filter(|(_, from)| {
-        let SocketAddr::V4(from) = from else { return false };
-        let address = u32::from_ne_bytes(from.ip().octets());
-        let local = format!("{address:08X}:{:04X}", from.port());
-        owners.get(local.as_str()).is_none_or(|found| *found == owner)
-    });
-    mine.map(|(near, _)| near).collect()
+    found.collect()
+}
+
+/// The port of an address of 127.0.0.1, which a socket for IPv6 has as well.
+fn local_port(address: &str) -> Option<u16> {
+    let (address, port) = address.split_once(':')?;
+    let own = format!("{:08X}", u32::from_ne_bytes(Ipv4Addr::LOCALHOST.octets()));
+    let mapped = format!("0000000000000000{:08X}{own}", u32::from_ne_bytes([0, 0, 0xff, 0xff]));
+    (address == own || address == mapped).then(|| u16::from_str_radix(port, 16).ok())?
 }
 
 /// A connection and the one that continues it.
@@ -250,5 +280,46 @@ impl Flow {
                 (self.kept, self.written) = (Vec::new(), 0);
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::{Ipv6Addr, SocketAddrV6};
+
+    use super::*;
+
+    #[test]
+    fn only_clients_that_are_known_to_be_the_users_are_relayed() {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let me = geteuid().as_raw().to_string();
+        // Java and others use sockets for IPv6, which another table lists.
+        let mapped = SocketAddrV6::new(Ipv4Addr::LOCALHOST.to_ipv6_mapped(), port, 0, 0);
+        assert_ne!(*mapped.ip(), Ipv6Addr::LOCALHOST);
+        let comes = |to: SocketAddr| (TcpStream::connect(to).unwrap(), listener.accept().unwrap());
+        for to in [SocketAddr::from((Ipv4Addr::LOCALHOST, port)), mapped.into()] {
+            let (_client, (near, from)) = comes(to);
+            assert_eq!(own(vec![(near.try_clone().unwrap(), from)], port, &me).len(), 1, "{to}");
+            assert!(own(vec![(near.try_clone().unwrap(), from)], port, "4294967294").is_empty(), "{to}");
+            assert!(own(vec![(near, from)], port.wrapping_add(1), &me).is_empty(), "to another port: {to}");
+        }
+        // Of one that is closed the system says that it is root's.
+        let (client, accepted) = comes((Ipv4Addr::LOCALHOST, port).into());
+        drop(client);
+        assert!(own(vec![accepted], port, "0").is_empty());
+    }
+
+    #[test]
+    fn a_client_of_another_address_is_another_one() {
+        let line = |local: &str, inode: u64| {
+            format!(
+                "   0: {local}:1F90 0100007F:0050 01 00000000:00000000 00:00000000 00000000  1000        0 {inode} 1"
+            )
+        };
+        let found = |line: String| owners(&["  sl  local_address\n".to_owned() + &line], 80).len();
+        assert_eq!(found(line("0100007F", 7)), 1);
+        assert_eq!(found(line("0200007F", 7)), 0);
+        assert_eq!(found(line("0100007F", 0)), 0);
     }
 }

@@ -6,8 +6,10 @@ use std::{
     fmt::{self, Display, Formatter},
     os::unix::fs::PermissionsExt,
     path::{Path, PathBuf},
-    process::{Command, Stdio},
+    process::Command,
 };
+
+use crate::filter::filter;
 
 /// What a sandboxed agent may see beside the system, which it sees read-only.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -26,7 +28,7 @@ const SYSTEM: &[&str] = &["/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "
 /// What `/etc/resolv.conf` may lead to: their folder, because the files in it are replaced while the agent runs.
 const RESOLVERS: &[&str] = &["/run/systemd/resolve"];
 
-/// The same without a network. Not their folder: a socket in it asks the world for whoever connects, which takes no network.
+/// The same without a network. Not their folder: a socket in it asks the world for every client, which takes no network.
 const RESOLVERS_ALONE: &[&str] =
     &["/run/systemd/resolve/resolv.conf", "/run/systemd/resolve/stub-resolv.conf"];
 
@@ -80,6 +82,11 @@ fn shown(is_root: bool, no_network: bool) -> impl Iterator<Item = &'static str> 
     SYSTEM.iter().chain(resolvers).chain(if is_root { PUBLIC } else { MIXED }).copied()
 }
 
+/// Whether a sandbox without a network shows this path, whatever else it shows.
+pub fn shows(path: &Path) -> bool {
+    shown(rustix::process::geteuid().is_root(), true).any(|folder| path.starts_with(folder))
+}
+
 impl Sandbox {
     /// The arguments of bubblewrap that run a program in this sandbox. It has its own processes, /tmp, /dev and IPC, no
     /// capabilities, and dies with its parent. The network is the machine's, unless it has none.
@@ -92,7 +99,7 @@ impl Sandbox {
         if self.no_network {
             add(&["--unshare-net".as_ref()]);
         }
-        // The same session, so that signals for the agent's process group arrive.
+        // The same session, so that signals for the agent's process group arrive. It has no terminal: see `step::exec`.
         add(&["--die-with-parent".as_ref(), "--cap-drop".as_ref(), "ALL".as_ref()]);
         for path in shown(rustix::process::geteuid().is_root(), self.no_network) {
             add(&["--ro-bind-try".as_ref(), path.as_ref(), path.as_ref()]);
@@ -163,8 +170,10 @@ fn tries(bwrap: &Path, folder: Option<&Path>) -> Result<(), String> {
         Sandbox { writable: folder.map(Path::to_owned).into_iter().collect(), ..Sandbox::default() };
     let cwd = folder.unwrap_or(Path::new("/")).canonicalize().map_err(|error| error.to_string())?;
     let args = sandbox.arguments(&cwd, "true".as_ref(), &[]);
-    let command = Command::new(bwrap).args(args).stdin(Stdio::null()).output();
-    let output = command.map_err(|error| error.to_string())?;
+    let filter = filter().map_err(|error| error.to_string())?;
+    let mut command = Command::new(bwrap);
+    command.args(["--new-session", "--seccomp", "0"]).args(args).stdin(filter);
+    let output = command.output().map_err(|error| error.to_string())?;
     if output.status.success() {
         return Ok(());
     }

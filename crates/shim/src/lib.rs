@@ -17,6 +17,7 @@ pub mod args;
 pub mod client;
 pub mod contain;
 mod detach;
+mod filter;
 pub mod folder;
 mod gate;
 pub mod isolate;

@@ -10,7 +10,10 @@ use std::{
     net::Shutdown,
     os::{
         fd::{AsFd, BorrowedFd},
-        unix::{net::UnixStream, process::ExitStatusExt},
+        unix::{
+            net::UnixStream,
+            process::{CommandExt, ExitStatusExt},
+        },
     },
     path::Path,
     process::{Child, ChildStdin, Command, ExitStatus, Stdio},
@@ -48,7 +51,9 @@ pub(crate) fn relay(
     let own = getpid().as_raw_nonzero().to_string();
     let mut command = Command::new(std::env::current_exe()?);
     command.args(prefix).args(["exec", "--parent", &own, "--"]).arg(program).args(args);
-    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    // In the agent's session, by which what is left of it is found.
+    let mut child = command.process_group(0).spawn()?;
     let relayed = between(&host, &mut child);
     end(&mut child)?;
     relayed
@@ -76,13 +81,13 @@ fn between(host: &UnixStream, child: &mut Child) -> io::Result<()> {
     let mut host = host;
     host.write_all(b"+\n")?;
     while !client.has_ended && !output.has_ended {
-        if !carry(&mut [&mut client, &mut output, &mut errors], host, true)? {
+        if !carry(&mut [&mut client, &mut output, &mut errors], host)? {
             return ended.recv_timeout(LAST_WORDS).unwrap_or(Ok(()));
         }
     }
     if output.has_ended {
         let status = wait(child)?;
-        carry(&mut [&mut errors], host, false)?;
+        errors.rest(&mut host)?;
         host.write_all(format!(".{}\n", status.map(in_words).unwrap_or_default()).as_bytes())?;
     }
     host.shutdown(Shutdown::Write)?;
@@ -91,14 +96,13 @@ fn between(host: &UnixStream, child: &mut Child) -> io::Result<()> {
     heard
 }
 
-/// Tells the host what can be read, once something can, or what there is now. False if the host has left.
-fn carry(sources: &mut [&mut Source<'_>], mut host: &UnixStream, waits: bool) -> io::Result<bool> {
+/// Tells the host what can be read, once something can. False if the host has left.
+fn carry(sources: &mut [&mut Source<'_>], mut host: &UnixStream) -> io::Result<bool> {
     let mut fds: Vec<PollFd<'_>> = vec![PollFd::new(host, PollFlags::empty())];
     // One that has ended would be reported each time, whatever is asked of it.
     let mut sources: Vec<_> = sources.iter_mut().filter(|source| !source.has_ended).collect();
     fds.extend(sources.iter().map(|source| PollFd::from_borrowed_fd(source.fd, PollFlags::IN)));
-    let now = Timespec { tv_sec: 0, tv_nsec: 0 };
-    match poll(&mut fds, (!waits).then_some(&now)) {
+    match poll(&mut fds, None) {
         Ok(_) | Err(rustix::io::Errno::INTR) => {}
         Err(error) => return Err(error.into()),
     }
@@ -147,6 +151,23 @@ impl<'a> Source<'a> {
                 to.write_all(&self.line)?;
                 self.line = vec![self.tag];
             }
+        }
+        Ok(())
+    }
+
+    /// What there is after the end, also of a line that has none. A process that the program has left may go on with it.
+    fn rest(&mut self, to: &mut impl Write) -> io::Result<()> {
+        let (until, now) = (Instant::now() + LAST_WORDS, Timespec { tv_sec: 0, tv_nsec: 0 });
+        while !self.has_ended && Instant::now() < until {
+            let is_ready = poll(&mut [PollFd::from_borrowed_fd(self.fd, PollFlags::IN)], Some(&now))?;
+            if is_ready == 0 {
+                break;
+            }
+            self.carry(to)?;
+        }
+        if self.line.len() > 1 {
+            self.line.push(b'\n');
+            to.write_all(&self.line)?;
         }
         Ok(())
     }

@@ -129,7 +129,7 @@ pub(crate) struct Spool {
     total: u64,
     /// The number that the next line in a file gets.
     next: u64,
-    /// The last line that is not needed any more.
+    /// The last line that is no longer needed.
     trimmed: u64,
     /// Lines that are not in a file yet, as they will be, and how much of them is written.
     waiting: Vec<u8>,
@@ -252,12 +252,12 @@ impl Spool {
         self.next = self.pushed;
         self.written = 0;
         self.waiting.clear();
-        // One long line must not cost memory for ever.
+        // One long line must not cost memory forever.
         self.waiting.shrink_to(256 << 10);
         Ok(())
     }
 
-    /// Drops the lines that wait: the spool can't be written any more.
+    /// Drops the lines that wait: the spool can no longer be written.
     pub(crate) fn give_up(&mut self) {
         self.waiting = Vec::new();
         self.written = 0;
@@ -296,7 +296,7 @@ impl Spool {
                 return;
             }
             if self.segments.len() == 1 {
-                // What waits may be there in part; it begins anew in the next one.
+                // What waits may be there in part; it begins again in the next one.
                 self.written = 0;
             }
             self.total -= segment.len;
@@ -343,7 +343,7 @@ impl Spool {
         if count == 0 {
             return Err(io::Error::new(
                 io::ErrorKind::UnexpectedEof,
-                "the spool was cut off by somebody else",
+                "the spool was cut off by another process",
             ));
         }
         let mut rest = &buffer[..count];

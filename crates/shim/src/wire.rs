@@ -8,7 +8,7 @@
 //!  │ ◄──── OUT 18 5 (5 bytes) ─│  a line of the agent, without its newline
 //!  │ ── IN 8 12 (12 bytes) ──► │  a line for the agent, without its newline
 //!  │ ◄──────────────── TOOK 8 ─│  it is in the agent's pipe
-//!  │ ── TRIM 18 ─────────────► │  lines up to here are not needed any more
+//!  │ ── TRIM 18 ─────────────► │  lines up to here are no longer needed
 //!  │ ── SIGNAL 15 ───────────► │  to the agent's process group
 //!  │ ── CLOSE ───────────────► │  close the agent's stdin, once it has all lines
 //!  │ ── STDERR ──────────────► │
@@ -47,7 +47,7 @@ pub enum FromClient {
         /// Its length, without a newline.
         len: usize,
     },
-    /// The lines up to this one are not needed any more.
+    /// The lines up to this one are no longer needed.
     Trim(u64),
     /// A signal for the agent's process group.
     Signal(i32),
@@ -55,7 +55,7 @@ pub enum FromClient {
     Close,
     /// Send the end of the agent's stderr.
     Stderr,
-    /// Nothing is needed any more. Refused unless the agent has ended and all lines are trimmed.
+    /// Nothing is needed. Refused unless the agent has ended and all lines are trimmed.
     Bye,
 }
 
@@ -172,7 +172,7 @@ pub enum Reason {
     SpoolFailed,
 }
 
-/// A header that makes no sense.
+/// A header that is invalid.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Malformed(pub String);
 

@@ -76,7 +76,7 @@ pub async fn next(events: &mut Events) -> Result<Option<Value>, Stop> {
             None | Some("") => {}
             Some("[DONE]") => return Ok(None),
             Some(data) => {
-                let error = |error| failed(format!("The model's answer is no JSON: {error}"), None);
+                let error = |error| failed(format!("The model's answer is invalid JSON: {error}"), None);
                 return serde_json::from_str(data).map(Some).map_err(error);
             }
         }

@@ -34,7 +34,7 @@ const READ_FILE: &str = "read_file";
 const READABLE: [&str; 2] = ["skills", "inbox"];
 /// How much of a file is read, in bytes.
 const LARGEST_FILE: u64 = 128 * 1024;
-/// What the model is told where it is to plan.
+/// The model's instruction for plan mode.
 const PLANNING: &str = "\n\nYou are in plan mode: say what you would do, step by step, and do none of it. You \
     can read your skills and the files that you were sent; your other tools are switched off.";
 /// What Muster's own server offers asks a person by itself.
@@ -224,7 +224,7 @@ async fn read_file(home: &Path, path: &str) -> io::Result<String> {
 fn offers(tools: Vec<Tool>) -> Vec<Offer> {
     let mut offers = vec![Offer {
         name: READ_FILE.to_owned(),
-        description: "Reads a text file: a skill, or a file that somebody has sent.".to_owned(),
+        description: "Reads a text file: a skill, or a received file.".to_owned(),
         schema: json!({
             "type": "object", "properties": { "path": { "type": "string" } }, "required": ["path"],
         }),
@@ -241,7 +241,7 @@ fn offers(tools: Vec<Tool>) -> Vec<Offer> {
     offers
 }
 
-/// What the model is told before everything else.
+/// The model's first instruction.
 fn system(skills: &[Skill], problems: &[String]) -> String {
     let mut text = "You are an agent of an organization. People write to you, and read your answers as Markdown. \
         Before a tool is called a person may be asked for permission; if it is denied, don't try to get the same \

@@ -28,11 +28,11 @@ pub struct Agent {
     input: Option<ChildStdin>,
     output: Lines<BufReader<ChildStdout>>,
     next: u64,
-    /// Notifications that nobody has looked at.
+    /// Notifications that no one has looked at.
     updates: Vec<Value>,
-    /// Answers that nobody has waited for yet.
+    /// Answers that no one has waited for yet.
     answers: HashMap<u64, Value>,
-    /// Requests of the agent that nobody has looked at.
+    /// Requests of the agent that no one has looked at.
     requests: Vec<Value>,
     /// Lines that are not messages.
     pub garbage: Vec<String>,

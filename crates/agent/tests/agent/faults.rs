@@ -53,7 +53,7 @@ async fn a_flood_is_as_much_as_was_asked_for_and_waits_for_its_reader() {
     let mut agent = Agent::start().await;
     let session = agent.session().await;
     let id = agent.say(&session, "flood 2000").await;
-    // Nobody reads, and the pipe is full: the agent must not keep the other 32 MB.
+    // No one reads, and the pipe is full: the agent must not keep the other 32 MB.
     agent.hears("agent_message_chunk").await;
     let status = std::fs::read_to_string(format!("/proc/{}/status", agent.process.id().unwrap())).unwrap();
     let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap().trim();

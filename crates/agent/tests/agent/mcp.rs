@@ -66,7 +66,7 @@ async fn tools_are_called_over_stdio_and_http() {
 }
 
 #[tokio::test]
-async fn a_server_that_cannot_be_reached_takes_nothing_from_the_others() {
+async fn an_unreachable_server_does_not_affect_the_others() {
     let (_server, url) = http().await;
     let missing = json!({ "name": "missing", "command": "/no/such/program", "args": [], "env": [] });
     let sse = json!({ "type": "sse", "name": "old", "url": url, "headers": [] });

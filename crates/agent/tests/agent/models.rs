@@ -83,7 +83,7 @@ async fn it_says_what_the_model_says_as_it_arrives() {
 }
 
 #[tokio::test]
-async fn tools_are_called_after_permission_and_the_model_hears_what_they_say() {
+async fn tools_are_called_after_permission_and_answer_the_model() {
     for provider in PROVIDERS {
         let model = Model::start().await;
         let mut agent = agent_with(&model, provider).await;
@@ -109,7 +109,7 @@ async fn tools_are_called_after_permission_and_the_model_hears_what_they_say() {
 }
 
 #[tokio::test]
-async fn in_plan_mode_the_model_is_told_to_plan_and_offered_no_tools_of_servers() {
+async fn in_plan_mode_the_model_gets_no_tools_of_servers() {
     for provider in PROVIDERS {
         let model = Model::start().await;
         let mut agent = agent_with(&model, provider).await;
@@ -124,7 +124,7 @@ async fn in_plan_mode_the_model_is_told_to_plan_and_offered_no_tools_of_servers(
 }
 
 #[tokio::test]
-async fn skills_and_files_from_people_are_read_without_asking_and_nothing_else() {
+async fn only_skills_and_peoples_files_are_read_without_asking() {
     let model = Model::start().await;
     let mut agent = agent_with(&model, "anthropic").await;
     agent.skill("refunds", "---\nname: refunds\ndescription: How to refund\n---\nAsk Anna first.");
@@ -160,7 +160,7 @@ async fn rounds_are_bounded() {
 }
 
 #[tokio::test]
-async fn names_that_the_model_makes_up_are_sent_back_as_its_service_accepts_them() {
+async fn invented_tool_names_are_sent_back_in_accepted_form() {
     for provider in PROVIDERS {
         let model = Model::start().await;
         let mut agent = agent_with(&model, provider).await;

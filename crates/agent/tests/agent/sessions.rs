@@ -97,7 +97,7 @@ async fn sessions_are_listed_the_latest_first() {
 }
 
 #[tokio::test]
-async fn sessions_answer_at_the_same_time_but_each_one_prompt_after_the_other() {
+async fn sessions_are_parallel_and_prompts_of_one_are_serial() {
     let mut agent = Agent::start().await;
     let (slow, fast) = (agent.session().await, agent.session().await);
     let waiting = agent.say(&slow, "hang").await;

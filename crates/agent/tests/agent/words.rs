@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use crate::client::{Agent, refusal};
 
 #[tokio::test]
-async fn plain_text_is_answered_with_the_skills_and_the_number_of_the_turn() {
+async fn plain_text_is_answered_with_skills_and_turn_number() {
     let mut agent = Agent::start().await;
     agent.skill("refunds", "---\nname: refunds\ndescription: How to refund\n---\nAsk first.");
     agent.skill("greetings", "Say hello.");
@@ -118,7 +118,7 @@ async fn a_question_is_a_form_where_the_client_shows_forms() {
     let asked = agent.asked("elicitation/create").await;
     assert_eq!(asked["params"]["requestedSchema"]["required"], json!(["text"]));
     agent.reply(&asked, json!({ "action": "decline" })).await;
-    assert_eq!(agent.end(&session, id).await.said(), "Nobody answered.");
+    assert_eq!(agent.end(&session, id).await.said(), "There was no answer.");
 }
 
 #[tokio::test]
@@ -149,7 +149,7 @@ async fn a_variable_is_never_shown() {
 }
 
 #[tokio::test]
-async fn in_plan_mode_it_says_what_it_would_do_until_its_mode_is_changed_back() {
+async fn plan_mode_describes_actions_until_it_is_left() {
     let mut agent = Agent::start().await;
     let new = agent.call("session/new", json!({ "cwd": "/", "mcpServers": [] })).await;
     let session = new["sessionId"].as_str().unwrap().to_owned();

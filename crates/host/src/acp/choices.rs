@@ -166,7 +166,7 @@ impl Machine {
     ) {
         if let (Ok(answer), Some(conversation)) = (answer, self.conversations.get_mut(&id)) {
             conversation.model.clone_from(&self.settings.model);
-            let answer: Value = serde_json::from_str(answer).unwrap_or_default();
+            let answer: Value = muster_json::from_str(answer).unwrap_or_default();
             self.offers(Found::in_answer(&answer), fx);
             let told = Choices::in_answer(&answer);
             self.remember(&told);
@@ -190,7 +190,7 @@ impl Machine {
     /// The agent has answered that the session is in this mode. None: it has refused.
     pub(super) fn mode_chosen(&mut self, id: i64, mode: &str, answer: Option<&str>, fx: &mut Effects) {
         if let Some(answer) = answer {
-            let answer: Value = serde_json::from_str(answer).unwrap_or_default();
+            let answer: Value = muster_json::from_str(answer).unwrap_or_default();
             self.remember(&Choices::in_answer(&answer));
             let found = Found::in_answer(&answer);
             if found == Found::default() {

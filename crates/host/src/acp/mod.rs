@@ -368,7 +368,7 @@ pub fn is_too_long(value: &Value) -> bool {
 pub fn not_judged() -> String {
     let most = LONGEST_VALUE / 1024;
     format!(
-        "The input is longer than {most} KiB or nested deeper than {DEEPEST} levels, so nobody can judge it."
+        "The input is longer than {most} KiB or nested deeper than {DEEPEST} levels, so it can't be judged."
     )
 }
 

@@ -66,11 +66,11 @@ impl Machine {
             return;
         }
         match method {
-            "session/request_permission" => match serde_json::from_str(params) {
+            "session/request_permission" => match muster_json::from_str(params) {
                 Ok(request) => self.permission(id, &request, fx),
                 Err(error) => self.make_no_sense(&id, &error),
             },
-            "elicitation/create" => match serde_json::from_str(params) {
+            "elicitation/create" => match muster_json::from_str(params) {
                 Ok(request) => self.question(id, &request, fx),
                 Err(error) => self.make_no_sense(&id, &error),
             },
@@ -82,7 +82,7 @@ impl Machine {
     }
 
     fn make_no_sense(&mut self, id: &Value, error: &serde_json::Error) {
-        self.reject(id, INVALID_PARAMS, &short(&format!("The request makes no sense: {error}."), 1000));
+        self.reject(id, INVALID_PARAMS, &short(&format!("The request is invalid: {error}."), 1000));
     }
 
     fn reject(&mut self, id: &Value, code: i64, message: &str) {
@@ -265,7 +265,7 @@ impl Machine {
     }
 
     pub(super) fn withdrawn_by_agent(&mut self, params: &str, fx: &mut Effects) {
-        let params: Value = serde_json::from_str(params).unwrap_or_default();
+        let params: Value = muster_json::from_str(params).unwrap_or_default();
         if let Some(key) = params.get("requestId").and_then(|id| self.key_of(id)) {
             self.withdraw(&key, Some((CANCELLED, "The agent withdrew the request.")), fx);
         }

@@ -85,7 +85,7 @@ struct Envelope<'a> {
 
 /// Reads a line.
 pub fn read(line: &[u8]) -> Incoming<'_> {
-    let Ok(envelope) = serde_json::from_slice::<Envelope<'_>>(line) else { return Incoming::Garbage };
+    let Ok(envelope) = muster_json::from_slice::<Envelope<'_>>(line) else { return Incoming::Garbage };
     let params = envelope.params.map_or("null", RawValue::get);
     match (envelope.method, envelope.id) {
         (Some(method), Some(id)) if name(&id).is_some() => Incoming::Request { id, method, params },

@@ -50,7 +50,7 @@ impl Machine {
     }
 
     pub(super) fn greeted(&mut self, answer: Result<&str, rpc::Failure>, fx: &mut Effects) {
-        let response = match answer.map(serde_json::from_str::<InitializeResponse>) {
+        let response = match answer.map(muster_json::from_str::<InitializeResponse>) {
             Ok(Ok(response)) if response.protocol_version == ProtocolVersion::V1 => response,
             Ok(Ok(response)) => {
                 let text =
@@ -59,8 +59,7 @@ impl Machine {
                 return;
             }
             Ok(Err(error)) => {
-                fx.greeted =
-                    Some(Err(format!("The agent's answer to the handshake makes no sense: {error}.")));
+                fx.greeted = Some(Err(format!("The agent's answer to the handshake is invalid: {error}.")));
                 return;
             }
             Err(failure) => {
@@ -127,7 +126,7 @@ impl Machine {
         let Some(conversation) = self.conversations.get_mut(&id) else { return };
         conversation.is_replaying = false;
         let answer = match answer {
-            Ok(answer) => serde_json::from_str::<Value>(answer).unwrap_or_default(),
+            Ok(answer) => muster_json::from_str::<Value>(answer).unwrap_or_default(),
             Err(failure) if failure.code != rpc::Failure::AUTH_REQUIRED && *opening != Opening::New => {
                 // The agent has forgotten the session. The conversation goes on in a new one.
                 conversation.session = None;

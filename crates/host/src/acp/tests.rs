@@ -53,7 +53,7 @@ impl Script {
 
     fn raw(&mut self, line: &str) {
         let kept = serde_json::to_vec(&self.machine).unwrap();
-        self.machine = serde_json::from_slice(&kept).unwrap();
+        self.machine = muster_json::from_slice(&kept).unwrap();
         self.machine.line(self.machine.read + 1, line.as_bytes(), &mut self.fx);
     }
 
@@ -98,7 +98,7 @@ impl Script {
         let lines: Vec<Line> = self.machine.lines(self.looked).cloned().collect();
         self.looked = lines.last().map_or(self.looked, |line| line.seq);
         let shown = lines.into_iter().map(|line| match line.text {
-            Text::Plain(text) => serde_json::from_str(&text).unwrap(),
+            Text::Plain(text) => muster_json::from_str(&text).unwrap(),
             Text::Session { id, opening, .. } => json!({ "id": id, "opening": opening }),
         });
         shown.collect()

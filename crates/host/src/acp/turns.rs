@@ -170,7 +170,7 @@ impl Machine {
         self.finish_messages(id, fx);
         self.withdraw_all(id, fx);
         let is_cancelled = self.is_cancelled(id);
-        let (outcome, error, used) = match answer.map(serde_json::from_str::<PromptResponse>) {
+        let (outcome, error, used) = match answer.map(muster_json::from_str::<PromptResponse>) {
             Ok(Ok(response)) => {
                 let (outcome, error) = self.outcome(id, response.stop_reason, fx);
                 (outcome, error, usage::tokens(&response))

@@ -86,7 +86,7 @@ fn make_room(tools: &mut BTreeMap<String, Tool>) {
 
 impl Machine {
     pub(super) fn update(&mut self, params: &str, fx: &mut Effects) {
-        let Ok(notification) = serde_json::from_str::<SessionNotification>(params) else {
+        let Ok(notification) = muster_json::from_str::<SessionNotification>(params) else {
             self.unknown += 1;
             return;
         };

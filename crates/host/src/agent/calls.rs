@@ -1,6 +1,6 @@
 //! Calls of Muster's own MCP server, and the agent's gate.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Instant};
 
 use muster_egress::Rules;
 use muster_protocol::{Happening, event::Content, plan::Decision};
@@ -29,12 +29,12 @@ impl Agent {
             Call::Judge { conversation_id, asked, crossing, decided } => {
                 let running: Vec<i64> = self.record.machine.talking().collect();
                 let named = conversation_id.filter(|id| running.contains(id));
-                if let Some(conversation_id) = named.or(running.last().copied())
-                    && let Some(key) = self.record.machine.ask_own(conversation_id, asked, &mut self.effects)
+                if let Some(talking) = named.or(running.last().copied())
+                    && let Some(key) = self.record.machine.ask_own(talking, asked, &mut self.effects)
                 {
                     let open = self.record.machine.is_open();
                     self.judged.retain(|key, _| open(key));
-                    self.judged.insert(key.clone(), crossing);
+                    self.judged.insert(key.clone(), (conversation_id, crossing));
                     self.waiting.retain(|_, waits| !waits.is_closed());
                     self.waiting.insert(key, decided);
                 }
@@ -94,7 +94,7 @@ impl Agent {
             shared: Arc::clone(&self.shared),
             calls: self.calls.0.clone(),
             reports: self.reports.0.clone(),
-            granted: Arc::clone(&self.granted),
+            granted: self.granted.clone(),
         };
         match gate::open(&self.dir(), outlet) {
             Ok(gate) => self.gate = Some(gate),
@@ -127,7 +127,7 @@ impl Agent {
         let is_awaited = self.waiting.remove(request).is_some_and(|waits| waits.send(decided).is_ok());
         if let Some(crossing) = crossing.filter(|_| is_approved && !is_awaited) {
             // The agent is told with its next turn, and may try again.
-            gate::grant(&self.granted, crossing);
+            self.granted.add(crossing, Instant::now());
         }
         is_awaited
     }

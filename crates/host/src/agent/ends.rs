@@ -13,7 +13,7 @@ use muster_shim::{
 use tokio::time::Instant;
 
 use super::{Agent, Phase, lines::end_silent, shim::Sending};
-use crate::{acp::short, gate::Granted, journal::Closed, runtime::Runtime};
+use crate::{acp::short, grants::Granted, journal::Closed, runtime::Runtime};
 
 /// What is reported of an agent that ended without a host.
 const BY_OPERATOR: &str = "By its host's operator, with `muster host stop`.";

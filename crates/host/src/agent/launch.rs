@@ -15,7 +15,7 @@ use muster_protocol::{
     plan::{LaunchPlan, McpTransport},
 };
 use muster_shim::{
-    args::{Launch, Limits},
+    args::Launch,
     isolate::Sandbox,
     record::{Exit, Record},
 };
@@ -26,7 +26,7 @@ use super::{
     lines::{LOOK, end_silent},
 };
 use crate::{
-    folder::{Folder, create_private},
+    folder::{Folder, FolderError, create_private},
     profile::{self, ProfileError, Wiring},
     programs::{Program, ProgramError, SYSTEM_PATH, absolute},
     runtime::{Engine, EngineError, Prepared, Runtime, Waiting, show},
@@ -36,8 +36,6 @@ use crate::{
 
 /// How long a shim may take to start, and an older one to be gone.
 const PATIENCE: Duration = Duration::from_secs(20);
-/// How many open files an agent may have.
-const NOFILE: u64 = 8192;
 /// Variables of the host's environment that every agent gets.
 const PASSED: &[&str] = &["LANG", "LC_ALL", "TZ", "SSL_CERT_FILE", "SSL_CERT_DIR"];
 /// Variables that a credential may not set: they would change the shim or the loader, outside of any sandbox.
@@ -81,6 +79,15 @@ pub enum LaunchError {
     /// The engine says why.
     #[error(transparent)]
     Engine(#[from] EngineError),
+    /// Its number was another agent's.
+    #[error(
+        "What this host has of agent {0} belongs to an earlier agent with this number. Stop the host, let it begin again with \
+         `muster host rejoin`, which puts that aside, and start it."
+    )]
+    NotItsHome(i64),
+    /// The host's folder.
+    #[error(transparent)]
+    Folder(#[from] FolderError),
 }
 
 impl LaunchError {
@@ -89,8 +96,14 @@ impl LaunchError {
         match self {
             Self::Program(_) => EndReason::ImageNotFound,
             Self::Engine(error) => error.reason(),
-            Self::Io { source, .. } if source.kind() == io::ErrorKind::StorageFull => EndReason::DiskFull,
-            Self::Profile(_) | Self::Io { .. } | Self::Shim(_) => EndReason::SpawnFailed,
+            Self::Io { source, .. } | Self::Folder(FolderError::Io { source, .. })
+                if source.kind() == io::ErrorKind::StorageFull =>
+            {
+                EndReason::DiskFull
+            }
+            Self::Profile(_) | Self::Io { .. } | Self::Shim(_) | Self::NotItsHome(_) | Self::Folder(_) => {
+                EndReason::SpawnFailed
+            }
         }
     }
 }
@@ -105,6 +118,7 @@ pub async fn launch(
     plan: &LaunchPlan,
     waiting: &Waiting,
 ) -> Result<Option<String>, LaunchError> {
+    require_own(&shared.folder, id, plan.created_at)?;
     match &shared.runtime {
         Runtime::Process => {
             let launched = process(shared, id, generation, plan).await;
@@ -116,6 +130,15 @@ pub async fn launch(
         Runtime::Engine(engine) => {
             contained(shared, engine, (id, generation), (plan, waiting)).await.map(Some)
         }
+    }
+}
+
+/// Refuses the home of an agent that had the number before a restore of the control plane, and notes whose home it is now.
+fn require_own(folder: &Folder, id: i64, created_at: i64) -> Result<(), LaunchError> {
+    match folder.created_at(id)? {
+        Some(other) if other != created_at => Err(LaunchError::NotItsHome(id)),
+        Some(_) => Ok(()),
+        None => Ok(folder.keep_created_at(id, created_at)?),
     }
 }
 
@@ -279,7 +302,7 @@ async fn start(
     launch.line_bytes = options.line_bytes;
     launch.cwd = Some(home.to_owned());
     launch.step.args = program.args.iter().map(OsString::from).collect();
-    launch.step.limits = Limits { nofile: Some(NOFILE), nproc: options.nproc, ..Limits::default() };
+    launch.step.limits = shared.limits();
     let shim = shared.programs.shim();
     if options.sandbox {
         let mut readable = vec![dir.join("mcp")];
@@ -451,6 +474,19 @@ mod tests {
         assert_eq!(names, expected);
         assert_eq!(environment["ANTHROPIC_API_KEY".as_ref() as &std::ffi::OsStr], crate::way::PLACEHOLDER);
         assert_eq!(environment["HOME".as_ref() as &std::ffi::OsStr], "/home");
+    }
+
+    #[test]
+    fn no_agent_gets_the_home_of_another_that_had_its_number() {
+        let dir = tempfile::tempdir().unwrap();
+        let folder = Folder::at(dir.path()).unwrap();
+        for _ in 0..2 {
+            require_own(&folder, 7, 1_000).unwrap();
+        }
+        require_own(&folder, 8, 2_000).unwrap();
+        let refused = require_own(&folder, 7, 2_000).unwrap_err();
+        assert!(matches!(refused, LaunchError::NotItsHome(7)), "{refused}");
+        assert_eq!(folder.created_at(7).unwrap(), Some(1_000));
     }
 
     #[tokio::test]

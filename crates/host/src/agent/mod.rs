@@ -32,7 +32,7 @@ use muster_egress::Gate;
 use muster_protocol::{
     Happening,
     command::Order,
-    plan::{Crossing, Decision, Given, LaunchPlan, Wanted},
+    plan::{Decision, Given, LaunchPlan, Wanted},
 };
 use tokio::{
     sync::{mpsc, oneshot},
@@ -55,7 +55,7 @@ pub use self::{
 use crate::{
     acp::Effects,
     clock,
-    gate::Granted,
+    grants::{self, Granted},
     journal::{Change, Closed, Draft},
     mcp::{Call, McpSockets},
     shared::{Ask, Shared},
@@ -130,7 +130,7 @@ pub struct Agent {
     /// What has happened at gates, and in which launch.
     reports: (mpsc::UnboundedSender<Report>, mpsc::UnboundedReceiver<Report>),
     /// Crossings that people decide about, by the request's key.
-    judged: BTreeMap<String, Crossing>,
+    judged: BTreeMap<String, grants::Asked>,
     granted: Granted,
     deltas: Deltas,
     stopping: Option<Stopping>,

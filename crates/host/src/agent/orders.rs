@@ -227,7 +227,7 @@ impl Agent {
                 // Asked for again with the next session that has to be opened.
                 let reason = match given {
                     Given::Refused { reason } => reason,
-                    _ => "The control plane's answer makes no sense.".to_owned(),
+                    _ => "The control plane's answer is invalid.".to_owned(),
                 };
                 tracing::warn!(agent = self.id, reason, "the control plane gives no plan");
                 self.record.machine.not_opened(self.sending.sent, &reason, &mut self.effects);

@@ -91,8 +91,8 @@ impl Record {
             #[serde(default)]
             has_old_home: bool,
         }
-        serde_json::from_slice(bytes).or_else(|error| {
-            let Parts { agent_id, generation, phase, has_old_home } = serde_json::from_slice(bytes)?;
+        muster_json::from_slice(bytes).or_else(|error| {
+            let Parts { agent_id, generation, phase, has_old_home } = muster_json::from_slice(bytes)?;
             tracing::error!(agent = agent_id, %error, "the record of an agent can't be read: its launch is ended");
             let why = "The host could not read what the agent was in the middle of.".to_owned();
             Ok(Self {

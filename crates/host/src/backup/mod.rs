@@ -40,7 +40,7 @@ pub enum BackupError {
     #[error("{0}.")]
     Home(io::Error),
     /// The file is gone.
-    #[error("The backup's file is not on this host any more.")]
+    #[error("The backup's file is no longer on this host.")]
     Missing,
     /// The file is another.
     #[error(

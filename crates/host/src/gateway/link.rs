@@ -5,8 +5,7 @@ use std::{error::Error, time::Duration};
 use futures::{SinkExt, StreamExt, stream::SplitStream};
 use http::HeaderValue;
 use muster_protocol::{
-    Event, FromHost, Happening, LARGEST_FRAME, PATH, Secret, ToHost, VERSIONS,
-    event::{self, Content},
+    Event, FromHost, LARGEST_FRAME, PATH, Secret, ToHost, VERSIONS,
     frame::{Hello, RefusedCode, Welcome},
 };
 use tokio::{
@@ -20,7 +19,7 @@ use tokio_tungstenite::{
     tungstenite::{self, Message, client::IntoClientRequest, protocol::WebSocketConfig},
 };
 
-use super::{Gateway, LinkError, Wish};
+use super::{Gateway, LinkError, Wish, fitting::text};
 use crate::{clock, join::why, journal::Closed, machine};
 
 /// How long the handshake and the answer to HELLO may take.
@@ -113,7 +112,7 @@ impl Link {
 async fn next(from: &mut SplitStream<Socket>) -> Result<Option<ToHost>, LinkError> {
     match from.next().await {
         Some(Ok(Message::Text(text))) => {
-            let frame = serde_json::from_str(&text);
+            let frame = muster_json::from_str(&text);
             frame.map(Some).map_err(|error| LinkError::Malformed(error.to_string()))
         }
         Some(Ok(Message::Close(_))) | None => Err(LinkError::Broken("it was closed".to_owned())),
@@ -127,39 +126,6 @@ pub async fn greet(url: &str, token: &Secret) -> Result<(), LinkError> {
     Link::open(url, token).await.map(drop)
 }
 
-/// A frame as a text. An event that doesn't fit would end each connection, for ever: it is told without what it holds.
-fn text(frame: &FromHost) -> Message {
-    // Frames are made of texts, numbers and JSON, all of which can be written.
-    let written = |frame: &FromHost| serde_json::to_string(frame).unwrap_or_default();
-    let whole = written(frame);
-    Message::text(match frame {
-        FromHost::Event(event) if whole.len() > LARGEST_FRAME => {
-            written(&FromHost::Event(without_content(event)))
-        }
-        _ => whole,
-    })
-}
-
-/// What is told of an event that is too large. Only messages and requests hold what an agent says at length; everything else
-/// is cut where it is made.
-fn without_content(event: &Event) -> Event {
-    let what = match &event.what {
-        Happening::Message(event::Message { conversation_id, turn_id, key, .. }) => {
-            let text = format!(
-                "Something that the agent said is left out: it is larger than {} KiB.",
-                LARGEST_FRAME / 1024
-            );
-            let content = Content::Error { code: "TOO_LARGE".to_owned(), text };
-            let (conversation_id, turn_id, key) = (*conversation_id, *turn_id, key.clone());
-            Happening::Message(event::Message { conversation_id, turn_id, key, content })
-        }
-        // Nobody can decide what nobody can read.
-        Happening::Asked(request) => Happening::Withdrawn { request: request.request.clone() },
-        other => other.clone(),
-    };
-    Event { what, ..*event }
-}
-
 fn refused(code: RefusedCode, reason: String, retry_after: Option<i64>) -> LinkError {
     let retry_after = retry_after.and_then(|seconds| u64::try_from(seconds).ok()).map(Duration::from_secs);
     LinkError::Refused { code, reason, retry_after }
@@ -167,7 +133,7 @@ fn refused(code: RefusedCode, reason: String, retry_after: Option<i64>) -> LinkE
 
 /// What a problem document says.
 fn detail(body: &[u8]) -> String {
-    let problem: serde_json::Value = serde_json::from_slice(body).unwrap_or_default();
+    let problem: serde_json::Value = muster_json::from_slice(body).unwrap_or_default();
     let text = problem.get("detail").and_then(|detail| detail.as_str());
     text.map(|text| format!(": {}", crate::acp::short(text, 500))).unwrap_or_default()
 }
@@ -362,54 +328,5 @@ impl Progress {
             || !self.events.is_empty()
             || self.is_load_due
             || self.is_ping_due
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use muster_protocol::event::{Asked, Request};
-    use serde_json::json;
-
-    use super::*;
-
-    #[test]
-    fn an_event_that_is_too_large_is_told_without_its_content() {
-        let told = |what: Happening| {
-            let event = Event { seq: 4, agent_id: 7, generation: 3, at: 1, what };
-            let text = text(&FromHost::Event(event)).into_text().unwrap();
-            assert!(text.len() < LARGEST_FRAME, "{} bytes", text.len());
-            match serde_json::from_str(&text).unwrap() {
-                FromHost::Event(event) => {
-                    assert_eq!((event.seq, event.agent_id, event.generation), (4, 7, 3));
-                    event.what
-                }
-                other => panic!("{other:?}"),
-            }
-        };
-        // It fits until it is written: each of these characters becomes six.
-        let file = Content::File {
-            filename: "a.png".to_owned(),
-            mime_type: "image/png".to_owned(),
-            base64: "\u{1}".repeat(512 * 1024),
-            caption: None,
-        };
-        let message = |content| {
-            let key = "3.9.f".to_owned();
-            Happening::Message(event::Message { conversation_id: 1, turn_id: Some(5), key, content })
-        };
-        let Happening::Message(shown) = told(message(file)) else { panic!("no message") };
-        assert_eq!((shown.conversation_id, shown.turn_id, shown.key.as_str()), (1, Some(5), "3.9.f"));
-        assert!(matches!(shown.content, Content::Error { code, .. } if code == "TOO_LARGE"));
-        let asked = Asked::Action {
-            tool: None,
-            tool_kind: "other".to_owned(),
-            title: "Run".to_owned(),
-            input: json!("x".repeat(LARGEST_FRAME)),
-        };
-        let request = Request { request: "3.h1".to_owned(), conversation_id: 1, turn_id: Some(5), asked };
-        let withdrawn = Happening::Withdrawn { request: "3.h1".to_owned() };
-        assert_eq!(told(Happening::Asked(request)), withdrawn);
-        let small = message(Content::Text { text: "Hi".to_owned() });
-        assert_eq!(told(small.clone()), small);
     }
 }

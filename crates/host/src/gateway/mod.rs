@@ -1,9 +1,10 @@
-//! The connection to the control plane: one WebSocket, made again for ever.
+//! The connection to the control plane: one WebSocket, reconnected forever.
 //!
-//! - `link.rs`: one connection, from HELLO to its end.
+//! - `link.rs`: one connection, from HELLO to its end. `fitting.rs`: events that would be too large for it.
 //! - `questions.rs`: what the control plane is asked.
 //! - `retry.rs`: when to try again.
 
+mod fitting;
 mod link;
 mod questions;
 mod retry;
@@ -67,7 +68,7 @@ pub enum LinkError {
     #[error("the control plane has been silent for 45 seconds")]
     Silent,
     /// The control plane says something that makes no sense.
-    #[error("the control plane sent a frame that makes no sense: {0}")]
+    #[error("the control plane sent an invalid frame: {0}")]
     Malformed(String),
     /// The journal is closed.
     #[error(transparent)]
@@ -110,7 +111,7 @@ impl Gateway {
         }
     }
 
-    /// Connects for ever. Answers when the journal is closed.
+    /// Connects forever. Returns when the journal is closed.
     pub async fn run(mut self) {
         let mut retry = Retry::default();
         loop {
@@ -161,12 +162,12 @@ pub fn advice(error: &LinkError) -> &'static str {
             "The control plane doesn't speak this host's version of the protocol. Install the version that it names."
         }
         LinkError::Refused { code: RefusedCode::JournalLost, .. } => {
-            "This folder has forgotten what it had confirmed, as after a restored backup. Stop this host, let it begin \
-             again with `muster host rejoin`, and start it."
+            "This folder has forgotten what it had confirmed, as after a restored backup. Stop this host, run \
+             `muster host rejoin`, and start it."
         }
         LinkError::Refused { code: RefusedCode::Restored, .. } => {
-            "The control plane was restored from a backup that is older than this folder's journal. Stop this host, let \
-             it begin again with `muster host rejoin`, and start it."
+            "The control plane was restored from a backup that is older than this folder's journal. Stop this host, run \
+             `muster host rejoin`, and start it."
         }
         LinkError::Refused { code: RefusedCode::Superseded, .. } => {
             "Another host uses the same token. Is a copy of this folder in use somewhere? Stop one of them."

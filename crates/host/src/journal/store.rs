@@ -27,9 +27,7 @@ const REMEMBERED: u64 = 65_536;
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
     /// The database says so.
-    #[error(
-        "The journal {path}: {source}. If the file is damaged, let the host begin again with `muster host rejoin`."
-    )]
+    #[error("The journal {path}: {source}. If the file is damaged, run `muster host rejoin`.")]
     Database {
         /// The file.
         path: PathBuf,
@@ -130,7 +128,7 @@ impl Store {
     /// The events after this number.
     pub fn events_after(&self, seq: i64, most_bytes: usize) -> Result<Vec<Event>, StoreError> {
         let rows = self.read_events(seq, most_bytes).map_err(|source| self.error(source))?;
-        let events = rows.into_iter().map(|(seq, bytes)| match serde_json::from_slice::<Event>(&bytes) {
+        let events = rows.into_iter().map(|(seq, bytes)| match muster_json::from_slice::<Event>(&bytes) {
             Ok(event) => Event { seq, ..event },
             Err(error) => unreadable(seq, &bytes, &error),
         });
@@ -177,7 +175,7 @@ impl Store {
         let (mut contents, orders) = read().map_err(|source| self.error(source))?;
         contents.waiting = self.waiting().map_err(|source| self.error(source))?;
         for bytes in orders {
-            contents.orders.push(serde_json::from_slice(&bytes)?);
+            contents.orders.push(muster_json::from_slice(&bytes)?);
         }
         Ok(contents)
     }
@@ -204,7 +202,7 @@ fn unreadable(seq: i64, bytes: &[u8], error: &serde_json::Error) -> Event {
     struct Asked {
         request: String,
     }
-    let Parts { agent_id, generation, at, what } = serde_json::from_slice(bytes).unwrap_or_default();
+    let Parts { agent_id, generation, at, what } = muster_json::from_slice(bytes).unwrap_or_default();
     tracing::error!(seq, agent = agent_id, %error, "an event of the journal can't be read, and is left out");
     Event { seq, agent_id, generation, at, what: Happening::Withdrawn { request: what.request } }
 }
@@ -226,13 +224,10 @@ fn make(path: &Path) -> Result<()> {
     tx.commit()?;
     drop(database);
     std::fs::rename(&new, path)?;
-    if let Some(folder) = path.parent() {
-        std::fs::File::open(folder)?.sync_all()?;
-    }
-    Ok(())
+    Ok(sync_folder(path)?)
 }
 
-/// Puts the file aside, and begins one with these records in its place. Killed in between, the next journal is empty.
+/// Puts the file aside, and begins one with these records in its place. Killed in between, the file is still in its place.
 pub fn begin_again(
     path: &Path,
     aside: &Path,
@@ -253,17 +248,25 @@ pub fn begin_again(
         }
         writing.commit(true)?;
         drop(store);
-        match std::fs::rename(path, aside) {
-            Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error.into()),
-            _ => {}
-        }
+        keep_aside(path, aside)?;
         std::fs::rename(&next, path)?;
-        if let Some(folder) = path.parent() {
-            std::fs::File::open(folder)?.sync_all()?;
-        }
-        Ok(())
+        Ok(sync_folder(path)?)
     };
     replaced().map_err(at)
+}
+
+/// Gives the file another name as well, if it is there.
+pub fn keep_aside(path: &Path, aside: &Path) -> std::io::Result<()> {
+    match std::fs::hard_link(path, aside) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(error),
+        Err(_) => Ok(()),
+        Ok(()) => sync_folder(aside),
+    }
+}
+
+/// Makes the names of files beside this one last.
+fn sync_folder(path: &Path) -> std::io::Result<()> {
+    path.parent().map_or(Ok(()), |folder| std::fs::File::open(folder)?.sync_all())
 }
 
 impl Writing {

@@ -17,6 +17,24 @@ fn events(count: usize) -> Vec<Draft> {
     vec![draft; count]
 }
 
+#[test]
+fn a_journal_that_is_half_put_aside_is_still_there() {
+    let dir = tempfile::tempdir().unwrap();
+    let [path, first, second] = ["journal", "first", "second"].map(|name| dir.path().join(name));
+    let records = |path: &Path| Journal::contents(path).unwrap().agents;
+    let of = |text: &str| vec![(1, text.as_bytes().to_vec())];
+    Journal::begin_again(&path, &first, of("before")).unwrap();
+    assert!(!first.exists(), "there was none");
+    // The command is killed after its first step, and given again.
+    store::keep_aside(&path, &first).unwrap();
+    assert_eq!(records(&path), of("before"));
+    Journal::begin_again(&path, &second, of("after")).unwrap();
+    assert_eq!(
+        [records(&path), records(&first), records(&second)],
+        [of("after"), of("before"), of("before")]
+    );
+}
+
 #[tokio::test]
 async fn a_command_is_new_once_whatever_is_repeated() {
     let dir = tempfile::tempdir().unwrap();

@@ -12,6 +12,7 @@ use std::{
 };
 
 use bollard::{
+    container::LogOutput,
     errors::Error,
     exec::{CreateExecOptions, StartExecResults},
     models::{ContainerInspectResponse, ContainerStateStatusEnum as Status, ContainerSummary},
@@ -19,7 +20,7 @@ use bollard::{
         CreateContainerOptionsBuilder, ListContainersOptionsBuilder, RemoveContainerOptionsBuilder,
     },
 };
-use futures::StreamExt;
+use futures::{Stream, StreamExt};
 use muster_shim::{
     contain::{NOT_A_FILE, TOO_LARGE, given_to_bytes},
     folder::{self, ENVIRONMENT, RECORD, SOCKET},
@@ -46,6 +47,8 @@ pub(super) const ANSWER: u64 = 60;
 pub(super) const PATIENCE: Duration = Duration::from_secs(30);
 /// How long reading a file may take.
 const READING: Duration = Duration::from_secs(20);
+/// How much is heard of why a file can't be read, in bytes.
+const REASON: usize = 4096;
 /// How long the engine may take to say what it is, and what is only useful to know.
 pub(super) const SOON: Duration = Duration::from_secs(2);
 /// How often to look.
@@ -250,7 +253,7 @@ impl Engine {
             return Err(EngineError::NotUp(crate::acp::short(reason.trim(), 2000)));
         }
         let Some(found) = self.inspect(prepared.agent_id, prepared.generation).await? else {
-            return Err(EngineError::NotUp("somebody has removed it".to_owned()));
+            return Err(EngineError::NotUp("it was removed".to_owned()));
         };
         // An agent that has ended at once has left its record.
         if is_over(&found) && !prepared.dir.join(RECORD).exists() {
@@ -328,18 +331,10 @@ impl Engine {
             ..CreateExecOptions::default()
         };
         let made = client.create_exec(&self.name(agent_id, generation), options).await.map_err(other)?;
-        let (mut bytes, mut says) = (Vec::new(), Vec::new());
-        if let StartExecResults::Attached { mut output, .. } =
-            client.start_exec(&made.id, None).await.map_err(other)?
-        {
-            use bollard::container::LogOutput;
-            while let Some(piece) = output.next().await {
-                match piece.map_err(other)? {
-                    LogOutput::StdErr { message } => says.extend_from_slice(&message),
-                    piece => bytes.extend_from_slice(&piece.into_bytes()),
-                }
-            }
-        }
+        let (bytes, says) = match client.start_exec(&made.id, None).await.map_err(other)? {
+            StartExecResults::Attached { output, .. } => collected(output).await?,
+            StartExecResults::Detached => (Vec::new(), Vec::new()),
+        };
         let says = String::from_utf8_lossy(&says);
         match client.inspect_exec(&made.id).await.map_err(other)?.exit_code {
             Some(0) => Ok(bytes),
@@ -456,4 +451,44 @@ pub(super) fn ended(found: ContainerInspectResponse) -> String {
 pub(super) fn is_over(found: &ContainerInspectResponse) -> bool {
     let status = found.state.as_ref().and_then(|state| state.status);
     matches!(status, Some(Status::EXITED | Status::DEAD | Status::REMOVING))
+}
+
+/// What a program in a container has written, and its complaints. An agent can get at what its own user runs there, so the bounds
+/// hold here as well.
+async fn collected(
+    mut output: impl Stream<Item = Result<LogOutput, Error>> + Unpin,
+) -> Result<(Vec<u8>, Vec<u8>), SendError> {
+    let (mut bytes, mut says) = (Vec::new(), Vec::new());
+    while let Some(piece) = output.next().await {
+        match piece.map_err(|error| SendError::Io(std::io::Error::other(error)))? {
+            LogOutput::StdErr { message } => {
+                let room = REASON.saturating_sub(says.len());
+                says.extend_from_slice(&message[..message.len().min(room)]);
+            }
+            piece => bytes.extend_from_slice(&piece.into_bytes()),
+        }
+        if bytes.len() as u64 > LARGEST_FILE {
+            return Err(SendError::TooLarge);
+        }
+    }
+    Ok((bytes, says))
+}
+
+#[cfg(test)]
+mod tests {
+    use futures::stream;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn what_a_container_writes_without_end_is_too_large() {
+        let piece = |is_error| {
+            let message = vec![b'x'; 64 << 10].into();
+            Ok(if is_error { LogOutput::StdErr { message } } else { LogOutput::StdOut { message } })
+        };
+        let endless = collected(stream::repeat_with(|| piece(false)));
+        assert!(matches!(endless.await, Err(SendError::TooLarge)));
+        let (bytes, says) = collected(stream::iter([piece(false), piece(true), piece(true)])).await.unwrap();
+        assert_eq!((bytes.len(), says.len()), (64 << 10, REASON));
+    }
 }

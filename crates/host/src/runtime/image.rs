@@ -170,7 +170,7 @@ fn credentials(registry: &str) -> Option<DockerCredentials> {
     }
     let folder = std::env::var_os("DOCKER_CONFIG").map(PathBuf::from);
     let folder = folder.or_else(|| Some(PathBuf::from(std::env::var_os("HOME")?).join(".docker")))?;
-    let config: Config = serde_json::from_slice(&fs::read(folder.join("config.json")).ok()?).ok()?;
+    let config: Config = muster_json::from_slice(&fs::read(folder.join("config.json")).ok()?).ok()?;
     let name = if registry == HUB { HUB_CONFIGURED } else { registry };
     let bytes = BASE64_STANDARD.decode(config.auths.get(name)?.auth.as_ref()?).ok()?;
     let text = String::from_utf8(bytes).ok()?;

@@ -31,7 +31,7 @@ use crate::{
 };
 
 /// How long the shim may neither read nor say anything. Removing a large home, or waiting for the disk, takes minutes; one whose
-/// container is frozen would keep other homes waiting for ever.
+/// container is frozen would keep other homes waiting forever.
 const SILENCE: Duration = Duration::from_hours(1);
 /// What is said if the shim doesn't come.
 const NOT_UP: &str = "The container that copies the home could not start";
@@ -45,7 +45,7 @@ impl Engine {
         agent_id: i64,
         task: Task,
     ) -> Result<UnixStream, BackupError> {
-        let volume = self.volume(agent_id).await?;
+        let volume = self.volume(folder, agent_id).await?;
         let dir = folder.keeper(agent_id, task.word());
         let listener = listen(&dir).map_err(|source| BackupError::Io {
             what: "The folder of the container that copies the home can't be made",
@@ -68,9 +68,10 @@ impl Engine {
     }
 
     /// The folder of an agent's volume, on the engine's machine.
-    async fn volume(&self, agent_id: i64) -> Result<PathBuf, BackupError> {
+    async fn volume(&self, folder: &Folder, agent_id: i64) -> Result<PathBuf, BackupError> {
+        let created_at = folder.created_at(agent_id)?.ok_or(BackupError::NoHome)?;
         let client = self.client().await.map_err(|error| BackupError::Unreachable(error.to_string()))?;
-        match client.inspect_volume(&spec::volume(&self.settings.host, agent_id)).await {
+        match client.inspect_volume(&spec::volume(&self.settings.host, agent_id, created_at)).await {
             Ok(volume) => Ok(PathBuf::from(volume.mountpoint)),
             Err(error) if status(&error) == Some(404) => Err(BackupError::NoHome),
             Err(error) => {
@@ -121,7 +122,7 @@ impl Engine {
                 Some(found) if is_over(&found) => ended(found),
                 Some(_) if Instant::now() < until => continue,
                 Some(_) => "its shim does not connect".to_owned(),
-                None => "somebody has removed it".to_owned(),
+                None => "it was removed".to_owned(),
             };
             return Err(EngineError::Refused { what: NOT_UP, reason });
         }

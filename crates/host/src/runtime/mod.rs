@@ -158,8 +158,8 @@ impl Lost {
     pub fn detail(self) -> Option<&'static str> {
         match self {
             Self::OutOfMemory => Some("Its container was ended for want of memory."),
-            Self::Killed => Some("Its container was killed: by somebody, or with the engine."),
-            Self::Removed => Some("Somebody has removed its container."),
+            Self::Killed => Some("Its container was killed, by a person or with the engine."),
+            Self::Removed => Some("Its container was removed."),
             Self::Unknown => None,
         }
     }
@@ -244,6 +244,14 @@ impl Runtime {
         }
     }
 
+    /// The volume that is the home of the agent that was created at this time, if homes are volumes.
+    pub fn volume(&self, agent_id: i64, created_at: i64) -> Option<String> {
+        match self {
+            Self::Process => None,
+            Self::Engine(engine) => Some(spec::volume(&engine.settings.host, agent_id, created_at)),
+        }
+    }
+
     /// The agent's home, for this task. What it takes is there until [`Self::release_home`].
     pub async fn home(&self, folder: &Folder, agent_id: i64, task: Task) -> Result<Home, BackupError> {
         match self {
@@ -264,6 +272,14 @@ impl Runtime {
         match self {
             Self::Process => 0o600,
             Self::Engine(_) => 0o666,
+        }
+    }
+
+    /// How much memory an agent may have unless its plan says, in MiB. None: plain processes are not bounded.
+    pub fn memory_mb(&self) -> Option<i64> {
+        match self {
+            Self::Process => None,
+            Self::Engine(engine) => engine.settings.bounds.memory_mb,
         }
     }
 

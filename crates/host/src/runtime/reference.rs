@@ -38,10 +38,9 @@ pub(super) async fn empty(client: &Client<'_>) -> Result<String, EngineError> {
         build(client, EMPTY, NOTHING, None).await?;
     }
     let found = image::inspect(client, EMPTY).await?;
-    found.and_then(|found| found.id).ok_or_else(|| EngineError::Image {
-        image: EMPTY.to_owned(),
-        reason: "somebody has removed it".to_owned(),
-    })
+    found
+        .and_then(|found| found.id)
+        .ok_or_else(|| EngineError::Image { image: EMPTY.to_owned(), reason: "it was removed".to_owned() })
 }
 
 async fn build(

@@ -79,9 +79,9 @@ pub(super) fn keeper_name(host: &str, agent_id: i64, task: Task) -> String {
     format!("muster-{}-{agent_id}-{}", short(host), task.word())
 }
 
-/// The name of the agent's volume.
-pub(super) fn volume(host: &str, agent_id: i64) -> String {
-    format!("muster-{}-{agent_id}", short(host))
+/// The name of the agent's volume. No other agent gets it that has the number after a restore.
+pub(super) fn volume(host: &str, agent_id: i64, created_at: i64) -> String {
+    format!("muster-{}-{agent_id}-{created_at}", short(host))
 }
 
 fn short(host: &str) -> &str {
@@ -245,7 +245,7 @@ fn mounts(settings: &Settings, prepared: &Prepared<'_>) -> Vec<Mount> {
     let labels = labels(&settings.host, prepared.agent_id, None);
     let home = Mount {
         typ: Some(MountType::VOLUME),
-        source: Some(volume(&settings.host, prepared.agent_id)),
+        source: Some(volume(&settings.host, prepared.agent_id, prepared.plan.created_at)),
         target: Some(HOME.to_owned()),
         volume_options: Some(MountVolumeOptions { labels: Some(labels), ..MountVolumeOptions::default() }),
         ..Mount::default()
@@ -278,7 +278,7 @@ mod tests {
     #[test]
     fn a_launch_has_one_name() {
         assert_eq!(name("0123456789abcdef", 7, 3), "muster-0123456789ab-7-g3");
-        assert_eq!(volume("0123456789abcdef", 7), "muster-0123456789ab-7");
+        assert_eq!(volume("0123456789abcdef", 7, 1_000), "muster-0123456789ab-7-1000");
         assert_eq!(keeper_name("0123456789abcdef", 7, Task::Pack), "muster-0123456789ab-7-pack");
     }
 

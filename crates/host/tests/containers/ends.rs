@@ -123,8 +123,8 @@ async fn a_container_that_is_removed_is_a_lost_shim_and_leftovers_are_swept() {
     let lost = |detail: &str| (EndReason::ShimLost, Some(detail.to_owned()));
     let removed = end(&plane, 7).await;
     // It may be seen while it is on its way out.
-    let killed = lost("Its container was killed: by somebody, or with the engine.");
-    assert!(removed == lost("Somebody has removed its container.") || removed == killed, "{removed:?}");
+    let killed = lost("Its container was killed, by a person or with the engine.");
+    assert!(removed == lost("Its container was removed.") || removed == killed, "{removed:?}");
     host.says(&["kill", &host.name(8, 1)]);
     assert_eq!(end(&plane, 8).await, killed);
     host.kill();

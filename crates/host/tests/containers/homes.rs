@@ -27,7 +27,7 @@ const LOOK: &str = "find . ! -name . -type d -exec stat -c '%n %A %u %g %Y' {} \
     find . -type l | sort | while read -r link; do stat -c '%n %u %g' $link; readlink $link; done; stat -c '%A %u %g' .";
 
 fn volume(host: &Contained) -> String {
-    format!("muster-{}-{AGENT}", &host.id()[..12])
+    format!("muster-{}-{AGENT}-0", &host.id()[..12])
 }
 
 /// Runs a script in the home, as the engine's root.

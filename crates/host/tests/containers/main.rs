@@ -21,6 +21,7 @@ mod faults;
 mod figures;
 mod homes;
 mod images;
+mod mcp;
 mod sandbox;
 #[path = "../../../egress/tests/gate/servers.rs"]
 mod servers;

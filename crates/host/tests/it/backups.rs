@@ -76,7 +76,7 @@ async fn what_an_agent_knew_comes_back() {
     let kept = host.path().join(format!("backups/{AGENT}/1.tar.zst"));
     plane.wait("the file is gone", |_| (!kept.exists()).then_some(())).await;
     let why = restore_of_nothing(&plane, &sha256).await;
-    assert!(why.contains("not on this host any more"), "{why}");
+    assert!(why.contains("no longer on this host"), "{why}");
     assert!(!plane.lock().happenings(AGENT).any(|what| matches!(what, Happening::Refused { .. })));
     plane.lock().check();
 }

@@ -397,12 +397,24 @@ async fn a_server_sees_a_listed_folder_and_the_home_if_it_may() {
     fs::write(host.home(7).join("note"), "a note").unwrap();
     let call = "call counter__count {\"a\": 1}";
     assert!(!said(&plane, call).await.contains("beans"), "nobody has listed its folder");
-    is_reported(&plane, 5, |report| report.state == McpState::Failed).await;
+    let refused = is_reported(&plane, 5, |report| report.state == McpState::Failed).await;
+    let reason = refused.error.unwrap();
+    assert!(reason.contains("shows no") && reason.contains(list.to_str().unwrap()), "{reason}");
     let listed = json!({ "mcp": { (program.to_str().unwrap()): { "readable": [program.parent()] } } });
     fs::write(&list, toml::to_string(&listed).unwrap()).unwrap();
     synced(&plane).await;
     let found = said(&plane, call).await;
     assert!(found.contains("it has beans, a note."), "{found}");
+    // What such a program may read is the operator's. A tenant's variable has no interpreter read it instead.
+    plane.set(|state| {
+        let loading = Variable { name: "PERL5OPT".to_owned(), value: "-Mx".to_owned().into() };
+        let own = server(7, "counter", installed(vec![loading]));
+        state.plans.entry(7).or_default().mcp_servers = vec![own];
+    });
+    synced(&plane).await;
+    assert!(!said(&plane, call).await.contains("beans"));
+    let refused = is_reported(&plane, 7, |report| report.state == McpState::Failed).await;
+    assert!(refused.error.as_deref().unwrap_or_default().contains("may not set PERL5OPT"), "{refused:?}");
     // Without secrets it runs in the agent's sandbox, which shows the folder from the next launch on.
     plane.set(|state| {
         state.plans.entry(7).or_default().mcp_servers = vec![server(6, "counter", installed(Vec::new()))];
@@ -415,6 +427,45 @@ async fn a_server_sees_a_listed_folder_and_the_home_if_it_may() {
     let lacks = plane.wait("the sandbox lacks it", lacks).await;
     assert!(lacks.contains("does not show the folder"), "{lacks}");
     assert!(!said(&plane, call).await.contains("beans"));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn servers_beside_the_agent_have_nothing_of_each_other() {
+    let Some(options) = options() else { return };
+    let plane = Plane::start().await;
+    let host = Host::start(&plane, &options);
+    let look = "it sees $(cat /proc/self/mountinfo | cut -d' ' -f5 | while read -r path; do \
+                find \"$path\" -maxdepth 1 -type s 2>/dev/null; done | sort -u | tr '\\n' ' ')and has $(ls ~)$(touch ~/$SECRET)";
+    let script = SERVER.replace("it has ${#SECRET} letters", look);
+    // Names that begin alike, in letters that are long in ASCII.
+    let name = "данные".repeat(20);
+    plane.set(|state| {
+        let secret =
+            |value: &str| vec![Variable { name: "SECRET".to_owned(), value: value.to_owned().into() }];
+        let named = |id, name: &str, value| server(id, name, shell(&script, secret(value)));
+        state.plans.entry(7).or_default().mcp_servers =
+            vec![named(5, &name, "one"), named(6, &format!("{name}2"), "two"), named(8, "counter", "three")];
+        state.judgements.insert("counter.count".to_owned(), Judgement::Allowed);
+    });
+    plane.launch(7, 1).await;
+    let call = "call counter__count {\"a\": 1}";
+    let found = said(&plane, call).await;
+    let own = host.launch(7, 1).join("servers/gate");
+    assert!(found.contains(&format!("it sees {} and has ", own.display())), "{found}");
+    // Each session has begun each server, with a home for it.
+    let homes = host.path().join("agents/7/servers");
+    let mut names: Vec<_> = fs::read_dir(&homes).unwrap().map(|home| home.unwrap().file_name()).collect();
+    names.sort();
+    assert_eq!(names, ["5", "6", "8"]);
+    // A new server with an old one's name begins with nothing.
+    plane.set(|state| {
+        let secret = vec![Variable { name: "SECRET".to_owned(), value: "four".to_owned().into() }];
+        state.plans.entry(7).or_default().mcp_servers = vec![server(9, "counter", shell(&script, secret))];
+    });
+    assert!(homes.join("8/three").exists());
+    synced(&plane).await;
+    let found = said(&plane, call).await;
+    assert!(found.contains("and has ") && !found.contains("three"), "{found}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -452,6 +503,51 @@ async fn a_servers_secret_stays_outside_and_its_tools_are_judged() {
     assert!(again.contains("End your turn now"), "once: {again}");
     for process in processes(&host.home(7)) {
         assert!(!remembers(process, KEY.as_bytes()), "in the memory of {process}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_program_with_secrets_has_the_limits_of_its_agent() {
+    let Some(options) = options() else { return };
+    let plane = Plane::start().await;
+    let _host = Host::start(&plane, &options);
+    plane.set(|state| {
+        state.judgements.insert("counter.count".to_owned(), Judgement::Allowed);
+        let secret = vec![Variable { name: "SECRET".to_owned(), value: KEY.to_owned().into() }];
+        let script = SERVER
+            .replace("it has ${#SECRET} letters", "it may have $(ulimit -d) KiB and $(ulimit -n) files");
+        let plan = state.plans.entry(7).or_default();
+        (plan.limits.memory_mb, plan.mcp_servers) =
+            (Some(96), vec![server(5, "counter", shell(&script, secret))]);
+    });
+    plane.launch(7, 1).await;
+    let made = said(&plane, "call counter__count {\"a\": 1}").await;
+    assert!(made.contains("it may have 98304 KiB and 8192 files"), "{made}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn programs_whose_long_names_differ_at_their_ends_share_no_home() {
+    let Some(options) = options() else { return };
+    let plane = Plane::start().await;
+    let _host = Host::start(&plane, &options);
+    let tools = [(5, "first"), (6, "second")];
+    let name = |tool: &str| format!("{}{tool}", "й".repeat(70));
+    plane.set(|state| {
+        for (id, tool) in tools {
+            state.judgements.insert(format!("{}.{tool}", name(tool)), Judgement::Allowed);
+            let secret = vec![Variable { name: "SECRET".to_owned(), value: KEY.to_owned().into() }];
+            let script = SERVER.replace("it has ${#SECRET} letters", "it finds [$(ls $HOME | tr '\\n' ' ')]");
+            let script = script
+                .replace("\\\"count\\\"", &format!("\\\"{tool}\\\""))
+                .replace("while", &format!("touch $HOME/{tool}\nwhile"));
+            let server = server(id, &name(tool), shell(&script, secret));
+            state.plans.entry(7).or_default().mcp_servers.push(server);
+        }
+    });
+    plane.launch(7, 1).await;
+    for (_, tool) in tools {
+        let made = said(&plane, &format!("call {tool} {{\"a\": 1}}")).await;
+        assert!(made.contains(&format!("it finds [{tool} ]")), "{made}");
     }
 }
 

@@ -14,5 +14,6 @@ mod ends;
 mod faults;
 mod gate;
 mod joining;
+mod kept_sessions;
 mod support;
 mod turns;

@@ -5,7 +5,7 @@
 //! - `frames.rs`: an archive on a stream, whose end is said.
 //!
 //! **A restore** unpacks beside the home, and changes the names: `home` becomes `home.before-<command>`, and
-//! `home.new-<command>` becomes `home`. Whoever is killed anywhere finds out from these names how far it came, and goes on
+//! `home.new-<command>` becomes `home`. After a crash these names show how far it came, and goes on
 //! from there. The home before stays until it is dropped.
 //!
 //! The host does this itself where a home is a folder of its own. In containers the files belong to users whom the engine's

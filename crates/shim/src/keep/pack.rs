@@ -47,7 +47,7 @@ const MOST_ENTRIES: u64 = 1_000_000;
 /// How many bytes their paths may have together: all of them may have to be remembered. An ordinary path has a hundred.
 const MOST_PATHS: u64 = 128 * 1024 * 1024;
 /// How long files are read. Even a slow disk reads a terabyte in that time; an agent that goes on writing must not keep other
-/// homes waiting for ever.
+/// homes waiting forever.
 const LONGEST: Duration = Duration::from_hours(6);
 
 /// Writes an archive of a home, and returns where it was written.

@@ -45,7 +45,7 @@ fn open(within: impl AsFd, name: impl Arg) -> rustix::io::Result<OwnedFd> {
 /// Opens a folder and gives it this mode: also one that the agent has closed to its own user, which can't be opened before.
 ///
 /// # Errors
-/// It can't be opened. Somebody else's keeps its mode: what fails then says why.
+/// It can't be opened. Someone else's keeps its mode: what fails then says why.
 pub fn open_as(within: impl AsFd, name: impl Arg, mode: Mode) -> rustix::io::Result<OwnedFd> {
     let found = openat(within, name, FOLDER | OFlags::PATH, Mode::empty())?;
     let _ = chmod(format!("/proc/self/fd/{}", found.as_raw_fd()), mode);
@@ -102,7 +102,7 @@ impl<'a> Removal<'a> {
     /// Removes a folder. Those in it move up.
     fn folder(&mut self, name: &[u8]) -> io::Result<()> {
         let folder = match open(self.top, name) {
-            // Another was moved into its place, and is removed; or somebody else renamed it. It counts, lest that go on for ever.
+            // Another was moved into its place, and is removed; or someone else renamed it. It counts, lest that go on forever.
             Err(Errno::NOENT) => return self.count(),
             folder => folder?,
         };
@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn whatever_is_in_a_folder_is_removed_and_nothing_that_a_link_leads_to() {
+    fn a_folder_is_removed_without_following_links() {
         let (dir, outside) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         fs::write(outside.path().join("kept"), "kept").unwrap();
         let path = dir.path().join("home");

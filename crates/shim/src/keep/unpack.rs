@@ -1,4 +1,4 @@
-//! An archive into a new folder. Nobody else writes there; even so, every step is taken from the folder itself and through
+//! An archive into a new folder. No one else writes there; even so, every step is taken from the folder itself and through
 //! no link, and whatever a home's archive doesn't hold is refused.
 
 use std::{

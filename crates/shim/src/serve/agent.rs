@@ -116,7 +116,7 @@ impl Agent {
             return Ok(seq <= input.taken);
         }
         if self.stdin.is_none() || input.closing {
-            return Err((Refusal::Closed, "the agent reads no lines any more".to_owned()));
+            return Err((Refusal::Closed, "the agent no longer reads lines".to_owned()));
         }
         if seq > next {
             return Err((Refusal::Gap, format!("the next line is {next}, and this is {seq}")));
@@ -173,7 +173,7 @@ impl Agent {
         lost
     }
 
-    /// Sends a signal to it. Not after it has ended: the number may be somebody else's then.
+    /// Sends a signal to it. Not after it has ended: the number may be someone else's then.
     pub(super) fn signal(&self, number: i32) -> Result<(), (Refusal, String)> {
         if self.status.is_some() {
             return Err((Refusal::Closed, "the agent has ended".to_owned()));

@@ -64,7 +64,7 @@ fn sync(files: &[Arc<File>]) -> io::Result<()> {
     files.iter().try_for_each(|file| file.sync_data())
 }
 
-/// The agent's stderr: two files, of which the older one goes when the newer one is full. Nobody depends on it, so a disk
+/// The agent's stderr: two files, of which the older one goes when the newer one is full. No one depends on it, so a disk
 /// that is full loses some of it.
 pub(super) struct Ring {
     dir: PathBuf,

@@ -74,7 +74,7 @@ impl Link {
                 self.input.drain(..self.parsed);
                 self.parsed = 0;
                 if self.input.is_empty() {
-                    // One long line must not cost memory for ever.
+                    // One long line must not cost memory forever.
                     self.input.shrink_to(ENOUGH);
                 }
                 self.input.extend_from_slice(&buffer[..count]);

@@ -2,7 +2,7 @@
 //! that is slow (a client, the agent's stdin, a full disk) makes anything else wait.
 //!
 //! The agent runs; then it has ended and what is left in its pipes is drained; then DIR/exit is written, and clients get
-//! the rest until nobody needs it.
+//! the rest until no one needs it.
 
 mod agent;
 mod disk;
@@ -41,7 +41,7 @@ use crate::{
 
 /// How often lines are made safe from a crash of the machine, and a full disk is tried again.
 const SECOND: Duration = Duration::from_secs(1);
-/// How long pipes are read after the agent's end, if somebody holds them who can't be killed.
+/// How long pipes are read after the agent's end, if someone holds them who can't be killed.
 const DRAIN: Duration = Duration::from_secs(2);
 /// How long clients can come for what is left after the agent's end.
 const STAY: Duration = Duration::from_secs(3600);
@@ -91,7 +91,7 @@ enum Source {
     Link(usize),
 }
 
-/// Runs the shim until nobody needs it. In a container the agent's environment is given; else it is the shim's own.
+/// Runs the shim until no one needs it. In a container the agent's environment is given; else it is the shim's own.
 pub(crate) fn serve(prefix: &[&str], launch: &Launch, environment: Option<Environment>) -> io::Result<()> {
     let begun = begin(prefix, launch, environment).and_then(|shim| {
         // The caller may be gone; the agent runs.
@@ -267,7 +267,7 @@ impl Shim {
                 self.partial.extend_from_slice(line);
                 self.spool.push(&self.partial);
                 self.partial.clear();
-                // One long line must not cost memory for ever.
+                // One long line must not cost memory forever.
                 self.partial.shrink_to(256 << 10);
             }
             bytes = rest;
@@ -371,9 +371,9 @@ impl Shim {
         }
         let exit = self.exit();
         match exit.write(Path::new("")) {
-            // Before it is recorded, nobody is told.
+            // Before it is recorded, no one is notified.
             Err(error) if is_full(&error) => self.retry = Some(now + SECOND),
-            // It can't be recorded at all, as when somebody has removed the folder. Who is connected is told.
+            // It can't be recorded at all, as when someone has removed the folder. Who is connected is told.
             Ok(()) | Err(_) => self.phase = Phase::Ended(now + STAY, exit.ended),
         }
     }

@@ -35,7 +35,7 @@ fn sent(lines: std::ops::RangeInclusive<u64>) -> String {
 }
 
 #[test]
-fn a_client_gets_the_lines_from_where_it_wants_whatever_the_size_of_a_read() {
+fn a_client_gets_lines_from_any_offset_in_reads_of_any_size() {
     let dir = tempfile::tempdir().unwrap();
     let spool = made(dir.path(), 1..=400);
     assert!(spool.segments.len() > 2, "there are {}", spool.segments.len());

@@ -11,7 +11,7 @@ use rustix::process::Signal;
 use crate::harness::{Shim, Talk, kill, runs, until};
 
 #[test]
-fn an_agent_that_ends_while_nobody_listens_is_recorded_and_replayed() {
+fn an_unobserved_end_is_recorded_and_replayed() {
     let shim = Shim::script("echo one; echo two; printf three; exit 7");
     let exit = shim.exit();
     assert_eq!((exit.generation, exit.lines, exit.detail.as_str()), (3, 3, ""));

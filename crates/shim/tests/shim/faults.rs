@@ -24,7 +24,7 @@ fn the_agent_survives_the_kill_of_whoever_started_it() {
     );
     let fifo = shim.home().join("go");
     assert!(Command::new("mkfifo").arg(&fifo).status().unwrap().success());
-    // The starter waits for ever after `run`, as a host would.
+    // The starter waits forever after `run`, as a host would.
     let mut starter = Command::new("sh");
     starter
         .arg("-c")
@@ -113,7 +113,7 @@ fn a_client_that_is_killed_in_mid_line_has_sent_nothing() {
 }
 
 #[test]
-fn a_client_that_is_killed_while_it_reads_a_long_line_gets_it_again() {
+fn a_client_killed_amid_a_long_line_gets_it_again() {
     let shim = Shim::script("head -c 3000000 /dev/zero | tr '\\0' x; echo; cat");
     for _ in 0..3 {
         let mut relay = shim.relay();
@@ -264,7 +264,7 @@ fn root_a_full_disk_makes_the_agent_wait_and_loses_nothing() {
     assert!(greeting.next < LINES, "the agent waits");
     let waiting = shim.memory();
     assert!(waiting < 16 << 10, "{waiting} KiB");
-    // Somebody else makes room.
+    // Someone else makes room.
     fs::remove_file(disk.0.path().join("ballast")).unwrap();
     let mut lines = client.until(|said| *said == FromShim::Spool(Reading::Open)).1;
     // And it is full again: now the host makes room, by trimming.

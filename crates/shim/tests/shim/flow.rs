@@ -36,7 +36,7 @@ fn lines_go_through_as_they_are_and_are_numbered() {
 }
 
 #[test]
-fn each_line_is_written_once_whatever_a_client_repeats_or_leaves_out() {
+fn each_line_is_written_once_despite_repeats_and_gaps() {
     let shim = Shim::script("cat");
     let (mut client, _) = shim.hello(1);
     let gap = "REFUSED GAP the next line is 1, and this is 2";
@@ -87,7 +87,7 @@ fn the_newest_client_that_says_hello_is_the_client() {
     let (mut first, _) = shim.hello(1);
     first.line(1, b"one").unwrap();
     assert_eq!(first.texts(1), ["one"]);
-    // Only looks whether somebody answers.
+    // Only looks whether someone answers.
     drop(shim.connect());
     let silent = shim.connect();
     first.line(2, b"two").unwrap();

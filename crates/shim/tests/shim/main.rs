@@ -8,3 +8,4 @@ mod flow;
 mod harness;
 mod mcp;
 mod step;
+mod terminal;

@@ -17,10 +17,13 @@ struct Relay {
 
 impl Relay {
     fn of(script: &str) -> Self {
+        Self::begun_by(Command::new(env!("CARGO_BIN_EXE_muster-shim")), script)
+    }
+
+    fn begun_by(mut command: Command, script: &str) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let socket = folder.path().join("socket");
         let listener = UnixListener::bind(&socket).unwrap();
-        let mut command = Command::new(env!("CARGO_BIN_EXE_muster-shim"));
         command.arg("mcp").arg(socket).args(["--", "sh", "-c", script]);
         let process = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn();
         let mut host = BufReader::new(listener.accept().unwrap().0);
@@ -84,6 +87,8 @@ fn the_host_hears_how_a_program_ends() {
     assert_eq!(relay.hears(), "");
     drop(relay.host.get_ref().shutdown(std::net::Shutdown::Both));
     assert!(relay.process.wait().unwrap().success());
+    let mut unended = Relay::of("printf 'no newline' >&2");
+    assert_eq!([unended.hears(), unended.hears()], ["!no newline", ".code 0"]);
     let mut absent = Relay::of("exec /srv/no-such-program");
     assert!(absent.hears().starts_with('!'), "it says why it can't start");
 }
@@ -101,5 +106,24 @@ fn a_program_ends_with_its_client_or_the_host() {
         }
         drop(relay.host.get_ref().shutdown(std::net::Shutdown::Both));
         until("the program has ended", || !is_there());
+    }
+}
+
+#[test]
+fn a_program_and_its_relay_may_have_no_standard_error() {
+    let script = "exec 2>&-; while read -r line; do echo \"heard $line\"; done; exit 7";
+    let mut closed = Command::new("sh");
+    closed.args(["-c", "exec \"$0\" \"$@\" 2>&-", env!("CARGO_BIN_EXE_muster-shim")]);
+    for mut relay in [Relay::of(script), Relay::begun_by(closed, script)] {
+        for _ in 0..3 {
+            relay.client("one");
+            assert_eq!(relay.hears(), ">one");
+            relay.says(">two");
+            assert_eq!(relay.hears(), "<heard two");
+        }
+        relay.says(">");
+        assert_eq!(relay.hears(), "<heard ");
+        drop(relay.process.stdin.take());
+        assert_eq!(relay.hears(), "", "its client has left");
     }
 }

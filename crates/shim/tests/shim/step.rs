@@ -71,7 +71,7 @@ fn what_isolates_is_said_as_it_is() {
 }
 
 #[test]
-fn a_sandbox_without_bubblewrap_is_refused_before_anything_starts() {
+fn a_sandbox_without_bubblewrap_is_refused_at_once() {
     let mut shim = Shim::of("cat");
     shim.launch.step.sandbox = Some(Sandbox::default());
     let folder = shim.home().join("bin");
@@ -88,7 +88,7 @@ fn a_sandbox_without_bubblewrap_is_refused_before_anything_starts() {
 
 #[test]
 #[ignore = "needs bubblewrap"]
-fn bwrap_a_sandboxed_agent_sees_its_home_and_the_system_and_dies_with_its_shim() {
+fn bwrap_an_agent_sees_home_and_system_and_dies_with_its_shim() {
     let mut shim = Shim::of("");
     // Not in /tmp, of which the sandbox has its own.
     let home = shim.home().join("home");

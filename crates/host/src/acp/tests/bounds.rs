@@ -105,7 +105,7 @@ fn what_is_kept_of_an_agent_has_a_bound_whatever_it_asks_and_offers() {
     for number in 0..5000 {
         script.writes(&json!({ "id": number, "method": "fs/read_text_file", "params": {} }));
     }
-    assert!(script.machine.lines.len() <= 1000, "an agent that reads nothing is not answered for ever");
+    assert!(script.machine.lines.len() <= 1000, "an agent that reads nothing is not answered forever");
 }
 
 /// Lists in lists.
@@ -117,15 +117,15 @@ impl Script {
     /// What is kept can be read again, and so can what is reported, by both sides.
     fn assert_readable(&mut self) {
         let record = Record { machine: std::mem::take(&mut self.machine), ..Record::of(1) };
-        serde_json::from_slice::<Record>(&record.to_bytes()).expect("the record can be read");
+        muster_json::from_slice::<Record>(&record.to_bytes()).expect("the record can be read");
         self.machine = record.machine;
         for what in &self.fx.events {
             let event = Event { seq: 1, agent_id: 1, generation: 3, at: 5, what: what.clone() };
             let kept = serde_json::to_vec(&event).unwrap();
-            assert_eq!(serde_json::from_slice::<Event>(&kept).expect("the journal can be read"), event);
+            assert_eq!(muster_json::from_slice::<Event>(&kept).expect("the journal can be read"), event);
             let frame = FromHost::Event(event);
             let sent = serde_json::to_string(&frame).unwrap();
-            assert_eq!(serde_json::from_str::<FromHost>(&sent).expect("the frame can be read"), frame);
+            assert_eq!(muster_json::from_str::<FromHost>(&sent).expect("the frame can be read"), frame);
         }
     }
 }
