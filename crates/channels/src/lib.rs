@@ -38,9 +38,9 @@ pub use self::{
     contract::{
         Actions, Attachment, Bounce, Button, Cause, Config, Content, Cursor, Dialect, EmailConfig, Event,
         Failure, Files, Hold, Identity, Inbound, Inlet, Kind, Limit, Link, Longest, MailServer, Named,
-        Origin, Part, Press, Proof, RawRequest, Receipt, Received, Refusal, RemoteFile, Rendered, Reply,
-        Room, Scene, Scope, Sink, SlackConfig, SlackInlet, SlackTokenError, Spool, Stopped, TelegramConfig,
-        Thread, Traits, Transport, Unit, WebhookConfig,
+        Origin, Part, Press, Proof, RawRequest, Reading, Receipt, Received, Refusal, RemoteFile, Rendered,
+        Reply, Room, Scene, Scope, Sink, Skipped, SlackConfig, SlackInlet, SlackTokenError, Spool, Stopped,
+        TelegramConfig, Thread, Traits, Transport, Unit, WebhookConfig,
     },
     markdown::{render, render_plain},
     signature::{Key, KeyError},

@@ -12,14 +12,14 @@ use jiff::Timestamp;
 use muster_addresses::Addresses;
 use serde_json::{Value, json};
 use tokio::{
-    io::{AsyncReadExt, AsyncWriteExt, duplex},
+    io::{AsyncReadExt, AsyncWriteExt},
     net::TcpListener,
 };
 
 use crate::{
-    Dialect, Hold, Longest, MailServer, Proof, RawRequest, Room, Unit, Vendors, World,
-    email::{self, Beside, Responses},
-    render, slack, telegram, webhook,
+    Dialect, Kind, Longest, MailServer, Proof, RawRequest, Unit, Vendors, World,
+    email::{self, Beside},
+    render, slack, telegram, traits, webhook,
 };
 
 /// The stack of a worker.
@@ -28,8 +28,8 @@ const STACK: usize = 2 << 20;
 const MULTIPLE: usize = 10;
 /// What it may take beside that, in bytes: tables, and what the allocator keeps.
 const BESIDE: usize = 48 << 20;
-/// What agents write is rendered up to this length.
-const MARKDOWN: usize = 64 << 10;
+/// The same of markdown, whose words, marks and nodes are kept until all of it is read.
+const OF_MARKDOWN: usize = 200;
 
 const NESTS: [&str; 19] = [
     "(",
@@ -96,24 +96,23 @@ fn memory() -> (usize, usize) {
     both
 }
 
-/// Reads all shapes on a thread like a worker.
+/// Reads all shapes.
 fn law(name: &str, wrapped: impl Fn(String) -> Vec<String>, read: impl Fn(String) + Send + Clone + 'static) {
     for bytes in sizes() {
-        for shape in shapes(bytes) {
-            for text in wrapped(shape) {
-                let (read, length, begin) =
-                    (read.clone(), text.len(), format!("{:.50}", text.replace('\0', "")));
-                let (before, _) = memory();
-                let thread = thread::Builder::new().stack_size(STACK).spawn(move || read(text)).unwrap();
-                thread.join().unwrap_or_else(|_| panic!("{name} panics: {begin}"));
-                let taken = memory().1.saturating_sub(before);
-                assert!(
-                    taken <= MULTIPLE * length + BESIDE,
-                    "{name} takes {taken} bytes for {length}: {begin}"
-                );
-            }
+        for text in shapes(bytes).flat_map(&wrapped) {
+            reads(name, text, MULTIPLE, read.clone());
         }
     }
+}
+
+/// Reads a text on a thread like a worker, in so many times its length.
+fn reads(name: &str, text: String, multiple: usize, read: impl Fn(String) + Send + 'static) {
+    let (length, begin) = (text.len(), format!("{:.50}", text.replace('\0', "")));
+    let (before, _) = memory();
+    let thread = thread::Builder::new().stack_size(STACK).spawn(move || read(text)).unwrap();
+    thread.join().unwrap_or_else(|_| panic!("{name} panics: {begin}"));
+    let taken = memory().1.saturating_sub(before);
+    assert!(taken <= multiple * length + BESIDE, "{name} takes {taken} bytes for {length}: {begin}");
 }
 
 fn waiting(future: impl Future<Output = ()>) {
@@ -155,23 +154,6 @@ fn no_mail_ends_the_process() {
     });
 }
 
-/// Memory without an end.
-struct Endless;
-
-impl Room for Endless {
-    fn open(&self) -> Box<dyn Hold> {
-        Box::new(Self)
-    }
-}
-
-impl Hold for Endless {
-    fn grow(&mut self, _: usize) -> bool {
-        true
-    }
-
-    fn shrink(&mut self, _: usize) {}
-}
-
 #[test]
 fn no_imap_server_ends_the_process() {
     let wrapped = |shape: String| {
@@ -187,14 +169,7 @@ fn no_imap_server_ends_the_process() {
         ]
     };
     law("IMAP", wrapped, |text| {
-        waiting(async {
-            let (mut ours, mut theirs) = duplex(64 << 10);
-            let hearing = async move {
-                let mut responses = Responses::new(&Endless);
-                while responses.next(&mut ours).await.and_then(|response| response.said()).is_ok() {}
-            };
-            tokio::join!(hearing, async move { drop(theirs.write_all(text.as_bytes()).await) });
-        });
+        waiting(async { drop(email::heard(text.as_bytes(), 64 << 10).await) });
     });
 }
 
@@ -241,7 +216,7 @@ fn no_request_of_a_vendor_ends_the_process() {
         vec![json!({ "type": "event_callback", "event": event }).to_string()]
     };
     law("Slack", event, |text| {
-        let value = serde_json::from_str::<Value>(&text).unwrap();
+        let value = muster_json::from_str::<Value>(&text).unwrap();
         drop(slack::decode(&value, Proof::Vendor));
     });
     let update = |shape: String| {
@@ -254,23 +229,93 @@ fn no_request_of_a_vendor_ends_the_process() {
     };
     law("Telegram", update, |text| {
         let bot = telegram::Bot { id: 7, username: Some("bot".to_owned()) };
-        let value = serde_json::from_str::<Value>(&text).unwrap();
+        let value = muster_json::from_str::<Value>(&text).unwrap();
         drop(telegram::decode(&value, &bot));
     });
 }
 
-#[test]
-fn no_markdown_ends_the_process() {
-    let wrapped = |shape: String| {
-        let end = (0..=MARKDOWN.min(shape.len()))
-            .rev()
-            .find(|end| shape.is_char_boundary(*end))
-            .unwrap_or_default();
-        vec![shape[..end].to_owned()]
-    };
-    law("markdown", wrapped, |text| {
-        for dialect in [Dialect::Html, Dialect::Mrkdwn, Dialect::TelegramHtml] {
-            drop(render(&text, dialect, Longest { count: 500_000, unit: Unit::Characters }));
+/// Markdown that is nested or repeated, of this length.
+fn markdown(bytes: usize) -> Vec<String> {
+    let many = |piece: &str| piece.repeat(bytes / piece.len());
+    let lines = |line: fn(usize) -> String| {
+        let mut text = String::new();
+        for line in (0..).map(line) {
+            if text.len() + line.len() > bytes {
+                break;
+            }
+            text.push_str(&line);
         }
-    });
+        text
+    };
+    let nests = [lines(|n| format!("{}- a\n", "  ".repeat(n))), lines(|n| format!("{}a\n", "> ".repeat(n)))];
+    let tables = format!("|a|b|\n|-|-|\n{}", many("|c|d|\n"));
+    let pieces = ["[a](b) ", "**a *b ", "<div>\n", "a", "```\n"];
+    nests.into_iter().chain([tables]).chain(pieces.map(many)).collect()
+}
+
+/// The same that is odd.
+fn odd_markdown(bytes: usize) -> Vec<String> {
+    let many = |piece: &str| piece.repeat(bytes / piece.len());
+    let texts = [
+        format!("{}{}", "> - ".repeat(30), many("a\n")),
+        format!("{}\n{}", "|a".repeat(bytes / 4), "|-".repeat(bytes / 4)),
+        format!("|{}|\n|-|\n{}", "a".repeat(bytes / 2), "|b|\n".repeat(bytes / 8)),
+        format!("[a]: https://a.test/{}\n\n{}", "b".repeat(bytes / 8), many("[a] ")),
+    ];
+    let pieces = [
+        "> - 1. ",
+        "- a\n\n",
+        "[a](",
+        "![[",
+        "[a][b]",
+        "*",
+        "_a__b",
+        "~~a *b* ",
+        "|a",
+        "<!--",
+        "<a b='",
+        "&amp;",
+        "a ",
+        "`",
+        "` ``",
+        "\\",
+        "ä",
+        "https://a.test/",
+    ];
+    texts.into_iter().chain(pieces.map(many)).collect()
+}
+
+/// Renders as this vendor's people read it.
+fn renders(kind: Kind, text: &str) {
+    let facts = traits(kind);
+    let parts = render(text, facts.dialect, facts.longest);
+    assert!(parts.len() <= 100, "{} parts", parts.len());
+    for part in parts {
+        let counted = match facts.longest.unit {
+            Unit::Characters => part.text.chars().count(),
+            Unit::VisibleUtf16 => part.plain.encode_utf16().count(),
+        };
+        assert!(counted <= facts.longest.count, "a part has {counted} characters");
+        let most = 20 * facts.longest.count;
+        assert!(part.text.len().max(part.plain.len()) <= most, "a part has {} bytes", part.text.len());
+    }
+}
+
+#[test]
+fn no_markdown_ends_the_process_or_becomes_endless() {
+    let kinds = [Kind::Email, Kind::Slack, Kind::Telegram, Kind::Webhook];
+    for bytes in sizes() {
+        let odd = if bytes < 1 << 20 { odd_markdown(bytes) } else { Vec::new() };
+        for (nth, text) in markdown(bytes).into_iter().chain(odd).enumerate() {
+            reads("markdown", text, OF_MARKDOWN, move |text| {
+                // All vendors' texts are read in the same way, so each long one is for one vendor.
+                let is_for = |at: usize| bytes <= 1 << 10 || nth % kinds.len() == at;
+                for (_, kind) in kinds.iter().enumerate().filter(|(at, _)| is_for(*at)) {
+                    renders(*kind, &text);
+                }
+                let title = Longest { count: 2_000, unit: Unit::Characters };
+                drop(render(&text[..text.floor_char_boundary(2_000)], Dialect::Plain, title));
+            });
+        }
+    }
 }

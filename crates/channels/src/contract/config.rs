@@ -122,6 +122,8 @@ pub struct EmailConfig {
     pub from_name: String,
     /// The mail server whose `Authentication-Results` are believed. `None`: senders are not proven.
     pub authserv_id: Option<String>,
+    /// Makes the ids of our mails hard to guess. The receivers see them, so it is a secret of nothing else.
+    pub id_key: SecretString,
     /// Since when mails are read: when the channel was connected.
     pub since: jiff::Timestamp,
     /// How often the mailbox is looked at, beside being woken by IDLE.

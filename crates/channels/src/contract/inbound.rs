@@ -5,7 +5,7 @@ use futures::future::BoxFuture;
 use http::HeaderMap;
 use jiff::Timestamp;
 
-use super::failure::{Cause, Refusal};
+use super::failure::Cause;
 
 /// A request to a channel's inbound path, as it came.
 #[derive(Clone, Copy)]
@@ -209,14 +209,32 @@ pub trait Sink: Send + Sync {
     /// what was not confirmed comes again.
     fn admit(&self, events: Vec<Event>, cursor: Option<Cursor>) -> BoxFuture<'_, Result<(), Stopped>>;
 
+    /// Begins to read something whose attempts are counted. Nobody stops listening while what this returns lives, or only if it takes
+    /// longer than a few seconds.
+    fn reading(&self) -> BoxFuture<'_, Reading>;
+
     /// Whether the vendor is reached at the moment. Told at each change.
     fn link(&self, link: Link);
 
-    /// Something came that can't be decoded. It is counted, and skipped.
-    fn skipped(&self, refusal: Refusal);
+    /// Records a message that can't be read, before the transport goes on to the next one.
+    fn skipped(&self, skipped: Skipped) -> BoxFuture<'_, ()>;
 }
 
-/// The core takes nothing any more.
+/// A message that a transport skips, because it can't be read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Skipped {
+    /// The vendor's id of it: a mail's UID.
+    pub vendor_id: String,
+    /// A mail's subject, if known.
+    pub subject: Option<String>,
+    /// Why, in a sentence.
+    pub reason: Cause,
+}
+
+/// Something is being read.
+pub type Reading = tokio::sync::OwnedMutexGuard<()>;
+
+/// The core has stopped taking messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("The service takes no messages at the moment")]
 pub struct Stopped;

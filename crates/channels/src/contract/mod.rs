@@ -12,6 +12,8 @@ mod room;
 mod traits;
 mod transport;
 
+#[cfg(test)]
+pub use self::room::Endless;
 pub use self::{
     config::{
         Config, EmailConfig, MailServer, SlackConfig, SlackInlet, SlackTokenError, TelegramConfig,
@@ -19,8 +21,8 @@ pub use self::{
     },
     failure::{Cause, Failure, Refusal},
     inbound::{
-        Bounce, Content, Cursor, Event, Inbound, Link, Origin, Press, Proof, RawRequest, Received,
-        RemoteFile, Reply, Sink, Stopped, Thread,
+        Bounce, Content, Cursor, Event, Inbound, Link, Origin, Press, Proof, RawRequest, Reading, Received,
+        RemoteFile, Reply, Sink, Skipped, Stopped, Thread,
     },
     outbound::{Attachment, Button, Named, Part, Receipt, Rendered, Scene},
     room::{Hold, Room},

@@ -14,3 +14,23 @@ pub trait Hold: Send + Sync {
     /// Gives so many bytes back.
     fn shrink(&mut self, bytes: usize);
 }
+
+/// Memory without an end.
+#[cfg(test)]
+pub struct Endless;
+
+#[cfg(test)]
+impl Room for Endless {
+    fn open(&self) -> Box<dyn Hold> {
+        Box::new(Self)
+    }
+}
+
+#[cfg(test)]
+impl Hold for Endless {
+    fn grow(&mut self, _: usize) -> bool {
+        true
+    }
+
+    fn shrink(&mut self, _: usize) {}
+}

@@ -1,12 +1,18 @@
-//! Attempts to read a mail. What failed twice is skipped and named, so that no mail stops its mailbox or the service.
+//! Attempts to read a mail. What failed twice is skipped and named, so that no mail stops its mailbox or the service. Where nothing
+//! failed and yet no attempt came to its end, the mail may be innocent: services are restarted, and replicas end.
+
+use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
-use crate::contract::Refusal;
+use crate::contract::Skipped;
 
 /// How often a mail is tried at least.
 const TRIES: u32 = 2;
+/// The same of one whose attempts don't come to their end, and how long after the first one the last one begins.
+const UNFINISHED: u32 = 3;
+const REST: SignedDuration = SignedDuration::from_mins(2);
 /// How long a mail is tried at least that may be given out later: mail servers are restarted.
 const OUTAGE: SignedDuration = SignedDuration::from_mins(15);
 /// The longest subject or reason that is kept, in characters.
@@ -17,12 +23,18 @@ const WORDS: usize = 100;
 pub struct Tried {
     pub uid: u32,
     times: u32,
-    /// When it failed first.
+    /// When it was tried first.
     since: Timestamp,
+    /// Why the last attempt failed. `None`: it did not come to its end.
+    failed: Option<Failed>,
+    subject: Option<String>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct Failed {
     why: String,
     /// Whether the next attempt is likely to fail in the same way.
     is_certain: bool,
-    subject: Option<String>,
 }
 
 impl Tried {
@@ -33,32 +45,46 @@ impl Tried {
             uid,
             times: before.map_or(0, |before| before.times) + 1,
             since: before.map_or(now, |before| before.since),
-            why: "reading it ended the service".to_owned(),
-            is_certain: true,
+            failed: None,
             subject: subject.map(short).or_else(|| before?.subject.clone()),
         }
     }
 
     /// The attempt failed.
     pub fn failed(self, why: String, is_certain: bool) -> Self {
-        Self { why: short(why), is_certain, ..self }
+        Self { failed: Some(Failed { why: short(why), is_certain }), ..self }
     }
 
     /// Whether the mail is not tried again.
     pub fn is_over(&self, now: Timestamp) -> bool {
-        self.times >= TRIES && (self.is_certain || now.duration_since(self.since) >= OUTAGE)
+        let lasted = now.duration_since(self.since);
+        match &self.failed {
+            Some(failed) => self.times >= TRIES && (failed.is_certain || lasted >= OUTAGE),
+            None => self.times >= UNFINISHED && lasted >= REST,
+        }
     }
 
-    /// How the mail is named that is skipped.
-    pub fn refusal(&self) -> Refusal {
-        refusal(self.uid, self.subject.clone(), &self.why)
+    /// How long to wait before the next attempt: the last one of a mail that may end the service is not made soon after the others.
+    pub fn rest(&self, now: Timestamp) -> Duration {
+        if self.failed.is_some() || self.times + 1 < UNFINISHED {
+            return Duration::ZERO;
+        }
+        Duration::try_from(REST - now.duration_since(self.since)).unwrap_or_default()
+    }
+
+    /// The mail, which is skipped.
+    pub fn skipped(&self) -> Skipped {
+        let why = self.failed.as_ref().map_or("reading it ended the service", |failed| &failed.why);
+        skipped(self.uid, self.subject.clone(), why)
     }
 }
 
-/// How a mail is named that is skipped.
-pub fn refusal(uid: u32, subject: Option<String>, why: &str) -> Refusal {
-    let subject = subject.map(|subject| format!(", \u{201c}{}\u{201d},", short(subject))).unwrap_or_default();
-    Refusal::Malformed(format!("The mail with UID {uid}{subject} is skipped: {why}.").into())
+/// A mail that is skipped; the reason is a clause.
+pub fn skipped(uid: u32, subject: Option<String>, why: &str) -> Skipped {
+    let mut rest = why.chars();
+    let first = rest.next().map(char::to_uppercase).into_iter().flatten();
+    let reason = first.chain(rest).chain(['.']).collect::<String>().into();
+    Skipped { vendor_id: uid.to_string(), subject: subject.map(short), reason }
 }
 
 /// The beginning of a text, in one line: it is in the log.
@@ -77,11 +103,26 @@ mod tests {
         let once = Tried::again(None, 5, at(0), Some("Hello".to_owned()));
         assert!(!once.is_over(at(60)), "it is tried again");
         let twice = Tried::again(Some(&once), 5, at(1), None);
-        assert!(twice.is_over(at(1)), "both ended the service");
         assert!(Tried::again(Some(&once), 6, at(1), None).times == 1, "another mail is another matter");
-        let lost = twice.clone().failed("the connection is lost".to_owned(), false);
+        assert!(twice.clone().failed("its answer is too long".to_owned(), true).is_over(at(1)));
+        let lost = twice.failed("the connection is lost".to_owned(), false);
         assert!(!lost.is_over(at(14)) && lost.is_over(at(15)));
-        let named = lost.refusal().to_string();
-        assert_eq!(named, "The mail with UID 5, \u{201c}Hello\u{201d}, is skipped: the connection is lost.");
+        let Skipped { vendor_id, subject, reason } = lost.skipped();
+        assert_eq!((&*vendor_id, subject.as_deref()), ("5", Some("Hello")));
+        assert_eq!(reason.as_str(), "The connection is lost.");
+    }
+
+    #[test]
+    fn a_mail_whose_attempts_do_not_end_is_tried_three_times() {
+        let at = |seconds: i64| Timestamp::from_second(1_800_000_000 + seconds).unwrap();
+        let once = Tried::again(None, 5, at(0), None);
+        assert_eq!(once.rest(at(1)), Duration::ZERO);
+        let twice = Tried::again(Some(&once), 5, at(1), None);
+        assert!(!twice.is_over(at(1)) && !twice.is_over(at(999)), "it is tried again");
+        assert_eq!(twice.rest(at(30)), Duration::from_secs(90));
+        assert_eq!(twice.rest(at(999)), Duration::ZERO);
+        let thrice = Tried::again(Some(&twice), 5, at(121), None);
+        assert!(thrice.is_over(at(121)) && !thrice.is_over(at(119)));
+        assert_eq!(thrice.skipped().reason.as_str(), "Reading it ended the service.");
     }
 }

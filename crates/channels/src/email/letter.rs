@@ -66,12 +66,9 @@ pub fn write(config: &EmailConfig, part: &Part<'_>) -> Result<Letter, Failure> {
     Ok(Letter { mail, id })
 }
 
-/// The same for every attempt, as long as the password is, and not to be guessed: who names it has got the mail.
+/// The same for every attempt, and not to be guessed: who names it has got the mail.
 fn id(config: &EmailConfig, part: &Part<'_>, domain: &str) -> String {
-    let servers = [&config.smtp, &config.imap];
-    let mut secrets = servers.into_iter().flatten().filter_map(|server| server.login.as_ref());
-    let key = secrets.find_map(|(_, secret)| Key::new(secret).ok());
-    let word = key.map(|key| format!(".{}", key.word(part.id))).unwrap_or_default();
+    let word = Key::new(&config.id_key).map(|key| format!(".{}", key.word(part.id))).unwrap_or_default();
     format!("{}.{}{word}@{domain}", part.conversation, part.id)
 }
 

@@ -6,25 +6,29 @@
 //! routers, we also look by ourselves.
 //!
 //! A mail that can't be read ends the session, and the next one tries again. Attempts are part of the cursor, written before the
-//! mail is looked at, so that they also count if it ends the process (`attempts.rs`).
+//! mail is looked at, so that they also count if it ends the process (`attempts.rs`). Nobody stops listening between that and the
+//! mail's commit ([`Sink::reading`]), or an innocent mail would be taken for one that ends the process.
 
-use std::convert::Infallible;
+use std::{convert::Infallible, time::Duration};
 
+use bytes::Bytes;
 use jiff::{SignedDuration, Timestamp, tz::TimeZone};
 use serde::{Deserialize, Serialize};
 
 use super::{
-    attempts::{Tried, refusal},
+    attempts::{Tried, skipped},
     mailbox::{self, Mailbox, Opened, Undone},
     parsed::{self, Beside, Unread},
     said::Mail,
 };
 use crate::{
-    contract::{Cursor, EmailConfig, Event, Failure, Link, Sink},
+    contract::{Cursor, EmailConfig, Event, Failure, Link, Sink, Skipped},
     pauses::Pauses,
     world::World,
 };
 
+/// How long to wait after a mail that is skipped: a tenant's server can list any number of them, and each is written down.
+const BETWEEN_SKIPPED: Duration = Duration::from_millis(100);
 /// How long IDLE lasts at most; servers end it after 30 minutes.
 const LONGEST_IDLE: std::time::Duration = std::time::Duration::from_secs(25 * 60);
 /// How far back is read again if the mailbox was made anew.
@@ -81,6 +85,12 @@ impl From<Undone> for Ended {
     }
 }
 
+/// A mail as its server gave it out.
+struct Fetched {
+    subject: Option<String>,
+    body: Bytes,
+}
+
 struct Reader<'a> {
     config: &'a EmailConfig,
     world: &'a World,
@@ -95,7 +105,7 @@ pub async fn listen(
     cursor: Option<Cursor>,
     sink: &dyn Sink,
 ) -> Result<Infallible, Failure> {
-    let place = cursor.and_then(|cursor| serde_json::from_str(&cursor.0).ok());
+    let place = cursor.and_then(|cursor| muster_json::from_str(&cursor.0).ok());
     let mut reader = Reader { config, world, sink, place };
     let mut pauses = Pauses::new();
     loop {
@@ -201,17 +211,27 @@ impl Reader<'_> {
             self.place = Some(after);
             return Ok(());
         }
-        let tried = place.tried.clone().filter(|tried| tried.uid == uid);
-        if let Some(tried) = tried.filter(|tried| tried.is_over((self.world.clock)())) {
-            self.sink.skipped(tried.refusal());
-            return self.kept(after).await;
+        let now = (self.world.clock)();
+        if let Some(tried) = place.tried.as_ref().filter(|tried| tried.uid == uid) {
+            if tried.is_over(now) {
+                self.skip(tried.skipped()).await;
+                return self.kept(after).await;
+            }
+            mailbox.let_go();
+            tokio::time::sleep(tried.rest(now)).await;
         }
-        let events = self.read(mailbox, uid, mail, &place).await?;
-        if let Err(stopped) = self.admit(events.into_iter().collect(), &after).await {
+        let fetched = self.fetch(mailbox, uid, &mail, &place).await?;
+        let reading = self.sink.reading().await;
+        let event = match fetched {
+            Some(fetched) => self.read(fetched, uid, mail, &place).await?,
+            None => None,
+        };
+        if let Err(stopped) = self.admit(event.into_iter().collect(), &after).await {
             // It was read, and may be tried again as often as need be.
             _ = self.admit(Vec::new(), &Place { tried: None, ..place }).await;
             return Err(stopped);
         }
+        drop(reading);
         self.place = Some(after);
         if first.is_none() {
             mailbox.ask(&format!("UID STORE {uid} +FLAGS.SILENT (\\Seen)"), |_| {}).await?;
@@ -219,72 +239,81 @@ impl Reader<'_> {
         Ok(())
     }
 
+    /// Gets a mail, and its subject if it was tried before. `None`: it is skipped.
+    async fn fetch(
+        &mut self,
+        mailbox: &mut Mailbox,
+        uid: u32,
+        mail: &Mail,
+        place: &Place,
+    ) -> Result<Option<Fetched>, Ended> {
+        let size = mail.size.unwrap_or(LARGEST);
+        if size > LARGEST {
+            self.skip(skipped(uid, None, "it is too large to be read")).await;
+            return Ok(None);
+        }
+        let before = place.tried.as_ref().filter(|tried| tried.uid == uid);
+        let fetched = async {
+            // Before it is tried again, so that people can find it.
+            let head = match before {
+                Some(_) => mailbox.fetch(uid, "HEADER.FIELDS (SUBJECT)", SUBJECT).await?,
+                None => None,
+            };
+            let subject = head.and_then(|head| parsed::subject(&head));
+            Ok::<_, Undone>((subject, mailbox.fetch(uid, "", size).await?))
+        };
+        match fetched.await {
+            Ok((subject, Some(body))) => {
+                Ok(Some(Fetched { subject: subject.or_else(|| parsed::subject(&body)), body }))
+            }
+            Ok((subject, None)) => {
+                self.skip(skipped(uid, subject, "the mail server gives it without its text")).await;
+                Ok(None)
+            }
+            Err(undone) => {
+                if !mailbox.is_ours(&undone) {
+                    let attempt = Tried::again(before, uid, (self.world.clock)(), None);
+                    let attempt =
+                        attempt.failed(format!("the mail server fails: {undone}"), undone.is_certain());
+                    self.kept(Place { tried: Some(attempt), ..place.clone() }).await?;
+                }
+                let why = format!("The mail with UID {uid} can't be read: {undone}.");
+                Err(Failure::NotSent(why.into()).into())
+            }
+        }
+    }
+
     /// Reads a mail. What can't be read today or later is skipped.
     async fn read(
         &mut self,
-        mailbox: &mut Mailbox,
+        Fetched { subject, body }: Fetched,
         uid: u32,
         mail: Mail,
         place: &Place,
     ) -> Result<Option<Event>, Ended> {
-        let size = mail.size.unwrap_or(LARGEST);
-        if size > LARGEST {
-            self.sink.skipped(refusal(uid, None, "it is too large to be read"));
-            return Ok(None);
-        }
-        let before = place.tried.as_ref().filter(|tried| tried.uid == uid);
         let now = (self.world.clock)();
-        let attempt = |subject| Tried::again(before, uid, now, subject);
-        let fetched = async {
-            // Before it is tried again, so that people can find it.
-            let subject = match before {
-                Some(_) => mailbox.fetch(uid, "HEADER.FIELDS (SUBJECT)", SUBJECT).await?,
-                None => None,
-            };
-            Ok::<_, Undone>((
-                subject.and_then(|head| parsed::subject(&head)),
-                mailbox.fetch(uid, "", size).await?,
-            ))
-        };
-        let (subject, body) = match fetched.await {
-            Ok(fetched) => fetched,
-            Err(undone) => return self.failed(place, attempt(None), undone).await,
-        };
-        let Some(body) = body else {
-            self.sink.skipped(refusal(uid, subject, "the mail server gives it without its text"));
-            return Ok(None);
-        };
-        let subject = subject.or_else(|| parsed::subject(&body));
-        let attempt = attempt(subject.clone());
+        let attempt = Tried::again(place.tried.as_ref(), uid, now, subject.clone());
         self.kept(Place { tried: Some(attempt.clone()), ..place.clone() }).await?;
         let (labels, authserv_id) = (mail.labels, self.config.authserv_id.clone());
         match parsed::read(body, Beside { labels, authserv_id, now }).await {
             Ok(event) => Ok(event),
             Err(Unread::Refused(why)) => {
-                self.sink.skipped(refusal(uid, subject, &why.to_string()));
+                self.skip(skipped(uid, subject, &why.to_string())).await;
                 Ok(None)
             }
             Err(unread @ Unread::Failed) => {
                 let attempt = attempt.failed(unread.to_string(), true);
                 self.kept(Place { tried: Some(attempt.clone()), ..place.clone() }).await?;
-                Err(Failure::NotSent(attempt.refusal().to_string().into()).into())
+                Err(Failure::NotSent(format!("The mail with UID {uid} can't be read: {unread}.").into())
+                    .into())
             }
         }
     }
 
-    /// A mail was not given out.
-    async fn failed(
-        &mut self,
-        place: &Place,
-        attempt: Tried,
-        undone: Undone,
-    ) -> Result<Option<Event>, Ended> {
-        let uid = attempt.uid;
-        if !undone.is_ours() {
-            let attempt = attempt.failed(undone.to_string(), undone.is_certain());
-            self.kept(Place { tried: Some(attempt), ..place.clone() }).await?;
-        }
-        Err(Failure::NotSent(format!("The mail with UID {uid} can't be read: {undone}.").into()).into())
+    /// Lists a mail that is skipped.
+    async fn skip(&self, skipped: Skipped) {
+        self.sink.skipped(skipped).await;
+        tokio::time::sleep(BETWEEN_SKIPPED).await;
     }
 
     async fn kept(&mut self, place: Place) -> Result<(), Ended> {

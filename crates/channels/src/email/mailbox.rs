@@ -6,7 +6,7 @@ use base64::{Engine as _, engine::general_purpose::STANDARD};
 use secrecy::ExposeSecret;
 use tokio::{
     io::AsyncWriteExt,
-    time::{Instant, timeout, timeout_at},
+    time::{Instant, sleep, timeout},
 };
 
 use super::{
@@ -19,6 +19,8 @@ use crate::{
     world::{Guard, Stream},
 };
 
+/// How long not to hear a server that talks in IDLE without telling of mail: twenty that never stopped kept the workers busy.
+const BETWEEN_SAID: Duration = Duration::from_millis(100);
 /// How long a command may take, beside the mail that it asks for.
 const PATIENCE: Duration = Duration::from_secs(90);
 /// The port on which everything is encrypted from the start.
@@ -31,8 +33,6 @@ pub const LISTED: usize = 500;
 pub enum Undone {
     #[error("{0}")]
     Broken(#[from] Broken),
-    #[error("it does not answer in time")]
-    Slow,
     #[error("it refuses a command")]
     Refused(Verdict),
 }
@@ -47,11 +47,6 @@ impl Undone {
     /// Whether trying again is likely to end in the same way.
     pub const fn is_certain(&self) -> bool {
         matches!(self, Self::Broken(Broken::TooLong | Broken::TooDeep | Broken::Unclear))
-    }
-
-    /// Whether it lies at us.
-    pub const fn is_ours(&self) -> bool {
-        matches!(self, Self::Broken(Broken::Crowded))
     }
 }
 
@@ -210,7 +205,7 @@ impl Mailbox {
         Ok(found.into_iter().collect())
     }
 
-    /// A part of a mail, which may have so many bytes. `None`: the server gives none.
+    /// A part of a mail, which may have so many bytes. `None`: the server gives none. Its memory is counted until the next command.
     pub async fn fetch(&mut self, uid: u32, part: &str, bytes: u64) -> Result<Option<bytes::Bytes>, Undone> {
         let mut body = None;
         let command = format!("UID FETCH {uid} (UID BODY.PEEK[{part}])");
@@ -240,12 +235,17 @@ impl Mailbox {
         }
         // A mail of which the server told while we were reading is not told again.
         let until = Instant::now() + longest;
-        while !self.is_more {
+        // A server that never stops talking does not keep us here.
+        while !self.is_more && Instant::now() < until {
             match self.hear(until).await {
-                Err(Undone::Slow) => break,
+                Err(Undone::Broken(Broken::Slow)) => break,
                 heard => drop(heard?),
             }
+            self.let_go();
             self.responses.begin();
+            if !self.is_more {
+                sleep(BETWEEN_SAID).await;
+            }
         }
         self.send("DONE").await?;
         self.done(tag, Instant::now() + PATIENCE, |_| {}).await
@@ -262,6 +262,8 @@ impl Mailbox {
         patience: Duration,
         said: impl FnMut(Said) + Send,
     ) -> Result<(), Undone> {
+        // What was read before was looked at, so it is not held while the server takes its time.
+        self.let_go();
         let until = Instant::now() + patience;
         let tag = self.tell(command).await?;
         self.done(tag, until, said).await
@@ -282,8 +284,7 @@ impl Mailbox {
     }
 
     async fn hear(&mut self, until: Instant) -> Result<Said, Undone> {
-        let response = timeout_at(until, self.responses.next(&mut self.stream)).await;
-        let said = response.map_err(|_| Undone::Slow)??.said()?;
+        let said = self.responses.next(&mut self.stream, until).await?.said()?;
         self.is_more |= said == Said::Exists;
         Ok(said)
     }
@@ -303,8 +304,14 @@ impl Mailbox {
             self.stream.write_all(line.as_bytes()).await?;
             self.stream.flush().await
         };
-        timeout(PATIENCE, sent).await.map_err(|_| Undone::Slow)??;
+        timeout(PATIENCE, sent).await.map_err(|_| Broken::Slow)??;
         Ok(())
+    }
+
+    /// Whether a command was not done because of us: it has waited for memory, and servers don't wait for long. What can't be
+    /// understood has nothing to do with that.
+    pub const fn is_ours(&self, undone: &Undone) -> bool {
+        self.responses.has_waited() && !undone.is_certain()
     }
 
     /// Gives back the memory of what was read.
@@ -338,3 +345,6 @@ fn is_away(words: &str) -> bool {
     let words = words.to_ascii_uppercase();
     AWAY.iter().any(|word| words.contains(word))
 }
+
+#[cfg(test)]
+mod tests;

@@ -27,7 +27,7 @@ mod said;
 pub use self::{
     parsed::{Beside, event},
     post::try_out,
-    responses::Responses,
+    responses::tests::heard,
 };
 
 use std::{convert::Infallible, time::Duration};
@@ -81,8 +81,7 @@ impl Email {
         if let Some(server) = &self.config.imap {
             mailbox::open(&self.world.guard, server, &*self.config.room).await?.log_out().await;
             if self.config.authserv_id.is_none() {
-                warnings
-                    .push("Senders are not proven: anybody can write any address into a mail.".to_owned());
+                warnings.push("Senders are not proven: anyone can forge a mail's address.".to_owned());
             }
         }
         if let Some(server) = &self.config.smtp {

@@ -23,6 +23,8 @@ const MOST_REFS: usize = 50;
 const MOST_FILES: usize = 50;
 /// How many recipients of a mail may join its conversation.
 const MOST_READERS: usize = 100;
+/// How much of a report about another mail is read, in bytes: invalid bytes take three times their length.
+const STATUS_BYTES: usize = 64 << 10;
 /// The longest text that is taken.
 const LONGEST_TEXT: usize = 500_000;
 
@@ -92,8 +94,18 @@ impl Head<'_> {
 }
 
 fn address(written: Option<&str>) -> Option<String> {
-    let address = written?.to_lowercase();
+    let address = lower(written?);
     (address.contains('@') && !address.contains(char::is_control)).then_some(address)
+}
+
+/// An address in lower case. Letters outside ASCII whose lower case is ASCII stay: the Kelvin sign would become `k`, and the owner of one
+/// mailbox the owner of another.
+fn lower(address: &str) -> String {
+    let lower = |letter: char| match letter.to_lowercase().next() {
+        Some(lower) if letter.is_ascii() || !lower.is_ascii() => lower,
+        _ => letter,
+    };
+    address.chars().map(lower).collect()
 }
 
 fn inbound(bytes: &Bytes, mail: &Split<'_>, beside: Beside) -> Result<Inbound, Refusal> {
@@ -123,7 +135,12 @@ fn inbound(bytes: &Bytes, mail: &Split<'_>, beside: Beside) -> Result<Inbound, R
         answers: None,
         authors: vec![address.clone()],
         is_automatic: automatic::is_automatic(head, &address),
-        proof: if beside.authserv_id.as_deref().is_some_and(proves) { Proof::Signed } else { Proof::None },
+        // Of several senders, a server may have checked another than the one that counts here.
+        proof: if beside.authserv_id.as_deref().is_some_and(proves) && head.count("From") == 1 {
+            Proof::Signed
+        } else {
+            Proof::None
+        },
         thread: Thread {
             key,
             refs: refs(head),
@@ -178,7 +195,7 @@ fn ids(value: Option<HeaderValue<'_>>) -> Vec<String> {
 fn digest(head: &Head<'_>, address: &str, subject: Option<&str>, text: &str) -> String {
     let mut digest = Sha256::new();
     let date = head.raw("Date").next_back().unwrap_or_default();
-    for part in [date, address, subject.unwrap_or_default(), text] {
+    for part in [&*date, address, subject.unwrap_or_default(), text] {
         digest.update((part.len() as u64).to_be_bytes());
         digest.update(part);
     }
@@ -221,7 +238,11 @@ enum Report {
 
 /// What a report (RFC 3464) says about which mail of ours.
 fn bounce(mail: &Split<'_>) -> Report {
-    let text = |part: &Part<'_>| String::from_utf8_lossy(&part.content()).into_owned();
+    // Programs write some lines.
+    let text = |part: &Part<'_>| {
+        let content = part.content();
+        String::from_utf8_lossy(content.get(..STATUS_BYTES).unwrap_or(&content)).into_owned()
+    };
     let status = mail.parts.iter().find(|part| part.is("message", "delivery-status")).map(text);
     let Some(status) = status else { return Report::Other };
     let field = |name: &str| {

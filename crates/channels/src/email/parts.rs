@@ -53,9 +53,9 @@ struct Field<'a> {
 }
 
 impl<'a> Field<'a> {
-    fn value(&self) -> Option<&'a str> {
-        let colon = self.whole.iter().position(|byte| *byte == b':')?;
-        std::str::from_utf8(self.whole.get(colon + 1..)?).ok()
+    fn value(&self) -> Cow<'a, str> {
+        let colon = self.whole.iter().position(|byte| *byte == b':').unwrap_or_default();
+        String::from_utf8_lossy(self.whole.get(colon + 1..).unwrap_or_default())
     }
 }
 
@@ -65,10 +65,15 @@ impl<'a> Head<'a> {
         Ok(Left::default().head(text)?.0)
     }
 
-    /// The headers of this name, as they are written, in their order.
-    pub fn raw<'s>(&'s self, name: &'s str) -> impl DoubleEndedIterator<Item = &'a str> + 's {
+    /// The headers of this name, as they are written, in their order. None is left out: a byte that is not UTF-8 becomes U+FFFD.
+    pub fn raw<'s>(&'s self, name: &'s str) -> impl DoubleEndedIterator<Item = Cow<'a, str>> + 's {
         let named = self.0.iter().filter(move |field| field.name.eq_ignore_ascii_case(name.as_bytes()));
-        named.filter_map(Field::value)
+        named.map(Field::value)
+    }
+
+    /// How many headers have this name.
+    pub fn count(&self, name: &str) -> usize {
+        self.0.iter().filter(|field| field.name.eq_ignore_ascii_case(name.as_bytes())).count()
     }
 
     /// The value of the last header of this name.
@@ -149,7 +154,8 @@ impl<'a> Part<'a> {
     }
 
     fn decoded(&self, body: &'a [u8]) -> Cow<'a, [u8]> {
-        let encoding = self.head.raw("Content-Transfer-Encoding").next_back().unwrap_or_default().trim();
+        let encoding = self.head.raw("Content-Transfer-Encoding").next_back().unwrap_or_default();
+        let encoding = encoding.trim();
         let decoded = if encoding.eq_ignore_ascii_case("base64") {
             base64_decode(body)
         } else if encoding.eq_ignore_ascii_case("quoted-printable") {

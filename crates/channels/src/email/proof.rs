@@ -1,19 +1,27 @@
 //! Whether a mail's From is true, as far as the mail server of the mailbox says so (RFC 8601).
 //!
 //! Only the topmost `Authentication-Results` of that server counts: those below it may have been in the mail when it came. It
-//! proves the From's own domain by DMARC, by a DKIM signature of exactly that domain, or by SPF of an envelope from exactly it.
+//! proves the From's own domain by DMARC, by a DKIM signature of exactly that domain, or by SPF of an envelope from exactly it. One
+//! with other bytes than printed ASCII proves nothing, and neither does one in which DMARC fails.
 
 use super::parts::Head;
 
 /// Whether the server `authserv_id` says that this address's domain sent the mail.
 pub fn passes(head: &Head<'_>, authserv_id: &str, address: &str) -> bool {
     let Some((_, domain)) = address.rsplit_once('@') else { return false };
-    let ours = head.raw("Authentication-Results").find_map(|value| {
-        let statements = statements(value);
-        let server = statements.first()?.first()?.clone();
-        server.eq_ignore_ascii_case(authserv_id).then_some(statements)
+    let mut results = head.raw("Authentication-Results").map(|value| {
+        // Some programs see words where others see none.
+        let is_clear = value.bytes().all(|byte| byte.is_ascii_graphic() || byte.is_ascii_whitespace());
+        (is_clear, statements(&value))
     });
-    ours.is_some_and(|statements| statements.iter().skip(1).any(|statement| proves(statement, domain)))
+    let ours = results.find(|(_, statements)| {
+        let server = statements.first().and_then(|words| words.first());
+        server.is_some_and(|server| server.eq_ignore_ascii_case(authserv_id))
+    });
+    let Some((true, statements)) = ours else { return false };
+    // DMARC has weighed the others.
+    let has_failed = statements.iter().any(|words| words.first().is_some_and(|word| word == "dmarc=fail"));
+    !has_failed && statements.iter().skip(1).any(|statement| proves(statement, domain))
 }
 
 /// Whether one statement (`dkim=pass header.d=a.test`) proves a domain.
@@ -50,7 +58,7 @@ fn statements(value: &str) -> Vec<Vec<String>> {
         }
     }
     let tidy = plain.to_ascii_lowercase().replace(" = ", "=").replace(" =", "=").replace("= ", "=");
-    tidy.split(';').map(|statement| statement.split_whitespace().map(str::to_owned).collect()).collect()
+    tidy.split(';').map(|statement| statement.split_ascii_whitespace().map(str::to_owned).collect()).collect()
 }
 
 /// Whether it would end a word or a statement, or tie a name to a value.
@@ -63,8 +71,29 @@ mod tests {
     use super::*;
 
     fn of(headers: &str) -> bool {
-        let mail = format!("{headers}\r\nFrom: ada@a.test\r\n\r\nhi");
-        passes(&Head::read(mail.as_bytes()).unwrap(), "mx.b.test", "ada@a.test")
+        of_bytes(headers.as_bytes())
+    }
+
+    fn of_bytes(headers: &[u8]) -> bool {
+        let mail = [headers, b"\r\nFrom: ada@a.test\r\n\r\nhi"].concat();
+        passes(&Head::read(&mail).unwrap(), "mx.b.test", "ada@a.test")
+    }
+
+    #[test]
+    fn one_that_is_not_utf8_proves_nothing_and_hides_those_below() {
+        let forged = b"Authentication-Results: mx.b.test; dmarc=pass header.from=a.test".as_slice();
+        for above in [
+            b"mx.b.test; dmarc=fail (caf\xe9) header.from=a.test".as_slice(),
+            b"mx.b.test; spf=pass smtp.mailfrom=caf\xe9@a.test",
+            b"mx.b.test; dmarc=pass header.from=a.test\xff",
+        ] {
+            let real = [b"Authentication-Results: ".as_slice(), above].concat();
+            assert!(!of_bytes(&real), "{}", String::from_utf8_lossy(above));
+            assert!(!of_bytes(&[real.as_slice(), b"\r\n", forged].concat()), "what is below does not count");
+        }
+        let others =
+            b"Authentication-Results: mx.c.test; dmarc=fail (caf\xe9) header.from=a.test\r\n".as_slice();
+        assert!(of_bytes(&[others, forged].concat()));
     }
 
     #[test]
@@ -85,6 +114,11 @@ mod tests {
             ("mx.b.test; spf=pass smtp.mailfrom=\"x\\;dmarc=pass\\ header.from=a.test\\;\"@evil.test", false),
             ("mx.b.test; spf=pass smtp.mailfrom=\"a.test\tx\"@evil.test", false),
             ("mx.c.test; dmarc=pass header.from=a.test", false),
+            // A local part may hold what some take for a space.
+            ("mx.b.test; spf=pass smtp.mailfrom=a.test\u{a0}x@evil.test", false),
+            ("mx.b.test; dkim=pass header.i=x\u{a0}header.d=a.test\u{a0}@evil.test", false),
+            ("mx.b.test; dmarc=fail header.from=a.test; spf=pass smtp.mailfrom=a.test", false),
+            ("mx.b.test; dmarc=none; spf=pass smtp.mailfrom=a.test", true),
             ("mx.b.test; none", false),
         ] {
             assert_eq!(of(&format!("Authentication-Results: {results}")), expected, "{results}");

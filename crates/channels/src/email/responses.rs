@@ -19,7 +19,8 @@ const LINE: usize = 1 << 20;
 const DEPTH: usize = 32;
 /// All that a server may say to one command: the largest mail that is read, or a line for each of very many mails.
 const ANSWER: usize = 48 << 20;
-/// The bytes of a literal that must come in each [`PACE`]: 64 KiB a second.
+/// The bytes that must come in each [`PACE`] while memory is held for the answer, or it must end: 64 KiB a second. A server that
+/// stops within its answer, or after it, would keep its organization's share of the memory from others.
 const STEP: usize = 640 << 10;
 /// See [`STEP`].
 const PACE: Duration = Duration::from_secs(10);
@@ -29,6 +30,10 @@ const SMALL: usize = 64 << 10;
 const COPIES: usize = 3;
 /// How long others' mails may keep one waiting.
 const CROWDED: Duration = Duration::from_secs(60);
+/// How often one that waits looks whether there is room.
+const LOOK: Duration = Duration::from_millis(250);
+/// How many bytes are read at a time, outside of literals.
+const LITTLE: usize = 8 << 10;
 
 /// Why nothing more is read of a connection.
 #[derive(Debug, thiserror::Error)]
@@ -43,6 +48,8 @@ pub enum Broken {
     TooDeep,
     #[error("its answer can't be understood")]
     Unclear,
+    #[error("it does not answer in time")]
+    Slow,
     #[error("it sends a mail too slowly")]
     TooSlow,
     /// Not the server's fault.
@@ -67,6 +74,10 @@ pub struct Responses {
     answer: usize,
     hold: Box<dyn Hold>,
     held: usize,
+    /// While memory is held: until when how much of the answer must have come.
+    pace: Option<(Instant, usize)>,
+    /// How long the present command has waited for memory. It is our time, not the server's.
+    waited: Duration,
 }
 
 /// How far the present response was looked at.
@@ -84,12 +95,18 @@ struct Scan {
 impl Responses {
     pub fn new(room: &dyn Room) -> Self {
         let (buffer, scan) = (BytesMut::new(), Scan::default());
-        Self { buffer, scan, answer: 0, hold: room.open(), held: 0 }
+        Self { buffer, scan, answer: 0, hold: room.open(), held: 0, pace: None, waited: Duration::ZERO }
     }
 
     /// Begins to count again: another command is sent.
     pub fn begin(&mut self) {
         self.answer = self.buffer.len();
+        (self.pace, self.waited) = (None, Duration::ZERO);
+    }
+
+    /// Whether the present command has waited for memory.
+    pub const fn has_waited(&self) -> bool {
+        !self.waited.is_zero()
     }
 
     /// Drops what came before the encryption, which could be anybody's.
@@ -103,66 +120,79 @@ impl Responses {
         // What is left may be a few bytes of a large piece.
         self.buffer = BytesMut::from(&self.buffer[..]);
         self.hold.shrink(self.held);
-        self.held = 0;
+        (self.held, self.pace) = (0, None);
     }
 
-    /// The next response. If this is dropped before, nothing is lost.
-    pub async fn next(&mut self, stream: &mut (impl AsyncRead + Unpin)) -> Result<Response, Broken> {
+    /// The next response, which must come until then. If this is dropped before, nothing is lost.
+    pub async fn next(
+        &mut self,
+        stream: &mut (impl AsyncRead + Unpin),
+        until: Instant,
+    ) -> Result<Response, Broken> {
         loop {
             if let Some(end) = self.scan.find_end(&self.buffer)? {
                 let literals = std::mem::take(&mut self.scan).literals;
                 return Ok(Response { bytes: self.buffer.split_to(end).freeze(), literals });
             }
-            match self.scan.literal() {
-                Some(end) => self.read_literal(stream, end).await?,
-                None => self.read(stream, 8 << 10).await?,
-            }
+            let most = self.scan.literal().map_or(LITTLE, |end| (end - self.buffer.len()).min(STEP));
+            self.read(stream, most, until).await?;
         }
     }
 
-    /// Reads a literal up to its end, which must come in time.
-    async fn read_literal(
+    async fn read(
         &mut self,
         stream: &mut (impl AsyncRead + Unpin),
-        end: usize,
+        most: usize,
+        until: Instant,
     ) -> Result<(), Broken> {
-        while self.buffer.len() < end {
-            let next = end.min(self.buffer.len() + STEP);
-            self.make_room(next).await?;
-            let until = Instant::now() + PACE;
-            while self.buffer.len() < next {
-                let more = next - self.buffer.len();
-                timeout_at(until, self.read(stream, more)).await.map_err(|_| Broken::TooSlow)??;
-            }
-        }
-        Ok(())
-    }
-
-    async fn read(&mut self, stream: &mut (impl AsyncRead + Unpin), most: usize) -> Result<(), Broken> {
         self.make_room(self.buffer.len() + most).await?;
         if self.answer >= ANSWER {
             return Err(Broken::TooLong);
         }
         self.buffer.reserve(most);
-        let read = (&mut *stream).take(most as u64).read_buf(&mut self.buffer).await?;
+        let (until, late) = self.due(until);
+        let mut some = (&mut *stream).take(most as u64);
+        let read = timeout_at(until, some.read_buf(&mut self.buffer)).await.map_err(|_| late)??;
         self.answer += read;
         if read == 0 { Err(Broken::Lost) } else { Ok(()) }
+    }
+
+    /// Until when something must come, and what it means if nothing does.
+    fn due(&mut self, until: Instant) -> (Instant, Broken) {
+        let until = until + self.waited;
+        if self.held == 0 {
+            return (until, Broken::Slow);
+        }
+        let paced = self.pace.filter(|(_, goal)| self.answer < *goal);
+        let (paced, _) = *self.pace.insert(paced.unwrap_or((Instant::now() + PACE, self.answer + STEP)));
+        if paced < until { (paced, Broken::TooSlow) } else { (until, Broken::Slow) }
     }
 
     /// Counts memory for so many bytes. If the organization has its share, it waits a while.
     async fn make_room(&mut self, bytes: usize) -> Result<(), Broken> {
         let needed = COPIES * bytes.saturating_sub(SMALL);
-        let until = Instant::now() + CROWDED;
+        let mut waited = Duration::ZERO;
         while needed > self.held {
             if self.hold.grow(needed - self.held) {
                 self.held = needed;
-            } else if Instant::now() > until {
+            } else if waited > CROWDED {
                 return Err(Broken::Crowded);
             } else {
-                sleep(Duration::from_millis(250)).await;
+                let begun = Instant::now();
+                sleep(LOOK).await;
+                waited += begun.elapsed();
+                self.pause(begun.elapsed());
             }
         }
         Ok(())
+    }
+
+    /// Moves what the server must do by a time in which it was not listened to.
+    fn pause(&mut self, time: Duration) {
+        self.waited += time;
+        if let Some((until, _)) = &mut self.pace {
+            *until += time;
+        }
     }
 }
 
@@ -232,4 +262,4 @@ impl Scan {
 }
 
 #[cfg(test)]
-mod tests;
+pub mod tests;

@@ -30,15 +30,17 @@ use crate::contract::{Dialect, Longest, Rendered, Unit};
 ///
 /// `longest` is at least 600, which holds the deepest nesting of marks.
 pub fn render(markdown: &str, dialect: Dialect, longest: Longest) -> Vec<Rendered> {
-    let markdown = &*nests::bounded(markdown);
-    let pieces = pieces::of(markdown, dialect, longest.count);
+    let bounded = nests::bounded(markdown);
+    let (pieces, needless) = pieces::of(&bounded, dialect, longest.count);
     let mut parts = writer::write(&pieces, dialect, longest);
     if parts.is_empty() {
         parts = render_plain(markdown.trim(), dialect, longest);
     }
     match <[Rendered; 1]>::try_from(parts) {
         // Nothing was split, so it may stay as it was written.
-        Ok([whole]) if dialect == Dialect::Markdown => as_written(markdown, whole, longest),
+        Ok([whole]) if dialect == Dialect::Markdown => {
+            as_written(&bounded.without(&needless), whole, longest)
+        }
         Ok(whole) => whole.into(),
         Err(parts) => parts,
     }

@@ -1,7 +1,11 @@
 //! How deep quotes and lists are nested before a text is parsed: the parser compares each further line with every one that is
 //! open, so that 200 KB of `>` and short lines took it 18 seconds.
+//!
+//! Only the parser knows what is code, where signs mean nothing and no escape is needed: it is taken out again there.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, ops::Range};
+
+use pulldown_cmark::CowStr;
 
 /// The deepest nest that is parsed as one. People write three or four; what is shown is less ([`super::pieces`]).
 const DEEPEST: usize = 32;
@@ -10,23 +14,66 @@ const LEVEL: usize = 2;
 /// How many columns a tab takes at most.
 const TAB: usize = 4;
 
-/// The text, in which no line can begin deeper than [`DEEPEST`]: the marker that would is escaped, and shown as it is.
-pub fn bounded(markdown: &str) -> Cow<'_, str> {
-    let mut changed = String::new();
+/// A text in which no line can begin deeper than [`DEEPEST`].
+pub struct Bounded<'a> {
+    pub text: Cow<'a, str>,
+    /// Where a backslash was added to it.
+    escapes: Vec<usize>,
+}
+
+/// The text, in which a marker that would be too deep is escaped, and shown as it is.
+pub fn bounded(markdown: &str) -> Bounded<'_> {
+    let (mut changed, mut escapes) = (String::new(), Vec::new());
     let (mut from, mut start) = (0, 0);
     for line in markdown.split_inclusive(['\n', '\r']) {
         if let Some(at) = too_deep(line) {
             changed.push_str(&markdown[from..start + at]);
+            escapes.push(changed.len());
             changed.push('\\');
             from = start + at;
         }
         start += line.len();
     }
-    if from == 0 && changed.is_empty() {
-        return Cow::Borrowed(markdown);
+    if escapes.is_empty() {
+        return Bounded { text: Cow::Borrowed(markdown), escapes };
     }
     changed.push_str(&markdown[from..]);
-    Cow::Owned(changed)
+    Bounded { text: Cow::Owned(changed), escapes }
+}
+
+impl Bounded<'_> {
+    /// The escapes in a part of the text.
+    pub fn escapes(&self, part: &Range<usize>) -> &[usize] {
+        let begin = self.escapes.partition_point(|at| *at < part.start);
+        let rest = &self.escapes[begin..];
+        &rest[..rest.partition_point(|at| *at < part.end)]
+    }
+
+    /// A part of the text that is code, as it was written. What the parser has changed stays so.
+    pub fn code<'t>(&self, code: CowStr<'t>, part: &Range<usize>) -> CowStr<'t> {
+        let escapes = self.escapes(part);
+        if escapes.is_empty() || code.len() != part.len() {
+            return code;
+        }
+        without(&code, escapes, part.start).into()
+    }
+
+    /// The text without some of its escapes.
+    pub fn without(&self, escapes: &[usize]) -> Cow<'_, str> {
+        if escapes.is_empty() { Cow::Borrowed(&self.text) } else { without(&self.text, escapes, 0).into() }
+    }
+}
+
+/// A text that begins at a place, without the characters at others.
+fn without(text: &str, escapes: &[usize], start: usize) -> String {
+    let mut rest = String::with_capacity(text.len());
+    let mut from = 0;
+    for at in escapes {
+        rest.push_str(&text[from..at - start]);
+        from = at - start + 1;
+    }
+    rest.push_str(&text[from..]);
+    rest
 }
 
 /// Where a line's first marker stands that is too deep. Spaces before it may continue lists that are open, so they count as well.
@@ -84,13 +131,19 @@ mod tests {
         for marker in [">", "> ", "- ", "* ", "+ ", "1. ", "12) ", "> - ", "\t> "] {
             let deep = marker.repeat(100);
             let text = format!("a\n{deep}b\nc");
-            let bounded = bounded(&text);
+            let bounded = bounded(&text).text;
             assert_eq!(bounded.len(), text.len() + 1, "{marker:?}");
             let before = bounded.split('\\').next().unwrap();
             assert!(before.matches(marker.trim()).count() <= DEEPEST, "{before:?}");
         }
-        assert_eq!(bounded(&format!("{}- a", " ".repeat(64))), format!("{}\\- a", " ".repeat(64)));
-        assert_eq!(bounded(&format!("{}7. a", "> ".repeat(32))), format!("{}7\\. a", "> ".repeat(32)));
+        for (before, escaped) in [
+            (format!("{}- a", " ".repeat(64)), format!("{}\\- a", " ".repeat(64))),
+            (format!("{}7. a", "> ".repeat(32)), format!("{}7\\. a", "> ".repeat(32))),
+        ] {
+            let bounded = bounded(&before);
+            assert_eq!(bounded.text, escaped);
+            assert_eq!(bounded.without(bounded.escapes(&(0..escaped.len()))), before);
+        }
     }
 
     #[test]
@@ -99,7 +152,7 @@ mod tests {
         let code = format!("```\n{}let a = 1;\n```", " ".repeat(100));
         for text in ["", "> a\n> > b\n- c\n  - d\n    1. e", "-----", "**b**", &rule, &code, &"-".repeat(99)]
         {
-            assert_eq!(bounded(text), text);
+            assert_eq!(bounded(text).text, text);
         }
     }
 }

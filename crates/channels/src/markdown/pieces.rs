@@ -5,7 +5,9 @@ use url::Url;
 
 use super::{
     dialect::{form, plain},
-    mentions, table,
+    mentions,
+    nests::Bounded,
+    table,
 };
 use crate::contract::Dialect;
 
@@ -56,15 +58,30 @@ pub enum Mark {
     Cell,
 }
 
-/// The pieces of a text.
-pub fn of(markdown: &str, dialect: Dialect, longest: usize) -> Vec<Piece> {
+/// The pieces of a text, and which of its escapes are in code, so that nothing needs them.
+pub fn of(markdown: &Bounded<'_>, dialect: Dialect, longest: usize) -> (Vec<Piece>, Vec<usize>) {
     let options = Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH | Options::ENABLE_TASKLISTS;
     let mut reader = Reader::new(dialect, longest);
-    reader.addresses_left = ADDRESSES + 2 * markdown.len();
-    for event in TextMergeStream::new(Parser::new_ext(markdown, options)) {
+    reader.addresses_left = ADDRESSES + 2 * markdown.text.len();
+    let (mut is_code, mut needless) = (false, Vec::new());
+    let events = Parser::new_ext(&markdown.text, options).into_offset_iter().map(|(event, part)| {
+        is_code = match event {
+            Event::Start(Tag::CodeBlock(_)) => true,
+            Event::End(TagEnd::CodeBlock) => false,
+            _ => is_code,
+        };
+        match event {
+            Event::Text(code) if is_code => {
+                needless.extend(markdown.escapes(&part));
+                Event::Text(markdown.code(code, &part))
+            }
+            event => event,
+        }
+    });
+    for event in TextMergeStream::new(events) {
         reader.take(event);
     }
-    reader.pieces
+    (reader.pieces, needless)
 }
 
 /// The pieces of a text that is taken letter by letter.

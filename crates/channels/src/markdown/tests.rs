@@ -17,6 +17,24 @@ fn whole(markdown: &str, dialect: Dialect) -> String {
     parts.remove(0).text
 }
 
+#[test]
+fn signs_in_code_are_no_nest() {
+    let (spaces, list, quotes) = (" ".repeat(64), "- ".repeat(40), "> ".repeat(40));
+    for code in [
+        format!("```\n{spaces}- a\n{quotes}b\n{list}c\n{spaces}7. d\n```"),
+        format!("> ~~~\n> {spaces}- a\n> {quotes}b\n> ~~~"),
+        format!("- a\n\n  ```\n  {spaces}* a\n  ```"),
+        format!("a\n\n    {list}a\n    {quotes}b"),
+    ] {
+        for dialect in DIALECTS {
+            assert!(!whole(&code, dialect).contains('\\'), "{code} {dialect:?}");
+        }
+        // What is beside the code is nested.
+        let both = format!("{code}\n\na\n\n{quotes}b");
+        assert_eq!(whole(&both, Dialect::Markdown).matches('\\').count(), 1, "{both}");
+    }
+}
+
 const SAMPLE: &str = "# Title\n\nSome **bold *and* italic**, `a<b`, ~~gone~~ & [a page](https://a.test/?x=1&y=2).\nNext line.\n\n\
     - one\n- two\n  1. deep\n  2. deeper\n\n> a quote\n> goes on\n\n```rust\nfn a() {\n    1 < 2\n}\n```\n\n| a | b |\n|---|---|\n| 1 | 22 |\n";
 

@@ -85,7 +85,7 @@ impl Api {
 
 /// What an answer means.
 fn judge(answer: &Answer, now: jiff::Timestamp) -> Result<Value, Failure> {
-    let said: Value = serde_json::from_slice(&answer.body).unwrap_or_default();
+    let said: Value = muster_json::from_slice(&answer.body).unwrap_or_default();
     if answer.status.is_success() && said["ok"] == true {
         return Ok(said);
     }

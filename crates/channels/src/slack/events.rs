@@ -71,6 +71,9 @@ struct Action {
     action_ts: Option<String>,
 }
 
+/// How many users of ours are looked for in a text. Slack names one.
+const AUTHORIZATIONS: usize = 20;
+
 /// What a payload says, if it is something for us.
 pub fn decode(payload: &Value, proof: Proof) -> Result<Option<Event>, Refusal> {
     match payload["type"].as_str() {
@@ -101,7 +104,8 @@ fn message(callback: &Callback, proof: Proof) -> Result<Option<Event>, Refusal> 
         return Ok(None);
     }
     let message = Message::deserialize(&callback.event).map_err(malformed)?;
-    let us: Vec<_> = callback.authorizations.iter().filter_map(|one| one.user_id.as_deref()).collect();
+    let us = callback.authorizations.iter().take(AUTHORIZATIONS).filter_map(|one| one.user_id.as_deref());
+    let us: Vec<_> = us.collect();
     let (text, is_named) = mrkdwn::read(&message.text, &us);
     let files: Vec<_> = message.files.into_iter().map(remote).collect();
     let authors: Vec<_> =

@@ -92,7 +92,7 @@ impl Slack {
         let is_form = request.body.starts_with(b"payload=");
         let mut fields = url::form_urlencoded::parse(if is_form { request.body } else { b"" });
         let payload = fields.next().map(|(_, json)| json.into_owned().into_bytes());
-        serde_json::from_slice(payload.as_deref().unwrap_or(request.body))
+        muster_json::from_slice(payload.as_deref().unwrap_or(request.body))
             .map_err(|_| Refusal::Malformed("The body is not an event of Slack.".into()))
     }
 

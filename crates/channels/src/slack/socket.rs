@@ -10,7 +10,7 @@ use url::Url;
 
 use super::{api::Api, events};
 use crate::{
-    contract::{Failure, Link, Proof, Sink},
+    contract::{Failure, Link, Proof, Sink, Skipped},
     pauses::Pauses,
     world::Stream,
 };
@@ -89,7 +89,7 @@ fn lost(why: &str) -> Failure {
 
 /// Takes one envelope, and acknowledges it once it is kept.
 async fn take(text: &str, socket: &mut Socket, sink: &dyn Sink, pauses: &mut Pauses) -> Result<(), Ended> {
-    let envelope: Value = serde_json::from_str(text).unwrap_or_default();
+    let envelope: Value = muster_json::from_str(text).unwrap_or_default();
     match envelope["type"].as_str() {
         Some("hello") => {
             pauses.reset();
@@ -109,7 +109,10 @@ async fn take(text: &str, socket: &mut Socket, sink: &dyn Sink, pauses: &mut Pau
             admitted.map_err(|stopped| Ended::Stopped(Failure::NotSent(stopped.to_string().into())))?;
         }
         Ok(None) => {}
-        Err(refusal) => sink.skipped(refusal),
+        Err(refusal) => {
+            let vendor_id = envelope["envelope_id"].as_str().unwrap_or_default().to_owned();
+            sink.skipped(Skipped { vendor_id, subject: None, reason: refusal.to_string().into() }).await;
+        }
     }
     if let Some(id) = envelope["envelope_id"].as_str() {
         let acknowledged = json!({"envelope_id": id}).to_string();

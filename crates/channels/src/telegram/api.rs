@@ -84,7 +84,7 @@ impl Api {
 
     /// What an answer means.
     fn judge(&self, answer: &Answer) -> Result<Value, Failure> {
-        let mut said: Value = serde_json::from_slice(&answer.body).unwrap_or_default();
+        let mut said: Value = muster_json::from_slice(&answer.body).unwrap_or_default();
         if said["ok"] == true {
             return Ok(said["result"].take());
         }

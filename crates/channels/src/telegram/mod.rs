@@ -26,8 +26,8 @@ use self::{api::Api, updates::Me};
 use crate::{
     contract::{
         Actions, Content, Cursor, Dialect, Event, Failure, Files, Identity, Inlet, Kind, Limit, Link,
-        Longest, Part, Press, RawRequest, Receipt, Received, Refusal, RemoteFile, Reply, Scope, Sink, Spool,
-        TelegramConfig, Traits, Transport, Unit,
+        Longest, Part, Press, RawRequest, Receipt, Received, Refusal, RemoteFile, Reply, Scope, Sink,
+        Skipped, Spool, TelegramConfig, Traits, Transport, Unit,
     },
     pauses::Pauses,
     world::World,
@@ -145,7 +145,11 @@ impl Telegram {
             last = last.max(update["update_id"].as_i64());
             match updates::decode(update, me) {
                 Ok(event) => events.extend(event),
-                Err(refusal) => sink.skipped(refusal),
+                Err(refusal) => {
+                    let vendor_id = update["update_id"].to_string();
+                    let reason = refusal.to_string().into();
+                    sink.skipped(Skipped { vendor_id, subject: None, reason }).await;
+                }
             }
         }
         let Some(last) = last else { return Ok(offset) };
@@ -195,7 +199,7 @@ impl Transport for Telegram {
         if !bool::from(given.as_bytes().ct_eq(secret)) {
             return Err(Refusal::BadSignature);
         }
-        let update: Value = serde_json::from_slice(request.body)
+        let update: Value = muster_json::from_slice(request.body)
             .map_err(|_| Refusal::Malformed("The body is not an update of Telegram.".into()))?;
         // Refused, it would come again and again, and hold up what people write there after it.
         let event: Option<Event> = updates::decode(&update, &self.me()).unwrap_or_else(|refusal| {

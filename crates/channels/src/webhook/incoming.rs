@@ -58,7 +58,7 @@ struct File {
 
 /// Decodes a request that was verified.
 pub fn decode(request: &RawRequest<'_>, actor_paths: &[String], now: Timestamp) -> Result<Received, Refusal> {
-    let json: Option<Value> = serde_json::from_slice(request.body).ok();
+    let json: Option<Value> = muster_json::from_slice(request.body).ok();
     let actors = json.as_ref().map(|json| actors(json, actor_paths)).unwrap_or_default();
     let payload = match &json {
         Some(json) => of_json(json)?,

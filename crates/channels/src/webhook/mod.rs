@@ -121,7 +121,7 @@ fn is_time(piece: &[u8]) -> bool {
 fn is_signed_content(body: &[u8]) -> bool {
     let start = &body[..body.len().min(LONGEST_ID + LONGEST_TIME + 2)];
     start.split(|byte| *byte == b'.').skip(1).any(is_time)
-        && serde_json::from_slice::<IgnoredAny>(body).is_err()
+        && muster_json::from_slice::<IgnoredAny>(body).is_err()
 }
 
 impl Transport for Webhook {

@@ -161,7 +161,7 @@ pub fn judge(answer: &Answer, now: Timestamp) -> Result<Receipt, Failure> {
 
 /// The receiver's own id of the message, if its answer is `{"id": "…"}`.
 fn id_in(body: &[u8]) -> Option<String> {
-    let answer: Value = serde_json::from_slice(body).ok()?;
+    let answer: Value = muster_json::from_slice(body).ok()?;
     let id = answer.get("id")?.as_str()?;
     // PostgreSQL does not store a NUL.
     let is_id = !id.is_empty() && id.len() <= 200 && !id.contains(char::is_control);

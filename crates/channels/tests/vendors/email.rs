@@ -36,6 +36,7 @@ pub fn config(imap: Option<MailServer>, smtp: Option<MailServer>) -> EmailConfig
         smtp,
         from: "agent@b.test".into(),
         from_name: "Agent".into(),
+        id_key: "a key of this channel".into(),
         authserv_id: Some("mx.b.test".into()),
         since: jiff::Timestamp::now() - Duration::from_secs(3600),
         poll: Duration::from_secs(60),

@@ -10,7 +10,9 @@ use std::{
 
 use futures::future::BoxFuture;
 use jiff::{SignedDuration, Timestamp};
-use muster_channels::{Config, Cursor, EmailConfig, Event, Link, Refusal, Sink, Stopped, open};
+use muster_channels::{
+    Config, Cursor, EmailConfig, Event, Hold, Link, Reading, Room, Sink, Skipped, Stopped, open,
+};
 use tokio::{
     io::{AsyncBufReadExt, AsyncWriteExt, BufReader},
     net::{TcpListener, TcpStream},
@@ -160,10 +162,9 @@ async fn a_mail_that_the_server_refuses_for_long_is_skipped_and_named() {
             match told.recv().await.unwrap() {
                 Told::Link(Link::Down(_)) => PASSED.store(16, Ordering::Relaxed),
                 Told::Link(_) | Told::Admitted(..) => {}
-                Told::Skipped(refusal) => {
+                Told::Skipped(Skipped { vendor_id, reason, .. }) => {
                     assert_eq!(PASSED.load(Ordering::Relaxed), 16, "it is asked for again");
-                    let refusal = refusal.to_string();
-                    assert!(refusal.contains("UID 5") && refusal.contains("refuses"), "{refusal}");
+                    assert!(vendor_id == "5" && reason.as_str().contains("refuses"), "{reason}");
                     break;
                 }
             }
@@ -180,8 +181,7 @@ async fn skipped(
     answer: Option<&'static str>,
     cursor: Cursor,
     done: &Seen<&'static str>,
-) -> (String, Cursor) {
-    PASSED.store(0, Ordering::Relaxed);
+) -> (Skipped, Cursor) {
     let port = imap(Some(Fault { command: "UID FETCH 5 ", answer, connections: usize::MAX }), done).await;
     let mut world = open_world(None);
     world.clock = clock;
@@ -192,7 +192,7 @@ async fn skipped(
         loop {
             match (told.recv().await.unwrap(), &named) {
                 (Told::Link(Link::Down(_)), _) => PASSED.store(16, Ordering::Relaxed),
-                (Told::Skipped(refusal), _) => named = Some(refusal.to_string()),
+                (Told::Skipped(skipped), _) => named = Some(skipped),
                 (Told::Admitted(_, Some(cursor)), Some(named)) => return (named.clone(), cursor),
                 _ => {}
             }
@@ -204,51 +204,170 @@ async fn skipped(
 #[tokio::test]
 async fn a_mail_that_fails_twice_is_skipped_whatever_fails() {
     for (answer, why, asked) in [
-        (None, "the connection is lost", 2),
-        (Some("* 1 FETCH (UID 5 BODY[] {1000}\r\nshort"), "the connection is lost", 2),
-        (Some("* 1 FETCH garbage\r\n"), "its answer can't be understood", 2),
-        (Some("* 1 FETCH (UID 5 BODY[] {99999999}\r\n"), "its answer is too long", 2),
-        (Some("* 1 FETCH (((((((((((((((((((((((((((((((((((((((((("), "its answer is nested too deeply", 2),
-        (Some("OK done"), "the mail server gives it without its text", 1),
+        (None, "The mail server fails: the connection is lost.", 2),
+        (
+            Some("* 1 FETCH (UID 5 BODY[] {1000}\r\nshort"),
+            "The mail server fails: the connection is lost.",
+            2,
+        ),
+        (Some("* 1 FETCH garbage\r\n"), "The mail server fails: its answer can't be understood.", 2),
+        (Some("* 1 FETCH (UID 5 BODY[] {99999999}\r\n"), "The mail server fails: its answer is too long.", 2),
+        (
+            Some("* 1 FETCH (((((((((((((((((((((((((((((((((((((((((("),
+            "The mail server fails: its answer is nested too deeply.",
+            2,
+        ),
+        (Some("OK done"), "The mail server gives it without its text.", 1),
     ] {
+        PASSED.store(0, Ordering::Relaxed);
         let done = Seen::default();
         let (named, cursor) = skipped(answer, read_up_to_four(), &done).await;
-        assert_eq!(named, format!("The mail with UID 5 is skipped: {why}."));
+        assert_eq!((&*named.vendor_id, named.reason.as_str()), ("5", why));
         assert!(cursor.0.ends_with("\"uid\":5}"), "{cursor:?}");
         assert_eq!(done.lock().unwrap().iter().filter(|done| **done == "asked").count(), asked, "{why}");
     }
 }
 
+/// Where the mailbox is read on after the process has ended as soon as an attempt was stored, which is before the mail is looked at.
+async fn interrupted(port: u16, cursor: Cursor) -> Cursor {
+    let mut world = open_world(None);
+    world.clock = clock;
+    let mailbox = channel(Some(server(port, "secret")), None, &world);
+    let (sink, mut told) = Hand::new(99);
+    during(&mailbox, Some(cursor), &sink, async {
+        loop {
+            match told.recv().await.unwrap() {
+                Told::Admitted(events, Some(cursor)) if cursor.0.contains("tried") => {
+                    assert!(events.is_empty());
+                    return cursor;
+                }
+                Told::Link(_) => {}
+                other => panic!("{other:?}"),
+            }
+        }
+    })
+    .await
+}
+
 #[tokio::test]
-async fn a_mail_that_ended_the_process_twice_is_not_read_again() {
+async fn a_mail_whose_reading_was_cut_off_twice_is_read() {
+    let port = imap(None, &Seen::default()).await;
+    let mut cursor = read_up_to_four();
+    for _ in 0..2 {
+        cursor = interrupted(port, cursor).await;
+    }
+    // The third attempt is not made at once.
+    PASSED.store(3, Ordering::Relaxed);
+    let mut world = open_world(None);
+    world.clock = clock;
+    let mailbox = channel(Some(server(port, "secret")), None, &world);
+    let (sink, mut told) = Hand::new(99);
+    let (events, cursor) = during(&mailbox, Some(cursor), &sink, first(&mut told)).await;
+    assert_eq!(texts(&events), ("m5@a.test".into(), "five".into()));
+    assert!(cursor.unwrap().0.ends_with("\"uid\":5}"));
+}
+
+#[tokio::test]
+async fn a_mail_that_ended_the_process_three_times_is_skipped() {
     let done = Seen::default();
     let port = imap(None, &done).await;
     let mut cursor = read_up_to_four();
-    for _ in 0..2 {
-        let mailbox = channel(Some(server(port, "secret")), None, &open_world(None));
-        let (sink, mut told) = Hand::new(99);
-        // The process ends as soon as the attempt is stored, which is before the mail is looked at.
-        cursor = during(&mailbox, Some(cursor), &sink, async {
-            loop {
-                match told.recv().await.unwrap() {
-                    Told::Admitted(events, Some(cursor)) if cursor.0.contains("tried") => {
-                        assert!(events.is_empty());
-                        return cursor;
-                    }
-                    Told::Link(_) => {}
-                    other => panic!("{other:?}"),
-                }
-            }
-        })
-        .await;
+    for minutes in [0, 0, 3] {
+        PASSED.store(minutes, Ordering::Relaxed);
+        cursor = interrupted(port, cursor).await;
     }
     let asked = done.lock().unwrap().len();
     let (named, cursor) = skipped(None, cursor, &done).await;
-    assert_eq!(
-        named,
-        "The mail with UID 5, \u{201c}A question\u{201d}, is skipped: reading it ended the service."
-    );
+    assert_eq!((&*named.vendor_id, named.subject.as_deref()), ("5", Some("A question")));
+    assert_eq!(named.reason.as_str(), "Reading it ended the service.");
     assert!(cursor.0.ends_with("\"uid\":5}") && asked > 0, "{cursor:?}");
+}
+
+#[tokio::test]
+async fn nobody_stops_listening_between_an_attempt_and_its_commit() {
+    let port = imap(None, &Seen::default()).await;
+    let mailbox = channel(Some(server(port, "secret")), None, &open_world(None));
+    let sink = Watching::default();
+    during(&mailbox, Some(read_up_to_four()), &sink, async {
+        while sink.seen.lock().unwrap().len() < 2 {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        // Whoever stops it waits for this.
+        drop(sink.turn.lock().await);
+    })
+    .await;
+    let seen = sink.seen.lock().unwrap();
+    assert_eq!(*seen, [(0, true, true), (1, false, true)], "(events, is an attempt, is being read)");
+}
+
+/// A sink that notes what it is given, and whether that is being read.
+#[derive(Default)]
+struct Watching {
+    turn: Arc<tokio::sync::Mutex<()>>,
+    seen: Seen<(usize, bool, bool)>,
+}
+
+impl Sink for Watching {
+    fn admit(&self, events: Vec<Event>, cursor: Option<Cursor>) -> BoxFuture<'_, Result<(), Stopped>> {
+        let is_attempt = cursor.is_some_and(|cursor| cursor.0.contains("tried"));
+        self.seen.lock().unwrap().push((events.len(), is_attempt, self.turn.try_lock().is_err()));
+        Box::pin(async { Ok(()) })
+    }
+
+    fn reading(&self) -> BoxFuture<'_, Reading> {
+        Box::pin(Arc::clone(&self.turn).lock_owned())
+    }
+
+    fn link(&self, _: Link) {}
+
+    fn skipped(&self, skipped: Skipped) -> BoxFuture<'_, ()> {
+        panic!("{skipped:?}");
+    }
+}
+
+/// Memory that there is only after a while.
+struct Late;
+
+impl Room for Late {
+    fn open(&self) -> Box<dyn Hold> {
+        Box::new(Waits(true))
+    }
+}
+
+struct Waits(bool);
+
+impl Hold for Waits {
+    fn grow(&mut self, _: usize) -> bool {
+        !std::mem::take(&mut self.0)
+    }
+
+    fn shrink(&mut self, _: usize) {}
+}
+
+#[tokio::test]
+async fn waiting_for_memory_costs_a_mail_no_attempt() {
+    // The server does not wait.
+    let answer = Some("* 1 FETCH (UID 5 BODY[] {1000000}\r\n");
+    let port =
+        imap(Some(Fault { command: "UID FETCH 5 ", answer, connections: usize::MAX }), &Seen::default())
+            .await;
+    let mut world = open_world(None);
+    world.clock = clock;
+    let config = EmailConfig { room: Arc::new(Late), ..config(Some(server(port, "secret")), None) };
+    let mailbox = open(Config::Email(Box::new(config)), &world);
+    let (sink, mut told) = Hand::new(99);
+    during(&mailbox, Some(read_up_to_four()), &sink, async {
+        let mut failed = 0;
+        while failed < 3 {
+            match told.recv().await.unwrap() {
+                Told::Link(Link::Down(_)) => failed += 1,
+                Told::Link(Link::Up) => {}
+                other => panic!("{other:?}"),
+            }
+            PASSED.store(16, Ordering::Relaxed);
+        }
+    })
+    .await;
 }
 
 #[tokio::test]
@@ -300,10 +419,14 @@ impl Sink for Slow {
         })
     }
 
+    fn reading(&self) -> BoxFuture<'_, Reading> {
+        Box::pin(Arc::<tokio::sync::Mutex<()>>::default().lock_owned())
+    }
+
     fn link(&self, _: Link) {}
 
-    fn skipped(&self, refusal: Refusal) {
-        panic!("{refusal}");
+    fn skipped(&self, skipped: Skipped) -> BoxFuture<'_, ()> {
+        panic!("{skipped:?}");
     }
 }
 

@@ -1,6 +1,7 @@
 //! What the tests share: a world of this machine, servers, parts.
 
 use std::{
+    future::ready,
     io,
     net::{IpAddr, SocketAddr},
     sync::{Arc, Mutex},
@@ -10,7 +11,7 @@ use futures::future::BoxFuture;
 use jiff::Timestamp;
 use muster_addresses::{Addresses, Resolve};
 use muster_channels::{
-    Cursor, Event, Hold, Inbound, Link, Part, Refusal, Rendered, Room, Sink, Stopped, Vendors, World,
+    Cursor, Event, Hold, Inbound, Link, Part, Reading, Rendered, Room, Sink, Skipped, Stopped, Vendors, World,
 };
 use rustls::pki_types::CertificateDer;
 use tokio::sync::mpsc;
@@ -86,19 +87,21 @@ pub fn part<'a>(text: &'a Rendered, target: &'a str) -> Part<'a> {
 pub enum Told {
     Admitted(Vec<Event>, Option<Cursor>),
     Link(Link),
-    Skipped(Refusal),
+    Skipped(Skipped),
 }
 
 /// A sink that hands everything to the test, and commits `room` times.
 pub struct Hand {
     told: mpsc::UnboundedSender<Told>,
     room: Mutex<usize>,
+    /// Held while something is read.
+    pub turn: Arc<tokio::sync::Mutex<()>>,
 }
 
 impl Hand {
     pub fn new(room: usize) -> (Self, mpsc::UnboundedReceiver<Told>) {
         let (told, read) = mpsc::unbounded_channel();
-        (Self { told, room: Mutex::new(room) }, read)
+        (Self { told, room: Mutex::new(room), turn: Arc::default() }, read)
     }
 }
 
@@ -112,12 +115,17 @@ impl Sink for Hand {
         })
     }
 
+    fn reading(&self) -> BoxFuture<'_, Reading> {
+        Box::pin(Arc::clone(&self.turn).lock_owned())
+    }
+
     fn link(&self, link: Link) {
         self.told.send(Told::Link(link)).unwrap();
     }
 
-    fn skipped(&self, refusal: Refusal) {
-        self.told.send(Told::Skipped(refusal)).unwrap();
+    fn skipped(&self, skipped: Skipped) -> BoxFuture<'_, ()> {
+        self.told.send(Told::Skipped(skipped)).unwrap();
+        Box::pin(ready(()))
     }
 }
 

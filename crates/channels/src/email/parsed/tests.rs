@@ -104,6 +104,13 @@ fn robots_are_known() {
     }
 }
 
+#[test]
+fn a_header_that_is_not_utf8_counts() {
+    let mail = b"From: ada@a.test\r\nMessage-ID: <1@a>\r\nList-Id: caf\xe9\r\n\r\nhi".as_slice();
+    let read = event(&Bytes::from_static(mail), beside()).unwrap();
+    assert!(matches!(read, Some(Event::Message(message)) if message.is_automatic));
+}
+
 fn report(action: &str, original: &str) -> String {
     format!(
         "From: MAILER-DAEMON@c.test\nSubject: Undelivered\nMIME-Version: 1.0\n\

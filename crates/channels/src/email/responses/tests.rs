@@ -4,27 +4,17 @@ use bytes::Bytes;
 use tokio::io::{AsyncWriteExt, duplex};
 
 use super::*;
-use crate::email::said::{Mail, Said, Verdict};
+use crate::{
+    contract::Endless,
+    email::said::{Mail, Said, Verdict},
+};
 
-/// Memory without an end.
-struct Endless;
-
-impl Room for Endless {
-    fn open(&self) -> Box<dyn Hold> {
-        Box::new(Self)
-    }
-}
-
-impl Hold for Endless {
-    fn grow(&mut self, _: usize) -> bool {
-        true
-    }
-
-    fn shrink(&mut self, _: usize) {}
+fn patience() -> Instant {
+    Instant::now() + Duration::from_secs(90)
 }
 
 /// What is understood of a connection's bytes, which come in pieces of so many bytes.
-async fn heard(bytes: &[u8], piece: usize) -> (Vec<Said>, Broken) {
+pub async fn heard(bytes: &[u8], piece: usize) -> (Vec<Said>, Broken) {
     let (mut ours, mut theirs) = duplex(64 << 10);
     let speaking = async move {
         for piece in bytes.chunks(piece) {
@@ -36,7 +26,7 @@ async fn heard(bytes: &[u8], piece: usize) -> (Vec<Said>, Broken) {
     let hearing = async move {
         let (mut responses, mut heard) = (Responses::new(&Endless), Vec::new());
         loop {
-            match responses.next(&mut ours).await.and_then(|response| response.said()) {
+            match responses.next(&mut ours, patience()).await.and_then(|response| response.said()) {
                 Ok(said) => heard.push(said),
                 Err(broken) => return (heard, broken),
             }
@@ -123,7 +113,7 @@ async fn a_literal_that_comes_too_slowly_ends_the_connection() {
             }
         };
         let mut responses = Responses::new(&Endless);
-        let (heard, ()) = tokio::join!(responses.next(&mut ours), speaking);
+        let (heard, ()) = tokio::join!(responses.next(&mut ours, patience()), speaking);
         assert_eq!(heard.unwrap_err().to_string(), expected);
     }
 }
