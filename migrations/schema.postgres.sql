@@ -194,6 +194,7 @@ CREATE TABLE agents (
     restart_reason text,
     restart_policy text NOT NULL DEFAULT 'ON_FAILURE'::text,
     restarts bigint NOT NULL DEFAULT 0,
+    losses bigint NOT NULL DEFAULT 0,
     restart_at bigint,
     launch_lacks text,
     avatar_version bigint,
@@ -570,6 +571,19 @@ CREATE TABLE channel_refusals (
 );
 CREATE INDEX channel_refusals_last ON public.channel_refusals USING btree (organization_id, channel_id, last_at);
 
+CREATE TABLE channel_skips (
+    organization_id bigint NOT NULL,
+    channel_id bigint NOT NULL,
+    vendor_id text NOT NULL,
+    subject text,
+    reason text NOT NULL,
+    skipped_at bigint NOT NULL,
+    CONSTRAINT channel_skips_channel_fk FOREIGN KEY (organization_id, channel_id) REFERENCES channels(organization_id, id) ON DELETE CASCADE,
+    CONSTRAINT channel_skips_organization_fk FOREIGN KEY (organization_id) REFERENCES organizations(id),
+    CONSTRAINT channel_skips_pkey PRIMARY KEY (organization_id, channel_id, vendor_id)
+);
+CREATE INDEX channel_skips_last ON public.channel_skips USING btree (organization_id, channel_id, skipped_at);
+
 CREATE TABLE channel_whitelist (
     organization_id bigint NOT NULL,
     channel_id bigint NOT NULL,
@@ -709,6 +723,7 @@ CREATE TABLE conversations (
     ref text NOT NULL,
     title text,
     title_folded text COLLATE "C",
+    titled_by_message boolean NOT NULL DEFAULT false,
     created_by bigint,
     status text NOT NULL DEFAULT 'OPEN'::text,
     agent_id bigint NOT NULL,
@@ -762,6 +777,7 @@ CREATE INDEX conversations_holder ON public.conversations USING btree (organizat
 CREATE INDEX conversations_model ON public.conversations USING btree (organization_id, model DESC NULLS LAST, id);
 CREATE INDEX conversations_open ON public.conversations USING btree (organization_id, agent_id) WHERE (status = ANY (ARRAY['OPEN'::text, 'PENDING'::text]));
 CREATE INDEX conversations_status ON public.conversations USING btree (organization_id, status, last_activity_at, id);
+CREATE INDEX conversations_stored ON public.conversations USING btree (organization_id, stored_bytes);
 CREATE INDEX conversations_taken_over ON public.conversations USING btree (last_word_at) WHERE (taken_over_by IS NOT NULL);
 CREATE INDEX conversations_thread ON public.conversations USING btree (organization_id, channel_id, thread_key, id) WHERE (thread_key IS NOT NULL);
 CREATE INDEX conversations_transport ON public.conversations USING btree (organization_id, transport, last_activity_at, id);
@@ -1694,6 +1710,7 @@ CREATE TABLE turns (
     cancel_requested_at bigint,
     cut_by text,
     cut text,
+    cut_at bigint,
     yielded boolean NOT NULL DEFAULT false,
     held boolean NOT NULL DEFAULT false,
     limited text,

@@ -60,7 +60,7 @@ CREATE TABLE agent_limits (
     agent_id BIGINT NOT NULL,
     kind TEXT NOT NULL CHECK (kind IN ('MONEY', 'TOKENS', 'USAGE')),
     reason TEXT NOT NULL,
-    until_at BIGINT, -- When to look again. Null: once somebody has allowed more.
+    until_at BIGINT, -- When to look again. Null: once someone has allowed more.
     model_credential_id BIGINT, -- The organization's model credential that is limited.
     probing_at BIGINT, -- When one of its turns was sent alone to see whether calls pass again.
     since BIGINT NOT NULL,
@@ -195,7 +195,8 @@ CREATE TABLE agents (
     launched_with_sealed BLOB, -- Digests of what a launch alone can give it.
     restart_reason TEXT, -- What of that has changed since.
     restart_policy TEXT NOT NULL DEFAULT 'ON_FAILURE' CHECK (restart_policy IN ('NEVER', 'ON_FAILURE', 'ALWAYS')),
-    restarts BIGINT NOT NULL DEFAULT 0, -- How often it was started again in a row.
+    restarts BIGINT NOT NULL DEFAULT 0, -- How often it was started again in a row after failures.
+    losses BIGINT NOT NULL DEFAULT 0, -- The same, after its host had lost it.
     restart_at BIGINT, -- When it is started again.
     launch_lacks TEXT, -- What its launch lacks, as its host says.
     avatar_version BIGINT,
@@ -321,7 +322,7 @@ CREATE TABLE approvals (
     delivery TEXT CHECK (delivery IN ('SENT', 'DIRECT', 'TURN', 'NONE')), -- Of the decision. A compare-and-set decides.
     honoured_at BIGINT, -- When an approval that came too late allowed the same action in the next launch.
     answer_message_id BIGINT, -- The decision, as a message of the conversation.
-    assignee_id BIGINT, -- The member who should decide. Restricts nobody.
+    assignee_id BIGINT, -- The member who should decide. Restricts no one.
     remind_at BIGINT, -- When to remind people that it expires; null: not, or done.
     created_at BIGINT NOT NULL,
     updated_at BIGINT NOT NULL,
@@ -514,7 +515,7 @@ CREATE TABLE audit_unsealed (
 );
 
 CREATE TABLE avatars (
-    version BIGINT NOT NULL, -- Random: whoever knows a picture's URL may see it.
+    version BIGINT NOT NULL, -- Random: anyone who knows a picture's URL may see it.
     organization_id BIGINT, -- Null: a person's picture.
     agent_id BIGINT, -- Null: the organization's own picture, or a person's.
     user_id BIGINT,
@@ -581,7 +582,7 @@ CREATE TABLE channel_listeners (
     organization_id BIGINT NOT NULL,
     channel_id BIGINT NOT NULL,
     holder TEXT NOT NULL, -- The process.
-    until BIGINT NOT NULL, -- When its lease ends. Nobody listens before, except its holder.
+    until BIGINT NOT NULL, -- When its lease ends. No one listens before, except its holder.
     cursor TEXT, -- How far it has read, as the transport calls it.
     link TEXT NOT NULL DEFAULT 'DOWN' CHECK (link IN ('UP', 'DOWN')), -- Whether the vendor is reached.
     cause TEXT, -- Why not.
@@ -606,6 +607,20 @@ CREATE TABLE channel_refusals (
 );
 
 CREATE INDEX channel_refusals_last ON channel_refusals (organization_id, channel_id, last_at);
+
+CREATE TABLE channel_skips (
+    organization_id BIGINT NOT NULL,
+    channel_id BIGINT NOT NULL,
+    vendor_id TEXT NOT NULL, -- A mail's UID.
+    subject TEXT,
+    reason TEXT NOT NULL,
+    skipped_at BIGINT NOT NULL,
+    PRIMARY KEY (organization_id, channel_id, vendor_id),
+    CONSTRAINT channel_skips_organization_fk FOREIGN KEY (organization_id) REFERENCES organizations (id),
+    CONSTRAINT channel_skips_channel_fk FOREIGN KEY (organization_id, channel_id) REFERENCES channels (organization_id, id) ON DELETE CASCADE
+);
+
+CREATE INDEX channel_skips_last ON channel_skips (organization_id, channel_id, skipped_at);
 
 CREATE TABLE channel_whitelist (
     organization_id BIGINT NOT NULL,
@@ -751,6 +766,7 @@ CREATE TABLE conversations (
     ref TEXT NOT NULL, -- Eight Crockford base32 characters in upper case.
     title TEXT,
     title_folded TEXT,
+    titled_by_message BOOLEAN NOT NULL DEFAULT FALSE CHECK (titled_by_message IN (0, 1)), -- One of its messages gave the title, which goes with the transcript.
     created_by BIGINT, -- The person who started it in the panel.
     status TEXT NOT NULL DEFAULT 'OPEN' CHECK (status IN ('OPEN', 'PENDING', 'RESOLVED', 'ARCHIVED')),
     agent_id BIGINT NOT NULL,
@@ -760,7 +776,7 @@ CREATE TABLE conversations (
     model TEXT, -- The last model observed.
     message_count BIGINT NOT NULL DEFAULT 0,
     last_seq BIGINT NOT NULL DEFAULT 0,
-    stored_bytes BIGINT NOT NULL DEFAULT 0, -- What its messages take; `stored_bytes.message_bytes` is the sum.
+    stored_bytes BIGINT NOT NULL DEFAULT 0, -- What its messages and readers take; `stored_bytes.message_bytes` is the sum.
     last_message_seq BIGINT,
     last_message_role TEXT CHECK (last_message_role IN ('USER', 'ASSISTANT', 'SYSTEM', 'TOOL')),
     last_message_kind TEXT CHECK (last_message_kind IN ('TEXT', 'THINKING', 'TOOL_CALL', 'TOOL_RESULT', 'FILE', 'VOICE', 'APPROVAL', 'EVENT', 'ERROR')),
@@ -812,6 +828,8 @@ CREATE INDEX conversations_open ON conversations (organization_id, agent_id) WHE
 CREATE UNIQUE INDEX conversations_ref ON conversations (organization_id, ref);
 
 CREATE INDEX conversations_status ON conversations (organization_id, status, last_activity_at, id);
+
+CREATE INDEX conversations_stored ON conversations (organization_id, stored_bytes);
 
 CREATE INDEX conversations_taken_over ON conversations (last_word_at) WHERE taken_over_by IS NOT NULL;
 
@@ -1146,7 +1164,7 @@ CREATE TABLE messages (
     via_identity_id BIGINT,
     dedupe_key TEXT, -- Unique in its channel, so that what comes twice is stored once.
     vendor_id TEXT, -- Its id at the vendor, if it came in.
-    unproven BOOLEAN NOT NULL DEFAULT FALSE CHECK (unproven IN (0, 1)), -- It came in, and nobody vouches for who wrote it.
+    unproven BOOLEAN NOT NULL DEFAULT FALSE CHECK (unproven IN (0, 1)), -- It came in, and no one vouches for who wrote it.
     author_user_id BIGINT,
     author_name TEXT,
     status TEXT NOT NULL DEFAULT 'PENDING' CHECK (status IN ('PENDING', 'DELIVERED', 'FAILED', 'CANCELLED')),
@@ -1377,7 +1395,7 @@ CREATE TABLE organizations (
     require_second_factor BOOLEAN NOT NULL DEFAULT FALSE CHECK (require_second_factor IN (0, 1)), -- Members without one are refused.
     mail_request_text BOOLEAN NOT NULL DEFAULT FALSE CHECK (mail_request_text IN (0, 1)), -- Whether mail about approvals contains what is asked.
     chat_risk_limit BIGINT NOT NULL DEFAULT 70 CHECK (chat_risk_limit BETWEEN 0 AND 101), -- Only actions of less risk may be decided in chats.
-    stopped_at BIGINT, -- Since then nothing new starts, until somebody lets go.
+    stopped_at BIGINT, -- Since then nothing new starts, until someone lets go.
     stopped_by BIGINT, -- The member who stopped it; null: a service token or the operator.
     stopped_by_name TEXT,
     stop_reason TEXT,
@@ -1545,7 +1563,7 @@ CREATE TABLE servers (
     command_seq BIGINT NOT NULL DEFAULT 0, -- The last number given to a command.
     command_ack BIGINT NOT NULL DEFAULT 0, -- The last command in the host's journal.
     event_seq BIGINT NOT NULL DEFAULT 0, -- The last event of the host that is stored.
-    -- Why its host was refused, if somebody has to mend it. Null from its next connection on.
+    -- Why its host was refused, if someone has to mend it. Null from its next connection on.
     refused_code TEXT CHECK (refused_code IN ('VERSION', 'JOURNAL_LOST', 'RESTORED', 'SUPERSEDED')),
     refused_reason TEXT,
     refused_at BIGINT,
@@ -1787,8 +1805,9 @@ CREATE TABLE turns (
     handed_seq BIGINT, -- The conversation's last message when the host was told what to say.
     last_seq BIGINT, -- Its last message.
     cancel_requested_at BIGINT,
-    cut_by TEXT, -- Who ended it early. Null: nobody, or the service.
+    cut_by TEXT, -- Who ended it early. Null: no one, or the service.
     cut TEXT CHECK (cut IN ('TURN', 'AGENT', 'RESTART', 'ORGANIZATION')), -- What that person ended.
+    cut_at BIGINT, -- When. What was withdrawn before was not withdrawn by that person.
     yielded BOOLEAN NOT NULL DEFAULT FALSE CHECK (yielded IN (0, 1)), -- It was cancelled because a person took the conversation over.
     held BOOLEAN NOT NULL DEFAULT FALSE CHECK (held IN (0, 1)), -- It waits for another message: a person has answered what it contains.
     limited TEXT CHECK (limited IN ('REFUSED', 'PARKED', 'RESUMED')), -- How far a limit of the agent concerns it.

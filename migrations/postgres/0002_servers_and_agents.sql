@@ -45,7 +45,7 @@ CREATE TABLE servers (
     command_seq BIGINT NOT NULL DEFAULT 0, -- The last number given to a command.
     command_ack BIGINT NOT NULL DEFAULT 0, -- The last command in the host's journal.
     event_seq BIGINT NOT NULL DEFAULT 0, -- The last event of the host that is stored.
-    -- Why its host was refused, if somebody has to mend it. Null from its next connection on.
+    -- Why its host was refused, if someone has to mend it. Null from its next connection on.
     refused_code TEXT CHECK (refused_code IN ('VERSION', 'JOURNAL_LOST', 'RESTORED', 'SUPERSEDED')),
     refused_reason TEXT,
     refused_at BIGINT,
@@ -172,7 +172,8 @@ CREATE TABLE agents (
     launched_with_sealed BYTEA, -- Digests of what a launch alone can give it.
     restart_reason TEXT, -- What of that has changed since.
     restart_policy TEXT NOT NULL DEFAULT 'ON_FAILURE' CHECK (restart_policy IN ('NEVER', 'ON_FAILURE', 'ALWAYS')),
-    restarts BIGINT NOT NULL DEFAULT 0, -- How often it was started again in a row.
+    restarts BIGINT NOT NULL DEFAULT 0, -- How often it was started again in a row after failures.
+    losses BIGINT NOT NULL DEFAULT 0, -- The same, after its host had lost it.
     restart_at BIGINT, -- When it is started again.
     launch_lacks TEXT, -- What its launch lacks, as its host says.
     avatar_version BIGINT,

@@ -40,7 +40,7 @@ CREATE TABLE approvals (
     delivery TEXT CHECK (delivery IN ('SENT', 'DIRECT', 'TURN', 'NONE')), -- Of the decision. A compare-and-set decides.
     honoured_at BIGINT, -- When an approval that came too late allowed the same action in the next launch.
     answer_message_id BIGINT, -- The decision, as a message of the conversation.
-    assignee_id BIGINT, -- The member who should decide. Restricts nobody.
+    assignee_id BIGINT, -- The member who should decide. Restricts no one.
     remind_at BIGINT, -- When to remind people that it expires; null: not, or done.
     created_at BIGINT NOT NULL,
     updated_at BIGINT NOT NULL,

@@ -104,7 +104,7 @@ CREATE TABLE organizations (
     require_second_factor BOOLEAN NOT NULL DEFAULT FALSE CHECK (require_second_factor IN (0, 1)), -- Members without one are refused.
     mail_request_text BOOLEAN NOT NULL DEFAULT FALSE CHECK (mail_request_text IN (0, 1)), -- Whether mail about approvals contains what is asked.
     chat_risk_limit BIGINT NOT NULL DEFAULT 70 CHECK (chat_risk_limit BETWEEN 0 AND 101), -- Only actions of less risk may be decided in chats.
-    stopped_at BIGINT, -- Since then nothing new starts, until somebody lets go.
+    stopped_at BIGINT, -- Since then nothing new starts, until someone lets go.
     stopped_by BIGINT, -- The member who stopped it; null: a service token or the operator.
     stopped_by_name TEXT,
     stop_reason TEXT,

@@ -82,7 +82,7 @@ CREATE INDEX channels_agent ON channels (organization_id, agent_id, id);
 CREATE INDEX channels_name ON channels (organization_id, name_folded, id);
 CREATE INDEX channels_notify_conversation ON channels (organization_id, notify_conversation_id) WHERE notify_conversation_id IS NOT NULL;
 
--- Who may write to a channel. If senders name themselves, an empty list admits nobody.
+-- Who may write to a channel. If senders name themselves, an empty list admits no one.
 CREATE TABLE channel_whitelist (
     organization_id BIGINT NOT NULL,
     channel_id BIGINT NOT NULL,
@@ -109,12 +109,26 @@ CREATE TABLE channel_refusals (
 );
 CREATE INDEX channel_refusals_last ON channel_refusals (organization_id, channel_id, last_at);
 
+-- Messages that can't be read: the newest of each channel.
+CREATE TABLE channel_skips (
+    organization_id BIGINT NOT NULL,
+    channel_id BIGINT NOT NULL,
+    vendor_id TEXT NOT NULL, -- A mail's UID.
+    subject TEXT,
+    reason TEXT NOT NULL,
+    skipped_at BIGINT NOT NULL,
+    PRIMARY KEY (organization_id, channel_id, vendor_id),
+    CONSTRAINT channel_skips_organization_fk FOREIGN KEY (organization_id) REFERENCES organizations (id),
+    CONSTRAINT channel_skips_channel_fk FOREIGN KEY (organization_id, channel_id) REFERENCES channels (organization_id, id) ON DELETE CASCADE
+);
+CREATE INDEX channel_skips_last ON channel_skips (organization_id, channel_id, skipped_at);
+
 -- Who listens to a channel whose vendor is asked: one process at a time, for as long as its lease lasts.
 CREATE TABLE channel_listeners (
     organization_id BIGINT NOT NULL,
     channel_id BIGINT NOT NULL,
     holder TEXT NOT NULL, -- The process.
-    until BIGINT NOT NULL, -- When its lease ends. Nobody listens before, except its holder.
+    until BIGINT NOT NULL, -- When its lease ends. No one listens before, except its holder.
     cursor TEXT, -- How far it has read, as the transport calls it.
     link TEXT NOT NULL DEFAULT 'DOWN' CHECK (link IN ('UP', 'DOWN')), -- Whether the vendor is reached.
     cause TEXT, -- Why not.

@@ -8,6 +8,7 @@ CREATE TABLE conversations (
     ref TEXT NOT NULL, -- Eight Crockford base32 characters in upper case.
     title TEXT,
     title_folded TEXT,
+    titled_by_message BOOLEAN NOT NULL DEFAULT FALSE CHECK (titled_by_message IN (0, 1)), -- One of its messages gave the title, which goes with the transcript.
     created_by BIGINT, -- The person who started it in the panel.
     status TEXT NOT NULL DEFAULT 'OPEN' CHECK (status IN ('OPEN', 'PENDING', 'RESOLVED', 'ARCHIVED')),
     agent_id BIGINT NOT NULL,
@@ -17,7 +18,7 @@ CREATE TABLE conversations (
     model TEXT, -- The last model observed.
     message_count BIGINT NOT NULL DEFAULT 0,
     last_seq BIGINT NOT NULL DEFAULT 0,
-    stored_bytes BIGINT NOT NULL DEFAULT 0, -- What its messages take; `stored_bytes.message_bytes` is the sum.
+    stored_bytes BIGINT NOT NULL DEFAULT 0, -- What its messages and readers take; `stored_bytes.message_bytes` is the sum.
     last_message_seq BIGINT,
     last_message_role TEXT CHECK (last_message_role IN ('USER', 'ASSISTANT', 'SYSTEM', 'TOOL')),
     last_message_kind TEXT CHECK (last_message_kind IN ('TEXT', 'THINKING', 'TOOL_CALL', 'TOOL_RESULT', 'FILE', 'VOICE', 'APPROVAL', 'EVENT', 'ERROR')),
@@ -60,7 +61,8 @@ CREATE INDEX conversations_taken_over ON conversations (last_word_at) WHERE take
 CREATE INDEX conversations_holder ON conversations (organization_id, taken_over_by) WHERE taken_over_by IS NOT NULL;
 CREATE INDEX conversations_created_by ON conversations (organization_id, created_by, last_activity_at, id) WHERE created_by IS NOT NULL;
 CREATE INDEX conversations_thread ON conversations (organization_id, channel_id, thread_key, id) WHERE thread_key IS NOT NULL;
--- For counts.
+-- For counts and sums.
+CREATE INDEX conversations_stored ON conversations (organization_id, stored_bytes);
 CREATE INDEX conversations_open ON conversations (organization_id, agent_id) WHERE status IN ('OPEN', 'PENDING');
 
 -- How far each person has read. A seq never goes back.
@@ -76,7 +78,7 @@ CREATE TABLE conversation_reads (
 );
 CREATE INDEX conversation_reads_user ON conversation_reads (organization_id, user_id);
 
--- Who is told of what is asked in a conversation: whoever started it, until they no longer want to.
+-- Who is notified of approvals in a conversation: its starter, until they opt out.
 CREATE TABLE conversation_watches (
     organization_id BIGINT NOT NULL,
     conversation_id BIGINT NOT NULL,
@@ -114,8 +116,9 @@ CREATE TABLE turns (
     handed_seq BIGINT, -- The conversation's last message when the host was told what to say.
     last_seq BIGINT, -- Its last message.
     cancel_requested_at BIGINT,
-    cut_by TEXT, -- Who ended it early. Null: nobody, or the service.
+    cut_by TEXT, -- Who ended it early. Null: no one, or the service.
     cut TEXT CHECK (cut IN ('TURN', 'AGENT', 'RESTART', 'ORGANIZATION')), -- What that person ended.
+    cut_at BIGINT, -- When. What was withdrawn before was not withdrawn by that person.
     yielded BOOLEAN NOT NULL DEFAULT FALSE CHECK (yielded IN (0, 1)), -- It was cancelled because a person took the conversation over.
     held BOOLEAN NOT NULL DEFAULT FALSE CHECK (held IN (0, 1)), -- It waits for another message: a person has answered what it contains.
     limited TEXT CHECK (limited IN ('REFUSED', 'PARKED', 'RESUMED')), -- How far a limit of the agent concerns it.
@@ -166,7 +169,7 @@ CREATE TABLE messages (
     via_identity_id BIGINT,
     dedupe_key TEXT, -- Unique in its channel, so that what comes twice is stored once.
     vendor_id TEXT, -- Its id at the vendor, if it came in.
-    unproven BOOLEAN NOT NULL DEFAULT FALSE CHECK (unproven IN (0, 1)), -- It came in, and nobody vouches for who wrote it.
+    unproven BOOLEAN NOT NULL DEFAULT FALSE CHECK (unproven IN (0, 1)), -- It came in, and no one vouches for who wrote it.
     author_user_id BIGINT,
     author_name TEXT,
     status TEXT NOT NULL DEFAULT 'PENDING' CHECK (status IN ('PENDING', 'DELIVERED', 'FAILED', 'CANCELLED')),

@@ -2,7 +2,7 @@
 
 -- Pictures of agents, organizations and people.
 CREATE TABLE avatars (
-    version BIGINT NOT NULL, -- Random: whoever knows a picture's URL may see it.
+    version BIGINT NOT NULL, -- Random: anyone who knows a picture's URL may see it.
     organization_id BIGINT, -- Null: a person's picture.
     agent_id BIGINT, -- Null: the organization's own picture, or a person's.
     user_id BIGINT,

@@ -173,7 +173,7 @@ CREATE TABLE agent_limits (
     agent_id BIGINT NOT NULL,
     kind TEXT NOT NULL CHECK (kind IN ('MONEY', 'TOKENS', 'USAGE')),
     reason TEXT NOT NULL,
-    until_at BIGINT, -- When to look again. Null: once somebody has allowed more.
+    until_at BIGINT, -- When to look again. Null: once someone has allowed more.
     model_credential_id BIGINT, -- The organization's model credential that is limited.
     probing_at BIGINT, -- When one of its turns was sent alone to see whether calls pass again.
     since BIGINT NOT NULL,

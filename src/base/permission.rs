@@ -478,7 +478,7 @@ mod tests {
         assert_eq!(set.names().collect::<Vec<_>>(), ["agent.view", "skill.edit"]);
         assert_eq!(set.len(), 2);
         assert_eq!(serde_json::to_string(&set).unwrap(), r#"["agent.view","skill.edit"]"#);
-        assert_eq!(serde_json::from_str::<PermissionSet>(r#"["agent.view","skill.edit"]"#).unwrap(), set);
+        assert_eq!(muster_json::from_str::<PermissionSet>(r#"["agent.view","skill.edit"]"#).unwrap(), set);
         assert!(set.is_subset(PermissionSet::ALL) && !PermissionSet::ALL.is_subset(set));
         assert_eq!(PermissionSet::from_bits(u64::MAX), PermissionSet::ALL);
         assert_eq!(PermissionSet::ALL.difference(set).intersection(set), PermissionSet::EMPTY);

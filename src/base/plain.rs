@@ -42,6 +42,20 @@ pub fn one_line(text: &str) -> String {
     words.filter(|word| !word.is_empty()).collect::<Vec<_>>().join(" ")
 }
 
+/// Whether a letter is one that no one sees, or that changes how others are seen.
+#[must_use]
+pub fn is_hidden(letter: char) -> bool {
+    if matches!(letter, '\n' | '\t' | '\r') {
+        return false;
+    }
+    is_command(letter)
+        || matches!(letter,
+            '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}' | '\u{180b}'..='\u{180f}'
+            | '\u{200b}'..='\u{200f}' | '\u{2060}'..='\u{206f}' | '\u{2800}' | '\u{3164}' | '\u{feff}' | '\u{ffa0}'
+            | '\u{fe00}'..='\u{fe0e}' | '\u{fff0}'..='\u{fffb}' | '\u{1bca0}'..='\u{1bca3}' | '\u{1d173}'..='\u{1d17a}'
+            | '\u{e000}'..='\u{f8ff}' | '\u{e0000}'..='\u{e0fff}' | '\u{f0000}'..='\u{10ffff}')
+}
+
 /// The text within this many bytes, without NUL, which PostgreSQL can't keep. One that is cut ends with an ellipsis.
 #[must_use]
 pub fn bounded(text: &str, most: usize) -> String {

@@ -76,7 +76,7 @@ codes! {
     CrossOrigin = "CROSS_ORIGIN", FORBIDDEN, "Cross-origin request",
         "The request carries the session cookie, but was not sent by a page of this service.";
     PlanLimitReached = "PLAN_LIMIT_REACHED", FORBIDDEN, "Plan limit reached",
-        "The organization's plan does not allow any more of these. `details` gives the limit, its maximum and the current usage.";
+        "The organization's plan does not allow more of these. `details` gives the limit, its maximum and the current usage.";
     NotFound = "NOT_FOUND", NOT_FOUND, "Not found",
         "The organization has no such record, or the route does not exist.";
     MethodNotAllowed = "METHOD_NOT_ALLOWED", METHOD_NOT_ALLOWED, "Method not allowed",
@@ -90,7 +90,7 @@ codes! {
     AgentNotRunning = "AGENT_NOT_RUNNING", CONFLICT, "Agent not running",
         "The agent's current state does not allow this. `details.status` gives the state.";
     OrganizationStopped = "ORGANIZATION_STOPPED", CONFLICT, "Organization stopped",
-        "Somebody has stopped the whole organization: no agent can be started or resumed until it is released. `details` says who and since when.";
+        "The whole organization is stopped: no agent can be started or resumed until it is released. `details` says who and since when.";
     ApprovalNotPending = "APPROVAL_NOT_PENDING", CONFLICT, "Approval not pending",
         "The approval has already been decided or dismissed, or it has expired.";
     ApprovalNotAQuestion = "APPROVAL_NOT_A_QUESTION", CONFLICT, "Approval is not a question",
@@ -102,7 +102,7 @@ codes! {
     InUse = "IN_USE", CONFLICT, "In use",
         "Other records refer to this one. Remove them first.";
     PolicyLocksOut = "POLICY_LOCKS_OUT", CONFLICT, "Policy locks everyone out",
-        "The change would leave nobody in the organization able to edit its policy, so nobody could undo it.";
+        "After the change, no one in the organization could edit its policy or undo the change.";
     PolicyOwnedByFile = "POLICY_OWNED_BY_FILE", CONFLICT, "Policy owned by a file",
         "The organization's rules are in the policy file that `details.file` names. The operator edits the file, \
          or publishes and deletes it; after that the organization can edit its rules.";
@@ -185,7 +185,7 @@ impl Violation {
             At::Pointer(pointer) => (pointer, format!("/input{}", camel_case(pointer))),
             At::Parameter(name) => (name, format!("/{}", camel_case(name))),
         };
-        // The text names the field as well. What else it quotes may be anybody's words.
+        // The text names the field as well. What else it quotes may be anyone's words.
         let mut detail = self.detail.clone();
         for name in own.split('/').filter(|name| name.contains('_')) {
             detail = detail.replace(&format!("`{name}`"), &format!("`{}`", camel_case(name)));
@@ -210,7 +210,7 @@ pub struct Problem {
     pub details: serde_json::Map<String, serde_json::Value>,
     /// The invalid values, if the code is `VALIDATION_FAILED`.
     pub errors: Vec<Violation>,
-    /// Whether somebody else has changed the record meanwhile, so that the caller wants to see it as it is now.
+    /// Whether someone else has changed the record meanwhile, so that the caller wants to see it as it is now.
     is_outdated: bool,
     /// The cause, for the log only.
     cause: Option<Arc<anyhow::Error>>,
@@ -236,14 +236,14 @@ impl Problem {
         self
     }
 
-    /// Says that somebody else has changed the record meanwhile. A GraphQL mutation that answers with the record then shows
+    /// Says that someone else has changed the record meanwhile. A GraphQL mutation that answers with the record then shows
     /// it as it is now, in `details.current`.
     #[must_use]
     pub fn outdated(self) -> Self {
         Self { is_outdated: true, ..self }
     }
 
-    /// Whether somebody else has changed the record meanwhile.
+    /// Whether someone else has changed the record meanwhile.
     #[must_use]
     pub const fn is_outdated(&self) -> bool {
         self.is_outdated

@@ -162,7 +162,7 @@ fn verify_file(path: &Path, keys: &[PublicKey], known: &[Checkpoint]) -> Result<
     let mut verifier: Option<Verifier<'_>> = None;
     for (n, line) in BufReader::new(file).split(b'\n').enumerate() {
         let line = line.map_err(|error| Failure::new(format!("{shown}: {error}")))?;
-        let line: Result<Value, _> = serde_json::from_slice(&line);
+        let line: Result<Value, _> = muster_json::from_slice(&line);
         match (&mut verifier, line) {
             (None, Ok(header)) if header["type"] == "export" => {
                 let organization = header["organization_id"].as_i64();
@@ -310,5 +310,5 @@ fn is_entry(line: &[u8]) -> bool {
     struct Kind<'a> {
         r#type: &'a str,
     }
-    serde_json::from_slice::<Kind<'_>>(line).is_ok_and(|line| line.r#type == "entry")
+    muster_json::from_slice::<Kind<'_>>(line).is_ok_and(|line| line.r#type == "entry")
 }

@@ -232,7 +232,7 @@ impl Cli {
         Ok(config)
     }
 
-    /// Opens only the database, unchanged and without logging: for what must work whatever the state of the policy
+    /// Opens only the database, unchanged and without logging: for what must work regardless of the state of the policy
     /// folder and the keys.
     ///
     /// # Errors
@@ -245,7 +245,7 @@ impl Cli {
         Err(Failure::new("the database does not have this version's tables: run `muster migrate`"))
     }
 
-    /// The same, whatever the database's version.
+    /// The same, regardless of the database's version.
     async fn any_database(&self) -> Result<Db, Failure> {
         let config = self.settings()?;
         open::require_file(&config)?;

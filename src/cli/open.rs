@@ -134,7 +134,7 @@ fn blank() -> Failure {
 }
 
 /// Brings the tables up to date, and returns the steps applied. Plans and categories are the service's settings, which
-/// the shell of another command may lack: only owners write them, and whoever changes the tables.
+/// the shell of another command may lack: only owners write them, and anyone who changes the tables.
 async fn tables(core: Arc<Core>, owner: Option<&Owner>) -> Result<(Arc<Core>, Vec<Step>), Failure> {
     let plans = core.config.plans()?;
     let steps = migrate(&core.config, &core.db, owner).await?;

@@ -31,7 +31,7 @@ pub struct Seed {
     /// Number of approvals, including questions and actions; one in three is pending
     #[arg(long, value_name = "N", default_value_t = 0)]
     approvals: u64,
-    /// Number of members; nobody can sign in as one of them
+    /// Number of members; no one can sign in as one of them
     #[arg(long, value_name = "N", default_value_t = 0)]
     members: u64,
     /// Put all messages into the first conversation, except for up to eight in each other one

@@ -74,7 +74,7 @@ impl Serve {
     }
 }
 
-/// Serves on `listener` until the process is told to stop. It then accepts no more connections, finishes requests in
+/// Serves on `listener` until the process is asked to stop. It then accepts no more connections, finishes requests in
 /// progress (within the configured grace period), and closes everything. A second signal ends it at once. `before_stop`
 /// runs first, while it still serves.
 ///
@@ -165,7 +165,7 @@ fn keep_house(core: &Arc<Core>) {
     core.tasks.spawn_last(events::relay(Arc::clone(core)));
     if !core.mailer.is_on() {
         tracing::warn!(
-            "mail.off: mail.url is not set; invitations and password resets can't be sent by mail, and nobody is told of approvals"
+            "mail.off: mail.url is not set; invitations and password resets can't be sent by mail, and no one is notified of approvals"
         );
     }
     rounds::start(core, ROUNDS);

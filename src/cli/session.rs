@@ -45,7 +45,7 @@ impl Create {
             let link = sign_in_link(&core, &code);
             core.shut_down().await;
             let made = json!({ "link": link, "expires_at": expires_at, "user_id": user });
-            let lost = format!("The link is lost. It signs nobody in after {expires_at}.");
+            let lost = format!("The link is lost. It expires at {expires_at}.");
             return Ok(Output::of(made).if_lost(lost));
         }
         let client =
@@ -66,7 +66,7 @@ impl Create {
 }
 
 /// The panel's address that exchanges the code. It is in the fragment, which browsers send to no server, so opening the
-/// link alone signs nobody in.
+/// link alone signs no one in.
 pub(super) fn sign_in_link(core: &Core, code: &SecretString) -> String {
     format!("{}/sign-in#code={}", core.config.links(), code.expose_secret())
 }

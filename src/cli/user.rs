@@ -27,7 +27,7 @@ pub enum User {
     List(List),
     /// Show an account, with its sessions and every other way to sign in
     Show(Who),
-    /// Lock an account: nobody can sign in to it, and all its sessions end
+    /// Lock an account: no one can sign in to it, and all its sessions end
     Disable(Who),
     /// Unlock an account
     Enable(Who),
@@ -85,7 +85,7 @@ impl User {
 
 impl Create {
     async fn run(self, cli: &Cli) -> Result<Output, Failure> {
-        // Nobody should type a password only to learn that the settings are wrong.
+        // No one should type a password only to learn that the settings are wrong.
         cli.settings()?;
         let password = self.password.read()?;
         let core = cli.open_or_make_unbound().await?;

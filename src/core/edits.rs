@@ -3,7 +3,7 @@
 //! A record's **revision** counts how often a caller has edited it ([`raise`]), in the table `edits`, which also says who
 //! did last, and when. What the service or a host writes does not count. An agent's revision is the number of the newest
 //! of its own revisions. An edit may name the revision it was made from ([`Scope::if_revision`]): if there is a newer one,
-//! it is refused before it has done anything, in its own transaction, while nobody else can change the record.
+//! it is refused before it has done anything, in its own transaction, while no one else can change the record.
 
 use std::{
     fmt::Write,
@@ -140,7 +140,7 @@ impl Precondition for Expected {
             if latest.revision == self.revision {
                 return Ok(());
             }
-            let who = latest.by["name"].as_str().unwrap_or("Somebody");
+            let who = latest.by["name"].as_str().unwrap_or("Someone");
             let detail = format!(
                 "{who} has changed this since you read it: you edited revision {}, and it has revision {} now. Nothing \
                  was changed. Look at `details.current`, then edit again.",

@@ -356,7 +356,7 @@ impl governor::clock::Clock for Ticker {
     }
 }
 
-/// The client's address: the peer, or the address that a trusted proxy reports. Nobody else is trusted: the list is read from
+/// The client's address: the peer, or the address that a trusted proxy reports. No one else is trusted: the list is read from
 /// its end, and the first address that is not a trusted proxy is the client.
 #[must_use]
 pub fn client_address(peer: IpAddr, headers: &HeaderMap, settings: &config::Config) -> IpAddr {
@@ -474,7 +474,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_given_back_can_be_taken_again_and_no_bucket_holds_more_than_it_did() {
+    fn returned_tokens_refill_a_bucket_up_to_its_size() {
         let clock = Clock::fixed(crate::base::time::Timestamp(0));
         let config = config::Config::in_folder(std::path::Path::new("/tmp")).unwrap();
         let limits = RateLimiter::new(&config.rate_limits, &clock).unwrap();

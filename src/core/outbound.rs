@@ -44,7 +44,7 @@ pub fn world(config: &Config) -> reqwest::Result<World> {
 pub struct Client(reqwest::Client);
 
 impl Client {
-    /// A new client; whoever shares it shares its connections.
+    /// A new client; its clones share its connections.
     ///
     /// # Errors
     /// The system's certificates can't be read.

@@ -122,7 +122,7 @@ pub async fn live(db: &Db, now: Timestamp) -> Result<Vec<Replica>> {
     db.all(sql.to_owned(), vec![now.minus(DEAD).into()]).await?.iter().map(read).collect()
 }
 
-/// Deletes this replica's row, so that nobody waits for it.
+/// Deletes this replica's row, so that no one waits for it.
 ///
 /// # Errors
 /// The database can't be reached; the row then expires by its age.

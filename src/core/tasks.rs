@@ -43,8 +43,8 @@ pub struct Workshop {
 
 /// An organization's turn in the [`Workshop`].
 pub struct Turn {
-    permits: Arc<Semaphore>,
-    own: OwnedSemaphorePermit,
+    _permit: OwnedSemaphorePermit,
+    _own: OwnedSemaphorePermit,
 }
 
 impl Default for Workshop {
@@ -55,16 +55,18 @@ impl Default for Workshop {
 }
 
 impl Workshop {
-    /// Waits until no other work of the organization is under way.
+    /// Waits until no other work of the organization is under way, and then for a processor: who gives the work a time gives it
+    /// the turn's.
     ///
     /// # Errors
     /// The process is ending.
     pub async fn turn(&self, org: OrgId) -> anyhow::Result<Turn> {
         let own = self.own(org).acquire_owned().await?;
-        Ok(Turn { permits: Arc::clone(&self.permits), own })
+        let permit = Arc::clone(&self.permits).acquire_owned().await?;
+        Ok(Turn { _permit: permit, _own: own })
     }
 
-    /// An organization's own semaphore. Those that nobody holds are dropped.
+    /// An organization's own semaphore. Those that no one holds are dropped.
     fn own(&self, org: OrgId) -> Arc<Semaphore> {
         let mut of = self.of.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(own) = of.get(&org).and_then(Weak::upgrade) {
@@ -78,7 +80,7 @@ impl Workshop {
 }
 
 impl Turn {
-    /// Runs the work.
+    /// Runs the work, at once. The turn ends with it, also if nobody waits any longer.
     ///
     /// # Errors
     /// As [`blocking`].
@@ -86,12 +88,11 @@ impl Turn {
         self,
         work: impl FnOnce() -> T + Send + 'static,
     ) -> anyhow::Result<T> {
-        let Self { permits, own } = self;
-        blocking(&permits, move || {
-            let _own = own;
+        let worked = tokio::task::spawn_blocking(move || {
+            let _turn = self;
             work()
-        })
-        .await
+        });
+        Ok(worked.await?)
     }
 }
 
@@ -134,5 +135,27 @@ impl Tasks {
         if tokio::time::timeout(LAST, self.last.wait()).await.is_err() {
             tracing::warn!("shutdown.work_left_unfinished");
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_turn_begins_when_there_is_a_processor() {
+        let workshop = Workshop { permits: Arc::new(Semaphore::new(1)), of: Mutex::default() };
+        let first = workshop.turn(OrgId(1)).await.unwrap();
+        let other = workshop.turn(OrgId(2));
+        tokio::pin!(other);
+        assert!(futures::poll!(&mut other).is_pending(), "the processor is taken");
+        let (end, ends) = std::sync::mpsc::channel::<()>();
+        let mut work = Box::pin(first.run(move || ends.recv().is_ok()));
+        assert!(futures::poll!(&mut work).is_pending() && futures::poll!(&mut other).is_pending());
+        // Nobody waits for it any longer; it goes on.
+        drop(work);
+        assert!(futures::poll!(&mut other).is_pending());
+        drop(end);
+        other.await.unwrap();
     }
 }

@@ -53,7 +53,7 @@ impl Content {
     /// appear as their length and hash.
     #[must_use]
     pub fn changes_from(&self, before: Option<&str>) -> Value {
-        let before = before.and_then(|before| serde_json::from_str::<Map<String, Value>>(before).ok());
+        let before = before.and_then(|before| muster_json::from_str::<Map<String, Value>>(before).ok());
         let (Some(before), Some(after)) = (before, self.value.as_object()) else { return json!({}) };
         let names: BTreeSet<&String> = before.keys().chain(after.keys()).collect();
         let changed = names.into_iter().filter(|name| before.get(*name) != after.get(*name));
@@ -119,7 +119,7 @@ fn plain(value: sea_orm::Value) -> Value {
 /// # Errors
 /// It isn't JSON.
 pub fn read(text: &str) -> Result<Map<String, Value>> {
-    serde_json::from_str(text).map_err(Problem::internal)
+    muster_json::from_str(text).map_err(Problem::internal)
 }
 
 /// Reads content as the edit that restores it. Fields that the input object doesn't have are left out.

@@ -1,6 +1,6 @@
 //! The ways in: the interfaces that people, programs, and agents use.
 //!
-//! - [`edge`]: what happens to every request, whatever the face
+//! - [`edge`]: what happens to every request, regardless of the face
 //! - [`graphql`]: `/graphql` · [`rest`]: `/v1`, as stored documents over the same schema · [`mcp`]: the same
 //!   operations as tools, for programs that speak the Model Context Protocol
 //! - [`inlet`]: `/webhooks`, where vendors send what comes in through channels

@@ -113,7 +113,7 @@ impl Keys {
 
     /// The values of a cursor. None if it isn't one of this order.
     fn place(&self, cursor: &str) -> Option<Vec<SqlValue>> {
-        let place: Vec<Json> = serde_json::from_slice(&URL_SAFE_NO_PAD.decode(cursor).ok()?).ok()?;
+        let place: Vec<Json> = muster_json::from_slice(&URL_SAFE_NO_PAD.decode(cursor).ok()?).ok()?;
         let [name, order, values @ ..] = place.as_slice() else { return None };
         if *name != self.name || *order != self.order.as_str() || values.len() != self.keys.len() + 1 {
             return None;
@@ -201,7 +201,8 @@ impl<R: Record> OutputType for Feed<R> {
             for (name, about) in OTHERS {
                 add(name, about, <Option<String>>::create_type_info(registry));
             }
-            let about = "A page that begins where the one before ended, whatever has come or gone meanwhile.";
+            let about =
+                "A page that begins where the one before ended, also after records were added or removed.";
             object_type(&Self::type_name(), about, fields, std::any::type_name::<Self>())
         })
     }

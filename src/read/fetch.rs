@@ -339,10 +339,15 @@ pub(super) fn expand<'a>(
             try_join_all(plan.relations.iter().map(|relation| related(reading, scope, relation, &rows)))
                 .await?;
         let callers = plan.callers.iter().map(|json| json(scope)).collect();
-        let allowed: Vec<bool> = plan.needed.iter().map(|permission| scope.may(*permission)).collect();
+        let is_person = scope.request.caller.token().is_none();
+        let allowed = plan
+            .needed
+            .iter()
+            .map(|(permission, is_for_people)| scope.may(*permission) && (is_person || !is_for_people));
+        let allowed: Vec<bool> = allowed.collect();
         if let Some(key) = scope.request.key() {
             let shown = plan.needed.iter().zip(&allowed).filter(|(_, may)| **may);
-            shown.for_each(|(permission, _)| key.needs(scope.org, *permission));
+            shown.for_each(|((permission, _), _)| key.needs(scope.org, *permission));
         }
         let (now, reading) = (scope.core.clock.now(), Arc::clone(reading));
         Ok(Level { rows, relations, callers, allowed, secret: None, now, reading })

@@ -47,7 +47,7 @@ impl<R: Record> One<R> {
         Self::of(Rows::of(scope).filter("t.id = ?", [id]), shown)
     }
 
-    /// The record after a change. If that was refused because of what somebody else has done meanwhile, the answer is the
+    /// The record after a change. If that was refused because of what someone else has done meanwhile, the answer is the
     /// refusal with the record as it is now, in `details.current`, in the selection of the mutation, if the caller has the
     /// permission to see it. `/v1` answers the refusal alone.
     ///
@@ -121,7 +121,7 @@ impl<R: Record> OutputType for One<R> {
 
 /// A refusal with the record as it is now.
 fn with_current(refused: &Problem, record: &[u8]) -> Result<Problem> {
-    let current: serde_json::Value = serde_json::from_slice(record).map_err(Problem::internal)?;
+    let current: serde_json::Value = muster_json::from_slice(record).map_err(Problem::internal)?;
     Ok(refused.clone().with("current", current))
 }
 
@@ -462,7 +462,7 @@ pub(super) fn answer<'a>(
         let value = match done {
             // The edge copies these bytes into the response unchanged.
             Ok(json) if reading(ctx).is_raw() => Ok(Value::Binary(json.into())),
-            Ok(json) => serde_json::from_slice(&json).map_err(Problem::internal),
+            Ok(json) => muster_json::from_slice(&json).map_err(Problem::internal),
             Err(problem) => Err(problem),
         };
         value.map_err(|problem| {

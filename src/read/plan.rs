@@ -37,7 +37,7 @@ pub struct Plan {
     /// Values that depend on the caller, computed once per list.
     pub(super) callers: Vec<fn(&Scope) -> String>,
     /// Permissions needed for some of the fields, checked once per list.
-    pub(super) needed: Vec<Permission>,
+    pub(super) needed: Vec<Needed>,
     pub(super) spec: &'static Spec,
     /// The number of columns in the select list.
     pub(super) width: usize,
@@ -46,6 +46,9 @@ pub struct Plan {
 /// A JSON object: for each field, the bytes before its value and the source of the value.
 #[derive(Default)]
 pub(super) struct Object(pub Vec<(Box<[u8]>, Slot)>);
+
+/// A permission that a field needs, and whether only people see the field.
+pub(super) type Needed = (Permission, bool);
 
 pub(super) enum Slot {
     /// Fixed bytes, the same for every row (`__typename`).
@@ -122,7 +125,10 @@ impl<'a> Planner<'a> {
                 (_, Some(field)) => {
                     let slot = self.slot(&field.source, &fields, (spec, name), needs);
                     match field.permission {
-                        Some(permission) => Slot::Guarded(needs.permission(permission), Box::new(slot)),
+                        Some(permission) => {
+                            let needed = (permission, field.is_for_people);
+                            Slot::Guarded(needs.permission(needed), Box::new(slot))
+                        }
                         None => slot,
                     }
                 }
@@ -208,14 +214,14 @@ struct Needs {
     sql: String,
     relations: Vec<Relation>,
     callers: Vec<fn(&Scope) -> String>,
-    needed: Vec<Permission>,
+    needed: Vec<Needed>,
 }
 
 impl Needs {
-    fn permission(&mut self, permission: Permission) -> usize {
-        let known = self.needed.iter().position(|known| *known == permission);
+    fn permission(&mut self, needed: Needed) -> usize {
+        let known = self.needed.iter().position(|known| *known == needed);
         known.unwrap_or_else(|| {
-            self.needed.push(permission);
+            self.needed.push(needed);
             self.needed.len() - 1
         })
     }

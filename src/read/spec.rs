@@ -46,6 +46,8 @@ pub(super) struct Field {
     pub source: Source,
     /// The permission needed to see the value. Without it, the value is null.
     pub permission: Option<Permission>,
+    /// Whether a service token never sees the value, whatever it may.
+    pub is_for_people: bool,
 }
 
 /// Makes the JSON of a field from the stored text.
@@ -193,7 +195,7 @@ impl Spec {
         self.sql::<i64>(
             "revision",
             sql,
-            "Counts the edits that people made. Send it as `ifRevision` to be told of somebody else's edit.",
+            "Counts the edits that people made. Send it as `ifRevision` to detect another edit.",
         )
     }
 
@@ -313,7 +315,7 @@ impl Spec {
     fn field(mut self, name: &str, about: &'static str, source: Source) -> Self {
         let name = camel_case(name);
         self.by_name.insert(name.clone(), self.fields.len());
-        self.fields.push(Field { name, about, source, permission: None });
+        self.fields.push(Field { name, about, source, permission: None, is_for_people: false });
         self
     }
 
@@ -325,6 +327,16 @@ impl Spec {
             field.permission = Some(permission);
         }
         self
+    }
+
+    /// The same, for a service token too, whatever it may.
+    #[must_use]
+    pub fn needs_person(self, permission: Permission) -> Self {
+        let mut spec = self.needs(permission);
+        if let Some(field) = spec.fields.last_mut() {
+            field.is_for_people = true;
+        }
+        spec
     }
 
     pub(super) fn get(&self, name: &str) -> Option<&Field> {

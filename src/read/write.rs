@@ -205,7 +205,7 @@ fn write_parts(json: &str, parts: &Parts, out: &mut Vec<u8>) -> Result<()> {
     };
     match json.trim_start().as_bytes().first() {
         Some(b'[') => {
-            let items: Vec<&RawValue> = serde_json::from_str(json).map_err(Problem::internal)?;
+            let items: Vec<&RawValue> = muster_json::from_str(json).map_err(Problem::internal)?;
             out.push(b'[');
             for (n, item) in items.iter().enumerate() {
                 if n > 0 {
@@ -217,7 +217,7 @@ fn write_parts(json: &str, parts: &Parts, out: &mut Vec<u8>) -> Result<()> {
         }
         Some(b'{') => {
             let known: std::collections::HashMap<std::borrow::Cow<'_, str>, &RawValue> =
-                serde_json::from_str(json).map_err(Problem::internal)?;
+                muster_json::from_str(json).map_err(Problem::internal)?;
             if selected.is_empty() {
                 out.push(b'{');
             }

@@ -87,6 +87,7 @@ pub const KEPT: &[Kept] = &[
     stays("channel_links", "As long as the membership, or until unlinked."),
     stays("channel_listeners", "One row for each channel whose vendor is asked for messages."),
     stays("channel_refusals", "The newest 100 of each channel."),
+    stays("channel_skips", "The newest 100 of each channel."),
     stays("channel_whitelist", "Until removed."),
     stays("channels", "Forever: a deleted channel is archived. The plan limits how many an agent has."),
     stays("contacts", "Until they are merged or their channel is removed."),
@@ -99,7 +100,7 @@ pub const KEPT: &[Kept] = &[
     stays("credentials", "Forever: a deleted credential is archived."),
     stays("decisions", "`policy.decisions_kept_days`."),
     stays("deliveries", "As long as their message. The text goes once it is sent."),
-    stays("edits", "One row per record that somebody has edited."),
+    stays("edits", "One row per edited record."),
     goes("email_tokens", "A week after they expire.", &[after("expires_at <= $1", DAY.saturating_mul(7))]),
     stays("idempotency_keys", "A day."),
     stays("identities", "As long as their contact."),
@@ -135,7 +136,7 @@ pub const KEPT: &[Kept] = &[
     stays("notification_settings", "As long as the membership."),
     goes(
         "notifications",
-        "Until the person is told, or no longer needs to be. What nobody could be told: 40 days.",
+        "Until the person is notified, or no longer needs to be. Undeliverable ones: 40 days.",
         &[after("due_at <= $1", DAY.saturating_mul(40))],
     ),
     goes("notified", "An hour.", &[after("told_at <= $1", Duration::from_hours(1))]),
@@ -147,7 +148,7 @@ pub const KEPT: &[Kept] = &[
          if it was never sent. One that was sent, and a STOP, waits for its host.",
         &[
             after("acknowledged_at <= $1", DAY.saturating_mul(7)),
-            // `turns::free_unsent` drops those of turns, which must not wait for them for ever.
+            // `turns::free_unsent` drops those of turns, which must not wait for them forever.
             after(
                 "kind <> 'TURN' AND acknowledged_at IS NULL AND host_seq IS NULL AND expires_at <= $1",
                 Duration::ZERO,

@@ -211,7 +211,7 @@ fn words(asked: &Asked, agent: &Agent, random: &mut Random) -> Words {
         }
         "ACTION" => {
             let (title, tool, input, category) = random.pick(agent.topic.actions);
-            let input: serde_json::Value = serde_json::from_str(&facts.fill(input)).unwrap_or_default();
+            let input: serde_json::Value = muster_json::from_str(&facts.fill(input)).unwrap_or_default();
             let digest = hex::encode(Sha256::digest(input.to_string()));
             let request = json!({ "tool": tool, "input": input, "digest": digest });
             Words {

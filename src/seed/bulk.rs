@@ -2,7 +2,7 @@
 //!
 //! These bypass the slices on purpose: a million rows through operations that check, audit and announce each one would
 //! take an hour. They only write new rows, with the organization in each, and take ids from the same sequences as
-//! everything else, so nobody has to be locked out on PostgreSQL.
+//! everything else, so no one has to be locked out on PostgreSQL.
 
 use std::{borrow::Cow, fmt::Write};
 

@@ -10,7 +10,7 @@ use crate::base::{folding, ids::OrgId};
 
 const DAY: i64 = 86_400_000;
 
-/// Creates people without a password, so that nobody can sign in as one of them, and makes them members.
+/// Creates people without a password, so that no one can sign in as one of them, and makes them members.
 pub async fn make(bulk: &mut Bulk, org: OrgId, volume: &Volume, mut random: Random) -> anyhow::Result<u64> {
     let mut users = Sheet::new(
         "users",

@@ -141,5 +141,5 @@ impl Talk {
 }
 
 fn parse(json: &str) -> Value {
-    serde_json::from_str(json).unwrap_or_else(|_| Value::from(json))
+    muster_json::from_str(json).unwrap_or_else(|_| Value::from(json))
 }

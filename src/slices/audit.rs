@@ -109,7 +109,7 @@ pub struct AuditField {
 
 /// The changes of an entry, field by field, as JSON. Where they say what was before, so does the field.
 fn fields(changes: &str) -> Result<String> {
-    let changes: Map<String, Value> = serde_json::from_str(changes).map_err(Problem::internal)?;
+    let changes: Map<String, Value> = muster_json::from_str(changes).map_err(Problem::internal)?;
     let mut fields = Vec::with_capacity(changes.len());
     for (field, value) in &changes {
         let none = &Value::Null;
@@ -280,7 +280,7 @@ mod tests {
     use super::*;
 
     fn of(changes: &Value) -> Value {
-        serde_json::from_str(&fields(&changes.to_string()).unwrap()).unwrap()
+        muster_json::from_str(&fields(&changes.to_string()).unwrap()).unwrap()
     }
 
     fn field(field: &str, before: &Value, after: &Value, secret: bool) -> Value {

@@ -69,7 +69,7 @@ impl ChangeSubscription {
         require_few(kinds.as_deref())?;
         let is_wanted = move |kind| kinds.as_ref().is_none_or(|kinds| kinds.contains(&kind));
         let told = follow(&scope, Permit::Member, move |event| is_wanted(event.kind))?;
-        // Whoever reads before this may read too early, and hear of nothing afterwards.
+        // Anyone who reads before this may read too early, and hear of nothing afterwards.
         let begins = stream::once(future::ready(Ok((scope, News::Resync))));
         Ok(begins.chain(told).filter_map(async |told| match told {
             Ok((scope, News::Changed(event))) => needed(event.kind)

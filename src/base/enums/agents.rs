@@ -13,7 +13,7 @@ text_enum! {
 }
 
 text_enum! {
-    /// Why a server's host was refused, if somebody has to mend it.
+    /// Why a server's host was refused, if a person has to fix it.
     pub HostRefusal {
         Version = "VERSION": "The host and Muster have no version of the protocol in common.",
         JournalLost = "JOURNAL_LOST": "The host has forgotten what it had confirmed: its folder was restored from a backup.",
@@ -61,7 +61,7 @@ text_enum! {
         EngineAway = "ENGINE_AWAY": "Its host can't reach its container engine, and goes on trying.",
         ImageNotFound = "IMAGE_NOT_FOUND": "The host does not know its image, or can't find it.",
         OutOfMemory = "OUT_OF_MEMORY": "It ran out of memory.",
-        ShimLost = "SHIM_LOST": "It is gone, and so is the program on its server that watched over it: nobody knows how it ended.",
+        ShimLost = "SHIM_LOST": "It is gone, and so is the program on its server that watched over it: the reason is unknown.",
         Exited = "EXITED": "It ended by itself.",
         Killed = "KILLED": "It was ended by a signal that did not come from its host.",
         SpawnFailed = "SPAWN_FAILED": "Its program could not be started.",
@@ -82,7 +82,7 @@ text_enum! {
     pub RestartPolicy {
         Never = "NEVER": "Never.",
         OnFailure = "ON_FAILURE": "When it has failed: five times in a row, or as often as it takes if its host lost it.",
-        Always = "ALWAYS": "When it has failed, or ended by itself without an error. As ON_FAILURE besides.",
+        Always = "ALWAYS": "When it has failed, or ended by itself without an error. Otherwise like ON_FAILURE.",
     }
 }
 
@@ -168,7 +168,7 @@ text_enum! {
     /// Why an agent was backed up.
     pub BackupCause {
         Schedule = "SCHEDULE": "It was time.",
-        Person = "PERSON": "Somebody wanted it.",
+        Person = "PERSON": "A person requested it.",
     }
 }
 

@@ -5,10 +5,10 @@ use super::UnknownValue;
 text_enum! {
     /// How far the decision on an agent's request has come.
     pub AnswerDelivery {
-        Sent = "SENT": "It is on its way to whoever waits for it.",
+        Sent = "SENT": "It is on its way to the waiting agent.",
         Direct = "DIRECT": "What waited for it has got it.",
-        Turn = "TURN": "Nothing waited any more: the agent is told in a turn.",
-        None = "NONE": "Nothing waited any more, and there is nothing to tell.",
+        Turn = "TURN": "Nothing waited for it: the agent gets it in a turn.",
+        None = "NONE": "Nothing waited for it, and there is nothing to report.",
     }
 }
 
@@ -18,7 +18,7 @@ text_enum! {
         Pending = "PENDING": "Waiting for a decision.",
         Resolved = "RESOLVED": "Decided.",
         Dismissed = "DISMISSED": "No longer applies.",
-        Expired = "EXPIRED": "Nobody decided in time.",
+        Expired = "EXPIRED": "There was no decision in time.",
     }
 }
 

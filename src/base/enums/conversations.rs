@@ -79,7 +79,7 @@ text_enum! {
     pub DeliveryCode {
         Refused = "refused": "The vendor does not take it.",
         TargetGone = "target_gone": "The chat or address takes no messages of ours.",
-        UnknownOutcome = "unknown_outcome": "Nobody knows whether it was sent.",
+        UnknownOutcome = "unknown_outcome": "It is unknown whether it was sent.",
         GaveUp = "gave_up": "Every attempt failed.",
         EarlierPart = "earlier_part": "An earlier part of the message was not sent.",
         Bounced = "bounced": "The vendor took it, and could not deliver it.",
@@ -138,7 +138,7 @@ text_enum! {
         WaitingLimit = "WAITING_LIMIT": "The agent may not call its model at the moment. It goes on by itself: `Agent.limit` says when.",
         Done = "DONE": "The agent has finished it.",
         Failed = "FAILED": "The agent could not finish it. `error` says why.",
-        Cancelled = "CANCELLED": "Somebody cancelled it, or another turn has its messages. `error` says so.",
+        Cancelled = "CANCELLED": "It was cancelled, or another turn has its messages. `error` says so.",
         Interrupted = "INTERRUPTED": "The agent ended in the middle of it. `error` says why. It does not run again by itself.",
     }
 }

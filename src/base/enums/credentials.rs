@@ -24,8 +24,8 @@ text_enum! {
 text_enum! {
     /// How an MCP server of an agent is doing.
     pub McpServerStatus {
-        Idle = "IDLE": "Nobody uses it: no session of the agent is open.",
-        Starting = "STARTING": "It was begun, and has not answered.",
+        Idle = "IDLE": "Unused: no session of the agent is open.",
+        Starting = "STARTING": "It was started, and has not answered yet.",
         Running = "RUNNING": "It works.",
         Failed = "FAILED": "It could not be started or reached, or has ended by itself.",
     }

@@ -77,7 +77,7 @@ text_enum! {
         Created = "CREATED": "The record was created.",
         Updated = "UPDATED": "The record changed, or was archived or restored.",
         Deleted = "DELETED": "The record was deleted.",
-        Resync = "RESYNC": "Changes may have been missed: read again whatever you show.",
+        Resync = "RESYNC": "Changes may have been missed: read everything again.",
     }
 }
 

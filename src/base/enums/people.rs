@@ -1,4 +1,4 @@
-//! Organizations, who acts in them, and what they are told.
+//! Organizations, who acts in them, and their notifications.
 
 use super::UnknownValue;
 
@@ -75,7 +75,7 @@ text_enum! {
 }
 
 text_enum! {
-    /// When a person is told of something by mail.
+    /// When a person is notified by mail.
     pub NotificationPace {
         Off = "OFF": "Not at all.",
         AtOnce = "AT_ONCE": "At once, but in no more than one mail every five minutes.",
@@ -84,7 +84,7 @@ text_enum! {
 }
 
 text_enum! {
-    /// What a person is told. Not shown.
+    /// The kind of a notification. Not shown.
     pub NotificationKind {
         ApprovalRaised = "APPROVAL_RAISED": "An approval was raised.",
         ApprovalAssigned = "APPROVAL_ASSIGNED": "An approval was assigned to the person.",

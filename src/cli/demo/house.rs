@@ -105,7 +105,7 @@ async fn tools(scope: &Scope, agents: &[AgentId]) -> Result<()> {
         auth: None,
         workspace: None,
     };
-    // Assigned to nobody: the agents here run, and this would download and start it.
+    // Assigned to no one: the agents here run, and this would download and start it.
     mcp_servers::create(scope, browser).await?;
     let skill = CreateSkillInput {
         name: "refund-policy".to_owned(),

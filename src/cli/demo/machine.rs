@@ -85,12 +85,11 @@ impl Machine {
             join(&dir, base, servers::regenerate_token(&scope, server).await?).await?;
         }
         let mut run = host("run", &dir)?;
-        // A terminal's Ctrl-C goes to its whole group; the host has to outlive it until its agents have stopped.
-        // It notices by the end of its stdin that the demo was killed, so that the next one can have the folder.
+        // A terminal's Ctrl-C goes to its whole group; the host has to outlive it until its agents have stopped, and leaves the
+        // terminal. It notices by the end of its stdin that the demo was killed, so that the next one can have the folder.
         let runtime = engine.map_or("process", Engine::word);
         let run = run.args(["--url", base, "--while-stdin", "--runtime", runtime]).stdin(Stdio::piped());
-        let run = run.process_group(0).kill_on_drop(true);
-        let host = run.spawn()?;
+        let host = run.kill_on_drop(true).spawn()?;
         wait_for_stopping(&scope, server).await?;
         for (agent, status) in agents_of(&scope, server).await? {
             if status.is_at_rest() {

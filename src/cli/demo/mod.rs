@@ -84,7 +84,7 @@ impl Demo {
         if let Some(engine) = self.containers {
             machine::build_image(engine).await?;
         }
-        // Taken first: there is no point in creating data if nobody can connect.
+        // Taken first: there is no point in creating data if no one can connect.
         let taken = listen::take(config.listen, LISTEN)?;
         let address = taken.address()?;
         // Links point here, also if the system chose the port.
@@ -115,7 +115,7 @@ impl Demo {
                 until,
             };
             seed::run(&scope, volume).await?;
-            // The seeded approvals are in the inbox. Nobody is notified of them.
+            // The seeded approvals are in the inbox. No one is notified of them.
             core.db.execute("DELETE FROM notifications WHERE organization_id = $1", vec![org.into()]).await?;
         }
         let token = token(&scope).await?;

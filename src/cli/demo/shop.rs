@@ -65,7 +65,7 @@ impl Shop {
         channels::create(scope, input).await.map(drop)
     }
 
-    /// Tells the channel where the program is this time. Returns the path that messages go to, unless somebody deleted the
+    /// Tells the channel where the program is this time. Returns the path that messages go to, unless someone deleted the
     /// channel.
     ///
     /// # Errors
@@ -98,7 +98,7 @@ impl Shop {
 
 /// What the agent said, without what a terminal would obey.
 fn text(body: &[u8]) -> String {
-    let message: Value = serde_json::from_slice(body).unwrap_or_default();
+    let message: Value = muster_json::from_slice(body).unwrap_or_default();
     let lines = message["data"]["message"]["text"].as_str().unwrap_or_default().lines();
     lines.map(|line| format!("  {}\n", plain(line))).collect()
 }

@@ -55,7 +55,7 @@ pub enum Policy {
     /// Show which recent calls a folder or an earlier version would have decided differently, and which lines no call
     /// used
     Simulate(simulate::Simulate),
-    /// As the operator: make someone OWNER of an organization in which nobody can edit the policy
+    /// As the operator: make someone OWNER of an organization in which no one can edit the policy
     BreakGlass(break_glass::BreakGlass),
     /// Show who may do what and because of which line; or why not, and which line would allow it
     Explain(explain::Explain),

@@ -177,7 +177,7 @@ pub async fn still_good(core: &Arc<Core>, caller: &Caller) -> Result<()> {
 /// `NOT_A_MEMBER`, whether or not the organization exists; `SECOND_FACTOR_REQUIRED`.
 pub async fn membership(core: &Arc<Core>, caller: &Caller, org: OrgId) -> Result<Membership> {
     let membership = match caller {
-        // What somebody may do in a chat is asked where they do it (`slices/asks`).
+        // What someone may do in a chat is asked where they do it (`slices/asks`).
         Caller::Anonymous | Caller::Chatting(_) => None,
         Caller::System => {
             Some(Membership { role: None, permissions: Permission::ALL.iter().copied().collect() })
@@ -304,7 +304,7 @@ fn note_session_use(core: &Arc<Core>, session: SessionId) {
     note_use(core, sql, vec![now.0.into(), session.0.into(), (now.0 - LAST_USE_STEP).into()]);
 }
 
-/// Records a use in the background: nobody waits for it, and a failure loses only the note.
+/// Records a use in the background: no one waits for it, and a failure loses only the note.
 pub(super) fn note_use(core: &Arc<Core>, sql: &'static str, values: Vec<Value>) {
     let worker = Arc::clone(core);
     core.tasks.spawn(async move {

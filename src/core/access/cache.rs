@@ -85,7 +85,7 @@ impl CredentialCache {
         tx.afterwards(move || cache.invalidate_all());
     }
 
-    /// Signals every future [`CredentialCache::invalidate_all`], so that whoever serves a caller for a long time checks
+    /// Signals every future [`CredentialCache::invalidate_all`], so that those who serve a caller for a long time check
     /// again ([`still_good`](super::authn::still_good)).
     #[must_use]
     pub fn invalidated(&self) -> watch::Receiver<u64> {

@@ -50,7 +50,7 @@ impl Jar {
         Self(Lid::Closed(why.into()))
     }
 
-    /// Refuses the argument `cookie` if the answer can't set one, or sets one already: nobody would hold the first session.
+    /// Refuses the argument `cookie` if the answer can't set one, or sets one already: no one would hold the first session.
     ///
     /// # Errors
     /// `VALIDATION_FAILED`, with the reason.

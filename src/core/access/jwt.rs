@@ -309,7 +309,7 @@ mod tests {
 
     fn part(token: &str, at: usize) -> Value {
         let bytes = URL_SAFE_NO_PAD.decode(token.split('.').nth(at).unwrap()).unwrap();
-        serde_json::from_slice(&bytes).unwrap()
+        muster_json::from_slice(&bytes).unwrap()
     }
 
     #[test]
@@ -350,7 +350,7 @@ mod tests {
     }
 
     #[test]
-    fn a_retired_key_verifies_until_its_time_is_over_and_a_published_one_at_once() {
+    fn a_retired_key_verifies_until_it_expires() {
         let (mut file, keys) = (KeyFile::generate(), keys());
         let old = KeySet::of_file(&file).unwrap();
         keys.replace(&old);

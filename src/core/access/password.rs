@@ -85,7 +85,7 @@ pub struct Passwords {
     argon2: Argon2<'static>,
     slots: Arc<Semaphore>,
     /// Compared against when there is no such user, at the cost of a real hash.
-    nobody: Arc<str>,
+    decoy: Arc<str>,
 }
 
 impl std::fmt::Debug for Passwords {
@@ -103,9 +103,9 @@ impl Passwords {
         let params = Params::new(cost.memory_kib, cost.iterations, cost.lanes, None)
             .map_err(|_| password_hash::Error::ParamsInvalid)?;
         let argon2 = Argon2::new(Algorithm::Argon2id, Version::V0x13, params);
-        let nobody = of_nobody(cost).into();
+        let decoy = decoy_hash(cost).into();
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
-        Ok(Self { argon2, slots: Arc::new(Semaphore::new(cores)), nobody })
+        Ok(Self { argon2, slots: Arc::new(Semaphore::new(cores)), decoy })
     }
 
     /// The hash to store: a PHC string with its own salt.
@@ -125,7 +125,7 @@ impl Passwords {
     pub async fn verify(&self, password: &SecretString, stored: Option<&str>) -> Result<bool, PasswordError> {
         let password = normalized(password);
         let exists = stored.is_some();
-        let stored = stored.unwrap_or(&self.nobody).to_owned();
+        let stored = stored.unwrap_or(&self.decoy).to_owned();
         let matches = self
             .run(move |argon2| {
                 let stored = PasswordHash::new(&stored).map_err(|_| password_hash::Error::EncodingInvalid)?;
@@ -162,7 +162,7 @@ impl Passwords {
 
 /// A hash that no password has, at the cost of real ones. It is random, not computed: computing one would leave its
 /// memory with a process that has nothing else to do yet.
-fn of_nobody(cost: Cost) -> String {
+fn decoy_hash(cost: Cost) -> String {
     let (salt, hash): ([u8; 16], [u8; 32]) = (random_bytes(), random_bytes());
     let Cost { memory_kib, iterations, lanes } = cost;
     let (salt, hash) = (STANDARD_NO_PAD.encode(salt), STANDARD_NO_PAD.encode(hash));
@@ -172,7 +172,7 @@ fn of_nobody(cost: Cost) -> String {
 /// The same password however the keyboard composes its characters (NFKC).
 fn normalized(password: &SecretString) -> Zeroizing<String> {
     let password = password.expose_secret();
-    // Allocated in full: growing would leave copies behind that nobody wipes.
+    // Allocated in full: growing would leave copies behind that no one wipes.
     let mut out = Zeroizing::new(String::with_capacity(password.len().saturating_mul(4).min(1 << 20)));
     out.extend(password.nfkc());
     out
@@ -200,8 +200,8 @@ mod tests {
     async fn nobody_has_no_password() {
         let passwords = passwords();
         assert!(!passwords.verify(&"anything".into(), None).await.unwrap());
-        assert!(!passwords.is_outdated(&passwords.nobody), "as expensive as a real one");
-        assert!(!passwords.verify(&"anything".into(), Some(&passwords.nobody)).await.unwrap());
+        assert!(!passwords.is_outdated(&passwords.decoy), "as expensive as a real one");
+        assert!(!passwords.verify(&"anything".into(), Some(&passwords.decoy)).await.unwrap());
         assert!(matches!(passwords.verify(&"x".into(), Some("junk")).await, Err(PasswordError::Hash(_))));
     }
 

@@ -40,7 +40,7 @@ pub async fn follow(core: &Arc<Core>) -> Result<u64> {
         tokio::task::spawn_blocking(move || worker.give(texts)).await.map_err(Problem::internal)?;
         seen.mark = Some(mark);
     }
-    // Also after a file was saved: whoever was admitted under the old policy is checked again.
+    // Also after a file was saved: anyone who was admitted under the old policy is checked again.
     let policy = core.policy.status().version;
     if seen.policy == policy {
         return Ok(0);

@@ -2,7 +2,7 @@
 //!
 //! `mst_svc_` + 43 characters + 6 characters: a prefix for the kind, 256 random bits, and a checksum
 //! ([`muster_protocol::token`]: hosts make theirs themselves).
-//! The text is shown once; the database has only its SHA-256. A slow hash would add nothing, since nobody can guess 256
+//! The text is shown once; the database has only its SHA-256. A slow hash would add nothing, since no one can guess 256
 //! bits.
 
 use muster_protocol::token;

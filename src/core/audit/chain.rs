@@ -9,7 +9,7 @@ use serde::{Serialize, Serializer};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
-use super::line::{COLUMNS, Line};
+use super::line::{COLUMNS, Line, read_columns};
 use crate::base::problem::Result;
 
 /// The previous hash of the first line.
@@ -29,12 +29,17 @@ pub(super) struct Sealed {
 }
 
 impl Sealed {
-    /// The columns that [`Self::read`] reads.
+    /// The columns of the table.
     pub fn columns() -> String {
         format!("id, {COLUMNS}, chain_seq, prev_hash, hash")
     }
 
-    /// Reads [`Self::columns`].
+    /// The columns that [`Self::read`] reads.
+    pub fn read_columns() -> String {
+        format!("id, {}, chain_seq, prev_hash, hash", read_columns())
+    }
+
+    /// Reads [`Self::read_columns`].
     ///
     /// # Errors
     /// The database returned something unexpected.
@@ -103,7 +108,7 @@ mod tests {
 
     #[test]
     fn the_order_of_keys_does_not_count_and_everything_else_does() {
-        let one: Value = serde_json::from_str(r#"{"b": [1, {"d": "é\n", "c": null}], "a": 1.5}"#).unwrap();
+        let one: Value = muster_json::from_str(r#"{"b": [1, {"d": "é\n", "c": null}], "a": 1.5}"#).unwrap();
         assert_eq!(canonical(&one), r#"{"a":1.5,"b":[1,{"c":null,"d":"é\n"}]}"#.as_bytes());
         let hashed = |prev: &[u8], value: &Value| hash(prev, &canonical(value));
         assert_ne!(hashed(&GENESIS, &one), hashed(&[1; 32], &one));

@@ -134,8 +134,8 @@ fn is_gapless(rows: &[Sealed], after: i64, last: i64) -> bool {
     rows.len().cast_signed() as i64 == whole && rows.last().is_none_or(|row| row.line.seq == after + whole)
 }
 
-/// Fails if retention has removed lines after `after`: what was written so far would not verify. Gaps that nobody
-/// signed for are exported as they are, so that whoever verifies the export finds them.
+/// Fails if retention has removed lines after `after`: what was written so far would not verify. Gaps that no one
+/// signed for are exported as they are, so that anyone who verifies the export finds them.
 async fn require_kept(core: &Core, chain: i64, after: i64) -> Result<()> {
     let newer = "SELECT 1 FROM audit_checkpoints WHERE chain = $1 AND kind = 'TOMBSTONE' AND seq > $2";
     if all(core.db.read(), newer, &[chain, after]).await?.is_empty() {
@@ -209,7 +209,7 @@ pub(super) async fn page(
     let query = format!(
         "SELECT {} FROM audit_log WHERE COALESCE(organization_id, 0) = $1 AND chain_seq > $2 AND chain_seq <= $3 \
          ORDER BY chain_seq LIMIT {PAGE}",
-        Sealed::columns()
+        Sealed::read_columns()
     );
     all(db, &query, &[chain, after, last]).await?.iter().map(Sealed::read).collect()
 }

@@ -1,6 +1,6 @@
 //! The key that signs statements about the log, and the public keys that verify them.
 //!
-//! It is derived one way from a seed in the key file: whoever knows the audit key learns no other, and an installation
+//! It is derived one way from a seed in the key file: anyone who knows the audit key learns no other, and an installation
 //! needs no extra file. It differs from the key that signs access tokens.
 
 use base64::{Engine, engine::general_purpose::STANDARD};

@@ -23,6 +23,12 @@ pub(super) const COLUMNS: &str = "organization_id, at, last_at, count, actor_kin
      credential_id, credential_hint, operation, permission, decided_by, outcome, code, target_kind, target_id, changes, \
      request_id, ip";
 
+/// [`COLUMNS`], with the changes as text. JSON that can't be read, such as what is nested too deeply with the names around it, must not
+/// keep the lines behind it from being sealed.
+pub(super) fn read_columns() -> String {
+    COLUMNS.replace("changes", "CAST(changes AS TEXT)")
+}
+
 /// A wire text of an enumeration. It is a string because the log keeps the values of every version.
 pub(super) type Word = Cow<'static, str>;
 
@@ -159,7 +165,7 @@ impl Line {
         ]
     }
 
-    /// Reads `id`, [`COLUMNS`] and a place.
+    /// Reads `id`, [`read_columns`] and a place.
     ///
     /// # Errors
     /// The database returned something unexpected.
@@ -186,13 +192,18 @@ impl Line {
             code: some_word(15)?,
             target_kind: some_word(16)?,
             target_id: row.try_get_by(17)?,
-            changes: row.try_get_by(18)?,
+            changes: read_changes(row.try_get_by(18)?),
             request_id: text(19)?,
             ip: text(20)?,
             seq: row.try_get_by(21)?,
             v: 1,
         })
     }
+}
+
+/// What changed. What can't be read stays a text.
+fn read_changes(text: String) -> serde_json::Value {
+    muster_json::from_str(&text).unwrap_or(serde_json::Value::String(text))
 }
 
 /// Writes lines just before the commit of the changes they describe.

@@ -45,7 +45,7 @@ impl<'a> PersonalEntry<'a> {
         Self { proven: Some(name), ..self }
     }
 
-    /// Adds the session that was opened or ended: the account's owner is the actor, whoever the caller is.
+    /// Adds the session that was opened or ended: the account's owner is the actor, regardless of the caller.
     #[must_use]
     pub fn through(self, session: SessionId) -> Self {
         Self { session: Some(session), ..self }

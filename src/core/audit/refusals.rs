@@ -247,7 +247,7 @@ fn required(core: &Core, operation: &str) -> Option<Permission> {
     }
 }
 
-/// Notes that an agent was refused an action without anybody being asked. What else it is refused for the same reason within
+/// Notes that an agent was refused an action without anyone being asked. What else it is refused for the same reason within
 /// the window is counted, and has no line of its own: an agent can try as often as it likes.
 pub fn refused_action(tx: &Tx, agent: AgentId, reason: &str, entry: Entry) {
     let core = &tx.scope.core;

@@ -1,11 +1,11 @@
 //! Retention removes old lines from the start of a chain, up to a checkpoint, and leaves a signed tombstone in their
-//! place. So the rest still verifies, and nobody without the key can pass off a deletion as retention.
+//! place. So the rest still verifies, and no one without the key can pass off a deletion as retention.
 //!
 //! Age is measured by the checkpoints: there are few, so the log itself need not be read. A clock that jumped would make
 //! everything old at once. So nothing is removed while the checkpoints of all chains show a gap longer than
 //! [`LONGEST_GAP`] within the time to keep, or just before it.
 //!
-//! Only signed times count: whoever writes to the database could make recent lines look old. What removes lines, a
+//! Only signed times count: anyone who writes to the database could make recent lines look old. What removes lines, a
 //! checkpoint or a tombstone, must bear a signature of ours.
 
 use sea_orm::{ConnectionTrait, QueryResult};

@@ -17,7 +17,7 @@ use serde_json::json;
 use super::{
     chain::{GENESIS, Sealed, hash},
     database::{STATED, stated},
-    line::{COLUMNS, Line},
+    line::{COLUMNS, Line, read_columns},
     personal::Origin,
     statement::{mistrust, sign, statement},
     trust::{End, believe, continued, head, newest},
@@ -159,7 +159,8 @@ fn tell(core: &Core, sealed: &[Line]) {
 /// The first waiting lines.
 async fn claim_batch(core: &Core, tx: &Transaction, after: i64) -> Result<Vec<Line>> {
     let first = format!(
-        "SELECT id, {COLUMNS}, CAST(0 AS BIGINT) FROM audit_unsealed WHERE id > $1 ORDER BY id LIMIT {BATCH}"
+        "SELECT id, {}, CAST(0 AS BIGINT) FROM audit_unsealed WHERE id > $1 ORDER BY id LIMIT {BATCH}",
+        read_columns()
     );
     tx.query_all_raw(sql(core, &first, vec![after.into()])).await?.iter().map(Line::read).collect()
 }
@@ -257,7 +258,7 @@ struct Due {
     end: End,
 }
 
-/// The chains that are due. Nobody waits while their lines are read.
+/// The chains that are due. No one waits while their lines are read.
 async fn believed_ends(core: &Core, now: Timestamp) -> Result<Vec<Due>> {
     let settings = &core.config.audit;
     let before = now.0 - i64::from(settings.checkpoint_minutes) * 60_000;

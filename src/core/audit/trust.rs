@@ -1,6 +1,6 @@
 //! What the service believes of what stands in the database before it signs.
 //!
-//! Whoever can write to the database but has no keys can forge everything in it except signatures. So the service signs
+//! Anyone who can write to the database but has no keys can forge everything in it except signatures. So the service signs
 //! only what continues what it signed last: it verifies that statement, hashes the lines since then again, and compares
 //! the result with the end that it is about to sign. The cost is in proportion to the new lines.
 //!
@@ -54,7 +54,7 @@ impl End {
 /// What was signed last, or why a chain can't be believed.
 type Belief = std::result::Result<End, String>;
 
-/// What this process knows that nobody can change in the database.
+/// What this process knows that no one can change in the database.
 pub(super) struct Trust {
     keys: Vec<PublicKey>,
     memory: Mutex<Memory>,
@@ -108,7 +108,7 @@ impl Trust {
         self.memory().refused.retain(|chain, _| chains.contains(chain));
     }
 
-    /// What this process signed last. Whoever compares it with the database takes it before a snapshot: the snapshot then
+    /// What this process signed last. Anyone who compares it with the database takes it before a snapshot: the snapshot then
     /// contains everything up to it.
     pub fn signed(&self, chain: i64) -> Option<End> {
         self.memory().signed.get(&chain).cloned()

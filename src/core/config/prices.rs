@@ -172,8 +172,41 @@ mod tests {
         assert_eq!(input("models/gemini-2.5-flash-lite"), Some(100_000));
         assert_eq!((input("gpt-5-pro"), input("nobody-knows"), input("")), (None, None, None));
         let before = built_in(date(2025, 11, 23));
-        assert_eq!(price_of(&before, "claude-opus-4-5").map(|price| price.input), Some(15_000_000));
+        assert_eq!(price_of(&before, "claude-opus-4-5"), None, "there was none");
         assert!(Prices::read(None).unwrap().on("EUR", date(2026, 6, 1)).is_empty());
+    }
+
+    #[test]
+    fn no_model_has_the_price_of_one_that_it_is_named_after() {
+        let now = built_in(date(2026, 6, 1));
+        for model in [
+            "gpt-4o-audio-preview",
+            "gpt-4o-realtime-preview-2024-12-17",
+            "gpt-4o-search-preview",
+            "gpt-4o-mini-audio-preview",
+            "gpt-4o-mini-search-preview-2025-03-11",
+            "gpt-4.1-mini-tts",
+            "gpt-5-search-api",
+            "gpt-5.1-pro",
+            "gpt-5.10",
+            "o4-mini-deep-research",
+            "o3-pro",
+            "o3-deep-research",
+            "gemini-3-pro-image-preview",
+            "gemini-2.5-flash-image",
+            "gemini-2.5-flash-image-preview",
+            "gemini-2.5-flash-native-audio-preview-09-2025",
+            "gemini-2.5-flash-preview-tts",
+            "gemini-2.5-pro-preview-tts",
+            "gemini-2.0-flash-preview-image-generation",
+            "gemini-2.0-flash-live-001",
+            "claude-opus-4-6",
+            "claude-sonnet-4-50",
+        ] {
+            assert_eq!(price_of(&now, model), None, "{model}");
+        }
+        let old = price_of(&now, "gpt-4o-2024-05-13").unwrap();
+        assert_eq!((old.input, old.output, old.cache_read), (5_000_000, 15_000_000, None));
     }
 
     #[test]

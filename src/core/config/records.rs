@@ -1,4 +1,4 @@
-//! Where records are, and how long those are kept that nobody removes.
+//! Where records are, and how long those are kept that no one removes.
 
 use secrecy::{ExposeSecret, SecretString};
 use serde::Deserialize;

@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn the_highest_risk_counts_and_what_no_rule_knows_is_in_the_middle() {
+    fn the_highest_risk_counts_and_unknown_is_medium() {
         let rules = built_in();
         let run = |command: &str| rules.judge("execute", "shell", &json!({ "command": command })).risk;
         for (command, risk) in [

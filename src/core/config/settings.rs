@@ -220,7 +220,7 @@ pub fn listed(text: &str) -> impl Iterator<Item = &str> {
     text.split(',').map(str::trim).filter(|item| !item.is_empty())
 }
 
-/// A lone target is one, too, for the library. Here it is a level that somebody mistyped, which would log nothing.
+/// A lone target is one, too, for the library. Here it is a level that someone mistyped, which would log nothing.
 fn is_filter(text: &str) -> bool {
     let says_level = |part: &str| part.contains('=') || part.parse::<LevelFilter>().is_ok();
     text.split(',').all(|part| part == part.trim() && says_level(part)) && EnvFilter::try_new(text).is_ok()

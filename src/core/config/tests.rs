@@ -227,7 +227,7 @@ fn telegram_needs_an_address_to_send_to() {
 }
 
 #[test]
-fn keys_come_from_the_variable_or_from_a_file_made_at_the_first_start() {
+fn keys_come_from_the_variable_or_a_generated_file() {
     let folder = tempfile::tempdir().unwrap();
     let config = Config::in_folder(folder.path()).unwrap();
     let made = config.keys().unwrap();

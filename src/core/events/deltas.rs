@@ -1,8 +1,8 @@
-//! The text of messages that are being written, for whoever watches right now.
+//! The text of messages that are being written, for those who watch.
 //!
 //! Deltas are the one kind of news that carries content, so that text appears as it is written. They may be lost: a
 //! viewer that sees a hole in the offsets reads the message. Each viewer has a bounded queue. Between replicas they have
-//! a NOTIFY channel of their own, and are only sent while another replica has said that somebody there watches the
+//! a NOTIFY channel of their own, and are only sent while another replica has said that someone there watches the
 //! conversation.
 
 use std::{
@@ -65,7 +65,7 @@ struct Message {
 }
 
 enum Told {
-    /// Somebody has begun to watch.
+    /// Someone has begun to watch.
     Watched,
     Delta(Arc<Delta>),
 }
@@ -103,13 +103,13 @@ pub struct Watching {
 }
 
 impl Deltas {
-    /// Whether anybody watches the conversation, here or elsewhere.
+    /// Whether anyone watches the conversation, here or elsewhere.
     #[must_use]
     pub fn are_watched(&self, org: OrgId, conversation: ConversationId) -> bool {
         self.rooms().contains_key(&(org, conversation)) || self.are_watched_elsewhere(conversation)
     }
 
-    /// Shows a delta to whoever watches.
+    /// Shows a delta to anyone who watches.
     pub fn publish(&self, delta: Delta) {
         let delta = Arc::new(delta);
         self.tell(&delta);
@@ -139,7 +139,7 @@ impl Deltas {
 
     /// Takes what another process has sent.
     pub(super) fn hear(&self, text: &str, own: u64) {
-        let Ok(message) = serde_json::from_str::<Message>(text) else { return };
+        let Ok(message) = muster_json::from_str::<Message>(text) else { return };
         if message.from == own {
             return;
         }
@@ -296,7 +296,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_viewer_gets_the_text_of_their_conversation_and_a_slow_one_loses_some() {
+    async fn viewers_get_their_conversations_text_and_slow_ones_miss_some() {
         let hub = Arc::new(Hub::default());
         let mut viewer = hub.watch_deltas(OrgId(1), ConversationId(5));
         let mut stranger = hub.watch_deltas(OrgId(2), ConversationId(5));

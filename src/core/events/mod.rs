@@ -60,12 +60,12 @@ pub struct Event {
     pub op: ChangeOp,
     /// The parent record, where subscribers filter by it: a conversation's agent, a message's conversation.
     pub of: Option<i64>,
-    /// The only person who is told: of a change to what is theirs alone, such as how far they have read.
+    /// The only person who is notified: of a change to what is theirs alone, such as how far they have read.
     pub only: Option<UserId>,
 }
 
 impl Event {
-    /// A change of which everyone is told who may see the record.
+    /// A change of which everyone who may see the record is notified.
     #[must_use]
     pub fn new(org: OrgId, op: ChangeOp, kind: RecordKind, id: impl Into<i64>) -> Self {
         Self { org, kind, id: id.into(), op, of: None, only: None }
@@ -77,7 +77,7 @@ impl Event {
         Self { of: Some(parent.into()), ..self }
     }
 
-    /// The same, of which only this person is told.
+    /// The same, of which only this person is notified.
     #[must_use]
     pub fn only(self, person: UserId) -> Self {
         Self { only: Some(person), ..self }
@@ -89,7 +89,7 @@ impl Event {
 pub enum News {
     /// A record has changed.
     Changed(Event),
-    /// Something may have been missed: read again whatever you show.
+    /// Something may have been missed: read everything again.
     Resync,
     /// No change, but the subscriber's rights must be checked again.
     Recheck,
@@ -205,7 +205,7 @@ impl Subscription {
         let (number, news) = match self.news.recv().await {
             Ok(told) => told,
             Err(broadcast::error::RecvError::Lagged(_)) => {
-                // Whoever reads everything again has no use for what still waits.
+                // Anyone who reads everything again has no use for what still waits.
                 self.news = self.news.resubscribe();
                 // A burst makes many fall behind at once: they share the memo of the latest event. Later events bring
                 // memos of their own.

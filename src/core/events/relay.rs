@@ -48,7 +48,7 @@ const AGAIN: Duration = Duration::from_secs(1);
 /// How many events may wait to be sent.
 const WAITING: usize = 10_000;
 
-/// An event on the wire: organization, kind, operation, id, parent record, and the only person who is told.
+/// An event on the wire: organization, kind, operation, id, parent record, and the only person who is notified.
 type Sent = (OrgId, RecordKind, ChangeOp, i64, Option<i64>, Option<UserId>);
 
 /// A message from one process to the others.
@@ -116,7 +116,7 @@ impl Outgoing {
 /// Relays news between this process and the other replicas: hears them until the service stops, and sends until the last
 /// request has finished. Does nothing on SQLite, where there is only one process.
 pub async fn relay(core: Arc<Core>) {
-    // Taken on SQLite too, so that nothing is kept for nobody.
+    // Taken on SQLite too, so that nothing is kept for no one.
     let Some(events) = core.events.outgoing.take() else { return };
     let Some(options) = core.db.postgres() else { return };
     let from = u64::from_be_bytes(random_bytes());
@@ -133,7 +133,7 @@ pub async fn send_rest(core: &Core) {
     let mut waiting = Vec::new();
     events.recv_many(&mut waiting, WAITING).await;
     for (events, hosts) in batches(&waiting) {
-        // Each is from somebody who has nothing more to say.
+        // Each is from someone who has nothing more to say.
         let message =
             Message { from: u64::from_be_bytes(random_bytes()), batch: 1, events, hosts, bye: true };
         if let Err(error) = notify(core, &message).await {
@@ -232,7 +232,7 @@ async fn hear(core: &Core, options: sqlx::postgres::PgConnectOptions, own: u64) 
                 core.events.deltas.hear(heard.payload(), own);
             }
             Ok(Ok(Some(heard))) => {
-                let Ok(message) = serde_json::from_str::<Message>(heard.payload()) else {
+                let Ok(message) = muster_json::from_str::<Message>(heard.payload()) else {
                     // From a version with another format.
                     core.events.resync();
                     continue;
@@ -340,7 +340,7 @@ mod tests {
     }
 
     #[test]
-    fn a_gap_is_a_batch_that_is_left_out_or_a_process_that_falls_silent() {
+    fn a_gap_is_a_missing_batch_or_a_silent_process() {
         let mut now = Instant::now();
         let mut peers = Peers::new(now);
         assert!(!peers.has_gap(&message(3, 2), now), "batches from before we listened are not a gap");

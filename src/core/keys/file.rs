@@ -107,7 +107,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn whoever_waits_too_long_is_told_and_the_lock_ends_with_its_holder() {
+    async fn waiting_too_long_fails_and_the_lock_ends_with_its_holder() {
         let folder = tempfile::tempdir().unwrap();
         let keys = folder.path().join("keys.toml");
         let held = hold(&keys, 1).await.unwrap();

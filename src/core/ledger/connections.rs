@@ -7,7 +7,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use super::Ledger;
 use crate::core::config::Config;
 
-/// Connections beyond `limits.connections`, on which probes are answered and everyone else is told to come back later.
+/// Connections beyond `limits.connections`, on which probes are answered and everyone else is asked to come back later.
 pub(super) const RESERVED_CONNECTIONS: usize = 32;
 /// File descriptors for everything except connections of clients and to the database.
 const OTHER_DESCRIPTORS: usize = 100;

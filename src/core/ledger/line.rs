@@ -82,7 +82,7 @@ impl Shares {
     }
 }
 
-/// Nobody who holds nothing is remembered.
+/// No one who holds nothing is remembered.
 fn take_off<K: Eq + Hash>(amounts: &mut HashMap<K, usize>, key: &K, less: usize) {
     if let Some(amount) = amounts.get_mut(key) {
         *amount -= less;
@@ -113,6 +113,13 @@ impl Line {
         let mut held = self.nothing(holder);
         held.grow(amount)?;
         Ok(held)
+    }
+
+    /// Takes `amount` for `holder`, if there is room at the moment: for what waits until there is, which is no refusal.
+    #[must_use]
+    pub fn take_free(self: &Arc<Self>, holder: Holder, amount: usize) -> Option<Held> {
+        let mut held = self.nothing(holder);
+        held.grow_free(amount).then_some(held)
     }
 
     fn nothing(self: &Arc<Self>, holder: Holder) -> Held {
@@ -211,6 +218,15 @@ impl Held {
     /// # Errors
     /// As [`Line::take`]. What was already held stays held.
     pub fn grow(&mut self, more: usize) -> Result<()> {
+        self.try_grow(more).map_err(|full| self.line.refuse(full))
+    }
+
+    /// Takes more, if there is room at the moment. Returns whether there is: who waits for it is not refused.
+    pub fn grow_free(&mut self, more: usize) -> bool {
+        self.try_grow(more).is_ok()
+    }
+
+    fn try_grow(&mut self, more: usize) -> std::result::Result<(), Full> {
         let line = Arc::clone(&self.line);
         // The lock makes the sums exact.
         let mut shares = line.shares();
@@ -224,39 +240,35 @@ impl Held {
     fn grow_own(&mut self, more: usize) -> Result<()> {
         let line = Arc::clone(&self.line);
         let mut shares = line.shares();
-        self.check_own(&shares, more)?;
+        self.check_own(&shares, more).map_err(|full| line.refuse(full))?;
         self.add(&mut shares, more);
         Ok(())
     }
 
     /// Checks that the holder stays within its own maximum.
-    fn check_own(&self, shares: &Shares, more: usize) -> Result<()> {
+    fn check_own(&self, shares: &Shares, more: usize) -> std::result::Result<(), Full> {
         let line = &self.line;
         let most = if self.is_strangers() { line.most.anonymous } else { line.most.known };
         let others = shares.of(self.holder) - self.amount;
         let mine = self.amount.saturating_add(more);
-        // A single body or answer is admitted whatever its size, which other settings limit.
+        // A single body or answer is admitted regardless of its size, which other settings limit.
         let is_first = others == 0 && line.counts_bytes();
-        if others.saturating_add(mine) > most && !is_first {
-            Err(line.refuse(Full::Own(most)))
-        } else {
-            Ok(())
-        }
+        if others.saturating_add(mine) > most && !is_first { Err(Full::Own(most)) } else { Ok(()) }
     }
 
     /// Checks that others leave room for more.
-    fn check_others(&self, shares: &Shares, more: usize) -> Result<()> {
+    fn check_others(&self, shares: &Shares, more: usize) -> std::result::Result<(), Full> {
         let line = &self.line;
         let of_strangers = line.strangers.load(Ordering::Relaxed).saturating_add(more);
         let total = line.total().saturating_add(more);
         if total > line.most.together || (self.is_strangers() && of_strangers > line.most.strangers) {
-            return Err(line.refuse(Full::Together));
+            return Err(Full::Together);
         }
         let Some(org) = self.holder.organization() else { return Ok(()) };
         // An organization holds no more than it leaves. Its first body or answer is admitted, as a holder's is.
         let held = shares.of_organization(org);
         if held > self.amount && held.saturating_add(more) > line.most.together - total {
-            return Err(line.refuse(Full::Share));
+            return Err(Full::Share);
         }
         Ok(())
     }
@@ -345,6 +357,16 @@ mod tests {
     const BEN: Holder = Holder::Person(2);
 
     #[test]
+    fn what_waits_for_room_takes_it_when_there_is_some() {
+        let line = line(1, 2, usize::MAX);
+        let held = line.take_free(ADA, 2).unwrap();
+        let mut waiting = line.take_free(ADA, 0).unwrap();
+        assert!(!waiting.grow_free(1) && line.take_free(ADA, 1).is_none() && line.total() == 2);
+        drop(held);
+        assert!(waiting.grow_free(1) && line.total() == 1);
+    }
+
+    #[test]
     fn what_is_dropped_can_be_taken_again() {
         let line = line(1, 2, usize::MAX);
         let (one, two) = (line.take(ADA, 1).ok(), line.take(ADA, 1).ok());
@@ -369,7 +391,7 @@ mod tests {
     }
 
     #[test]
-    fn all_together_hold_no_more_than_the_total_and_one_may_take_what_is_large() {
+    fn the_total_is_bounded_and_one_may_hold_a_large_share() {
         let line = line(25, 25, 100);
         let mut large = line.take(ADA, 60).unwrap();
         assert_eq!(large.grow(41).err().unwrap().code, Code::Unavailable);

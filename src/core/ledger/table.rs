@@ -100,7 +100,7 @@ pub const ENTRIES: &[Entry] = &[
         anonymous: "",
         known: "an eighth, or one mail; an organization's channels can hold at most as much as stays free",
         together: "256 MiB",
-        beyond: "the mail waits, up to a minute, and is tried again later. A mail that comes slower than 64 KiB/s ends its session",
+        beyond: "the mail waits, up to a minute, and is tried again later. While memory is held for its answer, a mail server must send 64 KiB/s until the answer ends, or its session ends",
     },
     Entry {
         name: "schema_bytes",

@@ -26,7 +26,7 @@ pub struct Open {
     wakes: watch::Receiver<()>,
 }
 
-/// Waits for somebody to wake a connection.
+/// Waits for someone to wake a connection.
 pub struct Woken(watch::Receiver<()>);
 
 impl Hosts {
@@ -66,7 +66,7 @@ impl Open {
 }
 
 impl Woken {
-    /// Waits until somebody wakes the connection.
+    /// Waits until someone wakes the connection.
     pub async fn next(&mut self) {
         if self.0.changed().await.is_err() {
             // The connection's place is gone, and so is the connection.

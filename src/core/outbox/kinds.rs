@@ -76,7 +76,7 @@ impl Mail {
     }
 }
 
-/// One thing that a person is told.
+/// One notification of a person.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct About {
     /// The organization.

@@ -27,14 +27,14 @@ pub struct Lane {
 }
 
 impl Lanes {
-    /// Takes a channel's lane. `None`: somebody has it, or the organization has its share, or too many are taken.
+    /// Takes a channel's lane. `None`: someone has it, or the organization has its share, or too many are taken.
     #[must_use]
     pub fn enter(&self, line: &Arc<Line>, org: OrgId, channel: ChannelId) -> Option<Lane> {
         let (mut all, key) = (self.all(), (org, channel));
         if all.contains(&key) {
             return None;
         }
-        let held = line.take(Holder::Organization(org.0), 1).ok()?;
+        let held = line.take_free(Holder::Organization(org.0), 1)?;
         all.insert(key);
         Some(Lane { lanes: self.clone(), key, _held: held })
     }

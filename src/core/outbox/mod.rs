@@ -78,7 +78,7 @@ pub fn enqueue(tx: &Tx, to: Host, command: &Command) {
     put(&tx.scope.core, tx.connection(), (command.into(), json!(command)), host, Some(key), expires_at);
 }
 
-/// When a command becomes useless. A STOP never does: a host that is away lets its agents run on, and nobody could stop one whose
+/// When a command becomes useless. A STOP never does: a host that is away lets its agents run on, and no one could stop one whose
 /// STOP was given up.
 fn deadline(now: Timestamp, command: &Command) -> Timestamp {
     if *command == Command::Stop { NEVER } else { now.plus(COMMAND_LIFETIME) }
@@ -214,7 +214,7 @@ pub async fn syncs_to_come(tx: &Tx, agents: &[AgentId]) -> Result<HashSet<(Agent
 
 /// The launches of these agents about which the host of this server was sent commands: it is where they ran, wherever the agents
 /// are now. A FORGET says nothing about that, since it goes to wherever a backup's file is. A week after the last of a launch's
-/// commands was acknowledged, this is not known any more.
+/// commands was acknowledged, this is no longer known.
 ///
 /// # Errors
 /// The database is unreachable.

@@ -142,7 +142,7 @@ async fn attempt<W: DeserializeOwned, F: Future<Output = Result<Outcome>>>(
         }
         Err(error) => return Outcome::Unreadable(error.to_string()),
     };
-    // Half the lease: whoever takes longer than the whole lease would send twice.
+    // Half the lease: a task that takes longer than the whole lease would send twice.
     match timeout(LEASE / 2, handle(claimed)).await {
         Ok(Ok(outcome)) => outcome,
         Ok(Err(problem)) => Outcome::Later(problem.to_string()),
@@ -185,7 +185,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_fails_waits_longer_each_time_and_never_quite_as_long_as_its_neighbour() {
+    fn retries_back_off_with_jitter() {
         let [first, second, sixth, last] = [0, 1, 5, i64::MAX].map(|attempts| wait(attempts, 0).as_secs());
         assert_eq!([first, second, sixth, last], [15, 60, 3600, 3600]);
         let waits: Vec<_> = (0..=u8::MAX).map(|part| wait(0, part)).collect();

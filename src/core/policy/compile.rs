@@ -122,23 +122,23 @@ pub(super) fn compile(rules: &Rules, before: Option<(&Rules, &Table)>) -> casbin
     Ok(table)
 }
 
-/// The organizations in which nobody could edit the policy, so that nobody could repair it.
+/// The organizations in which no one could edit the policy, so that no one could repair it.
 pub(super) fn lockouts(rules: &Rules, table: &Table, sources: &Sources) -> Vec<LintProblem> {
     let edits = |role: &Role| table.base_permissions(*role).contains(Permission::PolicyEdit);
     if !Role::ALL.iter().any(edits) {
-        let reason = "no role has policy.edit: nobody could edit an organization's policy";
+        let reason = "no role has policy.edit: no one could edit an organization's policy";
         return vec![LintProblem::of_file(&sources.policy.name, reason)];
     }
     let mut problems = Vec::new();
     for (own, (org, file)) in rules.orgs.iter().zip(&sources.orgs) {
-        // A higher role has everything that a lower one has: what the OWNER lacks, nobody has.
+        // A higher role has everything that a lower one has: what the OWNER lacks, no one has.
         let owner = table.role_permissions(*org, Role::Owner);
         let lost = OWNER_KEEPS
             .into_iter()
             .filter(|kept| !owner.contains(*kept) && table.base_permissions(Role::Owner).contains(*kept));
         problems.extend(lost.map(|lost| {
             let reason = if lost == Permission::PolicyEdit {
-                format!("nobody in organization {org} could edit its policy: no role keeps policy.edit")
+                format!("no one in organization {org} could edit its policy: no role keeps policy.edit")
             } else {
                 format!("an OWNER of organization {org} would lose {lost}, which every OWNER must keep")
             };

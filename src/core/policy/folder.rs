@@ -96,7 +96,7 @@ mod tests {
     use super::{super::tests::folder, *};
 
     #[test]
-    fn a_thousand_files_that_nobody_touches_are_not_read_and_one_that_is_changed_is() {
+    fn only_changed_files_are_read_again() {
         let dir = folder(&[]);
         let path = |org: usize| dir.path().join(format!("orgs/{org}.csv"));
         let line = |org, permission| format!("p, VIEWER, {org}, {permission}, allow\n");

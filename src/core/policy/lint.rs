@@ -1,6 +1,6 @@
 //! The rules for policy files beyond being readable line by line (`reader`).
 //!
-//! All problems are reported at once. The rules catch access problems that nobody would notice otherwise: a line
+//! All problems are reported at once. The rules catch access problems that no one would notice otherwise: a line
 //! without effect, a forgotten permission, an organization locked out of its own policy.
 
 use super::{

@@ -58,7 +58,7 @@ impl<'a> Reader<'a> {
         }
         // An organization's file may be empty: then it has no rules of its own.
         if empty && self.org.is_none() {
-            self.problem(None, "the file is empty: an empty policy lets nobody do anything");
+            self.problem(None, "the file is empty: an empty policy permits nothing");
         }
     }
 

@@ -125,7 +125,7 @@ fn a_bad_file_of_an_organization_is_named() {
         ("g, OWNER, ADMIN", ":1: g lines are only allowed in policy.csv: inheritance is the same everywhere"),
         (
             "p, OWNER, 7, policy.edit, deny",
-            ":1: nobody in organization 7 could edit its policy: no role keeps policy.edit",
+            ":1: no one in organization 7 could edit its policy: no role keeps policy.edit",
         ),
         (
             "p, VIEWER, 7, agent.edit, allow\np, VIEWER, 7, agent.edit, deny",
@@ -142,7 +142,7 @@ fn a_bad_file_of_an_organization_is_named() {
 #[test]
 fn a_bad_file_is_named() {
     let empty = problems(&[("policy.csv", "\n# nothing\n")]);
-    assert_eq!(empty, ["policy.csv: the file is empty: an empty policy lets nobody do anything"]);
+    assert_eq!(empty, ["policy.csv: the file is empty: an empty policy permits nothing"]);
     for name in ["7.CSV", "07.csv", "0.csv", "-7.csv", "7.csv.bak", "seven.csv", "9007199254740992.csv"] {
         let reason = "not a valid name for an organization's file: must be <organization id>.csv";
         assert_eq!(problems(&[(&format!("orgs/{name}"), "")]), [format!("orgs/{name}: {reason}")]);
@@ -254,7 +254,7 @@ fn a_bad_expectation_is_named() {
 }
 
 #[test]
-fn a_policy_that_falls_short_of_an_expectation_is_refused_with_the_line_that_decides() {
+fn an_unmet_expectation_names_the_deciding_line() {
     let own = "p, VIEWER, 7, agent.edit, allow\n";
     let expect = |text: &str| problems(&[("orgs/7.csv", own), ("expectations.csv", text)]);
     assert!(expect("VIEWER, default, agent.edit, deny\nVIEWER, 7, agent.edit, allow\n").is_empty());
@@ -338,7 +338,7 @@ fn rules_that_are_given_decide_where_there_is_no_file() {
 }
 
 #[test]
-fn what_is_wrong_in_one_organizations_file_keeps_its_last_good_rules_and_no_other_from_being_read() {
+fn a_broken_file_keeps_its_last_good_rules_and_no_others() {
     let dir = folder(&[("orgs/7.csv", "p, VIEWER, 7, contact.view, allow\n")]);
     let policy = Policy::load(dir.path()).unwrap();
     fs::write(dir.path().join("orgs/7.csv"), "p, VIEWER, 7, skill.edti, allow\n").unwrap();
@@ -370,11 +370,11 @@ fn what_is_wrong_in_one_organizations_file_keeps_its_last_good_rules_and_no_othe
 const ANY: OrgId = OrgId(1);
 
 #[test]
-fn a_start_with_a_wrong_file_locks_that_organization_and_no_other() {
+fn a_start_with_a_wrong_file_locks_only_its_organization() {
     let unread = "p, VIEWER, 7, skill.edit, allow\np, OPERATOR, 7, agent.create, dney\n";
     let policy = Policy::load(folder(&[("orgs/7.csv", unread)]).path()).unwrap();
     assert_eq!(policy.status().problems.len(), 1);
-    // Nobody knows what the line was meant to deny.
+    // No one knows what the line was meant to deny.
     let owner: PermissionSet = OWNER_KEEPS.into_iter().collect();
     assert_eq!(policy.role_permissions(OrgId(7), Role::Owner), owner);
     for role in [Role::Admin, Role::Operator, Role::Viewer] {

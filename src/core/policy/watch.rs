@@ -19,7 +19,7 @@ const POLL: Duration = Duration::from_millis(700);
 
 impl Policy {
     /// Puts every saved change in force, for as long as the future is polled. Needs tokio's timer. Before each look it
-    /// awaits `given`, which gives new rules: whoever deletes a file has published its text first.
+    /// awaits `given`, which gives new rules: anyone who deletes a file has published its text first.
     pub async fn watch(self, given: impl Fn() -> BoxFuture<'static, ()>) {
         watch(self, given).await;
     }

@@ -197,7 +197,7 @@ impl KeyFile {
         // Synced to disk: a value sealed with a new key must not outlive the key.
         let replaced = write_private(&beside, &self.text()).and_then(|()| put_in_place(&beside, path));
         replaced.map_err(|source| {
-            // The keys must not stay behind under a name that nobody looks at; the first error is the one that matters.
+            // The keys must not stay behind under a name that no one looks at; the first error is the one that matters.
             let _ = std::fs::remove_file(&beside);
             KeyFileError::Io { path: path.to_owned(), source }
         })

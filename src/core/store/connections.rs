@@ -4,7 +4,7 @@
 //! sqlx pings each connection that returns to its pool: a round trip and a task after every statement, which is half
 //! the cost of a read by key. Here a connection is reused as it is if its last statement has completed. One that was
 //! abandoned in the middle of a statement (by a client that left, or a request past its deadline) is closed, since its
-//! state is unknown. The database would go on with the statement, outside the pool's limit: so SQLite is told to stop a
+//! state is unknown. The database would go on with the statement, outside the pool's limit: so SQLite is asked to stop a
 //! read, which keeps its place in the pool until it has stopped, and PostgreSQL ends one that takes too long
 //! ([`Opener::ending_after`]). That limit does not help if the server or the network vanishes without closing the
 //! connection, so the service also stops waiting for an answer after a while, and the connection counts as lost. A read that
@@ -112,7 +112,7 @@ pub(super) struct Opened {
     is_amid: bool,
     /// A transaction is open.
     is_open: bool,
-    /// Nobody waits for the statement any more. SQLite stops it then.
+    /// No one waits for the statement. SQLite stops it then.
     is_given_up: Arc<AtomicBool>,
 }
 

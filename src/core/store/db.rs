@@ -276,7 +276,7 @@ fn sqlite(url: &str) -> anyhow::Result<(Opener, Opener)> {
             "{file} is on a read-only disk, and its last changes are in {rest}, from where only a process that writes can take \
              them. Copy both to a disk that can be written, and set MUSTER_DATA_DIR or data_dir to it."
         );
-        // Nobody can change it, so it needs no locks, and none of the files beside it.
+        // No one can change it, so it needs no locks, and none of the files beside it.
         let options = options.read_only(true).immutable(true);
         return Ok((Opener::Sqlite(options.clone()), Opener::Sqlite(options)));
     }

@@ -183,7 +183,7 @@ impl ConnectionTrait for Transaction {
     }
 }
 
-/// Runs work that must not be abandoned in the middle, even if nobody waits for it any more.
+/// Runs work that must not be abandoned in the middle, even if no one waits for it.
 async fn to_the_end<T: Send + 'static>(
     work: impl Future<Output = Result<T, DbErr>> + Send + 'static,
 ) -> Result<T, DbErr> {

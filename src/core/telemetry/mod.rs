@@ -212,7 +212,7 @@ mod tests {
     #[test]
     fn json_is_an_object_a_line_and_secrets_print_nothing() {
         let text = logged("info", LogFormat::Json);
-        let line: serde_json::Value = serde_json::from_str(&text).unwrap();
+        let line: serde_json::Value = muster_json::from_str(&text).unwrap();
         assert_eq!((&line["message"], &line["agent"]), (&"started".into(), &3.into()));
         assert_eq!(line["span"]["id"], 7);
         assert!(!text.contains("hunter2"), "{text}");

@@ -4,7 +4,7 @@
 //! request's head. A body has the request's own deadline, and a client that doesn't read its answer is cut off
 //! by [`Paced`]. So idle connections cost one descriptor each, for a bounded time and in bounded number, while
 //! other requests are answered. When all places are taken, a few more connections are accepted in reserve:
-//! probes are answered as usual, everyone else is told to come back.
+//! probes are answered as usual, everyone else is asked to come back.
 
 use std::{convert::Infallible, net::SocketAddr, pin::pin, time::Duration};
 

@@ -3,7 +3,7 @@
 //! ```text
 //! claim ──────────────► the change's transaction ──────────► keep the answer
 //!  a row of its own       marks the row `changed`,             sealed, and without secrets
-//!  (before anything)      or fails if it is not ours any more
+//!  (before anything)      or fails if it is no longer ours
 //! ```
 //!
 //! The mark is written in the same transaction as the change, so after any crash the row shows whether the
@@ -267,7 +267,7 @@ pub async fn remove_expired(core: &Core) -> Result<u64> {
     Ok(core.db.sweep("idempotency_keys", "expires_at <= $1", core.clock.now().0).await?)
 }
 
-/// Runs `work` under a claim to its end, even if nobody waits for it any longer, and keeps the answer. It has
+/// Runs `work` under a claim to its end, even if no one waits for it any longer, and keeps the answer. It has
 /// as long as a request has; after that, another request may take the key.
 ///
 /// # Errors
@@ -432,7 +432,7 @@ impl Claim {
         let (Some(media), Some(needed), Some(body)) = (parts.next(), parts.next(), parts.next()) else {
             return Err(broken());
         };
-        let needed: Vec<(i64, String)> = serde_json::from_slice(needed).map_err(Problem::internal)?;
+        let needed: Vec<(i64, String)> = muster_json::from_slice(needed).map_err(Problem::internal)?;
         let known = |(org, name): (i64, String)| {
             Ok((org, name.parse::<Permission>().map_err(|_| broken())?.as_str()))
         };

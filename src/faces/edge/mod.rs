@@ -1,4 +1,4 @@
-//! What happens to every request, whatever the face.
+//! What happens to every request, regardless of the face.
 //!
 //! - `arrival.rs`, `path.rs`, `body.rs`: what faces read from a request: id, address, credential; ids in the
 //!   path; the body, once the caller is known.

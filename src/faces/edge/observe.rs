@@ -156,7 +156,7 @@ fn in_pieces(body: Body, line: Arc<Line>, holder: Holder) -> Body {
     }))
 }
 
-/// Produces a response, whatever happens to the handler.
+/// Produces a response, even if the handler fails.
 async fn answer(core: &Core, work: impl Future<Output = Response>, path: &str, id: &str) -> Response {
     let deadline = core.config.limits.request_timeout();
     match tokio::time::timeout(deadline, AssertUnwindSafe(work).catch_unwind()).await {
@@ -229,7 +229,7 @@ mod tests {
         let response = answer(&core, work, "/x", "an id").await;
         let (parts, body) = response.into_parts();
         let body = axum::body::to_bytes(body, 10_000).await.unwrap();
-        let body: serde_json::Value = serde_json::from_slice(&body).unwrap();
+        let body: serde_json::Value = muster_json::from_slice(&body).unwrap();
         let code = body["code"].as_str().unwrap().to_owned();
         assert!(!body.to_string().contains("canary") && body["request_id"] == "an id");
         (parts.status.as_u16(), code, parts.headers.contains_key(header::RETRY_AFTER))

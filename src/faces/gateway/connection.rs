@@ -6,7 +6,7 @@
 //!          │      └──► received ► command ─┴─► frames ┘
 //! ```
 //!
-//! The last one, `guard`, looks whether the connection is still the current one whenever somebody wakes it.
+//! The last one, `guard`, looks whether the connection is still the current one whenever someone wakes it.
 //!
 //! Everything that waits is bounded. When events wait for the database, nothing more is read; when the host doesn't
 //! read, nothing more is prepared for it.
@@ -99,7 +99,7 @@ pub(super) async fn serve(scope: Scope, who: Identity, socket: WebSocket) {
     if let Some(ended) = ended {
         let refusal = told(&scope, &who, ended);
         // A connection that was lost without a word is superseded by the next one of its own host. There is nothing to mend
-        // then, and nobody at its other end who hears this.
+        // then, and no one at its other end who hears this.
         let may_be_lost = refusal.code == RefusedCode::Superseded;
         if !may_be_lost {
             show(&scope, &who, &refusal).await;
@@ -277,7 +277,7 @@ impl Connection {
         }
     }
 
-    /// Waits until the connection is not the current one any more.
+    /// Waits until the connection is no longer the current one.
     async fn guard(&self, mut woken: Woken) -> Ended {
         loop {
             woken.next().await;
@@ -305,7 +305,7 @@ impl Connection {
 
     async fn given(&self, ask: Ask) -> Result<ToHost, Ended> {
         let Ask { id, agent, generation, wanted } = ask;
-        let given = match hosts::answer(&self.link, agent, generation, wanted).await? {
+        let given = match Box::pin(hosts::answer(&self.link, agent, generation, wanted)).await? {
             Some(given) => given,
             None => {
                 self.foreign(1)?;
@@ -324,7 +324,7 @@ impl Connection {
         Err(Refusal::new(RefusedCode::Foreign, reason))
     }
 
-    /// Counts a frame that makes no sense.
+    /// Counts a frame that is invalid.
     pub(super) fn malformed(&self, what: &str) -> Result<(), Refusal> {
         if self.count(&self.malformed, 1, "malformed") { Ok(()) } else { Err(Refusal::malformed(what)) }
     }
@@ -339,5 +339,5 @@ impl Connection {
 
 /// One loop has ended before the others, which does not happen.
 fn lost(what: &'static str) -> Ended {
-    Problem::internal(anyhow::anyhow!("nobody sends {what} any more")).into()
+    Problem::internal(anyhow::anyhow!("{what} is no longer sent")).into()
 }

@@ -63,7 +63,7 @@ async fn join(core: &Arc<Core>, arrival: &Arrival, body: Body) -> Result<Respons
         return Err(Problem::new(Code::UnsupportedMediaType, detail));
     }
     let body = body::read(core, arrival, &Caller::Anonymous, body, core.config.limits.body_bytes).await?;
-    let join: join::Join = serde_json::from_slice(&body).map_err(|error| {
+    let join: join::Join = muster_json::from_slice(&body).map_err(|error| {
         // The parser's own text may repeat the token.
         let (line, column) = (error.line(), error.column());
         let detail = format!("The body is not a request to join: see line {line}, column {column}.");

@@ -22,7 +22,7 @@ const SILENT: Duration = Duration::from_secs(45);
 /// The first frame. `None`: the host has gone.
 pub(super) async fn hello(stream: &mut SplitStream<WebSocket>) -> Option<Result<Hello, Refusal>> {
     let frame = match next(stream).await? {
-        Ok(text) => serde_json::from_str(&text),
+        Ok(text) => muster_json::from_str(&text),
         Err(refusal) => return Some(Err(refusal)),
     };
     Some(match frame {
@@ -81,7 +81,7 @@ impl Connection {
                 },
                 Ok(Some(Ok(Message::Text(text)))) => text,
             };
-            let taken = match serde_json::from_str::<FromHost>(&text) {
+            let taken = match muster_json::from_str::<FromHost>(&text) {
                 Ok(frame) => reader.take(frame, text.len()).await,
                 Err(error) => {
                     self.malformed(&format!("A frame can't be read: {}.", place(&error))).map_err(Into::into)

@@ -27,7 +27,7 @@ use super::{
 use crate::core::config::RequestLimits;
 use crate::read::Plans;
 
-/// Longer texts aren't cached: nobody repeats documents of that size.
+/// Longer texts aren't cached: no one repeats documents of that size.
 const LONGEST_KEPT: usize = 16 << 10;
 
 /// A parsed document and what is known about it.

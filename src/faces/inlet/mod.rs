@@ -54,7 +54,7 @@ async fn on_request(
 
 /// Who can't name a channel, or can't sign for it, pays as a stranger. An address that has signed for it before pays nothing, and
 /// its bodies have the channel's place in the ledger, which no stranger who knows the path can fill. Until then they are the
-/// address's. What is signed is charged to the channel: its vendor, and whoever has its secret, have a rate like any caller.
+/// address's. What is signed is charged to the channel: its vendor, and anyone who has its secret, have a rate like any caller.
 async fn receive(
     Inlet { core, door }: &Inlet,
     arrival: &Arrival,

@@ -133,7 +133,7 @@ fn class(method: &Method, body: &[u8], tool_routes: &ToolRoutes) -> Class {
     if method != Method::POST {
         return Class::of(method);
     }
-    let Ok(Message { method, params }) = serde_json::from_slice(body) else { return Class::Writes };
+    let Ok(Message { method, params }) = muster_json::from_slice(body) else { return Class::Writes };
     let tool = params.and_then(|params| params.name);
     let tool_route = tool.as_deref().and_then(|name| tool_routes.find(name));
     if method != "tools/call" || tool_route.is_some_and(super::ToolRoute::only_reads) {

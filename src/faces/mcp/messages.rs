@@ -41,12 +41,12 @@ pub fn check(body: &[u8]) -> Result<(), Invalid> {
     }
     let text = body.trim_ascii_start();
     if text.starts_with(b"[") {
-        let is_json = serde_json::from_slice::<serde::de::IgnoredAny>(body).is_ok();
+        let is_json = muster_json::from_slice::<serde::de::IgnoredAny>(body).is_ok();
         return Err(if is_json { Invalid::Batch } else { Invalid::Json });
     }
-    let envelope: Envelope<'_> = serde_json::from_slice(body)
+    let envelope: Envelope<'_> = muster_json::from_slice(body)
         .map_err(|error| if error.is_data() { Invalid::Message } else { Invalid::Json })?;
-    let is_id = |id: &RawValue| match serde_json::from_str(id.get()) {
+    let is_id = |id: &RawValue| match muster_json::from_str(id.get()) {
         Ok(Value::String(_)) => true,
         Ok(Value::Number(number)) => number.is_i64(),
         _ => false,

@@ -219,7 +219,7 @@ fn placed(tool: &Tool, orgs: &[OrgId], is_only: bool) -> Tool {
 
 /// The answer as structured content, and as the same JSON in a text for clients that don't read it.
 fn result(tool_route: &ToolRoute, json: &[u8]) -> Result<CallToolResult> {
-    let mut value: Value = serde_json::from_slice(json).map_err(Problem::internal)?;
+    let mut value: Value = muster_json::from_slice(json).map_err(Problem::internal)?;
     if tool_route.is_list {
         value = json!({ "data": value });
     }

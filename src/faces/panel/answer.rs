@@ -39,7 +39,7 @@ const PROTECTION: [(HeaderName, HeaderValue); 4] = [
 
 /// Smaller files are not worth compressing.
 const WORTH_IT: usize = 512;
-/// Brotli's level: 11 saves a few percent more and takes twenty times as long. A debug build compresses anew in each of the
+/// Brotli's level: 11 saves a few percent more and takes twenty times as long. A debug build compresses again in each of the
 /// many services that tests start, where 4 costs a fraction: the encoder is generic, so that most of it is built with this
 /// crate, without optimisations.
 const BROTLI: i32 = if cfg!(debug_assertions) { 4 } else { 9 };

@@ -130,7 +130,7 @@ async fn finish(
 fn remembered(core: &Core, arrival: &Arrival) -> Option<Memory> {
     let sealed = BASE64_URL_SAFE_NO_PAD.decode(cookie_of(&arrival.headers)?).ok()?;
     let text = core.keys.open_bytes(&sealed, &place()).ok()?;
-    let memory: Memory = serde_json::from_slice(text.expose_secret()).ok()?;
+    let memory: Memory = muster_json::from_slice(text.expose_secret()).ok()?;
     (memory.expires_at > core.clock.now().0).then_some(memory)
 }
 

@@ -2,10 +2,10 @@
 //!
 //! An ETag is a hash of the record as answered, so it also covers computed fields and fields that depend on the
 //! caller. It is strong, meaning the same ETag stands for the same bytes, except for fields that are constantly
-//! measured ([`MEASURED`]): nobody edits those, and otherwise a record with a live host would differ on every
+//! measured ([`MEASURED`]): no one edits those, and otherwise a record with a live host would differ on every
 //! read. Lists have no ETag, and neither does an answer that shows a secret once.
 //!
-//! `If-Match` is checked inside the change's transaction ([`IfMatch`]), while nobody else can change the
+//! `If-Match` is checked inside the change's transaction ([`IfMatch`]), while no one else can change the
 //! record: SQLite has a single writer, and on PostgreSQL the row is locked first. The ETag compared is that of
 //! the record as this same operation would answer it, read through the schema like everything else.
 
@@ -105,7 +105,8 @@ impl EtagSource {
     #[must_use]
     pub fn etag(&self, json: &[u8]) -> HeaderValue {
         if self.measured
-            && let Ok(mut record) = serde_json::from_slice::<serde_json::Map<String, serde_json::Value>>(json)
+            && let Ok(mut record) =
+                muster_json::from_slice::<serde_json::Map<String, serde_json::Value>>(json)
         {
             record.retain(|name, _| !MEASURED.contains(&name.as_str()));
             return etag::of(serde_json::Value::Object(record).to_string().as_bytes());

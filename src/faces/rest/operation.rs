@@ -134,7 +134,7 @@ impl Operation {
     /// The answer to keep, without secrets.
     pub(super) fn without_secrets(&self, json: &Bytes, catalogue: &Catalogue) -> Option<Bytes> {
         let mut data = serde_json::Map::new();
-        data.insert(self.root.clone(), serde_json::from_slice(json).ok()?);
+        data.insert(self.root.clone(), muster_json::from_slice(json).ok()?);
         let mut data = serde_json::Value::Object(data);
         let hidden = without_secrets(&self.document, None, &catalogue.registry, &mut data);
         Some(if hidden { data[self.root.as_str()].to_string().into() } else { json.clone() })
@@ -369,7 +369,7 @@ fn body_value(body: &[u8]) -> Result<Value> {
     if body.is_empty() {
         return Err(Problem::new(Code::MalformedRequest, "The request requires a JSON body."));
     }
-    serde_json::from_slice(body).map_err(|error| {
+    muster_json::from_slice(body).map_err(|error| {
         Problem::new(Code::MalformedRequest, format!("The body is not valid JSON: {error}."))
             .with("line", error.line())
             .with("column", error.column())

@@ -286,5 +286,5 @@ fn or_null(schema: Value, nullable: bool) -> Value {
 fn default_of(declared: &MetaInputValue) -> Option<Value> {
     let text = declared.default_value.as_ref()?;
     // Enum values print as bare names.
-    Some(serde_json::from_str(text).unwrap_or_else(|_| json!(text)))
+    Some(muster_json::from_str(text).unwrap_or_else(|_| json!(text)))
 }

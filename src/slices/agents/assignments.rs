@@ -110,7 +110,19 @@ pub async fn assign<E: Assignable>(
     agents: &[AgentId],
     operation: &'static str,
 ) -> Result<()> {
-    let mut tx = scope.begin().await?;
+    assign_in::<E>(scope.begin().await?, id, agents, operation).await
+}
+
+/// [`assign`] in the caller's transaction, which it commits.
+///
+/// # Errors
+/// As [`assign`].
+pub async fn assign_in<E: Assignable>(
+    mut tx: Tx,
+    id: E::Id,
+    agents: &[AgentId],
+    operation: &'static str,
+) -> Result<()> {
     load_active::<E>(&tx, id).await?;
     require_known("/agent_ids", agents, &super::rows::missing(&tx, agents).await?, "agent")?;
     let change = relink::<E::Assignments>(&tx, id, agents).await?;

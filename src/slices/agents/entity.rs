@@ -117,8 +117,10 @@ pub mod agents {
         /// What of that has changed since.
         pub restart_reason: Option<String>,
         pub restart_policy: RestartPolicy,
-        /// How often it was started again in a row.
+        /// How often it was started again in a row after failures.
         pub restarts: i64,
+        /// The same, after its host had lost it.
+        pub losses: i64,
         /// When it is started again.
         pub restart_at: Option<Timestamp>,
         /// What its launch lacks, as its host says.

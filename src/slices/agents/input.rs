@@ -155,7 +155,7 @@ pub struct UpdateAgentInput {
     /// The number of backups to keep. Null: as the organization says, or 7.
     #[graphql(directive = bounds::apply(range(1, 10_000)))]
     pub backup_retention: MaybeUndefined<i64>,
-    /// Whether to keep every backup, whatever the retention.
+    /// Whether to keep every backup, regardless of the retention.
     #[graphql(directive = bounds::apply(not_null()))]
     pub backup_freeze: MaybeUndefined<bool>,
     /// Whether it has a cost guard of its own.

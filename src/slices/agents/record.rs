@@ -39,7 +39,7 @@ const UPTIME: &str = "CASE WHEN t.status IN ('RUNNING', 'PAUSED', 'STOPPING') TH
 const RESOLVED_MODEL: &str = "COALESCE(t.model_override, (SELECT i.default_model FROM images i WHERE i.organization_id = t.organization_id AND i.id = t.image_id))";
 
 /// Whether the agent is started again, or was and has not recovered since: up for an hour, as `recovery.rs` says.
-const RESTARTED: &str = "(t.restart_at IS NOT NULL OR (t.restarts > 0 AND (t.started_at IS NULL OR t.started_at > :now - 3600000)))";
+const RESTARTED: &str = "(t.restart_at IS NOT NULL OR (t.restarts + t.losses > 0 AND (t.started_at IS NULL OR t.started_at > :now - 3600000)))";
 
 const PENDING_APPROVALS: &str = "(SELECT COUNT(*) FROM approvals p WHERE p.organization_id = t.organization_id AND p.agent_id = t.id AND p.status = 'PENDING' AND (p.expires_at IS NULL OR p.expires_at > :now))";
 const WAITING_REQUESTS: &str = "(SELECT COUNT(*) FROM approvals p WHERE p.organization_id = t.organization_id AND p.agent_id = t.id AND p.status = 'PENDING' AND (p.expires_at IS NULL OR p.expires_at > :now) AND p.generation = t.launch_generation AND p.request_key IS NOT NULL)";
@@ -127,7 +127,7 @@ fn settings(spec: Spec) -> Spec {
             "mode_problem",
             mode_problem("json_each(t.offered_modes) m", "m.value ->> 'current' = 1"),
             mode_problem("json_array_elements(t.offered_modes) m(value)", "m.value ->> 'current' = 'true'"),
-            "Why that mode is not in force. Null: it is, none is set, or nobody knows yet what it offers.",
+            "Why that mode is not in force. Null: it is, none is set, or its modes are not known yet.",
         )
         .sql::<Option<String>>("resolved_model", RESOLVED_MODEL, "The model it will use on the next launch.")
         .column::<Option<String>>("running_model", "The model it is running.")
@@ -188,7 +188,7 @@ fn settings(spec: Spec) -> Spec {
         .column::<Option<String>>("timezone", "The time zone of its schedules.")
         .column::<Option<String>>("backup_cron", "The cron expression, if `backupSchedule` is CRON.")
         .column::<Option<i64>>("backup_retention", "The number of backups to keep.")
-        .column::<bool>("backup_freeze", "Whether to keep every backup, whatever the retention.")
+        .column::<bool>("backup_freeze", "Whether to keep every backup, regardless of the retention.")
         .column::<OverrideMode>("cost_guard_mode", "Whether it has a cost guard of its own.")
         .column::<Option<i64>>("cost_guard_tokens_per_hour", "Tokens per hour at which the cost guard acts.")
         .column::<Option<CostGuardAction>>("cost_guard_action", "What the cost guard does.")
@@ -334,7 +334,7 @@ impl Record for AgentRestart {
     fn spec() -> &'static Spec {
         static SPEC: LazyLock<Spec> = LazyLock::new(|| {
             Spec::new("AgentRestart", "agents t", "How an agent comes back after a failure.")
-                .sql::<i64>("attempts", "t.restarts", "How often it was started again in a row.")
+                .sql::<i64>("attempts", "t.restarts + t.losses", "How often it was started again in a row.")
                 .sql::<Option<Timestamp>>(
                     "next_at",
                     "t.restart_at",
@@ -409,7 +409,7 @@ impl Record for AgentLaunch {
                 .permission(Permission::AgentOutputView)
                 .column::<i64>("generation", "Counts the agent's launches.")
                 .column::<i64>("revision", "The revision of the agent that was launched.")
-                .column::<Timestamp>("started_at", "When somebody started it.")
+                .column::<Timestamp>("started_at", "When it was started by a person.")
                 .column::<Option<Timestamp>>("up_at", "When it was up. Null: not yet, or never.")
                 .column::<Option<Timestamp>>("ended_at", "When it ended. Null: it has not.")
                 .column::<Option<StatusReason>>(

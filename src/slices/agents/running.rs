@@ -15,7 +15,9 @@ use serde_json::{Value, json};
 
 use super::{
     entity::agents,
-    launches, plans, reports, revisions,
+    launches, plans,
+    recovery::Tries,
+    reports, revisions,
     rows::{self, announce, find, finish, living, load},
     standing::Standing,
     state::{Action, Step},
@@ -33,8 +35,9 @@ use crate::{
 
 /// How many agents that have failed one round starts.
 const BATCH: u64 = 1000;
-/// How many agents one call starts: each takes a few statements, and others wait meanwhile.
+/// How many agents one call starts, and how many of them one transaction holds: whoever else needs these waits meanwhile.
 const LOT: usize = 100;
+const CHUNK: usize = 25;
 
 /// Launches an agent (specification, operation 14). It is SPAWNING right away; the host does the rest.
 ///
@@ -87,7 +90,7 @@ pub async fn restart(scope: &Scope, id: AgentId) -> Result<()> {
     if was != AgentStatus::Stopping {
         ended = Box::pin(end_work(&mut tx, &Standing::of(&agent), TurnCut::Restart)).await?;
     }
-    let agent = step(&mut tx, agent, Action::Stop, 0).await?;
+    let agent = step(&mut tx, agent, Action::Stop, Tries::default()).await?;
     if !launches::want_next(&tx, &agent).await? {
         return Ok(());
     }
@@ -107,7 +110,7 @@ pub(super) async fn start_again(tx: &mut Tx, id: AgentId) -> Result<()> {
     if was != AgentStatus::Stopped || !launches::is_next_wanted(tx, &Standing::of(&agent)).await? {
         return Ok(());
     }
-    let status = step(tx, agent, Action::Start, 0).await?.status;
+    let status = step(tx, agent, Action::Start, Tries::default()).await?.status;
     record(tx, "startAgain", id, json!({ "status": audit::from_to(was, status) }));
     Ok(())
 }
@@ -123,7 +126,7 @@ pub async fn start_due(core: &Arc<Core>) -> Result<u64> {
     );
     let mut started = Tally::default();
     for row in core.db.all(sql, vec![core.clock.now().into()]).await? {
-        let (org, id): (OrgId, AgentId) = (row.try_get_by(0)?, row.try_get_by(1)?);
+        let (org, id): (OrgId, AgentId) = (row.try_get_by("organization_id")?, row.try_get_by("id")?);
         started.add(org, start_if_due(&Scope::system(core, org), id).await);
     }
     started.close()
@@ -140,9 +143,9 @@ async fn start_if_due(scope: &Scope, id: AgentId) -> Result<bool> {
         agent.status == AgentStatus::Error && agent.restart_at.is_some_and(|at| at <= tx.now)
     };
     let Some(agent) = find(&tx, id).await?.filter(is_due) else { return Ok(false) };
-    let (was, attempt) = (agent.status, agent.restarts + 1);
-    let status = step(&mut tx, agent, Action::Start, attempt).await?.status;
-    record(&tx, "startAgain", id, json!({ "status": audit::from_to(was, status), "attempt": attempt }));
+    let (was, tries) = (agent.status, Tries::of(&agent).and_one(agent.status_reason));
+    let status = step(&mut tx, agent, Action::Start, tries).await?.status;
+    record(&tx, "startAgain", id, json!({ "status": audit::from_to(was, status), "attempt": tries.all() }));
     tx.commit().await?;
     Ok(true)
 }
@@ -154,7 +157,7 @@ pub struct StartedAgents {
     pub started: Vec<AgentId>,
     /// Those that may not start.
     pub skipped: Vec<SkippedAgent>,
-    /// How many of the server's agents were not looked at: one call starts 100. Call again.
+    /// How many of those that may start were not looked at: one call starts 100. Call again.
     pub left: i64,
 }
 
@@ -174,51 +177,92 @@ pub struct SkippedAgent {
 /// Launches the agents of a server that are at rest, the first [`LOT`] by id.
 ///
 /// # Errors
-/// `NOT_FOUND`, `ORGANIZATION_STOPPED`.
+/// `NOT_FOUND`, `ORGANIZATION_STOPPED`. What was started by then stays started.
 pub async fn start_all(scope: &Scope, server: ServerId) -> Result<StartedAgents> {
-    let mut tx = scope.begin().await?;
-    // The server, the organization, the agents: always in this order.
-    if !servers::hold(&tx, server).await? {
-        return Err(Problem::not_found("server", server));
+    let (mut done, may_start) = look(scope, server).await?;
+    let (now, later) = may_start.split_at(may_start.len().min(LOT));
+    done.left = i64::try_from(later.len()).map_err(Problem::internal)?;
+    for ids in now.chunks(CHUNK) {
+        Box::pin(start_these(scope, server, ids, &mut done)).await?;
     }
-    orgs::require_going(&tx).await?;
-    let all = living(scope).filter(agents::Column::ServerId.eq(server)).order_by_asc(agents::Column::Id);
-    let all = all.select_only().column(agents::Column::Id).into_tuple::<AgentId>();
-    let all = all.all(tx.connection()).await?;
-    let mut done = StartedAgents::default();
-    for id in all {
-        if done.started.len() == LOT {
-            done.left += 1;
-            continue;
-        }
-        let Some(agent) = find(&tx, id).await?.filter(|agent| agent.server_id == server) else { continue };
-        match why_not(&tx, &agent).await? {
-            Some(reason) => {
-                done.skipped.push(SkippedAgent { id, name: agent.name, status: agent.status, reason });
-            }
-            None => {
-                let was = agent.status;
-                let status = step(&mut tx, agent, Action::Start, 0).await?.status;
-                record(&tx, "startAgents", id, json!({ "status": audit::from_to(was, status) }));
-                done.started.push(id);
-            }
-        }
-    }
-    tx.commit().await?;
     Ok(done)
 }
 
-/// Why an agent is not started with the others of its server.
-async fn why_not(tx: &Tx, agent: &agents::Model) -> Result<Option<String>> {
-    if !agent.status.is_at_rest() {
-        return Ok(Some(format!("It is {}.", agent.status)));
+/// The agents of a server that may start, by id; the others are skipped. No agent is held for it.
+async fn look(scope: &Scope, server: ServerId) -> Result<(StartedAgents, Vec<AgentId>)> {
+    use agents::Column::{Id, Name, ServerId, Status, StatusDetail, StatusReason};
+    let tx = scope.begin().await?;
+    require_going_server(&tx, server).await?;
+    let is_unconfirmed = servers::is_unconfirmed(&tx, server).await?;
+    let all = living(scope).filter(ServerId.eq(server)).order_by_asc(Id).select_only();
+    let all = all.columns([Id, Name, Status, StatusReason, StatusDetail]).into_tuple::<Found>();
+    let (mut done, mut may_start) = (StartedAgents::default(), Vec::new());
+    for (id, name, status, why, detail) in all.all(tx.connection()).await? {
+        match why_not(status, (why, detail), is_unconfirmed) {
+            Some(reason) => done.skipped.push(SkippedAgent { id, name, status, reason }),
+            None => may_start.push(id),
+        }
     }
-    if plans::is_withheld(tx, agent).await? {
-        return Ok(Some("Its host has to be confirmed first.".to_owned()));
+    tx.rollback().await?;
+    Ok((done, may_start))
+}
+
+/// An agent as [`look`] sees it.
+type Found = (AgentId, String, AgentStatus, Option<StatusReason>, Option<String>);
+
+/// Launches these agents, in one transaction, unless they have changed meanwhile.
+async fn start_these(
+    scope: &Scope,
+    server: ServerId,
+    ids: &[AgentId],
+    done: &mut StartedAgents,
+) -> Result<()> {
+    let mut tx = scope.begin().await?;
+    require_going_server(&tx, server).await?;
+    for id in ids.iter().copied() {
+        let Some(agent) = find(&tx, id).await?.filter(|agent| agent.server_id == server) else { continue };
+        let (was, name) = (agent.status, agent.name.clone());
+        let why = (agent.status_reason, agent.status_detail.clone());
+        if let Some(reason) = why_not(was, why, false) {
+            done.skipped.push(SkippedAgent { id, name, status: was, reason });
+            continue;
+        }
+        let status = Box::pin(launch(&mut tx, agent)).await?;
+        record(&tx, "startAgents", id, json!({ "status": audit::from_to(was, status) }));
+        if status == AgentStatus::Spawning {
+            done.started.push(id);
+        } else {
+            done.skipped.push(SkippedAgent { id, name, status, reason: NOT_CONFIRMED.to_owned() });
+        }
     }
-    let is_spent = agent.status_reason == Some(StatusReason::LimitReached);
-    Ok(is_spent
-        .then(|| agent.status_detail.clone().unwrap_or_else(|| "Nothing is left to spend.".to_owned())))
+    tx.commit().await
+}
+
+/// Holds the server and the organization; agents come after them, always in this order.
+async fn require_going_server(tx: &Tx, server: ServerId) -> Result<()> {
+    if !servers::hold(tx, server).await? {
+        return Err(Problem::not_found("server", server));
+    }
+    orgs::require_going(tx).await
+}
+
+const NOT_CONFIRMED: &str = "Its host has to be confirmed first.";
+
+/// Why an agent with this status and reason is not started with the others of its server.
+fn why_not(
+    status: AgentStatus,
+    (why, detail): (Option<StatusReason>, Option<String>),
+    is_unconfirmed: bool,
+) -> Option<String> {
+    match why {
+        _ if !status.is_at_rest() => Some(format!("It is {status}.")),
+        Some(StatusReason::LimitReached) => {
+            Some(detail.unwrap_or_else(|| "Nothing is left to spend.".to_owned()))
+        }
+        // It starts when the host is confirmed.
+        Some(StatusReason::HostNotConfirmed) if is_unconfirmed => Some(NOT_CONFIRMED.to_owned()),
+        _ => None,
+    }
 }
 
 /// Starts the agents of this server that waited for the confirmation of its host.
@@ -238,7 +282,7 @@ pub async fn start_confirmed(scope: &Scope, server: ServerId) -> Result<()> {
         let waits = |agent: &agents::Model| agent.server_id == server && is_withheld(agent);
         let Some(agent) = find(&tx, id).await?.filter(waits) else { continue };
         let was = agent.status;
-        let status = step(&mut tx, agent, Action::Start, 0).await?.status;
+        let status = step(&mut tx, agent, Action::Start, Tries::default()).await?.status;
         record(&tx, "startAgain", id, json!({ "status": audit::from_to(was, status) }));
         tx.commit().await?;
     }
@@ -271,7 +315,7 @@ pub async fn stop_in(
     }
     outbox::overtake(tx, id).await?;
     turns::cancel_open(tx, &standing, Some(TurnCut::Agent)).await?;
-    let status = step(tx, agent, Action::Stop, 0).await?.status;
+    let status = step(tx, agent, Action::Stop, Tries::default()).await?.status;
     explain(tx, id, Some((reason, detail))).await?;
     record(tx, operation, id, json!({ "status": audit::from_to(was, status) }));
     Ok(())
@@ -283,7 +327,7 @@ async fn act(scope: &Scope, id: AgentId, action: Action, operation: &'static str
         orgs::require_going(&tx).await?;
     }
     let agent = load(&tx, id).await?;
-    let (was, standing, tried) = (agent.status, Standing::of(&agent), agent.restarts);
+    let (was, standing, tried) = (agent.status, Standing::of(&agent), Tries::of(&agent));
     let changes = if action == Action::Stop && waits_to_start(&agent) {
         stay_down(&tx, agent).await?;
         json!({ "starts_again": false })
@@ -298,7 +342,7 @@ async fn act(scope: &Scope, id: AgentId, action: Action, operation: &'static str
             Action::Start | Action::Pause | Action::Resume => json!({}),
         };
         // A start or stop by a person resets the count.
-        let tried = if action == Action::Stop { 0 } else { tried };
+        let tried = if action == Action::Stop { Tries::default() } else { tried };
         let status = match action {
             Action::Start => Box::pin(launch(&mut tx, agent)).await?,
             _ => step(&mut tx, agent, action, tried).await?.status,
@@ -333,7 +377,7 @@ fn is_withheld(agent: &agents::Model) -> bool {
 }
 
 /// An agent that is down stays down. Returns whether it would have started.
-async fn stay_down(tx: &Tx, agent: agents::Model) -> Result<bool> {
+pub(super) async fn stay_down(tx: &Tx, agent: agents::Model) -> Result<bool> {
     let id = agent.id;
     if !waits_to_start(&agent) {
         return Ok(false);
@@ -346,7 +390,7 @@ async fn stay_down(tx: &Tx, agent: agents::Model) -> Result<bool> {
         rows::clear_reason(&mut agent);
     }
     agent.restart_at = Set(None);
-    agent.restarts = Set(0);
+    Tries::default().store(&mut agent);
     agent.updated_at = Set(tx.now);
     agent.update(tx.connection()).await?;
     announce(tx, id);
@@ -359,15 +403,15 @@ async fn launch(tx: &mut Tx, agent: agents::Model) -> Result<AgentStatus> {
         plans::wait(tx, agent.id).await?;
         return Ok(AgentStatus::Error);
     }
-    Ok(step(tx, agent, Action::Start, 0).await?.status)
+    Ok(step(tx, agent, Action::Start, Tries::default()).await?.status)
 }
 
-/// Makes the step of the table, if it is one, and gives the host its command. `restarts` is how often the service has started
-/// the agent in a row.
+/// Makes the step of the table, if it is one, and gives the host its command. `tries` is how often the service has started
+/// the agent in a row by then.
 ///
 /// # Errors
 /// The state does not allow the action.
-async fn step(tx: &mut Tx, agent: agents::Model, action: Action, restarts: i64) -> Result<Standing> {
+async fn step(tx: &mut Tx, agent: agents::Model, action: Action, tries: Tries) -> Result<Standing> {
     let Step::Move(status, command) = action.apply(agent.status)? else { return Ok(Standing::of(&agent)) };
     let is_launch = command == Command::Launch;
     let generation = agent.launch_generation + i64::from(is_launch);
@@ -380,7 +424,7 @@ async fn step(tx: &mut Tx, agent: agents::Model, action: Action, restarts: i64) 
     if matches!(command, Command::Launch | Command::Stop) {
         rows::clear_reason(&mut agent);
     }
-    agent.restarts = Set(restarts);
+    tries.store(&mut agent);
     agent.restart_at = Set(None);
     agent.status = Set(status);
     agent.status_changed_at = Set(Some(tx.now));

@@ -103,7 +103,7 @@ pub async fn explain(tx: &Tx, id: AgentId, why: Option<(StatusReason, &str)>) ->
 /// The database rejects a statement.
 pub(super) async fn failed(tx: &Tx, agent: agents::Model, end: End, detail: Option<&str>) -> Result<()> {
     let (id, reason) = (agent.id, end.reason);
-    let (restarts, restart_at) = recovery::after(&agent, end, tx.now);
+    let (tried, restart_at) = recovery::after(&agent, end, tx.now);
     launches::ended(tx, (id, agent.launch_generation), tx.now, Some(reason), detail).await?;
     let mut agent = agent.into_active_model();
     agent.status = Set(AgentStatus::Error);
@@ -113,7 +113,7 @@ pub(super) async fn failed(tx: &Tx, agent: agents::Model, end: End, detail: Opti
     agent.started_at = Set(None);
     agent.container_id = Set(None);
     agent.running_model = Set(None);
-    agent.restarts = Set(restarts);
+    tried.store(&mut agent);
     agent.restart_at = Set(restart_at);
     // Clients of `/v1` see the reason only here.
     agent.last_action = Set(Some(reason.as_str().to_owned()));
@@ -121,7 +121,8 @@ pub(super) async fn failed(tx: &Tx, agent: agents::Model, end: End, detail: Opti
     agent.updated_at = Set(tx.now);
     agent.update(tx.connection()).await?;
     announce(tx, id);
-    notifications::agent_failed(tx, id).await
+    // People need to know that it fails, and that it stays down. What is tried meanwhile is the service's.
+    if restart_at.is_none() || tried.all() == 0 { notifications::agent_failed(tx, id).await } else { Ok(()) }
 }
 
 /// Ends starts that take too long, in every organization: the agent is ERROR, and its host is told to stop that
@@ -133,7 +134,7 @@ pub(super) async fn failed(tx: &Tx, agent: agents::Model, end: End, detail: Opti
 pub async fn end_late_starts(core: &Arc<Core>) -> Result<u64> {
     // The literal status makes the partial index apply.
     let sql = format!(
-        "SELECT t.organization_id, t.id, t.status_changed_at, CASE WHEN {AWAY} OR {HALTED} THEN 1 ELSE 0 END \
+        "SELECT t.organization_id, t.id, t.status_changed_at, CASE WHEN {AWAY} OR {HALTED} THEN 1 ELSE 0 END AS waits \
          FROM agents t WHERE t.status = 'SPAWNING' AND t.status_changed_at <= $1 AND t.archived_at IS NULL \
          ORDER BY t.status_changed_at LIMIT {BATCH}"
     );
@@ -141,7 +142,7 @@ pub async fn end_late_starts(core: &Arc<Core>) -> Result<u64> {
     // Looking at them from half their time on sets a clock back rarely, and in time.
     let half = core.clock.now().minus(deadline(core) / 2);
     for row in core.db.all(sql, vec![half.into()]).await? {
-        let (org, id): (OrgId, AgentId) = (row.try_get_by(0)?, row.try_get_by(1)?);
+        let (org, id): (OrgId, AgentId) = (row.try_get_by("organization_id")?, row.try_get_by("id")?);
         ended.add(org, end_if_late(&Scope::system(core, org), id, &row).await);
     }
     ended.close()
@@ -149,8 +150,8 @@ pub async fn end_late_starts(core: &Arc<Core>) -> Result<u64> {
 
 /// Ends a start if it takes too long, or sets its clock back if nobody could launch the agent. Returns whether it ended.
 async fn end_if_late(scope: &Scope, id: AgentId, row: &QueryResult) -> Result<bool> {
-    let (now, since): (Timestamp, Timestamp) = (scope.core.clock.now(), row.try_get_by(2)?);
-    if row.try_get_by::<i32, _>(3)? == 1 {
+    let (now, since): (Timestamp, Timestamp) = (scope.core.clock.now(), row.try_get_by("status_changed_at")?);
+    if row.try_get_by::<i32, _>("waits")? == 1 {
         let back = "UPDATE agents SET status_changed_at = $1 \
                     WHERE organization_id = $2 AND id = $3 AND status = 'SPAWNING' AND status_changed_at = $4";
         let values = vec![now.into(), scope.org.into(), id.into(), since.into()];

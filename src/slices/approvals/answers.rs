@@ -97,7 +97,7 @@ fn comment(approval: &approvals::Model) -> Option<&str> {
     approval.answer.as_ref().and_then(|answer| answer["text"].as_str())
 }
 
-/// Nothing waits any more: the answer becomes the agent's next turn in the conversation.
+/// Nothing waits for it: the answer becomes the agent's next turn in the conversation.
 pub(super) async fn as_turn(tx: &Tx, approval: &approvals::Model, agent: &Standing) -> Result<()> {
     let (Some(message), Some(conversation)) = (approval.answer_message_id, approval.conversation_id) else {
         settle(tx, approval, AnswerDelivery::None).await?;
@@ -150,7 +150,7 @@ pub(super) async fn go_on(tx: &Tx, turn: Option<TurnId>) -> Result<()> {
     if waits.count(tx.connection()).await? == 0 { turns::answered(tx, turn).await } else { Ok(()) }
 }
 
-/// Ends a pending approval that the agent does not wait for any more.
+/// Ends a pending approval that the agent no longer waits for.
 pub(super) async fn withdraw(tx: &mut Tx, approval: &approvals::Model) -> Result<()> {
     let end = End::withdrawn();
     let won = tx
@@ -238,7 +238,7 @@ pub async fn in_words(tx: &Tx, said: &mut [Said]) -> Result<()> {
 
 /// An answer in words for an agent that has been doing something else since.
 fn words(approval: &approvals::Model, said: &str) -> Result<String> {
-    let by = approval.decided_by_name.as_deref().unwrap_or("Somebody");
+    let by = approval.decided_by_name.as_deref().unwrap_or("Someone");
     if approval.kind == ApprovalKind::Question {
         return Ok(format!("You asked: {}\n{by} answered: {said}", asked(approval)?.text));
     }

@@ -1,5 +1,5 @@
 //! Who looks after an approval: to whom it is assigned, who does not want to see it for now, and when people are reminded
-//! of it. None of this decides anything, restricts anybody or moves the expiry.
+//! of it. None of this decides anything, restricts anyone or moves the expiry.
 
 use std::{sync::Arc, time::Duration};
 
@@ -32,10 +32,10 @@ const SHORTEST: Duration = Duration::from_mins(20);
 /// How many reminders one transaction writes.
 const BATCH: u64 = 50;
 
-/// Says who should decide, or that it is nobody in particular. The assignee is told.
+/// Says who should decide, or that it is no one in particular. The assignee is notified.
 ///
 /// # Errors
-/// `NOT_FOUND`; `APPROVAL_NOT_PENDING`; `VALIDATION_FAILED` for somebody who isn't a member.
+/// `NOT_FOUND`; `APPROVAL_NOT_PENDING`; `VALIDATION_FAILED` for someone who isn't a member.
 pub async fn assign(scope: &Scope, id: ApprovalId, to: Option<UserId>) -> Result<()> {
     let tx = scope.begin().await?;
     // The member first, as when one leaves: then it is either refused here or cleared there.
@@ -63,7 +63,7 @@ pub async fn assign(scope: &Scope, id: ApprovalId, to: Option<UserId>) -> Result
     tx.commit().await
 }
 
-/// Nobody who leaves the organization stays assigned. Called once the member is gone.
+/// No one who leaves the organization stays assigned. Called once the member is gone.
 ///
 /// # Errors
 /// The database rejects a statement.
@@ -106,7 +106,7 @@ pub async fn snooze(scope: &Scope, id: ApprovalId, until: Option<Timestamp>) -> 
             notifications::forget_raised(&tx, id, person).await?;
         }
     }
-    // Nobody else's business.
+    // No one else's business.
     tx.announce(Event::new(scope.org, ChangeOp::Updated, RecordKind::Approval, id).only(person));
     tx.commit().await
 }
@@ -222,7 +222,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_reminder_leaves_a_tenth_of_the_time_and_at_least_ten_minutes() {
+    fn a_reminder_leaves_a_tenth_and_at_least_ten_minutes() {
         let minutes = |minutes: i64| Timestamp(minutes * 60_000);
         let left =
             |life: i64| reminder(minutes(5), Some(minutes(5 + life))).map(|at| 5 + life - at.0 / 60_000);

@@ -55,7 +55,7 @@ pub async fn answer(scope: &Scope, id: ApprovalId, answer: Answer) -> Result<()>
     end_by(scope, id, answer, None).await
 }
 
-/// The same, by somebody who was shown the request with this digest.
+/// The same, by someone who was shown the request with this digest.
 ///
 /// # Errors
 /// As [`answer`]; `CONFLICT`: it is another request by now.
@@ -112,7 +112,7 @@ async fn open(scope: &Scope, id: ApprovalId) -> Result<(Tx, approvals::Model, Op
         Some(agent) => agents::standing(&tx, agent).await?,
         None => None,
     };
-    // It may have ended while somebody else held the agent.
+    // It may have ended while someone else held the agent.
     let approval = load(&tx, id).await?;
     Ok((tx, approval, agent))
 }

@@ -17,7 +17,7 @@ pub(super) struct End {
     pub outcome: ApprovalOutcome,
     pub answer: Option<Accepted>,
     pub comment: Option<String>,
-    /// Whether the service decided, whoever caused it.
+    /// Whether the service decided, regardless of the cause.
     pub by_service: bool,
 }
 
@@ -26,7 +26,7 @@ impl End {
         Self { status, outcome, answer: None, comment: None, by_service: false }
     }
 
-    /// The agent doesn't wait any more.
+    /// The agent no longer waits.
     pub fn withdrawn() -> Self {
         Self { by_service: true, ..Self::new(ApprovalStatus::Dismissed, ApprovalOutcome::Withdrawn) }
     }

@@ -73,7 +73,7 @@ pub mod approvals {
         pub honoured_at: Option<Timestamp>,
         /// The decision, as a message of the conversation.
         pub answer_message_id: Option<MessageId>,
-        /// The member who should decide. Restricts nobody.
+        /// The member who should decide. Restricts no one.
         pub assignee_id: Option<UserId>,
         /// When to remind people that it expires. None: not, or done.
         pub remind_at: Option<Timestamp>,

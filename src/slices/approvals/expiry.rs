@@ -1,4 +1,4 @@
-//! Expiry: an approval that nobody decides in time fails closed.
+//! Expiry: an approval that no one decides in time fails closed.
 //!
 //! A periodic round ends what is overdue, a few at a time so that it never blocks writers for long. Reads don't
 //! depend on it: from the moment its deadline passes, an approval is shown as EXPIRED and can't be decided

@@ -1,6 +1,6 @@
-//! Approvals that end because somebody has fixed what they are about, in the transaction that fixes it: a host that is allowed
-//! now, more to spend, a model credential that is accepted again, a channel that is on again, somebody who may write now.
-//! Or because it was deleted: then nobody can do anything about it any more. Callers hold the agent if there is one.
+//! Approvals that end because someone has fixed what they are about, in the transaction that fixes it: a host that is allowed
+//! now, more to spend, a model credential that is accepted again, a channel that is on again, someone who may write now.
+//! Or because it was deleted: then no one can do anything about it. Callers hold the agent if there is one.
 
 use sea_orm::{ColumnTrait, Condition, PaginatorTrait, QueryFilter, QueryOrder, sea_query::Expr};
 use serde_json::json;

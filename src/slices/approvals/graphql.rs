@@ -60,11 +60,11 @@ const SNOOZED_UNTIL: &str = "(SELECT z.until FROM approval_snoozes z WHERE z.org
 
 const IS_DECIDED: &str = "(t.decided_by_kind IS NOT NULL OR (t.status = 'PENDING' AND t.expires_at <= :now))";
 
-/// SQL: what the turn of a withdrawn approval says of who ended it.
+/// SQL: what the turn of a withdrawn approval says of who ended it by then.
 fn of_cut(column: &str) -> String {
     format!(
         "(CASE WHEN t.outcome = 'WITHDRAWN' THEN (SELECT w.{column} FROM turns w \
-         WHERE w.organization_id = t.organization_id AND w.id = t.turn_id) END)"
+         WHERE w.organization_id = t.organization_id AND w.id = t.turn_id AND w.cut_at <= t.resolved_at) END)"
     )
 }
 
@@ -112,13 +112,13 @@ fn decision(spec: Spec) -> Spec {
         .sql::<Option<String>>(
             "withdrawn_by",
             of_cut("cut_by"),
-            "Who withdrew it, by cancelling the turn or stopping the agent. Null: it was not withdrawn, or nobody did.",
+            "Who withdrew it, by cancelling the turn or stopping the agent. Null: it was not withdrawn, or not by a person.",
         )
         .sql::<Option<TurnCut>>("withdrawn_with", of_cut("cut"), "What that person ended.")
         .column::<Option<String>>("comment", "The decider's comment.")
         .column::<Option<UserId>>(
             "assignee_id",
-            "The member who should decide: a hint, which restricts nobody.",
+            "The member who should decide: a hint, which restricts no one.",
         )
         .sql::<Option<String>>("assignee_name", ASSIGNEE_NAME, "The name of that member.")
         .sql::<Option<Timestamp>>(
@@ -126,7 +126,7 @@ fn decision(spec: Spec) -> Spec {
             SNOOZED_UNTIL,
             "Until when the caller does not want to see it. Null for a service token.",
         )
-        .column::<Option<Timestamp>>("expires_at", "When it expires, if nobody decides.")
+        .column::<Option<Timestamp>>("expires_at", "When it expires without a decision.")
         .sql::<Option<Timestamp>>("resolved_at", overdue("t.expires_at", "resolved_at"), "When it ended.")
         .column::<Option<Timestamp>>("delivered_at", "When the agent was told.")
         .column::<Timestamp>("created_at", "When it was raised.")
@@ -358,7 +358,7 @@ impl ApprovalMutation {
         .await
     }
 
-    /// Says who should decide; null: nobody in particular. A hint, which restricts nobody. The member is told.
+    /// Says who should decide; null: no one. A hint, which restricts no one. The member is notified.
     #[graphql(directive = permit::apply(Permission::ApprovalResolve))]
     async fn assign_approval(
         &self,

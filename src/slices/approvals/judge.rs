@@ -37,6 +37,8 @@ pub enum Verdict {
     Blocked,
     /// It may not be done: the agent may not use such tools.
     Disabled,
+    /// It may not be done: the MCP server was archived or taken from the agent.
+    Taken,
     /// It may not be done: a person would decide, and could not be shown all of it, which is too long or nested too deep.
     TooLong,
 }
@@ -59,6 +61,7 @@ impl Judged {
     pub fn refusal(&self) -> String {
         match self.verdict {
             Verdict::Disabled => "the agent may not use tools of this kind".to_owned(),
+            Verdict::Taken => "the agent no longer has this MCP server".to_owned(),
             Verdict::TooLong => {
                 let most = INPUT_BYTES / 1024;
                 format!(

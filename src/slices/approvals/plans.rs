@@ -1,4 +1,4 @@
-//! What a host is told about a decision.
+//! Decisions, as hosts get them.
 
 use muster_protocol::plan::{Answer, Crossing, Decision, Judgement};
 use sea_orm::{ColumnTrait, QueryFilter};
@@ -17,7 +17,7 @@ use crate::{
         problem::{Code, Problem, Result},
     },
     core::{access::Scope, store::Tx},
-    slices::{agents, network, orgs},
+    slices::{agents, mcp_servers, network, orgs},
 };
 
 /// The longest name of a tool, in bytes.
@@ -29,7 +29,7 @@ const STOPPED: &str = "This is not allowed, because the whole organization is st
 ///
 /// # Errors
 /// `AGENT_NOT_RUNNING` for a launch that is not the agent's present one; `NOT_FOUND` for an approval that this launch doesn't
-/// wait for; `CONFLICT` while nobody has decided.
+/// wait for; `CONFLICT` while no one has decided.
 pub async fn answer(scope: &Scope, agent: AgentId, generation: i64, approval: ApprovalId) -> Result<Answer> {
     let tx = scope.begin().await?;
     let agent = agents::present(&tx, agent, generation).await?;
@@ -62,16 +62,20 @@ pub async fn judgement(
     let limits = agents::limits(&tx, agent.id).await?;
     let tool = bounded(&plain::one_line(&crossing.tool), TOOL_BYTES);
     let input = plain::without_nul(crossing.input);
-    let judged =
-        if tool == NETWORK && !limits.disables(&crossing.tool_kind, &tool) && is_listed(&tx, &input).await? {
-            return Ok(Judgement::Allowed);
-        } else {
-            judge(&scope.core.risk, &limits, &crossing.tool_kind, &tool, &input)
-        };
+    if tool == NETWORK && !limits.disables(&crossing.tool_kind, &tool) && is_listed(&tx, &input).await? {
+        return Ok(Judgement::Allowed);
+    }
+    let mut judged = judge(&scope.core.risk, &limits, &crossing.tool_kind, &tool, &input);
+    // As what is switched off: the host learns of it later.
+    if let Some(server) = crossing.mcp_server_id
+        && !mcp_servers::of_agent(&tx, agent.id).await?.iter().any(|callable| callable.id == server)
+    {
+        judged.verdict = Verdict::Taken;
+    }
     let judgement = match judged.verdict {
         Verdict::Asked => return Ok(Judgement::Asked),
         Verdict::Allowed => Judgement::Allowed,
-        Verdict::Blocked | Verdict::Disabled | Verdict::TooLong => {
+        Verdict::Blocked | Verdict::Disabled | Verdict::Taken | Verdict::TooLong => {
             Judgement::Refused { reason: format!("This is not allowed, because {}.", judged.refusal()) }
         }
     };
@@ -90,7 +94,7 @@ async fn is_listed(tx: &Tx, input: &serde_json::Value) -> Result<bool> {
 fn told(approval: approvals::Model) -> Result<Answer> {
     let not_found = || Problem::not_found("approval", approval.id);
     let request = approval.request_key.clone().ok_or_else(not_found)?;
-    let undecided = || Problem::new(Code::Conflict, "Nobody has decided yet.");
+    let undecided = || Problem::new(Code::Conflict, "There is no decision yet.");
     let answer = approval.answer.unwrap_or_default();
     let text = answer["text"].as_str().map(str::to_owned);
     let closed = |reason: &str| Decision::Closed { reason: reason.to_owned() };
@@ -104,7 +108,7 @@ fn told(approval: approvals::Model) -> Result<Answer> {
         }
         ApprovalOutcome::Manual => closed("It was marked as resolved without an answer."),
         ApprovalOutcome::Dismissed => closed("It was dismissed."),
-        ApprovalOutcome::Expired => closed("Nobody answered in time."),
+        ApprovalOutcome::Expired => closed("There was no answer in time."),
         ApprovalOutcome::Withdrawn => closed("It was withdrawn."),
     };
     let is_person = approval.decided_by_user_id.is_some() || approval.decided_by_token_id.is_some();

@@ -64,7 +64,7 @@ impl Question {
         Self { text: text.to_owned(), options, multiple: false, allow_text: true }
     }
 
-    /// Refuses a question that nobody could answer, or whose options can't be told apart.
+    /// Refuses a question that no one could answer, or whose options can't be told apart.
     ///
     /// # Errors
     /// `VALIDATION_FAILED`, with pointers under `/question`.

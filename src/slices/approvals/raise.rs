@@ -59,7 +59,7 @@ pub struct NewApproval {
     pub expires_at: Option<Timestamp>,
     /// The turn it is asked in.
     pub turn_id: Option<TurnId>,
-    /// What waits for the decision. Without it, nobody is told.
+    /// What waits for the decision. Without it, no one is notified.
     pub waiting: Option<Waiting>,
 }
 
@@ -111,7 +111,7 @@ impl NewApproval {
 /// Raises an approval: it is PENDING, and so is its conversation. One that an agent waits for also shows as a message there.
 ///
 /// # Errors
-/// `VALIDATION_FAILED` for a question that nobody could answer; `CONFLICT` for references to records the
+/// `VALIDATION_FAILED` for a question that no one could answer; `CONFLICT` for references to records the
 /// organization doesn't have.
 pub async fn raise(tx: &mut Tx, new: NewApproval) -> Result<ApprovalId> {
     let question = match new.question {
@@ -120,7 +120,7 @@ pub async fn raise(tx: &mut Tx, new: NewApproval) -> Result<ApprovalId> {
     };
     question.as_ref().map_or(Ok(()), Question::check)?;
     let question = question.map(serde_json::to_value).transpose().map_err(Problem::internal)?;
-    // Nothing is lost when a limit is over before anybody has decided.
+    // Nothing is lost when a limit is over before anyone has decided.
     let fails_closed_at = new.expires_at.filter(|_| new.kind != ApprovalKind::CostGuard);
     let (generation, request_key) = match new.waiting {
         Some(Waiting { generation, request }) => (Some(generation), Some(request)),

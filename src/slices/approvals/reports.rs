@@ -1,4 +1,4 @@
-//! What hosts report about requests: an agent asks, or doesn't wait any more; a decision has arrived, or came too late. Reports
+//! What hosts report about requests: an agent asks, or no longer waits; a decision has arrived, or came too late. Reports
 //! of a launch that is not the agent's present one are ignored.
 
 use std::time::Duration;
@@ -60,7 +60,7 @@ struct Place {
 /// An agent asks, and waits. A request that has been asked before changes nothing.
 ///
 /// # Errors
-/// `NOT_FOUND`: the conversation or the turn isn't the agent's. `VALIDATION_FAILED`: the request's name makes no sense.
+/// `NOT_FOUND`: the conversation or the turn isn't the agent's. `VALIDATION_FAILED`: the request's name is invalid.
 pub async fn asked(tx: &mut Tx, from: &Reporter, request: Request) -> Result<()> {
     let Some(agent) = alive(tx, from).await? else { return Ok(()) };
     let Request { request, conversation_id, turn_id, asked } = request;
@@ -109,7 +109,7 @@ pub async fn asked(tx: &mut Tx, from: &Reporter, request: Request) -> Result<()>
                     verdict(tx, &agent, place.request, true);
                     Ok(())
                 }
-                Verdict::Blocked | Verdict::Disabled | Verdict::TooLong => {
+                Verdict::Blocked | Verdict::Disabled | Verdict::Taken | Verdict::TooLong => {
                     let why = judged.refusal();
                     trace(tx, &agent, place.turn, (&judged, None), &request);
                     let text = format!("The action was not allowed, because {why}: {title}");
@@ -149,7 +149,7 @@ fn expiry(now: Timestamp, limits: &Limits) -> Timestamp {
     now.plus(Duration::from_mins(minutes.cast_unsigned()))
 }
 
-/// Puts a question to people. One that nobody could answer is refused.
+/// Puts a question to people. One that no one could answer is refused.
 async fn ask(
     tx: &mut Tx,
     agent: &Standing,
@@ -222,7 +222,7 @@ async fn refuse(tx: &mut Tx, agent: &Standing, place: Place, code: &str, text: S
 }
 
 /// An approval that has come too late: a person allowed this very action in the launch before, which ended meanwhile. It
-/// allows the action once, until it would have expired if nobody had decided.
+/// allows the action once, until it would have expired if no one had decided.
 async fn honour(
     tx: &Tx,
     agent: &Standing,
@@ -288,7 +288,7 @@ pub(super) fn trace(
     audit::refused_action(tx, agent.id, &reason, entry);
 }
 
-/// The agent doesn't wait for this request any more. If that is because a person took over, it stays open: what is decided
+/// The agent no longer waits for this request. If that is because a person took over, it stays open: what is decided
 /// is told with the next turn.
 ///
 /// # Errors
@@ -328,7 +328,7 @@ pub async fn delivered(tx: &mut Tx, from: &Reporter, approval: ApprovalId, witho
     answers::direct(tx, &approval, without_text.then_some(&agent)).await
 }
 
-/// The report of a request could not be applied, so nobody will decide: it is refused.
+/// The report of a request could not be applied, so no one will decide: it is refused.
 ///
 /// # Errors
 /// The database is unreachable.

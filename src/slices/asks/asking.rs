@@ -35,7 +35,7 @@ pub async fn ask(tx: &Tx, approval: ApprovalId, people: &[UserId]) -> Result<()>
     Ok(())
 }
 
-/// The request has ended: what was asked loses its buttons, and says how. What was not asked yet is not asked any more.
+/// The request has ended: what was asked loses its buttons, and says how. What was not asked yet is no longer asked.
 ///
 /// # Errors
 /// The database is unreachable.

@@ -23,7 +23,7 @@ use crate::{
     slices::approvals::{self, Answer, Shown},
 };
 
-/// What somebody gets to hear who may not, or not any more: nothing about the request.
+/// The answer to a person who may not decide, or no longer: nothing about the request.
 const NOT_YOURS: &str = "You can't decide this here. Look at it in the panel.";
 /// The request is another now.
 const CHANGED: &str = "The request has changed since you were asked. Look at it in the panel.";
@@ -32,7 +32,7 @@ const TOO_RISKY: &str = "This can only be decided in the panel.";
 /// A reply that says neither.
 const UNCLEAR: &str = "Answer with the number of one of the choices.";
 
-/// Somebody tapped a button. Returns what they get to hear.
+/// Someone tapped a button. Returns what they get to hear.
 ///
 /// # Errors
 /// The database is unreachable: nothing was decided.
@@ -52,7 +52,7 @@ pub async fn pressed(core: &Arc<Core>, place: (OrgId, ChannelId), press: &Press)
     decide(&theirs, (&ask, &pressed.digest), choose).await
 }
 
-/// Somebody answered a message of ours: if it asked something, this is the answer.
+/// Someone answered a message of ours: if it asked something, this is the answer.
 ///
 /// # Errors
 /// The database is unreachable: nothing was decided.

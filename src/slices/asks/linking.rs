@@ -3,7 +3,7 @@
 //! A member gets a code in the panel and says it once, in a private chat with the channel's bot. The code is 60 bits and works for
 //! ten minutes. A link ends with the membership, the channel, and the bot's token, and what was asked over it goes with it.
 //!
-//! Wrong codes end no code: anybody may write to a bot, and could keep members from linking. Its length is what keeps it from
+//! Wrong codes end no code: anyone may write to a bot, and could keep members from linking. Its length is what keeps it from
 //! being guessed. A thousand messages a second are 600,000 guesses while it works: they hit one of a hundred open codes with a
 //! probability of 1 in 19,000,000,000.
 
@@ -53,7 +53,7 @@ pub struct Code {
     pub expires_at: Timestamp,
 }
 
-/// A chat that somebody has linked.
+/// A chat that someone has linked.
 #[derive(Clone, Debug)]
 pub struct Linked {
     /// The channel.
@@ -145,7 +145,7 @@ pub async fn unlink_all(tx: &Tx, channel: ChannelId, name: &str) -> Result<()> {
     Ok(())
 }
 
-/// Tries a message as a code. One that looks like a code while somebody links a chat is never stored.
+/// Tries a message as a code. One that looks like a code while someone links a chat is never stored.
 ///
 /// # Errors
 /// The database is unreachable.
@@ -198,7 +198,7 @@ async fn wrong(tx: Tx, channel: ChannelId) -> Result<Heard> {
     if counted == 0 {
         return Ok(Heard::Nothing);
     }
-    Ok(Heard::Answer("This code is not valid, or not any more. Get a new one in the panel.".to_owned()))
+    Ok(Heard::Answer("This code is invalid or has expired. Get a new one in the panel.".to_owned()))
 }
 
 /// The code in a message: three groups of four, alone or after a command such as `/start`.

@@ -32,6 +32,6 @@ pub enum Heard {
     NotOurs,
     /// It is used up, and this is what to answer.
     Answer(String),
-    /// It is used up, and nobody answers.
+    /// It is used up, and no one answers.
     Nothing,
 }

@@ -1,4 +1,4 @@
-//! Whether somebody who writes in a chat may decide: asked of the database each time, not of a cache.
+//! Whether someone who writes in a chat may decide: asked of the database each time, not of a cache.
 
 use std::sync::Arc;
 
@@ -29,7 +29,7 @@ fn sql(condition: &str) -> String {
     )
 }
 
-/// The scope of whoever has linked this id of the vendor, and decides. `None`: nobody, or nobody who may, which has a line in the
+/// The scope of the member who has linked this id of the vendor, and decides. `None`: no one, or no one who may, which has a line in the
 /// audit log.
 ///
 /// # Errors

@@ -1,4 +1,4 @@
-//! Sending what is asked, and taking its buttons away: a task for each channel, so that a vendor that hangs holds up nobody else.
+//! Sending what is asked, and taking its buttons away: a task for each channel, so that a vendor that hangs holds up no one else.
 //!
 //! A row is claimed in one statement that only one replica wins, and is due again if its sender dies. So a question may arrive
 //! twice; it is decided once. It counts for the vendor's limits as what agents say does, through the same bot.
@@ -237,7 +237,7 @@ fn after(failure: &Failure, attempts: i64) -> Step {
     }
 }
 
-/// Writes down what became of a row, unless somebody else has claimed it since. One that has ended meanwhile is closed next.
+/// Writes down what became of a row, unless someone else has claimed it since. One that has ended meanwhile is closed next.
 /// `seen`: of the settings that it was sent with.
 async fn settle(scope: &Scope, row: &Model, seen: Timestamp, step: Step) -> Result<()> {
     let mut tx = scope.begin().await?;

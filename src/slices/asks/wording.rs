@@ -9,7 +9,7 @@ use crate::{
     base::{
         enums::{ApprovalKind, ApprovalOutcome, ApprovalStatus},
         ids::ApprovalId,
-        plain::is_command,
+        plain::is_hidden,
     },
     slices::approvals::{Answer, Choice, Question, Shown},
 };
@@ -18,7 +18,7 @@ use crate::{
 const LABEL: usize = 60;
 /// The most buttons below a message.
 const BUTTONS: usize = 20;
-/// The risk of an action that nobody has judged.
+/// The risk of an action that no one has judged.
 const UNJUDGED: i64 = 100;
 
 /// What decides how something is asked.
@@ -82,7 +82,7 @@ pub(super) fn outcome(shown: &Shown) -> String {
         (ApprovalStatus::Pending, _) => return "It waits for a decision.".to_owned(),
         (ApprovalStatus::Expired, _) => return "It has expired.".to_owned(),
         (_, Some(ApprovalOutcome::Withdrawn)) => {
-            return "The agent does not wait for it any more.".to_owned();
+            return "The agent no longer waits for it.".to_owned();
         }
         (_, Some(ApprovalOutcome::Approved)) => "Approved",
         (_, Some(ApprovalOutcome::Denied)) => "Denied",
@@ -210,7 +210,7 @@ impl Pressed {
     }
 }
 
-/// What somebody who answers a question means. `None`: it can't be told.
+/// What someone who answers a question means. `None`: it can't be told.
 ///
 /// A number alone, or with a text behind a colon, a comma, a full stop or a line end, chooses an option; so does its label. A
 /// number that is not one of the options is a slip. Everything else is a text, which answers a question that allows one.
@@ -278,19 +278,6 @@ fn literal(text: &str) -> String {
         before = line;
     }
     written
-}
-
-/// Whether a letter is one that nobody sees, or that changes how others are seen.
-fn is_hidden(letter: char) -> bool {
-    if matches!(letter, '\n' | '\t' | '\r') {
-        return false;
-    }
-    is_command(letter)
-        || matches!(letter,
-            '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}' | '\u{180b}'..='\u{180f}'
-            | '\u{200b}'..='\u{200f}' | '\u{2060}'..='\u{206f}' | '\u{2800}' | '\u{3164}' | '\u{feff}' | '\u{ffa0}'
-            | '\u{fe00}'..='\u{fe0e}' | '\u{fff0}'..='\u{fffb}' | '\u{1bca0}'..='\u{1bca3}' | '\u{1d173}'..='\u{1d17a}'
-            | '\u{e000}'..='\u{f8ff}' | '\u{e0000}'..='\u{e0fff}' | '\u{f0000}'..='\u{10ffff}')
 }
 
 #[cfg(test)]

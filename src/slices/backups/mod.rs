@@ -148,7 +148,7 @@ pub async fn agent_deleted(tx: &Tx, agent: AgentId) -> Result<()> {
     fail(tx, agent, DELETED).await
 }
 
-/// Fails what the machine of a server was to do, which another has replaced: it may have had the commands already, so nobody
+/// Fails what the machine of a server was to do, which another has replaced: it may have had the commands already, so no one
 /// would do it any more.
 ///
 /// # Errors

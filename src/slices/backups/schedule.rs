@@ -68,7 +68,7 @@ pub async fn schedule_due(core: &Arc<Core>) -> Result<u64> {
         let last = match times.entry(schedule.clone()) {
             Entry::Occupied(known) => *known.get(),
             Entry::Vacant(new) => {
-                // A round of many schedules keeps nobody else waiting.
+                // A round of many schedules keeps no one else waiting.
                 tokio::task::yield_now().await;
                 *new.insert(schedule.last(core.clock.now()))
             }

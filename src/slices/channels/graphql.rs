@@ -2,7 +2,7 @@
 
 use async_graphql::{Context, InputObject, Object};
 
-pub use super::record::{Channel, ChannelLink, NotifyConversation, RefusedOrigin};
+pub use super::record::{Channel, ChannelLink, NotifyConversation, RefusedOrigin, SkippedMessage};
 use super::{CreateChannelInput, UpdateChannelInput};
 use crate::{
     base::{

@@ -34,7 +34,7 @@ struct Counted(Held);
 
 impl Hold for Counted {
     fn grow(&mut self, bytes: usize) -> bool {
-        self.0.grow(bytes).is_ok()
+        self.0.grow_free(bytes)
     }
 
     fn shrink(&mut self, bytes: usize) {

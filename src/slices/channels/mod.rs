@@ -98,7 +98,7 @@ pub async fn delete(scope: &Scope, id: ChannelId) -> Result<()> {
 /// The database rejects a statement.
 pub async fn deactivate_for_archived_agent(tx: &mut Tx, agent: AgentId) -> Result<()> {
     let active = tx.scope.update::<channels::Entity>().filter(channels::Column::IsActive.eq(true));
-    let body = "Its agent was deleted. The channel is on again once somebody restores the agent.";
+    let body = "Its agent was deleted. The channel is on again once the agent is restored.";
     for channel in switch(tx, agent, active, Some(InactiveReason::AgentArchived)).await? {
         outbound::alert(tx, &channel, body.to_owned()).await?;
     }

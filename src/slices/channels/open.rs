@@ -202,10 +202,18 @@ fn email(core: &Core, channel: &Model, secrets: Opened) -> EmailConfig {
         from: channel.email_smtp_from.clone().unwrap_or_default(),
         from_name: channel.name.clone(),
         authserv_id: channel.email_authserv_id.clone(),
+        id_key: id_key(core, channel),
         since: jiff::Timestamp::from_millisecond(channel.created_at.0).unwrap_or_default(),
         poll: POLL,
         room: Arc::new(MailRoom::of(core, channel)),
     }
+}
+
+/// Of the installation's key and the channel: no secret that a tenant or a receiver of mails knows.
+fn id_key(core: &Core, channel: &Model) -> SecretString {
+    let material = [&channel.organization_id.0.to_be_bytes()[..], &channel.id.0.to_be_bytes()];
+    let key = core.keys.current().derive("ids of mails", &material).next();
+    key.map(|key| hex::encode(&key[..])).unwrap_or_default().into()
 }
 
 /// What is wrong with a bot's token by itself.

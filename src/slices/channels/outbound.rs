@@ -157,7 +157,7 @@ pub async fn fail(
 /// # Errors
 /// The database is unreachable.
 pub(super) async fn alert(tx: &mut Tx, channel: &channels::Model, body: String) -> Result<()> {
-    let title = format!("{} can't send or receive any more", channel.name);
+    let title = format!("{} can no longer send or receive", channel.name);
     let new = NewApproval {
         body: Some(body),
         severity: Severity::High,

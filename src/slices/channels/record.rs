@@ -114,11 +114,16 @@ fn state(spec: Spec) -> Spec {
             "warnings",
             "What the vendor or its settings prevent, as it said when the channel was last checked.",
         )
-        .one_by::<ChannelLink>("link", "t.id", "t.channel_id", "Whether the vendor is reached. Null if nobody has to listen to it.")
+        .one_by::<ChannelLink>("link", "t.id", "t.channel_id", "Whether the vendor is reached. Null if the channel needs no listener.")
         .many::<RefusedOrigin>(
             "refused",
             Many { by: "t.channel_id", order: "t.last_at DESC, t.origin_id", ..Many::default() },
             "The last 100 origins whose messages were refused, the newest first. Add one with addWhitelistOrigin.",
+        )
+        .many::<SkippedMessage>(
+            "skipped",
+            Many { by: "t.channel_id", order: "t.skipped_at DESC, t.vendor_id DESC", ..Many::default() },
+            "The last 100 messages that could not be read, the newest first. They are not read again.",
         )
 }
 
@@ -138,13 +143,13 @@ impl Record for ChannelLink {
     }
 }
 
-/// Somebody whose messages a channel refused.
+/// A sender whose messages a channel refused.
 pub struct RefusedOrigin;
 
 impl Record for RefusedOrigin {
     fn spec() -> &'static Spec {
         static SPEC: LazyLock<Spec> = LazyLock::new(|| {
-            let about = "Somebody whose messages a channel refused.";
+            let about = "A sender whose messages a channel refused.";
             Spec::new("RefusedOrigin", "channel_refusals t", about)
                 .permission(Permission::AgentView)
                 .column::<String>("origin_id", "The sender, in the transport's own notation.")
@@ -153,6 +158,24 @@ impl Record for RefusedOrigin {
                 .column::<i64>("count", "How many messages were refused.")
                 .column::<Timestamp>("first_at", "When the first one came.")
                 .column::<Timestamp>("last_at", "When the last one came.")
+        });
+        &SPEC
+    }
+}
+
+/// A message that could not be read.
+pub struct SkippedMessage;
+
+impl Record for SkippedMessage {
+    fn spec() -> &'static Spec {
+        static SPEC: LazyLock<Spec> = LazyLock::new(|| {
+            let about = "A message that could not be read, and was skipped.";
+            Spec::new("SkippedMessage", "channel_skips t", about)
+                .permission(Permission::AgentView)
+                .column::<String>("vendor_id", "The vendor's id of it: a mail's UID.")
+                .column::<Option<String>>("subject", "A mail's subject, if known: at most 100 characters.")
+                .column::<String>("reason", "Why it could not be read, in a sentence.")
+                .column::<Timestamp>("skipped_at", "When it was skipped.")
         });
         &SPEC
     }

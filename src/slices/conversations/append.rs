@@ -363,7 +363,8 @@ async fn summarize(
     {
         update = update
             .col_expr(Column::TitleFolded, Expr::value(folding::name(&title)))
-            .col_expr(Column::Title, Expr::value(title));
+            .col_expr(Column::Title, Expr::value(title))
+            .col_expr(Column::TitledByMessage, Expr::value(true));
     }
     if reopened {
         update = update

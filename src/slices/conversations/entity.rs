@@ -24,6 +24,8 @@ pub mod conversations {
         pub title: Option<String>,
         /// Written with the title.
         pub title_folded: Option<String>,
+        /// One of its messages gave the title.
+        pub titled_by_message: bool,
         /// The person who started it in the panel.
         pub created_by: Option<UserId>,
         pub status: ConversationStatus,
@@ -35,7 +37,7 @@ pub mod conversations {
         pub model: Option<String>,
         pub message_count: i64,
         pub last_seq: i64,
-        /// What its messages take.
+        /// What its messages and readers take.
         pub stored_bytes: i64,
         pub last_message_seq: Option<i64>,
         pub last_message_role: Option<MessageRole>,

@@ -132,7 +132,7 @@ pub async fn post(scope: &Scope, id: ConversationId, post: Post) -> Result<Messa
 async fn write(tx: &mut Tx, conversation: ConversationId, agent: AgentId, post: Post) -> Result<MessageId> {
     // The agent first, as everywhere: whoever starts or stops it waits until the message has its turn.
     let Some(agent) = agents::standing(tx, agent).await? else {
-        let detail = "The conversation's agent has been deleted, so nobody would read this. Start a conversation with another agent.";
+        let detail = "The conversation's agent has been deleted, so this would not be read. Start a conversation with another agent.";
         return Err(Problem::new(Code::Archived, detail));
     };
     orgs::require_room(tx).await?;
@@ -209,7 +209,11 @@ pub async fn update(scope: &Scope, id: ConversationId, edit: ConversationEdit) -
             ConversationStatus::Open | ConversationStatus::Pending => conversation.resolved_at = Set(None),
         }
     }
+    let is_titled = !edit.title.is_undefined();
     patch(&mut conversation.title, edit.title.map_value(|title| title.trim().to_owned()));
+    if is_titled {
+        conversation.titled_by_message.set_if_not_equals(false);
+    }
     if !conversation.is_changed() {
         return Ok(());
     }

@@ -15,6 +15,7 @@ use super::{
     attachments::{self, Upload},
     entity::{conversations, messages},
     panel::free_reference,
+    storage::of_readers,
 };
 use crate::{
     base::{
@@ -140,8 +141,9 @@ impl Batch {
             None => begin(tx, agent, &incoming).await?,
         };
         let id = conversation.id;
-        if self.conversations.iter().all(|known| known.id != id) {
-            self.conversations.push(conversation);
+        match self.conversations.iter_mut().find(|known| known.id == id) {
+            Some(known) => *known = conversation,
+            None => self.conversations.push(conversation),
         }
         let is_answered =
             incoming.is_answered && !(incoming.is_automatic && is_enough(tx, id, &incoming).await?);
@@ -264,16 +266,16 @@ async fn takes_part(tx: &Tx, conversation: &conversations::Model, incoming: &Inc
     Ok(written.one(tx.connection()).await?.is_some())
 }
 
-/// The conversation of a message that the vendor knows by this id, and whether the message is ours.
+/// The conversation of a message that the vendor knows by this id, and whether the message is ours. Ours comes first: whoever got
+/// a mail of ours could give its id to their own, to get the answers of others into their conversation.
 async fn referred(tx: &Tx, channel: ChannelId, vendor_id: &str) -> Result<Option<(ConversationId, bool)>> {
+    if let Some(id) = deliveries::conversation_of(tx, channel, &word(vendor_id)).await? {
+        return Ok(Some((id, true)));
+    }
     let theirs = tx.scope.find::<messages::Entity>().filter(messages::Column::ViaChannelId.eq(channel));
     let theirs = theirs.filter(messages::Column::VendorId.eq(word(vendor_id))).limit(1);
     let theirs = theirs.select_only().column(messages::Column::ConversationId);
-    let theirs = theirs.into_tuple::<ConversationId>().one(tx.connection()).await?;
-    match theirs {
-        Some(id) => Ok(Some((id, false))),
-        None => Ok(deliveries::conversation_of(tx, channel, &word(vendor_id)).await?.map(|id| (id, true))),
-    }
+    Ok(theirs.into_tuple::<ConversationId>().one(tx.connection()).await?.map(|id| (id, false)))
 }
 
 /// The conversation, with answers going where its people write from now, and with those who got this message.
@@ -288,9 +290,13 @@ async fn moved(
     if is_same {
         return Ok(conversation);
     }
+    let readers = json!(readers);
+    let more = of_readers(&readers) - of_readers(&conversation.readers);
+    let stored_bytes = Set(conversation.stored_bytes + more);
     let mut changed = conversation.into_active_model();
     changed.target = Set(Some(target.clone()));
-    changed.readers = Set(json!(readers));
+    changed.readers = Set(readers);
+    changed.stored_bytes = stored_bytes;
     Ok(changed.update(tx.connection()).await?)
 }
 
@@ -307,6 +313,7 @@ fn with_readers(mut readers: Vec<String>, incoming: &Incoming<'_>) -> Vec<String
 
 async fn begin(tx: &Tx, agent: AgentId, incoming: &Incoming<'_>) -> Result<conversations::Model> {
     let title = incoming.thread.title.as_deref().map(word).filter(|title| !title.trim().is_empty());
+    let readers = json!(with_readers(Vec::new(), incoming));
     let conversation = conversations::ActiveModel {
         organization_id: Set(tx.scope.org),
         id: NotSet,
@@ -319,7 +326,8 @@ async fn begin(tx: &Tx, agent: AgentId, incoming: &Incoming<'_>) -> Result<conve
         transport: Set(incoming.transport),
         thread_key: Set(Some(word(&incoming.thread.key))),
         target: Set(Some(bounded(&incoming.thread.target, WORD_BYTES))),
-        readers: Set(json!(with_readers(Vec::new(), incoming))),
+        stored_bytes: Set(of_readers(&readers)),
+        readers: Set(readers),
         message_count: Set(0),
         last_seq: Set(0),
         opened_at: Set(tx.now),

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use sea_orm::{DbBackend, Value};
 use serde_json::json;
 
-use super::{append::BESIDE, entity::conversations, rows, title::title_of};
+use super::{append::BESIDE, entity::conversations, rows, storage::of_readers};
 use crate::{
     base::{
         enums::{ChangeOp, RecordKind},
@@ -89,7 +89,7 @@ async fn forget(scope: &Scope, id: ConversationId) -> Result<Left> {
     forget_title(&tx, &conversation).await?;
     let (gone, bytes) = remove(&tx, id).await?;
     let left = conversation.message_count - gone.cast_signed();
-    let nothing = "UPDATE conversations SET message_count = 0, stored_bytes = 0, last_message_seq = NULL, last_message_role = NULL, \
+    let nothing = "UPDATE conversations SET message_count = 0, stored_bytes = $3, last_message_seq = NULL, last_message_role = NULL, \
                    last_message_kind = NULL, last_message_preview = NULL, last_message_created_at = NULL \
                    WHERE organization_id = $1 AND id = $2";
     let fewer = "UPDATE conversations SET message_count = $3, stored_bytes = stored_bytes - $4 \
@@ -100,23 +100,21 @@ async fn forget(scope: &Scope, id: ConversationId) -> Result<Left> {
         tx.commit().await?;
         return Ok(Left::Some);
     }
-    tx.run(nothing, vec![scope.org.into(), id.into()]).await?;
+    let kept = of_readers(&conversation.readers);
+    tx.run(nothing, vec![scope.org.into(), id.into(), kept.into()]).await?;
     tell(&tx, &conversation, 0);
     tx.commit().await?;
     Ok(Left::None)
 }
 
-/// A title that the first message gave goes with it.
+/// A title that a message gave goes with the first of them.
 async fn forget_title(tx: &Tx, conversation: &conversations::Model) -> Result<()> {
-    let Some(title) = &conversation.title else { return Ok(()) };
-    let sql = "SELECT kind, content FROM messages WHERE organization_id = $1 AND conversation_id = $2 ORDER BY seq LIMIT 20";
-    let (org, id) = (tx.scope.org.into(), conversation.id.into());
-    for row in tx.rows(sql, vec![org, id]).await? {
-        if title_of(row.try_get_by(0)?, &row.try_get_by(1)?).as_ref() == Some(title) {
-            let sql = "UPDATE conversations SET title = NULL, title_folded = NULL WHERE organization_id = $1 AND id = $2";
-            tx.run(sql, vec![tx.scope.org.into(), conversation.id.into()]).await?;
-        }
+    if !conversation.titled_by_message {
+        return Ok(());
     }
+    let sql = "UPDATE conversations SET title = NULL, title_folded = NULL, titled_by_message = FALSE \
+               WHERE organization_id = $1 AND id = $2";
+    tx.run(sql, vec![tx.scope.org.into(), conversation.id.into()]).await?;
     Ok(())
 }
 

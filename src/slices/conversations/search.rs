@@ -285,7 +285,7 @@ fn hit(
     let kind: MessageKind = row.try_get_by(3)?;
     let content: String = row.try_get_by(content)?;
     // The database stores only valid JSON.
-    let content = serde_json::from_str(&content).unwrap_or_default();
+    let content = muster_json::from_str(&content).unwrap_or_default();
     let text = text_of(kind, &content);
     if is_vague && !question.is_in(&text) {
         return Ok(None);

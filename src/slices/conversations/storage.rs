@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::{
     append::{NewMessage, add_all, preview},
@@ -54,6 +54,12 @@ async fn stop_turns(scope: &Scope) -> Result<bool> {
     tx.commit().await?;
     tracing::warn!(organization = scope.org.0, cancelled, "storage.full");
     Ok(true)
+}
+
+/// What the addresses take that got a conversation's mails: a stranger's mail names many, and they stay when the messages go.
+pub(super) fn of_readers(readers: &Value) -> i64 {
+    let is_empty = readers.as_array().is_none_or(Vec::is_empty);
+    if is_empty { 0 } else { i64::try_from(readers.to_string().len()).unwrap_or(i64::MAX) }
 }
 
 /// Whether nothing more is kept of what agents and senders say.

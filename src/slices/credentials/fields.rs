@@ -213,7 +213,7 @@ fn flaw(kind: FieldType, value: &str) -> Option<(&'static str, &'static str)> {
         }
         FieldType::Boolean => (matches!(value, "true" | "false"), "The value must be `true` or `false`."),
         FieldType::Json => {
-            (serde_json::from_str::<serde::de::IgnoredAny>(value).is_ok(), "The value is not valid JSON.")
+            (muster_json::from_str::<serde::de::IgnoredAny>(value).is_ok(), "The value is not valid JSON.")
         }
     };
     (!good).then_some(("NOT_ALLOWED", detail))

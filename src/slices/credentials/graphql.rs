@@ -209,7 +209,7 @@ impl CredentialMutation {
         .await
     }
 
-    /// Edits a credential. The assigned agents are told.
+    /// Edits a credential. The assigned agents are updated.
     #[graphql(directive = permit::apply(Permission::CredentialEdit))]
     async fn update_credential(
         &self,

@@ -91,6 +91,27 @@ pub async fn has_any(tx: &Tx, agent: AgentId) -> Result<bool> {
     Ok(links.filter(credential_agents::Column::AgentId.eq(agent)).count(tx.connection()).await? > 0)
 }
 
+/// The first credential that one of these agents may read, and that has stored values. An archived one counts: it may be restored.
+///
+/// # Errors
+/// The database is unreachable.
+pub async fn readable_by(tx: &Tx, agents: &[AgentId]) -> Result<Option<String>> {
+    let links = tx.scope.find::<credential_agents::Entity>();
+    let links = links.filter(credential_agents::Column::AgentId.is_in(agents.iter().copied()));
+    let ids = links.all(tx.connection()).await?.into_iter().map(|link| link.credential_id);
+    let found = tx.scope.find::<credentials::Entity>();
+    let found = found
+        .filter(credentials::Column::Id.is_in(ids))
+        .filter(credentials::Column::AgentMayReadAt.is_not_null())
+        .order_by_asc(credentials::Column::Id);
+    for credential in found.all(tx.connection()).await? {
+        if fields::keeps_value(tx, credential.id, &MaybeUndefined::Undefined).await? {
+            return Ok(Some(credential.name));
+        }
+    }
+    Ok(None)
+}
+
 /// The first of the credentials of these names whose stored values an MCP server of this name is given at whatever address,
 /// or as whatever program. An archived one counts: it may be restored.
 ///

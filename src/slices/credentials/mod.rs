@@ -20,7 +20,7 @@ use self::entity::{credential_members, credentials};
 pub use self::{
     destinations::names_mcp_server,
     fields::place,
-    handed::{Opened, given_to, has_any, of_agent},
+    handed::{Opened, given_to, has_any, of_agent, readable_by},
     input::{CreateCredentialInput, CredentialFieldInput, SetMembersInput, UpdateCredentialInput},
 };
 use crate::{
@@ -45,7 +45,7 @@ use crate::{
     },
 };
 
-/// Creates a credential that nobody may use yet (specification, operation 20). Only a person can say that agents may read it.
+/// Creates a credential that no one may use yet (specification, operation 20). Only a person can say that agents may read it.
 ///
 /// # Errors
 /// `VALIDATION_FAILED` for an invalid destination, label, or value; `PLAN_LIMIT_REACHED`, `NAME_TAKEN`, `PERMISSION_DENIED`.
@@ -198,7 +198,7 @@ async fn require_values_of_renamed(
     Err(tx.scope.refused(Problem::new(Code::PermissionDenied, detail)))
 }
 
-/// A secret is only shown to agents if a person says so; or the operator, whom nobody stops.
+/// A secret is only shown to agents if a person says so; or the operator, whom no one stops.
 fn require_person(scope: &Scope) -> Result<()> {
     if is_token(scope) {
         let detail = "Only a person can say that agents may read a credential, not a service token.";

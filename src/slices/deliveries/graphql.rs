@@ -18,7 +18,7 @@ pub struct DeliveryMutation;
 
 #[Object]
 impl DeliveryMutation {
-    /// Sends again what failed of a message. If nobody knows whether it was sent, it may arrive twice.
+    /// Sends again what failed of a message. If its outcome is unknown, it may arrive twice.
     #[graphql(directive = permit::apply(Permission::AgentInteract))]
     async fn retry_delivery(
         &self,

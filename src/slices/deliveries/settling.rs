@@ -52,9 +52,9 @@ pub(super) async fn settle(
         Verdict::Failed(code, why) => {
             // The channel first, as an edit of it locks them.
             note(&mut tx, part.channel_id, seen, (code, &why)).await?;
-            fail_rest(&tx, part).await?;
+            fail_rest(&tx, part.message_id, part.part).await?;
         }
-        Verdict::Unsent(..) => fail_rest(&tx, part).await?,
+        Verdict::Unsent(..) => fail_rest(&tx, part.message_id, part.part).await?,
         Verdict::Later { counts: true, .. } => {
             channels::not_sent(&mut tx, part.channel_id, seen, None).await?;
         }
@@ -135,10 +135,10 @@ async fn write(tx: &Tx, part: &deliveries::Model, verdict: &Verdict) -> Result<b
 }
 
 /// Half a message is worse than none of its rest.
-async fn fail_rest(tx: &Tx, part: &deliveries::Model) -> Result<()> {
+pub(super) async fn fail_rest(tx: &Tx, message: MessageId, part: i64) -> Result<()> {
     use deliveries::Column;
-    let rest = tx.scope.update::<deliveries::Entity>().filter(Column::MessageId.eq(part.message_id));
-    let rest = rest.filter(Column::Part.gt(part.part)).filter(Column::Status.eq(DeliveryStatus::Pending));
+    let rest = tx.scope.update::<deliveries::Entity>().filter(Column::MessageId.eq(message));
+    let rest = rest.filter(Column::Part.gt(part)).filter(Column::Status.eq(DeliveryStatus::Pending));
     rest.col_expr(Column::Status, Expr::value(DeliveryStatus::Failed.as_str()))
         .col_expr(Column::Code, Expr::value(DeliveryCode::EarlierPart.as_str()))
         .exec(tx.connection())

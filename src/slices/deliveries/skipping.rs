@@ -5,7 +5,7 @@ use std::{collections::BTreeSet, sync::Arc};
 
 use sea_orm::{DbBackend, QueryResult};
 
-use super::settling::summarize;
+use super::settling::{fail_rest, summarize};
 use crate::{
     base::{
         ids::{ChannelId, MessageId},
@@ -28,6 +28,8 @@ struct Closed {
     why: &'static str,
     /// What else is set on its parts.
     also: &'static str,
+    /// Whether what waits there is still sent one day.
+    waits: bool,
 }
 
 /// Nobody can send it again, so its text goes.
@@ -35,21 +37,24 @@ const DELETED: Closed = Closed {
     is: "c.archived_at IS NOT NULL",
     why: "The channel was deleted.",
     also: ", text = NULL, plain = NULL",
+    waits: false,
 };
 
 /// The opposite of `is_open` of channels. When it is open again, people can send it by hand, so its text stays.
 const OFF: Closed = Closed {
     is: "c.archived_at IS NULL AND (c.direction = 'INBOUND' OR NOT c.is_active AND c.inactive_reason = 'MANUAL')",
-    why: "The channel was switched off, or does not send any more.",
+    why: "The channel was switched off, or no longer sends.",
     also: "",
+    waits: false,
 };
 
 /// The channel's agent was deleted. What waits does so until the agent is restored, or its transcript is over; what was being
-/// sent is settled.
+/// sent is settled, with the rest of its message.
 const ORPHANED: Closed = Closed {
     is: "c.archived_at IS NULL AND NOT c.is_active AND c.inactive_reason = 'AGENT_ARCHIVED' AND d.status = 'SENDING'",
     why: "The agent was deleted.",
     also: "",
+    waits: true,
 };
 
 /// Skips what waits in a channel that a person closes. What is being sent at this moment is left to [`skip_closed`], in case it
@@ -100,17 +105,22 @@ async fn skip(scope: &Scope, channel: ChannelId, closed: &Closed) -> Result<u64>
     let tx = scope.begin().await?;
     let is_postgres = scope.core.db.backend() == DbBackend::Postgres;
     let held = if is_postgres { " FOR NO KEY UPDATE OF d SKIP LOCKED" } else { "" };
-    let Closed { is, why, also } = closed;
+    let Closed { is, why, also, waits } = closed;
     let sql = format!(
         "UPDATE deliveries SET status = CASE status WHEN 'PENDING' THEN 'SKIPPED' ELSE 'FAILED' END, \
          code = CASE status WHEN 'PENDING' THEN NULL ELSE 'unknown_outcome' END, error = $4{also} \
          WHERE organization_id = $2 AND id IN (SELECT d.id FROM deliveries d \
          JOIN channels c ON c.organization_id = d.organization_id AND c.id = d.channel_id \
          WHERE d.organization_id = $2 AND d.channel_id = $3 AND {LEFT} AND {is} ORDER BY d.id LIMIT {PORTION}{held}) \
-         RETURNING message_id"
+         RETURNING message_id, part"
     );
     let values = vec![tx.now.into(), scope.org.into(), channel.into(), (*why).into()];
     let skipped = tx.rows(&sql, values).await?;
+    if *waits {
+        for part in &skipped {
+            fail_rest(&tx, part.try_get_by(0)?, part.try_get_by(1)?).await?;
+        }
+    }
     show(&tx, &skipped).await?;
     tx.commit().await?;
     Ok(skipped.len() as u64)

@@ -99,7 +99,7 @@ mod tests {
 
     #[test]
     fn attempts_end() {
-        let of = |attempts| judge(Err(Failure::NotSent("Nobody answers.".into())), attempts, true, false);
+        let of = |attempts| judge(Err(Failure::NotSent("No answer.".into())), attempts, true, false);
         for (attempts, expected) in (1..).zip(backoff::WAITS) {
             assert!(matches!(of(attempts), Verdict::Later { wait, .. } if wait == expected), "{attempts}");
         }

@@ -45,6 +45,37 @@ pub(super) fn counts_late(event: &Event) -> bool {
     matches!(event.what, Happening::ModelCalled(_) | Happening::LeaseReturned { .. })
 }
 
+/// Whether a report is about a model's key, or about what was spent with it. Only a confirmed host has one.
+pub(super) fn is_of_spending(event: &Event) -> bool {
+    use Happening::{
+        Asked, AuthRequired, BackedUp, Delivered, Ended, EngineAway, Lacks, LeaseReturned, Limited,
+        McpServer, Message, ModelCalled, NotWaiting, Offered, Refused, Restored, Session, Started, Synced,
+        TurnEnded, TurnStarted, Unreached, Withdrawn,
+    };
+    match event.what {
+        ModelCalled(_) | LeaseReturned { .. } | Limited { .. } | AuthRequired { .. } => true,
+        Started { .. }
+        | EngineAway { .. }
+        | Ended { .. }
+        | Synced
+        | Lacks { .. }
+        | Session { .. }
+        | Offered { .. }
+        | TurnStarted { .. }
+        | Message(_)
+        | TurnEnded(_)
+        | Asked(_)
+        | Withdrawn { .. }
+        | Delivered { .. }
+        | NotWaiting { .. }
+        | Unreached { .. }
+        | McpServer(_)
+        | BackedUp { .. }
+        | Restored { .. }
+        | Refused { .. } => false,
+    }
+}
+
 /// Applies reports about agents of this server: one, or several messages, which are stored together.
 ///
 /// # Errors

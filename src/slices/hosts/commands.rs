@@ -70,8 +70,8 @@ async fn waiting(link: &Link, sent: i64, room: i64) -> Result<Vec<Order>> {
 
 /// A row as a command. `None`: a later version has written it, and has to send it.
 fn order(row: &QueryResult) -> Result<Option<Order>> {
-    let (id, seq): (i64, Option<i64>) = (row.try_get_by(0)?, row.try_get_by(1)?);
-    let command: Command = match serde_json::from_value(row.try_get_by(4)?) {
+    let (id, seq): (i64, Option<i64>) = (row.try_get_by("id")?, row.try_get_by("host_seq")?);
+    let command: Command = match serde_json::from_value(row.try_get_by("payload")?) {
         Ok(command) => command,
         Err(error) if seq.is_some() => return Err(Problem::internal(error)),
         Err(error) => {
@@ -82,9 +82,9 @@ fn order(row: &QueryResult) -> Result<Option<Order>> {
     Ok(Some(Order {
         id,
         seq: seq.unwrap_or_default(),
-        agent_id: row.try_get_by(2)?,
-        generation: row.try_get_by(3)?,
-        deadline: row.try_get_by::<Timestamp, _>(5)?.0,
+        agent_id: row.try_get_by("agent_id")?,
+        generation: row.try_get_by("generation")?,
+        deadline: row.try_get_by::<Timestamp, _>("expires_at")?.0,
         command,
     }))
 }
@@ -99,7 +99,7 @@ async fn number(link: &Link, orders: &mut [Order]) -> Result<(), Ended> {
         tx.rollback().await?;
         return Err(link.fenced().await);
     };
-    let before = row.try_get_by::<i64, _>(0)? - count;
+    let before = row.try_get_by::<i64, _>("command_seq")? - count;
     for (seq, order) in (before + 1..).zip(orders) {
         order.seq = seq;
         assign(&tx, order).await?;

@@ -2,7 +2,10 @@
 //!
 //! One transaction takes all that is waiting, and messages in a row take a few statements together. It moves `event_seq` on from exactly the event before, in the
 //! connection's epoch, so nothing is applied twice or by an old connection. Reports of an older launch change nothing
-//! but what is left of that launch, and an event that can't be applied is logged and left out: it must not block its host for ever.
+//! but what is left of that launch, and an event that can't be applied is logged and left out: it must not block its host forever.
+//!
+//! A host that is not confirmed never has a model's key. So what it reports about calls, leases and limits is foreign, and so is what
+//! it reports of launches that it was told nothing about.
 //!
 //! An agent moves as soon as it has stopped, and its calls of models may be over a while later: what its host then says of the
 //! launch is late, not foreign, and what the calls have spent is counted.
@@ -21,9 +24,15 @@ use crate::{
     base::{
         ids::AgentId,
         problem::{Code, Problem, Result},
+        time::Timestamp,
     },
     core::{outbox, store::Tx},
+    slices::servers,
 };
+
+/// When the host of an agent's server was confirmed.
+const CONFIRMED: &str = "SELECT s.host_confirmed_at FROM servers s \
+                         WHERE s.organization_id = agents.organization_id AND s.id = agents.server_id";
 
 /// How many events a transaction takes.
 pub const MOST_EVENTS: usize = 200;
@@ -59,11 +68,9 @@ async fn attempt(link: &Link, events: &[Event], one_by_one: bool) -> Result<u32,
         link.fence().await?;
         return Err(gap(first.seq - 1).into());
     }
-    let is_own =
-        |event: &&Event| launches.own.get(&event.agent_id).is_some_and(|launch| event.generation <= *launch);
-    let is_late = |event: &&Event| launches.left.contains(&(event.agent_id, event.generation));
-    let foreign = events.iter().filter(|event| !is_own(event) && !is_late(event)).count();
-    let counts = |event: &&Event| is_own(event) || (is_late(event) && apply::counts_late(event));
+    let foreign = events.iter().filter(|event| launches.is_foreign(event)).count();
+    let counts =
+        |event: &&Event| launches.is_own(event) || (launches.is_late(event) && apply::counts_late(event));
     let counting: Vec<&Event> = events.iter().filter(counts).collect();
     if one_by_one {
         for event in &counting {
@@ -95,6 +102,29 @@ struct Launches {
     own: HashMap<i64, i64>,
     /// Those that ran on the server, of agents that have left it.
     left: HashSet<(i64, i64)>,
+    /// If the host is not confirmed, those that it was told of: a token can have it join in the place of another one.
+    told: Option<HashSet<(i64, i64)>>,
+}
+
+impl Launches {
+    fn is_own(&self, event: &Event) -> bool {
+        let is_of_server = self.own.get(&event.agent_id).is_some_and(|launch| event.generation <= *launch);
+        is_of_server && self.may_say(event)
+    }
+
+    fn is_late(&self, event: &Event) -> bool {
+        self.left.contains(&(event.agent_id, event.generation)) && self.may_say(event)
+    }
+
+    fn is_foreign(&self, event: &Event) -> bool {
+        !self.is_own(event) && !self.is_late(event)
+    }
+
+    fn may_say(&self, event: &Event) -> bool {
+        self.told.as_ref().is_none_or(|told| {
+            !apply::is_of_spending(event) && told.contains(&(event.agent_id, event.generation))
+        })
+    }
 }
 
 /// Finds the launches, and holds their agents until the transaction ends: all at once, since only then are they held in the order
@@ -114,12 +144,33 @@ async fn launches(tx: &Tx, link: &Link, events: &[Event]) -> Result<Launches> {
     let all: Vec<AgentId> = own.into_iter().chain(left.into_iter().map(|(id, _)| id)).map(AgentId).collect();
     apply::hold(tx, &all, events).await?;
     // Some may have been moved before they were held.
-    let found = rows(tx, &sql("id, launch_generation"), values).await?;
+    let found = rows(tx, &sql(&format!("id, launch_generation, ({CONFIRMED})")), values).await?;
     let own: Result<HashMap<i64, i64>> =
         found.iter().map(|row| Ok((row.try_get_by(0)?, row.try_get_by(1)?))).collect();
     let own = own?;
     let left = self::left(tx, link, &ids, |id| own.contains_key(id)).await?;
-    Ok(Launches { own, left })
+    let is_unconfirmed = match found.first() {
+        Some(row) => row.try_get_by::<Option<Timestamp>, _>(2)?.is_none(),
+        None => !left.is_empty() && servers::is_unconfirmed(tx, link.server).await?,
+    };
+    let told = if is_unconfirmed { Some(told(tx, link, &ids).await?) } else { None };
+    Ok(Launches { own, left, told })
+}
+
+/// The launches that a host was told of. One that is not over is where its agent is, however long ago that was.
+async fn told(tx: &Tx, link: &Link, ids: &[i64]) -> Result<HashSet<(i64, i64)>> {
+    let db = &tx.scope.core.db;
+    let sql = format!(
+        "SELECT id, launch_generation FROM agents WHERE organization_id = $1 AND id {} AND server_id = $3 \
+         AND status NOT IN ('STOPPED', 'ERROR')",
+        db.is_among()
+    );
+    let values: Vec<Value> = vec![link.scope.org.into(), db.keys(ids), link.server.into()];
+    let mut told = outbox::launches_of(tx, link.server, ids).await?;
+    for row in rows(tx, &sql, values).await? {
+        told.insert((row.try_get_by(0)?, row.try_get_by(1)?));
+    }
+    Ok(told)
 }
 
 /// The launches that ran on the server, of those agents that are not its own.

@@ -31,7 +31,7 @@ pub async fn greet(scope: &Scope, who: &Identity, hello: &Hello) -> Result<(Link
                RETURNING host_epoch, status, machine_id, command_seq, command_ack, event_seq, refused_code";
     let values = vec![scope.org.into(), who.server.into(), who.token.as_bytes().to_vec().into()];
     let Some(row) = rows(&tx, sql, values).await?.into_iter().next() else {
-        let reason = "The host's token is not valid any more. Join again with a new provisioning token.";
+        let reason = "The host's token is no longer valid. Join again with a new provisioning token.";
         return Err(Refusal::new(RefusedCode::Token, reason).into());
     };
     let known = Known::read(&row)?;
@@ -80,12 +80,12 @@ struct Known {
 impl Known {
     fn read(row: &QueryResult) -> Result<Self> {
         Ok(Self {
-            epoch: row.try_get_by(0)?,
-            status: row.try_get_by(1)?,
-            machine_id: row.try_get_by(2)?,
-            commands: [row.try_get_by(3)?, row.try_get_by(4)?],
-            events: row.try_get_by(5)?,
-            was_refused: row.try_get_by::<Option<String>, _>(6)?.is_some(),
+            epoch: row.try_get_by("host_epoch")?,
+            status: row.try_get_by("status")?,
+            machine_id: row.try_get_by("machine_id")?,
+            commands: [row.try_get_by("command_seq")?, row.try_get_by("command_ack")?],
+            events: row.try_get_by("event_seq")?,
+            was_refused: row.try_get_by::<Option<String>, _>("refused_code")?.is_some(),
         })
     }
 
@@ -105,8 +105,8 @@ impl Known {
             return self.check_own(hello);
         };
         let reason = format!(
-            "The host's journal {what}. Commands could run twice, or reports be lost. Stop the host, let it begin again \
-             with `muster host rejoin`, and start it."
+            "The host's journal {what}. Commands could run twice, or reports be lost. Stop the host, run \
+             `muster host rejoin`, and start it."
         );
         Err(Refusal::new(RefusedCode::JournalLost, reason))
     }
@@ -123,7 +123,7 @@ impl Known {
         };
         let reason = format!(
             "{what} Muster's database was restored from an older backup, and has forgotten what this host did. Stop the \
-             host, let it begin again with `muster host rejoin`, and start it."
+             host, run `muster host rejoin`, and start it."
         );
         Err(Refusal::new(RefusedCode::Restored, reason))
     }
@@ -167,7 +167,7 @@ async fn desired(tx: &Tx, server: ServerId) -> Result<Vec<Running>> {
                AND o.kind IN ('LAUNCH', 'STOP') AND o.acknowledged_at IS NULL) ORDER BY a.id";
     let found = rows(tx, sql, vec![tx.scope.org.into(), server.into()]).await?;
     let running = |row: &QueryResult| -> Result<Running> {
-        Ok(Running { agent_id: row.try_get_by(0)?, generation: row.try_get_by(1)? })
+        Ok(Running { agent_id: row.try_get_by("id")?, generation: row.try_get_by("launch_generation")? })
     };
     found.iter().map(running).collect()
 }

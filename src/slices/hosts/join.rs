@@ -54,7 +54,7 @@ pub async fn join(
         "SELECT organization_id, id FROM servers WHERE provisioning_token_hash = $1 AND archived_at IS NULL";
     let found =
         core.db.one(sql.to_owned(), vec![token.as_bytes().to_vec().into()]).await?.ok_or_else(unknown)?;
-    let (org, server): (OrgId, ServerId) = (found.try_get_by(0)?, found.try_get_by(1)?);
+    let (org, server): (OrgId, ServerId) = (found.try_get_by("organization_id")?, found.try_get_by("id")?);
     let scope = Scope::host(core, org, ip, request_id);
     let tx = scope.begin().await?;
     let before = Before::hold(&tx, server, token).await?.ok_or_else(unknown)?;
@@ -140,14 +140,14 @@ impl Before {
                    machine_id, hostname, provisioning_confirms";
         let values = vec![tx.scope.org.into(), server.into(), token.as_bytes().to_vec().into()];
         let Some(row) = rows(tx, sql, values).await?.into_iter().next() else { return Ok(None) };
-        let host_token: Option<Vec<u8>> = row.try_get_by(2)?;
+        let host_token: Option<Vec<u8>> = row.try_get_by("host_token_hash")?;
         Ok(Some(Self {
-            server_name: row.try_get_by(0)?,
-            expires_at: row.try_get_by(1)?,
+            server_name: row.try_get_by("name")?,
+            expires_at: row.try_get_by("provisioning_token_expires_at")?,
             host_token: host_token.and_then(|bytes| TokenHash::from_slice(&bytes)),
-            machine_id: row.try_get_by(3)?,
-            hostname: row.try_get_by(4)?,
-            confirms: row.try_get_by(5)?,
+            machine_id: row.try_get_by("machine_id")?,
+            hostname: row.try_get_by("hostname")?,
+            confirms: row.try_get_by("provisioning_confirms")?,
         }))
     }
 }

@@ -134,7 +134,8 @@ async fn store(tx: &Tx, link: &Link, load: &Load) -> Result<Option<Server>> {
     let mut values: Vec<Value> = link.values([load.cpu_pct.into(), load.ram_pct.into()]);
     values.extend([one.into(), five.into(), fifteen.into(), load.uptime_seconds.into(), tx.now.into()]);
     let server = |row: QueryResult| -> Result<Server> {
-        Ok(Server { name: row.try_get_by(0)?, status: row.try_get_by(1)?, cores: row.try_get_by(2)? })
+        let (name, status) = (row.try_get_by("name")?, row.try_get_by("status")?);
+        Ok(Server { name, status, cores: row.try_get_by("cpu_cores")? })
     };
     rows(tx, sql, values).await?.into_iter().next().map(server).transpose()
 }

@@ -47,7 +47,7 @@ pub(super) async fn by_own_token(
         asked.machine.id.clone().into(),
     ];
     let held = rows(&tx, sql, values).await?;
-    let server_name = held.first().ok_or_else(unknown)?.try_get_by(0)?;
+    let server_name = held.first().ok_or_else(unknown)?.try_get_by("name")?;
     let known = begin(&tx, who.server, again).await?;
     outbox::wake_host(&tx, who.server);
     let entry = audit::Entry {
@@ -77,26 +77,29 @@ pub(super) async fn begin(tx: &Tx, server: ServerId, again: &Again) -> Result<Kn
     let sql = "SELECT command_seq, event_seq FROM servers WHERE organization_id = $1 AND id = $2";
     let found = rows(tx, sql, vec![tx.scope.org.into(), server.into()]).await?;
     let numbers = found.first().ok_or_else(unknown)?;
-    let (commands, events) = (numbers.try_get_by(0)?, numbers.try_get_by(1)?);
-    let agents = agents(tx, &again.agents).await?;
+    let (commands, events) = (numbers.try_get_by("command_seq")?, numbers.try_get_by("event_seq")?);
+    let agents = agents(tx, server, &again.agents).await?;
     begin_again(tx, server).await?;
     backups::host_begins_again(tx, server).await?;
     Ok(Known { agents, commands, events })
 }
 
-/// Those of these agents that the organization has or had, wherever they are now.
-async fn agents(tx: &Tx, ids: &[i64]) -> Result<Vec<KnownAgent>> {
+/// Those of these agents that the organization has or had, wherever they are now. Names are of agents on this server only: the
+/// host need not be confirmed.
+async fn agents(tx: &Tx, server: ServerId, ids: &[i64]) -> Result<Vec<KnownAgent>> {
     let db = &tx.scope.core.db;
     let sql = format!(
-        "SELECT id, name, launch_generation FROM agents WHERE organization_id = $1 AND id {} ORDER BY id",
+        "SELECT id, created_at, CASE WHEN server_id = $3 THEN name END AS name, launch_generation FROM agents \
+         WHERE organization_id = $1 AND id {} ORDER BY id",
         db.is_among()
     );
-    let found = rows(tx, &sql, vec![tx.scope.org.into(), db.keys(ids)]).await?;
+    let found = rows(tx, &sql, vec![tx.scope.org.into(), db.keys(ids), server.into()]).await?;
     let known = found.iter().map(|row| {
         Ok(KnownAgent {
-            agent_id: row.try_get_by(0)?,
-            name: row.try_get_by(1)?,
-            generation: row.try_get_by(2)?,
+            agent_id: row.try_get_by("id")?,
+            created_at: row.try_get_by("created_at")?,
+            name: row.try_get_by("name")?,
+            generation: row.try_get_by("launch_generation")?,
         })
     });
     known.collect()

@@ -101,8 +101,10 @@ impl Record for McpServerState {
             .column::<Option<String>>("error", "Why it has failed.")
             .column::<Option<String>>(
                 "stderr",
-                "The end of its standard error when it failed, without the secrets that the agent was given.",
+                "The end of its standard error when it failed, without the secrets that the agent was given. For people with \
+                 credential.edit: a program in the agent's sandbox reads what the agent may read.",
             )
+            .needs_person(Permission::CredentialEdit)
             .column::<Vec<String>>("tools", "The names of its tools, at most 256.")
             .column::<Option<Timestamp>>("reported_at", "When the host said so.")
             .one::<AgentSummary>("agent", "t.agent_id", "The agent.")
@@ -184,7 +186,7 @@ impl McpMutation {
         .await
     }
 
-    /// Edits an MCP server. The assigned agents are told.
+    /// Edits an MCP server. The assigned agents are updated.
     #[graphql(directive = permit::apply(Permission::McpEdit))]
     async fn update_mcp_server(
         &self,

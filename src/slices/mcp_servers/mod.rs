@@ -27,7 +27,7 @@ use crate::{
     core::{
         access::Scope,
         audit, edits,
-        store::{Tx, patch, patch_required},
+        store::{Tx, linked, patch, patch_required},
     },
     slices::{
         agents::assignments,
@@ -136,17 +136,33 @@ pub async fn update(scope: &Scope, id: McpServerId, edit: UpdateMcpServerInput) 
 /// Sets the complete list of agents that may call an MCP server.
 ///
 /// # Errors
-/// `NOT_FOUND`, `ARCHIVED`, `VALIDATION_FAILED` for an unknown agent, in which case nothing changes.
+/// `NOT_FOUND`, `ARCHIVED`, `VALIDATION_FAILED` for an unknown agent, in which case nothing changes; `PERMISSION_DENIED` for a
+/// service token that gives a program to agents which read credentials.
 pub async fn set_agents(scope: &Scope, id: McpServerId, agents: &[AgentId]) -> Result<()> {
-    assignments::assign::<mcp_servers::Entity>(scope, id, agents, "setMcpServerAgents").await
+    let tx = scope.begin().await?;
+    let server = assignments::load_active::<mcp_servers::Entity>(&tx, id).await?;
+    let present = linked::<mcp_server_agents::Entity>(&tx, id).await?;
+    let added: Vec<AgentId> = agents.iter().copied().filter(|agent| !present.contains(agent)).collect();
+    require_no_readers(&tx, &server, &added).await?;
+    assignments::assign_in::<mcp_servers::Entity>(tx, id, agents, "setMcpServerAgents").await
 }
 
 /// Sets the MCP servers that an agent may call, apart from archived ones. Returns what changed, if anything did.
 ///
 /// # Errors
-/// As [`assignments::equip`].
+/// As [`assignments::equip`]; `PERMISSION_DENIED` as [`set_agents`].
 pub async fn set_of_agent(tx: &Tx, agent: AgentId, wanted: &[McpServerId]) -> Result<Option<Value>> {
-    assignments::equip::<mcp_servers::Entity>(tx, agent, wanted, Permission::McpEdit).await
+    let links = tx.scope.find::<mcp_server_agents::Entity>();
+    let links = links.filter(mcp_server_agents::Column::AgentId.eq(agent)).all(tx.connection()).await?;
+    let present: Vec<McpServerId> = links.into_iter().map(|link| link.mcp_server_id).collect();
+    let changed = assignments::equip::<mcp_servers::Entity>(tx, agent, wanted, Permission::McpEdit).await?;
+    // Now that they are held.
+    let added = wanted.iter().copied().filter(|id| !present.contains(id));
+    let added = tx.scope.find::<mcp_servers::Entity>().filter(mcp_servers::Column::Id.is_in(added));
+    for server in added.all(tx.connection()).await? {
+        require_no_readers(tx, &server, &[agent]).await?;
+    }
+    Ok(changed)
 }
 
 /// Archives an MCP server (specification, operation 24).
@@ -187,6 +203,7 @@ async fn require_allowed(tx: &Tx, server: &mcp_servers::Model) -> Result<()> {
     if tx.scope.request.caller.token().is_none() {
         return Ok(());
     }
+    require_no_readers(tx, server, &linked::<mcp_server_agents::Entity>(tx, server.id).await?).await?;
     let given = credentials::given_to(tx, &texts(&server.auth), &server.name).await?;
     let Some(credential) = given else { return Ok(()) };
     let address = server.url.as_deref().and_then(|url| url::Url::parse(url).ok());
@@ -197,6 +214,21 @@ async fn require_allowed(tx: &Tx, server: &mcp_servers::Model) -> Result<()> {
     let detail = format!(
         "`{}` is given the stored values of `{credential}`. A service token can set it up only at an address whose host a \
          person has allowed.",
+        server.name
+    );
+    Err(tx.scope.refused(Problem::new(Code::PermissionDenied, detail)))
+}
+
+/// Refuses a service token that chooses a program for agents which may read credentials: it runs in their sandboxes, and reads what
+/// they read. People decide that, and assign it.
+async fn require_no_readers(tx: &Tx, server: &mcp_servers::Model, agents: &[AgentId]) -> Result<()> {
+    if tx.scope.request.caller.token().is_none() || server.transport != McpTransport::Stdio {
+        return Ok(());
+    }
+    let Some(credential) = credentials::readable_by(tx, agents).await? else { return Ok(()) };
+    let detail = format!(
+        "`{}` is a program in the sandbox of an agent that may read the stored values of `{credential}`. Only a person can set \
+         it up or assign it.",
         server.name
     );
     Err(tx.scope.refused(Problem::new(Code::PermissionDenied, detail)))

@@ -70,7 +70,7 @@ impl ModelCredentialMutation {
         .await
     }
 
-    /// Edits a model credential. Running agents that use it are told.
+    /// Edits a model credential. Running agents that use it are updated.
     #[graphql(directive = permit::apply(Permission::OrganizationEdit))]
     async fn update_model_credential(
         &self,

@@ -2,7 +2,7 @@
 //! everything that has come meanwhile.
 //!
 //! Any number of replicas look. The one that moves the person's row in `notified` forward has the turn: in the same
-//! transaction it deletes the rows and writes the entry, so that each is told once whoever dies when. A row is deleted
+//! transaction it deletes the rows and writes the entry, so that each is told once, regardless of crashes. A row is deleted
 //! only as it was read: if the same happened again meanwhile, it stays for the next time.
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
@@ -34,10 +34,10 @@ const NAMED: usize = 50;
 const SNOOZED: &str = "EXISTS (SELECT 1 FROM approval_snoozes z WHERE z.organization_id = n.organization_id \
      AND z.approval_id = n.approval_id AND z.user_id = n.user_id AND z.until > $1)";
 
-/// Collects what is due, and returns how many people are told something.
+/// Collects what is due, and returns how many people are notified.
 ///
 /// # Errors
-/// The database is unreachable. What has been collected by then is told.
+/// The database is unreachable. What has been collected by then is sent.
 pub async fn collect_due(core: &Arc<Core>) -> Result<u64> {
     if !are_on(core) {
         return Ok(0);
@@ -57,7 +57,7 @@ pub async fn collect_due(core: &Arc<Core>) -> Result<u64> {
     Ok(told)
 }
 
-/// Collects what one person is due to be told. Returns whether there is anything, and nobody else was faster.
+/// Collects what one person is due to be told. Returns whether there is anything, and no one else was faster.
 async fn collect(core: &Core, user: UserId) -> Result<bool> {
     let now = core.clock.now();
     let sql = format!(
@@ -98,7 +98,7 @@ fn send(core: &Core, tx: &Transaction, user: UserId, about: Vec<About>, more: us
     outbox::enqueue_mail(core, tx, &mail, core.clock.now().plus(LIFETIME));
 }
 
-/// Notes that the person is told something now. Fails if that was done less than five minutes ago.
+/// Notes that the person is notified now. Fails if that was done less than five minutes ago.
 pub(super) async fn take_turn(core: &Core, tx: &Transaction, user: UserId) -> Result<bool> {
     let sql = "INSERT INTO notified (user_id, told_at) VALUES ($1, $2) ON CONFLICT (user_id) DO UPDATE \
                SET told_at = excluded.told_at WHERE notified.told_at <= $3";

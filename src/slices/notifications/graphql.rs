@@ -8,12 +8,12 @@ use crate::{
     fields::{Answer, Enter, answer, permit::permit},
 };
 
-/// What a person is told by mail in an organization.
+/// A person's notifications by mail in an organization.
 #[derive(SimpleObject)]
 pub struct Notifications {
     /// A new approval: for its assignee; else for those who watch its conversation; else for OWNER and ADMIN.
     pub approval_raised: NotificationPace,
-    /// An approval that is about to expire. The same people are told.
+    /// An approval that is about to expire. The same people are notified.
     pub approval_expiring: NotificationPace,
     /// An agent that has failed. By default OFF for OPERATOR and VIEWER.
     pub agent_failed: NotificationPace,
@@ -36,26 +36,26 @@ pub struct NotificationsInput {
     pub agent_failed: Option<NotificationPace>,
 }
 
-/// Reading what one is told.
+/// Reading one's notifications.
 #[derive(Default)]
 pub struct NotificationQuery;
 
 #[Object]
 impl NotificationQuery {
-    /// What the caller is told by mail, in this organization. For people only.
+    /// The caller's notifications by mail in this organization. For people only.
     #[graphql(directive = permit::apply(Permission::OrganizationView))]
     async fn notifications(&self, ctx: &Context<'_>, org_id: OrgId) -> Answer<Notifications> {
         answer(async { Ok(super::of(&ctx.enter(org_id).await?).await?.into()) }).await
     }
 }
 
-/// Choosing what one is told.
+/// Choosing one's notifications.
 #[derive(Default)]
 pub struct NotificationMutation;
 
 #[Object]
 impl NotificationMutation {
-    /// Sets what the caller is told by mail, in this organization. For people only.
+    /// Sets the caller's notifications by mail in this organization. For people only.
     #[graphql(directive = permit::apply(Permission::OrganizationView))]
     async fn set_notifications(
         &self,

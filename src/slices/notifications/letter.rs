@@ -25,7 +25,7 @@ use crate::{
 /// The most characters of what is asked that a mail contains.
 const LONGEST: usize = 500;
 
-/// Writes the letter, and says who gets it. `None` if there is nothing to tell any more.
+/// Writes the letter, and says who gets it. `None` if there is nothing left to tell.
 ///
 /// # Errors
 /// The database is unreachable.
@@ -81,14 +81,17 @@ fn asks(approval: &Approval) -> String {
         ApprovalKind::CostGuard => ("An agent", "has reached its cost limit"),
         ApprovalKind::ChannelError => ("A channel", "has failed"),
         ApprovalKind::AccessRequest => {
-            return format!("Somebody wants to write to {}", named(approval.about.as_deref(), "a channel"));
+            return format!(
+                "A new sender wants to write to {}",
+                named(approval.about.as_deref(), "a channel")
+            );
         }
         ApprovalKind::ServerAlert => ("A server", "raises an alert"),
     };
     format!("{} {asks}", named(approval.about.as_deref(), default))
 }
 
-/// A name, unless a mail program would make a link of it: nobody sends people elsewhere by the name of an agent.
+/// A name, unless a mail program would make a link of it: no one sends people elsewhere by the name of an agent.
 fn named<'a>(name: Option<&'a str>, default: &'a str) -> &'a str {
     name.filter(|name| !name.contains("://")).unwrap_or(default)
 }

@@ -1,5 +1,5 @@
 //! What there is to say about an approval or an agent now: nothing once it is decided, once the agent is up again, or to a
-//! person who may not see it any more.
+//! person who may no longer see it.
 
 use sea_orm::QueryResult;
 
@@ -55,7 +55,7 @@ pub struct Approval {
     pub kind: ApprovalKind,
     /// Its severity.
     pub severity: Severity,
-    /// The name of the channel that failed, or that somebody wants to write to; else of the agent that asks, or of the server.
+    /// The name of the channel that failed, or that someone wants to write to; else of the agent that asks, or of the server.
     pub about: Option<String>,
     /// What is asked, if the organization lets mail contain it.
     pub text: Option<String>,

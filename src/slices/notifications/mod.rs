@@ -1,6 +1,6 @@
-//! Notifications: people are told by mail what waits for them, and can choose what and when.
+//! Notifications: people get mails about what waits for them, and choose which and when.
 //!
-//! - `tell.rs`: who is told of an event, and when. Written in the transaction of the event.
+//! - `tell.rs`: who is notified of an event, and when. Written in the transaction of the event.
 //! - `collect.rs`: what a person is due to be told becomes one entry in the outbox, for each medium.
 //! - `look.rs`: what there is to say about it by then, if the person may still see it.
 //! - `letter.rs`: the medium mail.
@@ -24,7 +24,7 @@ pub use self::{
 };
 use crate::core::Core;
 
-/// Whether people are told anything at all: there is a medium.
+/// Whether there are notifications at all: there is a medium.
 #[must_use]
 pub fn are_on(core: &Core) -> bool {
     core.mailer.is_on()

@@ -12,7 +12,7 @@ use crate::{
     core::{access::Scope, audit},
 };
 
-/// When a member is told of what.
+/// When a member is notified of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Paces {
     /// A new approval, or one that is assigned to them.
@@ -34,8 +34,8 @@ pub struct Choice {
     pub agent_failed: Option<NotificationPace>,
 }
 
-/// The pace of one kind: the member's choice, or else the default. Whoever is asked wants to know at once. Agents that fail
-/// concern every member who may see them, so only those who answer for the organization are told without asking for it.
+/// The pace of one kind: the member's choice, or else the default. A person who is asked wants to know at once. Agents that fail
+/// concern every member who may see them, so only those who answer for the organization are notified by default.
 pub(super) fn pace(what: NotificationKind, chosen: Option<NotificationPace>, role: Role) -> NotificationPace {
     chosen.unwrap_or(match (what, role) {
         (NotificationKind::AgentFailed, Role::Operator | Role::Viewer) => NotificationPace::Off,
@@ -52,7 +52,7 @@ pub(super) const fn column(what: NotificationKind) -> &'static str {
     }
 }
 
-/// What the caller is told in the scope's organization.
+/// The caller's notifications in the scope's organization.
 ///
 /// # Errors
 /// `PERMISSION_DENIED` for a service token; the database is unreachable.
@@ -78,7 +78,7 @@ pub async fn of(scope: &Scope) -> Result<Paces> {
     })
 }
 
-/// Sets what the caller is told in the scope's organization. What is left out stays as it is.
+/// Sets the caller's notifications in the scope's organization. What is left out stays as it is.
 ///
 /// # Errors
 /// `PERMISSION_DENIED` for a service token; the database is unreachable.

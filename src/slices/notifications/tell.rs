@@ -1,8 +1,8 @@
-//! Who is told of an event, and when.
+//! Who is notified of an event, and when.
 //!
 //! Of an approval: the assignee; if there is none, those whom its channel names, if it says that this failed; then those who
 //! started its conversation or watch it; if there are none either, OWNER and ADMIN. Members who may not see it, or can't be
-//! reached, don't count. Of an agent that failed: whoever has it in their settings. Those who have linked a chat are asked there, too (`slices/asks`), whatever their settings for mail.
+//! reached, don't count. Of an agent that failed: anyone who has it in their settings. Those who have linked a chat are asked there, too (`slices/asks`), regardless of their settings for mail.
 
 use jiff::tz::TimeZone;
 use sea_orm::{ConnectionTrait, DbBackend, QueryResult, Statement, Value};
@@ -55,7 +55,7 @@ pub async fn approval_expiring(tx: &Tx, id: ApprovalId) -> Result<()> {
     write(tx, what, (Some(id), None), &found).await
 }
 
-/// An approval was assigned to a member. Whoever assigns it to themselves knows.
+/// An approval was assigned to a member. Anyone who assigns it to themselves knows.
 ///
 /// # Errors
 /// The database is unreachable.
@@ -174,7 +174,7 @@ pub(super) const fn permission(what: NotificationKind) -> Permission {
     }
 }
 
-/// Notes what these people are to be told. What somebody is still to be told is not told twice, but counted: whoever is
+/// Notes what these people are to be told. What someone is still to be told is not told twice, but counted: anyone who is
 /// collecting it has looked before.
 async fn write(
     tx: &Tx,

@@ -108,7 +108,7 @@ pub fn check_url(pointer: &str, text: &str) -> Option<Violation> {
 }
 
 /// [`check_url`] for the address of a model. An address in digits that can't be a model's is refused: those of the link itself
-/// (where clouds keep secrets), of nobody, and of many. Whether others may be reached is decided by the host, which resolves
+/// (where clouds keep secrets), of no one, and of many. Whether others may be reached is decided by the host, which resolves
 /// names and knows its operator's networks.
 #[must_use]
 pub fn check_base_url(pointer: &str, text: &str) -> Option<Violation> {

@@ -99,7 +99,7 @@ pub async fn create(core: &Arc<Core>, new: NewOrganization) -> Result<OrgId> {
         ..Default::default()
     };
     // Only now is there a scope to open a transaction in. If the rest fails, the organization stays without
-    // members, and nobody sees it.
+    // members, and no one sees it.
     let organization = organization.insert(core.db.writer()).await?;
     let scope = Scope::system(core, organization.id);
     let tx = scope.begin().await?;

@@ -1,4 +1,4 @@
-//! One stop for a whole organization, for when its agents do harm and nobody has time to find out which.
+//! One stop for a whole organization, for when its agents do harm and no one has time to find out which.
 //!
 //! From the transaction of the stop on, no agent starts or resumes ([`require_going`]), no turn is sent
 //! ([`super::is_stopped`]), and commands wait in the outbox, except those that end something or tell a host of the stop
@@ -143,8 +143,7 @@ pub async fn require_going(tx: &Tx) -> Result<()> {
     let statement = Statement::from_sql_and_values(backend, sql, [tx.scope.org.0.into()]);
     let found = tx.connection().query_one_raw(statement).await?;
     let Some(Stopped { by, at, reason }) = found.as_ref().map_or(Ok(None), read)? else { return Ok(()) };
-    let detail =
-        format!("{by} stopped the whole organization at {at}. Until somebody releases it, nothing starts.");
+    let detail = format!("{by} stopped the whole organization at {at}. Nothing starts until it is released.");
     let problem = Problem::new(Code::OrganizationStopped, detail).with("stopped_by", by);
     Err(problem.with("stopped_at", at.to_string()).with("reason", reason))
 }

@@ -1,4 +1,4 @@
-//! Break glass: the way back in, on the machine itself, when nobody in an organization can edit its policy any
+//! Break glass: the way back in, on the machine itself, when no one in an organization can edit its policy any
 //! more.
 //!
 //! It bypasses the policy, so it is loud: a warning in the log and an entry in the organization's audit log. No

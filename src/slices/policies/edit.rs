@@ -147,7 +147,7 @@ async fn change(
         }
         require_editor(&tx, &candidate).await?;
         store(tx, (operation, reason), before.as_deref(), next).await?;
-        // The version is stored, whatever happens now. If this fails, the next round puts it in force.
+        // The version is stored by now. If this fails, the next round puts it in force.
         if let Err(problem) = rules::follow(&scope.core).await {
             tracing::error!(organization = scope.org.0, %problem, "policy.not_in_force_yet");
         }

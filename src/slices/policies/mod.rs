@@ -3,7 +3,7 @@
 //! `core/policy` makes the decisions. A text has one owner. `policy.csv` and the expectations are the
 //! operator's files, which the service only reads. An organization's own rules belong to its file if the policy
 //! folder has one, and otherwise to the newest row of `policy_versions`; only then can they be changed through
-//! the schema. Permissions: `policy.view`, `policy.edit`. Nobody can lock an organization's members out of its
+//! the schema. Permissions: `policy.view`, `policy.edit`. No one can lock an organization's members out of its
 //! policy.
 
 mod break_glass;

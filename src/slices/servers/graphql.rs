@@ -111,9 +111,9 @@ pub struct ServerRefusal;
 impl Record for ServerRefusal {
     fn spec() -> &'static Spec {
         static SPEC: LazyLock<Spec> = LazyLock::new(|| {
-            let about = "Why a server's host was refused, which somebody has to mend.";
+            let about = "Why a server's host was refused, until its cause is fixed.";
             Spec::new("ServerRefusal", "servers t", about)
-                .sql::<HostRefusal>("code", "t.refused_code", "The reason, as the host is told.")
+                .sql::<HostRefusal>("code", "t.refused_code", "The reason, as sent to the host.")
                 .sql::<String>("reason", "t.refused_reason", "The reason in words, and what to do about it.")
                 .sql::<Timestamp>("at", "t.refused_at", "When it was refused last.")
         });

@@ -1,7 +1,7 @@
 //! Service tokens: an organization's credentials for integrations.
 //!
 //! A token never has more permissions than its issuer, nor more than the policy's cap allows any token; the cap
-//! is applied again on every use. Whoever rotates a token holds it afterwards, and whoever extends one grants
+//! is applied again on every use. Anyone who rotates a token holds it afterwards, and anyone who extends one grants
 //! it again, so both need every permission the token has. Only hashes are stored.
 
 mod entity;

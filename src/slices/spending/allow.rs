@@ -1,4 +1,4 @@
-//! Somebody allows more: on top of a month's budget, or of the tokens of an hour.
+//! Someone allows more: on top of a month's budget, or of the tokens of an hour.
 
 use std::time::Duration;
 

@@ -127,7 +127,7 @@ async fn read(tx: &Tx, agent: &Standing, terms: &Terms, call: ModelCall) -> Resu
     let prices = terms.prices(tx, started_at);
     let (provider, model) = (name(&call.provider), name(&call.model));
     let cost = price_of(&prices, &model).and_then(|price| cost_of(price, &usage));
-    // A call that was refused costs nothing, whatever the model.
+    // A call that was refused costs nothing, regardless of the model.
     let is_free = is_refused && cost.is_none();
     let turn = match call.turn_id.map(TurnId) {
         Some(turn) if turns::is_of(tx, turn, agent.id).await? => Some(turn),
@@ -216,7 +216,7 @@ async fn listed<'a>(tx: &Tx, agent: AgentId, day: &str, call: &'a Call) -> Resul
     Ok(if own > 0 || models < MODELS { (provider, model) } else { (OTHERS, OTHERS) })
 }
 
-/// The provider takes requests: whoever waits for it goes on.
+/// The provider takes requests: anyone who waits for it goes on.
 async fn passed(tx: &mut Tx, agent: &Standing, call: &Call) -> Result<()> {
     match call.credential {
         Some(credential) => {

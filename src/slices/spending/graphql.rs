@@ -104,7 +104,7 @@ impl Record for AgentLimit {
                 .sql::<Option<Timestamp>>(
                     "until",
                     "t.until_at",
-                    "When its turns go on by themselves. Null: once somebody has allowed more.",
+                    "When its turns go on by themselves. Null: once more is allowed.",
                 )
                 .column::<Option<ModelCredentialId>>(
                     "model_credential_id",

@@ -1,4 +1,4 @@
-//! Nothing is left to spend: people are told, and the agent is paused or stopped, in the middle of a turn if need be.
+//! Nothing is left to spend: people are notified, and the agent is paused or stopped, in the middle of a turn if necessary.
 
 use std::time::Duration;
 

@@ -76,7 +76,7 @@ pub async fn lease(scope: &Scope, agent: AgentId, generation: i64, asked: &Lease
     let agent = up(&tx, agent, generation).await?;
     if orgs::is_stopped(&tx).await? {
         let reason =
-            "The whole organization was stopped. Until somebody releases it, no model is called.".to_owned();
+            "The whole organization was stopped. No model is called until it is released.".to_owned();
         return Ok(Given::Refused { reason });
     }
     let terms = Terms::of(&tx, agent.id).await?;
@@ -105,7 +105,7 @@ pub async fn lease(scope: &Scope, agent: AgentId, generation: i64, asked: &Lease
     finish(&tx, agent.id, &asked.finished).await?;
     let mut sliced = slice(&mut tx, &agent, &terms, price).await?;
     if sliced.as_ref().is_err_and(|spent| spent.of == Of::Organization) {
-        // Somebody may be allowing more: either that is seen now, or this agent's wait is seen there.
+        // Someone may be allowing more: either that is seen now, or this agent's wait is seen there.
         months::hold(&tx, &terms).await?;
         sliced = slice(&mut tx, &agent, &terms, price).await?;
     }
@@ -167,7 +167,7 @@ async fn slice(
     Err(Problem::new(Code::Unavailable, "Too many hosts ask for a lease at once. Try again."))
 }
 
-/// What keeps the agent from getting a lease. What only tells people keeps nobody from it. Nobody is told.
+/// What keeps the agent from getting a lease. What only tells people keeps no one from it. No one is notified.
 pub(super) async fn spent(tx: &mut Tx, agent: &Standing, terms: &Terms) -> Result<Option<Spent>> {
     let keeps = |action: CostGuardAction| action != CostGuardAction::Notify;
     let enforced = Terms {

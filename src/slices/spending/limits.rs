@@ -76,7 +76,7 @@ pub(super) async fn waits_for_provider(tx: &Tx, agent: AgentId) -> Result<Option
     Ok(row.until.filter(|until| waits && *until > tx.now).map(|until| (row.reason, until)))
 }
 
-/// Nothing keeps the agent from calling its model any more: its turns go on. The caller holds it.
+/// Nothing keeps the agent from calling its model now: its turns go on. The caller holds it.
 pub(super) async fn eased(tx: &Tx, agent: &Standing) -> Result<()> {
     forget(tx, agent.id).await?;
     turns::go_on(tx, agent, None).await?;
@@ -108,7 +108,7 @@ pub async fn changed_for_all(tx: &mut Tx, (was, is): (&str, &str)) -> Result<()>
 }
 
 /// What may be spent has changed: agents that wait for it look again with the next round, except one that looks now. Their rows
-/// are written last of all: whoever holds rows of agents that it doesn't hold must wait for nothing more. Who has written one
+/// are written last of all: anyone who holds rows of agents that it doesn't hold must wait for nothing more. Who has written one
 /// before must hold the organization's month, or two might wait for each other's.
 pub(super) fn recheck(tx: &Tx, but: Option<AgentId>) {
     look_again(tx, "kind <> 'USAGE' AND agent_id <> $3", but.unwrap_or(AgentId(0)));
@@ -126,7 +126,7 @@ fn look_again(tx: &Tx, which: &str, agent: AgentId) {
     tx.connection().before_commit(Statement::from_sql_and_values(backend, sql, values));
 }
 
-/// Nothing keeps the agent from calling its model any more. Its turns are the caller's to see to.
+/// Nothing keeps the agent from calling its model now. Its turns are the caller's to see to.
 ///
 /// # Errors
 /// The database is unreachable.

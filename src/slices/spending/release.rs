@@ -72,13 +72,13 @@ async fn release(tx: &mut Tx, id: AgentId) -> Result<bool> {
         return release_spender(tx, &agent, &row).await;
     }
     if !turns::takes_turns(&agent) || orgs::is_stopped(tx).await? {
-        // Nothing is sent now, so nothing is tried, and nobody waits for the end of it.
+        // Nothing is sent now, so nothing is tried, and no one waits for the end of it.
         put_off(tx, id, tx.now.plus(LOOK), None).await?;
         return Ok(false);
     }
     if row.credential.is_some() {
         let Some(inherited) = agents::inherited_credential(tx, id).await? else {
-            // Nor does it wait for one any more.
+            // It no longer waits for one either.
             limits::eased(tx, &agent).await?;
             return Ok(true);
         };
@@ -151,23 +151,23 @@ async fn release_spender(tx: &mut Tx, agent: &Standing, row: &Row) -> Result<boo
     let terms = Terms::of(tx, agent.id).await?;
     let mut spent = leases::spent(tx, agent, &terms).await?;
     if spent.as_ref().is_some_and(|spent| spent.of == Of::Organization) {
-        // Somebody may be allowing more: either that is seen now, or this agent's wait is seen there.
+        // Someone may be allowing more: either that is seen now, or this agent's wait is seen there.
         months::hold(tx, &terms).await?;
         spent = leases::spent(tx, agent, &terms).await?;
     }
-    // What it does not wait for, or what stops it, is up to its next call: then people are told, and it is stopped.
+    // What it does not wait for, or what stops it, is up to its next call: then people are notified, and it is stopped.
     let same = spent.filter(|spent| spent.kind == row.kind && spent.action == CostGuardAction::Pause);
     let Some(spent) = same else {
         limits::eased(tx, agent).await?;
         return Ok(true);
     };
-    // They are not asked any more if the limits were changed.
+    // They are no longer asked if the limits were changed.
     guard::tell(tx, agent, &terms, &spent).await?;
     wait_on(tx, agent.id, row.until, (spent.until, &guard::words(&terms, &spent))).await?;
     Ok(false)
 }
 
-/// The agent looks again at this time, and people read why; or with the next round, if somebody has changed since what it may spend.
+/// The agent looks again at this time, and people read why; or with the next round, if someone has changed since what it may spend.
 async fn wait_on(
     tx: &Tx,
     agent: AgentId,

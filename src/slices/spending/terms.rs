@@ -135,7 +135,7 @@ pub(super) fn moved(from: &TimeZone, to: &TimeZone, begins: Timestamp) -> (Times
     span(to, day(from, begins.plus(HALF)).first_of_month(), begins)
 }
 
-/// When this month and the next one begin; `at` where nobody can say.
+/// When this month and the next one begin; `at` where no one can say.
 fn span(zone: &TimeZone, first: Date, at: Timestamp) -> (Timestamp, Timestamp) {
     let begins = |first: Date| {
         let begins = first.to_zoned(zone.clone());

@@ -82,7 +82,7 @@ pub async fn limited(
 }
 
 /// The call was made with a credential that the agent no longer has: a host speaks of none but its agents'. Turns go on as soon as
-/// the one that the agent inherits now takes requests. Of a key of its own nobody knows that, so one turn is tried soon.
+/// the one that the agent inherits now takes requests. Of a key of its own no one knows that, so one turn is tried soon.
 async fn of_another(
     tx: &Tx,
     agent: AgentId,
@@ -94,7 +94,7 @@ async fn of_another(
     limits::set(tx, agent, &Limit { kind: LimitKind::Usage, reason, until, credential: inherited }).await
 }
 
-/// Calls with this credential pass again, or nobody inherits it any more: the agents that wait for it go on with the next round.
+/// Calls with this credential pass again, or no one inherits it now: the agents that wait for it go on with the next round.
 ///
 /// # Errors
 /// The database is unreachable.

@@ -42,10 +42,12 @@ pub mod turns {
         /// Its last message.
         pub last_seq: Option<i64>,
         pub cancel_requested_at: Option<Timestamp>,
-        /// Who ended it early. None: nobody, or the service.
+        /// Who ended it early. None: no one, or the service.
         pub cut_by: Option<String>,
         /// What that person ended.
         pub cut: Option<TurnCut>,
+        /// When.
+        pub cut_at: Option<Timestamp>,
         /// It was cancelled because a person took the conversation over.
         pub yielded: bool,
         /// It waits for another message: a person has answered what it contains.

@@ -90,11 +90,11 @@ fn spent(spec: Spec) -> Spec {
 fn course(spec: Spec) -> Spec {
     spec.column::<Option<i64>>("first_seq", "The seq of its first message.")
         .column::<Option<i64>>("last_seq", "The seq of its last message.")
-        .column::<Option<Timestamp>>("cancel_requested_at", "When somebody cancelled it.")
+        .column::<Option<Timestamp>>("cancel_requested_at", "When it was cancelled.")
         .sql::<Option<String>>(
             "cancelled_by",
             "(CASE WHEN t.state NOT IN ('DONE', 'FAILED') THEN t.cut_by END)",
-            "Who ended it early, by cancelling it or by stopping the agent. Null: nobody, or the service.",
+            "Who ended it early, by cancelling it or by stopping the agent. Null: no one, or the service.",
         )
         .sql::<Option<TurnCut>>(
             "cancelled_with",

@@ -103,7 +103,7 @@ pub(super) async fn is_given_up(tx: &Tx, turn: &turns::Model, state: TurnState) 
     }
 }
 
-/// Whether the agent had no other turn when a call was refused last. If it had, nobody knows in which of them that was. Those
+/// Whether the agent had no other turn when a call was refused last. If it had, no one knows in which of them that was. Those
 /// that had ended by then, or wait because they were given up, have not changed since.
 async fn ran_alone(tx: &Tx, turn: &turns::Model) -> Result<bool> {
     use turns::Column;

@@ -1,4 +1,4 @@
-//! What a host is told to say in a turn.
+//! The prompt of a turn, as hosts get it.
 
 use muster_protocol::plan::{Part, TurnPlan};
 use sea_orm::{ColumnTrait, QueryFilter, sea_query::Expr};
@@ -21,7 +21,7 @@ use crate::{
     slices::{agents, approvals, channels, conversations, orgs},
 };
 
-/// What an agent is told first that had to give up because of a limit. It may remember what it was told, or not.
+/// The first words to an agent that had to give up because of a limit. It may remember what it was told, or not.
 const AGAIN: &str = "You had to stop in the middle because a limit was reached. You can go on now. What you were told, once more:";
 
 /// What to say in this turn. The first time this fixes its messages; a host that asks again is told the same.

@@ -250,7 +250,7 @@ pub async fn cancel_open(tx: &mut Tx, agent: &Standing, with: Option<TurnCut>) -
     Ok(cancelled)
 }
 
-/// The open turns that nobody has cancelled.
+/// The open turns that no one has cancelled.
 pub(super) fn uncancelled(tx: &Tx) -> Select<turns::Entity> {
     open(tx).filter(turns::Column::CancelRequestedAt.is_null())
 }
@@ -278,7 +278,7 @@ pub(super) async fn dispatch(tx: &Tx, agent: &Standing, due: Vec<turns::Model>) 
     Ok(())
 }
 
-/// Whether a turn that waits is held until somebody writes.
+/// Whether a turn that waits is held until someone writes.
 pub(super) async fn hold(tx: &Tx, waiting: TurnId, held: bool) -> Result<()> {
     let changed = tx.scope.update::<turns::Entity>().filter(turns::Column::Id.eq(waiting));
     changed.col_expr(turns::Column::Held, Expr::value(held)).exec(tx.connection()).await?;
@@ -304,7 +304,7 @@ pub async fn cancel(scope: &Scope, id: TurnId) -> Result<()> {
     let found = scope.find::<turns::Entity>().filter(turns::Column::Id.eq(id));
     let found = found.one(tx.connection()).await?.ok_or_else(|| Problem::not_found("turn", id))?;
     let Some(agent) = agents::standing(&tx, found.agent_id).await? else { return Ok(()) };
-    // It may have changed while the agent was held by somebody else.
+    // It may have changed while the agent was held by someone else.
     let turn = super::rows::load(&tx, found.agent_id, id).await?;
     if is_final(turn.state) || turn.cancel_requested_at.is_some() {
         return Ok(());
@@ -357,7 +357,7 @@ pub(super) async fn end_cancelled(tx: &Tx, turn: &turns::Model) -> Result<()> {
 }
 
 /// The turn has ended. If the agent never got it, `status` is what becomes of its messages, and what a person said in the agent's
-/// place is told with the next turn, which is held until somebody writes unless one waits already.
+/// place is told with the next turn, which is held until someone writes unless one waits already.
 pub(super) async fn never_told(tx: &Tx, turn: &turns::Model, status: MessageStatus) -> Result<()> {
     let conversation = turn.conversation_id;
     conversations::settle(tx, conversation, turn.id, status).await?;
@@ -395,12 +395,14 @@ pub async fn cut_open(tx: &mut Tx, agent: &Standing, with: TurnCut) -> Result<u6
     Ok(begun.len() as u64)
 }
 
-/// The caller ends a turn: its row and its conversation say who did it. What the service itself ends says why elsewhere.
+/// The caller ends a turn: its row and its conversation say who did it, which is who did it first. What the service itself ends
+/// says why elsewhere.
 async fn cut(tx: &mut Tx, turn: &turns::Model, with: TurnCut) -> Result<()> {
-    let Some(by) = who(&tx.scope.request.caller, with) else { return Ok(()) };
+    let Some(by) = who(&tx.scope.request.caller, with).filter(|_| turn.cut.is_none()) else { return Ok(()) };
     let named = tx.scope.update::<turns::Entity>().filter(turns::Column::Id.eq(turn.id));
     let named = named.col_expr(turns::Column::CutBy, Expr::value(by.as_str()));
-    named.col_expr(turns::Column::Cut, Expr::value(with.as_str())).exec(tx.connection()).await?;
+    let named = named.col_expr(turns::Column::Cut, Expr::value(with.as_str()));
+    named.col_expr(turns::Column::CutAt, Expr::value(tx.now)).exec(tx.connection()).await?;
     let (event, did) = match with {
         TurnCut::Turn => ("TURN_CANCELLED", "cancelled the turn"),
         TurnCut::Agent => ("AGENT_STOPPED", "stopped the agent"),

@@ -152,7 +152,7 @@ async fn tools(tx: &Tx, turn: &turns::Model, until: Timestamp) -> Result<Vec<Pas
     for row in tx.rows(&sql, key(tx, turn)).await? {
         let (kind, content): (String, String) = (row.try_get_by(0)?, row.try_get_by(1)?);
         let at: Timestamp = row.try_get_by(2)?;
-        let content: serde_json::Value = serde_json::from_str(&content).unwrap_or_default();
+        let content: serde_json::Value = muster_json::from_str(&content).unwrap_or_default();
         let id = content["call_id"].as_str().unwrap_or_default().to_owned();
         if kind == "TOOL_CALL" {
             let tool = content["tool"].as_str().unwrap_or("tool").to_owned();
@@ -213,7 +213,7 @@ async fn said(tx: &Tx, turn: &turns::Model, attributes: &mut Attributes) -> Resu
     let (mut input, mut output) = (Vec::new(), Vec::new());
     for row in tx.rows(&sql, key(tx, turn)).await? {
         let (role, content): (String, String) = (row.try_get_by(0)?, row.try_get_by(1)?);
-        let content: serde_json::Value = serde_json::from_str(&content).unwrap_or_default();
+        let content: serde_json::Value = muster_json::from_str(&content).unwrap_or_default();
         let said = content["text"].as_str().unwrap_or_default();
         let of = |role: &str| json!({ "role": role, "parts": [{ "type": "text", "content": said }] });
         if role == "USER" { input.push(of("user")) } else { output.push(of("assistant")) }

@@ -9,13 +9,13 @@ use crate::base::enums::TurnState;
 /// What can happen to a turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Happening {
-    /// Its host is told what to say.
+    /// Its host gets its prompt.
     Given,
     /// The agent has it.
     Started,
     /// The agent asks a person.
     Asked,
-    /// The agent waits for no person any more.
+    /// The agent no longer waits for a person.
     Answered,
     /// A call of the agent's model was refused, because of a limit.
     Limited,
@@ -43,7 +43,7 @@ pub struct Refused {
     pub happening: Happening,
 }
 
-/// Whether nothing can happen to such a turn any more.
+/// Whether nothing can happen to such a turn.
 pub const fn is_final(state: TurnState) -> bool {
     use TurnState::{Cancelled, Done, Failed, Interrupted};
     matches!(state, Done | Failed | Cancelled | Interrupted)

@@ -2,8 +2,8 @@
 //!
 //! From the take-over on nothing is sent in the conversation (`queue.rs` sees to it), and what runs is cancelled; if the
 //! agent never got it, its messages wait for the next turn. What people write meanwhile collects in the turn that waits.
-//! When the conversation is handed back, that turn is sent if somebody waits for an answer. If not, it is held until
-//! somebody writes, and then tells the agent everything. What the take-over cut short is said again, unless the agent has
+//! When the conversation is handed back, that turn is sent if someone waits for an answer. If not, it is held until
+//! someone writes, and then tells the agent everything. What the take-over cut short is said again, unless the agent has
 //! finished it all the same. What people say is not lost with a turn that the agent never gets: the next one tells it. Callers
 //! hold the agent.
 
@@ -43,7 +43,7 @@ pub async fn yield_to_person(tx: &Tx, agent: &Standing, conversation: Conversati
     }
 }
 
-/// The agent answers again: at once if `unanswered`, else when somebody writes. `last` is the turn of the last message.
+/// The agent answers again: at once if `unanswered`, else when someone writes. `last` is the turn of the last message.
 ///
 /// # Errors
 /// The database is unreachable.
@@ -55,7 +55,7 @@ pub async fn resume(
     last: Option<TurnId>,
 ) -> Result<()> {
     let next = waiting(tx, conversation).await?;
-    // Without the last message it has only what was said in the agent's place, for which nobody waits.
+    // Without the last message it has only what was said in the agent's place, for which no one waits.
     let has_last = next.as_ref().is_some_and(|next| last.is_none_or(|last| last == next.id));
     if let Some(next) = next {
         hold(tx, next.id, !(unanswered && has_last)).await?;

@@ -22,7 +22,7 @@ use crate::{
 impl Session {
     /// The answer to keep. None if it contains a temporary refusal or a failure.
     pub fn kept(&self, operation: &Operation, json: &[u8]) -> Option<Bytes> {
-        let mut answer: serde_json::Value = serde_json::from_slice(json).ok()?;
+        let mut answer: serde_json::Value = muster_json::from_slice(json).ok()?;
         let errors = answer.get("errors").and_then(serde_json::Value::as_array);
         let status = |error: &serde_json::Value| u16::try_from(error["extensions"]["status"].as_u64()?).ok();
         if !errors.into_iter().flatten().all(|error| status(error).is_some_and(idempotency::is_lasting)) {

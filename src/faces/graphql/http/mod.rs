@@ -90,7 +90,7 @@ async fn post(
                 .await
         }
         Batch::Single(operation) if sse::is_wanted(&arrival.headers) => {
-            // The operation has its own copy, and a caller's first body is let in whatever its size.
+            // The operation has its own copy, and a caller's first body is let in regardless of its size.
             let sent = body.len();
             drop(body);
             sse::respond(&session, *operation, sent)

@@ -43,9 +43,9 @@ impl Batch {
     /// `MALFORMED_REQUEST` for an invalid request; `QUERY_TOO_COMPLEX` for more than `most` operations.
     pub fn read(body: &[u8], most: usize) -> Result<Self> {
         if body.iter().find(|byte| !byte.is_ascii_whitespace()) != Some(&b'[') {
-            return Ok(Self::Single(serde_json::from_slice(body).map_err(malformed)?));
+            return Ok(Self::Single(muster_json::from_slice(body).map_err(malformed)?));
         }
-        let operations: Vec<Operation> = serde_json::from_slice(body).map_err(malformed)?;
+        let operations: Vec<Operation> = muster_json::from_slice(body).map_err(malformed)?;
         match operations.len() {
             0 => Err(Problem::new(Code::MalformedRequest, "The batch is empty.")),
             given if given > most => {
@@ -78,10 +78,10 @@ impl Operation {
                 }
                 "operationName" if !text.is_empty() => operation.name = Some(text.into_owned()),
                 "variables" if !text.is_empty() => {
-                    operation.variables = serde_json::from_str(&text).map_err(malformed)?;
+                    operation.variables = muster_json::from_str(&text).map_err(malformed)?;
                 }
                 "extensions" if !text.is_empty() => {
-                    operation.extensions = serde_json::from_str(&text).map_err(malformed)?;
+                    operation.extensions = muster_json::from_str(&text).map_err(malformed)?;
                 }
                 _ => {}
             }

@@ -412,7 +412,7 @@ impl Session {
             let value = if reading.is_raw() {
                 Value::Binary(json.into())
             } else {
-                serde_json::from_slice(&json).map_err(Problem::internal)?
+                muster_json::from_slice(&json).map_err(Problem::internal)?
             };
             Ok((key, value))
         });

@@ -421,7 +421,7 @@ impl Refusal {
     fn read(text: &str) -> Option<Self> {
         // Answers can be large, and have no extensions.
         let can_be = text.starts_with(r#"{"type":"next""#) && text.contains(r#""data":null,"extensions":"#);
-        can_be.then(|| serde_json::from_str(text).ok()).flatten()
+        can_be.then(|| muster_json::from_str(text).ok()).flatten()
     }
 }
 
@@ -433,7 +433,7 @@ struct Complete {
 
 impl Complete {
     fn read(text: &str) -> Option<Self> {
-        text.starts_with(r#"{"type":"complete""#).then(|| serde_json::from_str(text).ok()).flatten()
+        text.starts_with(r#"{"type":"complete""#).then(|| muster_json::from_str(text).ok()).flatten()
     }
 }
 

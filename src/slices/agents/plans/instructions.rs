@@ -32,7 +32,9 @@ pub fn of(agent: &Manner<'_>, not_enforced: &[String]) -> String {
     }];
     lines.extend(given(agent.description).map(str::to_owned));
     lines.extend(given(agent.language).map(|language| {
-        format!("Answer in the language with the code {language}, whatever language you are written to in.")
+        format!(
+            "Answer in the language with the code {language}, regardless of the language of the messages."
+        )
     }));
     lines.extend(style(agent.style).map(str::to_owned));
     lines.push(format(agent.format).to_owned());

@@ -84,6 +84,7 @@ async fn put_together(tx: &Tx, agent: &agents::Model) -> Result<LaunchPlan> {
     let enforced = tx.scope.core.risk.categories();
     Ok(LaunchPlan {
         name: agent.name.clone(),
+        created_at: agent.created_at.0,
         image: image.reference,
         digest: image.digest,
         revision: agent.launched_revision.unwrap_or(agent.revision),

@@ -81,7 +81,7 @@ pub async fn compare(tx: &Tx, agent: &agents::Model, plan: &LaunchPlan) -> Resul
     let place = SealContext::new(tx.scope.org, "agents", agent.id.0, "launched_with");
     let keys = &tx.scope.core.keys;
     let before = agent.launched_with_sealed.as_ref().and_then(|sealed| keys.open(sealed, &place).ok());
-    let before = before.and_then(|text| serde_json::from_str::<LaunchedWith>(text.expose_secret()).ok());
+    let before = before.and_then(|text| muster_json::from_str::<LaunchedWith>(text.expose_secret()).ok());
     let changed = tx.scope.update::<agents::Entity>().filter(agents::Column::Id.eq(agent.id));
     let changed = match before.filter(|before| before.generation == now.generation) {
         Some(before) => {

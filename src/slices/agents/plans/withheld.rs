@@ -26,6 +26,7 @@ use crate::{
             entity::agents,
             fail, reports,
             rows::{find, up_on},
+            running::stay_down,
         },
         servers,
     },
@@ -39,6 +40,7 @@ const DETAIL: &str = "The agent needs secrets, and the host of its server is not
 pub(super) fn holds_secret(plan: &LaunchPlan) -> bool {
     let LaunchPlan {
         name: _,
+        created_at: _,
         image: _,
         digest: _,
         revision: _,
@@ -85,7 +87,8 @@ pub(in super::super) async fn wait(tx: &Tx, agent: AgentId) -> Result<()> {
     fail(tx, agent, StatusReason::HostNotConfirmed, Some(DETAIL)).await
 }
 
-/// The agent's launch ends, because its host may not have its plan. It waits until the host is confirmed.
+/// The agent's launch ends, because its host may not have its plan. It waits until the host is confirmed; one that a person has
+/// paused stays down, since a launch would begin with the turns that wait.
 ///
 /// # Errors
 /// The database rejects a statement.
@@ -95,8 +98,15 @@ pub(in super::super) async fn withhold(tx: &mut Tx, agent: &agents::Model) -> Re
     outbox::enqueue(tx, standing.host(), &Command::Stop);
     wait(tx, agent.id).await?;
     reports::settle(tx, &standing, standing.generation, "its host is not confirmed").await?;
+    let mut status = AgentStatus::Error;
+    if agent.status == AgentStatus::Paused
+        && let Some(waiting) = find(tx, agent.id).await?
+    {
+        stay_down(tx, waiting).await?;
+        status = AgentStatus::Stopped;
+    }
     let changes = json!({
-        "status": audit::from_to(agent.status, AgentStatus::Error),
+        "status": audit::from_to(agent.status, status),
         "status_reason": StatusReason::HostNotConfirmed,
     });
     let (op, kind) = (ChangeOp::Updated, RecordKind::Agent);
@@ -111,7 +121,10 @@ pub(in super::super) async fn withhold(tx: &mut Tx, agent: &agents::Model) -> Re
 pub async fn withhold_all(scope: &Scope, server: ServerId) -> Result<()> {
     for id in up_on(scope, server).await? {
         let mut tx = scope.begin().await?;
-        let is_there = |agent: &agents::Model| agent.server_id == server && !agent.status.is_at_rest();
+        // A person may have stopped it meanwhile.
+        let is_up =
+            |status| matches!(status, AgentStatus::Spawning | AgentStatus::Running | AgentStatus::Paused);
+        let is_there = |agent: &agents::Model| agent.server_id == server && is_up(agent.status);
         let Some(agent) = find(&tx, id).await?.filter(is_there) else { continue };
         if is_withheld(&tx, &agent).await? {
             withhold(&mut tx, &agent).await?;
@@ -135,7 +148,7 @@ mod tests {
     /// The shapes of everything that a host is given.
     fn shapes() -> Value {
         let text = include_str!("../../../../schema/gateway.json");
-        serde_json::from_str::<Value>(text).unwrap()["$defs"].take()
+        muster_json::from_str::<Value>(text).unwrap()["$defs"].take()
     }
 
     fn named<'a>(shapes: &'a Value, shape: &'a Value) -> (&'a Value, bool) {

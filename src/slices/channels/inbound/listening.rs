@@ -8,16 +8,16 @@ use std::{
 };
 
 use futures::future::BoxFuture;
-use muster_channels::{Cursor, Event, Failure, Link, Refusal, Sink, Stopped, Transport};
+use muster_channels::{Cursor, Event, Failure, Link, Reading, Sink, Skipped, Stopped, Transport};
 use tokio::{
-    sync::watch,
-    time::{MissedTickBehavior, interval},
+    sync::{Mutex as Turn, watch},
+    time::{MissedTickBehavior, interval, timeout},
 };
 
 use super::{
     Door,
     lease::{LEASE, Lease, Position},
-    told, writing,
+    skipped, told, writing,
 };
 use crate::{
     base::{
@@ -34,8 +34,10 @@ use crate::{
 const LOOK: Duration = Duration::from_secs(2);
 /// How long a channel rests after its listener failed.
 const REST: Duration = Duration::from_secs(30);
+/// How long what is being read may take to be handed over when listening ends: less than what is left of a lease.
+const HAND_OVER: Duration = Duration::from_secs(5);
 /// Why nobody listens, if nothing failed.
-const PAUSED: &str = "Nobody listens to it at the moment.";
+const PAUSED: &str = "It is not listened to at the moment.";
 /// How many channels a process takes on at a time.
 const AT_ONCE: usize = 64;
 /// How many of them may be one organization's, so that no tenant's channels keep others' waiting.
@@ -61,8 +63,12 @@ impl Door {
         });
     }
 
-    /// Takes on channels that nobody listens to, those first that have waited longest.
-    async fn take_on(self: &Arc<Self>, holder: &str) -> Result<()> {
+    /// The channels that nobody listens to, those first that have waited longest: since they were made, or since their listener
+    /// ended. So many of them as a process takes on at a time, and of each organization its part.
+    ///
+    /// # Errors
+    /// The database is unreachable.
+    pub async fn waiting(&self) -> Result<Vec<(OrgId, ChannelId)>> {
         let sql = format!(
             "SELECT organization_id, id FROM (SELECT c.organization_id, c.id, COALESCE(l.until, c.created_at) AS due, \
              ROW_NUMBER() OVER (PARTITION BY c.organization_id ORDER BY COALESCE(l.until, c.created_at), c.id) AS nth \
@@ -71,8 +77,13 @@ impl Door {
              AND c.direction <> 'OUTBOUND' AND (c.transport = 'TELEGRAM' OR NOT c.webhook_registered) \
              AND (l.until IS NULL OR l.until <= $1)) AS waiting WHERE nth <= {OF_ONE} ORDER BY due, id LIMIT {AT_ONCE}"
         );
-        for row in self.core.db.all(sql, vec![self.core.clock.now().into()]).await? {
-            let (org, channel) = (row.try_get_by(0)?, row.try_get_by(1)?);
+        let found = self.core.db.all(sql, vec![self.core.clock.now().into()]).await?;
+        found.iter().map(|row| Ok((row.try_get_by(0)?, row.try_get_by(1)?))).collect()
+    }
+
+    /// Takes on channels that nobody listens to.
+    async fn take_on(self: &Arc<Self>, holder: &str) -> Result<()> {
+        for (org, channel) in self.waiting().await? {
             let lease = Lease { org, channel, holder: holder.to_owned() };
             if !self.listening.enter((org, channel)) {
                 continue;
@@ -102,12 +113,13 @@ impl Door {
         let Some(channel) = told::prepared(&scope, channel).await? else { return Ok(()) };
         let Some(transport) = open_to_listen(&scope, &channel).await? else { return Ok(()) };
         let (links, latest) = watch::channel(None);
-        let hearing = async {
+        let reading = Arc::default();
+        let ear = Ear { door: self, channel: &channel, transport: &*transport, lease, links, reading };
+        // It drops the ear when it ends, so that there are no more links to follow.
+        let hearing = async move {
             Ok::<_, Problem>(tokio::select! {
-                ended = self.hear(&channel, lease, &*transport, cursor, links) => Some(ended?),
-                kept = self.keep(lease, &channel) => { kept?; None }
-                shown = writing::show(core, &channel, &*transport) => { shown?; None }
-                () = core.tasks.stopping.cancelled() => None,
+                ended = self.hear(&ear, cursor) => Some(ended?),
+                ended = self.let_end(&ear) => { ended?; None }
             })
         };
         let (ended, ()) = tokio::join!(hearing, lease.follow(core, latest));
@@ -154,24 +166,29 @@ impl Door {
         lease.give_up(&self.core, self.core.clock.now()).await
     }
 
+    /// Returns once listening has to end. What is being read at that time is handed over first, and nothing else is begun: the
+    /// caller hears no more before it drops what this returns.
+    async fn let_end(&self, ear: &Ear<'_>) -> Result<Option<Reading>> {
+        let why = tokio::select! {
+            kept = self.keep(ear.lease, ear.channel) => kept,
+            shown = writing::show(&self.core, ear.channel, ear.transport) => shown,
+            () = self.core.tasks.stopping.cancelled() => Ok(()),
+        };
+        let last = timeout(HAND_OVER, ear.reading()).await.ok();
+        why.map(|()| last)
+    }
+
     /// Returns why hearing ended.
-    async fn hear(
-        &self,
-        channel: &channels::Model,
-        lease: &Lease,
-        transport: &dyn Transport,
-        cursor: Option<Cursor>,
-        links: watch::Sender<Option<Link>>,
-    ) -> Result<Failure> {
-        let scope = Scope::system(&self.core, lease.org);
-        let sink = Ear { door: self, channel, transport, lease, links };
+    async fn hear(&self, ear: &Ear<'_>, cursor: Option<Cursor>) -> Result<Failure> {
+        let Ear { channel, transport, .. } = *ear;
+        let scope = Scope::system(&self.core, ear.lease.org);
         if told::is_wanted(&self.core, channel) {
-            return told::keep(&scope, channel, transport, &sink).await;
+            return told::keep(&scope, channel, transport, ear).await;
         }
         if let Err(failure) = told::take_back(&scope, channel, transport).await? {
             return Ok(failure);
         }
-        Ok(match transport.listen(cursor, &sink).await {
+        Ok(match transport.listen(cursor, ear).await {
             Ok(never) => match never {},
             Err(failure) => failure,
         })
@@ -220,6 +237,8 @@ struct Ear<'a> {
     transport: &'a dyn Transport,
     lease: &'a Lease,
     links: watch::Sender<Option<Link>>,
+    /// Held while something is read that must not be cut off.
+    reading: Arc<Turn<()>>,
 }
 
 impl Ear<'_> {
@@ -245,11 +264,22 @@ impl Sink for Ear<'_> {
         })
     }
 
+    fn reading(&self) -> BoxFuture<'_, Reading> {
+        Box::pin(Arc::clone(&self.reading).lock_owned())
+    }
+
     fn link(&self, link: Link) {
         self.links.send_replace(Some(link));
     }
 
-    fn skipped(&self, refusal: Refusal) {
-        tracing::warn!(channel = self.channel.id.0, %refusal, "channel.event_skipped");
+    fn skipped(&self, skipped: Skipped) -> BoxFuture<'_, ()> {
+        Box::pin(async move {
+            let Skipped { vendor_id, subject, reason } = &skipped;
+            tracing::warn!(channel = self.channel.id.0, vendor_id, subject, %reason, "channel.event_skipped");
+            let scope = Scope::system(&self.door.core, self.lease.org);
+            if let Err(problem) = skipped::record(&scope, self.channel.id, skipped).await {
+                tracing::warn!(channel = self.channel.id.0, %problem, "channel.skipped_not_recorded");
+            }
+        })
     }
 }

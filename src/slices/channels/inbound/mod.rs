@@ -10,7 +10,7 @@
 //! - `wanted.rs`: whether a message is wanted: pure rules.
 //! - `admitter.rs`: the one task of a process that writes what came in; `admit.rs`: what it writes for messages.
 //! - `asked.rs`: what people say and tap where they are asked something, which is not a message for an agent.
-//! - `files.rs`: files that come with messages; `refused.rs`: what was refused.
+//! - `files.rs`: files that come with messages; `refused.rs`: what was refused; `skipped.rs`: what can't be read.
 //! - `listening.rs`: asking vendors; `lease.rs`: of all processes one does; `told.rs`: vendors that are told where to send
 //!   instead; `writing.rs`: "is writing", meanwhile.
 
@@ -22,6 +22,7 @@ mod files;
 mod lease;
 mod listening;
 mod refused;
+mod skipped;
 mod told;
 mod wanted;
 mod writing;
@@ -243,7 +244,7 @@ impl Door {
 
     /// The channel as it is now.
     async fn fresh(&self, org: OrgId, id: ChannelId) -> Result<channels::Model> {
-        let over = || Problem::new(Code::Conflict, "The channel is not active any more.");
+        let over = || Problem::new(Code::Conflict, "The channel is no longer active.");
         rows::active(&Scope::system(&self.core, org), id).await?.ok_or_else(over)
     }
 
@@ -283,8 +284,9 @@ impl Door {
             }
         };
         // It waits for its files and for its turn. Like those of bodies, a few bytes are not counted.
-        if message.text.len() > SMALL {
-            load.hold(&self.core, message.text.len())?;
+        let words = message.text.len() + message.thread.readers.iter().map(String::len).sum::<usize>();
+        if words > SMALL {
+            load.hold(&self.core, words)?;
         }
         let files = files::fetch(&self.core, transport, &mut message, load).await?;
         Ok(Ok(Arrived {

@@ -18,7 +18,7 @@ use crate::{
     base::{
         enums::{ApprovalKind, ChangeOp, RecordKind, RefusalReason},
         ids::{ChannelId, OrgId},
-        plain::bounded,
+        plain::{bounded, is_hidden, one_line},
         problem::Result,
     },
     core::{
@@ -38,6 +38,8 @@ const KEPT: usize = 100;
 const REQUESTS: u64 = 3;
 /// How often what was counted is written.
 const EVERY: Duration = Duration::from_secs(1);
+/// How much of a stranger's name is shown, in bytes: the title keeps room for the address.
+const SHOWN_NAME: usize = 60;
 /// The longest id or name of an origin that is kept, in bytes.
 const ID_BYTES: usize = 255;
 
@@ -169,11 +171,15 @@ async fn request_access(
     if approvals::pending_of(tx, channel.id, ApprovalKind::AccessRequest).await? >= REQUESTS {
         return Ok(());
     }
-    let who = name.map_or_else(|| origin.to_owned(), |name| format!("{name} ({origin})"));
+    // A stranger chose the name: it stands behind the address, and hides nothing.
+    let seen = |text: &str| one_line(&text.chars().filter(|letter| !is_hidden(*letter)).collect::<String>());
+    let name = name.map(|name| bounded(&seen(&name), SHOWN_NAME)).filter(|name| !name.is_empty());
+    let origin_shown = seen(origin).replace('`', "'");
+    let who = name.map_or_else(|| origin_shown.clone(), |name| format!("{origin_shown} ({name})"));
     let title = format!("{} wants to write to {}", bounded(&who, ID_BYTES), channel.name);
     let body = format!(
         "A message of {who} was refused, because the channel's whitelist does not name them. \
-         Add `{origin}` to it to let them in."
+         Add `{origin_shown}` to it to let them in."
     );
     let new = NewApproval {
         body: Some(body),

@@ -194,7 +194,7 @@ impl ConversationMutation {
         .await
     }
 
-    /// Sets whether the caller is told of what is asked in a conversation. Whoever starts one is, until they say otherwise. For
+    /// Sets whether the caller is notified of approvals in a conversation. Members who start one are, until they change it. For
     /// people only.
     #[graphql(directive = permit::apply(Permission::AgentOutputView))]
     async fn watch_conversation(

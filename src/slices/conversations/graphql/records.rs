@@ -91,7 +91,7 @@ impl Record for Conversation {
                 .sql::<Option<bool>>(
                     "watching",
                     WATCHING,
-                    "Whether the caller is told of what is asked in it. Null for a service token.",
+                    "Whether the caller is notified of approvals in it. Null for a service token.",
                 )
                 .column::<Option<i64>>("context_tokens", "The number of tokens in its context.")
                 .column::<Option<UserId>>("taken_over_by", "The person who answers instead of the agent.")
@@ -167,7 +167,7 @@ impl Record for Message {
                 .sql::<bool>(
                     "is_unproven",
                     "t.unproven",
-                    "Whether it came in and nobody vouches for who wrote it: a mail whose sender the receiving server did not prove.",
+                    "Whether its sender is not verified: a mail whose sender the receiving server did not prove.",
                 )
                 .column::<MessageStatus>("status", "Whether it has reached the agent or the conversation.")
                 .embedded::<MessageDelivery>(

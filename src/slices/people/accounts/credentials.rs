@@ -1,6 +1,6 @@
 //! A person's own name, e-mail address, and password.
 //!
-//! A mailed link proves an address, sets a new password, or both; see `links.rs`. Nobody learns whether an
+//! A mailed link proves an address, sets a new password, or both; see `links.rs`. No one learns whether an
 //! address has an account unless they have proved it is theirs: a password reset is answered before anything is
 //! looked up, and a change to an address that is already taken is answered like any other but sends no mail.
 
@@ -313,7 +313,7 @@ pub async fn require_password(
     Ok(user)
 }
 
-/// Requires the password, or, of an account without one, that the person has just signed in: whoever finds a session open
+/// Requires the password, or, of an account without one, that the person has just signed in: anyone who finds a session open
 /// must not make the account their own.
 pub async fn require_proof(
     request: &Request,

@@ -95,7 +95,7 @@ const fn words(what: Notice) -> (&'static str, &'static str) {
         ),
         Notice::ChatUnlinked => (
             "A chat is no longer linked",
-            "The bot of the channel below is another now, so the chat that you had linked with it decides nothing any more. Link \
+            "The bot of the channel below is another now, so the chat that you had linked with it no longer decides anything. Link \
              it again in the panel if the change was expected.",
         ),
     }

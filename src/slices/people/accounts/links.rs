@@ -72,7 +72,7 @@ pub async fn send(
     Ok(())
 }
 
-/// Creates a link to hand over in person. Returns its token and expiry. Whoever hands it over vouches for the
+/// Creates a link to hand over in person. Returns its token and expiry. Anyone who hands it over vouches for the
 /// address.
 pub async fn by_hand(
     core: &Core,

@@ -163,7 +163,7 @@ pub async fn find_user(core: &Core, email: &str) -> Result<UserId> {
 /// As [`find_user`].
 pub async fn find_user_in(db: &Db, email: &str) -> Result<UserId> {
     let found = by_email(db.read(), email).await?;
-    Ok(found.ok_or_else(|| nobody(email))?.id)
+    Ok(found.ok_or_else(|| unknown_user(email))?.id)
 }
 
 /// Finds the user the operator means, by id or address.
@@ -174,10 +174,10 @@ pub async fn find_user_in(db: &Db, email: &str) -> Result<UserId> {
 pub async fn find_user_by(db: &Db, reference: &str) -> Result<UserId> {
     let Ok(id) = reference.trim().parse() else { return find_user_in(db, reference).await };
     let found = users::Entity::find_by_id(UserId(id)).one(db.read()).await?;
-    Ok(found.ok_or_else(|| nobody(reference))?.id)
+    Ok(found.ok_or_else(|| unknown_user(reference))?.id)
 }
 
-fn nobody(reference: &str) -> Problem {
+fn unknown_user(reference: &str) -> Problem {
     let detail = format!("There is no user `{}`. `muster user list` shows all users.", reference.trim());
     Problem::new(Code::NotFound, detail)
 }

@@ -182,7 +182,7 @@ pub struct MembershipMutation;
 
 #[Object]
 impl MembershipMutation {
-    /// Changes a member's role. Nobody can give or take away a role higher than their own, and at least one
+    /// Changes a member's role. No one can give or take away a role higher than their own, and at least one
     /// OWNER must remain.
     #[graphql(directive = permit::apply(Permission::MemberEdit))]
     async fn update_member(

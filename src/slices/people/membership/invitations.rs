@@ -3,7 +3,7 @@
 //! An invitation is for one address, whether or not it has an account; its link proves the address. It is valid
 //! for a week, works once, and only while its sender could still send it: a member who has left, or whose role
 //! is now below the one the invitation gives, has no open invitations. A person who already has an account must
-//! prove it is theirs, by being signed in or by its password: a link alone adds nobody's account to anything.
+//! prove it is theirs, by being signed in or by its password: a link alone adds no one's account to anything.
 
 use std::{sync::Arc, time::Duration};
 
@@ -173,7 +173,7 @@ pub async fn resend(scope: &Scope, id: InvitationId) -> Result<()> {
     let email = load(scope, scope.core.db.read(), id).await?.email;
     throttle::charge(&scope.core, &[Key::mail(&email)]).await?;
     let tx = scope.begin().await?;
-    // Nobody accepts it between the two statements.
+    // No one accepts it between the two statements.
     orgs::lock(&tx).await?;
     let row = load(scope, tx.connection(), id).await?;
     require_reach(&tx, row.role)?;
@@ -195,7 +195,7 @@ pub async fn resend(scope: &Scope, id: InvitationId) -> Result<()> {
 /// `NOT_FOUND`, also for one that has ended; `PERMISSION_DENIED` for a role higher than the caller's own.
 pub async fn revoke(scope: &Scope, id: InvitationId) -> Result<()> {
     let tx = scope.begin().await?;
-    // Nobody accepts it between the two statements.
+    // No one accepts it between the two statements.
     orgs::lock(&tx).await?;
     let row = load(scope, tx.connection(), id).await?;
     withdraw(&tx, row).await?;
@@ -440,7 +440,7 @@ pub async fn open_for(core: &Core, email: &str) -> Result<Vec<invitations::Model
         .await?)
 }
 
-/// Refuses an invitation that makes nobody a member at present: its sender could no longer send it, or the organization is full.
+/// Refuses an invitation that makes no one a member at present: its sender could no longer send it, or the organization is full.
 pub async fn require_acceptable(request: &Request, row: &invitations::Model) -> Result<()> {
     let tx = Scope::system_for(request, row.organization_id).begin().await?;
     require_inviter(&tx, row).await?;

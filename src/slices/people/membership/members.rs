@@ -1,6 +1,6 @@
 //! Members: who belongs to an organization, and in which role.
 //!
-//! Two rules hold whatever the policy says: nobody gives, takes, or changes a role above their own, and an
+//! Two rules hold whatever the policy says: no one gives, takes, or changes a role above their own, and an
 //! organization keeps at least one OWNER who can sign in (only the operator may disable the last one). For the
 //! second rule, each change locks the organization while counting, so that the last two owners can't remove
 //! each other at the same time.

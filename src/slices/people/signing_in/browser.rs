@@ -2,7 +2,7 @@
 //!
 //! The cookie's token is opaque, and its hash is in the session's row. It is never renewed: the row's end moves with its
 //! use (`core/access/browser.rs`). Every sign-in makes a new one and ends the one that the browser held before, so that
-//! nobody can put a token of their own into a browser and have somebody else sign in with it.
+//! no one can put a token of their own into a browser and have someone else sign in with it.
 
 use sea_orm::{ColumnTrait, EntityTrait, QueryFilter, sea_query::Expr};
 use secrecy::SecretString;

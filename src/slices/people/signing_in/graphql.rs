@@ -104,7 +104,7 @@ impl SessionQuery {
         .await
     }
 
-    /// How the installation sends mail. Whoever is told that a mail is on its way can rely on it.
+    /// How the installation sends mail.
     #[graphql(directive = open::apply("ANYONE"))]
     async fn mail_way(&self, ctx: &Context<'_>) -> Answer<MailWay> {
         answer(async {

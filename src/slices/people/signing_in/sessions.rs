@@ -2,13 +2,13 @@
 //!
 //! A browser's session is a cookie (`browser.rs`). A program's has two tokens. The access token is a JWT that lasts a
 //! few minutes. The refresh token works once: using it opens the next generation of the same family, with its own
-//! refresh token. If a refresh token is used a second time, either it or the answer was stolen. Nobody can tell
-//! which of the two holders is the thief, so the whole family ends, and the person is told. That is why used
+//! refresh token. If a refresh token is used a second time, either it or the answer was stolen. No one can tell
+//! which of the two holders is the thief, so the whole family ends, and the person is notified. That is why used
 //! generations are kept until they would have expired.
 //!
 //! For [`GRACE`] after its use the same client may use a token again, in case an answer was lost or several
 //! tabs refreshed at once. It gets the same heir each time, so one token never has two. The heir's token isn't
-//! stored anywhere: it is derived from the used token and the key file, and nobody without both can derive it
+//! stored anywhere: it is derived from the used token and the key file, and no one without both can derive it
 //! again. If the answer was stolen rather than lost, two parties have the heir, and the one who uses it second,
 //! after the grace period, ends the family.
 

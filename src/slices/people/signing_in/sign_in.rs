@@ -95,7 +95,7 @@ const COMPARING: u32 = 10;
 /// Signs a person in, or asks for their second factor.
 ///
 /// # Errors
-/// `SIGN_IN_FAILED`, whatever the reason; `RATE_LIMITED`.
+/// `SIGN_IN_FAILED`, regardless of the reason; `RATE_LIMITED`.
 pub async fn sign_in(
     request: &Request,
     kind: SessionKind,

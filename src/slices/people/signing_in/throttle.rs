@@ -2,7 +2,7 @@
 //!
 //! An attempt is charged in the database before it is looked at, so a hundred concurrent attempts count as a
 //! hundred. After a few free attempts, each further one doubles the delay before the next, up to a limit of
-//! minutes: nobody is locked out for good. A success resets the counter.
+//! minutes: no one is locked out for good. A success resets the counter.
 //!
 //! Three counters watch a sign-in: the account from this IP address, the IP address, and the account from
 //! anywhere. If the account has signed in from the address before, the right password gets in even while the

@@ -185,7 +185,7 @@ async fn is_invited(request: &Request, email: &str) -> Result<bool> {
     Ok(false)
 }
 
-/// Confirms the address of an account that nobody could sign in to, on the provider's word.
+/// Confirms the address of an account that no one could sign in to, on the provider's word.
 async fn confirmed(
     core: &Core,
     db: &impl ConnectionTrait,

@@ -5,7 +5,7 @@
 //! - `account.rs`: which account a sign-in opens.
 //!
 //! Everything that must be remembered between the two visits (state, nonce, PKCE verifier) travels sealed in a
-//! cookie of the browser that started, so nobody can fill a table, and a callback started in another browser is
+//! cookie of the browser that started, so no one can fill a table, and a callback started in another browser is
 //! worthless. The visit ends at the panel with a one-time code, valid for a minute, after the `#`. The panel
 //! exchanges it over GraphQL (`exchangeSignInCode`), so no token ever appears in a URL. The second factor comes
 //! then, as after a password.
@@ -37,7 +37,7 @@ use crate::{
 /// panel.
 ///
 /// # Errors
-/// The reason nobody was signed in.
+/// The reason no one was signed in.
 pub async fn complete(
     request: &Arc<Request>,
     provider: &Provider,
