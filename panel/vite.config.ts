@@ -56,7 +56,7 @@ const groups = [
     test: module(
       'react|react-dom|scheduler|@tanstack/(?!react-virtual|virtual)[^/]+|urql|@urql/[^/]+|@0no-co/[^/]+|wonka|gql.tada',
     ),
-    priority: 3,
+    priority: 4,
   },
   // What was typed: asking before it is left, and what is refused of it. Forms and sections do.
   {
@@ -94,9 +94,15 @@ const groups = [
     test: /\/src\/(app\/(filters|assigned-agents|archive-button|may-edit|find-members|agent-choices|server-joined|join-line|program)|ui\/(pager|search-input|lines-input|picture|actions\.))/,
     priority: 1,
   },
-  // All that the shell and most pages use. What is only needed now and then stays out: it is imported when it opens.
+  // All that every page uses, also those before the sign-in.
   {
     name: 'shared',
+    test: /\/src\/(keys\/(registry|match|use-actions)|api\/(errors|keys|client|requests|session|connection|chunk|current-client|lazy-socket|graphql|use-act)|app\/(mail|lazy-page|root|search|person|drafts|page-failed|title|last-organization|not-found)|ui\/(button|problem|empty|overlays|theme|skeleton|toast-store|kbd|cx)|permissions\/why-store)\./,
+    priority: 3,
+  },
+  // The frame behind the sign-in, and what most pages in it use. What is only needed now and then stays out: it is imported when it opens.
+  {
+    name: 'shell',
     test: /\/src\/(api|app|keys|permissions|ui)\/(?!overlays\/|spending\/|meter|approvals\/|thread\/|hold-button|announce|use-alone|bytes|agent-state|filters|assigned-agents|archive-button|may-edit|find-members|agent-choices|server-joined|join-line|use-feed|peek|code\.|link-text|copy\.|pager|search-input|lines-input|picture|actions\.|palette|request-|key-sheet|why-dialog|sign-in-again|toasts|tip\.|stop-dialog|stop-banner|markdown|parsable|list[.-]|table\.|json-tree|socket\.|section-form|leave|use-section|secret-field|shown-once|confirm|form-dialog|choices|tabs|picker|field\.|inputs\.|number\.|steady|fade|status\.|organization-problem|saved-views|preferences-change|program|bounds|form-errors|use-form-act)/,
     priority: 2,
   },

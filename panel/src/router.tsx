@@ -6,7 +6,6 @@ import { NotFound } from './app/not-found'
 import { PageFailed } from './app/page-failed'
 import { Root } from './app/root'
 import { parseSearch, searchOf, stringifySearch, text } from './app/search'
-import { Shell } from './app/shell'
 import { agentSearch, agentsSearch } from './pages/agents/search'
 import { approvalSearch, approvalsSearch } from './pages/approvals/search'
 import { auditSearch } from './pages/audit/search'
@@ -15,7 +14,7 @@ import { listSearch, tabSearch } from './pages/search'
 
 const root = createRootRoute({ component: Root, notFoundComponent: NotFound, errorComponent: PageFailed })
 
-// Before anybody is signed in.
+// Before anyone is signed in.
 const signIn = createRoute({
   getParentRoute: () => root,
   path: '/sign-in',
@@ -40,8 +39,12 @@ const links = [
   }),
 ] as const
 
-// Signed in.
-const inside = createRoute({ getParentRoute: () => root, id: 'inside', component: Shell })
+// Signed in. The frame is fetched together with the page in it: signing in does without.
+const inside = createRoute({
+  getParentRoute: () => root,
+  id: 'inside',
+  component: lazyPage(() => import('./app/shell'), 'Shell'),
+})
 const home = createRoute({
   getParentRoute: () => inside,
   path: '/',

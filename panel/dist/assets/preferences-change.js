@@ -1,7 +1,7 @@
-import{Kt as e,M as t,R as n,bt as r,q as i,yn as a,z as o}from"./shared.js";var s=r(`
+import{C as e,M as t,P as n,Ut as r,gt as i,w as a}from"./shared.js";import{N as o}from"./shell.js";var s=n(`
   query ShellPreferences { viewer { preferences } }
-`),c=r(`
+`),c=n(`
   mutation SetPreferences($preferences: JSON!) {
     setPreferences(preferences: $preferences) { preferences }
   }
-`),l=o(),u=(r,o)=>l(async()=>{let l=await e(r,s,{});if(!l.data?.viewer)return void i(a(l.error));let u=t(l.data.viewer.preferences),d={...u,...o(u)},{error:f}=await r.mutation(c,{preferences:d},n()).toPromise();f&&i(a(f))});export{u as changePreferences};
+`),l=a(),u=(n,a)=>l(async()=>{let l=await i(n,s,{});if(!l.data?.viewer)return void t(r(l.error));let u=o(l.data.viewer.preferences),d={...u,...a(u)},{error:f}=await n.mutation(c,{preferences:d},e()).toPromise();f&&t(r(f))});export{u as changePreferences};

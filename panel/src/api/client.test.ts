@@ -4,8 +4,8 @@ import { graphql } from './graphql'
 import { listen, RETRY_MS } from './listen'
 import { signedIn } from './session'
 
-const Told = graphql(`
-  subscription ChangesTold($orgId: Id!) { changes(orgId: $orgId) { kind id op } }
+const Changes = graphql(`
+  subscription ChangesReceived($orgId: Id!) { changes(orgId: $orgId) { kind id op } }
 `)
 
 interface Message {
@@ -17,7 +17,7 @@ interface Message {
 let wire: Wire
 let sent: Message[]
 
-/** The service's end of the socket: it accepts whoever comes. */
+/** The service's end of the socket: it accepts everyone. */
 class Wire {
   static readonly OPEN = 1
   readonly readyState = Wire.OPEN
@@ -44,7 +44,7 @@ const stops: (() => void)[] = []
 
 /** Listens, and answers how to stop it. */
 function begin(): () => void {
-  const stop = listen(client, Told, { orgId: 1 }, ({ changes }) => told.push(changes.id))
+  const stop = listen(client, Changes, { orgId: 1 }, ({ changes }) => told.push(changes.id))
   stops.push(stop)
   return stop
 }

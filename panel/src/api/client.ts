@@ -7,7 +7,7 @@ import { withSocket } from './lazy-socket'
 import { requestsExchange, sentExchange } from './requests'
 import { sessionEnded } from './session'
 
-/** Tells the panel when an answer says that nobody is signed in. The page keeps what it shows. */
+/** Tells the panel when an answer says that no one is signed in. The page keeps what it shows. */
 const sessionExchange: Exchange = mapExchange({
   onError: (error) => {
     if (isSignedOut(error)) sessionEnded()
@@ -39,7 +39,7 @@ const liveExchange: Exchange = subscriptionExchange({
   }),
 })
 
-/** A client with an empty cache, which sends nothing once it is over. Somebody else who signs in gets a new one. */
+/** A client with an empty cache, which sends nothing once it is over. Someone else who signs in gets a new one. */
 export function makeClient(over: AbortSignal): Client {
   return new Client({
     url: '/graphql',

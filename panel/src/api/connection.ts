@@ -35,7 +35,7 @@ export function disconnected(): void {
   if (connection.state !== 'lost') set({ state: 'lost', since: Date.now() })
 }
 
-/** Nobody is signed in: there is nothing to be connected to. */
+/** No one is signed in: there is nothing to be connected to. */
 export function idle(): void {
   set({ state: 'connecting' })
 }

@@ -8,7 +8,7 @@ const SignOut = graphql(`
 
 afterEach(() => vi.unstubAllGlobals())
 
-test('a client that somebody else has replaced sends nothing more', async () => {
+test('a replaced client sends nothing more', async () => {
   const headers = { 'content-type': 'application/json' }
   const sent = vi.fn(async () => new Response('{"data":{"signOut":true}}', { headers }))
   vi.stubGlobal('fetch', sent)

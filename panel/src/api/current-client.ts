@@ -1,4 +1,4 @@
-// The client of whoever is signed in. Somebody else gets a new one: nothing of the first is left in its cache, and what the
+// The client of the signed-in person. Someone else gets a new one: nothing of the first is left in its cache, and what the
 // first has not sent yet it never sends, because the cookie is the other's by then.
 import type { Client } from '@urql/core'
 import { makeClient } from './client'

@@ -50,7 +50,7 @@ export function wordsOfProblem({ code, message, violations, details, requestId }
         : 'Too many attempts. Wait a moment and try again.'
     }
     case 'INTERNAL':
-      return `The service failed${requestId ? ` (request ${requestId})` : ''}. Try again; if it happens again, tell your operator.`
+      return `The service failed${requestId ? ` (request ${requestId})` : ''}. Try again; if it happens again, contact your administrator.`
     case 'UNAUTHENTICATED':
     case 'TOKEN_EXPIRED':
       return 'Your session has ended. Sign in again.'

@@ -4,8 +4,8 @@ import { makeSubject, type Subject } from 'wonka'
 import { listen } from './listen'
 import { sessionChanged, sessionEnded, signedIn } from './session'
 
-type Told = { data?: { n: number }; error?: CombinedError }
-let begun: Subject<Told>[]
+type Answer = { data?: { n: number }; error?: CombinedError }
+let begun: Subject<Answer>[]
 let told: number[]
 let refused: number
 let stop: () => void
@@ -17,7 +17,7 @@ beforeEach(() => {
   told = []
   refused = 0
   const subscription = () => {
-    const subject = makeSubject<Told>()
+    const subject = makeSubject<Answer>()
     begun.push(subject)
     return subject.source
   }
@@ -64,14 +64,14 @@ test('an answer with an error ends nothing', async () => {
   expect(told).toEqual([1])
 })
 
-test('an answer that repeats the one before it, with an error, is told once', () => {
+test('a repeated answer with an error is reported once', () => {
   const data = { n: 1 }
   begun[0]?.next({ data })
   begun[0]?.next({ data, ...says('UNAVAILABLE') })
   expect(told).toEqual([1])
 })
 
-test('what was refused is asked for again once a minute, while somebody is signed in', async () => {
+test('a refused subscription is retried once a minute while signed in', async () => {
   begun[0]?.next(says('NOT_A_MEMBER'))
   begun[0]?.complete()
   await vi.advanceTimersByTimeAsync(59_999)
@@ -87,7 +87,7 @@ test('what was refused is asked for again once a minute, while somebody is signe
   expect(begun).toHaveLength(3)
 })
 
-test('a refusal is told, also after what was heard before; an end is not', () => {
+test('a refusal is reported, also after data; an end is not', () => {
   begun[0]?.next(says('UNAVAILABLE'))
   const data = { n: 1 }
   begun[0]?.next({ data })
@@ -114,7 +114,7 @@ test('a session that ended begins its subscriptions again with the next one', as
   expect(begun).toHaveLength(2)
 })
 
-test('nothing begins once nobody wants it', async () => {
+test('nothing begins once it is not wanted', async () => {
   begun[0]?.complete()
   stop()
   await vi.advanceTimersByTimeAsync(60_000)

@@ -1,5 +1,5 @@
 // Subscriptions that last. The service ends one when it stops or can't check a permission, and a session takes all of its own
-// along: it begins again, until nobody wants it any more. What was refused waits longer, unless something changes about the
+// along: it begins again, until no one wants it. What was refused waits longer, unless something changes about the
 // session. No React here.
 import type { AnyVariables, Client, TypedDocumentNode } from '@urql/core'
 import { onEnd, pipe, subscribe } from 'wonka'
@@ -8,7 +8,7 @@ import { onSession, sessionNow } from './session'
 
 /** When what could not be done is tried again. */
 export const RETRY_MS = 5_000
-/** When what was refused is tried again: somebody may have let the person in meanwhile. */
+/** When what was refused is tried again: someone may have let the person in meanwhile. */
 const REFUSED_MS = 60_000
 
 /** What the service says to those who may not hear it. */
@@ -19,7 +19,7 @@ export function listen<Data, Variables extends AnyVariables>(
   client: Client,
   document: TypedDocumentNode<Data, Variables>,
   variables: Variables,
-  told: (data: Data) => void,
+  onData: (data: Data) => void,
   refused?: () => void,
 ): () => void {
   let stop = () => {}
@@ -37,7 +37,7 @@ export function listen<Data, Variables extends AnyVariables>(
         if (data && data !== before) {
           before = data
           isRefused = false
-          told(data)
+          onData(data)
         } else {
           isRefused = REFUSALS.includes(problemsOf(error).at(-1)?.code ?? '')
           if (isRefused) refused?.()
@@ -53,7 +53,7 @@ export function listen<Data, Variables extends AnyVariables>(
   return () => stop()
 }
 
-/** Does something after a while, or as soon as something changes about the session; never while nobody is signed in. */
+/** Does something after a while, or as soon as something changes about the session; never while no one is signed in. */
 function later(act: () => void, wait: number): () => void {
   const go = () => {
     if (sessionNow() !== 'in') return

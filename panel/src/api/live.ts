@@ -1,4 +1,4 @@
-// What others change: one `changes` subscription for the organization that is shown. It names records; whoever shows
+// What others change: one `changes` subscription for the organization that is shown. It names records; anyone who shows
 // them reads them again. Whenever the service begins to send changes, also after a lost connection, it says RESYNC
 // first. No React here.
 import type { Client } from '@urql/core'
@@ -21,7 +21,7 @@ const RESYNC: Change = { kind: null, id: null, op: 'RESYNC' }
 const listeners = new Set<(change: Change) => void>()
 
 /**
- * Follows an organization until the returned function is called. The shell does this, once. Whoever may not any more is told
+ * Follows an organization until the returned function is called. The shell does this, once. Anyone who no longer may is told
  * why by what is read again: nothing else comes.
  */
 export function follow(client: Client, orgId: number): () => void {

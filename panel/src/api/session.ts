@@ -1,4 +1,4 @@
-// Whether somebody is signed in. The session itself is a cookie that no script can read; this only remembers what the
+// Whether someone is signed in. The session itself is a cookie that no script can read; this only remembers what the
 // service said last. No React here.
 
 export type SessionState =

@@ -1,4 +1,4 @@
-// The one WebSocket: opened with the first subscription, reopened for ever, closed when the session ends.
+// The one WebSocket: opened with the first subscription, reopened forever, closed when the session ends.
 import { type Client, CloseCode, createClient } from 'graphql-ws'
 import { connected, disconnected, idle } from './connection'
 import { sessionEnded } from './session'

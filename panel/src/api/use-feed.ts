@@ -64,7 +64,7 @@ export function useFeed<Data, Variables extends AnyVariables, Item>(
     let pages: State<Item>['pages'] = []
     // What is known may be out of date: it is read from the top.
     let isOld = true
-    // While it is, the cache has some pages anew and others not yet.
+    // While it is, the cache has read some pages again and others not yet.
     let isReading = false
     wanted.current = FIRST
     const { query } = options
@@ -120,7 +120,7 @@ export function useFeed<Data, Variables extends AnyVariables, Item>(
         const followed = client.query(query, variablesOf(after, limit) as never, {
           requestPolicy: 'cache-only',
         })
-        const told = subscribe(({ data }: { data?: Data }) => {
+        const sink = subscribe(({ data }: { data?: Data }) => {
           const page = data ? latest.current.pageOf(data) : null
           const before = pages[index]?.page
           if (!alive || !page || !before || before === page) return
@@ -129,7 +129,7 @@ export function useFeed<Data, Variables extends AnyVariables, Item>(
           pages = pages.with(index, { after, limit, page })
           setState({ key, pages, error: undefined })
         })
-        return pipe(followed, told).unsubscribe
+        return pipe(followed, sink).unsubscribe
       })
     }
     const pace = paced(read, 300)

@@ -57,7 +57,7 @@ export function useLive<Data, Variables extends AnyVariables>(options: Options<D
   const settled = useRef('')
   if (!state.fetching) settled.current = key
   const error = settled.current === key ? state.error : undefined
-  const data = useKept(state.data, state.fetching || isAway(state.error), client, query, key)
+  const data = useDraft(state.data, state.fetching || isAway(state.error), client, query, key)
   return { data, error, loading: !data && !error && !pause, refetch }
 }
 
@@ -67,7 +67,7 @@ const isAway = (error: CombinedError | undefined) => isUnanswered(error) || isSi
  * What was shown stays while it is read again, because the cache has lost a part of it, and while the service is away or
  * the session has ended. What was refused goes.
  */
-function useKept<Data>(data: Data | undefined, stays: boolean, ...asked: unknown[]): Data | undefined {
+function useDraft<Data>(data: Data | undefined, stays: boolean, ...asked: unknown[]): Data | undefined {
   const kept = useRef<{ asked: unknown[]; data: Data }>(undefined)
   if (data) kept.current = { asked, data }
   const isSame = kept.current?.asked.every((part, at) => part === asked[at])

@@ -41,7 +41,7 @@ const REASONS: Record<Reason, { what: string; todo: string }> = {
   },
   EXITED: {
     what: 'Its program ended by itself.',
-    todo: 'Read below what it wrote, then start it again.',
+    todo: 'Read its output below, then start it again.',
   },
   HOST_AWAY: {
     what: 'Its server is not connected. The agent keeps running meanwhile.',
@@ -57,10 +57,10 @@ const REASONS: Record<Reason, { what: string; todo: string }> = {
   },
   KILLED: {
     what: 'Something on its server ended it.',
-    todo: 'Ask whoever runs the server, then start it again.',
+    todo: 'Ask the server’s operator, then start it again.',
   },
   LIMIT_REACHED: {
-    what: 'It was stopped because it has spent all that it may.',
+    what: 'It was stopped because its spending limit is used up.',
     todo: 'Look at what it did. Allow more, or raise the limit, then start it again.',
   },
   LINE_TOO_LONG: {
@@ -73,7 +73,7 @@ const REASONS: Record<Reason, { what: string; todo: string }> = {
   },
   ORGANIZATION_STOPPED: {
     what: 'The organization is stopped.',
-    todo: 'Nothing runs until somebody releases it.',
+    todo: 'Nothing runs until it is released.',
   },
   OUT_OF_MEMORY: {
     what: 'It ran out of memory.',
@@ -84,7 +84,7 @@ const REASONS: Record<Reason, { what: string; todo: string }> = {
     todo: 'Stop it to keep it down.',
   },
   SHIM_LOST: {
-    what: 'The program that watches it is gone, so it is not known how it ended.',
+    what: 'The program that watches it is gone, so the reason is unknown.',
     todo: 'Its server was perhaps restarted. Start it again.',
   },
   SPAWN_FAILED: {

@@ -2,5 +2,5 @@
 
 export function authorOf(kind: string, name: string | null): string {
   if (kind === 'SYSTEM') return 'Muster'
-  return name ?? (kind === 'ANONYMOUS' ? 'Somebody who was not signed in' : 'Somebody')
+  return name ?? (kind === 'ANONYMOUS' ? 'Not signed in' : 'Someone')
 }

@@ -1,4 +1,4 @@
-// What a conversation is called, wherever it shows, also if nobody gave it a subject.
+// What a conversation is called, wherever it shows, also if no one gave it a subject.
 
 interface Titled {
   title?: string | null

@@ -8,7 +8,7 @@ test('what a stop ends is counted', () => {
   expect(endsInWords(0, 0)).toBe(null)
 })
 
-test('who ended it is named, unless nobody did', () => {
+test('who ended it is named, if a person did', () => {
   expect(cutWords('Ada', 'AGENT')).toBe('Ada stopped the agent')
   expect(cutWords('Ada', 'ORGANIZATION')).toBe('Ada stopped all agents')
   expect(cutWords(null, null)).toBe(null)

@@ -7,7 +7,7 @@ const DID: Record<string, string> = {
   ORGANIZATION: 'stopped all agents',
 }
 
-/** "Ada stopped the agent". Null: nobody did. */
+/** "Ada stopped the agent". Null: no one did. */
 export const cutWords = (by: string | null | undefined, cut: string | null | undefined): string | null =>
   by && cut ? `${by} ${DID[cut] ?? 'ended it'}` : null
 

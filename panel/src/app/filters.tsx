@@ -175,7 +175,7 @@ const ContactNamed = graphql(`
   query ContactNamed($orgId: Id!, $id: Id!) { contact(orgId: $orgId, id: $id) { id name } }
 `)
 
-/** Chooses a contact for a filter: somebody outside who writes to agents. */
+/** Chooses a contact for a filter: someone outside who writes to agents. */
 export function ContactFilter({ value, onValue }: RecordProps) {
   const org = useOrg()
   const client = useClient()
@@ -197,7 +197,7 @@ export function ContactFilter({ value, onValue }: RecordProps) {
     pause: value === undefined,
   })
   const found = { search, name: data?.contact?.name }
-  return <RecordFilter label="Contact" placeholder="Anybody" value={value} onValue={onValue} {...found} />
+  return <RecordFilter label="Contact" placeholder="Anyone" value={value} onValue={onValue} {...found} />
 }
 
 interface RecordFilterProps extends RecordProps, Pick<PickerProps, 'search' | 'placeholder'> {

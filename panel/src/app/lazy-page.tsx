@@ -9,7 +9,7 @@ import { ListSkeleton } from '../ui/skeleton'
 const NO_ANSWER = new CombinedError({ networkError: new Error('offline') })
 
 interface Chunk {
-  // Whatever its properties are: `lazyPage` knows them.
+  // Its properties are known to `lazyPage`.
   page?: ComponentType<object>
   failure?: unknown
   fetch: () => Promise<void>

@@ -35,6 +35,7 @@ test('without mail nothing is said to have been mailed', () => {
 const OTHER_MAIL = [
   'pages/channels/channels-page.tsx',
   'pages/channels/refused.tsx',
+  'pages/channels/skipped.tsx',
   'pages/channels/transports.ts',
   'pages/conversations/conversations-page.tsx',
   'pages/conversations/thread/message.tsx',

@@ -13,7 +13,7 @@ export function useMailWay(): MailWay | null {
   return data?.mailWay ?? null
 }
 
-/** What becomes of mail here, if it reaches nobody. */
+/** What becomes of mail here, if it reaches no one. */
 export const noMail = (way: MailWay | null): string | null =>
   way === 'OFF'
     ? 'This installation sends no mail.'
@@ -31,7 +31,7 @@ export function mailed(way: MailWay | null, what: string, to: string): string {
 /** What the page for a forgotten password says before. */
 export const resetAbout = (way: MailWay | null): string =>
   way === 'OFF'
-    ? 'This installation sends no mail. Ask whoever operates it for a link to set a new password.'
+    ? 'This installation sends no mail. Ask your administrator for a link to set a new password.'
     : way === 'LOGGED'
       ? 'The demo writes a link for setting a new one to its terminal. It works for one hour.'
       : 'We mail you a link for setting a new one. It works for one hour.'
@@ -63,7 +63,9 @@ export const askedWhere = (way: MailWay | null): string =>
   way === 'SENT' ? 'You are asked only here and by mail.' : 'You are asked only here.'
 
 export const chatsAbout = (way: MailWay | null): string =>
-  way === 'SENT' ? 'What is mailed to you is asked there as well.' : 'What needs you is asked there.'
+  way === 'SENT'
+    ? 'Requests that are mailed to you are sent there as well.'
+    : 'Requests that need you are sent there.'
 
 export const watchAbout = (way: MailWay | null): string | undefined =>
   way === 'SENT' ? 'You get mail when something is asked here.' : undefined
@@ -74,4 +76,6 @@ export const alertAbout = (way: MailWay | null): string =>
     : 'They get a mail when this channel fails.'
 
 export const invitedHow = (way: MailWay | null): string =>
-  way === 'SENT' ? 'Ask somebody to invite you; the invitation comes by mail.' : 'Ask somebody to invite you.'
+  way === 'SENT'
+    ? 'Ask an administrator for an invitation; it comes by mail.'
+    : 'Ask an administrator for an invitation.'

@@ -12,7 +12,7 @@ type State = {
 
 const SHOWN: Record<State['status'], { word: string; tone: Tone; tip: string }> = {
   IDLE: { word: 'Idle', tone: 'plain', tip: 'No session of the agent is open.' },
-  STARTING: { word: 'Starting', tone: 'info', tip: 'It was begun, and has not answered.' },
+  STARTING: { word: 'Starting', tone: 'info', tip: 'It was started, and has not answered yet.' },
   RUNNING: { word: 'Running', tone: 'ok', tip: 'It answers.' },
   FAILED: {
     word: 'Failed',

@@ -21,7 +21,7 @@ export function Nav() {
   const { pathname } = useLocation()
   // biome-ignore lint/correctness/useExhaustiveDependencies: another page closes the menu
   useEffect(() => setOpen(false), [pathname])
-  // It covers the page: whoever tabs out of it sees where they are.
+  // It covers the page: anyone who tabs out of it sees where they are.
   useEffect(() => {
     if (!open) return
     const main = document.getElementById('main')

@@ -7,7 +7,7 @@ export function NotFound() {
   return (
     <Empty
       isPage
-      title="There is no such page"
+      title="Page not found"
       action={
         <Link to="/" className={buttonClass('primary')}>
           To the overview

@@ -41,7 +41,7 @@ export default function OrganizationProblem({ error, retry }: { error: CombinedE
           </Link>
         }
       >
-        It does not exist, or you are no longer a member. Ask one of its administrators to invite you.
+        It does not exist, or you are no longer a member. Ask an administrator for an invitation.
       </Empty>
     )
   }

@@ -30,7 +30,7 @@ export function PersonMenu() {
           keys: 'g y',
           onSelect: () => void navigate({ to: '/account' }),
         },
-        { label: 'All keys', icon: Keyboard, keys: '?', onSelect: () => runNamed('panel.keys') },
+        { label: 'Keyboard shortcuts', icon: Keyboard, keys: '?', onSelect: () => runNamed('panel.keys') },
         'line',
         ...THEMES.map(({ theme: value, label, icon }) => ({
           label,

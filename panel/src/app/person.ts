@@ -1,4 +1,4 @@
-// Who uses the panel in this browser. All tabs share the cookie: whoever signs in or out in one of them does so in all, and nothing
+// Who uses the panel in this browser. All tabs share the cookie: anyone who signs in or out in one of them does so in all, and nothing
 // that the person before has begun is shown or sent under the other's name.
 import { useNavigate } from '@tanstack/react-router'
 import { useCallback } from 'react'
@@ -9,7 +9,7 @@ import { reopenSocket } from '../api/lazy-socket'
 import { leaving, signedIn, signedOut } from '../api/session'
 import { useAct } from '../api/use-act'
 import { dismissAll } from '../ui/toast-store'
-import { keepFor, keptFor, NOBODY } from './kept'
+import { draftsOwner, SIGNED_OUT, setDraftsOwner } from './drafts'
 
 const SignOut = graphql(`
   mutation SignOut { signOut }
@@ -29,22 +29,22 @@ export function asked(): () => void {
 export const tabs = new BroadcastChannel('muster.person')
 tabs.onmessage = ({ data: person }: MessageEvent<number>) => {
   if (isAsked) location.reload()
-  else if (keptFor() !== NOBODY && person !== keptFor()) leave()
+  else if (draftsOwner() !== SIGNED_OUT && person !== draftsOwner()) leave()
 }
 
 /** Forgets all that the person before has read and begun. */
 function changeTo(person: number): void {
-  keepFor(person)
+  setDraftsOwner(person)
   startOver()
   dismissAll()
 }
 
 function leave(): void {
   signedOut()
-  changeTo(NOBODY)
+  changeTo(SIGNED_OUT)
 }
 
-/** Somebody has signed in here: everything is read again, as them. */
+/** Someone has signed in here: everything is read again, as them. */
 export function enter(person: number): void {
   changeTo(person)
   reopenSocket()
@@ -62,7 +62,7 @@ export function useSignOut(): () => Promise<void> {
     leaving(false)
     if (error && !isSignedOut(error)) return
     leave()
-    tabs.postMessage(NOBODY)
+    tabs.postMessage(SIGNED_OUT)
     await navigate({ to: '/sign-in' })
   }, [act, navigate])
 }

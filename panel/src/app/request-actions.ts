@@ -1,4 +1,4 @@
-// What can be done with the requests of the present page: copy them, or open one in the explorer. The palette offers it.
+// Actions for the requests of the present page: copy them, or open one in the explorer. The palette offers it.
 import { getOperationName, stringifyDocument } from '@urql/core'
 import { requestsNow } from '../api/requests'
 import type { Action } from '../keys/registry'

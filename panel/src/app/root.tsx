@@ -61,7 +61,13 @@ function Layers() {
       hidden: true,
       run: find,
     },
-    { id: 'panel.keys', label: 'Show all keys', group: 'Panel', keys: '?', run: () => open('keys') },
+    {
+      id: 'panel.keys',
+      label: 'Show keyboard shortcuts',
+      group: 'Panel',
+      keys: '?',
+      run: () => open('keys'),
+    },
   ])
   return (
     <Suspense>

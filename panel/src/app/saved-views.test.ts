@@ -12,7 +12,7 @@ import {
 
 const risky = { name: 'Risky', search: 'severity=HIGH&sort=EXPIRES' }
 
-test('a view is the filters and the order, in whatever way they were chosen, without what is open', () => {
+test('a view is the filters and the order, without what is open', () => {
   expect(viewOf({ sort: 'EXPIRES', severity: 'HIGH', peek: 7, open: 'new', page: 2 })).toBe(risky.search)
   expect(viewOf({ status: ['OPEN', 'PENDING'], q: 'a b' })).toBe('q=a+b&status=OPEN,PENDING')
   expect(viewOf({ peek: 7, q: undefined })).toBe('')
@@ -22,7 +22,7 @@ test('a view leads to the address that it was made from', () => {
   expect(viewOf(searchOfView(risky))).toBe(risky.search)
 })
 
-test('a name is not empty, not too long and not taken, whatever its case', () => {
+test('a name is not empty, not too long and not taken in any case', () => {
   expect(refusalOf([risky], '  ')).toMatch('empty')
   expect(refusalOf([risky], 'x'.repeat(LONGEST + 1))).toMatch('At most')
   expect(refusalOf([risky], 'risky ')).toMatch('Another view')

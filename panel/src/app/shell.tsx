@@ -19,7 +19,7 @@ import { useLive } from '../api/use-live'
 import { setZone } from '../ui/clock'
 import { ProblemView } from '../ui/problem'
 import { ConnectionBanner } from './connection-banner'
-import { keepFor } from './kept'
+import { setDraftsOwner } from './drafts'
 import { lastOrganization, rememberOrganization } from './last-organization'
 import { Nav } from './nav'
 import { type Org, OrganizationContext, OrganizationQuery } from './organization'
@@ -53,7 +53,7 @@ export function Shell() {
   }
   if (!viewer) return error ? <ProblemView error={error} retry={refetch} /> : null
   // Before any page looks for what was kept.
-  keepFor(viewer.user.id)
+  setDraftsOwner(viewer.user.id)
   return (
     <ViewerContext value={viewer}>
       <Frame />

@@ -1,5 +1,5 @@
-// The session ended while somebody worked: they sign in again over the page, and nothing that they typed is lost. Tabs share
-// the cookie, and a sign-in in one of them ends the session that the others began with: before anybody is asked, and whenever
+// The session ended while someone worked: they sign in again over the page, and nothing that they typed is lost. Tabs share
+// the cookie, and a sign-in in one of them ends the session that the others began with: before anyone is asked, and whenever
 // another tab tells of a sign-in, the service is asked whose the cookie is now.
 import { useEffect, useState } from 'react'
 import { useQuery } from 'urql'
@@ -11,7 +11,7 @@ import { signedIn } from '../api/session'
 import { SignInForm } from '../pages/sign-in/sign-in-form'
 import { Button } from '../ui/button'
 import { Dialog } from '../ui/dialog'
-import { keptFor } from './kept'
+import { draftsOwner } from './drafts'
 import { enter, tabs } from './person'
 import { ViewerQuery } from './viewer'
 
@@ -25,10 +25,10 @@ async function cookieHolder(over: AbortSignal): Promise<number | undefined> {
   return data?.viewer?.user.id
 }
 
-/** Goes on as whoever is signed in now. Returns whether that is who it was before. */
+/** Goes on as the person who is signed in now. Returns whether that is who it was before. */
 function goOn(userId: number): boolean {
-  if (keptFor() !== userId) {
-    // Somebody else: nothing of what is shown is theirs.
+  if (draftsOwner() !== userId) {
+    // Someone else: nothing of what is shown is theirs.
     enter(userId)
     location.assign('/')
     return false
@@ -39,7 +39,7 @@ function goOn(userId: number): boolean {
   return true
 }
 
-/** Whether nobody is signed in by the cookie. If somebody is, the page goes on. */
+/** Whether no one is signed in by the cookie. If someone is, the page goes on. */
 function useIsOver(): boolean {
   const [isOver, setIsOver] = useState(false)
   useEffect(() => {
@@ -59,7 +59,7 @@ function useIsOver(): boolean {
 }
 
 export default function SignInAgain() {
-  // From the cache, if it still has it: without a session the service does not answer this any more.
+  // From the cache, if it still has it: without a session the service no longer answers this.
   const [{ data }] = useQuery({ query: ViewerQuery, requestPolicy: 'cache-only' })
   const isOver = useIsOver()
   if (!isOver) return null

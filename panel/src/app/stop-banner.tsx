@@ -20,7 +20,7 @@ export default function StopBanner() {
   const release = useAct(Release)
   const [asking, ask] = useState(false)
   const letGo = async () => {
-    await release({ orgId: org.id }, { said: 'Released. Agents take up their work again.' })
+    await release({ orgId: org.id }, { said: 'Released. Agents resume their work.' })
     ask(false)
   }
   if (!org.stopped) return null
@@ -49,8 +49,8 @@ export default function StopBanner() {
         busy={release.pending}
         onConfirm={letGo}
       >
-        All agents take up their work again at once: what was written to them meanwhile starts turns, a few
-        each second. {by} stopped them: “{reason}”.
+        All agents resume at once: messages that came meanwhile start turns, a few each second. {by} stopped
+        them: “{reason}”.
       </ConfirmDialog>
     </section>
   )

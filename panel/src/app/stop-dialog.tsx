@@ -47,7 +47,7 @@ export default function StopDialog() {
       onSubmit={submit}
       onClose={close}
     >
-      <Field label="Reason" hint="Everybody in the organization sees it." error={asked ? wrong : null}>
+      <Field label="Reason" hint="All members of the organization see it." error={asked ? wrong : null}>
         <TextInput value={reason} onValue={setReason} autoComplete="off" />
       </Field>
     </FormDialog>

@@ -1,4 +1,4 @@
-// All keys that do something here, from the registry: what `?` shows.
+// The keyboard shortcuts of the page, from the registry: what `?` shows.
 import { Link } from '@tanstack/react-router'
 import { useSyncExternalStore } from 'react'
 import { Dialog } from '../ui/dialog'
@@ -7,7 +7,7 @@ import { type Action, actionsNow, keysOf, onActions, singleKeysNow } from './reg
 
 const FIXED: Pick<Action, 'id' | 'label' | 'group' | 'keys'>[] = [
   { id: 'fixed.palette', label: 'Find anything', group: 'Panel', keys: 'mod+k' },
-  { id: 'fixed.escape', label: 'Leave the field, then close what is open', group: 'Panel', keys: 'escape' },
+  { id: 'fixed.escape', label: 'Leave the field, then close the open view', group: 'Panel', keys: 'escape' },
 ]
 
 export default function KeySheet({ onClose }: { onClose: () => void }) {
@@ -15,15 +15,21 @@ export default function KeySheet({ onClose }: { onClose: () => void }) {
   const hasSingle = useSyncExternalStore(onActions, singleKeysNow)
   const groups = grouped(unique([...FIXED, ...actions]))
   return (
-    <Dialog open onClose={onClose} title="Keys" about="They do nothing while you type in a field." width="lg">
+    <Dialog
+      open
+      onClose={onClose}
+      title="Keyboard shortcuts"
+      about="They are off while you type in a field."
+      width="lg"
+    >
       <p className="mb-4 text-muted">
-        Letters and signs by themselves {hasSingle ? 'can be' : 'are'} switched off under{' '}
+        Single-key shortcuts {hasSingle ? 'can be' : 'are'} switched off under{' '}
         <Link to="/account" search={{ tab: 'appearance' }} className="link" onClick={onClose}>
           Your account → Appearance
         </Link>
         .
       </p>
-      <div role="group" tabIndex={0} aria-label="All keys" className="gap-8 pb-4 sm:columns-2">
+      <div role="group" tabIndex={0} aria-label="All shortcuts" className="gap-8 pb-4 sm:columns-2">
         {[...groups].map(([group, inGroup]) => (
           <section key={group} className="mb-5 break-inside-avoid">
             <h3 className="mb-1 text-xs font-medium text-faint">{group}</h3>

@@ -147,7 +147,7 @@ export function runAction({ run, refused }: Action): void {
   else run()
 }
 
-/** Does what is registered under this id, on whatever page that is. */
+/** Does what is registered under this id, on any page. */
 export function runNamed(id: string): void {
   const action = actions.find((each) => each.id === id)
   if (action) runAction(action)

@@ -83,7 +83,7 @@ function Remedy({
     <div>
       <p className="mb-1 text-sm font-medium">
         {remedy.withinCeiling
-          ? 'Anybody who may edit the organization’s policy can change it: by default, an OWNER. Or ask for another role.'
+          ? 'Members who may edit the organization’s policy can change it: by default, an OWNER. Or ask for another role.'
           : `Only the operator of this installation can change it, in ${remedy.file}. Or ask for another role.`}
       </p>
       {remedy.text && <CodeBlock text={remedy.text} label="the line" />}

@@ -22,7 +22,7 @@ export function useAnnounced<Item>(wordsOf: (items: Item[]) => string): [ReactNo
     ask.current = pace.ask
     return pace.stop
   }, [])
-  // Whoever reads the page later does not meet it any more. What has come in the same moment stays.
+  // Anyone who reads the page later no longer meets it. What has come in the same moment stays.
   useEffect(() => {
     if (!said.text) return
     const timer = setTimeout(() => say((now) => (now === said ? { ...now, text: '' } : now)), GAP_MS)

@@ -1,4 +1,4 @@
-// A picture of somebody, or the first letters of the name.
+// A picture of someone, or the first letters of the name.
 import { cx } from './cx'
 
 interface Props {

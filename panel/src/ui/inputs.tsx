@@ -62,7 +62,7 @@ interface NumberProps extends Omit<ComponentProps<'input'>, 'value' | 'onChange'
 export function NumberInput({ value, onValue, unit, className, ...rest }: NumberProps) {
   const [text, setText] = useState(value === null ? '' : written(value))
   const read = parse(text)
-  // Somebody else's change, or "discard": shows it.
+  // Someone else's change, or "discard": shows it.
   const shown =
     Object.is(read, value) || (read === null && value === null) ? text : value === null ? '' : written(value)
   return (

@@ -1,4 +1,4 @@
-// A list of short texts, one a line.
+// A list of short texts, one per line.
 import { useState } from 'react'
 import { TextArea } from './inputs'
 
@@ -13,7 +13,7 @@ interface Props {
 
 export function LinesInput({ value, onValue, ...rest }: Props) {
   const [text, setText] = useState(value.join('\n'))
-  // Somebody else's change, or "discard": shows it. A line that is being typed may still be empty.
+  // Someone else's change, or "discard": shows it. A line that is being typed may still be empty.
   const shown = same(linesOf(text), value) ? text : value.join('\n')
   return (
     <TextArea

@@ -1,4 +1,4 @@
-// Whether a link of an agent may be followed, and what to show so that nobody is misled. Pure, tested.
+// Whether a link of an agent may be followed, and what to show so that no one is misled. Pure, tested.
 
 export interface SafeLink {
   href: string

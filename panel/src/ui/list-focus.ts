@@ -1,6 +1,6 @@
 // Where the hands and the focus are, seen from a list.
 
-/** Somebody points at it or has the focus in it. */
+/** Someone points at it or has the focus in it. */
 export function isInHand(box: HTMLElement | null): boolean {
   return box !== null && (box.matches(':hover') || box.contains(document.activeElement))
 }

@@ -1,5 +1,5 @@
 // A list of records: virtual, so that a thousand rows cost as much as thirty; J/K and the arrows move, Enter opens
-// beside it, Mod+Enter on its own page. Its order holds still while somebody works in it or reads further down.
+// beside it, Mod+Enter on its own page. Its order holds still while someone works in it or reads further down.
 
 import type { LinkProps } from '@tanstack/react-router'
 import { useVirtualizer } from '@tanstack/react-virtual'
@@ -42,7 +42,7 @@ export interface ListProps<Item> {
   openId?: string | number | null
   /** The row under the keys changed: J/K while something is open steps through it. */
   onActive?: (item: Item) => void
-  /** A row has got the focus, by whatever way. */
+  /** A row has got the focus, in any way. */
   onMark?: (item: Item) => void
   /** What it shows now, and in which order: new items may wait while the order is held. Told before it is painted. */
   onShown?: (items: Item[]) => void
@@ -51,7 +51,7 @@ export interface ListProps<Item> {
   selection?: Selection
   /**
    * What the items are the answer to: filters, order, page. Another one begins at its top. With it, the order also holds
-   * still for somebody who has scrolled down.
+   * still for someone who has scrolled down.
    */
   question?: string
   /** The end is near: reads the next page. */

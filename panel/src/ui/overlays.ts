@@ -1,5 +1,5 @@
 // Dialogs, menus and pickers are a chunk of their own, which the first load does without. It is fetched as soon as the
-// first page is shown, or at once if somebody needs it earlier.
+// first page is shown, or at once if someone needs it earlier.
 import { useEffect, useState, useSyncExternalStore } from 'react'
 import { fetched } from '../api/chunk'
 

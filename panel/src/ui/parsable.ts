@@ -1,4 +1,4 @@
-// Whether a text may be parsed as markdown. Anybody can write to an agent, and the parser's time grows with the square of some
+// Whether a text may be parsed as markdown. Anyone can write to an agent, and the parser's time grows with the square of some
 // things: a text with very many of them would keep the panel busy for minutes. Pure, tested.
 
 const LONGEST = 100_000

@@ -1,4 +1,4 @@
-// Chooses one record by name: nobody types an id. Give `choices` for few, `search` for what the service knows.
+// Chooses one record by name: no one types an id. Give `choices` for few, `search` for what the service knows.
 import { type AriaAttributes, useState } from 'react'
 import { useOverlays } from './overlays'
 
@@ -27,7 +27,7 @@ export interface PickerProps
 export function Picker(props: PickerProps) {
   const overlays = useOverlays(true)
   const [isFocused, focus] = useState(false)
-  // Whoever is in the field already stays in it.
+  // The focus stays in the field.
   if (overlays) return <overlays.Picker {...props} autoFocus={isFocused} />
   const { id, value, placeholder, ...rest } = props
   return (

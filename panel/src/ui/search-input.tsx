@@ -1,4 +1,4 @@
-// Narrows a list by words. Waits until somebody has stopped typing; the list and its address follow.
+// Narrows a list by words. Waits until someone has stopped typing; the list and its address follow.
 import { useEffect, useRef, useState } from 'react'
 import { cx } from './cx'
 import { TextInput } from './inputs'
@@ -14,18 +14,18 @@ export function SearchInput({ label, value = '', onValue, className }: Props) {
   const [typed, setTyped] = useState(value)
   // What the address says, or will say. Coming back from there, it takes nothing from what is being typed: no blank at the
   // end, and none of the letters that have followed.
-  const told = useRef(value)
+  const reported = useRef(value)
   useEffect(() => {
-    if (value === told.current) return
-    told.current = value
+    if (value === reported.current) return
+    reported.current = value
     setTyped(value)
   }, [value])
   // biome-ignore lint/correctness/useExhaustiveDependencies: only what is typed starts the wait
   useEffect(() => {
     const next = typed.trim()
-    if (next === told.current) return
+    if (next === reported.current) return
     const timer = setTimeout(() => {
-      told.current = next
+      reported.current = next
       onValue(next || undefined)
     }, 300)
     return () => clearTimeout(timer)

@@ -47,7 +47,7 @@ export function SectionForm<V extends Values>({ title, about, form, children }: 
       <div className="mt-3 space-y-4 rounded-card border border-line p-4">
         {form.conflict && (
           <Notice tone="warn">
-            {form.conflict.changedBy ?? 'Somebody'} changed this{' '}
+            {form.conflict.changedBy ?? 'Someone'} changed this{' '}
             <Time at={form.conflict.changedAt} none="meanwhile" />. Yours is kept below; check what differs
             and save again.
           </Notice>
@@ -84,13 +84,13 @@ export function SectionForm<V extends Values>({ title, about, form, children }: 
 interface PartProps<V extends Values> {
   form: Section<V>
   name: keyof V & string
-  /** How a value reads, for somebody else's change. */
+  /** How a value reads, for someone else's change. */
   asText?: (value: unknown) => string
   /** One control, with a label of its own. */
   children: ReactElement<{ error?: string | null }>
 }
 
-/** A part of a section: with its refusal, and what somebody else made of it meanwhile. */
+/** A part of a section: with its refusal, and what someone else made of it meanwhile. */
 export function SectionPart<V extends Values>({ form, name, asText = inWords, children }: PartProps<V>) {
   const { place } = form
   useEffect(() => place(name), [place, name])
@@ -101,7 +101,7 @@ export function SectionPart<V extends Values>({ form, name, asText = inWords, ch
       {theirs && (
         <div className="mt-1.5 flex flex-wrap items-center gap-2 rounded-control bg-warn-soft px-2.5 py-1.5 text-sm text-warn-text">
           <span className="min-w-0 grow">
-            {theirs.by ?? 'Somebody'} wrote:{' '}
+            {theirs.by ?? 'Someone'} wrote:{' '}
             <strong className="font-semibold">
               {theirs.value === null ? 'nothing' : asText(theirs.value)}
             </strong>

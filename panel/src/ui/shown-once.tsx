@@ -13,7 +13,7 @@ interface Props {
   /** What is shown once, with what each is. */
   secrets: { label: string; text: string }[]
   onDone: () => void
-  /** It has done its work: nothing has to be stored any more. */
+  /** It has done its work: nothing has to be stored. */
   used?: boolean
   /** What happens meanwhile: whether it was used, for example. */
   children?: ReactNode

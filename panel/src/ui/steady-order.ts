@@ -1,4 +1,4 @@
-// The order of a list while somebody works in it: `steady` says what it is, this remembers it.
+// The order of a list while someone works in it: `steady` says what it is, this remembers it.
 import { useEffect, useMemo, useState } from 'react'
 import { steady } from './steady'
 

@@ -5,7 +5,7 @@ const id = (item: { id: number }) => item.id
 const of = (...ids: number[]) => ids.map((id) => ({ id }))
 const ids = (items: { id: number }[]) => items.map(({ id }) => id)
 
-test('a list that nobody works in is shown as it comes', () => {
+test('a list that no one works in is shown as it comes', () => {
   expect(steady(null, of(3, 1), id)).toEqual({ items: of(3, 1), waiting: 0 })
 })
 

@@ -1,4 +1,4 @@
-// Keeps the order of a list still while somebody points at it or works in it. Pure, tested.
+// Keeps the order of a list still while someone points at it or works in it. Pure, tested.
 
 export interface Steady<Item> {
   items: Item[]

@@ -4,7 +4,7 @@ import { clock, duration, relative, stamp, wholeSeconds } from './time-format'
 const NOON = Date.UTC(2026, 10, 22, 12, 0, 0)
 const MINUTE = 60_000
 
-test('what is near is told relative to now, in both directions', () => {
+test('near times are relative to now, in both directions', () => {
   expect(relative(NOON - 3 * MINUTE, NOON, 'en')).toBe('3 minutes ago')
   expect(relative(NOON + 120 * MINUTE, NOON, 'en')).toBe('in 2 hours')
   expect(relative(NOON - 4_000, NOON, 'en')).toBe('just now')

@@ -42,7 +42,7 @@ export function dismiss(id: number): void {
   set(toasts.filter((toast) => toast.id !== id))
 }
 
-/** They are somebody else's: what they offer must not be done any more. */
+/** They are someone else's: what they offer must no longer be done. */
 export const dismissAll = (): void => set([])
 
 /** Keeps all while the pointer or the focus is on them. */

@@ -7,7 +7,7 @@ const BESIDE = '(min-width: 64rem)'
 
 /** Marks what covers the page, and where that ends: the frame that has the navigation and the page. */
 export function useAlone(box: RefObject<HTMLElement | null>): void {
-  // Before it is painted: nobody sees a cover over a page that still answers.
+  // Before it is painted: no one sees a cover over a page that still answers.
   useLayoutEffect(() => {
     const wide = matchMedia(BESIDE)
     let leave = () => {}

@@ -1,4 +1,4 @@
-// The state of a form's section: what was typed, what the service has, and what somebody else changed meanwhile.
+// The state of a form's section: what was typed, what the service has, and what someone else changed meanwhile.
 // What a person types is never lost: not by a refusal, not by a conflict, not by a record that changes under it.
 import type { CombinedError } from '@urql/core'
 import { useCallback, useMemo, useRef, useState } from 'react'
@@ -31,7 +31,7 @@ export interface Section<V extends Values> {
   discard: () => void
   /** What to show at a field: refused by its bounds or by the service. */
   errorOf: (name: keyof V) => string | null
-  /** What somebody else made of a field meanwhile, if it differs from what was typed. */
+  /** What someone else made of a field meanwhile, if it differs from what was typed. */
   theirsOf: (name: keyof V) => { value: unknown; by: string | null; take: () => void } | null
   conflict: Conflict<unknown> | null
   /** What is wrong with the whole, or with a field that is not shown. */
@@ -54,7 +54,7 @@ export function useSection<V extends Values>({
   const [error, setError] = useState<CombinedError | undefined>()
   const [conflict, setConflict] = useState<Conflict<unknown> | null>(null)
   // What stood here when the first change was typed. The record may move on under the form: what was typed is still an
-  // edit of this, so the service is told of this revision.
+  // edit of this, so the service gets this revision.
   const [begun, begin] = useState<{ stored: V; revision?: number } | null>(null)
 
   const theirs = conflict && ofCurrent ? ofCurrent(conflict.current as never) : null
@@ -67,7 +67,7 @@ export function useSection<V extends Values>({
     setPlaces((before) => [...before, name])
     return () => setPlaces((before) => before.filter((other) => other !== name))
   }, [])
-  const { errors: told, problem } = useMemo(() => placed(error, places), [error, places])
+  const { errors, problem } = useMemo(() => placed(error, places), [error, places])
   const unseen = asked ? Object.keys(refused).find((name) => !places.includes(name)) : undefined
 
   /** Begins again, without what was `saved`: what was typed while it was being saved stays, as an edit of `next`. */
@@ -81,7 +81,7 @@ export function useSection<V extends Values>({
 
   const discard = useCallback(() => beginAgain(), [beginAgain])
 
-  /** Puts `next` in the place of `before`: also if somebody has changed another part of the record meanwhile. */
+  /** Puts `next` in the place of `before`: also if someone has changed another part of the record meanwhile. */
   const put = async (next: Partial<V>, before: Partial<V> | undefined, ifRevision: number | undefined) => {
     const { error: refusedBy } = await save(next, ifRevision)
     const stale = conflictOf<unknown>(refusedBy)
@@ -92,13 +92,13 @@ export function useSection<V extends Values>({
 
   const latest = useRef({ stored, revision, mine })
   latest.current = { stored, revision, mine }
-  /** Takes a new name back, unless somebody has given another one since. */
+  /** Takes a new name back, unless someone has given another one since. */
   const takeBack = async (given: Partial<V>, before: Partial<V>, sent: number) => {
     // A form that is gone has not heard of its own edit: what is sent is refused then, with what is there now.
     const isKnown = same(latest.current.stored.name, given.name)
     const refusedBy = await put(before, given, isKnown ? latest.current.revision : sent)
     if (!refusedBy) say('Taken back')
-    else if (conflictOf(refusedBy)) sayProblem('Somebody has changed it since. It stays as it is.')
+    else if (conflictOf(refusedBy)) sayProblem('It was changed meanwhile. It stays as it is.')
     else sayProblem(wordsOf(refusedBy))
   }
 
@@ -113,7 +113,7 @@ export function useSection<V extends Values>({
     setError(stale ? undefined : refusedBy)
     if (stale) setConflict(stale)
     if (refusedBy) return false
-    // Nobody has told the revision that this made. With the one before, the service says what stands there, and `put` compares.
+    // No one has told the revision that this made. With the one before, the service says what stands there, and `put` compares.
     const isLeft = Object.keys(withoutSaved(latest.current.mine, changes)).length > 0
     beginAgain(changes, isLeft && ofCurrent ? { stored: { ...base, ...changes }, revision: sent } : null)
     const isRename = Object.keys(changes).join() === 'name' && ofCurrent && sent !== undefined
@@ -133,7 +133,7 @@ export function useSection<V extends Values>({
     save: send,
     discard,
     errorOf: (name) =>
-      told[String(name)] ?? (asked || isLong(refused[name]) ? (refused[name] ?? null) : null),
+      errors[String(name)] ?? (asked || isLong(refused[name]) ? (refused[name] ?? null) : null),
     theirsOf: (name) => {
       if (
         !theirs ||
@@ -158,7 +158,7 @@ export function useSection<V extends Values>({
 /** A change of the name alone, as the service keeps it: without blanks around it. */
 const nameOnly = <V extends Values>(name: unknown) => ({ name: String(name).trim() }) as Values as Partial<V>
 
-/** While somebody types, only texts that are too long are reported; what is missing can wait until the form is sent. */
+/** While someone types, only texts that are too long are reported; what is missing can wait until the form is sent. */
 const isLong = (text: string | undefined) => text?.startsWith('At most') ?? false
 
 function refusals<V extends Values>(

@@ -10,7 +10,7 @@ import { HoldButton, type HoldHandle } from '../../ui/hold-button'
 import { TextArea } from '../../ui/inputs'
 import { Menu } from '../../ui/menu'
 import { useOrg } from '../organization'
-import { useKept } from '../thread/use-kept'
+import { useDraft } from '../thread/use-draft'
 import {
   DELAY_MS,
   type Decision,
@@ -48,7 +48,7 @@ export function Decide({ approval, onDecided, handle, withKeys }: Props) {
   const org = useOrg()
   const sending = useSending(approval.id)
   const open = approval.status === 'PENDING'
-  // Words for what is over are for nobody.
+  // Words for what is over are for no one.
   useEffect(() => {
     if (!open) forgetDraft(org.id, approval.id)
   }, [open, org.id, approval.id])
@@ -64,7 +64,7 @@ export function Decide({ approval, onDecided, handle, withKeys }: Props) {
 function Form({ approval, onDecided, handle, withKeys }: Props) {
   const org = useOrg()
   const client = useClient()
-  const [text, setText] = useKept(org.id, draftPlace(approval.id))
+  const [text, setText] = useDraft(org.id, draftPlace(approval.id))
   const [writing, setWriting] = useState(text !== '')
   const area = useRef<HTMLDivElement>(null)
   const hold = useRef<HoldHandle>(null)

@@ -1,6 +1,6 @@
 // Decisions on their way. A decision that could be a slip waits five seconds, in which it can be cancelled; one that was
 // held is sent at once. Kept outside of React, so that going to another page neither loses nor doubles one. They end with the
-// client of whoever has decided: nobody else sends them.
+// client of the decider: no one else sends them.
 import type { Client } from '@urql/core'
 import { useSyncExternalStore } from 'react'
 import { onClient } from '../../api/current-client'
@@ -8,7 +8,7 @@ import { problemOf, wordsOf } from '../../api/errors'
 import { graphql } from '../../api/graphql'
 import { readAnew } from '../../api/requests'
 import { once, randomKey } from '../../api/use-act'
-import { keep } from '../kept'
+import { saveDraft } from '../drafts'
 import { ApprovalFields, ApprovalQuery } from './fields'
 
 /** Where the words for an approval are kept until they are accepted. */
@@ -16,10 +16,10 @@ export const draftPlace = (id: number) => `approval.${id}`
 /** Where the options that are chosen for a question are kept as long. */
 export const choicePlace = (id: number) => `approval.${id}.choice`
 
-/** It is decided: what was typed and chosen for it is for nobody. */
+/** It is decided: what was typed and chosen for it is for no one. */
 export function forgetDraft(orgId: number, id: number): void {
-  keep(orgId, draftPlace(id), '')
-  keep(orgId, choicePlace(id), '')
+  saveDraft(orgId, draftPlace(id), '')
+  saveDraft(orgId, choicePlace(id), '')
 }
 
 /** How long a decision can be cancelled. */
@@ -141,7 +141,7 @@ async function send(client: Client, orgId: number, id: number, { sending, key }:
     return put(id, null)
   }
   const late = problemOf(error)?.code === 'APPROVAL_NOT_PENDING' || problemOf(error)?.code === 'CONFLICT'
-  // Somebody was faster: what is shown becomes what is true. The refusal carries the same record.
+  // Someone was faster: what is shown becomes what is true. The refusal carries the same record.
   if (late) await readAnew(client, ApprovalQuery, { orgId, id })
   if (entries.get(id)?.key !== key) return
   put(id, { sending: { ...sending, state: late ? 'late' : 'failed', problem: wordsOf(error) }, key })

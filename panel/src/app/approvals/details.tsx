@@ -192,13 +192,13 @@ export function WhatAnswersMean({ approval }: { approval: ApprovalRecord }) {
   return (
     <section className="rounded-control bg-sunken px-3 py-2.5 text-sm text-muted">
       <h4 className="mb-0.5 flex items-center gap-1.5 font-medium text-ink">
-        <Ban size={13} aria-hidden /> Final: a decision can’t be taken back
+        <Ban size={13} aria-hidden /> Final: a decision can’t be undone
       </h4>
       {KINDS[approval.kind].meaning}
       {approval.expiresAt &&
         (approval.kind === 'COST_GUARD'
           ? ' Without a decision it ends when there is something to spend again.'
-          : ' Without a decision it expires, and the agent is told that nobody decided.')}
+          : ' Without a decision it expires, and the agent is notified.')}
     </section>
   )
 }

@@ -85,11 +85,11 @@ export function Assignee({ approval }: { approval: ApprovalRecord }) {
             search={search}
             clearable
             disabled={!isOpen || !approval.viewerCan.includes('approval.resolve')}
-            placeholder="Anybody"
+            placeholder="Anyone"
             onValue={(choice) =>
               void assign(
                 choice ? Number(choice.id) : null,
-                choice ? `Assigned to ${choice.name}` : 'Assigned to nobody',
+                choice ? `Assigned to ${choice.name}` : 'Unassigned',
               )
             }
           />

@@ -8,7 +8,7 @@ import { TextArea } from '../../ui/inputs'
 import { Kbd } from '../../ui/kbd'
 import { Visible } from '../../ui/visible'
 import { useOrg } from '../organization'
-import { useKept } from '../thread/use-kept'
+import { useDraft } from '../thread/use-draft'
 import { choicePlace, type Decision, draftPlace } from './decisions'
 import type { ApprovalRecord } from './fields'
 
@@ -21,9 +21,9 @@ interface Props {
 
 export function QuestionForm({ approval, onAnswer, more, withKeys }: Props) {
   const { id: orgId } = useOrg()
-  const [text, setText] = useKept(orgId, draftPlace(approval.id))
+  const [text, setText] = useDraft(orgId, draftPlace(approval.id))
   // Places in the question's order. A decision that is taken back, or was not accepted, is there to be changed.
-  const [places, keepPlaces] = useKept(orgId, choicePlace(approval.id))
+  const [places, keepPlaces] = useDraft(orgId, choicePlace(approval.id))
   const chosen = places.split(',').filter(Boolean)
   const name = useId()
   const question = approval.question

@@ -25,7 +25,7 @@ test('the end of an approval names who decided', () => {
   expect(outcomeWords({ ...ended, decidedBy }, 7)).toBe('Approved by you')
   expect(outcomeWords({ ...ended, decidedBy, decidedVia: 'CHANNEL' })).toBe('Approved by Ada Admin in a chat')
   expect(outcomeWords({ ...ended, status: 'EXPIRED', outcome: 'EXPIRED', decidedBy: null })).toMatch(
-    /nobody decided/,
+    /without a decision/,
   )
   const system = { id: null, kind: 'SYSTEM', name: null } as const
   expect(outcomeWords({ ...ended, status: 'DISMISSED', outcome: 'WITHDRAWN', decidedBy: system })).toMatch(

@@ -17,7 +17,7 @@ export const KINDS: Record<ApprovalRecord['kind'], KindWords> = {
     name: 'Action',
     about: 'The agent wants to do this and waits.',
     meaning:
-      'Approve: the agent does exactly what is shown here, at once. Deny: it is told no, with your comment, and continues without it.',
+      'Approve: the agent does exactly what is shown here, at once. Deny: it gets your comment, and continues without it.',
   },
   QUESTION: {
     name: 'Question',
@@ -26,25 +26,25 @@ export const KINDS: Record<ApprovalRecord['kind'], KindWords> = {
   },
   ACCESS_REQUEST: {
     name: 'Unknown sender',
-    about: 'Somebody who is not on the channel’s list wrote to this agent.',
+    about: 'A sender who is not on the channel’s list wrote to this agent.',
     meaning:
       'Add the sender to the channel’s list first if the agent should answer. “Resolved” only takes this off the list.',
   },
   AUTH_REQUIRED: {
     name: 'Sign-in needed',
-    about: 'The agent can’t work until somebody gives it access again.',
+    about: 'The agent can’t work until it has access again.',
     meaning: 'Fix the credential first. “Resolved” only takes this off the list.',
   },
   CHANNEL_ERROR: {
     name: 'Channel failed',
-    about: 'Messages through this channel don’t get through.',
+    about: 'Messages of this channel are not delivered.',
     meaning: 'Fix the channel first. “Resolved” only takes this off the list.',
   },
   COST_GUARD: {
     name: 'Spending',
-    about: 'What may be spent is used up.',
+    about: 'A spending limit is reached.',
     meaning:
-      'Look at what it does first. Allow more: what waits for it continues by itself, up to the new limit. “Resolved” only takes this off the list, and what waits keeps waiting.',
+      'Look at its work first. Allow more: waiting turns continue by themselves, up to the new limit. “Resolved” only takes this off the list; waiting turns keep waiting.',
   },
   SERVER_ALERT: {
     name: 'Server',
@@ -96,7 +96,7 @@ const VERBS: Record<NonNullable<ApprovalRecord['outcome']>, string> = {
 export function outcomeWords(ended: Ended, viewerId?: number): string {
   const { status, outcome, decidedBy } = ended
   if (status === 'PENDING') return 'Waiting'
-  if (outcome === 'EXPIRED' || status === 'EXPIRED') return 'Expired: nobody decided in time'
+  if (outcome === 'EXPIRED' || status === 'EXPIRED') return 'Expired without a decision'
   if (outcome === 'WITHDRAWN')
     return `Withdrawn: ${cutWords(ended.withdrawnBy, ended.withdrawnWith) ?? 'the agent no longer waits'}`
   const verb = outcome ? VERBS[outcome] : 'Closed'
@@ -109,7 +109,7 @@ function deciderWords(by: Ended['decidedBy'], viewerId?: number): string | null 
   if (!by) return null
   if (by.kind === 'SYSTEM') return 'Muster itself'
   if (by.kind === 'USER' && by.id !== null && by.id === viewerId) return 'you'
-  return by.name ?? 'somebody'
+  return by.name ?? 'someone'
 }
 
 /** What was answered, as people read it. */

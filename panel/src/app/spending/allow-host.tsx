@@ -62,7 +62,7 @@ export function AllowHostDialog({
   return (
     <FormDialog
       title={asked ? `Allow ${hostAndPort(asked, askedPort)}` : 'Allow a host'}
-      about="All agents of the organization may then reach it, without being asked about it again. They can send it whatever they know."
+      about="All agents of the organization may then reach it without asking. They can send any of their data to it."
       action="Allow it"
       may="network.edit"
       busy={allow.pending}

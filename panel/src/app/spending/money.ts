@@ -21,9 +21,9 @@ export const amountOf = (micro: number | null): number | null => (micro === null
 
 /** What happens when a budget is spent, or the tokens of an hour. */
 export const ACTIONS = [
-  { value: 'PAUSE', label: 'Turns wait until somebody allows more' },
+  { value: 'PAUSE', label: 'Turns wait until more is allowed' },
   { value: 'STOP', label: 'The agent is stopped' },
-  { value: 'NOTIFY', label: 'People are told, and it continues' },
+  { value: 'NOTIFY', label: 'People are notified, and the agent continues' },
 ] as const
 
 export const actionOf = (value: unknown): string =>

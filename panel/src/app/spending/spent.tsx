@@ -36,8 +36,8 @@ export function SpentThisMonth({ spending, budget, agentId }: Props) {
       )}
       {(leased ?? 0) > 0 && (
         <p className="text-xs text-muted">
-          Servers may spend {moneyOf(leased ?? 0, currency)} without asking again: by that much it can be
-          exceeded.
+          Servers may spend {moneyOf(leased ?? 0, currency)} without asking again: the budget can be exceeded
+          by that much.
         </p>
       )}
     </div>

@@ -57,11 +57,14 @@ export function Appearance() {
           />
         </div>
       </Panel>
-      <Panel title="Keys" about="“All keys”, in the menu with your name, lists the keys of the page.">
+      <Panel
+        title="Keyboard shortcuts"
+        about="“Keyboard shortcuts”, in the menu with your name, lists those of the page."
+      >
         <div className="rounded-card border border-line p-4">
           <Switch
             label="Single-key shortcuts"
-            hint="Letters and signs by themselves, such as J, A and ?. Switch them off if you speak to your computer or hit keys by mistake. Ctrl or ⌘ with a key, arrows, Enter and Esc always work."
+            hint="Letters and signs such as J, A and ?. Switch them off if you use speech input or hit keys by mistake. Ctrl or ⌘ with a key, arrows, Enter and Esc always work."
             checked={singleKeys}
             onChecked={(on) => void change({ singleKeys: on })}
           />

@@ -1,4 +1,4 @@
-// The chats in which somebody is asked what agents want to know, in one organization.
+// The chats in which someone is asked what agents want to know, in one organization.
 import { Link } from '@tanstack/react-router'
 import { Unlink } from 'lucide-react'
 import { useQuery } from 'urql'
@@ -32,7 +32,7 @@ export function Chats({ orgId }: { orgId: number }) {
   const chats = data?.linkedChats ?? []
   if (pause || !data) return null
   const unlink = async (channelId: number) => {
-    const { error } = await act({ orgId, channelId }, { said: 'Your chat is not linked any more' })
+    const { error } = await act({ orgId, channelId }, { said: 'Your chat is no longer linked' })
     if (!error) read({ requestPolicy: 'network-only' })
   }
   return (

@@ -33,7 +33,7 @@ const EVENTS = [
   {
     field: 'approvalRaised',
     label: 'An approval waits for you',
-    hint: 'If it is assigned to you, or nobody is nearer to it.',
+    hint: 'If it is assigned to you, or unassigned and yours to decide.',
   },
   {
     field: 'approvalExpiring',
@@ -49,7 +49,8 @@ export function NotificationsTab() {
   if (memberships.length === 0)
     return (
       <Empty title="No organization">
-        Notifications belong to organizations, and you are not in one yet. Ask somebody to invite you.
+        Notifications belong to organizations, and you are not a member of one yet. Ask an administrator for
+        an invitation.
       </Empty>
     )
   return (

@@ -118,16 +118,16 @@ function Email() {
   const [email, setEmail] = useState('')
   const [password, setPassword] = useState('')
   const [outcome, setOutcome] = useState<{
-    told: Record<string, string>
+    errors: Record<string, string>
     error?: CombinedError
     sentTo?: string
-  }>({ told: {} })
+  }>({ errors: {} })
   const submit = async () => {
     const { error } = await change({ email, password: password || null }, { quiet: true })
     setPassword('')
-    const told = fieldErrors(error)
-    if (!error) setOutcome({ told: {}, sentTo: email })
-    else setOutcome({ told, error: Object.keys(told).length === 0 ? error : undefined })
+    const errors = fieldErrors(error)
+    if (!error) setOutcome({ errors: {}, sentTo: email })
+    else setOutcome({ errors, error: Object.keys(errors).length === 0 ? error : undefined })
     if (!error) setEmail('')
   }
   return (
@@ -157,10 +157,10 @@ function Email() {
           )}
         </div>
         <div className="grid gap-4 sm:grid-cols-2">
-          <Field label="New address" error={outcome.told.email}>
+          <Field label="New address" error={outcome.errors.email}>
             <TextInput type="email" autoComplete="email" maxLength={254} value={email} onValue={setEmail} />
           </Field>
-          <Field label="Your password" error={outcome.told.password}>
+          <Field label="Your password" error={outcome.errors.password}>
             <TextInput
               type="password"
               autoComplete="current-password"

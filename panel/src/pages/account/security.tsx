@@ -36,7 +36,7 @@ function Password() {
   const act = useAct(ChangePassword)
   const [current, setCurrent] = useState('')
   const [next, setNext] = useState('')
-  const [told, setTold] = useState<Record<string, string>>({})
+  const [errors, setErrors] = useState<Record<string, string>>({})
   const [problem, setProblem] = useState<string | null>(null)
   const submit = async () => {
     const { error } = await act(
@@ -44,7 +44,7 @@ function Password() {
       { quiet: true, said: 'Your password is changed. Other sessions have ended.' },
     )
     const found = fieldErrors(error)
-    setTold(found)
+    setErrors(found)
     setProblem(error && Object.keys(found).length === 0 ? wordsOf(error) : null)
     setCurrent('')
     if (!error) setNext('')
@@ -63,7 +63,7 @@ function Password() {
       >
         <input type="email" name="username" autoComplete="username" value={user.email} readOnly hidden />
         <div className="grid gap-4 sm:grid-cols-2">
-          <Field label="Current password" error={told.currentPassword}>
+          <Field label="Current password" error={errors.currentPassword}>
             <TextInput
               type="password"
               autoComplete="current-password"
@@ -72,7 +72,7 @@ function Password() {
               onValue={setCurrent}
             />
           </Field>
-          <Field label="New password" hint="At least 8 characters." error={told.newPassword}>
+          <Field label="New password" hint="At least 8 characters." error={errors.newPassword}>
             <TextInput
               type="password"
               autoComplete="new-password"

@@ -1,4 +1,4 @@
-// The list of agents, live. What has changed shows in its row; the order holds still while somebody works in it.
+// The list of agents, live. What has changed shows in its row; the order holds still while someone works in it.
 import { Link } from '@tanstack/react-router'
 import { Bot } from 'lucide-react'
 import { type ReactNode, useCallback } from 'react'

@@ -16,7 +16,7 @@ import { AgentMenu } from './agent-menu'
 import { Now } from './now'
 import { RunButtons, useRun } from './run'
 
-// What is not shown first comes once the page is there, so that nobody waits for it.
+// What is not shown first comes once the page is there, so that no one waits for it.
 const Turns = lazyPart(() => import('./turns'), 'Turns')
 const Settings = lazyPart(() => import('./settings'), 'Settings')
 const Revisions = lazyPart(() => import('./revisions'), 'Revisions')

@@ -181,8 +181,8 @@ function Actions({ agent, backup }: { agent: AgentRecord; backup: Backup }) {
           close()
         }}
       >
-        The agent’s home becomes what it was <Time at={backup.createdAt} />. What is in it now is lost when
-        the agent is started again. Conversations here stay as they are.
+        The agent’s home returns to its state of <Time at={backup.createdAt} />. Its present content is lost
+        when the agent is started again. Conversations here stay as they are.
       </ConfirmDialog>
       <ConfirmDialog
         open={asked === 'delete'}
@@ -195,7 +195,7 @@ function Actions({ agent, backup }: { agent: AgentRecord; backup: Backup }) {
           close()
         }}
       >
-        Its file on the host is removed. This can’t be taken back.
+        Its file on the host is removed. This can’t be undone.
       </ConfirmDialog>
     </>
   )

@@ -62,7 +62,7 @@ export function AgentConversations({ agent }: { agent: AgentRecord }) {
     <Panel title="Conversations" actions={start}>
       {feed && feed.data.length === 0 && (
         <p className="rounded-card border border-dashed border-line px-4 py-6 text-center text-muted">
-          Nobody has talked to it yet. Write to it here, or give it a channel.
+          It has no conversations yet. Write to it here, or connect a channel.
         </p>
       )}
       {feed && feed.data.length > 0 && (
@@ -119,7 +119,7 @@ function Write({ agent, onClose }: { agent: AgentRecord; onClose: () => void }) 
     const { data, error } = await start({ orgId: org, input: { agentId: agent.id, text } }, { quiet: true })
     const begun = data?.startConversation
     if (!begun) return setProblem(fieldErrors(error).text ?? wordsOf(error))
-    // Whoever goes back finds the agent, and not what has been sent.
+    // Going back leads to the agent, not to what has been sent.
     onClose()
     void navigate({ to: '/o/$org/conversations/$id', params: { org, id: begun.id } })
   }

@@ -64,8 +64,11 @@ export function AgentFacts({ agent }: { agent: AgentRecord }) {
         )}
         {agent.networkPrivileged && (
           <Fact name="Network">
-            <Badge tone="warn" tip="It reaches whatever its server reaches, past the list of allowed hosts.">
-              Its own, unguarded
+            <Badge
+              tone="warn"
+              tip="It reaches every host that its server reaches, past the list of allowed hosts."
+            >
+              Unrestricted
             </Badge>
           </Fact>
         )}

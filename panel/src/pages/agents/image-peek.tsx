@@ -104,7 +104,7 @@ export function ImagePeek({ image, isDefault, onClose, actions }: Props) {
         <Panel title="Facts">
           <Facts>
             <Fact name="Default">
-              {isDefault ? 'Yes: agents without an image of their own run from it.' : 'No'}
+              {isDefault ? 'Yes: agents without their own image run from it.' : 'No'}
             </Fact>
             <Fact name="Digest">
               {image.digest ? (

@@ -48,7 +48,7 @@ export function ModelCalls({ turnId }: { turnId: number }) {
                 It waits until <Time at={limit.until} as="stamp" />.
               </>
             ) : (
-              'It waits until somebody allows more.'
+              'It waits until more is allowed.'
             )}
           </Notice>
         </div>

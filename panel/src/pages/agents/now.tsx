@@ -55,7 +55,7 @@ function State({ agent, run }: { agent: AgentRecord; run: Run }) {
         </p>
         {todo && <p className="mt-1.5 text-muted">{todo}</p>}
         {stays && agent.statusDetail && agent.statusDetail !== what && (
-          <CodeBlock className="mt-3" text={agent.statusDetail} label="what was noticed" maxHeight="sm" />
+          <CodeBlock className="mt-3" text={agent.statusDetail} label="the cause" maxHeight="sm" />
         )}
         {stays && failed && <ComesBack agent={agent} run={run} />}
         {failed && (
@@ -147,7 +147,7 @@ function Pending({ agent, run }: { agent: AgentRecord; run: Run }) {
           </ActionButton>
         }
       >
-        {agent.restartReason ?? 'Something has changed'} It gets this when it is started again.
+        {agent.restartReason ?? 'Changes not applied yet'} It gets this when it is started again.
       </Line>
     )
   }

@@ -42,7 +42,7 @@ function recordOf(value: Json): Record<string, Json> {
   return typeof value === 'object' && value !== null && !Array.isArray(value) ? value : {}
 }
 
-/** The same for equal values, whatever the order of their keys. */
+/** The same for equal values, regardless of the order of their keys. */
 function canonical(value: Json | undefined): string {
   if (value === undefined || value === null) return 'null'
   if (typeof value !== 'object') return JSON.stringify(value)

@@ -55,7 +55,7 @@ const STEPS: Record<Exclude<Step, 'restart'>, { label: string; icon: LucideIcon;
   start: { label: 'Start', icon: Play, tip: 'Launches it on its server' },
   stop: { label: 'Stop', icon: CircleStop, tip: 'Ends its work and its program' },
   pause: { label: 'Pause', icon: CirclePause, tip: 'Keeps it up; new work waits' },
-  resume: { label: 'Resume', icon: CirclePlay, tip: 'Takes up what has waited' },
+  resume: { label: 'Resume', icon: CirclePlay, tip: 'Continues with waiting work' },
 }
 
 export interface Run {

@@ -16,7 +16,7 @@ export function ApprovalRules({ agent }: { agent: AgentSettings }) {
   ])
   const { values, set } = form
   const { approvalAskThreshold: ask, approvalBlockThreshold: block } = values
-  const told = agent.notEnforced
+  const unenforced = agent.notEnforced
   return (
     <SectionForm
       title="Approvals"
@@ -53,7 +53,7 @@ export function ApprovalRules({ agent }: { agent: AgentSettings }) {
       </div>
       {ask !== null && block !== null && ask >= block && (
         <p className="text-sm text-warn-text">
-          Nobody is ever asked: what would be asked about is blocked first. Ask from a lower risk.
+          The agent never asks, because blocking begins at a lower risk. Ask from a lower risk.
         </p>
       )}
       <SectionField
@@ -66,16 +66,16 @@ export function ApprovalRules({ agent }: { agent: AgentSettings }) {
       >
         <LinesInput value={values.approvalCategories} onValue={(lines) => set('approvalCategories', lines)} />
       </SectionField>
-      {told.length > 0 && (
+      {unenforced.length > 0 && (
         <div className="flex flex-wrap items-center gap-1.5 text-sm text-muted">
-          {told.map((category) => (
+          {unenforced.map((category) => (
             <Badge key={category} tone="warn">
               {category}
             </Badge>
           ))}
           <span>
-            No rule knows {told.length === 1 ? 'this' : 'these'}: the agent is told to ask, and nothing makes
-            it.
+            No rule knows {unenforced.length === 1 ? 'this' : 'these'}: the agent is instructed to ask, but
+            nothing enforces it.
           </span>
         </div>
       )}

@@ -8,7 +8,7 @@ const SCHEDULES = [
   { value: 'INHERIT', label: 'As the organization says' },
   { value: 'DAILY', label: 'Every day at 3:00' },
   { value: 'WEEKLY', label: 'On Sundays at 3:00' },
-  { value: 'CRON', label: 'A schedule of its own' },
+  { value: 'CRON', label: 'Own schedule' },
   { value: 'OFF', label: 'Never' },
 ] as const
 

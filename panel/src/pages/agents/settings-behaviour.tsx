@@ -63,7 +63,7 @@ export function Behaviour({ agent }: { agent: AgentSettings }) {
           form={form}
           name="language"
           label="Language"
-          hint="A code such as en or pt-BR. Empty: the language of whoever writes."
+          hint="A code such as en or pt-BR. Empty: the sender’s language."
           optional
         >
           <TextInput

@@ -6,7 +6,7 @@ import { useAgentSection } from './use-agent-section'
 
 const MODES = [
   { value: 'INHERIT', label: 'The organization’s default' },
-  { value: 'CUSTOM', label: 'A limit of its own' },
+  { value: 'CUSTOM', label: 'Own limit' },
   { value: 'OFF', label: 'Never' },
 ] as const
 

@@ -21,7 +21,7 @@ const CHOICES = [
 
 const HINTS = {
   INHERIT: 'The organization’s default for its provider, as Settings → Models and money says.',
-  OWN: 'A key that it alone uses.',
+  OWN: 'Its own key.',
   NONE: 'It has no access to a model except through its own program.',
 }
 

@@ -52,13 +52,13 @@ function Network({ agent }: { agent: AgentSettings }) {
       <SectionSwitch
         form={form}
         name="networkPrivileged"
-        label="A network of its own"
+        label="Unrestricted network"
         hint="Only for what can’t work otherwise. A change takes effect at its next launch."
       />
       {form.values.networkPrivileged && (
         <Notice tone="warn">
-          The list of hosts no longer applies to it: it reaches whatever its server reaches, and nobody is
-          asked. What it knows can leave by any route.
+          The list of allowed hosts does not apply to it: it reaches every host that its server reaches,
+          without asking. Its data can leave by any route.
         </Notice>
       )}
     </SectionForm>
@@ -68,7 +68,7 @@ function Network({ agent }: { agent: AgentSettings }) {
 function Tools({ agent }: { agent: AgentSettings }) {
   const form = useAgentSection(agent, ['disabledToolGroups'])
   const servers = agent.mcpServers.map(({ name }) => name)
-  // Names that are neither stay until somebody takes them off.
+  // Names that are neither stay until someone takes them off.
   const others = agent.disabledToolGroups.filter(
     (name) => !servers.includes(name) && !KINDS.some(([kind]) => kind === name),
   )
@@ -78,7 +78,7 @@ function Tools({ agent }: { agent: AgentSettings }) {
   ]
   return (
     <SectionForm
-      title="What it may not use"
+      title="Disabled tools"
       about="Refused where it crosses its sandbox: when it calls an MCP server, reaches a host, or asks for permission."
       form={form}
     >

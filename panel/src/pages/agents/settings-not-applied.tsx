@@ -1,4 +1,4 @@
-// Settings that are kept and have no effect yet. Programs may set them; here they are only shown, so that nobody believes
+// Settings that are kept and have no effect yet. Programs may set them; here they are only shown, so that no one believes
 // that they work.
 import { Fact, Facts } from '../../ui/page'
 import { words } from '../../ui/status'

@@ -10,7 +10,7 @@ import { useAgentSection } from './use-agent-section'
 
 const MODES = [
   { value: 'INHERIT', label: 'As the organization says' },
-  { value: 'CUSTOM', label: 'A limit of its own' },
+  { value: 'CUSTOM', label: 'Own limit' },
   { value: 'OFF', label: 'None' },
 ] as const
 
@@ -40,7 +40,7 @@ function Budget({ agent }: { agent: AgentSettings }) {
           form={form}
           name="monthlyBudgetMicro"
           label="A month"
-          hint="Empty: no budget of its own."
+          hint="Empty: no own budget."
           optional
           asText={(micro) => moneyOf(Number(micro), currency)}
         >

@@ -1,4 +1,4 @@
-// What an agent is set to. Each section is saved by itself, and says if somebody else changed it meanwhile.
+// What an agent is set to. Each section is saved by itself, and says if someone else changed it meanwhile.
 import { useParams } from '@tanstack/react-router'
 import { graphql, type ResultOf } from '../../api/graphql'
 import { useLive } from '../../api/use-live'

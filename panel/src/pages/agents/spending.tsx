@@ -96,7 +96,7 @@ function Limit({ limit: { reason, since, until } }: { limit: NonNullable<Found['
           , and go on by themselves: <Time at={until} as="stamp" />.
         </>
       ) : (
-        ', until somebody allows more.'
+        ', until more is allowed.'
       )}
     </Notice>
   )
@@ -124,7 +124,7 @@ function Refused({ agent, onAllowed }: PartProps) {
   const refused = agent.refusedDestinations
   if (refused.length === 0) return null
   return (
-    <Panel title="Not let through" about="Where it wanted to go, and was refused.">
+    <Panel title="Refused hosts" about="Hosts that it tried to reach, and may not.">
       <ul className="divide-y divide-line rounded-card border border-line">
         {refused.slice(0, all ? undefined : SHOWN).map(({ host, port, count, lastAt, reason }) => (
           <li key={`${host}:${port}`} className="px-4 py-2.5">

@@ -4,7 +4,7 @@ export { stateInWords } from '../../app/agent-state'
 
 export type Step = 'start' | 'stop' | 'pause' | 'resume' | 'restart'
 
-/** The buttons of a state. Whoever stops an agent that is restarting keeps it down. */
+/** The buttons of a state. Anyone who stops an agent that is restarting keeps it down. */
 export function stepsOf(status: string, reason: string | null): Exclude<Step, 'restart'>[] {
   switch (status) {
     case 'STOPPED':

@@ -38,7 +38,7 @@ export function ApprovalPage() {
     },
     {
       id: 'approval.cancel',
-      label: 'Cancel what is about to be sent',
+      label: 'Cancel pending decisions',
       group,
       keys: 'z',
       run: () => cancelDecision(id),

@@ -48,7 +48,7 @@ export function ApprovalsPage() {
     void go(id, replace)
   }
   const currentId = ahead.id ?? peek ?? activeId ?? shown.find(isOpen)?.id ?? null
-  // Nobody has read what is not drawn yet: the keys do nothing to it, nor to what waits while the list holds its order.
+  // No one has read what is not drawn yet: the keys do nothing to it, nor to what waits while the list holds its order.
   const drawn = peek === undefined ? shown : inbox.items
   const current = ahead.id === null ? drawn.find(({ id }) => id === currentId) : undefined
   /** The next one that waits, below or else above. The focus must not stay with what was decided. */

@@ -69,5 +69,5 @@ export function ConversationAround({ conversationId, seq }: { conversationId: nu
 }
 
 function roleWords(role: string): string {
-  return { ASSISTANT: 'The agent', SYSTEM: 'Muster', TOOL: 'Tool' }[role] ?? 'Somebody'
+  return { ASSISTANT: 'The agent', SYSTEM: 'Muster', TOOL: 'Tool' }[role] ?? 'Someone'
 }

@@ -1,4 +1,4 @@
-// The approvals of the inbox: live, and what somebody has just decided stays where it stood until the list is cleared.
+// The approvals of the inbox: live, and what someone has just decided stays where it stood until the list is cleared.
 import { useCallback, useLayoutEffect, useMemo, useRef, useState } from 'react'
 import { useClient } from 'urql'
 import { graphql, type ResultOf } from '../../api/graphql'
@@ -6,7 +6,7 @@ import { readAnew } from '../../api/requests'
 import { useFeed } from '../../api/use-feed'
 import { ApprovalFields, ApprovalQuery, type ApprovalRecord } from '../../app/approvals/fields'
 import { useOrg } from '../../app/organization'
-import { hasLeft, withGone } from './kept'
+import { hasLeft, withGone } from './gone'
 import type { ApprovalsSearch } from './search'
 
 const Inbox = graphql(

@@ -14,7 +14,7 @@ import { useSnooze } from '../../app/approvals/handling'
 import { isSlip } from '../../app/approvals/slip'
 import { snoozeChoices } from '../../app/approvals/snooze'
 import { isHighRisk } from '../../app/approvals/words'
-import { keptOf } from '../../app/kept'
+import { draftOf } from '../../app/drafts'
 import { useOrg } from '../../app/organization'
 import { useActions } from '../../keys/use-actions'
 import { useRefused } from '../../permissions/gate'
@@ -47,7 +47,7 @@ export function useKeys({ current, peeked, handle, next, show }: KeyProps): void
     if (slow) return show(current.id, false)
     const said = option === 'approve' ? 'Approve' : 'Deny'
     // The words that were begun for it go along.
-    const text = keptOf(org.id, draftPlace(current.id)).trim()
+    const text = draftOf(org.id, draftPlace(current.id)).trim()
     decide(client, org.id, current.id, { how: 'ANSWER', options: [option], text, said }, DELAY_MS)
     next()
   }
@@ -71,7 +71,7 @@ export function useKeys({ current, peeked, handle, next, show }: KeyProps): void
     { id: 'approvals.comment', label: 'Answer with words', group, keys: 'c', refused, run: comment },
     {
       id: 'approvals.cancel',
-      label: 'Cancel all that is about to be sent',
+      label: 'Cancel all pending decisions',
       group,
       keys: 'z',
       run: cancelAll,

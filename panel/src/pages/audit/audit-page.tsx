@@ -93,7 +93,7 @@ export function AuditPage() {
               href={exportPath(org.id, search)}
               download={`audit-${org.id}.jsonl`}
               className={buttonClass()}
-              data-tip="All entries of this period, one JSON object a line"
+              data-tip="All entries of this period, one JSON object per line"
             >
               <Download size={15} aria-hidden />
               Export

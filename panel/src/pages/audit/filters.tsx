@@ -46,7 +46,7 @@ const OUTCOMES = [
   { value: 'FAILED', label: 'Failed' },
 ] as const
 const ACTORS = [
-  { value: 'ANY', label: 'Anybody' },
+  { value: 'ANY', label: 'Anyone' },
   { value: 'USER', label: 'People' },
   { value: 'SERVICE_TOKEN', label: 'Service tokens' },
   { value: 'SYSTEM', label: 'The service' },

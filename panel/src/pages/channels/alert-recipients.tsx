@@ -37,8 +37,10 @@ export function AlertRecipients({ channel }: { channel: Channel }) {
     void update(send(next), { said, undo: () => update(send(ids), { said: 'Taken back' }) })
   }
   return (
-    <Panel title="Who is alerted" about={alertAbout(useMailWay())}>
-      {ids.length === 0 && <p className="mb-2 text-muted">Nobody in particular: owners and admins get it.</p>}
+    <Panel title="Alert recipients" about={alertAbout(useMailWay())}>
+      {ids.length === 0 && (
+        <p className="mb-2 text-muted">No recipients: owners and admins get the alerts.</p>
+      )}
       <ul className="mb-2 space-y-1 empty:hidden">
         {ids.map((id) => {
           const name = members.get(id)?.name ?? `Member ${id}`
@@ -66,12 +68,12 @@ export function AlertRecipients({ channel }: { channel: Channel }) {
         })}
       </ul>
       <Picker
-        aria-label="Alert somebody"
-        placeholder="Alert somebody…"
+        aria-label="Add a recipient"
+        placeholder="Add a recipient…"
         value={null}
         search={find}
         disabled={!channel.viewerCan.includes('agent.edit')}
-        empty="Nobody has this name."
+        empty="No member has this name."
         onValue={(person) => {
           if (person && !ids.includes(Number(person.id)))
             set([...ids, Number(person.id)], `${person.name} is alerted`)

@@ -17,6 +17,7 @@ import { Head } from './head'
 import { LinkedChat } from './linked-chat'
 import { Refused } from './refused'
 import { General, Incoming, TransportSection } from './sections'
+import { Skipped } from './skipped'
 import { groupsOf } from './transports'
 import { Whitelist } from './whitelist'
 
@@ -38,6 +39,7 @@ export function ChannelPeek({ id, onClose }: { id: number; onClose: () => void }
         <div className="p-4">
           <Head channel={channel} />
           <Refused channel={channel} />
+          <Skipped channel={channel} />
           <Whitelist channel={channel} />
           <Gate on={channel} may="agent.edit">
             <General channel={channel} />
@@ -89,8 +91,8 @@ function Delete({ channel, onDeleted }: { channel: Channel; onDeleted: () => voi
           if (!error) onDeleted()
         }}
       >
-        Its secrets are gone at once, and nobody can reach the agent through it after that. Its conversations
-        stay. This can’t be taken back.
+        Its secrets are deleted, and the agent can no longer be reached through it. Its conversations stay.
+        This can’t be undone.
       </ConfirmDialog>
     </Panel>
   )

@@ -8,6 +8,7 @@ export const ChannelFields = graphql(`
     agentId warnings
     link { state cause since }
     refused { originId originName reason count lastAt }
+    skipped { vendorId subject reason skippedAt }
     webhook { outboundUrl hasOutboundSecret hasInboundSecret signatureHeader echoFilter { selfIds actorPaths } }
     email { authservId imap { host port user tls hasPass } smtp { host port user from hasPass } }
     codeHost { installationId repos events listenScope rawPayload }

@@ -113,7 +113,7 @@ function Toggle({ channel }: { channel: Channel }) {
   )
 }
 
-/** Whether its vendor is reached. Where nobody listens there is nothing to say. */
+/** Whether its vendor is reached. Where no one listens there is nothing to say. */
 function Heard({ channel: { isActive, link } }: { channel: Channel }) {
   if (!isActive || !link) return null
   return (

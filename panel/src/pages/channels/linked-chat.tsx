@@ -51,7 +51,7 @@ function Linked({ channel }: { channel: Channel }) {
             icon={Unlink}
             busy={unlink.pending}
             onClick={() =>
-              void unlink({ orgId, channelId: channel.id }, { said: 'Your chat is not linked any more' })
+              void unlink({ orgId, channelId: channel.id }, { said: 'Your chat is no longer linked' })
             }
           >
             Unlink

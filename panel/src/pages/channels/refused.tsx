@@ -1,4 +1,4 @@
-// Who wrote to a channel and was refused, and why. Whoever may come in is let in at once, and that can be taken back.
+// Who wrote to a channel and was refused, and why. Anyone who may come in is let in at once, and that can be taken back.
 import { UserPlus } from 'lucide-react'
 import { useRef, useState } from 'react'
 import { useAct } from '../../api/use-act'
@@ -23,7 +23,7 @@ const REASONS: Record<string, { why: string; todo: string }> = {
     todo: 'They add one, or you change the labels below.',
   },
   UNPROVEN: {
-    why: 'The mail server did not prove the sender',
+    why: 'The mail server did not verify the sender',
     todo: 'Their provider has to sign its mails (DKIM, DMARC).',
   },
   NOT_ADDRESSED: {
@@ -36,14 +36,14 @@ export function Refused({ channel }: { channel: Channel }) {
   const [isWhole, showAll] = useState(false)
   const here = useRef<HTMLDivElement>(null)
   const { refused } = channel
-  // A row goes when somebody is let in, and the focus would go with it.
+  // A row goes when someone is let in, and the focus would go with it.
   const stay = () => requestAnimationFrame(() => here.current?.focus())
   return (
     <div ref={here} tabIndex={-1}>
       {refused.length > 0 && (
         <Panel
           title="Refused"
-          about="They wrote and were not let in. What they wrote is not kept: they have to write again."
+          about="They are not on the list. Their messages are not kept: they have to write again."
         >
           <ul aria-label="Refused senders" className="divide-y divide-line rounded-card border border-line">
             {(isWhole ? refused : refused.slice(0, FIRST)).map((refusal) => (

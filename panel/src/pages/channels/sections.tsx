@@ -151,7 +151,7 @@ export function Incoming({ channel }: { channel: Channel }) {
         form={form}
         name="labelWhitelist"
         label="Labels"
-        hint="One a line. If there are any, only messages with one of them get through."
+        hint="One per line. If there are any, only messages with one of them get through."
         optional
       >
         <LinesInput value={values.labelWhitelist} onValue={(labels) => set('labelWhitelist', labels)} />
@@ -160,7 +160,7 @@ export function Incoming({ channel }: { channel: Channel }) {
         form={form}
         name="mentionOff"
         label="Answers without being mentioned in"
-        hint="Groups or rooms, one a line. Elsewhere it answers when it is mentioned."
+        hint="Groups or rooms, one per line. Elsewhere it answers when it is mentioned."
         optional
       >
         <LinesInput value={values.mentionOff} onValue={(rooms) => set('mentionOff', rooms)} />

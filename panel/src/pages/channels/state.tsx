@@ -6,7 +6,7 @@ import { words } from '../../ui/status'
 export interface State {
   isActive: boolean
   inactiveReason: string | null
-  /** Whether its vendor is reached. Null where nobody listens. */
+  /** Whether its vendor is reached. Null where no one listens. */
   link: { state: string; cause: string | null } | null
 }
 
@@ -14,16 +14,16 @@ interface Reason {
   word: string
   why: string
   todo: string
-  /** Nobody has to do anything about it. */
+  /** No one has to do anything about it. */
   isQuiet?: boolean
 }
 
-const WAITS = 'What is to be sent waits until then.'
+const WAITS = 'Messages to be sent wait until then.'
 
 const REASONS: Record<string, Reason> = {
   MANUAL: {
     word: 'Switched off',
-    why: 'Somebody switched it off. Nothing comes in, and nothing is sent.',
+    why: 'It was switched off. Nothing is received or sent.',
     todo: 'Switch it on when you need it again.',
     isQuiet: true,
   },

@@ -1,4 +1,4 @@
-// One field of a transport, whatever it holds.
+// One field of a transport, of any type.
 import { Checkbox } from '../../ui/choices'
 import { Field } from '../../ui/field'
 import { NumberInput, Select, TextInput } from '../../ui/inputs'

@@ -42,7 +42,7 @@ const bot = (hint?: string): Group[] => [
 const MAIL: Group[] = [
   {
     title: 'Fetching mail',
-    about: 'The mailbox that people write to, over IMAP.',
+    about: 'The IMAP mailbox that people write to.',
     notFor: 'OUTBOUND',
     fields: [
       {
@@ -65,8 +65,8 @@ const MAIL: Group[] = [
       {
         kind: 'text',
         path: 'email.authservId',
-        label: 'Server that proves senders',
-        hint: 'The name that the mailbox’s server writes into “Authentication-Results”. Mails whose sender it does not prove are refused. Without it, anybody can write in another’s name.',
+        label: 'Server that verifies senders',
+        hint: 'The name that the mailbox’s server writes into “Authentication-Results”. Mails whose sender it does not verify are refused. Without it, anyone can forge a sender.',
         placeholder: 'mx.example.com',
         optional: true,
         bounds: 'ChannelEmailInput.authservId',
@@ -75,7 +75,7 @@ const MAIL: Group[] = [
   },
   {
     title: 'Sending mail',
-    about: 'The server that answers go out through, over SMTP.',
+    about: 'The SMTP server that sends the answers.',
     notFor: 'INBOUND',
     fields: [
       {
@@ -120,7 +120,7 @@ const WEBHOOK: Group[] = [
       {
         kind: 'text',
         path: 'webhook.outboundUrl',
-        label: 'Address that messages are sent to',
+        label: 'Address for outgoing messages',
         placeholder: 'https://example.com/hook',
         bounds: 'ChannelWebhookInput.outboundUrl',
         optional: true,
@@ -128,7 +128,7 @@ const WEBHOOK: Group[] = [
       {
         kind: 'secret',
         path: 'webhook.outboundSecret',
-        label: 'Secret that signs them',
+        label: 'Secret for outgoing messages',
         optional: true,
       },
       {
@@ -148,7 +148,7 @@ const WEBHOOK: Group[] = [
       {
         kind: 'secret',
         path: 'webhook.inboundSecret',
-        label: 'Secret that messages are signed with',
+        label: 'Secret for incoming messages',
         hint: 'Without it nothing comes in. What begins with whsec_ is decoded from base64.',
         optional: true,
       },
@@ -156,7 +156,7 @@ const WEBHOOK: Group[] = [
         kind: 'lines',
         path: 'webhook.echoFilter.selfIds',
         label: 'Ids of the channel itself',
-        hint: 'One a line. Messages from these senders are its own, and are dropped.',
+        hint: 'One per line. Messages from these senders are its own, and are dropped.',
         optional: true,
         bounds: 'ChannelEchoFilterInput.selfIds',
       },
@@ -164,7 +164,7 @@ const WEBHOOK: Group[] = [
         kind: 'lines',
         path: 'webhook.echoFilter.actorPaths',
         label: 'Where a message names its sender',
-        hint: 'Dotted paths into the message, one a line.',
+        hint: 'Dotted paths into the message, one per line.',
         placeholder: 'event.user.id',
         optional: true,
         bounds: 'ChannelEchoFilterInput.actorPaths',
@@ -188,7 +188,7 @@ const CODE_HOST: Group[] = [
         kind: 'lines',
         path: 'codeHost.repos',
         label: 'Repositories',
-        hint: 'One a line.',
+        hint: 'One per line.',
         placeholder: 'owner/name',
         optional: true,
         bounds: 'ChannelCodeHostInput.repos',
@@ -197,7 +197,7 @@ const CODE_HOST: Group[] = [
         kind: 'lines',
         path: 'codeHost.events',
         label: 'Events',
-        hint: 'One a line.',
+        hint: 'One per line.',
         placeholder: 'issue_comment',
         optional: true,
         bounds: 'ChannelCodeHostInput.events',
@@ -241,7 +241,7 @@ const CALENDAR: Group[] = [
         kind: 'lines',
         path: 'calendar.calendarWhitelist',
         label: 'Calendars that the agent sees',
-        hint: 'One a line: its id, then a comma and a name if you like.',
+        hint: 'One per line: its id, then a comma and a name if you like.',
         placeholder: 'team@example.com, Team',
         optional: true,
       },

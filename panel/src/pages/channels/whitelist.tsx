@@ -97,7 +97,7 @@ export function Whitelist({ channel }: { channel: Channel }) {
 
 function aboutOf({ whitelist, transport, direction }: Channel): string {
   if (whitelist.length > 0) return 'Only these senders reach the agent through this channel.'
-  if (direction === 'OUTBOUND' || isSilent(transport)) return 'Nobody is on the list.'
-  if (transport === 'WEBHOOK') return 'Nobody is on the list, so everybody who signs may write.'
-  return 'Nobody may write yet. Let somebody write to the agent once: they are refused, and shown here with their id.'
+  if (direction === 'OUTBOUND' || isSilent(transport)) return 'The list is empty.'
+  if (transport === 'WEBHOOK') return 'The list is empty: every signed message is accepted.'
+  return 'No one may write yet. When someone writes to the agent, they are refused and shown here with their id.'
 }

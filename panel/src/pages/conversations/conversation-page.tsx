@@ -127,7 +127,7 @@ function Loaded({ conversation }: { conversation: ConversationRecord }) {
             status === 'ARCHIVED'
               ? 'This conversation is archived. Reopen it to write.'
               : heldByOther
-                ? `${takenOverByName ?? 'Somebody'} answers here. Take over to write yourself.`
+                ? `${takenOverByName ?? 'Someone'} answers here. Take over to write yourself.`
                 : undefined
           }
         />

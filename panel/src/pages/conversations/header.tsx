@@ -179,13 +179,13 @@ function Actions({ conversation, onRename }: { conversation: ConversationRecord;
   useMenuActions('Conversation', present)
   return (
     <Menu
-      trigger={<IconButton icon={MoreHorizontal} label="What can be done with it" />}
+      trigger={<IconButton icon={MoreHorizontal} label="Actions for this conversation" />}
       entries={takenOverBy === null ? [takeOver, ...present] : present}
     />
   )
 }
 
-/** The subject. What was typed survives somebody else's edit, which is shown beside. */
+/** The subject. What was typed survives someone else's edit, which is shown beside. */
 function Rename({ conversation, onClose }: { conversation: ConversationRecord; onClose: () => void }) {
   const org = useOrg()
   const act = useAct(Update)
@@ -207,7 +207,7 @@ function Rename({ conversation, onClose }: { conversation: ConversationRecord; o
     if (conflict) {
       setRevision(conflict.revision)
       setProblem(
-        `${conflict.changedBy ?? 'Somebody'} changed it to “${conflict.current.title ?? ''}” meanwhile. Save again to put yours in its place.`,
+        `${conflict.changedBy ?? 'Someone'} changed it to “${conflict.current.title ?? ''}” meanwhile. Save again to put yours in its place.`,
       )
     } else setProblem(wordsOf(error))
   }

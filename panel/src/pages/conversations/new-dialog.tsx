@@ -71,7 +71,7 @@ export function NewConversation({ agent, onClose }: { agent: Choice | null; onCl
         label="First message"
         optional
         error={wrong.text}
-        hint="Without one, the agent is not told until somebody writes."
+        hint="Without one, the agent starts with the first message."
       >
         <TextArea value={text} onValue={setText} rows={4} />
       </Field>

@@ -58,7 +58,7 @@ export const ConversationQuery = graphql(
   [ConversationFields],
 )
 
-/** What a conversation is called, also if nobody gave it a subject. */
+/** What a conversation is called, also if no one gave it a subject. */
 export function nameOf(
   conversation: Pick<ConversationRowRecord, 'title' | 'contactName' | 'agent' | 'ref'>,
 ): string {

@@ -64,7 +64,7 @@ export function ConversationRowView({ conversation }: { conversation: Conversati
             <Badge
               tone="warn"
               icon={Hand}
-              tip={`${takenOverByName ?? 'Somebody'} answers instead of the agent`}
+              tip={`${takenOverByName ?? 'Someone'} answers instead of the agent`}
             >
               <span className="max-w-24 truncate">{takenOverByName ?? 'Taken over'}</span>
             </Badge>

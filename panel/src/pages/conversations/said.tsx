@@ -36,7 +36,7 @@ export function WhatWasSaid({ q, agent }: { q: string; agent: number | undefined
     variables: { orgId: org.id, q, agentId: agent ?? null },
     pageOf,
     idOf,
-    // What is found stays as it is while somebody reads it; after a lost connection it is read again.
+    // What is found stays as it is while someone reads it; after a lost connection it is read again.
     on: [],
   })
   if (feed.error && feed.items.length === 0) return <ProblemView error={feed.error} retry={feed.refetch} />

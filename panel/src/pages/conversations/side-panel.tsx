@@ -114,11 +114,7 @@ function Details({ conversation }: { conversation: ConversationRecord }) {
             </Fact>
           )}
           <Fact name="Contact">
-            {contactName ? (
-              <Visible text={contactName} />
-            ) : (
-              <span className="text-muted">nobody outside</span>
-            )}
+            {contactName ? <Visible text={contactName} /> : <span className="text-muted">none</span>}
           </Fact>
           <Fact name="Channel">
             {channelName ? <Visible text={channelName} /> : <span className="text-muted">this panel</span>}

@@ -50,9 +50,9 @@ export function AgentUse({ credential }: { credential: Credential }) {
           ask(false)
         }}
       >
-        Every agent that has it then gets its values, as variables and files, when it is started again.
-        Whatever it is told or tricked into may send them elsewhere, and its model’s provider may see them.
-        Choose this only for what can’t be used over http or https. Your name is kept with it.
+        Every agent that has it then gets its values, as variables and files, when it is started again. A
+        tricked agent may send them elsewhere, and its model’s provider may see them. Choose this only for
+        secrets that can’t be used over http or https. Your name is recorded.
       </ConfirmDialog>
     </Panel>
   )

@@ -96,7 +96,7 @@ export function CreateCredential({
       ))}
       <Field
         label="May be used for"
-        hint="Addresses or hosts, one a line; mcp://NAME is an MCP server’s program. For http and https addresses the agent’s server adds it to requests, and the agent never sees it."
+        hint="Addresses or hosts, one per line; mcp://NAME is an MCP server’s program. For http and https addresses the agent’s server adds it to requests, and the agent never sees it."
         optional
         error={errors.destinations ?? errors['destinations.0']}
       >

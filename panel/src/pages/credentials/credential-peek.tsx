@@ -132,7 +132,7 @@ function Edit({ credential }: { credential: Credential }) {
         form={form}
         name="destinations"
         label="May be used for"
-        hint="Addresses or hosts, one a line. For http and https addresses, such as https://tickets.example.com, the agent’s server adds it by itself."
+        hint="Addresses or hosts, one per line. For http and https addresses, such as https://tickets.example.com, the agent’s server adds it by itself."
         optional
       >
         <LinesInput

@@ -31,7 +31,7 @@ export function Fields({ credential }: { credential: Credential }) {
   const [editing, edit] = useState<{ label: string; type: FieldType } | 'new' | null>(null)
   const [deleting, ask] = useState<string | null>(null)
   const kept: Sent[] = credential.fields.map(({ label }) => ({ label }))
-  // Both the list and its values are sent at once: whoever changed it meanwhile is not overwritten.
+  // Both the list and its values are sent at once: another's change is not overwritten.
   const send = (fields: Sent[], said: string) =>
     update(
       { orgId, id: credential.id, ifRevision: credential.revision, input: { fields } },
@@ -89,7 +89,7 @@ export function Fields({ credential }: { credential: Credential }) {
           ask(null)
         }}
       >
-        Its value goes with it. This can’t be taken back.
+        Its value goes with it. This can’t be undone.
       </ConfirmDialog>
     </Panel>
   )

@@ -49,7 +49,7 @@ export function Members({ credential }: { credential: Credential }) {
     })
   const find = useFindMembers()
   return (
-    <Panel title="People" about="Who may use it themselves.">
+    <Panel title="People" about="Members who may use it themselves.">
       <ul className="mb-2 space-y-1">
         {credential.members.map(({ userId, name, avatarUrl }) => (
           <li key={userId} className="flex items-center gap-2">
@@ -70,12 +70,12 @@ export function Members({ credential }: { credential: Credential }) {
       </ul>
       <Gate on={credential} may="credential.edit">
         <Picker
-          aria-label="Give it to somebody"
-          placeholder="Give it to somebody…"
+          aria-label="Give it to a member"
+          placeholder="Give it to a member…"
           value={null}
           search={find}
           disabled={!credential.viewerCan.includes('credential.edit')}
-          empty="Nobody has this name."
+          empty="No member has this name."
           onValue={(person) => {
             if (person && !credential.members.some(({ userId }) => userId === Number(person.id)))
               set({ id: Number(person.id), name: person.name }, true)

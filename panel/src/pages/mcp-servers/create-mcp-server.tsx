@@ -74,7 +74,7 @@ export function CreateMcpServer({
           <Field label="Command" error={errors.command}>
             <TextInput value={command} onValue={setCommand} className="font-mono" spellCheck={false} />
           </Field>
-          <Field label="Arguments" hint="One a line." optional error={errors.args}>
+          <Field label="Arguments" hint="One per line." optional error={errors.args}>
             <LinesInput value={args} onValue={setArgs} />
           </Field>
         </>

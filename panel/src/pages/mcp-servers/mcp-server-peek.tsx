@@ -135,7 +135,7 @@ function Edit({ server }: { server: McpServer }) {
               spellCheck={false}
             />
           </SectionField>
-          <SectionField form={form} name="args" label="Arguments" hint="One a line." optional>
+          <SectionField form={form} name="args" label="Arguments" hint="One per line." optional>
             <LinesInput value={values.args} onValue={(args) => set('args', args)} />
           </SectionField>
         </>
@@ -148,7 +148,7 @@ function Edit({ server }: { server: McpServer }) {
         form={form}
         name="auth"
         label="Secrets it needs"
-        hint="Their names, one a line. The values come from the agent’s credentials."
+        hint="Their names, one per line. The values come from the agent’s credentials."
         optional
       >
         <LinesInput value={values.auth} onValue={(auth) => set('auth', auth)} />

@@ -1,4 +1,4 @@
-// How an invitation reaches somebody without mail: its link is printed by whoever operates Muster, and handed over.
+// How an invitation reaches someone without mail: the operator prints its link, and hands it over.
 import { notNotified, useMailWay } from '../../app/mail'
 import { useOrg } from '../../app/organization'
 import { Button } from '../../ui/button'
@@ -29,10 +29,10 @@ export function HandOver({ invitation: { email, role }, onClose }: Props) {
       }
     >
       <div className="space-y-3">
-        <p>Whoever operates Muster prints the link with this line, on the machine that Muster runs on:</p>
+        <p>The installation’s operator prints the link with this command, on Muster’s machine:</p>
         <CodeBlock text={line} label="the line that prints the link" />
         <p className="text-muted">
-          Give the link to {email} alone: it lets its holder in, once, within a week. Earlier links stop
+          Give the link only to {email}: it lets its holder in, once, within a week. Earlier links stop
           working.
         </p>
       </div>

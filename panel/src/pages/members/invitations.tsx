@@ -100,7 +100,7 @@ export function Invitations({ live, page, onPage, peek, onPeek, invite }: Props)
         empty={
           <Empty
             icon={MailPlus}
-            title="Nobody is invited"
+            title="No open invitations"
             action={invite}
             command={`muster member invite --org ${orgId} --role OPERATOR --link --email …`}
           >

@@ -1,4 +1,4 @@
-// Invites somebody.
+// Invites someone.
 import { useState } from 'react'
 import { boundsOf, refusal } from '../../api/bounds'
 import { placed } from '../../api/form-errors'
@@ -39,7 +39,7 @@ export function InviteDialog({ onClose, onInvited }: { onClose: () => void; onIn
   }
   return (
     <FormDialog
-      title={`Invite somebody to ${org.name}`}
+      title={`Invite a member to ${org.name}`}
       about={inviteAbout(way)}
       action={way === 'SENT' ? 'Send the invitation' : 'Invite'}
       busy={invite.pending}

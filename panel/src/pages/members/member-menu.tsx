@@ -1,4 +1,4 @@
-// What can be done with a member: another role, removing, leaving.
+// Actions for a member: another role, removing, leaving.
 import { useNavigate } from '@tanstack/react-router'
 import { Ellipsis, LogOut, UserMinus } from 'lucide-react'
 import { useState } from 'react'

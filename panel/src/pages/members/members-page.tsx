@@ -95,7 +95,7 @@ export function MembersPage() {
   const close = () => set({ peek: undefined })
   const make = {
     id: 'members.invite',
-    label: 'Invite somebody',
+    label: 'Invite a member',
     group: 'Members',
     keys: 'c',
     also: 'new member',
@@ -161,7 +161,7 @@ export function MembersPage() {
                 onOpen={({ userId }) => set({ peek: userId })}
                 onActive={({ userId }) => peek && set({ peek: userId })}
                 empty={
-                  <Empty icon={Users} title="Nobody has this name">
+                  <Empty icon={Users} title="No member has this name">
                     Search for part of a name or an address.
                   </Empty>
                 }

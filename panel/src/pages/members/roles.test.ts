@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { rolesUpTo } from './roles'
 
-test('nobody gives a role above their own', () => {
+test('no one gives a role above their own', () => {
   expect(rolesUpTo('OWNER')).toEqual(['OWNER', 'ADMIN', 'OPERATOR', 'VIEWER'])
   expect(rolesUpTo('OPERATOR')).toEqual(['OPERATOR', 'VIEWER'])
   expect(rolesUpTo(null)).toEqual([])

@@ -17,7 +17,7 @@ export const ROLE_MEANINGS: Record<Role, string> = {
   VIEWER: 'Sees what runs, and changes nothing.',
 }
 
-/** The roles that somebody with this role may give or take: none above their own. */
+/** The roles that someone with this role may give or take: none above their own. */
 export function rolesUpTo(own: string | null | undefined): Role[] {
   const from = ROLES.indexOf(own as Role)
   return from < 0 ? [] : ROLES.slice(from)

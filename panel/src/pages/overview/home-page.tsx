@@ -17,7 +17,7 @@ export function HomePage() {
         title="You belong to no organization yet"
         command="muster org create --name 'Your organization' --owner-email you@example.com"
       >
-        {invitedHow(way)} Whoever operates this installation can also create an organization for you.
+        {invitedHow(way)} The installation’s operator can also create an organization for you.
       </Empty>
     </>
   )

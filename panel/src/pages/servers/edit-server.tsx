@@ -71,7 +71,7 @@ export function EditServer({ server }: { server: ServerRecord }) {
         form={form}
         name="labels"
         label="Labels"
-        hint="One a line, such as rack=4."
+        hint="One per line, such as rack=4."
         optional
         asText={(lines) => (Array.isArray(lines) && lines.length > 0 ? lines.join(', ') : 'none')}
       >

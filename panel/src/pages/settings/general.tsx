@@ -37,7 +37,7 @@ export function General({ settings }: { settings: Settings }) {
           form={name}
           name="timezone"
           label="Time zone"
-          hint="For people who have not chosen one of their own, and for daily mails."
+          hint="For people who have not chosen their own, and for daily mails."
         >
           <Picker
             value={{ id: name.values.timezone, name: name.values.timezone }}
@@ -54,7 +54,7 @@ export function General({ settings }: { settings: Settings }) {
           form={sessions}
           name="sessionResetTokens"
           label="Longest session"
-          hint="An agent’s session that has grown beyond this starts over with its next turn. Agents may have a limit of their own."
+          hint="An agent’s session that has grown beyond this starts over with its next turn. Agents may have their own limit."
           optional
         >
           <NumberInput

@@ -50,7 +50,7 @@ export function Limits({ settings: { plan, limits, storedBytes } }: { settings: 
   ]
   return (
     <>
-      <Panel title={words(plan)} about="Your operator changes the plan.">
+      <Panel title={words(plan)} about="The installation’s operator changes the plan.">
         <Facts>
           {rows.map(([name, count, most]) => (
             <Fact key={name} name={name}>

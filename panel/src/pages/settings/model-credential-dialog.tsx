@@ -160,7 +160,7 @@ export function ModelCredentialDialog({ editing, onClose, onChanged }: Props) {
       {editing.what === 'new' && (
         <Checkbox
           label="Default of its provider"
-          hint="Agents that use this provider, and have no credential of their own, get it. It takes the place of another default."
+          hint="Agents without their own credential get it if they use this provider. It replaces another default."
           checked={isDefault}
           onChecked={setDefault}
         />

@@ -63,8 +63,8 @@ export function ModelCredentials() {
         <ListSkeleton />
       ) : found.modelCredentials.length === 0 ? (
         <p className="rounded-card border border-line p-4 text-muted">
-          None yet. Add one for each provider that your agents use: an agent without a credential of its own
-          has no access to a model until then.
+          None yet. Add one for each provider that your agents use: an agent without its own credential has no
+          access to a model until then.
         </p>
       ) : (
         <ul className="divide-y divide-line rounded-card border border-line">
@@ -191,7 +191,7 @@ function More({ credential, onEdit, onChanged }: RowProps) {
       <Menu
         align="end"
         entries={entries}
-        trigger={<IconButton icon={Ellipsis} size="sm" label={`What can be done with ${name}`} />}
+        trigger={<IconButton icon={Ellipsis} size="sm" label={`Actions for ${name}`} />}
       />
       <ConfirmDialog
         open={asking}
@@ -205,7 +205,7 @@ function More({ credential, onEdit, onChanged }: RowProps) {
           onChanged()
         }}
       >
-        Its key is deleted, and that can’t be taken back. Agents that inherit it have no access to their model
+        Its key is deleted, and that can’t be undone. Agents that inherit it have no access to their model
         until their provider has another default.
       </ConfirmDialog>
     </>

@@ -72,7 +72,7 @@ function Budget({ settings }: { settings: Settings }) {
   return (
     <SectionForm
       title="Budget"
-      about="What all agents may spend together in a calendar month. An agent may have a budget of its own as well."
+      about="What all agents may spend together in a calendar month. An agent may also have its own budget."
       form={form}
     >
       <div className="grid gap-4 sm:grid-cols-2">
@@ -129,7 +129,7 @@ function CostGuard({ settings }: { settings: Settings }) {
           form={form}
           name="costGuardTokensPerHour"
           label="Each agent, an hour"
-          hint="Empty: no limit. Agents may have one of their own."
+          hint="Empty: no limit. Agents may have their own."
           optional
         >
           <NumberInput
@@ -158,7 +158,7 @@ function Traces({ settings }: { settings: Settings }) {
         form={form}
         name="traceContent"
         label="Put prompts and answers into traces"
-        hint="Whoever can read the traces can then read what people and agents said. Otherwise traces hold only names, times and numbers."
+        hint="Everyone with access to the traces can then read what people and agents said. Otherwise traces hold only names, times and numbers."
       />
     </SectionForm>
   )

@@ -31,7 +31,7 @@ export function Safety({ settings }: { settings: Settings }) {
           form={people}
           name="chatRiskLimit"
           label="Decide in chats below this risk"
-          hint="From 0, nothing, to 101, everything. What is as risky or more can only be decided here."
+          hint="From 0, nothing, to 101, everything. Actions at or above this risk can only be decided here."
         >
           <NumberInput
             value={people.values.chatRiskLimit}

@@ -11,8 +11,8 @@ import { ListSkeleton } from '../../ui/skeleton'
 import { Tabs } from '../../ui/tabs'
 import { Billing } from './billing'
 import { General } from './general'
-import { Kept } from './kept'
 import { Limits } from './limits'
+import { Retention } from './retention'
 import { Safety } from './safety'
 
 // What is not shown first.
@@ -92,7 +92,7 @@ function Part({ tab, settings }: { tab: string; settings: Settings }) {
       return (
         <>
           <General settings={settings} />
-          <Kept settings={settings} />
+          <Retention settings={settings} />
         </>
       )
   }

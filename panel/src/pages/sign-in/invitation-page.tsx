@@ -1,4 +1,4 @@
-// The page that an invitation's link leads to. Going on uses the link: whoever is signed in as the invited person has
+// The page that an invitation's link leads to. Going on uses the link: anyone who is signed in as the invited person has
 // joined with that; others are asked for what is missing.
 import { useNavigate } from '@tanstack/react-router'
 import { useState } from 'react'
@@ -24,7 +24,7 @@ const Accept = graphql(`
 
 const TITLE = 'Join an organization'
 
-/** Somebody who has joined, and is not signed in yet. */
+/** Someone who has joined, and is not signed in yet. */
 interface Joined {
   org: number
   email: string
@@ -118,7 +118,7 @@ export function AcceptInvitationPage() {
   )
 }
 
-/** Whoever was signed in here may be somebody else: only the person who has joined goes on to the organization. */
+/** The signed-in person may be someone else: only the person who has joined goes on to the organization. */
 function Enter({ joined, onSignedIn }: { joined: Joined; onSignedIn: (person: number) => void }) {
   const { org, email, challenge } = joined
   return (

@@ -27,6 +27,6 @@ test('an account that has a name already is asked for a password alone', () => {
 })
 
 test('a link that does not work is reported, and nothing more is asked for', () => {
-  const answer = after({ kind: 'ask' }, refused('LINK_INVALID', 'This link does not work any more.'))
-  expect(answer).toEqual({ step: { kind: 'ask' }, problem: 'This link does not work any more.', errors: {} })
+  const answer = after({ kind: 'ask' }, refused('LINK_INVALID', 'This link no longer works.'))
+  expect(answer).toEqual({ step: { kind: 'ask' }, problem: 'This link no longer works.', errors: {} })
 })

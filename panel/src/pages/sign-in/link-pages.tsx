@@ -59,7 +59,7 @@ export function ResetPasswordPage() {
         All your sessions have ended. Sign in with the new password.
       </Done>
     )
-  const told = fieldErrors(error)
+  const errors = fieldErrors(error)
   const submit = async () => {
     const { error } = await act({ token, password }, { quiet: true })
     setError(error)
@@ -74,7 +74,7 @@ export function ResetPasswordPage() {
           void submit()
         }}
       >
-        <Field label="New password" hint="At least 8 characters." error={told.newPassword}>
+        <Field label="New password" hint="At least 8 characters." error={errors.newPassword}>
           <TextInput
             type="password"
             autoComplete="new-password"
@@ -85,7 +85,7 @@ export function ResetPasswordPage() {
             onValue={setPassword}
           />
         </Field>
-        {error && !told.newPassword && <Notice>{wordsOf(error)}</Notice>}
+        {error && !errors.newPassword && <Notice>{wordsOf(error)}</Notice>}
         {problemOf(error)?.code === 'LINK_INVALID' && <Again />}
         <Button type="submit" look="primary" className="w-full" busy={act.pending}>
           Set password

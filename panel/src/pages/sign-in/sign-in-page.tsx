@@ -11,7 +11,7 @@ import { Field } from '../../ui/field'
 import { TextInput } from '../../ui/inputs'
 import { Notice } from '../../ui/problem'
 import { Card } from './card'
-import { ExchangeCode, REFUSED, RequestReset, safeNext, takeKept } from './sign-in'
+import { ExchangeCode, REFUSED, RequestReset, safeNext, takeStarted } from './sign-in'
 import { SignInForm } from './sign-in-form'
 
 type Arrival =
@@ -65,12 +65,12 @@ export function SignInPage() {
     if (started.current) return
     started.current = true
     if (location.hash) history.replaceState(history.state, '', location.pathname + location.search)
-    // A code without a state of its own may be somebody else's: the person decides (below).
+    // A code without a state of its own may be someone else's: the person decides (below).
     if (arrival.kind !== 'code' || arrival.state === null) return
-    const kept = takeKept()
-    goesTo.current = kept.next ?? goesTo.current
+    const pending = takeStarted()
+    goesTo.current = pending.next ?? goesTo.current
     // A provider's answer must be to a question of this browser: another's code would sign in to another's account.
-    if (arrival.state === kept.state) void take(arrival.code)
+    if (arrival.state === pending.state) void take(arrival.code)
     else setRefused('This sign-in was not started here. Start again.')
   }, [arrival, take])
 
@@ -91,7 +91,7 @@ export function SignInPage() {
   )
 }
 
-/** A link from the terminal. It waits for a click, so that no link signs anybody in to another's account unseen. */
+/** A link from the terminal. It waits for a click, so that no link signs anyone in to another's account unseen. */
 function ByLink({ busy, onGo }: { busy: boolean; onGo: () => void }) {
   return (
     <Card

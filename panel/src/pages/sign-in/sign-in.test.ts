@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { codeVariables, safeNext } from './sign-in'
 
-test('after signing in, nobody is sent to another site', () => {
+test('signing in leads to no other site', () => {
   expect(safeNext('/o/1/approvals/7?seq=3')).toBe('/o/1/approvals/7?seq=3')
   for (const next of [
     '//evil.example',

@@ -29,22 +29,22 @@ export const RequestReset = graphql(`
 
 export type Step = NonNullable<ResultOf<typeof SignInMutation>['signIn']>
 
-const KEPT = 'muster.sign-in'
+const STARTED = 'muster.sign-in'
 
-/** What is kept while the browser is at a provider: that it was this browser, and where to go afterwards. */
-export function keepAway(next: string | undefined): string {
+/** Remembers a sign-in at a provider: that this browser started it, and where to go afterwards. */
+export function startAway(next: string | undefined): string {
   const state = [...crypto.getRandomValues(new Uint8Array(16))]
     .map((byte) => byte.toString(16).padStart(2, '0'))
     .join('')
-  sessionStorage.setItem(KEPT, JSON.stringify({ state, next }))
+  sessionStorage.setItem(STARTED, JSON.stringify({ state, next }))
   return state
 }
 
-export function takeKept(): { state?: string; next?: string } {
+export function takeStarted(): { state?: string; next?: string } {
   try {
-    const kept = JSON.parse(sessionStorage.getItem(KEPT) ?? '{}')
-    sessionStorage.removeItem(KEPT)
-    return kept
+    const started = JSON.parse(sessionStorage.getItem(STARTED) ?? '{}')
+    sessionStorage.removeItem(STARTED)
+    return started
   } catch {
     return {}
   }
@@ -68,5 +68,5 @@ export const REFUSED: Record<string, string> = {
   EMAIL_NOT_VERIFIED: 'The provider has not verified your e-mail address.',
   EMAIL_NOT_CONFIRMED:
     'There is an account with your e-mail address, but the address has not been confirmed. Sign in to that account with its password, confirm the address, and try again.',
-  NO_ACCOUNT: 'You have no account and no invitation. Ask an administrator to invite you.',
+  NO_ACCOUNT: 'You have no account and no invitation. Ask an administrator for an invitation.',
 }

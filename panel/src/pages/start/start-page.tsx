@@ -1,5 +1,5 @@
 // The first run: a server, an agent, a first answer. Each step looks at what is there, so it can be left and taken up
-// again, and what somebody else does counts too.
+// again, and what someone else does counts too.
 import { Link } from '@tanstack/react-router'
 import { CircleCheck, PartyPopper, Rocket } from 'lucide-react'
 import type { ReactNode } from 'react'
@@ -37,10 +37,10 @@ export type StartTalk = NonNullable<FirstRun['conversationFeed']>['data'][number
 export function progressOf(data: FirstRun) {
   const servers = data.servers?.data ?? []
   const agents = data.agentFeed?.data ?? []
-  // What customers write, by mail for example, is not what somebody has tried here.
+  // What customers write, by mail for example, is not what someone has tried here.
   const talks = (data.conversationFeed?.data ?? []).filter(({ transport }) => transport === 'INTERNAL')
   const server = servers.find(({ status }) => status === 'ONLINE' || status === 'DEGRADED')
-  // Whoever began it: an agent had the last word.
+  // Regardless of who began it: an agent had the last word.
   const answered = talks.find(({ lastMessage }) => lastMessage?.role === 'ASSISTANT')
   const running = agents.filter(({ status }) => status === 'RUNNING')
   // The one that has answered, so that all steps speak of the same.
@@ -196,7 +196,7 @@ function Done({
   return (
     <section className="mt-6 rounded-card bg-ok-soft p-4 text-ok-text" data-outlined>
       <h2 className="flex items-center gap-2 font-semibold">
-        <PartyPopper size={16} aria-hidden /> That was it
+        <PartyPopper size={16} aria-hidden /> All done
       </h2>
       <p className="mt-1 text-sm">
         Next: give the agent skills and credentials, decide what it must ask, or invite others.

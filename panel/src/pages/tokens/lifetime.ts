@@ -10,7 +10,7 @@ export const LIFETIMES = [
 
 export type Lifetime = (typeof LIFETIMES)[number]['value']
 
-/** What to send: left out for the installation's default, null for ever. */
+/** What to send: left out for the installation's default, null forever. */
 export function expiryOf(lifetime: Lifetime, now: number): { expiresAt?: string | null } {
   if (lifetime === 'DEFAULT') return {}
   const days = LIFETIMES.find(({ value }) => value === lifetime)?.days

@@ -151,7 +151,7 @@ function Acts({ token, onIssued }: { token: Token; onIssued: Issued }) {
           ask(null)
         }}
       >
-        Programs that use it are refused from now on. This can’t be taken back; a new token can be issued.
+        Programs that use it are refused from now on. This can’t be undone; a new token can be issued.
       </ConfirmDialog>
     </>
   )

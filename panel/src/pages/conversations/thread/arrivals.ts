@@ -6,7 +6,7 @@ import { authorOf, type Names } from './names'
 /** Folded for the eye, and passed over for the ear. */
 const FOLDED = ['THINKING', 'TOOL_CALL', 'TOOL_RESULT']
 
-/** Those that are worth reading out: nobody needs to hear what they have just written. */
+/** Those that are worth reading out: no one needs to hear what they have just written. */
 export const toRead = (come: MessageRecord[], viewerId: number): MessageRecord[] =>
   come.filter(({ kind, authorUserId }) => authorUserId !== viewerId && !FOLDED.includes(kind))
 

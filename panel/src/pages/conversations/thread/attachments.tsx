@@ -43,7 +43,7 @@ export function Attachments({ files }: { files: File[] }) {
   )
 }
 
-/** Only the service's own address, whatever a record says. */
+/** Only the service's own address, even if a record names another. */
 const isOurs = (url: string) => /^\/v1\/org\/\d+\/attachment\/\d+$/.test(url)
 
 function Picture({ file }: { file: File }) {
@@ -56,7 +56,7 @@ function Picture({ file }: { file: File }) {
     const load = async () => {
       const answer = await fetch(url, { signal: stop.signal, credentials: 'same-origin' })
       if (!answer.ok) return
-      // The type is one of ours, whatever the bytes are: a browser draws them as a picture or not at all.
+      // The type is one of ours for all bytes: a browser draws them as a picture or not at all.
       made = URL.createObjectURL(new Blob([await answer.arrayBuffer()], { type: mimeType }))
       if (stop.signal.aborted) URL.revokeObjectURL(made)
       else setSource(made)

@@ -3,7 +3,7 @@ import { Paperclip, Send, X } from 'lucide-react'
 import { type Dispatch, type ReactNode, type SetStateAction, useRef } from 'react'
 import { useClient } from 'urql'
 import { useOrg } from '../../../app/organization'
-import { useKept } from '../../../app/thread/use-kept'
+import { useDraft } from '../../../app/thread/use-draft'
 import { useActions } from '../../../keys/use-actions'
 import { Gate, useRefused } from '../../../permissions/gate'
 import { Button, IconButton } from '../../../ui/button'
@@ -30,7 +30,7 @@ interface Props {
 export function Composer({ conversation, to, files, onFiles: setFiles, closed }: Props) {
   const org = useOrg()
   const client = useClient()
-  const [text, write] = useKept(org.id, draftPlace(conversation.id))
+  const [text, write] = useDraft(org.id, draftPlace(conversation.id))
   const picker = useRef<HTMLInputElement>(null)
   const box = useRef<HTMLFormElement>(null)
   const refused = useRefused('agent.interact', conversation)

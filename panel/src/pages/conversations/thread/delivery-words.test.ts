@@ -11,14 +11,14 @@ const delivery = (known: Partial<MessageDelivery>): MessageDelivery => ({
 
 test('what waits says why the last attempt failed', () => {
   expect(deliveryWords(delivery({})).said).toBe('Waits to be sent')
-  const again = deliveryWords(delivery({ error: 'Nobody answers.' }))
-  expect([again.is, again.more]).toEqual(['waiting', 'Nobody answers.'])
+  const again = deliveryWords(delivery({ error: 'No answer.' }))
+  expect([again.is, again.more]).toEqual(['waiting', 'No answer.'])
 })
 
 test('a failure says what it means and what the vendor said, and may be sent again', () => {
   const failed = deliveryWords(delivery({ status: 'FAILED', code: 'refused', error: '422: too rude' }))
   expect(failed).toMatchObject({ is: 'failed', canRetry: true })
-  expect(failed.more).toBe('The other side does not take it. 422: too rude')
+  expect(failed.more).toBe('The other side refused it. 422: too rude')
 })
 
 test('what came back is not sent again to the same address', () => {

@@ -12,9 +12,9 @@ export interface DeliveryWords {
 }
 
 const FAILURES: Record<NonNullable<MessageDelivery['code']>, string> = {
-  refused: 'The other side does not take it.',
-  target_gone: 'The chat or address takes nothing from us. Ask the person.',
-  unknown_outcome: 'Nobody knows whether it arrived. Look there first: sent again, it may arrive twice.',
+  refused: 'The other side refused it.',
+  target_gone: 'The chat or address does not accept our messages. Ask the person.',
+  unknown_outcome: 'It is unknown whether it arrived. Check first: sent again, it may arrive twice.',
   gave_up: 'Every attempt failed. Correct the cause, then send it again.',
   bounced: 'It came back. Correct the address.',
   earlier_part: 'An earlier part of it failed.',

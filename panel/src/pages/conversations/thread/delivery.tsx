@@ -24,7 +24,7 @@ const SIGNS: Record<DeliveryWords['is'], { icon: LucideIcon; tone: string }> = {
   unsent: { icon: Minus, tone: 'text-muted' },
 }
 
-/** More of what a vendor says does not help anybody. */
+/** More of what a vendor says does not help anyone. */
 const MOST = 300
 
 interface Props {

@@ -50,7 +50,7 @@ test('days are separated, and messages close to each other are grouped', () => {
   expect(shape(messages)).toEqual(['day', 'TEXT', 'TEXT↑', 'TEXT', 'day', 'TEXT'])
 })
 
-test('a sender who is not proven is told apart from one who is', () => {
+test('an unproven sender differs from a proven one', () => {
   const said = (isUnproven: boolean) => message({ role: 'USER', authorName: 'Ada', isUnproven })
   expect(shape([said(false), said(true), said(true), said(false)])).toEqual([
     'day',

@@ -10,13 +10,13 @@ const waits = (...seqs: number[]) => ({
   hasAfter: false,
 })
 
-test('what was told while a page was read is not undone by it', async () => {
-  const { told, over } = meanwhile<Message>()
+test('an update during a read is not undone by it', async () => {
+  const { receive, over } = meanwhile<Message>()
   let answer = (_: ReturnType<typeof waits> | null) => {}
   const read = over(new Promise<ReturnType<typeof waits> | null>((done) => (answer = done)))
-  told({ seq: 2, delivery: 'failed' })
+  receive({ seq: 2, delivery: 'failed' })
   // One that the page does not have is the window's concern.
-  told({ seq: 9, delivery: 'sent' })
+  receive({ seq: 9, delivery: 'sent' })
   answer(waits(1, 2))
   expect(await read).toEqual({
     data: [
@@ -27,9 +27,9 @@ test('what was told while a page was read is not undone by it', async () => {
   })
 })
 
-test('what was told before counts for no later page, and what could not be read is nothing', async () => {
-  const { told, over } = meanwhile<Message>()
+test('an earlier update does not change a later page, and a failed read is empty', async () => {
+  const { receive, over } = meanwhile<Message>()
   expect(await over(Promise.resolve(null))).toBe(null)
-  told({ seq: 1, delivery: 'failed' })
+  receive({ seq: 1, delivery: 'failed' })
   expect(await over(Promise.resolve(waits(1)))).toEqual(waits(1))
 })

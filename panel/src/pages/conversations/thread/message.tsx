@@ -80,7 +80,7 @@ function Body({ message, result, follows, names, waits }: Omit<Props, 'marked'>)
   }
 }
 
-/** What somebody said: the agent, a person, a contact. */
+/** What someone said: the agent, a person, a contact. */
 function Said({ message, follows, names, waits }: Omit<Props, 'marked' | 'result'>) {
   const content = contentOf(message.content)
   const mine = message.authorUserId === names.viewer.id
@@ -104,7 +104,7 @@ function Said({ message, follows, names, waits }: Omit<Props, 'marked' | 'result
               <Badge
                 tone="warn"
                 icon={ShieldAlert}
-                tip="The mail server did not prove that the mail is from this address. The agent is told so, too."
+                tip="The mail server did not verify that the mail is from this address. The agent is informed, too."
               >
                 Sender not proven
               </Badge>
@@ -150,7 +150,7 @@ function Said({ message, follows, names, waits }: Omit<Props, 'marked' | 'result
 function Reached({ message, mine, waits }: { message: MessageRecord; mine: boolean; waits: boolean }) {
   const side = cx('mt-0.5 text-xs', mine && 'text-right')
   if (message.status === 'FAILED')
-    return <p className={cx(side, 'text-danger-text')}>It did not reach the agent</p>
+    return <p className={cx(side, 'text-danger-text')}>Not delivered to the agent</p>
   if (message.status === 'CANCELLED') return <p className={cx(side, 'text-muted')}>Withdrawn</p>
   return waits ? <p className={cx(side, 'text-muted')}>Waits for the agent</p> : null
 }

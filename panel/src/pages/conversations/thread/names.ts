@@ -10,5 +10,5 @@ export interface Names {
 export function authorOf(message: MessageRecord, names: Names): string {
   if (message.authorUserId === names.viewer.id) return 'You'
   if (message.authorName) return message.authorName
-  return { ASSISTANT: names.agent, SYSTEM: 'Muster', TOOL: 'Tool', USER: 'Somebody' }[message.role]
+  return { ASSISTANT: names.agent, SYSTEM: 'Muster', TOOL: 'Tool', USER: 'Someone' }[message.role]
 }

@@ -8,7 +8,7 @@ import { isUnanswered, problemOf, wordsOf } from '../../../api/errors'
 import { graphql } from '../../../api/graphql'
 import { resync } from '../../../api/live'
 import { once, randomKey } from '../../../api/use-act'
-import { keep, keptFor, keptOf } from '../../../app/kept'
+import { draftOf, draftsOwner, saveDraft } from '../../../app/drafts'
 import { MessageFields, type MessageRecord } from '../../../app/thread/fields'
 import { keptAs, lost, read, write } from './unsent'
 import { type Upload, upload } from './uploads'
@@ -50,7 +50,7 @@ function set(next: Pending[]): void {
 
 const takenUp = new Set<string>()
 
-// Somebody else sends nothing of them. Whoever comes back finds what is written down.
+// Someone else sends nothing of them. Anyone who comes back finds what is written down.
 onClient(() => {
   takenUp.clear()
   known.clear()
@@ -67,24 +67,24 @@ function change(key: string, part: Partial<Pending>): void {
 export const draftPlace = (conversationId: number) => `conversation.${conversationId}`
 const unsentPlace = (conversationId: number) => `unsent.${conversationId}`
 const isOf = (orgId: number, conversationId: number) => (each: Pending) =>
-  each.person === keptFor() && each.orgId === orgId && each.conversationId === conversationId
+  each.person === draftsOwner() && each.orgId === orgId && each.conversationId === conversationId
 
-/** What was not accepted outlasts the page; with `all`, also what nobody has answered yet. */
+/** What was not accepted outlasts the page; with `all`, also what no one has answered yet. */
 function keepUnsent({ orgId, conversationId }: Pending, all = false): void {
   const mine = pending.filter(isOf(orgId, conversationId))
   const place = unsentPlace(conversationId)
-  const others = read(keptOf(orgId, place)).filter(({ key }) => !known.has(key))
-  keep(orgId, place, write([...others, ...mine.filter(({ state }) => all || state === 'failed')]))
+  const others = read(draftOf(orgId, place)).filter(({ key }) => !known.has(key))
+  saveDraft(orgId, place, write([...others, ...mine.filter(({ state }) => all || state === 'failed')]))
 }
 
 /** Takes up what an earlier page has left, once. */
 function takeUp(orgId: number, conversationId: number): void {
-  const place = `${keptFor()} ${orgId} ${conversationId}`
+  const place = `${draftsOwner()} ${orgId} ${conversationId}`
   if (takenUp.has(place)) return
   takenUp.add(place)
-  const back = read(keptOf(orgId, unsentPlace(conversationId))).map((each) => ({
+  const back = read(draftOf(orgId, unsentPlace(conversationId))).map((each) => ({
     ...each,
-    person: keptFor(),
+    person: draftsOwner(),
     orgId,
     conversationId,
     files: [],
@@ -109,7 +109,7 @@ export function post(
 ): void {
   const made: Pending = {
     key: randomKey(),
-    person: keptFor(),
+    person: draftsOwner(),
     orgId,
     conversationId,
     text: text.trim() || files.map(({ name }) => name).join(', '),
@@ -141,7 +141,7 @@ async function send(client: Client, orgId: number, key: string): Promise<void> {
   const { conversationId, text, files } = found
   try {
     for (const file of files) {
-      if (found.person !== keptFor()) return
+      if (found.person !== draftsOwner()) return
       file.id ??= await upload(orgId, file)
     }
   } catch (error) {
@@ -166,7 +166,7 @@ async function send(client: Client, orgId: number, key: string): Promise<void> {
   } else if (code === 'IDEMPOTENCY_IN_PROGRESS') {
     change(key, { state: 'failed', problem: 'An earlier try is still under way. Try again in a moment.' })
   } else {
-    // What was refused may be sent once more, as another request. Where nobody knows what came of it, the key stays.
+    // What was refused may be sent once more, as another request. Where no one knows what came of it, the key stays.
     change(key, {
       state: 'failed',
       problem: wordsOf(error),
@@ -197,6 +197,6 @@ if (typeof window !== 'undefined') {
   })
   window.addEventListener('pagehide', () => {
     for (const each of pending)
-      if (each.state === 'sending' && each.person === keptFor()) keepUnsent(each, true)
+      if (each.state === 'sending' && each.person === draftsOwner()) keepUnsent(each, true)
   })
 }

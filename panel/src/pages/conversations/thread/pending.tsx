@@ -1,7 +1,7 @@
 // Messages of one's own that are not there yet.
 import { Paperclip } from 'lucide-react'
 import { useClient } from 'urql'
-import { keep, keptOf } from '../../../app/kept'
+import { draftOf, saveDraft } from '../../../app/drafts'
 import { useOrg } from '../../../app/organization'
 import { Button } from '../../../ui/button'
 import { discard, draftPlace, type Pending, sendAgain } from './outbox'
@@ -19,7 +19,7 @@ export function PendingMessages({
     const back = discard(key)
     if (!back) return
     const place = draftPlace(back.conversationId)
-    keep(org.id, place, [keptOf(org.id, place), back.text].filter(Boolean).join('\n'))
+    saveDraft(org.id, place, [draftOf(org.id, place), back.text].filter(Boolean).join('\n'))
     onEdit(back)
   }
   return messages.map(({ key, text, files, state, problem }) => (

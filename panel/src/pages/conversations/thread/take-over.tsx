@@ -112,7 +112,7 @@ function Banner({ conversation, pending, onTake, onHandBack }: BannerProps) {
       <Hand size={15} aria-hidden className="shrink-0" />
       <p className="min-w-0 grow">
         <strong className="font-semibold">
-          {isMine ? 'You answer' : `${takenOverByName ?? 'Somebody'} answers`}
+          {isMine ? 'You answer' : `${takenOverByName ?? 'Someone'} answers`}
         </strong>{' '}
         instead of {agent?.name ?? 'the agent'}. Taken over <Time at={takenOverAt} />; it ends by itself after
         60 minutes without a word.

@@ -64,7 +64,7 @@ export function useScroll(options: Options): Scroll {
     if (!box) return
     const atEnd = leftBelow(box) < NEAR_END && !latest.current.hasAfter
     const isOwn = Math.abs(box.scrollTop - settledAt.current) < 1
-    // Nobody has scrolled away from the end.
+    // No one has scrolled away from the end.
     if (atEnd || !isOwn || anchor.current.seq !== null) {
       anchor.current = atEnd ? { seq: null, offset: 0 } : topOf(box, content.current, anchor.current)
       setAtEnd(atEnd)

@@ -28,7 +28,7 @@ export function useStreams(
   useEffect(() => {
     let waiting: Delta[] = []
     let frame = 0
-    // Pieces come faster than anybody reads: the page changes once a frame.
+    // Pieces come faster than anyone reads: the page changes once a frame.
     const show = () => {
       frame = 0
       const pieces = waiting.filter(({ message }) => !done.current.has(message))

@@ -19,7 +19,7 @@ import {
   withAnswered,
   withNewer,
   withOlder,
-  withTold,
+  withUpdate,
 } from './window'
 
 const PAGE = 60
@@ -87,7 +87,7 @@ export function useThread(orgId: number, conversationId: number, known: number):
   // The seq up to which the newest were asked for.
   const asked = useRef(0)
   const [tries, tryAgain] = useReducer((count: number) => count + 1, 0)
-  // Counts the jumps: a page that was asked for before one does not fit any more.
+  // Counts the jumps: a page that was asked for before one no longer fits.
   const jumps = useRef(0)
   const [news] = useState(() => meanwhile<MessageRecord>())
   // Counts the times when changes may have been missed.
@@ -157,7 +157,7 @@ export function useThread(orgId: number, conversationId: number, known: number):
     [read, put],
   )
   const take = useCallback(
-    (message: MessageRecord, join: typeof withTold) => {
+    (message: MessageRecord, join: typeof withUpdate) => {
       setNewest((before) => Math.max(before, message.seq))
       const next = join(now.current, message)
       if (next) put(next)
@@ -165,10 +165,10 @@ export function useThread(orgId: number, conversationId: number, known: number):
     [put],
   )
   const sent = useCallback((message: MessageRecord) => take(message, withAnswered), [take])
-  const told = useCallback(
+  const receive = useCallback(
     (message: MessageRecord) => {
-      news.told(message)
-      take(message, withTold)
+      news.receive(message)
+      take(message, withUpdate)
     },
     [take, news],
   )
@@ -189,7 +189,7 @@ export function useThread(orgId: number, conversationId: number, known: number):
 
   useEffect(() => {
     const unfollow = listen(client, MessageAdded, { orgId, conversationId }, ({ messageAdded }) =>
-      told(messageAdded),
+      receive(messageAdded),
     )
     let later: ReturnType<typeof setTimeout> | undefined
     let isGone = false
@@ -217,7 +217,7 @@ export function useThread(orgId: number, conversationId: number, known: number):
       unfollow()
       stop()
     }
-  }, [client, orgId, conversationId, told, read, put])
+  }, [client, orgId, conversationId, receive, read, put])
 
   return useMemo(
     () => ({ window, loading: loading && !error, error, newest, older, newer, go, sent }),

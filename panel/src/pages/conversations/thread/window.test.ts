@@ -11,7 +11,7 @@ import {
   withAnswered,
   withNewer,
   withOlder,
-  withTold,
+  withUpdate,
 } from './window'
 
 const run = (from: number, to: number) =>
@@ -37,39 +37,39 @@ test('newer ones come behind, and what is too far above goes', () => {
 const sent = (status: string) => ({ id: 1004, seq: 4, status }) as MessageRecord
 const statuses = (window: Window | null) => window?.messages.map(({ status }) => status).at(-1)
 
-test('what is told of one’s own message holds over the answer, whichever comes first', () => {
+test('an update of one’s own message holds over the answer, whichever comes first', () => {
   const before = replaced(page(1, 3))
-  const told = withTold(before, sent('DELIVERED'))
-  expect(statuses(told && withAnswered(told, sent('PENDING')))).toBe('DELIVERED')
+  const updated = withUpdate(before, sent('DELIVERED'))
+  expect(statuses(updated && withAnswered(updated, sent('PENDING')))).toBe('DELIVERED')
   const answered = withAnswered(before, sent('PENDING'))
   expect(statuses(answered)).toBe('PENDING')
-  expect(statuses(answered && withTold(answered, sent('DELIVERED')))).toBe('DELIVERED')
+  expect(statuses(answered && withUpdate(answered, sent('DELIVERED')))).toBe('DELIVERED')
 })
 
 test('a message that has reached the agent does not wait again', () => {
   for (const status of ['DELIVERED', 'FAILED', 'CANCELLED']) {
-    const told = withTold(replaced(page(1, 3)), sent(status))
-    expect(statuses(told && withTold(told, sent('PENDING')))).toBe(status)
+    const updated = withUpdate(replaced(page(1, 3)), sent(status))
+    expect(statuses(updated && withUpdate(updated, sent('PENDING')))).toBe(status)
   }
 })
 
 test('the next message is added once, even if it arrives twice', () => {
   const [next] = run(4, 4) as [MessageRecord]
-  const once = withTold(replaced(page(1, 3)), next)
-  expect(once && withTold(once, next)?.messages.map(({ seq }) => seq)).toEqual([1, 2, 3, 4])
+  const once = withUpdate(replaced(page(1, 3)), next)
+  expect(once && withUpdate(once, next)?.messages.map(({ seq }) => seq)).toEqual([1, 2, 3, 4])
 })
 
 test('a missing message is noticed', () => {
-  expect(withTold(replaced(page(1, 3)), run(6, 6)[0] as MessageRecord)).toBeNull()
+  expect(withUpdate(replaced(page(1, 3)), run(6, 6)[0] as MessageRecord)).toBeNull()
 })
 
-test('while somebody reads further up, new messages are not added', () => {
+test('new messages are not added while reading further up', () => {
   const window = replaced(page(1, 3, false, true))
-  expect(withTold(window, run(9, 9)[0] as MessageRecord)).toBe(window)
+  expect(withUpdate(window, run(9, 9)[0] as MessageRecord)).toBe(window)
 })
 
 test('the first message of all is added to an empty thread', () => {
-  expect(withTold(EMPTY, run(1, 1)[0] as MessageRecord)?.messages).toHaveLength(1)
+  expect(withUpdate(EMPTY, run(1, 1)[0] as MessageRecord)?.messages).toHaveLength(1)
 })
 
 test('what is read again takes nothing away from who reads further up', () => {

@@ -63,7 +63,7 @@ export function refreshed(window: Window, page: Page): Window {
  * One message that arrived live: changed in its place, or added at the end. `null`: it does not follow the last one, so
  * something in between is missing.
  */
-export function withTold(window: Window, message: MessageRecord): Window | null {
+export function withUpdate(window: Window, message: MessageRecord): Window | null {
   const at = window.messages.findIndex(({ id }) => id === message.id)
   const before = window.messages[at]
   if (before) return { ...window, messages: window.messages.with(at, settled(before, message)) }
@@ -73,11 +73,11 @@ export function withTold(window: Window, message: MessageRecord): Window | null 
 }
 
 /**
- * One's own message, as it was answered when it was sent. Only if it is not there: what is told of it meanwhile is as new or
- * newer, and every later change is told as well.
+ * One's own message, as it was answered when it was sent. Only if it is not there: an update of it is as new or
+ * newer, and every later change comes as well.
  */
 export const withAnswered = (window: Window, message: MessageRecord): Window | null =>
-  window.messages.some(({ id }) => id === message.id) ? window : withTold(window, message)
+  window.messages.some(({ id }) => id === message.id) ? window : withUpdate(window, message)
 
 /** The later of two states of a message: one that has reached the agent, or never will, does not wait again. */
 const settled = (before: MessageRecord, message: MessageRecord): MessageRecord =>

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { hasLeft, withGone } from './kept'
+import { hasLeft, withGone } from './gone'
 
 const id = (item: number) => item
 const merged = (before: number[], now: number[], gone: number[]) =>

@@ -1,28 +1,28 @@
-// What a person has typed and not sent, kept in this browser by person, organization and place. It outlasts a reload and
-// a closed tab. It goes when it is sent, when the person signs out, and when somebody else signs in here.
-const PREFIX = 'muster.kept.'
+// Drafts: unsent texts, kept in this browser by person, organization and place. They outlast a reload and
+// a closed tab. They go when they are sent, when the person signs out, and when another person signs in here.
+const PREFIX = 'muster.draft.'
 
-/** Nobody's id. */
-export const NOBODY = 0
+/** The id while no one is signed in. */
+export const SIGNED_OUT = 0
 
-let person = NOBODY
+let person = SIGNED_OUT
 /** What storage did not take: kept until the page is closed. */
 const memory = new Map<string, string>()
 
-/** Whose texts are kept, including those that are only in memory. */
-export const keptFor = (): number => person
+/** The owner of the drafts, including those that are only in memory. */
+export const draftsOwner = (): number => person
 
 const keyOf = (org: number, place: string) => `${PREFIX}${person}.${org}.${place}`
 
-/** Sets whose texts are kept, and forgets those of others who used this browser. At signing out: all. */
-export function keepFor(user: number): void {
+/** Sets the owner of the drafts, and forgets those of other users of this browser. At signing out: all. */
+export function setDraftsOwner(user: number): void {
   if (user === person) return
   person = user
   forget((key) => !key.startsWith(`${PREFIX}${user}.`))
 }
 
-/** What was typed at a place: `conversation.7`. */
-export function keptOf(org: number, place: string): string {
+/** The draft of a place: `conversation.7`. */
+export function draftOf(org: number, place: string): string {
   const key = keyOf(org, place)
   const known = memory.get(key)
   if (known !== undefined) return known
@@ -33,8 +33,8 @@ export function keptOf(org: number, place: string): string {
   }
 }
 
-/** Keeps it; an empty text is forgotten. */
-export function keep(org: number, place: string, text: string): void {
+/** Saves a draft; an empty text is forgotten. */
+export function saveDraft(org: number, place: string, text: string): void {
   const key = keyOf(org, place)
   memory.delete(key)
   try {

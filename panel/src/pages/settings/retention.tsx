@@ -1,17 +1,17 @@
-// What is kept, and for how long: backups of agents' homes, and what was said.
+// Retention: backups of agents’ homes, and transcripts.
 import { NumberInput, TextInput } from '../../ui/inputs'
 import { SectionField, SectionForm } from '../../ui/section-form'
 import type { Settings } from './settings-page'
 import { useOrganizationSection } from './use-organization-section'
 
-export function Kept({ settings }: { settings: Settings }) {
+export function Retention({ settings }: { settings: Settings }) {
   const backups = useOrganizationSection(settings, ['backupCron', 'backupRetention'])
   const transcripts = useOrganizationSection(settings, ['transcriptRetentionDays'])
   return (
     <>
       <SectionForm
         title="Backups of agents"
-        about="Copies of their homes, on their hosts. Agents may have rules of their own."
+        about="Copies of their homes, on their hosts. Agents may have their own rules."
         form={backups}
       >
         <div className="grid gap-4 sm:grid-cols-2">
