@@ -149,7 +149,7 @@ async fn who_may_not_edit_the_agent_makes_no_backups() {
 }
 
 #[tokio::test]
-async fn stopping_an_agent_leaves_its_backup_alone_and_a_late_launch_its_report() {
+async fn a_stop_keeps_its_backup_and_a_late_launch_its_report() {
     let app = TestApp::start().await;
     let host = app.running_agent().await;
     let id = host.back_up().await;
@@ -195,7 +195,7 @@ async fn a_failed_backup_says_why_and_is_not_the_last_one() {
 }
 
 #[tokio::test]
-async fn a_schedule_makes_one_backup_for_all_the_times_that_were_missed() {
+async fn missed_times_of_a_schedule_make_one_backup() {
     let app = TestApp::start().await;
     let host = app.running_agent().await;
     assert_eq!(host.round().await, 0, "nobody has asked for backups");
@@ -221,7 +221,7 @@ async fn a_schedule_makes_one_backup_for_all_the_times_that_were_missed() {
 }
 
 #[tokio::test]
-async fn agents_inherit_the_organizations_schedule_and_no_plan_is_outrun() {
+async fn agents_inherit_a_schedule_within_the_plan() {
     let app = TestApp::start().await;
     let host = app.running_agent().await;
     app.edits_organization(json!({ "backupCron": "0 * * * *" })).await;
@@ -284,7 +284,7 @@ async fn a_host_that_never_answers_is_given_up() {
 }
 
 #[tokio::test]
-async fn what_waits_for_a_host_that_the_agent_has_left_fails_and_the_next_backup_begins() {
+async fn a_backup_fails_on_the_host_that_its_agent_has_left() {
     let app = TestApp::start().await;
     let host = app.running_agent().await;
     let complete = host.back_up().await;
@@ -315,7 +315,7 @@ async fn what_waits_for_a_host_that_the_agent_has_left_fails_and_the_next_backup
 }
 
 #[tokio::test]
-async fn what_waits_for_the_host_of_a_deleted_agent_fails_and_its_file_goes() {
+async fn a_deleted_agents_pending_backup_fails_and_its_file_goes() {
     let app = TestApp::start().await;
     let host = app.running_agent().await;
     host.rests().await;
@@ -346,7 +346,7 @@ pub async fn until(house: &House, crew: &Crew, field: &str) -> Value {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_a_real_agent_knew_comes_back_even_if_its_host_dies_meanwhile() {
+async fn a_restore_survives_the_death_of_its_host() {
     let house = House::open().await;
     let mut crew = house.crew("saved").await;
     house.starts(&crew).await;

@@ -254,7 +254,7 @@ async fn one_failing_root_field_leaves_the_others_alone() {
 }
 
 #[tokio::test]
-async fn a_model_credential_is_sent_only_to_the_address_it_was_set_for() {
+async fn a_model_credential_goes_only_to_its_address() {
     let app = TestApp::start().await;
     let agent = app.agent().await;
     let update = "mutation($o: Id!, $id: Id!, $i: UpdateAgentInput!) { updateAgent(orgId: $o, id: $id, input: $i) { id } }";

@@ -168,7 +168,7 @@ async fn skills_that_do_not_fit_are_named() {
 }
 
 #[tokio::test]
-async fn an_agent_is_up_to_date_once_its_host_has_done_what_it_was_told_last() {
+async fn an_agent_is_up_to_date_after_its_hosts_last_command() {
     let app = TestApp::start().await;
     let host = app.starting_agent().await;
     edit(&app, host.agent, json!({ "language": "de" })).await;
@@ -286,7 +286,7 @@ async fn what_an_agent_offers_is_shown_until_it_gets_another_image() {
 }
 
 #[tokio::test]
-async fn a_mode_is_in_the_plan_and_its_agent_says_why_it_is_not_in_force() {
+async fn an_agent_says_why_its_planned_mode_is_not_in_force() {
     let app = TestApp::start().await;
     let host = app.running_agent().await;
     let shown = async || {

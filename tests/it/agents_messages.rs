@@ -136,7 +136,7 @@ async fn texts_are_bounded_and_hold_what_a_database_can_store() {
 }
 
 #[tokio::test]
-async fn a_value_that_is_nested_too_deep_for_an_answer_is_stored_as_its_text() {
+async fn a_value_nested_too_deep_is_stored_as_text() {
     let app = TestApp::start().await;
     let host = app.running_agent().await;
     let conversation = app.conversation(host.agent).await;

@@ -3,9 +3,12 @@
 use std::time::Duration;
 
 use muster::{
-    base::enums::StatusReason,
+    base::{
+        enums::{RestartPolicy, StatusReason},
+        ids::{ImageId, ServerId},
+    },
     core::backoff::WAITS,
-    slices::agents::{self, start_due},
+    slices::agents::{self, CreateAgentInput, start_due},
 };
 use muster_protocol::event::EndReason;
 use serde_json::{Value, json};
@@ -118,16 +121,87 @@ async fn an_agent_that_its_host_lost_comes_back_as_often_as_it_takes() {
         host.ended(EndReason::ShimLost).await;
         host = host.comes_back(WAITS[attempt.min(4)]).await;
     }
-    // A start that takes too long is a failure like any other, and there were enough.
+    // A start that takes too long is a failure, and the first one.
     host.ended(EndReason::ShimLost).await;
     app.clock.advance(WAITS[4]);
     assert_eq!(start_due(&app.core).await.unwrap(), 1);
     app.execute("UPDATE servers SET status = 'ONLINE'", vec![]).await;
     app.clock.advance(Duration::from_secs(app.core.config.agents.start_deadline_seconds + 1));
     assert_eq!(agents::end_late_starts(&app.core).await.unwrap(), 1);
-    let host = Host { generation: host.generation + 1, ..host };
+    host = Host { generation: host.generation + 1, ..host };
     assert_eq!(host.agent_shows("statusReason").await["statusReason"], "START_TIMEOUT");
+    host = host.comes_back(WAITS[0]).await;
+    for wait in &WAITS[1..5] {
+        host.exits(3).await;
+        host = host.comes_back(*wait).await;
+    }
+    // After five failures it is still no failure to be lost.
+    host.ended(EndReason::ShimLost).await;
+    host = host.comes_back(WAITS[4]).await;
+    host.exits(3).await;
+    let restart = json!({ "attempts": 16, "nextAt": null });
+    assert_eq!(host.agent_shows("restart { attempts nextAt }").await["restart"], restart);
     host.stays_down().await;
+}
+
+#[tokio::test]
+async fn people_learn_of_the_first_failure_and_of_the_last() {
+    let app = TestApp::with_mail().await;
+    let mut host = app.running_agent().await;
+    let are_notified = async || {
+        let raised: i64 = app.one("SELECT COUNT(*) FROM notifications", vec![]).await;
+        app.execute("DELETE FROM notifications", vec![]).await;
+        raised > 0
+    };
+    let mut heard = Vec::new();
+    for wait in &WAITS[..5] {
+        host.exits(3).await;
+        heard.push(are_notified().await);
+        host = host.comes_back(*wait).await;
+    }
+    host.exits(3).await;
+    heard.push(are_notified().await);
+    assert_eq!(heard, [true, false, false, false, false, true]);
+    // Of one that only people start they learn each time.
+    app.sets_agent(host.agent, json!({ "restartPolicy": "NEVER" })).await;
+    for _ in 0..2 {
+        host = host.launched().await;
+        host.exits(3).await;
+        assert!(are_notified().await);
+    }
+}
+
+#[tokio::test]
+async fn always_undoes_neither_a_stop_nor_a_spent_budget() {
+    let app = TestApp::start().await;
+    let always = async || {
+        let host = app.running_agent().await;
+        app.sets_agent(host.agent, json!({ "restartPolicy": "ALWAYS" })).await;
+        host
+    };
+    let host = always().await;
+    host.exits(0).await;
+    host.comes_back(WAITS[0]).await;
+    let shows = "status statusReason restart { attempts }";
+    for reason in [EndReason::Stopped, EndReason::Exited, EndReason::ShimLost] {
+        let host = always().await;
+        host.act("stop").await;
+        host.ended(reason).await;
+        let stopped = json!({ "status": "STOPPED", "statusReason": null, "restart": null });
+        assert_eq!(host.agent_shows(shows).await, stopped, "{reason:?}");
+        host.stays_down().await;
+
+        let host = always().await;
+        let spent = host.tell(async |tx, from| {
+            let why = (StatusReason::LimitReached, "Nothing is left.");
+            agents::stop_in(tx, from.agent, "costGuard", why).await
+        });
+        spent.await.unwrap();
+        host.ended(reason).await;
+        let stopped = json!({ "status": "STOPPED", "statusReason": "LIMIT_REACHED", "restart": null });
+        assert_eq!(host.agent_shows(shows).await, stopped, "{reason:?}");
+        host.stays_down().await;
+    }
 }
 
 #[tokio::test]
@@ -299,6 +373,58 @@ async fn all_agents_of_a_server_start_but_those_that_may_not() {
     let stop = "mutation($o: Id!) { stopOrganization(orgId: $o, reason: \"so\") { id } }";
     app.owner.gql(stop, json!({ "o": app.org })).await.data();
     assert_eq!(app.operator.gql(start, variables).await.code(), "ORGANIZATION_STOPPED");
+}
+
+const START_ALL: &str =
+    "mutation($o: Id!, $s: Id!) { startAgents(orgId: $o, serverId: $s) { started skipped { id } left } }";
+
+/// Agents of one server, which are stopped.
+async fn many(app: &TestApp, server: i64, count: usize) -> Vec<i64> {
+    let (mut all, image) = (Vec::new(), ImageId(app.image().await));
+    for _ in 0..count {
+        let new = CreateAgentInput {
+            name: app.name("agent"),
+            description: None,
+            role: None,
+            server_id: ServerId(server),
+            image_id: Some(image),
+            model_override: None,
+        };
+        all.push(agents::create(&app.scope(), new, RestartPolicy::OnFailure).await.unwrap().0);
+    }
+    all
+}
+
+#[tokio::test]
+async fn a_call_starts_a_hundred_agents_and_the_next_one_the_rest() {
+    let app = TestApp::start().await;
+    let server = app.server().await;
+    let all = many(&app, server, 103).await;
+    let start = async || {
+        let done = app.operator.gql(START_ALL, json!({ "o": app.org, "s": server })).await.data();
+        done["startAgents"].clone()
+    };
+    assert_eq!(start().await, json!({ "started": all[..100], "skipped": [], "left": 3 }));
+    let up: Vec<Value> = all[..100].iter().map(|id| json!({ "id": id })).collect();
+    assert_eq!(start().await, json!({ "started": all[100..], "skipped": up, "left": 0 }));
+}
+
+#[tokio::test]
+async fn sqlite_agents_that_are_started_together_are_held_in_small_lots() {
+    let app = TestApp::start().await;
+    let server = app.server().await;
+    let all = many(&app, server, 60).await;
+    let refuse = format!(
+        "CREATE TRIGGER refuse BEFORE UPDATE ON agents WHEN NEW.id = {} AND NEW.status = 'SPAWNING' \
+         BEGIN SELECT RAISE(ABORT, 'no'); END",
+        all[59]
+    );
+    app.execute(&refuse, vec![]).await;
+    app.expects_failures();
+    let failed = app.operator.gql(START_ALL, json!({ "o": app.org, "s": server })).await;
+    assert!(!failed.code().is_empty(), "{}", failed.text);
+    let started = "SELECT COUNT(*) FROM agents WHERE status = 'SPAWNING'";
+    assert_eq!(app.one::<i64>(started, vec![]).await, 50, "two lots of 25 were committed");
 }
 
 impl Host<'_> {

@@ -300,7 +300,7 @@ async fn when_two_answer_at_once_exactly_one_decides() {
 }
 
 #[tokio::test]
-async fn a_decision_reaches_the_agent_and_opens_the_conversation_when_it_is_the_last() {
+async fn the_last_decision_reopens_the_conversation() {
     let app = TestApp::start().await;
     let agent = app.agent().await;
     let conversation = app.conversation(agent).await;
@@ -369,7 +369,7 @@ async fn an_undecided_approval_expires_and_fails_closed() {
 }
 
 #[tokio::test]
-async fn an_overdue_approval_reads_the_same_before_and_after_the_round() {
+async fn an_overdue_approval_reads_the_same_around_the_round() {
     let app = TestApp::start().await;
     let agent = app.agent().await;
     let conversation = app.conversation(agent).await;
@@ -449,7 +449,7 @@ async fn subscribers_hear_of_each_change_in_their_organization() {
         )
         .boxed();
     let acts = async {
-        // Whoever looks counts too.
+        // The observer counts too.
         until("it is listening", async || {
             app.core.events.subscribe(OrgId(app.org), &Caller::System).callers().len() == 2
         })

@@ -1,4 +1,4 @@
-//! What agents ask: what needs nobody, what is refused, and how a decision reaches the agent exactly once.
+//! What agents ask: what needs no one, what is refused, and how a decision reaches the agent exactly once.
 
 use std::time::Duration;
 
@@ -229,7 +229,7 @@ async fn an_answer_that_nobody_waits_for_becomes_the_next_turn() {
 }
 
 #[tokio::test]
-async fn the_end_of_a_launch_withdraws_what_is_open_and_tells_what_was_decided() {
+async fn a_launchs_end_withdraws_open_and_delivers_decided_approvals() {
     let app = TestApp::start().await;
     let work = working(&app).await;
     let (open, decided) = (work.raises("1.1", question()).await, work.raises("1.2", run("make")).await);
@@ -293,7 +293,7 @@ async fn what_ends_without_an_answer_is_closed() {
     ];
     assert_eq!(work.of_kind("ANSWER").await, answers);
     for (id, reason, by) in
-        [(dismissed, "It was dismissed.", Some("operator")), (expires, "Nobody answered in time.", None)]
+        [(dismissed, "It was dismissed.", Some("operator")), (expires, "There was no answer in time.", None)]
     {
         let answer = work.answer(id).await;
         assert_eq!(answer.decision, Decision::Closed { reason: reason.to_owned() });
@@ -308,7 +308,7 @@ async fn what_ends_without_an_answer_is_closed() {
 }
 
 #[tokio::test]
-async fn a_decision_the_expiry_and_the_end_of_the_launch_have_one_winner() {
+async fn decision_expiry_and_launch_end_have_one_winner() {
     let app = TestApp::start().await;
     for _ in 0..6 {
         let work = working(&app).await;
@@ -413,7 +413,7 @@ async fn requests_in_places_that_are_not_the_agents_are_refused() {
 }
 
 #[tokio::test]
-async fn a_decision_reaches_the_agent_even_if_the_conversation_was_archived() {
+async fn a_decision_reaches_the_agent_of_an_archived_conversation() {
     let app = TestApp::start().await;
     let work = working(&app).await;
     let id = work.raises("1.1", question()).await;
@@ -427,7 +427,7 @@ async fn a_decision_reaches_the_agent_even_if_the_conversation_was_archived() {
 }
 
 #[tokio::test]
-async fn text_given_with_a_verdict_that_had_no_place_for_it_is_the_next_turn() {
+async fn a_verdicts_comment_without_a_place_is_the_next_turn() {
     let app = TestApp::start().await;
     let work = working(&app).await;
     let told = async |id: i64| {
@@ -457,7 +457,7 @@ async fn text_given_with_a_verdict_that_had_no_place_for_it_is_the_next_turn() {
 }
 
 #[tokio::test]
-async fn an_approval_that_came_too_late_allows_the_same_action_once_in_the_next_launch() {
+async fn a_late_approval_allows_the_action_once_in_the_next_launch() {
     let app = TestApp::start().await;
     let work = working(&app).await;
     let approved = work.raises("1.1", run("make")).await;
@@ -491,7 +491,7 @@ async fn an_approval_that_came_too_late_allows_the_same_action_once_in_the_next_
 }
 
 #[tokio::test]
-async fn an_approval_that_would_have_expired_or_of_an_earlier_launch_allows_nothing() {
+async fn an_expired_or_older_approval_allows_nothing() {
     // How long the agent's requests stand, how long ago this one was made, whether another launch was between.
     for (stands, minutes, is_earlier) in [
         (None::<u32>, 59, false),

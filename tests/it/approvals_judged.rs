@@ -1,4 +1,4 @@
-//! What agents ask, judged before anybody is asked: what needs nobody, what a person decides, and what is refused.
+//! What agents ask, judged before anyone is asked: what needs no one, what a person decides, and what is refused.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use crate::{
 };
 
 #[tokio::test]
-async fn what_is_harmless_needs_nobody_and_what_is_dangerous_is_refused() {
+async fn harmless_actions_pass_and_dangerous_ones_are_refused() {
     let app = TestApp::start().await;
     let work = working(&app).await;
     let read = Asked::Action {
@@ -71,7 +71,7 @@ async fn an_agent_can_not_flood_the_audit_log_with_what_it_is_refused() {
 }
 
 #[tokio::test]
-async fn categories_in_words_are_asked_by_a_rule_or_by_the_agent_itself() {
+async fn categories_are_asked_by_a_rule_or_by_the_agent() {
     let app = TestApp::start().await;
     approvals::store_categories(&app.core).await.unwrap();
     approvals::store_categories(&app.core).await.unwrap();
@@ -110,7 +110,7 @@ async fn the_agents_own_thresholds_count() {
 }
 
 #[tokio::test]
-async fn an_input_that_nobody_could_see_whole_is_refused_and_not_asked() {
+async fn an_input_too_large_to_show_is_refused() {
     let app = TestApp::start().await;
     let work = working(&app).await;
     let make = |kib: usize| Asked::Action {

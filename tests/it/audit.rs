@@ -1,4 +1,4 @@
-//! The audit log: successful operations have an entry, failed ones don't, and nobody can read a secret in it.
+//! The audit log: successful operations have an entry, failed ones don't, and no one can read a secret in it.
 //! For refusals see `audit_refusals.rs`.
 
 use std::time::Duration;
@@ -145,7 +145,7 @@ async fn administrators_alone_read_the_log_and_only_their_own() {
 }
 
 #[tokio::test]
-async fn an_edit_that_changes_nothing_has_no_entry_and_keeps_the_time_of_change() {
+async fn an_edit_without_a_change_has_no_entry() {
     let app = TestApp::start().await;
     let all = app.populate(1).await;
     let edits = [
@@ -179,7 +179,7 @@ async fn an_edit_that_changes_nothing_has_no_entry_and_keeps_the_time_of_change(
         assert_eq!((counts[1] - counts[0], counts[2] - counts[1]), (1, 0), "{kind}");
         assert_eq!(times[0], times[1], "{kind}");
     }
-    // Without the permission to see it, nobody can edit anything either way.
+    // Without the permission to see it, no one can edit anything either way.
     let before = lines(&app).await;
     let theirs = json!({ "o": app.other_org, "id": all.servers[0], "i": { "description": "once" } });
     let edit = "mutation($o: Id!, $id: Id!, $i: UpdateServerInput!) { updateServer(orgId: $o, id: $id, input: $i) { id } }";

@@ -127,7 +127,7 @@ async fn a_rehashed_chain_fails_at_its_checkpoint() {
 }
 
 #[tokio::test]
-async fn entries_committed_late_or_concurrently_have_their_own_positions() {
+async fn late_and_concurrent_entries_have_their_own_positions() {
     let app = TestApp::start().await;
     let agent = app.agent().await;
     let late = app.scope().begin().await.unwrap();

@@ -1,4 +1,4 @@
-//! The audit log against somebody who writes to the database but has no keys: the service signs nothing for them, removes
+//! The audit log against someone who writes to the database but has no keys: the service signs nothing for them, removes
 //! nothing for them, and verification names what they hid.
 
 use std::time::Duration;
@@ -222,7 +222,7 @@ async fn a_part_of_a_rewritten_past_is_not_signed() {
 }
 
 #[tokio::test]
-async fn what_another_process_signs_over_a_rewritten_past_is_not_believed() {
+async fn a_signature_over_a_rewritten_past_is_not_trusted() {
     let app = signing().await;
     begun(&app).await;
     rewrite(&app).await;
@@ -236,7 +236,7 @@ async fn what_another_process_signs_over_a_rewritten_past_is_not_believed() {
 }
 
 #[tokio::test]
-async fn statements_of_others_at_the_end_are_removed_when_the_log_is_resumed() {
+async fn foreign_statements_at_the_end_are_removed_on_resume() {
     for sql in [
         // As after the loss of the key file.
         "UPDATE audit_checkpoints SET key_id = 'another'",

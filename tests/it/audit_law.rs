@@ -30,7 +30,7 @@ use crate::{
     harness::{Actor, Answer, Spare, TestApp, Walker, good_calls, picture_input, until},
 };
 
-/// Mutations whose entry names nobody, with the reason. The list only shrinks.
+/// Mutations whose entry names no one, with the reason. The list only shrinks.
 const BY_NOBODY: &[(&str, &str)] = &[(
     "requestPasswordReset",
     "the caller has proved nothing yet; the entry says whose account it concerns",
@@ -190,7 +190,7 @@ impl Law {
              FROM audit_lines WHERE id > {before} AND operation = '{name}'"
         );
         let mut lines: Vec<String> = app.column(&sql).await;
-        // Some operations are answered before they are done, so that nobody learns whether an account exists;
+        // Some operations are answered before they are done, so that no one learns whether an account exists;
         // they are done soon after.
         if lines.is_empty() {
             until(&format!("{name} leaves an entry"), async || {

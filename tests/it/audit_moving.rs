@@ -219,7 +219,7 @@ async fn with_replica(app: &TestApp, work: impl AsyncFnOnce(&Arc<Core>)) {
 
 /// SQLite really deletes.
 #[tokio::test]
-async fn postgres_a_sealer_does_not_rescan_rows_kept_by_a_long_snapshot() {
+async fn postgres_a_sealer_does_not_rescan_rows_of_a_snapshot() {
     let app = TestApp::start().await;
     // What the database does by itself, whenever it likes, would be counted too.
     app.execute("ALTER TABLE audit_unsealed SET (autovacuum_enabled = false)", vec![]).await;

@@ -64,7 +64,7 @@ async fn a_refusal_has_an_entry_on_either_face() {
 }
 
 #[tokio::test]
-async fn what_an_operation_itself_refuses_has_an_entry_with_what_is_missing() {
+async fn an_operations_refusal_is_logged_with_the_missing_right() {
     let app = TestApp::start().await;
     let agent = app.agent().await;
     let promote =

@@ -14,7 +14,7 @@ use muster::core::store::backup::{backup, restore};
 use crate::harness::{TestApp, config};
 
 #[tokio::test]
-async fn sqlite_a_policy_file_replaced_during_a_backup_does_not_spoil_it() {
+async fn sqlite_a_backup_survives_a_replaced_policy_file() {
     let (app, policies) = TestApp::with_policy_folder().await;
     let orgs = policies.path().join("orgs");
     fs::create_dir_all(&orgs).unwrap();
@@ -52,7 +52,7 @@ async fn sqlite_a_policy_file_replaced_during_a_backup_does_not_spoil_it() {
 }
 
 #[tokio::test]
-async fn sqlite_a_restore_that_fails_leaves_no_policy_files_and_the_next_one_restores_them() {
+async fn sqlite_a_failed_restore_leaves_no_policy_files() {
     let (app, policies) = TestApp::with_policy_folder().await;
     fs::create_dir_all(policies.path().join("orgs")).unwrap();
     fs::write(policies.path().join("orgs/1.csv"), "# first\n").unwrap();

@@ -235,7 +235,7 @@ async fn given(app: &TestApp, headers: &[(&str, &str)]) -> (String, bool) {
 }
 
 #[tokio::test]
-async fn only_on_this_machine_and_without_a_proxy_is_the_cookie_not_secure() {
+async fn the_cookie_is_insecure_only_on_loopback_without_a_proxy() {
     let plain = ("muster-session".to_owned(), false);
     let secure = ("__Host-muster-session".to_owned(), true);
     let app = TestApp::start().await;
@@ -256,7 +256,7 @@ async fn only_on_this_machine_and_without_a_proxy_is_the_cookie_not_secure() {
         ("http://127.0.0.1:8080", "http://127.0.0.1:8080", Ok(secure.clone())),
         ("http://muster.lan", "http://muster.lan", Err("over TLS")),
         ("http://192.0.2.2:8080", "http://192.0.2.2:8080", Err("over TLS")),
-        // With a public URL, the address that the service listens on is nobody's page.
+        // With a public URL, the address that the service listens on is no one's page.
         ("https://muster.example", "BASE", Err("open Muster there")),
         ("https://muster.example", "https://muster.example.evil", Err("open Muster there")),
         ("https://muster.example", "http://muster.example", Err("open Muster there")),

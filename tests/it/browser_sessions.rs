@@ -96,7 +96,7 @@ async fn a_second_factor_comes_before_the_cookie() {
 }
 
 #[tokio::test]
-async fn signing_in_again_ends_the_session_that_the_browser_held_and_no_other() {
+async fn signing_in_again_ends_only_the_browsers_session() {
     let (app, mut browser) = signed_in().await;
     let other = Browser::signed_in(&app, EMAIL).await;
     let before = browser.clone();
@@ -104,7 +104,7 @@ async fn signing_in_again_ends_the_session_that_the_browser_held_and_no_other() 
     assert_ne!(before.cookie, browser.cookie);
     assert_eq!(before.refusal().await.as_deref(), Some("UNAUTHENTICATED"));
     assert_eq!((browser.refusal().await, other.refusal().await), (None, None));
-    // So does somebody else's sign-in there.
+    // So does someone else's sign-in there.
     app.user("another@example.org", true).await;
     let before = browser.clone();
     browser.sign_in("another@example.org").await.data();
@@ -123,7 +123,7 @@ async fn signing_in_again_ends_the_session_that_the_browser_held_and_no_other() 
 }
 
 #[tokio::test]
-async fn one_request_opens_one_session_and_nothing_runs_after_signing_out() {
+async fn one_request_opens_one_session_and_sign_out_is_last() {
     let app = TestApp::start().await;
     app.user(EMAIL, true).await;
     let mut browser = Browser::new(&app);
@@ -160,7 +160,7 @@ async fn one_request_opens_one_session_and_nothing_runs_after_signing_out() {
 }
 
 #[tokio::test]
-async fn a_session_ends_a_week_after_its_last_use_and_a_month_after_its_beginning() {
+async fn a_session_ends_after_an_idle_week_or_a_month() {
     let (app, browser) = signed_in().await;
     let use_it = async || {
         // What is cached stands in for the two seconds of a running service.
@@ -232,7 +232,7 @@ async fn whatever_ends_sessions_ends_those_of_browsers() {
     assert_eq!(answer.header("set-cookie"), "muster-session=; Path=/; Max-Age=0; HttpOnly; SameSite=Strict");
     assert_eq!((leaving.cookie.as_str(), browser.refusal().await), ("", refused.clone()));
     while socket.next().await["closed"].is_null() {}
-    // The cookie of an ended session keeps nobody from signing in again.
+    // The cookie of an ended session keeps no one from signing in again.
     let mut back = browser.clone();
     back.sign_in(EMAIL).await.data();
     let (mut one, mut two) = (Browser::signed_in(&app, EMAIL).await, back);
@@ -282,7 +282,7 @@ async fn a_socket_of_an_ended_session_closes_with_4401() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_one_replica_revokes_ends_on_the_other_within_two_seconds() {
+async fn a_revocation_reaches_the_other_replica_in_two_seconds() {
     let (app, browser) = signed_in().await;
     let replica = app.replica(None).await;
     let router = muster::service::Service::of(std::sync::Arc::clone(&replica)).unwrap().router();
@@ -304,7 +304,7 @@ async fn what_one_replica_revokes_ends_on_the_other_within_two_seconds() {
 }
 
 #[tokio::test]
-async fn limits_idempotency_keys_and_the_audit_log_treat_a_browser_like_a_program() {
+async fn a_browser_and_a_program_are_treated_alike() {
     let app = TestApp::start().await;
     app.user(EMAIL, true).await;
     member(&app).await;

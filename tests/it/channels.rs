@@ -87,7 +87,7 @@ pub async fn sets(app: &TestApp, channel: &Value, body: Value) -> Value {
 }
 
 #[tokio::test]
-async fn an_operator_connects_a_bot_and_the_record_is_the_specified_one() {
+async fn a_connected_bots_record_is_the_specified_one() {
     let app = TestApp::start().await;
     let agent = app.agent().await;
     let body = json!({
@@ -263,7 +263,7 @@ async fn records_of_another_organization_are_not_found() {
 }
 
 #[tokio::test]
-async fn leaving_ends_alerts_and_locks_only_channels_that_name_the_member() {
+async fn leaving_ends_alerts_and_locks_only_the_members_channels() {
     let app = TestApp::start().await;
     let agent = app.agent().await;
     let (leaving, staying) = (app.person("VIEWER", true).await, app.owner.user.unwrap());

@@ -172,7 +172,7 @@ const PENDING: &str = "PENDING  ";
 const BY_CHAT: &str = "RESOLVED APPROVED CHANNEL";
 
 #[tokio::test]
-async fn an_action_is_approved_by_a_tap_and_the_agent_the_thread_and_the_record_hear_it() {
+async fn a_tap_approves_for_agent_thread_and_record() {
     let chat = Chat::linked().await;
     let app = &chat.app;
     assert_eq!(
@@ -226,7 +226,7 @@ async fn an_action_is_approved_by_a_tap_and_the_agent_the_thread_and_the_record_
 }
 
 #[tokio::test]
-async fn a_tap_counts_before_the_vendor_has_said_that_it_has_the_message() {
+async fn a_tap_counts_before_the_vendors_receipt() {
     let chat = Chat::linked().await;
     let (approval, answer) = chat.flies("Delete it").await;
     let message = chat.asked("sendMessage").pop().unwrap();
@@ -240,7 +240,7 @@ async fn a_tap_counts_before_the_vendor_has_said_that_it_has_the_message() {
 }
 
 #[tokio::test]
-async fn where_telegram_sends_instead_of_being_asked_people_link_and_decide_as_well() {
+async fn people_link_and_decide_over_telegrams_webhook() {
     let chat = Chat::told().await.link().await;
     let asked = chat.asks().await;
     chat.taps(50, (5, &private()), &asked.buttons[0]);
@@ -258,7 +258,7 @@ async fn where_telegram_sends_instead_of_being_asked_people_link_and_decide_as_w
 }
 
 #[tokio::test]
-async fn what_is_asked_keeps_the_vendors_limits_together_with_what_agents_say() {
+async fn questions_and_answers_share_the_vendors_limits() {
     let chat = Chat::linked().await;
     let app = &chat.app;
     until("the code is answered", async || chat.sent().len() == 1).await;
@@ -367,7 +367,7 @@ async fn who_may_not_decide_any_more_decides_nothing() {
 }
 
 #[tokio::test]
-async fn a_tap_on_what_the_person_may_not_allow_is_refused_and_in_the_audit_log() {
+async fn a_forbidden_tap_is_refused_and_logged() {
     let chat = Chat::linked().await;
     let app = &chat.app;
     let input = json!({ "host": "shop.example", "port": 443 });
@@ -431,7 +431,7 @@ async fn what_is_not_the_request_that_was_shown_is_not_decided() {
 }
 
 #[tokio::test]
-async fn what_is_decided_elsewhere_or_too_risky_or_not_to_be_seen_whole_has_no_buttons() {
+async fn decided_risky_and_oversized_requests_have_no_buttons() {
     let chat = Chat::linked().await;
     let app = &chat.app;
     let asked = chat.asks().await;

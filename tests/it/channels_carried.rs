@@ -228,7 +228,7 @@ async fn a_request_without_the_channels_signature_is_refused() {
 }
 
 #[tokio::test]
-async fn who_is_not_on_the_list_is_refused_without_a_write_and_let_in_by_one_step() {
+async fn an_unlisted_sender_is_refused_and_let_in_by_one_step() {
     let app = app().await;
     let (channel, path) = channel(&app, "https://hooks.example/out").await;
     let whitelist = format!("/v1/org/{}/channel/{channel}/whitelist", app.org);
@@ -256,7 +256,7 @@ async fn who_is_not_on_the_list_is_refused_without_a_write_and_let_in_by_one_ste
 }
 
 #[tokio::test]
-async fn who_is_let_in_is_asked_about_no_longer_and_makes_room_for_others() {
+async fn letting_a_sender_in_ends_their_access_request() {
     let app = app().await;
     let (channel, path) = channel(&app, "https://hooks.example/out").await;
     let whitelist = format!("/v1/org/{}/channel/{channel}/whitelist", app.org);
@@ -289,7 +289,7 @@ async fn who_is_let_in_is_asked_about_no_longer_and_makes_room_for_others() {
 }
 
 #[tokio::test]
-async fn what_to_know_about_a_channel_is_told_in_its_conversations_alone() {
+async fn instructions_reach_only_the_channels_conversations() {
     let app = app().await;
     let host = app.running_agent().await;
     let body = json!({

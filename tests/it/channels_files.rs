@@ -111,7 +111,7 @@ async fn plain_text_of_a_person_arrives_as_it_was_written() {
 }
 
 #[tokio::test]
-async fn a_file_that_a_person_sends_instead_of_the_agent_goes_out_with_their_message() {
+async fn a_persons_file_goes_out_with_their_message() {
     let (app, telegram) = answered_with_a_file().await;
     parts_are_sent(&app, 2).await;
     assert_eq!(asked(&telegram, "sendMessage").len(), 1);

@@ -56,7 +56,42 @@ async fn a_mail_from_no_address_does_not_hold_up_the_next_one() {
 }
 
 #[tokio::test]
-async fn the_agent_is_told_before_a_mail_that_its_sender_is_not_proven() {
+async fn a_mail_that_cant_be_read_is_listed_by_its_channel() {
+    let dovecot = Dovecot::start().await;
+    let app =
+        TestApp::start_with(|config| config.channels.networks = vec!["127.0.0.0/8".parse().unwrap()]).await;
+    let channel = connect(&app, mailbox(&dovecot, app.agent().await, None)).await;
+    let id = channel["id"].as_i64().unwrap();
+    // The list is full: the oldest one makes room.
+    let full = "INSERT INTO channel_skips (organization_id, channel_id, vendor_id, reason, skipped_at) \
+                VALUES ($1, $2, $3, 'It has no sender.', $4)";
+    for n in 0..100_i64 {
+        let row = vec![app.org.into(), id.into(), format!("before {n}").into(), n.into()];
+        app.execute(full, row).await;
+    }
+    let parts = "--x\n\nHello\n".repeat(501);
+    let mail = format!(
+        "From: ada@a.test\nSubject: Order =?utf-8?q?7=0A8?=\nMessage-ID: <m1@a.test>\nMIME-Version: 1.0\n\
+         Content-Type: multipart/mixed; boundary=x\n\n{parts}--x--\n"
+    );
+    dovecot.deliver_at("m1", &mail, soon(&app));
+    app.service.door.listen();
+    let query = "query($o: Id!, $c: Id!) { channel(orgId: $o, id: $c) { skipped { vendorId subject reason skippedAt } } }";
+    let read = async || {
+        let read = app.viewer.gql(query, json!({ "o": app.org, "c": id })).await.data();
+        read["channel"]["skipped"].as_array().unwrap().clone()
+    };
+    until("it is listed", async || read().await[0]["reason"] != "It has no sender.").await;
+    let skipped = read().await;
+    assert_eq!(skipped[0]["subject"], "Order 78");
+    assert_eq!(skipped[0]["reason"], "It has more than 500 parts.");
+    assert!(skipped[0]["vendorId"].as_str().unwrap().parse::<u32>().is_ok(), "{skipped:?}");
+    assert!(skipped[0]["skippedAt"].is_string());
+    assert_eq!((skipped.len(), &skipped[99]["vendorId"]), (100, &json!("before 1")));
+}
+
+#[tokio::test]
+async fn a_note_precedes_a_mail_of_an_unproven_sender() {
     let dovecot = Dovecot::start().await;
     let app =
         TestApp::start_with(|config| config.channels.networks = vec!["127.0.0.0/8".parse().unwrap()]).await;

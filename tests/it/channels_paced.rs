@@ -81,7 +81,7 @@ async fn send(app: &TestApp) {
 }
 
 #[tokio::test]
-async fn a_burst_into_three_chats_keeps_each_chats_limit_and_loses_nothing() {
+async fn a_burst_into_three_chats_keeps_each_chats_limit() {
     let chats = [5, 6, GROUP];
     let (app, telegram) = bot_of(&chats).await;
     let bursts = [(5, 4), (6, 1), (GROUP, 22)];

@@ -117,7 +117,7 @@ async fn what_the_vendor_says_about_a_bot_is_kept() {
 }
 
 #[tokio::test]
-async fn a_vendor_that_is_away_refuses_nothing_and_is_asked_again_by_the_listener() {
+async fn an_absent_vendor_is_probed_again_by_the_listener() {
     let (app, telegram) = with_telegram().await;
     telegram.lock().unwrap().answers.push_back(refusal(502, "Bad Gateway"));
     let channel = connect(&app, bot(app.agent().await, TOKEN)).await;
@@ -133,7 +133,7 @@ async fn a_vendor_that_is_away_refuses_nothing_and_is_asked_again_by_the_listene
 }
 
 #[tokio::test]
-async fn a_vendor_that_nobody_listens_to_is_asked_again_until_it_is_reached() {
+async fn an_absent_vendor_without_a_listener_is_probed_again() {
     let (app, telegram) = with_telegram().await;
     for _ in 0..2 {
         telegram.lock().unwrap().answers.push_back(refusal(502, "Bad Gateway"));
@@ -187,7 +187,7 @@ async fn correct(
 }
 
 #[tokio::test]
-async fn a_listener_with_the_credential_before_switches_off_no_corrected_channel() {
+async fn a_listeners_old_credential_keeps_a_corrected_channel_on() {
     let (app, telegram) = with_telegram().await;
     let channel = connect(&app, bot(app.agent().await, TOKEN)).await;
     let answer = hold(&telegram, "getMe");
@@ -203,7 +203,7 @@ async fn a_listener_with_the_credential_before_switches_off_no_corrected_channel
 }
 
 #[tokio::test]
-async fn what_is_sent_with_the_credential_before_switches_off_no_corrected_channel() {
+async fn sending_with_the_old_credential_keeps_the_channel_on() {
     let (app, telegram, channel, conversation) = begun_by(said(1, "Hello")).await;
     let answer = hold(&telegram, "sendMessage");
     let message = say(&app, conversation, MessageRole::Assistant, "Yes?").await;
@@ -280,7 +280,7 @@ async fn what_an_app_says_itself_is_no_message_to_it() {
 }
 
 #[tokio::test]
-async fn a_program_is_answered_three_times_an_hour_and_heard_all_the_same() {
+async fn a_program_is_answered_three_times_an_hour() {
     let (app, slack) = with_slack().await;
     let channel = connect(&app, workspace(app.agent().await, APP)).await;
     whitelist(&app, &channel, "U9").await;
@@ -318,7 +318,7 @@ async fn an_origin_that_can_not_be_stored_holds_nothing_up() {
 }
 
 #[tokio::test]
-async fn with_a_signing_secret_slack_sends_its_events_to_the_channels_path() {
+async fn a_signing_secret_makes_slack_use_the_channels_path() {
     let (app, _slack) = with_slack().await;
     let secret = "8f742231b10e8888abcd99yyyzzz85a5";
     let channel = connect(&app, workspace(app.agent().await, secret)).await;

@@ -33,23 +33,23 @@ use crate::{
     messages::say,
 };
 
-const DAY: Duration = Duration::from_hours(24);
+pub const DAY: Duration = Duration::from_hours(24);
 
 /// What a receiver got: headers and body.
-type Got = Arc<Mutex<Vec<(HeaderMap, Bytes)>>>;
+pub type Got = Arc<Mutex<Vec<(HeaderMap, Bytes)>>>;
 
 /// Somebody else's service. Answers with what `answers` has left, then with 200.
 #[derive(Clone)]
-struct Receiver {
+pub struct Receiver {
     url: String,
-    got: Got,
+    pub got: Got,
     answers: Arc<Mutex<Vec<u16>>>,
     /// Held as long as nothing is to be answered.
-    gate: Arc<tokio::sync::Mutex<()>>,
+    pub gate: Arc<tokio::sync::Mutex<()>>,
 }
 
 impl Receiver {
-    async fn start(app: &TestApp, answers: &[u16]) -> Self {
+    pub async fn start(app: &TestApp, answers: &[u16]) -> Self {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}/in", listener.local_addr().unwrap());
         let (answers, gate) = (Arc::new(Mutex::new(answers.to_vec())), Arc::default());
@@ -59,7 +59,7 @@ impl Receiver {
         receiver
     }
 
-    fn texts(&self) -> Vec<String> {
+    pub fn texts(&self) -> Vec<String> {
         let got = self.got.lock().unwrap();
         got.iter()
             .map(|(_, body)| {
@@ -84,7 +84,7 @@ async fn receive(
 }
 
 /// The delivery of a message, once it is no longer on its way.
-async fn settled(app: &TestApp, message: i64, expected: &str) -> Value {
+pub async fn settled(app: &TestApp, message: i64, expected: &str) -> Value {
     let sql = "SELECT delivery_status FROM messages WHERE id = $1";
     until(&format!("it is {expected}"), async || {
         deliveries::send_due(&app.core).await.unwrap();
@@ -97,23 +97,8 @@ async fn settled(app: &TestApp, message: i64, expected: &str) -> Value {
     json!({ "status": status, "attempts": attempts })
 }
 
-/// Sends a message that was not sent.
-async fn send_by_hand(app: &TestApp, message: i64) {
-    let again = "mutation($o: Id!, $m: Id!) { retryDelivery(orgId: $o, messageId: $m) { id } }";
-    app.operator.gql(again, json!({ "o": app.org, "m": message })).await.data();
-    settled(app, message, "SENT").await;
-}
-
-/// How a person closes a channel, and opens it again.
-fn closings() -> [(Value, Value); 2] {
-    [
-        (json!({ "direction": "INBOUND" }), json!({ "direction": "BIDIRECTIONAL" })),
-        (json!({ "is_active": false }), json!({ "is_active": true })),
-    ]
-}
-
 /// A channel that the receiver serves, and a conversation in it.
-async fn connected(app: &TestApp, receiver: &Receiver) -> (i64, i64) {
+pub async fn connected(app: &TestApp, receiver: &Receiver) -> (i64, i64) {
     let (id, path) = channel(app, &receiver.url).await;
     let (_, taken) = bring(app, &path, "m1", &hello("Hello")).await;
     (id, taken["conversation_id"].as_i64().unwrap())
@@ -184,7 +169,7 @@ async fn the_same_origin_of_two_webhooks_is_two_people() {
 }
 
 #[tokio::test]
-async fn what_fails_is_tried_again_with_the_same_id_and_the_next_message_waits() {
+async fn a_failed_message_is_retried_with_its_id_first() {
     let app = app().await;
     let receiver = Receiver::start(&app, &[500]).await;
     let (_, conversation) = connected(&app, &receiver).await;
@@ -203,135 +188,6 @@ async fn what_fails_is_tried_again_with_the_same_id_and_the_next_message_waits()
     assert_eq!(receiver.texts(), ["One", "One", "Two"]);
     let got = receiver.got.lock().unwrap();
     assert_eq!(got[0].0["webhook-id"], got[1].0["webhook-id"]);
-}
-
-#[tokio::test]
-async fn what_waits_in_a_deleted_channel_is_skipped() {
-    let app = app().await;
-    let receiver = Receiver::start(&app, &[]).await;
-    let (id, conversation) = connected(&app, &receiver).await;
-    // More than are skipped at a time.
-    for n in 0..101 {
-        say(&app, conversation, MessageRole::Assistant, &format!("Answer {n}")).await;
-    }
-    // Its sender dies.
-    let claimed = "UPDATE deliveries SET status = 'SENDING', available_at = $1 WHERE id = (SELECT MAX(id) FROM deliveries)";
-    app.execute(claimed, vec![app.clock.now().plus(Duration::from_secs(60)).0.into()]).await;
-    assert_eq!(deliveries::skip_closed(&app.core).await.unwrap(), 0);
-    let delete = "mutation($o: Id!, $c: Id!) { deleteChannel(orgId: $o, id: $c) }";
-    app.operator.gql(delete, json!({ "o": app.org, "c": id })).await.data();
-    assert_eq!(deliveries::skip_closed(&app.core).await.unwrap(), 100);
-    app.clock.advance(Duration::from_secs(60));
-    assert_eq!(deliveries::skip_closed(&app.core).await.unwrap(), 1);
-    let said = "SELECT DISTINCT delivery_status || ' ' || delivery_error FROM messages WHERE role = 'ASSISTANT' ORDER BY 1";
-    let said = app.column::<String>(said).await;
-    assert_eq!(said, ["FAILED The channel was deleted.", "SKIPPED The channel was deleted."]);
-    assert_eq!(app.column::<i64>("SELECT COUNT(*) FROM deliveries WHERE text IS NOT NULL").await, [0]);
-    assert_eq!(deliveries::skip_closed(&app.core).await.unwrap(), 0);
-    assert!(receiver.texts().is_empty());
-}
-
-#[tokio::test]
-async fn what_waits_when_a_person_closes_a_channel_is_skipped_and_can_be_sent_by_hand() {
-    for (close, open) in closings() {
-        let app = app().await;
-        let receiver = Receiver::start(&app, &[500]).await;
-        let (id, conversation) = connected(&app, &receiver).await;
-        let waits = say(&app, conversation, MessageRole::Assistant, "One").await;
-        until("it has failed", async || settled(&app, waits, "PENDING").await["attempts"] == 1).await;
-        let edit = format!("/v1/org/{}/channel/{id}", app.org);
-        app.owner.patch(&edit, close).await.expect(200);
-        settled(&app, waits, "SKIPPED").await;
-        app.owner.patch(&edit, open).await.expect(200);
-        app.clock.advance(Duration::from_secs(6));
-        let later = say(&app, conversation, MessageRole::Assistant, "Two").await;
-        settled(&app, later, "SENT").await;
-        assert_eq!(receiver.texts(), ["One", "Two"]);
-        send_by_hand(&app, waits).await;
-        assert_eq!(receiver.texts(), ["One", "Two", "One"]);
-    }
-}
-
-/// Nobody knows yet that it fails when the channel is closed.
-#[tokio::test]
-async fn what_fails_while_a_person_closes_its_channel_is_skipped_and_does_not_come_when_it_is_open_again() {
-    for (close, open) in closings() {
-        let app = app().await;
-        let receiver = Receiver::start(&app, &[500]).await;
-        let (id, conversation) = connected(&app, &receiver).await;
-        let held = receiver.gate.lock().await;
-        let fails = say(&app, conversation, MessageRole::Assistant, "One").await;
-        until("it is being sent", async || {
-            deliveries::send_due(&app.core).await.unwrap();
-            !receiver.got.lock().unwrap().is_empty()
-        })
-        .await;
-        let edit = format!("/v1/org/{}/channel/{id}", app.org);
-        app.owner.patch(&edit, close).await.expect(200);
-        assert_eq!(deliveries::skip_closed(&app.core).await.unwrap(), 0, "somebody is sending it");
-        drop(held);
-        let failed = "SELECT COUNT(*) FROM deliveries WHERE status = 'PENDING' AND attempts = 1";
-        until("it has failed", async || app.column::<i64>(failed).await == [1]).await;
-        assert_eq!(deliveries::skip_closed(&app.core).await.unwrap(), 1);
-        let said = "SELECT delivery_status || ' ' || delivery_error FROM messages WHERE id = $1";
-        let said: String = app.one(said, vec![fails.into()]).await;
-        assert_eq!(said, "SKIPPED The channel was switched off, or does not send any more.");
-        app.owner.patch(&edit, open).await.expect(200);
-        app.clock.advance(DAY);
-        let later = say(&app, conversation, MessageRole::Assistant, "Two").await;
-        assert_eq!(deliveries::skip_closed(&app.core).await.unwrap(), 0, "the channel is open");
-        settled(&app, later, "SENT").await;
-        assert_eq!(receiver.texts(), ["One", "Two"]);
-        send_by_hand(&app, fails).await;
-        assert_eq!(receiver.texts(), ["One", "Two", "One"]);
-    }
-}
-
-#[tokio::test]
-async fn what_a_dead_sender_left_in_a_channel_that_was_switched_off_has_failed_and_can_be_sent_by_hand() {
-    let app = app().await;
-    let receiver = Receiver::start(&app, &[]).await;
-    let (id, conversation) = connected(&app, &receiver).await;
-    let lease = app.clock.now().plus(Duration::from_secs(60)).0;
-    let claimed = format!(
-        "UPDATE deliveries SET status = 'SENDING', available_at = {lease} WHERE organization_id = $1 AND message_id = $2"
-    );
-    let left = says_while(&app, conversation, "One", &claimed).await;
-    let waits = say(&app, conversation, MessageRole::Assistant, "Two").await;
-    let edit = format!("/v1/org/{}/channel/{id}", app.org);
-    app.owner.patch(&edit, json!({ "is_active": false })).await.expect(200);
-    settled(&app, waits, "SKIPPED").await;
-    assert_eq!(deliveries::skip_closed(&app.core).await.unwrap(), 0, "its sender may still live");
-    app.clock.advance(Duration::from_secs(60));
-    assert_eq!(deliveries::skip_closed(&app.core).await.unwrap(), 1);
-    settled(&app, left, "FAILED").await;
-    let code = "SELECT code FROM deliveries WHERE message_id = $1";
-    assert_eq!(app.one::<String>(code, vec![left.into()]).await, "unknown_outcome");
-    app.owner.patch(&edit, json!({ "is_active": true })).await.expect(200);
-    send_by_hand(&app, left).await;
-    assert_eq!(receiver.texts(), ["One"]);
-}
-
-#[tokio::test]
-async fn what_a_dead_sender_left_for_a_deleted_agent_has_failed() {
-    let app = app().await;
-    let receiver = Receiver::start(&app, &[]).await;
-    let (id, conversation) = connected(&app, &receiver).await;
-    let lease = app.clock.now().plus(Duration::from_secs(60)).0;
-    let claimed = format!(
-        "UPDATE deliveries SET status = 'SENDING', available_at = {lease} WHERE organization_id = $1 AND message_id = $2"
-    );
-    let left = says_while(&app, conversation, "One", &claimed).await;
-    let waits = say(&app, conversation, MessageRole::Assistant, "Two").await;
-    let agent = app.one::<i64>("SELECT agent_id FROM channels WHERE id = $1", vec![id.into()]).await;
-    let delete = "mutation($o: Id!, $i: Id!) { deleteAgent(orgId: $o, id: $i) }";
-    app.owner.gql(delete, json!({ "o": app.org, "i": agent })).await.data();
-    assert_eq!(deliveries::skip_closed(&app.core).await.unwrap(), 0, "its sender may still live");
-    app.clock.advance(Duration::from_secs(60));
-    assert_eq!(deliveries::skip_closed(&app.core).await.unwrap(), 1);
-    settled(&app, left, "FAILED").await;
-    let status = "SELECT status FROM deliveries WHERE message_id = $1";
-    assert_eq!(app.one::<String>(status, vec![waits.into()]).await, "PENDING", "it may be restored");
 }
 
 #[tokio::test]
@@ -382,7 +238,7 @@ async fn a_channel_whose_receiver_is_gone_says_so_and_its_queue_waits() {
 
 /// Says something, and changes one row before anybody can send it. The statement has the organization as `$1`, and the message as
 /// `$2`.
-async fn says_while(app: &TestApp, conversation: i64, text: &str, change: &str) -> i64 {
+pub async fn says_while(app: &TestApp, conversation: i64, text: &str, change: &str) -> i64 {
     let content = json!({ "text": text, "format": "markdown" });
     let new =
         NewMessage::new(ConversationId(conversation), MessageRole::Assistant, MessageKind::Text, content);
@@ -401,7 +257,7 @@ async fn gives_up(app: &TestApp, conversation: i64, text: &str) {
 }
 
 #[tokio::test]
-async fn a_channel_through_which_nothing_could_be_sent_for_five_days_is_switched_off() {
+async fn a_channel_that_fails_for_five_days_is_switched_off() {
     let app = app().await;
     let receiver = Receiver::start(&app, &[500; 3]).await;
     let (channel, conversation) = connected(&app, &receiver).await;
@@ -432,7 +288,7 @@ async fn a_channel_through_which_nothing_could_be_sent_for_five_days_is_switched
 }
 
 #[tokio::test]
-async fn an_organization_with_its_share_of_lanes_waits_and_others_do_not() {
+async fn only_an_organization_at_its_share_of_lanes_waits() {
     let app = app().await;
     let receiver = Receiver::start(&app, &[]).await;
     let (_, conversation) = connected(&app, &receiver).await;
@@ -508,7 +364,7 @@ async fn answers_that_are_lost_days_apart_switch_no_channel_off() {
 }
 
 #[tokio::test]
-async fn a_refusal_between_messages_that_are_given_up_shows_that_the_receiver_is_there() {
+async fn a_refusal_shows_that_the_receiver_is_there() {
     let app = app().await;
     let receiver = Receiver::start(&app, &[500, 422, 500]).await;
     let (_, conversation) = connected(&app, &receiver).await;
@@ -524,7 +380,7 @@ async fn a_refusal_between_messages_that_are_given_up_shows_that_the_receiver_is
 }
 
 #[tokio::test]
-async fn what_was_not_sent_at_all_does_not_show_that_the_receiver_is_there() {
+async fn an_unsent_message_does_not_show_a_receiver() {
     let app = app().await;
     let receiver = Receiver::start(&app, &[500, 500]).await;
     let (channel, conversation) = connected(&app, &receiver).await;

@@ -6,7 +6,7 @@ use std::{collections::BTreeMap, time::Duration};
 use futures::FutureExt;
 use muster::{
     base::{
-        enums::{ChangeOp, RecordKind, Transport},
+        enums::{ChangeOp, MessageRole, RecordKind, Transport},
         ids::{AgentId, ChannelId, ContactId, ConversationId, IdentityId, MessageId, OrgId},
     },
     core::{Event, News, access::Caller, events::Subscription},
@@ -17,7 +17,8 @@ use serde_json::{Value, json};
 
 use crate::{
     channels_carried::{app, bring, bring_named, channel, forbid},
-    harness::{Socket, TestApp},
+    harness::{Socket, TestApp, is_postgres},
+    messages::say,
 };
 
 fn says(who: &str, thread: &str, text: &str) -> Value {
@@ -125,6 +126,58 @@ async fn found(app: &TestApp, (agent, conversation): (i64, i64), word: &str) -> 
 }
 
 #[tokio::test]
+async fn an_id_of_ours_leads_to_our_conversation() {
+    let app = app().await;
+    let ada = Known::ada(&app).await;
+    say(&app, ada.conversation.0, MessageRole::Assistant, "Hello, Ada").await;
+    app.execute("UPDATE deliveries SET vendor_id = 'ours@b.test'", vec![]).await;
+    // Who got it gives its id to a mail that belongs to another thread.
+    let (theirs, reply) = (thread("m1@a.test", &[]), thread("m2@a.test", &["ours@b.test"]));
+    let mail = |thread, id: &str, n| Incoming {
+        transport: Transport::Email,
+        vendor_id: Some(id.to_owned()),
+        ..ada.says(thread, n)
+    };
+    let other = receive(&app, ada.agent, vec![mail(&theirs, "ours@b.test", 1)]).await[0].0;
+    assert_ne!(other, ada.conversation);
+    let answered = receive(&app, ada.agent, vec![mail(&reply, "m2@a.test", 2)]).await[0].0;
+    assert_eq!(answered, ada.conversation);
+}
+
+#[tokio::test]
+async fn who_got_a_mail_counts_in_what_is_stored() {
+    let app = app().await;
+    app.keeps_for(json!(1)).await;
+    let ada = Known::ada(&app).await;
+    let to = |first: usize| Thread {
+        readers: (first..first + 100).map(|n| format!("reader-{n}@a.test")).collect(),
+        ..thread("m1@a.test", &[])
+    };
+    let threads = [to(0), to(50), to(80)];
+    let mail = |n: usize| Incoming { transport: Transport::Email, ..ada.says(&threads[n], n) };
+    // Two at once, and another.
+    let begun = receive(&app, ada.agent, vec![mail(0), mail(1)]).await[0].0;
+    assert_eq!(receive(&app, ada.agent, vec![mail(2)]).await[0].0, begun);
+    let stored = async || {
+        let sql = "SELECT stored_bytes FROM conversations WHERE id = $1";
+        app.one::<i64>(sql, vec![begun.into()]).await
+    };
+    let readers: Value = app.one("SELECT readers FROM conversations WHERE id = $1", vec![begun.into()]).await;
+    assert_eq!(readers.as_array().unwrap().len(), 180);
+    let readers = i64::try_from(readers.to_string().len()).unwrap();
+    let length =
+        if is_postgres() { "octet_length(CAST(content AS TEXT))" } else { "length(CAST(content AS BLOB))" };
+    let sum =
+        format!("SELECT CAST(SUM(512 + {length}) AS BIGINT) FROM messages WHERE conversation_id = {begun}");
+    let messages: i64 = app.one(&sum, vec![]).await;
+    assert_eq!(stored().await, readers + messages);
+    app.execute("UPDATE turns SET state = 'CANCELLED', ended_at = 1", vec![]).await;
+    app.clock.advance(Duration::from_hours(9 * 24));
+    assert_eq!(app.forgets().await, 2);
+    assert_eq!(stored().await, readers, "they stay when the messages go");
+}
+
+#[tokio::test]
 async fn a_mail_thread_goes_on_after_its_transcript_was_removed() {
     let app = app().await;
     app.keeps_for(json!(1)).await;
@@ -148,7 +201,7 @@ async fn a_mail_thread_goes_on_after_its_transcript_was_removed() {
 }
 
 #[tokio::test]
-async fn messages_of_several_conversations_are_written_together_and_in_order() {
+async fn messages_of_conversations_are_written_in_one_batch() {
     let app = app().await;
     let ada = Known::ada(&app).await;
     let (one, two) = (thread("t1", &[]), thread("t2", &[]));
@@ -229,7 +282,7 @@ async fn of_what_a_program_writes_at_once_three_are_answered() {
 }
 
 #[tokio::test]
-async fn among_many_one_that_comes_twice_is_stored_once_and_one_that_fails_fails_alone() {
+async fn in_a_batch_repeats_are_stored_once_and_failures_alone() {
     let app = app().await;
     app.expects_failures();
     let (channel, path) = channel(&app, "https://hooks.example/out").await;
@@ -280,7 +333,7 @@ async fn among_many_one_that_comes_twice_is_stored_once_and_one_that_fails_fails
 }
 
 #[tokio::test]
-async fn who_writes_first_and_the_conversation_that_begins_are_told_of_as_created() {
+async fn a_first_message_announces_contact_and_conversation() {
     let app = app().await;
     let (_, path) = channel(&app, "https://hooks.example/out").await;
     let mut client = Socket::of(&app.owner).await;

@@ -83,7 +83,7 @@ pub async fn bot() -> (TestApp, Shared, i64, Value) {
 const STORED: &str = "SELECT COUNT(*) FROM messages WHERE via_channel_id IS NOT NULL";
 
 #[tokio::test]
-async fn what_telegram_sends_under_our_secret_is_stored_once_before_it_is_acknowledged() {
+async fn telegrams_webhook_is_acknowledged_once_stored() {
     let (app, telegram, _, channel) = bot().await;
     whitelist(&app, &channel, "5").await;
     let hook = Hook::of(&app, &telegram);
@@ -134,7 +134,7 @@ async fn a_group_with_a_new_id_keeps_its_place_on_the_lists() {
 }
 
 #[tokio::test]
-async fn what_follows_a_new_id_is_judged_by_its_place_also_if_it_comes_with_it() {
+async fn messages_after_a_moved_id_are_judged_by_place() {
     let (app, telegram) = with_telegram().await;
     let channel = connect(&app, channels_probed::bot(app.agent().await, TOKEN)).await;
     whitelist(&app, &channel, "-100").await;
@@ -149,7 +149,7 @@ async fn what_follows_a_new_id_is_judged_by_its_place_also_if_it_comes_with_it()
 }
 
 #[tokio::test]
-async fn of_what_is_read_at_once_only_what_can_not_be_stored_is_left_out() {
+async fn of_a_batch_only_unstorable_messages_are_left_out() {
     let (app, telegram) = with_telegram().await;
     let channel = connect(&app, channels_probed::bot(app.agent().await, TOKEN)).await;
     whitelist(&app, &channel, "5").await;
@@ -174,7 +174,7 @@ fn in_group(id: i64, chat: i64, more: &Value) -> Value {
 }
 
 #[tokio::test]
-async fn a_channel_that_is_switched_off_or_deleted_takes_its_webhook_back() {
+async fn switching_off_or_deleting_takes_the_webhook_back() {
     let (app, telegram, _, channel) = bot().await;
     let first = Hook::of(&app, &telegram);
     sets(&app, &channel, json!({ "is_active": false })).await;
@@ -210,7 +210,7 @@ async fn a_new_token_gets_a_path_and_a_secret_of_its_own() {
 }
 
 #[tokio::test]
-async fn another_bot_begins_its_numbers_again_and_nothing_of_it_counts_as_stored() {
+async fn another_bots_numbers_do_not_count_as_stored() {
     let (app, telegram, _, channel) = bot().await;
     whitelist(&app, &channel, "5").await;
     assert_eq!(Hook::of(&app, &telegram).brings(&said(7, "To the first")).await, 200);
@@ -229,7 +229,7 @@ async fn another_bot_begins_its_numbers_again_and_nothing_of_it_counts_as_stored
 }
 
 #[tokio::test]
-async fn without_the_setting_a_webhook_of_ours_is_taken_back_and_telegram_is_asked() {
+async fn without_the_setting_telegram_is_polled_again() {
     let (app, telegram) = with_telegram().await;
     let channel = connect(&app, channels_probed::bot(app.agent().await, TOKEN)).await;
     whitelist(&app, &channel, "5").await;

@@ -110,7 +110,7 @@ fn answers(mail: &Value, said: &str) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_mail_becomes_an_agents_answer_and_a_mail_that_answers_it_goes_on() {
+async fn a_mail_is_answered_and_its_reply_continues() {
     let dovecot = Dovecot::start().await;
     let mut smtp = Smtp::start("127.0.0.1", 0, "open", dovecot.folder()).await;
     let house = House::open_with(&[("MUSTER_CHANNELS_NETWORKS", "127.0.0.1/32")]).await;

@@ -64,7 +64,7 @@ async fn an_export_is_verified_and_a_changed_one_detected() {
 }
 
 #[tokio::test]
-async fn a_log_cut_with_its_checkpoints_falls_short_of_a_known_checkpoint() {
+async fn a_cut_log_falls_short_of_a_known_checkpoint() {
     let app = TestApp::start_with(|config| config.audit.checkpoint_lines = 1).await;
     app.agent().await;
     app.seal().await;
@@ -129,7 +129,7 @@ async fn the_operators_actions_are_in_the_instance_log() {
                WHERE organization_id IS NULL AND id > $1 ORDER BY id DESC LIMIT 1";
     for (arguments, operation, words) in steps {
         let last: i64 = app.one("SELECT COALESCE(MAX(id), 0) FROM audit_lines", vec![]).await;
-        app.cli_told(arguments, "a secret of hers").await.expect();
+        app.cli_with_input(arguments, "a secret of hers").await.expect();
         let line: String = app.one(sql, vec![last.into()]).await;
         assert!(
             line.starts_with(&format!("{operation} SYSTEM ")) && line.contains(words),

@@ -73,7 +73,7 @@ async fn a_second_rotation_waits_for_the_first() {
         ran = &mut second => panic!("it does not look at the lock: {:?} {}{}", ran.code, ran.text, ran.err),
         () = until("it wants the lock", async || is_open_elsewhere(&beside)) => {}
     }
-    // Whoever does not wait is done by now.
+    // A request without a wait is done by now.
     let waited = tokio::time::timeout(Duration::from_millis(500), &mut second).await;
     assert!(waited.is_err(), "it waits while another process holds the lock");
     assert_eq!(file(&app).ring().ids().count(), 1);
@@ -82,7 +82,7 @@ async fn a_second_rotation_waits_for_the_first() {
 }
 
 #[tokio::test]
-async fn concurrent_signing_key_rotations_leave_one_active_key_and_lose_none() {
+async fn concurrent_key_rotations_leave_one_active_key() {
     let app = started().await;
     let runs = futures::future::join_all((0..3).map(|_| app.cli(&NOW))).await;
     let made: BTreeSet<String> =

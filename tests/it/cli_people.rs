@@ -33,7 +33,7 @@ async fn an_organization_its_owner_and_a_session_are_made() {
     let made = app.cli(&made).await.expect();
     assert_eq!((&made["name"], &made["plan"]), (&json!("Depot"), &json!("PRO")));
     let user = ["user", "create", "--email", "ann@example.org", "--name", "Ann", "--password-stdin"];
-    let user = app.cli_told(&[&user[..], &["--confirmed"]].concat(), "correct horse\n").await.expect();
+    let user = app.cli_with_input(&[&user[..], &["--confirmed"]].concat(), "correct horse\n").await.expect();
     assert_eq!(user["id"], made["owner_id"], "the user named before");
     assert_eq!((&user["email"], &user["email_confirmed"]), (&json!("Ann@example.org"), &json!(true)));
     let session = app.cli(&["session", "create", "--email", "ANN@example.org"]).await.expect();
@@ -73,16 +73,16 @@ async fn failed_creations_leave_nothing_behind() {
 
     let user =
         |email: &'static str, name| ["user", "create", "--email", email, "--name", name, "--password-stdin"];
-    let taken = app.cli_told(&user("TAKEN@example.org", "T"), "correct horse").await;
+    let taken = app.cli_with_input(&user("TAKEN@example.org", "T"), "correct horse").await;
     let said = taken.refused(1, "NAME_TAKEN");
     assert!(said.contains("TAKEN@example.org"), "{said}");
-    let wrong = app.cli_told(&user("nobody", " "), "short").await;
+    let wrong = app.cli_with_input(&user("nobody", " "), "short").await;
     wrong.refused(1, "VALIDATION_FAILED");
     for part in ["/email", "/name", "/password"] {
         assert!(wrong.err.contains(part), "every mistake is named: {}", wrong.err);
     }
     assert!(!wrong.err.contains("\"short\""), "a password is not repeated");
-    let same = app.cli_told(&user("new@example.org", "N"), "new@example.org").await;
+    let same = app.cli_with_input(&user("new@example.org", "N"), "new@example.org").await;
     same.refused(1, "VALIDATION_FAILED");
     app.refuses(&user("new@example.org", "N")[..4], 2, "USAGE").await;
 
@@ -140,7 +140,7 @@ async fn invitations_leave_by_mail_or_by_hand() {
     assert_eq!((&made["email"], &made["role"]), (&json!("new@example.org"), &json!("OPERATOR")));
     let (page, lost) = made["link"].as_str().unwrap().split_once("#token=").unwrap();
     assert!(page.ends_with("/accept-invitation"), "{page}");
-    // Whoever has lost the link gets another one.
+    // Those who lost the link get another one.
     let again = app.cli(&by_hand("NEW@example.org")).await.expect();
     let (_, token) = again["link"].as_str().unwrap().split_once("#token=").unwrap();
     let accept = "mutation($t: SecretString!) { acceptInvitation(token: $t, name: \"New\", password: \"correct horse\") { organizationId role } }";
@@ -168,7 +168,7 @@ async fn invitations_leave_by_mail_or_by_hand() {
 #[tokio::test]
 async fn an_invitation_whose_mail_can_not_be_sent_yet_is_made() {
     let app = TestApp::start().await;
-    // Nobody can claim what waits.
+    // No one can claim what waits.
     let stop = if is_postgres() {
         let stop = "CREATE FUNCTION stop() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'stop'; END $$";
         app.execute(stop, vec![]).await;

@@ -75,7 +75,7 @@ async fn a_refused_command_changes_no_token() {
     }
     let id = made["id"].to_string();
     for verb in ["rotate", "revoke"] {
-        // The stranger's organization has no such token, whatever its number.
+        // The stranger's organization has no such token, regardless of its number.
         app.refuses(&["token", verb, "--org", &other, "--id", &id], 1, "NOT_FOUND").await;
         app.refuses(&["token", verb, "--org", &org, "--id", "999999"], 1, "NOT_FOUND").await;
         app.refuses(&["token", verb, "--org", &org, "--id", "first"], 2, "USAGE").await;

@@ -144,7 +144,7 @@ async fn a_running_service_refuses_disabled_users() {
         "mutation($e: String!, $p: SecretString!) { signIn(email: $e, password: $p) { accessToken } }";
     let credentials = json!({ "e": SOMEONE, "p": "correct horse" });
     assert_eq!(nobody.gql(sign_in, credentials.clone()).await.code(), "SIGN_IN_FAILED");
-    // Nobody else is affected.
+    // No one else is affected.
     stranger.gql(VIEWER, json!({})).await.data();
     other.send(json!({ "type": "ping" })).await;
     assert_eq!(other.next().await["type"], "pong");
@@ -162,7 +162,7 @@ async fn disabling_reports_what_remains_and_ends_every_way_in() {
                 { __typename } }";
     app.owner.gql(make, json!({ "o": app.org })).await.data();
     let tokens: Vec<i64> = app.column("SELECT id FROM service_tokens").await;
-    // A way back in prepared by whoever has the session: a link that would change the account's address.
+    // A way back in prepared by anyone who has the session: a link that would change the account's address.
     app.owner.gql(CHANGE_EMAIL, json!({ "e": "elsewhere@example.org" })).await.data();
     let link = app.mail().await.token;
     let before = lines(&app, "disableUser").await;
@@ -281,7 +281,7 @@ async fn passwords_never_appear_on_a_command_line() {
     assert!(said.contains("no terminal") && said.contains("--password-stdin"), "{said}");
     app.refuses(&[&create[..], &["--password", "correct horse"]].concat(), 2, "USAGE").await;
     for (input, words) in [("", "empty"), ("\n", "empty"), ("correct\nhorse\n", "one line")] {
-        let said = app.cli_told(&from_input, input).await.refused(1, "FAILED");
+        let said = app.cli_with_input(&from_input, input).await.refused(1, "FAILED");
         assert!(said.contains(words), "{said}");
     }
     assert_eq!(app.one::<i64>("SELECT COUNT(*) FROM users WHERE email = $1", vec![SOMEONE.into()]).await, 0);

@@ -173,7 +173,7 @@ async fn edits(house: &House, crew: &Crew, input: Value) {
 
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs an engine: tests/containers"]
-async fn an_agent_answers_from_its_container_without_a_network_or_a_key() {
+async fn an_agent_answers_without_a_network_or_a_key() {
     let (house, model) = (House::open().await, Model::start().await);
     let crew = Contained::hired(&house, &variable("MUSTER_TEST_SOCKET")).await;
     let access = json!({
@@ -288,7 +288,7 @@ async fn until_it_works(house: &House, conversation: i64) {
 
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs an engine: tests/containers"]
-async fn a_killed_host_adopts_a_container_that_works_or_waits_for_a_person() {
+async fn a_killed_host_adopts_its_containers() {
     let mut house = House::open().await;
     let mut crew = Contained::hired(&house, &variable("MUSTER_TEST_SOCKET")).await;
     house.starts(&crew).await;
@@ -360,7 +360,7 @@ async fn an_archived_agent_leaves_its_volume_and_nothing_else() {
         assert!(patience > 0, "it is swept\n{}", crew.machine.log());
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
-    // Whoever restores the agent wants its home back.
+    // Anyone who restores the agent wants its home back.
     let volumes = volumes(&crew.socket, &crew.host());
     assert_eq!(volumes.len(), 1, "{volumes:?}");
     let restore = "mutation($o: Id!, $a: Id!) { restoreAgent(orgId: $o, id: $a) { id } }";
@@ -384,7 +384,7 @@ impl Drop for Network<'_> {
 /// The container has an interface of its own, and reaches what the engine's network reaches: here, this machine.
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs an engine: tests/containers"]
-async fn a_privileged_network_is_the_engines_and_only_for_who_may_have_it() {
+async fn a_privileged_network_is_the_engines_and_needs_permission() {
     let house = House::open().await;
     let socket = variable("MUSTER_TEST_SOCKET");
     // Like that of no other run, which may have left its own behind.
@@ -417,7 +417,7 @@ async fn a_privileged_network_is_the_engines_and_only_for_who_may_have_it() {
     assert!(interfaces.contains("eth0"), "{interfaces}");
     let listener = TcpListener::bind((gateway.as_str(), 0)).unwrap();
     let port = listener.local_addr().unwrap().port();
-    // Whoever connects is accepted, and sent away.
+    // Every connection is accepted, and closed.
     let accepts = std::thread::spawn(move || listener.accept().map(drop));
     let said = crew.runs(&format!("timeout 60 nc {gateway} {port} </dev/null && echo REACHED"));
     assert_eq!(said, "REACHED\n");

@@ -99,7 +99,7 @@ async fn a_conversation_has_exactly_the_fields_of_the_design() {
 }
 
 #[tokio::test]
-async fn an_agents_conversations_are_a_bare_list_with_the_newest_activity_first() {
+async fn an_agents_conversations_are_a_list_newest_first() {
     let app = TestApp::start().await;
     let (agent, other) = (app.agent().await, app.agent().await);
     let old = Thread::of(agent, 1).make(&app).await;

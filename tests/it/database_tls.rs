@@ -14,7 +14,7 @@ async fn is_encrypted(url: &str) -> anyhow::Result<bool> {
 }
 
 #[tokio::test]
-async fn once_the_database_is_reached_over_tls_and_must_prove_its_identity() {
+async fn once_the_database_proves_its_identity_over_tls() {
     let (postgres, other) = (Postgres::start_with_tls(), Postgres::start_with_tls());
     let root = |of: &Postgres| format!("sslrootcert={}", of.certificate().display());
     let verified = format!("sslmode=verify-full&{}", root(&postgres));

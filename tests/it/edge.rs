@@ -1,4 +1,4 @@
-//! What happens to a request whatever its face: ids, refusals, limits, probes.
+//! What happens to a request regardless of its face: ids, refusals, limits, probes.
 
 use reqwest::Method;
 use serde_json::{Value, json};

@@ -31,7 +31,7 @@ fn error(answer: &Answer) -> &Value {
 }
 
 #[tokio::test]
-async fn every_record_counts_its_edits_and_refuses_a_late_one_with_what_it_is_now() {
+async fn a_late_edit_is_refused_with_the_current_record() {
     let app = TestApp::start().await;
     let all = app.populate(4).await;
     let calls = good_calls(&all, Spare::make(&app, &all).await);
@@ -98,7 +98,7 @@ async fn only_one_of_many_edits_of_the_same_revision_is_made() {
 }
 
 #[tokio::test]
-async fn assignments_whitelists_and_archives_count_and_what_the_service_does_not() {
+async fn assignments_whitelists_and_archives_count_as_edits() {
     let app = TestApp::start().await;
     let all = app.populate(4).await;
     let id = all.credentials[0];

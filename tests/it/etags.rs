@@ -1,4 +1,4 @@
-//! ETags and If-Match: unchanged records aren't sent again, and nobody overwrites a change they haven't seen.
+//! ETags and If-Match: unchanged records aren't sent again, and no one overwrites a change they haven't seen.
 
 use futures::future::{LocalBoxFuture, join_all};
 use reqwest::Method;
@@ -163,7 +163,7 @@ async fn measurements_do_not_change_the_etag() {
 
 /// SQLite has a single writer.
 #[tokio::test(flavor = "multi_thread")]
-async fn postgres_a_precondition_locks_in_the_same_order_as_everything_else() {
+async fn postgres_a_precondition_locks_in_the_common_order() {
     let app = TestApp::start().await;
     let agent = app.agent().await;
     let conversation = app.conversation(agent).await;

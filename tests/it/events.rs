@@ -188,7 +188,7 @@ async fn a_burst_in_one_organization_ends_no_subscription_of_another() {
 }
 
 #[tokio::test]
-async fn an_event_costs_three_statements_for_any_number_of_subscribers() {
+async fn an_event_costs_three_statements_for_all_subscribers() {
     let app = TestApp::start().await;
     let agent = app.agent().await;
     let watch =
@@ -201,7 +201,7 @@ async fn an_event_costs_three_statements_for_any_number_of_subscribers() {
         request.caller = app.caller(&actor).await;
         let operation = Operation::new(&watch).data(Arc::new(request)).data(Arc::new(Reading::default()));
         let mut stream = app.service.graphql.schema.execute_stream(operation).boxed();
-        // Whoever looks counts too.
+        // The observer counts too.
         until("it is listening", async || {
             assert!(stream.next().now_or_never().is_none());
             app.core.events.subscribe(OrgId(app.org), &Caller::System).callers().len() == n + 2
@@ -224,7 +224,7 @@ async fn an_event_costs_three_statements_for_any_number_of_subscribers() {
 }
 
 #[test]
-fn a_kind_of_record_needs_the_permission_of_the_fields_that_read_it() {
+fn a_kind_needs_the_permission_of_its_fields() {
     let catalogue = Walker::new().catalogue;
     for kind in RecordKind::ALL {
         let fields: &[&str] = match kind {
@@ -259,7 +259,7 @@ fn a_kind_of_record_needs_the_permission_of_the_fields_that_read_it() {
 /// An SQLite database has one process.
 #[tokio::test(flavor = "multi_thread")]
 #[expect(clippy::disallowed_methods, reason = "not our service but clients of the test")]
-async fn postgres_a_replica_that_stops_tells_the_others_everything_it_acknowledged() {
+async fn postgres_a_stopping_replica_announces_its_last_changes() {
     let shared = tempfile::tempdir().unwrap();
     let (url, keys) = (empty_database(shared.path()).await, shared.path().join("keys.toml"));
     let program = Program::new(&[
@@ -352,7 +352,7 @@ async fn postgres_a_change_on_one_replica_is_heard_on_the_other() {
     one.json(&["token", "create", "--org", &org, "--name", "ci", "--permission", "agent.view"]);
     let heard = told(&mut client).await;
     assert_eq!((heard.0.as_str(), heard.2.as_str()), ("SERVICE_TOKEN", "CREATED"));
-    // A replica that dies without a goodbye may have sent something nobody received.
+    // A replica that dies without a goodbye may have sent something no one received.
     drop(first);
     assert_eq!(told(&mut client).await.2, "RESYNC");
 }

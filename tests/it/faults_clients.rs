@@ -1,5 +1,5 @@
 //! Clients that mean harm or go away: silent connections, one byte at a time, documents made to be expensive;
-//! and a service that is told to stop while it works.
+//! and a service that is asked to stop while it works.
 
 use std::{io::ErrorKind, time::Duration};
 
@@ -166,7 +166,7 @@ async fn clients_that_leave_during_a_change_leave_no_transaction_open() {
     assert_eq!(app.one::<Value>(line, vec![]).await["description"]["after"], "the last");
 }
 
-/// A refused command ends like this: its transaction was just dropped, and nobody rolls it back any more.
+/// A refused command ends like this: its transaction was just dropped, and no one rolls it back any more.
 #[test]
 fn a_transaction_dropped_at_the_very_end_closes_its_connection() {
     let folder = tempfile::tempdir().unwrap();
@@ -295,7 +295,7 @@ async fn multiplying(app: &TestApp, bytes: usize) -> i64 {
 }
 
 #[tokio::test]
-async fn multiplying_relations_are_answered_up_to_a_size_for_any_number_of_root_fields() {
+async fn multiplying_relations_are_bounded_across_root_fields() {
     let app = patient().await;
     // 20 × 20 × 64 KiB.
     multiplying(&app, 64 << 10).await;

@@ -136,7 +136,7 @@ async fn once_a_database_that_goes_away_and_comes_back_loses_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn once_a_database_killed_during_a_thousand_writes_has_every_acknowledged_one() {
+async fn once_a_killed_database_has_every_acknowledged_write() {
     let postgres = Postgres::start();
     let program = on(&postgres);
     let tenant = program.tenant();
@@ -158,7 +158,7 @@ async fn once_a_database_killed_during_a_thousand_writes_has_every_acknowledged_
 
 /// There is only one connection: the dead one is returned before another is opened.
 #[tokio::test]
-async fn once_a_read_on_the_only_connection_works_again_once_the_database_is_back() {
+async fn once_a_read_works_again_once_the_database_is_back() {
     let postgres = Postgres::start();
     let folder = tempfile::tempdir().unwrap();
     let settings = config(folder.path(), &postgres.url()).database;
@@ -171,7 +171,7 @@ async fn once_a_read_on_the_only_connection_works_again_once_the_database_is_bac
 
 /// Neither side is told that the other has gone.
 #[tokio::test]
-async fn once_a_round_goes_on_when_the_connections_to_the_database_have_gone_mute() {
+async fn once_a_round_survives_silent_connections() {
     let postgres = Postgres::start();
     let cable = Cable::to(&postgres).await;
     let folder = tempfile::tempdir().unwrap();
@@ -195,7 +195,7 @@ async fn once_a_round_goes_on_when_the_connections_to_the_database_have_gone_mut
 
 /// As long as anything reads what was written, the write-ahead log can't be emptied.
 #[tokio::test]
-async fn sqlite_a_read_that_was_given_up_has_stopped_before_the_next_one_begins() {
+async fn sqlite_an_abandoned_read_stops_before_the_next() {
     let folder = tempfile::tempdir().unwrap();
     let url = format!("sqlite://{}?mode=rwc", folder.path().join("muster.db").display());
     let settings = config(folder.path(), &url).database;
@@ -224,7 +224,7 @@ async fn sqlite_a_read_that_was_given_up_has_stopped_before_the_next_one_begins(
 }
 
 #[tokio::test]
-async fn postgres_a_read_ends_when_no_request_can_wait_for_it_any_more() {
+async fn postgres_a_read_ends_with_its_request() {
     let app = TestApp::start_with(|config| config.limits.request_timeout_seconds = 7).await;
     let limit = async |db: &Db| {
         let row = db.one("SHOW statement_timeout".to_owned(), vec![]).await.unwrap().unwrap();

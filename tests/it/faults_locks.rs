@@ -24,7 +24,7 @@ const SAYS: &str = "CREATE FUNCTION says() RETURNS trigger LANGUAGE plpgsql AS $
 
 /// SQLite has a single writer, so there are no deadlocks.
 #[tokio::test]
-async fn postgres_temporary_database_refusals_are_not_service_failures() {
+async fn postgres_temporary_refusals_are_not_failures() {
     let app = TestApp::start().await;
     app.expects_failures();
     let path = format!("/v1/org/{}/skill/{}", app.org, app.populate(1).await.skills[0]);

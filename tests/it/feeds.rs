@@ -250,7 +250,7 @@ async fn every_walk_through_agents_is_the_sorted_whole() {
 }
 
 #[tokio::test]
-async fn a_walk_through_channels_goes_by_agent_and_name_and_has_those_for_members() {
+async fn channels_are_walked_by_agent_and_name() {
     let app = TestApp::start().await;
     let all = app.populate(12).await;
     app.populate_other(3).await;

@@ -72,7 +72,7 @@ async fn a_record_of_any_kind_is_found_by_name_short_code_or_id() {
 }
 
 #[tokio::test]
-async fn a_deleted_channel_and_who_came_through_it_alone_are_not_found() {
+async fn a_deleted_channel_and_its_contacts_are_not_found() {
     let app = TestApp::start().await;
     let agent = app.agent().await;
     let mut channels = Vec::new();
@@ -415,7 +415,7 @@ const AROUND: &str = "query($o: Id!, $c: Id!, $around: String, $before: String, 
         data { seq } total hasBefore hasAfter } }";
 
 #[tokio::test]
-async fn messages_around_a_seq_are_a_full_page_wherever_there_are_enough() {
+async fn messages_around_a_seq_fill_a_page() {
     let app = TestApp::start().await;
     let agent = app.agent().await;
     let (conversation, empty) = (app.conversation(agent).await, app.conversation(agent).await);

@@ -118,7 +118,7 @@ async fn an_address_is_one_account_in_whatever_case() {
     let app = TestApp::start().await;
     let create = async |email: &'static str| {
         let create = ["user", "create", "--email", email, "--name", "Élise", "--password-stdin"];
-        app.cli_told(&create, "correct horse\n").await
+        app.cli_with_input(&create, "correct horse\n").await
     };
     let made = create("élise@example.com").await.expect();
     create("Élise@example.com").await.refused(1, "NAME_TAKEN");
@@ -126,7 +126,7 @@ async fn an_address_is_one_account_in_whatever_case() {
         let session = app.sign_in(email, "correct horse").await.data();
         assert_eq!(session["signIn"]["user"]["id"], made["id"], "{email}");
     }
-    // Without the accent it is somebody else's.
+    // Without the accent it is someone else's.
     assert_ne!(create("elise@example.com").await.expect()["id"], made["id"]);
     is_kept(&app, "making accounts").await;
 }

@@ -81,7 +81,7 @@ impl Drop for Everything {
 /// fast-agent needs Python 3.12, and is installed by `tests/install` where there is one: `tests/run` runs this where it is.
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs fast-agent, which needs Python 3.12"]
-async fn python_fast_agent_answers_calls_a_tool_when_it_may_and_goes_on_after_it_was_killed() {
+async fn python_fast_agent_answers_calls_tools_and_resumes() {
     let house = House::open().await;
     let folder = tempfile::tempdir().unwrap();
     let installed = fs::canonicalize("target/fast-agent").unwrap();

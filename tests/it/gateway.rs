@@ -262,7 +262,7 @@ async fn a_hello_is_refused_with_the_reason() {
 }
 
 #[tokio::test]
-async fn people_see_that_two_hosts_use_one_folder_until_one_of_them_is_alone() {
+async fn people_see_that_two_hosts_share_a_folder() {
     let app = TestApp::start().await;
     let host = app.joined(app.server().await).await;
     let mut first = host.connect().await;
@@ -302,7 +302,7 @@ async fn a_host_that_says_nothing_is_refused() {
 }
 
 #[tokio::test]
-async fn another_machine_begins_with_an_empty_journal_and_gets_what_was_not_received() {
+async fn another_machine_gets_the_unreceived_commands() {
     let app = TestApp::start().await;
     let agent = app.agent().await;
     let host = app.host_of(agent).await;
@@ -322,7 +322,7 @@ async fn another_machine_begins_with_an_empty_journal_and_gets_what_was_not_rece
 }
 
 #[tokio::test]
-async fn a_backup_that_the_replaced_machine_had_begun_fails_and_the_next_one_begins() {
+async fn a_replaced_machines_backup_fails() {
     let app = TestApp::start().await;
     let agent = app.agent().await;
     app.start_agent(agent).await;
@@ -355,7 +355,7 @@ async fn a_backup_that_the_replaced_machine_had_begun_fails_and_the_next_one_beg
 }
 
 #[tokio::test]
-async fn a_regenerated_token_or_a_deleted_server_cuts_the_host_off_at_once() {
+async fn a_new_token_or_a_deletion_cuts_the_host_off() {
     let app = TestApp::start().await;
     let host = app.joined(app.server().await).await;
     let mut line = host.connect().await;

@@ -72,7 +72,7 @@ async fn moved(app: &TestApp, agent: i64) -> i64 {
 }
 
 #[tokio::test]
-async fn a_late_backup_of_an_agent_that_was_moved_does_not_count_as_foreign() {
+async fn a_moved_agents_late_backup_is_not_foreign() {
     let app = TestApp::start().await;
     let (agent, generation, _, mut line) = running(&app).await;
     let back_up = "mutation($o: Id!, $i: Id!) { backupAgent(orgId: $o, id: $i) { id } }";
@@ -234,7 +234,7 @@ fn ask(id: i64, (agent, generation): (i64, i64), wanted: Value) -> Value {
 }
 
 #[tokio::test]
-async fn a_plan_is_for_the_current_launch_of_an_agent_that_should_be_running() {
+async fn a_plan_is_only_for_the_current_launch() {
     let app = TestApp::start().await;
     let (agent, generation, host, mut line) = running(&app).await;
     line.send(ask(7, (agent, generation), json!({ "kind": "LAUNCH" }))).await;
@@ -267,7 +267,7 @@ async fn load(app: &TestApp, line: &mut Line, server: i64, ram: f64) {
 }
 
 #[tokio::test]
-async fn a_high_load_several_times_in_a_row_is_one_alert_and_the_server_recovers_by_itself() {
+async fn a_high_load_is_one_alert_and_recovers() {
     let app = TestApp::start().await;
     let set = "mutation($o: Id!) { updateOrganization(orgId: $o, input: { serverAlertRamPct: 90 }) { id } }";
     app.owner.gql(set, json!({ "o": app.org })).await.data();

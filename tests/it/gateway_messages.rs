@@ -61,7 +61,7 @@ fn named(numbers: impl IntoIterator<Item = usize>) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn a_batch_of_messages_takes_the_same_few_statements_however_many_they_are() {
+async fn a_batch_takes_as_few_statements_as_one_message() {
     let app = TestApp::start().await;
     let agent = app.agent().await;
     let conversation = app.conversation(agent).await;
@@ -89,7 +89,7 @@ async fn a_batch_of_messages_takes_the_same_few_statements_however_many_they_are
 }
 
 #[tokio::test]
-async fn messages_that_come_together_are_stored_once_in_order_and_in_their_conversations() {
+async fn a_batch_is_stored_once_and_in_order() {
     let app = TestApp::start().await;
     let (one, two) = (app.agent().await, app.agent().await);
     let host = app.host_of(one).await;
@@ -136,7 +136,7 @@ async fn messages_that_come_together_are_stored_once_in_order_and_in_their_conve
 }
 
 #[tokio::test]
-async fn a_message_that_cannot_be_stored_is_left_out_and_those_around_it_are_not() {
+async fn only_the_unstorable_message_is_left_out() {
     let app = TestApp::start().await;
     let (agent, stranger) = (app.agent().await, app.agent().await);
     let (conversation, theirs) = (app.conversation(agent).await, app.conversation(stranger).await);
@@ -190,7 +190,7 @@ async fn messages_of_an_old_connection_or_launch_are_not_stored() {
 
 /// SQLite has a single writer.
 #[tokio::test]
-async fn postgres_agents_that_have_left_are_held_in_order_with_those_that_have_not() {
+async fn postgres_agents_are_held_in_order_also_after_leaving() {
     let app = TestApp::start().await;
     let (one, other) = (app.agent().await, app.agent().await);
     let (moved, own) = (one.min(other), one.max(other));

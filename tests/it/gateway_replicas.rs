@@ -112,7 +112,7 @@ async fn postgres_a_command_reaches_its_host_on_another_replica() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn postgres_of_two_sockets_on_two_replicas_the_older_one_writes_nothing() {
+async fn postgres_of_two_sockets_the_older_one_writes_nothing() {
     let app = TestApp::start().await;
     let agent = app.agent().await;
     let host = app.host_of(agent).await;
@@ -140,7 +140,7 @@ async fn postgres_of_two_sockets_on_two_replicas_the_older_one_writes_nothing() 
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn postgres_a_regenerated_token_cuts_a_host_off_on_another_replica() {
+async fn postgres_a_new_token_cuts_off_on_another_replica() {
     let app = TestApp::start().await;
     let host = app.joined(app.server().await).await;
     let there = Replica::start(&app).await;
@@ -164,7 +164,7 @@ async fn a_cut_that_nobody_told_the_replica_of_is_found_by_the_round() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn postgres_text_is_seen_on_another_replica_while_somebody_watches_there() {
+async fn postgres_watched_text_is_seen_on_another_replica() {
     const WATCH: &str =
         "subscription($o: Id!, $c: Id!) { messageDeltas(orgId: $o, conversationId: $c) { offset text } }";
     let app = TestApp::start().await;

@@ -99,7 +99,7 @@ async fn commands_are_numbered_once_resent_until_received_and_bounded() {
 }
 
 #[tokio::test]
-async fn what_expires_before_it_is_sent_is_dropped_and_numbers_have_no_gaps() {
+async fn an_expired_command_is_dropped_without_a_gap() {
     let app = TestApp::start().await;
     let agent = app.agent().await;
     let host = app.host_of(agent).await;
@@ -140,7 +140,7 @@ async fn a_stop_waits_for_its_host_however_long_that_is_away() {
 }
 
 #[tokio::test]
-async fn while_an_organization_is_stopped_only_what_ends_something_is_sent() {
+async fn a_stopped_organization_gets_only_ending_commands() {
     let app = TestApp::start().await;
     let agent = app.agent().await;
     let mut line = app.host_of(agent).await.connect().await;
@@ -234,7 +234,7 @@ async fn an_event_left_out_is_a_gap_and_the_connection_ends() {
 }
 
 #[tokio::test]
-async fn an_event_that_cannot_be_applied_is_left_out_and_the_next_ones_are_not() {
+async fn only_the_inapplicable_event_is_left_out() {
     let app = TestApp::start().await;
     let (broken, agent) = (app.agent().await, app.agent().await);
     let host = app.host_of(broken).await;

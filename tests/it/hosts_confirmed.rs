@@ -347,6 +347,61 @@ async fn confirming_starts_the_agents_that_waited_and_no_others() {
 }
 
 #[tokio::test]
+async fn confirming_starts_no_agent_that_a_person_paused_or_stopped() {
+    let app = TestApp::start().await;
+    let (agent, generation) = rich_agent(&app).await;
+    let server = server_of(&app, agent).await;
+    let waiting = app.agent().await;
+    edit(&app, waiting, json!({ "serverId": server })).await;
+    given(&app, waiting, "api-key", true).await;
+    let [paused, waiting] = [(agent, generation), (waiting, 0)].map(|(agent, generation)| Launch {
+        app: &app,
+        agent,
+        generation,
+    });
+    paused.act("pause").await;
+    let token = app.token(&["server.view", "server.edit"]).await;
+    joined_by(&app, &token, server).await;
+    let stopped = ("STOPPED".to_owned(), None);
+    assert_eq!(why(&app, paused.agent).await, stopped, "its launch is over");
+    waiting.act("start").await;
+    assert_eq!(why(&app, waiting.agent).await, waits());
+    waiting.act("stop").await;
+    assert_eq!(why(&app, waiting.agent).await, stopped);
+
+    confirm(&app, &app.admin, server).await.data();
+    for agent in [paused, waiting] {
+        assert_eq!(why(&app, agent.agent).await, stopped);
+        assert_eq!(app.launch_of(agent.agent).await.0, agent.generation);
+        agent.act("start").await;
+        assert_eq!(why(&app, agent.agent).await.0, "SPAWNING", "a person starts it");
+    }
+}
+
+#[tokio::test]
+async fn agents_that_are_started_together_wait_for_the_confirmation_too() {
+    let app = TestApp::start().await;
+    let agent = app.agent().await;
+    let server = server_of(&app, agent).await;
+    given(&app, agent, "api-key", true).await;
+    let plain = app.agent().await;
+    edit(&app, plain, json!({ "serverId": server })).await;
+    joined_by(&app, &app.token(&["server.view", "server.edit"]).await, server).await;
+    let start = async || {
+        let query = "mutation($o: Id!, $s: Id!) { startAgents(orgId: $o, serverId: $s) { started skipped { id status reason } left } }";
+        let done = app.operator.gql(query, json!({ "o": app.org, "s": server })).await.data();
+        done["startAgents"].clone()
+    };
+    let waiting = json!({ "id": agent, "status": "ERROR", "reason": "Its host has to be confirmed first." });
+    assert_eq!(start().await, json!({ "started": [plain], "skipped": [waiting], "left": 0 }));
+    assert_eq!(why(&app, agent).await, waits());
+    let up = json!({ "id": plain, "status": "SPAWNING", "reason": "It is SPAWNING." });
+    assert_eq!(start().await, json!({ "started": [], "skipped": [waiting, up], "left": 0 }));
+    confirm(&app, &app.admin, server).await.data();
+    assert_eq!(why(&app, agent).await.0, "SPAWNING");
+}
+
+#[tokio::test]
 async fn only_people_with_both_rights_confirm_the_host_they_saw() {
     let app = TestApp::start().await;
     let server = app.server().await;

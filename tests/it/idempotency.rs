@@ -1,4 +1,4 @@
-//! Idempotency keys: a change requested twice is made once, whatever happens in between.
+//! Idempotency keys: a change requested twice is made once, despite failures in between.
 
 use std::{sync::Arc, time::Duration};
 
@@ -143,7 +143,7 @@ async fn a_process_that_dies_before_its_change_frees_the_key() {
 }
 
 #[tokio::test]
-async fn a_process_that_dies_after_its_change_leaves_doubt_but_no_second_change() {
+async fn a_death_after_a_change_leaves_doubt_and_no_repeat() {
     let app = TestApp::start().await;
     let dead = ours(&app, "k").await;
     change(&app, &dead).await.unwrap();

@@ -34,7 +34,7 @@ const LOOKING: [&[&str]; 13] = [
 ];
 
 #[tokio::test]
-async fn a_command_without_an_installation_says_where_it_looked_and_creates_none() {
+async fn a_command_without_an_installation_creates_none() {
     let folder = tempfile::tempdir().unwrap();
     let data = folder.path().join("data");
     let url = empty_database(folder.path()).await;
@@ -122,7 +122,7 @@ async fn one_process_owns_an_sqlite_database_and_others_learn_which() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_taken_address_is_named_with_the_next_step_before_anything_is_written() {
+async fn a_taken_address_is_named_before_any_write() {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap().to_string();
     let folder = tempfile::tempdir().unwrap();
@@ -153,7 +153,7 @@ fn demo(folder: &Path, variables: &[(&str, &str)]) -> serde_json::Value {
 }
 
 #[tokio::test]
-async fn the_demo_uses_settings_keeps_its_own_data_and_issues_one_token() {
+async fn the_demo_has_its_own_data_and_one_token() {
     let folder = tempfile::tempdir().unwrap();
     let (data, other) = (folder.path().join("demo"), folder.path().join("other"));
     let variables = [("MUSTER_LISTEN", "127.0.0.1:0"), ("MUSTER_DATA_DIR", other.to_str().unwrap())];
@@ -195,7 +195,7 @@ async fn a_database_problem_is_reported_once_with_the_next_step() {
     let unwritable = [("MUSTER_DATA_DIR", "/proc/x"), ("MUSTER_LISTEN", "127.0.0.1:0")];
     let said = muster(&["serve"], &unwritable).await.refused(1, "FAILED");
     assert!(said.starts_with("The data folder /proc/x can't be created"), "{said}");
-    // Nobody is listening.
+    // No one is listening.
     let keys = folder.path().join("keys.toml");
     muster::core::sealing::KeyFile::load_or_create(&keys).unwrap();
     let away = [
@@ -210,7 +210,7 @@ async fn a_database_problem_is_reported_once_with_the_next_step() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn postgres_postgres_refusals_come_with_the_command_that_fixes_them() {
+async fn postgres_refusals_come_with_the_fixing_command() {
     let server = Postgres::start();
     let program = |url: &str| Program::new(&[("MUSTER_DATABASE_URL", url), ("MUSTER_LOG", "off")]);
     let migrate = |url: &str| -> String {
@@ -231,7 +231,7 @@ async fn postgres_postgres_refusals_come_with_the_command_that_fixes_them() {
 }
 
 #[tokio::test]
-async fn a_duplicate_organization_name_needs_a_flag_and_new_accounts_are_announced() {
+async fn a_duplicate_organization_name_needs_a_flag() {
     let folder = tempfile::tempdir().unwrap();
     let url = empty_database(folder.path()).await;
     let program = Program::new(&[("MUSTER_DATABASE_URL", &url), ("MUSTER_LOG", "off")]);

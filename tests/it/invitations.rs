@@ -108,7 +108,7 @@ async fn account_owners_must_prove_it_is_theirs() {
 }
 
 #[tokio::test]
-async fn nobody_invites_above_their_own_role_or_without_the_permission() {
+async fn an_invitation_needs_the_permission_and_the_role() {
     let app = TestApp::with_mail().await;
     assert_eq!(invite(&app, &app.admin, "a@example.org", "OWNER").await.code(), "PERMISSION_DENIED");
     assert_eq!(invite(&app, &app.operator, "a@example.org", "VIEWER").await.code(), "PERMISSION_DENIED");
@@ -250,7 +250,7 @@ async fn owners_who_demote_each_other_leave_one() {
 }
 
 #[tokio::test]
-async fn invalid_addresses_and_names_with_commands_or_links_are_refused() {
+async fn invalid_addresses_and_hostile_names_are_refused() {
     let app = TestApp::with_mail().await;
     for email in ["\"x y\"@example.com", "x@[127.0.0.1]", "a@example.com\nBcc: b@example.com"] {
         let refused = invite(&app, &app.admin, email, "VIEWER").await;
@@ -280,7 +280,7 @@ async fn invalid_addresses_and_names_with_commands_or_links_are_refused() {
 
 /// SQLite has a single writer.
 #[tokio::test(flavor = "multi_thread")]
-async fn postgres_one_that_is_accepted_at_this_moment_is_neither_revoked_nor_sent_again() {
+async fn postgres_an_accepted_invitation_is_not_revoked_or_resent() {
     let app = TestApp::with_mail().await;
     for (email, query) in [("one@example.com", REVOKE), ("two@example.com", RESEND)] {
         let (id, _) = invited(&app, email, "VIEWER").await;

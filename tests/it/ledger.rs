@@ -232,7 +232,7 @@ async fn an_unsigned_webhook_costs_its_address_and_no_organization() {
     let ours = channel(&app.owner, app.org, app.agent().await).await;
     let theirs = channel(&app.stranger, app.other_org, app.other_agent().await).await;
     let mut under_way = Vec::new();
-    // An eighth of the total for one address, whoever's channels it sends to.
+    // An eighth of the total for one address, regardless of the channels' organizations.
     for n in 1..=2 {
         let mut stream = raw(&app).await;
         stream.write_all(head(&ours, None, 65_000).as_bytes()).await.unwrap();
@@ -249,7 +249,7 @@ async fn an_unsigned_webhook_costs_its_address_and_no_organization() {
 }
 
 #[tokio::test]
-async fn who_knows_the_path_of_a_webhook_keeps_nobody_out_who_can_sign() {
+async fn unsigned_requests_do_not_keep_signers_out() {
     let app = with(|config| config.limits.bodies_bytes = 1 << 20).await;
     let (_, path) = channel(&app, "http://127.0.0.1:9/").await;
     assert_eq!(bring(&app, &path, "m1", &hello("Hi")).await.0, 202);
@@ -319,7 +319,7 @@ async fn a_sockets_messages_are_counted_while_their_operations_run() {
 }
 
 #[tokio::test]
-async fn what_a_stream_of_events_was_asked_with_is_counted_while_it_lasts() {
+async fn an_event_streams_query_is_counted_while_it_lasts() {
     let app = TestApp::start().await;
     let asks = async |query: &str, variables: serde_json::Value| {
         let request = app.viewer.request(Method::POST, "/graphql").header("accept", "text/event-stream");

@@ -43,7 +43,7 @@ async fn only_the_owner_sees_and_unlinks_linked_accounts() {
     let changes: String = setup.app.one(sql, vec![id.into()]).await;
     let changes: Value = serde_json::from_str(&changes).unwrap();
     assert_eq!(changes, json!({ "provider": "peer", "email": EMAIL }));
-    // The provider still vouches for the address: the next sign-in links it again, and the person is told.
+    // The provider still vouches for the address: the next sign-in links it again, and the person is notified.
     setup.signed_in("ann").await;
     assert_eq!(setup.app.mail().await.subject, "Another way to sign in");
 }

@@ -186,7 +186,7 @@ async fn a_permanently_refused_or_expired_mail_is_dropped() {
     assert_eq!(mail::deliver_due(&app.core).await.unwrap(), 0);
     assert_eq!(server.line().await, "refused 550");
     assert_eq!(waiting(&app).await, 0);
-    // Nobody is listening: the mail waits, longer each time, until it is useless.
+    // No one is listening: the mail waits, longer each time, until it is useless.
     let app = TestApp::start_with(sends_to("smtp://127.0.0.1:1?tls=none".to_owned())).await;
     app.person("VIEWER", false).await.gql(REQUEST, json!({})).await.data();
     for _ in 0..4 {

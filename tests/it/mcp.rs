@@ -98,7 +98,7 @@ async fn changing_the_transport_needs_its_fields_and_clears_the_rest() {
 }
 
 #[tokio::test]
-async fn a_url_must_not_contain_a_password_and_secret_names_are_unique() {
+async fn urls_have_no_password_and_secret_names_are_unique() {
     let app = TestApp::start().await;
     let url = "https://user:hunter2@x.example/mcp";
     let refused = create(&app, &app.operator, json!({ "name": "m", "transport": "HTTP", "url": url })).await;

@@ -70,7 +70,9 @@ async fn is_shown(house: &House, crew: &Crew, server: &Value) {
                  agent(orgId: $o, id: $a) { mcpServerStates { status error stderr tools mcpServer { name } } } \
                  mcpServer(orgId: $o, id: $s) { states { status tools agent { id } } } }";
     let shown = async || {
-        let shown = house.gql(query, json!({ "a": crew.agent, "s": server })).await;
+        // Standard errors are for people.
+        let variables = json!({ "o": house.tenant.org, "a": crew.agent, "s": server });
+        let shown = house.owner().gql(query, variables).await.data();
         let works = |state: &Value| {
             state["status"] == "RUNNING" && state["tools"].as_array().unwrap().contains(&json!("echo"))
         };

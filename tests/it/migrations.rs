@@ -17,7 +17,7 @@ use sqlx::migrate::Migrator;
 use crate::harness::{TestApp, config, connect, empty_database, is_postgres};
 
 #[tokio::test]
-async fn an_empty_database_is_migrated_and_migrating_again_changes_nothing() {
+async fn migrating_twice_changes_nothing() {
     let folder = tempfile::tempdir().unwrap();
     let url = empty_database(folder.path()).await;
     let db = Db::open(&config(folder.path(), &url).database).await.unwrap();
@@ -134,7 +134,7 @@ async fn postgres_replicas_starting_together_migrate_once() {
 
 /// SQLite has one process, which doesn't serve while it migrates.
 #[tokio::test]
-async fn postgres_a_migration_that_cannot_lock_its_table_gives_up_and_says_so() {
+async fn postgres_a_migration_without_its_lock_gives_up() {
     let place = tempfile::tempdir().unwrap();
     let url = empty_database(place.path()).await;
     let writer = connect(&url).await;

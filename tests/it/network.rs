@@ -25,7 +25,18 @@ impl TestApp {
 
 impl Host<'_> {
     async fn judges(&self, tool: &str, kind: &str, input: Value) -> Judgement {
-        let crossing = Crossing { tool: tool.to_owned(), tool_kind: kind.to_owned(), input };
+        self.judges_tool_of(None, tool, kind, input).await
+    }
+
+    /// The same of a tool of an MCP server.
+    async fn judges_tool_of(
+        &self,
+        mcp_server_id: Option<i64>,
+        tool: &str,
+        kind: &str,
+        input: Value,
+    ) -> Judgement {
+        let crossing = Crossing { tool: tool.to_owned(), tool_kind: kind.to_owned(), mcp_server_id, input };
         let (scope, agent) = (self.app.scope(), AgentId(self.agent));
         approvals::plans::judgement(&scope, agent, self.generation, crossing).await.unwrap()
     }
@@ -186,7 +197,7 @@ async fn an_agent_holds_only_what_a_person_has_said_it_may_read() {
 }
 
 #[tokio::test]
-async fn a_token_adds_a_destination_for_stored_values_only_where_a_person_has_allowed_it() {
+async fn a_token_adds_destinations_only_with_a_persons_leave() {
     let app = TestApp::start().await;
     let own = "https://shop.example/v1";
     let fields = json!([{ "label": "token", "value": "canary" }]);
@@ -249,7 +260,7 @@ fn carried(servers: &[McpServer]) -> (&str, &str) {
 }
 
 #[tokio::test]
-async fn a_token_sets_up_an_mcp_server_with_stored_values_only_where_a_person_has_allowed_it() {
+async fn a_token_uses_stored_values_only_with_a_persons_leave() {
     let app = TestApp::start().await;
     let host = app.running_agent().await;
     let path = format!("/v1/org/{}/credential", app.org);
@@ -315,4 +326,31 @@ async fn a_token_sets_up_an_mcp_server_with_stored_values_only_where_a_person_ha
     assert_eq!(carried(&planned().await), ("https://listed.example/mcp", "Bearer canary"));
     edits(&app.operator, &id, at("https://evil.example/x")).await.data();
     assert_eq!(carried(&planned().await), ("https://evil.example/x", "Bearer canary"));
+}
+
+#[tokio::test]
+async fn a_server_that_was_archived_or_taken_is_refused_at_the_next_call() {
+    let app = TestApp::start().await;
+    let host = app.running_agent().await;
+    let create =
+        "mutation($o: Id!, $i: CreateMcpServerInput!) { createMcpServer(orgId: $o, input: $i) { id } }";
+    let input = json!({ "name": "shop", "transport": "HTTP", "url": "https://shop.example/mcp" });
+    let made = app.operator.gql(create, json!({ "o": app.org, "i": input })).await.data();
+    let id = made["createMcpServer"]["id"].as_i64().unwrap();
+    let assigns = async |agents: Value| {
+        let assign = "mutation($o: Id!, $i: Id!, $a: [Id!]!) { setMcpServerAgents(orgId: $o, id: $i, input: { agentIds: $a }) { id } }";
+        app.operator.gql(assign, json!({ "o": app.org, "i": id, "a": agents })).await.data();
+    };
+    let judged = async || host.judges_tool_of(Some(id), "shop.look", "read", json!({})).await;
+    let is_taken = |judgement: &Judgement| matches!(judgement, Judgement::Refused { reason } if reason.contains("no longer has this MCP server"));
+    assert!(is_taken(&judged().await), "it is not assigned");
+    assigns(json!([host.agent])).await;
+    assert_eq!(judged().await, Judgement::Allowed);
+    let path = format!("/v1/org/{}/mcp/{id}", app.org);
+    app.admin.post(&format!("{path}/archive"), json!(null)).await.expect(200);
+    assert!(is_taken(&judged().await), "the host has not been told yet");
+    app.admin.post(&format!("{path}/unarchive"), json!(null)).await.expect(200);
+    assert_eq!(judged().await, Judgement::Allowed);
+    assigns(json!([])).await;
+    assert!(is_taken(&judged().await));
 }

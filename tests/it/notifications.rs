@@ -41,7 +41,7 @@ struct Place {
 }
 
 impl Place {
-    /// An agent with a conversation that nobody in particular started.
+    /// An agent with a conversation that no one in particular started.
     async fn of(app: &TestApp) -> Self {
         let agent = app.agent().await;
         Self { agent, conversation: app.conversation(agent).await }
@@ -113,7 +113,7 @@ fn later(app: &TestApp) {
 }
 
 #[tokio::test]
-async fn a_mail_names_agent_and_kind_and_leads_to_exactly_that_approval() {
+async fn a_mail_names_agent_and_kind_and_links_the_approval() {
     let app = TestApp::with_mail().await;
     let place = Place::of(&app).await;
     let id = place.ask(&app, 120).await;
@@ -142,7 +142,7 @@ async fn a_mail_names_agent_and_kind_and_leads_to_exactly_that_approval() {
 }
 
 #[tokio::test]
-async fn the_assignee_is_told_else_those_who_watch_else_owner_and_admin() {
+async fn the_assignee_else_watchers_else_admins_are_notified() {
     let app = TestApp::with_mail().await;
     Place::of(&app).await.ask(&app, 600).await;
     assert_eq!(who(&app).await, ["admin", "owner"]);
@@ -176,7 +176,7 @@ async fn the_assignee_is_told_else_those_who_watch_else_owner_and_admin() {
         reminded[0].to.contains("viewer") && reminded[0].subject.starts_with("Expires soon: "),
         "{mails:#?}"
     );
-    // Whoever no longer watches is not told, and when nobody does, OWNER and ADMIN are.
+    // Anyone who no longer watches is not told, and when no one does, OWNER and ADMIN are.
     later(&app);
     watch(&app.viewer, false).await.data();
     watch(&app.operator, false).await.data();
@@ -219,7 +219,7 @@ async fn whom_a_channel_names_is_told_that_it_has_failed() {
     let policy = "mutation($o: Id!) { denyPermission(orgId: $o, input: { role: VIEWER, permission: \"approval.view\", reason: \"so\" }) { version } }";
     app.owner.gql(policy, json!({ "o": app.org })).await.data();
     assert_eq!(fails(&named).await, ["operator"], "who may not see it any more is not told");
-    // Nobody in particular: those who answer for the organization.
+    // No one in particular: those who answer for the organization.
     assert_eq!(fails(&connect(&app, webhook(agent)).await).await, ["admin", "owner"]);
 }
 
@@ -236,7 +236,7 @@ async fn a_mail_about_a_channel_names_it_and_not_its_agent() {
 }
 
 #[tokio::test]
-async fn a_person_gets_one_mail_in_five_minutes_with_all_that_came_meanwhile() {
+async fn five_minutes_of_news_are_one_mail() {
     let app = TestApp::with_mail().await;
     let place = Place::started_by(&app, &app.operator).await;
     place.ask(&app, 600).await;
@@ -286,7 +286,7 @@ async fn a_digest_comes_at_eight_where_the_person_is() {
 }
 
 #[tokio::test]
-async fn a_snoozed_approval_tells_nobody_who_snoozed_it_and_expires_when_it_would() {
+async fn a_snoozed_approval_is_silent_and_expires_on_time() {
     let app = TestApp::with_mail().await;
     let place = Place::started_by(&app, &app.operator).await;
     let id = place.ask(&app, 600).await;
@@ -321,7 +321,7 @@ async fn a_snoozed_approval_tells_nobody_who_snoozed_it_and_expires_when_it_woul
 }
 
 #[tokio::test]
-async fn people_are_reminded_once_before_an_approval_expires_and_not_of_a_decided_one() {
+async fn people_are_reminded_once_of_an_open_approval() {
     let app = TestApp::with_mail().await;
     let place = Place::started_by(&app, &app.operator).await;
     place.ask(&app, 600).await;
@@ -354,7 +354,7 @@ async fn nobody_is_told_who_may_not_see_it() {
     place.ask(&app, 600).await;
     let queued: i64 = app.one("SELECT COUNT(*) FROM notifications", vec![]).await;
     assert_eq!(queued, 3);
-    // They may not any more by the time the mail would be written.
+    // They no longer may by the time the mail would be written.
     let remove = "mutation($o: Id!, $u: Id!) { removeMember(orgId: $o, userId: $u) }";
     app.owner.gql(remove, json!({ "o": app.org, "u": gone.user })).await.data();
     app.execute("UPDATE users SET disabled_at = 1 WHERE id = $1", vec![app.viewer.user.unwrap().into()])
@@ -368,7 +368,7 @@ async fn nobody_is_told_who_may_not_see_it() {
     assert_eq!(notifications::collect_due(&app.core).await.unwrap(), 2);
     app.execute("UPDATE users SET disabled_at = 1 WHERE id = $1", vec![app.owner.user.unwrap().into()]).await;
     assert_eq!(who(&app).await, ["admin"]);
-    // An address that nobody has confirmed gets nothing, and those who may not see it don't count as watching.
+    // An address that no one has confirmed gets nothing, and those who may not see it don't count as watching.
     later(&app);
     place.ask(&app, 600).await;
     assert_eq!(who(&app).await, ["admin"]);
@@ -376,7 +376,7 @@ async fn nobody_is_told_who_may_not_see_it() {
 }
 
 #[tokio::test]
-async fn a_failed_agent_is_told_to_owner_and_admin_and_to_who_wants_it() {
+async fn a_failed_agent_notifies_admins_and_subscribers() {
     let app = TestApp::with_mail().await;
     let place = Place::of(&app).await;
     assert_eq!(set(&app, &app.operator, json!({ "agentFailed": "AT_ONCE" })).await["agentFailed"], "AT_ONCE");
@@ -448,7 +448,7 @@ async fn what_happens_again_while_it_is_collected_is_told() {
 }
 
 #[tokio::test]
-async fn an_assignee_is_a_member_restricts_nobody_and_is_cleared_when_they_leave() {
+async fn an_assignee_is_a_member_and_cleared_on_leaving() {
     let app = TestApp::start().await;
     let place = Place::of(&app).await;
     let (one, other) = (place.ask(&app, 60).await, place.ask(&app, 60).await);
@@ -467,7 +467,7 @@ async fn an_assignee_is_a_member_restricts_nobody_and_is_cleared_when_they_leave
     let query = "query($o: Id!, $i: Id!) { approval(orgId: $o, id: $i) { assigneeId assigneeName status } }";
     let seen = app.viewer.gql(query, json!({ "o": app.org, "i": one })).await.data();
     assert!(seen["approval"]["assigneeName"].as_str().unwrap().starts_with("person-"), "{seen}");
-    // Anybody else decides.
+    // Anyone else decides.
     app.operator.patch(&format!("/v1/org/{}/approval/{one}/dismiss", app.org), json!({})).await.expect(200);
     let late = app.operator.gql(ASSIGN, json!({ "o": app.org, "i": one, "u": null })).await;
     assert_eq!(late.code(), "APPROVAL_NOT_PENDING");

@@ -25,7 +25,7 @@ const INVITE: &str = "mutation($o: Id!) { inviteMember(orgId: $o, input: { email
 pub struct Provider {
     pub issuer: String,
     _process: Child,
-    /// It keeps writing, and would end if nobody read its output.
+    /// It keeps writing, and would end if no one read its output.
     _said: Lines<BufReader<ChildStdout>>,
 }
 
@@ -225,7 +225,7 @@ impl Browser {
 }
 
 #[tokio::test]
-async fn an_account_is_linked_by_verified_address_and_then_found_by_subject() {
+async fn an_account_is_linked_by_address_then_found_by_subject() {
     for in_id_token in [true, false] {
         let setup = Setup::open(in_id_token, false).await;
         let id = setup.user(true).await;
@@ -257,7 +257,7 @@ async fn the_code_opens_a_session_in_the_browser_that_came_back() {
     let id = setup.user(true).await;
     let end = setup.visit("ann").await;
     let mut browser = harness::Browser::new(&setup.app);
-    // The page that the provider's answer leads to: the panel's, whoever opens it.
+    // The page that the provider's answer leads to: the panel's, for every user.
     let page = Answer::of(browser.bare(Method::GET, "/sign-in").header("accept", "text/html")).await;
     assert!(page.status == 200 && page.header("set-cookie").is_empty());
     let exchange = "mutation($c: SecretString!) { exchangeSignInCode(code: $c, cookie: true) { accessToken user { id } } }";

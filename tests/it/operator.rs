@@ -188,7 +188,7 @@ async fn the_doctor_says_what_is_wrong_and_what_to_do() {
     let ill = muster(&["doctor"], &strange).await;
     let found = finding(&ill, "sealed values");
     assert!(!ill.good() && found["level"] == "bad" && found["advice"].is_string(), "{:#}", ill.out);
-    // Nobody listening, a world-readable key file, an address of another machine, an invalid policy.
+    // No one listening, a world-readable key file, an address of another machine, an invalid policy.
     std::os::unix::fs::PermissionsExt::set_mode(&mut fs::metadata(&other).unwrap().permissions(), 0o644);
     fs::set_permissions(&other, std::os::unix::fs::PermissionsExt::from_mode(0o644)).unwrap();
     let policies = place.path().join("policies");

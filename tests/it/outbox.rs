@@ -158,7 +158,7 @@ async fn unreadable_rows_are_counted_and_wait_while_the_rest_leaves() {
         page.lines().find_map(|line| line.strip_prefix(&name)).map(str::to_owned)
     };
     assert_eq!([count("done"), count("unreadable")], [Some("1".to_owned()), Some("1".to_owned())]);
-    // It is removed once nobody could use it any more.
+    // It is removed once no one could use it any more.
     app.clock.advance(Duration::from_hours(49));
     assert_eq!(people::deliver_due(&app.core).await.unwrap(), 0);
     assert!(rows(&app).await.is_empty());

@@ -125,7 +125,7 @@ async fn mail_to_one_address_is_slowed_down() {
 }
 
 #[tokio::test]
-async fn changing_the_password_needs_the_current_one_and_ends_other_sessions() {
+async fn changing_the_password_ends_other_sessions() {
     let app = TestApp::with_mail().await;
     app.user("someone@example.org", false).await;
     let here = sign_in(&app, "someone@example.org", "correct horse").await;
@@ -157,7 +157,7 @@ async fn a_new_address_is_confirmed_by_its_link() {
     let without = json!({ "e": "new@example.org" });
     assert_eq!(code(&someone, CHANGE_EMAIL, without).await, "SIGN_IN_FAILED");
     assert_eq!(code(&someone, CHANGE_EMAIL, to("nowhere")).await, "VALIDATION_FAILED");
-    // Another person's address: the answer is the same, and nobody gets mail.
+    // Another person's address: the answer is the same, and no one gets mail.
     someone.gql(CHANGE_EMAIL, to("Owner@example.com")).await.data();
     assert!(app.mails().await.is_empty());
     someone.gql(CHANGE_EMAIL, to("new@example.org")).await.data();

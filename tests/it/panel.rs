@@ -217,6 +217,7 @@ impl Vendors {
                 telegram.updates.push(json!({ "update_id": self.updates, "callback_query": tap }));
                 return json!({ "tapped": true });
             }
+            ["garbles"] => telegram.updates.push(json!({ "update_id": self.updates, "message": 5 })),
             ["breaks"] => telegram.answers.extend(vec![refusal(502, "Bad Gateway"); 1_000]),
             ["mends"] => telegram.answers.clear(),
             _ => return json!({ "error": format!("Telegram does not know how to {what:?}") }),

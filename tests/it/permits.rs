@@ -185,7 +185,7 @@ async fn every_route_is_tried_by_every_role() {
 }
 
 #[tokio::test]
-async fn connecting_and_editing_a_channel_need_a_confirmed_address_and_nothing_else_does() {
+async fn only_channels_need_a_confirmed_address() {
     let app = TestApp::start().await;
     let unconfirmed = app.person("OWNER", false).await;
     for (route, (number, ..)) in ROUTES.iter().zip(SPECIFIED) {

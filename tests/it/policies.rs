@@ -37,7 +37,7 @@ fn allows(app: &Core, org: i64, role: Role, permission: Permission) -> bool {
 }
 
 #[tokio::test]
-async fn an_owner_edits_the_policy_against_a_version_and_it_holds_at_once() {
+async fn an_owners_policy_edit_holds_at_once() {
     let (app, dir) = TestApp::with_policy_folder().await;
     let org = app.org;
     let before = in_force(&app).await;
@@ -66,7 +66,7 @@ async fn an_owner_edits_the_policy_against_a_version_and_it_holds_at_once() {
 }
 
 #[tokio::test]
-async fn an_edit_that_is_wrong_exceeds_the_ceiling_or_locks_out_is_refused_with_all_reasons() {
+async fn a_refused_policy_edit_lists_all_reasons() {
     let app = TestApp::start().await;
     let org = app.org;
     let lines = |answer: &Answer| -> Vec<String> {

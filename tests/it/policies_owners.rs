@@ -117,7 +117,7 @@ async fn a_bad_file_still_owns_the_rules_and_the_last_good_ones_hold() {
 }
 
 #[tokio::test]
-async fn only_the_denials_hold_of_rules_the_operator_no_longer_permits() {
+async fn only_denials_hold_of_no_longer_permitted_rules() {
     let (app, dir) = TestApp::with_policy_folder().await;
     let org = app.org;
     let text = format!("{}p, OPERATOR, {org}, agent.create, deny\n", line(org, "contact.view"));
@@ -164,7 +164,7 @@ fn snapshot(dir: &Path) -> BTreeMap<PathBuf, (u64, i64, i64, u32, Vec<u8>)> {
 }
 
 #[tokio::test]
-async fn neither_the_service_nor_its_commands_change_the_policy_folder() {
+async fn the_policy_folder_is_never_written() {
     let (app, dir) = TestApp::with_policy_folder().await;
     let (org, other) = (app.org, app.other_org);
     fs::write(dir.path().join(format!("orgs/{other}.csv")), line(other, "contact.view")).unwrap();
@@ -270,7 +270,7 @@ async fn concurrent_edits_through_two_replicas_lose_nothing() {
 }
 
 #[tokio::test]
-async fn a_replica_with_a_different_policy_folder_is_reported_to_the_operator() {
+async fn a_different_policy_folder_is_reported() {
     let (app, dir) = TestApp::with_policy_folder().await;
     let (same, own) = (app.replica(Some(dir.path())).await, policy_folder());
     fs::write(own.path().join(format!("orgs/{}.csv", app.org)), line(app.org, "contact.view")).unwrap();

@@ -117,7 +117,7 @@ async fn the_table_matches_casbin_in_every_cell() {
 }
 
 #[test]
-fn the_shipped_expectations_are_met_and_know_the_roles_of_the_27_operations() {
+fn the_shipped_expectations_know_the_27_operations() {
     let report = policy::check(policies());
     assert!(report.ok, "{report}");
     assert!(report.expectations > 30, "{report}");
@@ -202,7 +202,7 @@ fn the_program_carries_the_committed_files() {
 }
 
 #[tokio::test]
-async fn a_saved_file_is_in_force_without_a_restart_and_a_bad_one_is_not() {
+async fn a_saved_file_is_in_force_without_a_restart() {
     let dir = copy(&[]);
     let policy = Policy::load(dir.path()).unwrap();
     let watching = policy.clone().watch(|| Box::pin(async {}));
@@ -217,7 +217,7 @@ async fn a_saved_file_is_in_force_without_a_restart_and_a_bad_one_is_not() {
         fs::remove_file(&file).unwrap();
         until("it is out of force", async || !allows()).await;
         assert!(policy.status().problems.is_empty());
-        // The folder itself is replaced: there are no notices from a folder that nobody watches.
+        // The folder itself is replaced: there are no notices from a folder that no one watches.
         let (old, new) = (dir.path().join("orgs"), dir.path().join("prepared"));
         fs::create_dir(&new).unwrap();
         fs::write(new.join("7.csv"), "p, VIEWER, 7, agent.edit, allow\n").unwrap();

@@ -25,7 +25,7 @@ async fn until(actor: &Actor, path: &str, status: u16) -> Duration {
 
 /// An SQLite database has one owner (`installation.rs`).
 #[tokio::test(flavor = "multi_thread")]
-async fn postgres_rules_are_live_on_every_replica_from_database_or_folders() {
+async fn postgres_rules_are_live_on_every_replica() {
     let shared = tempfile::tempdir().unwrap();
     let (url, keys) = (empty_database(shared.path()).await, shared.path().join("keys.toml"));
     let folders = ["one", "two"].map(|name| shared.path().join(name));

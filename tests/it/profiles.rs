@@ -1,4 +1,4 @@
-//! Profiles: which there are, which an image has, and what a host is told of them.
+//! Profiles: which there are, which an image has, and what a host gets of them.
 
 use serde_json::{Value, json};
 
@@ -51,7 +51,7 @@ async fn an_image_is_given_a_profile_that_exists() {
 }
 
 #[tokio::test]
-async fn a_host_is_told_the_profile_and_the_agent_has_to_start_again_for_another_one() {
+async fn a_host_gets_the_profile_and_another_needs_a_restart() {
     let app = TestApp::start().await;
     let image = created(&app, json!("opencode")).await;
     let agent = app.agent().await;
@@ -83,7 +83,7 @@ async fn a_host_is_told_the_profile_and_the_agent_has_to_start_again_for_another
 }
 
 #[tokio::test]
-async fn ones_own_profile_as_the_docs_show_it_is_listed_and_told_to_the_host() {
+async fn the_docs_profile_is_listed_and_sent_to_the_host() {
     const FILE: &str = "/etc/muster/profiles/our-agent.toml";
     let docs = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/agents.md");
     let docs = std::fs::read_to_string(docs).unwrap();

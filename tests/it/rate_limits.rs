@@ -80,7 +80,7 @@ async fn graphql_is_charged_by_operation_even_in_batches() {
 }
 
 #[tokio::test]
-async fn a_request_that_is_refused_before_its_operation_runs_is_charged_too() {
+async fn a_request_refused_early_is_charged_too() {
     let app = limited(9, 2, 3).await;
     let get = async |actor: &Actor| {
         let mutation = [("query", "mutation { signOut }")];
@@ -129,7 +129,7 @@ async fn a_mutation_with_a_key_is_charged_before_the_key_is_claimed() {
 }
 
 #[tokio::test]
-async fn a_host_that_reports_without_end_is_slowed_down_and_nothing_is_lost() {
+async fn an_endless_report_is_slowed_without_loss() {
     let app = limited(60, 100, 100).await;
     let (agent, neighbour) = (app.agent().await, app.agent().await);
     let (host, other) = (app.host_of(agent).await, app.host_of(neighbour).await);
@@ -231,18 +231,18 @@ async fn an_address_without_a_good_credential_is_always_limited() {
     app.viewer.get(&path).await.expect(200);
     assert_eq!(app.stranger.get(&path).await.problem(), (403, "NOT_A_MEMBER"));
     assert_eq!(app.anonymous.get("/health").await.status, 200);
-    // Nobody outside is believed about their address.
+    // No one outside is believed about their address.
     let elsewhere = bad.request(Method::GET, &path).header("x-forwarded-for", "198.51.100.9");
     assert_eq!(Answer::of(elsewhere).await.status, 429);
 }
 
-/// A service token that nobody issued, which only the database can tell from a real one.
+/// A service token that no one issued, which only the database can tell from a real one.
 fn invented(app: &TestApp) -> Actor {
     app.anonymous.with_bearer(Token::generate(TokenKind::Service).0.expose_secret())
 }
 
 #[tokio::test]
-async fn invented_tokens_query_the_database_no_more_than_their_address_may() {
+async fn lookups_of_invented_tokens_are_limited_by_address() {
     let app = limited(100, 100, 4).await;
     let path = format!("/v1/org/{}/agent?page=1&limit=5", app.org);
     // All at once, so none is ahead of its charge.

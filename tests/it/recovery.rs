@@ -1,5 +1,5 @@
 //! Recovering an account: what an intruder started doesn't survive a new password or the end of a session, and
-//! nobody can keep the owner from recovering it.
+//! no one can keep the owner from recovering it.
 
 use std::time::Duration;
 
@@ -21,7 +21,7 @@ async fn signed_in(app: &TestApp, password: &str) -> (Actor, String) {
     app.session(&app.sign_in(EMAIL, password).await.data()["signIn"])
 }
 
-/// Runs `work` while nobody can be charged for an attempt; by its end, another password has replaced the old
+/// Runs `work` while no one can be charged for an attempt; by its end, another password has replaced the old
 /// one.
 async fn while_the_password_is_replaced(app: &TestApp, work: impl Future<Output = Answer>) -> Answer {
     let tx = app.database.begin().await.unwrap();
@@ -129,7 +129,7 @@ async fn while_the_person_is_held(app: &TestApp, using: impl Future<Output = Ans
     app.while_held(person, "SELECT 1 FROM email_tokens FOR UPDATE NOWAIT", using).await
 }
 
-/// Whoever locks both locks the person first, so that nobody ends in a deadlock. SQLite has a single writer.
+/// Anyone who locks both locks the person first, so that no one ends in a deadlock. SQLite has a single writer.
 #[tokio::test(flavor = "multi_thread")]
 async fn postgres_a_link_is_not_locked_before_its_person() {
     let app = TestApp::with_mail().await;

@@ -1,4 +1,4 @@
-//! A restart: a stop, and a launch that follows it whoever has left meanwhile.
+//! A restart: a stop, and a launch that follows it, also after its requester has left.
 
 use muster::{base::enums::StatusReason, slices::agents};
 use muster_protocol::event::EndReason;
@@ -46,7 +46,7 @@ async fn an_agent_that_was_restarted_starts_as_soon_as_it_is_down() {
     assert_eq!(app.one::<i64>(coming, vec![]).await, 1, "and it still reaches the host");
     let lines = "SELECT COUNT(*) FROM audit_lines WHERE operation = 'restartAgent'";
     assert_eq!(app.one::<i64>(lines, vec![]).await, 1);
-    // Somebody changes it until then.
+    // Someone changes it until then.
     app.sets_agent(host.agent, json!({ "role": "Writer" })).await;
     host.ended(EndReason::Stopped).await;
     assert_eq!(

@@ -76,18 +76,23 @@ async fn sqlite_hosts_come_back_after_a_restore_as_the_manual_says() {
     let backup = place.path().join("backup.tar").display().to_string();
     house.program.json(&["backup", "--out", &backup]);
 
-    // What is lost: turns, a start, an agent with a home.
+    // What is lost: turns, a start, two agents with homes.
     for text in ["After it", "And once more"] {
         let lost = house.says(&crew, text).await;
         assert_eq!(house.rests(lost).await, ["DONE"]);
     }
     let restart = "mutation($o: Id!, $a: Id!) { restartAgent(orgId: $o, id: $a) { id } }";
     house.gql(restart, json!({ "a": crew.agent })).await;
-    let lost = another_agent(&house, &server(&house).await, "lost").await;
-    let known = std::mem::replace(&mut crew.agent, lost);
-    house.starts(&crew).await;
-    let home = |agent: i64| crew.machine.folder().join(format!("agents/{agent}/home"));
-    fs::write(home(lost).join("of-the-lost"), "canary").unwrap();
+    let known = crew.agent;
+    let on = server(&house).await;
+    let lost = [another_agent(&house, &on, "lost").await, another_agent(&house, &on, "lost, too").await];
+    let folder = crew.machine.folder().to_owned();
+    let home = |agent: i64| folder.join(format!("agents/{agent}/home"));
+    for agent in lost {
+        crew.agent = agent;
+        house.starts(&crew).await;
+        fs::write(home(agent).join("of-the-lost"), "canary").unwrap();
+    }
     fs::write(home(known).join("of-the-known"), "canary").unwrap();
     crew.agent = known;
     crew.until(&house.actor, house.tenant.org, "RUNNING").await;
@@ -105,13 +110,17 @@ async fn sqlite_hosts_come_back_after_a_restore_as_the_manual_says() {
     let is_told = async || crew.machine.log().contains(reason).then_some(());
     assert!(found(is_told).await.is_some(), "{}", crew.machine.log());
 
+    // The number of a lost agent is given to another one before its host begins again, that of the other one afterwards.
+    let early = another_agent(&house, &refused, "early").await;
+    assert_eq!(early, lost[0], "numbers begin where the backup ends");
     let said = types(&crew.machine, &steps("### After a restore, on each host"));
     for part in [
         "The control plane has forgotten ".to_owned(),
         format!("It has forgotten 1 start of agent {known} (agent of remembering)."),
-        format!("It does not know agent {lost}."),
+        format!("It does not know the agent {} of this host; another one may have the number.", lost[0]),
+        format!("It does not know the agent {} of this host; another one may have the number.", lost[1]),
         format!("Agent {known} (launch 2) has ended."),
-        format!("Agent {lost} (launch 1) has ended."),
+        format!("Agent {} (launch 1) has ended.", lost[0]),
         "\"remembering\"".to_owned(),
     ] {
         assert!(said.contains(&part), "{part}: {said}");
@@ -128,14 +137,14 @@ async fn sqlite_hosts_come_back_after_a_restore_as_the_manual_says() {
     let lines = house.owner().gql(lines, json!({ "o": house.tenant.org })).await.data();
     assert_eq!(lines["auditLog"]["data"].as_array().unwrap().len(), 1, "{lines}");
 
-    // The number of the lost agent is given to another one, which finds nothing of it.
-    let next = another_agent(&house, &online, "next").await;
-    assert_eq!(next, lost, "numbers begin where the backup ends");
-    crew.agent = next;
-    house.starts(&crew).await;
-    assert!(!home(next).join("of-the-lost").exists());
-    let aside = fs::read_dir(crew.machine.folder().join("before")).unwrap().next().unwrap().unwrap().path();
-    assert!(aside.join(format!("agents/{lost}/home/of-the-lost")).exists());
+    assert_eq!(another_agent(&house, &online, "late").await, lost[1]);
+    let aside = fs::read_dir(folder.join("before")).unwrap().next().unwrap().unwrap().path();
+    for agent in lost {
+        crew.agent = agent;
+        house.starts(&crew).await;
+        assert!(!home(agent).join("of-the-lost").exists(), "the one that has the number now finds nothing");
+        assert!(aside.join(format!("agents/{agent}/home/of-the-lost")).exists());
+    }
     assert!(aside.join("journal.redb").exists());
 }
 
@@ -190,20 +199,25 @@ async fn a_host_that_begins_again_learns_what_is_known_of_it() {
     assert_eq!(line.wait_for("COMMAND").await["seq"], 1);
     let through = line.report((agent, 1), json!({ "kind": "SYNCED" })).await;
     line.stored(through).await;
-    let other = app.other_agent().await;
+    let (elsewhere, other) = (app.agent().await, app.other_agent().await);
+    let created: i64 = app.one("SELECT created_at FROM agents WHERE id = $1", vec![agent.into()]).await;
     let ask = async |token: &str, machine: &Value, agents: Vec<i64>| {
         let again = json!({ "agents": agents, "commands": 7, "acknowledged": 5 });
         let body = json!({ "host_token": host.token, "machine": machine, "again": again });
         app.anonymous.with_bearer(token).post("/gateway/join", body).await
     };
-    let answer = ask(&host.token, &host.machine, vec![agent, other, 99_999]).await.expect(200);
+    let answer = ask(&host.token, &host.machine, vec![agent, elsewhere, other, 99_999]).await.expect(200);
     assert_eq!((&answer["organization_id"], &answer["server_id"]), (&json!(app.org), &json!(host.server)));
     let known = answer["known"].clone();
     assert_eq!((&known["commands"], &known["events"]), (&json!(1), &json!(1)));
-    assert_eq!(known["agents"].as_array().unwrap().len(), 1, "only the organization's own: {known}");
+    let name: String = app.one("SELECT name FROM agents WHERE id = $1", vec![agent.into()]).await;
     assert_eq!(
-        (&known["agents"][0]["agent_id"], &known["agents"][0]["generation"]),
-        (&json!(agent), &json!(1))
+        known["agents"],
+        json!([
+            { "agent_id": agent, "created_at": created, "name": name, "generation": 1 },
+            { "agent_id": elsewhere, "created_at": created, "name": null, "generation": 0 },
+        ]),
+        "only the organization's own, and no name of what is on another server"
     );
     // The connection before is over, and the next one has an empty journal.
     line.refused("SUPERSEDED").await;

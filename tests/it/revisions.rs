@@ -209,7 +209,7 @@ async fn a_skill_has_versions() {
 }
 
 #[tokio::test]
-async fn a_skill_of_many_agents_costs_as_few_statements_as_that_of_one() {
+async fn a_skill_costs_the_same_for_many_agents() {
     let app = TestApp::start().await;
     let first = app.agent().await;
     let many = "INSERT INTO agents (organization_id, server_id, image_id, name, name_folded, created_at, updated_at) \

@@ -15,7 +15,7 @@ pub struct House {
     serving: Option<Serving>,
     pub tenant: Tenant,
     pub actor: Actor,
-    /// Nobody else gets it while the service is away.
+    /// No one else gets it while the service is away.
     _address: Address,
     /// Lives as long as the database in it.
     folder: TempDir,
@@ -309,7 +309,7 @@ async fn a_denied_action_is_not_done_and_an_approved_one_is() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_deeply_nested_input_of_one_agent_holds_up_no_other_on_its_host() {
+async fn a_deeply_nested_input_holds_up_no_other_agent() {
     let house = House::open().await;
     let mut crew = house.crew("deep").await;
     house.starts(&crew).await;
@@ -380,7 +380,7 @@ async fn a_host_that_dies_in_the_middle_of_a_turn_goes_on_with_it() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_service_that_dies_in_the_middle_of_a_turn_gets_all_of_it_once() {
+async fn a_service_that_dies_in_a_turn_gets_all_of_it_once() {
     let mut house = House::open().await;
     let crew = house.crew("waiting").await;
     house.starts(&crew).await;
@@ -394,7 +394,7 @@ async fn a_service_that_dies_in_the_middle_of_a_turn_gets_all_of_it_once() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_agent_that_dies_is_an_error_with_its_reason_and_starts_again() {
+async fn a_dead_agent_has_a_reason_and_starts_again() {
     let house = House::open().await;
     let crew = house.crew("dying").await;
     house.stays_down(crew.agent).await;
@@ -426,7 +426,7 @@ exec "$PROGRAM" agent
 
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs bubblewrap"]
-async fn bwrap_an_agent_in_a_sandbox_works_goes_on_without_its_host_and_sees_nothing_of_others() {
+async fn bwrap_an_agent_works_without_its_host_and_sees_no_other() {
     let house = House::open().await;
     let lists = tempfile::tempdir().unwrap();
     let list = lists.path().join("programs.toml");

@@ -198,7 +198,7 @@ async fn answer(client: &reqwest::Client, said: &serde_json::Value, query: &str)
     answer["data"].clone()
 }
 
-/// Ends the host that a killed demo has left, and its agents. Nobody else would.
+/// Ends the host that a killed demo has left, and its agents. No one else would.
 async fn ends(folder: &std::path::Path) {
     let dir = folder.join("host");
     let stops = async || {
@@ -244,7 +244,7 @@ async fn a_demo_that_is_killed_leaves_its_agents_to_the_next_one() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_demos_agent_asks_by_itself_and_goes_on_once_it_is_decided() {
+async fn the_demos_agent_asks_and_continues_once_decided() {
     // A short path, for sockets below it.
     let folder = tempfile::Builder::new().prefix("md").tempdir_in("/tmp").unwrap();
     let held = Address::free();

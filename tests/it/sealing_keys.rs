@@ -190,7 +190,7 @@ async fn a_bot_is_known_under_the_new_key_as_well() {
 }
 
 #[tokio::test]
-async fn two_channels_with_the_same_bot_move_to_the_new_key_and_a_third_is_refused() {
+async fn channels_of_one_bot_move_to_the_new_key() {
     let app = TestApp::start().await;
     let agent = app.agent().await;
     connect(&app, bot(agent)).await;

@@ -77,7 +77,7 @@ async fn an_account_without_a_password_needs_a_recent_sign_in() {
     assert_eq!(person.gql(BEGIN, json!({})).await.code(), "SIGN_IN_AGAIN");
     let disable = person.gql(DISABLE, json!({ "c": "123456" })).await;
     assert_eq!(disable.code(), "SIGN_IN_AGAIN");
-    // Whoever has a password gives it, however long ago they signed in.
+    // Anyone who has a password gives it, however long ago they signed in.
     app.user("other@example.org", true).await;
     let session = app.sign_in("other@example.org", "correct horse").await.data();
     let other = app.anonymous.with_bearer(session["signIn"]["accessToken"].as_str().unwrap());
@@ -179,7 +179,7 @@ async fn secrets_are_sealed_and_codes_are_hashed() {
 }
 
 #[tokio::test]
-async fn removing_it_needs_password_and_code_and_new_recovery_codes_need_a_code() {
+async fn removal_needs_password_and_code() {
     let (app, actor, phone, codes) = enrolled().await;
     let wrong = actor.gql(REGENERATE, json!({ "c": "000000" })).await;
     assert_eq!(wrong.code(), "SIGN_IN_FAILED");
@@ -205,7 +205,7 @@ async fn removing_it_needs_password_and_code_and_new_recovery_codes_need_a_code(
 async fn an_organization_can_require_one() {
     let app = TestApp::with_mail().await;
     let require = |on: bool| json!({ "o": app.org, "r": on });
-    // Nobody locks themselves out.
+    // No one locks themselves out.
     let refused = app.owner.gql(REQUIRE, require(true)).await;
     assert_eq!(refused.wrong_inputs(), [("/input/requireSecondFactor", "NOT_ALLOWED")]);
     let (phone, _) = set_up(&app, &app.owner).await;
@@ -251,7 +251,7 @@ async fn setting_one_up_needs_more_than_an_open_session() {
 
 /// SQLite has a single writer.
 #[tokio::test(flavor = "multi_thread")]
-async fn postgres_one_that_is_confirmed_at_this_moment_is_not_replaced() {
+async fn postgres_a_factor_being_confirmed_is_not_replaced() {
     let app = TestApp::with_mail().await;
     app.user(EMAIL, true).await;
     let (actor, _) = app.session(&password(&app).await);
@@ -269,7 +269,7 @@ async fn postgres_one_that_is_confirmed_at_this_moment_is_not_replaced() {
     assert_eq!(begun.code(), "CONFLICT");
 }
 
-/// Whoever locks both locks the person first, so that nobody ends in a deadlock. SQLite has a single writer.
+/// Anyone who locks both locks the person first, so that no one ends in a deadlock. SQLite has a single writer.
 #[tokio::test(flavor = "multi_thread")]
 async fn postgres_a_recovery_code_is_not_locked_before_its_person() {
     let (app, actor, _, codes) = enrolled().await;

@@ -1,4 +1,4 @@
-//! Service tokens: rotated with an overlap, edited, and never more powerful than whoever does it.
+//! Service tokens: rotated with an overlap, edited, and never more powerful than their editor.
 
 use std::time::Duration;
 
@@ -55,7 +55,7 @@ async fn noted(app: &TestApp, key: &str) -> Value {
 }
 
 #[tokio::test]
-async fn the_old_secret_works_until_the_overlap_ends_and_shows_its_last_use() {
+async fn the_old_secret_works_during_the_overlap() {
     let app = TestApp::start().await;
     let (issued, old) = made(&app, &["organization.view"], Value::Null).await;
     assert_eq!(used(&app, &old).await.0, 200);
@@ -86,7 +86,7 @@ async fn the_old_secret_works_until_the_overlap_ends_and_shows_its_last_use() {
 }
 
 #[tokio::test]
-async fn without_an_overlap_the_old_secret_ends_at_once_and_revoking_ends_both() {
+async fn without_an_overlap_the_old_secret_ends_at_once() {
     let app = TestApp::start().await;
     let (issued, first) = made(&app, &["organization.view"], Value::Null).await;
     assert_eq!(used(&app, &first).await.0, 200);

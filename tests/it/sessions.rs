@@ -42,7 +42,7 @@ async fn a_lost_answer_is_repeated_and_a_stolen_one_ends_the_session() {
     assert!(is_open(&lost).await && is_open(&kept).await);
     let (_, next) = renewed(&app, &kept_refresh).await;
     assert!(app.mails().await.is_empty());
-    // It wasn't lost but stolen: whoever uses it second ends the session, and the person is told.
+    // It wasn't lost but stolen: anyone who uses it second ends the session, and the person is notified.
     app.clock.advance(Duration::from_secs(10));
     assert_eq!(refresh(&app, &lost_refresh).await.code(), "UNAUTHENTICATED");
     let mail = app.mail().await;
@@ -91,7 +91,7 @@ async fn eight_tabs_refreshing_at_once_share_one_session() {
     assert_eq!(tokens.len(), 1, "one heir");
     let sql = "SELECT COUNT(*) FROM sessions WHERE generation = 1 AND revoked_at IS NULL";
     assert_eq!(app.one::<i64>(sql, vec![]).await, 1);
-    // Later refreshes end nothing, and nobody was told of a theft.
+    // Later refreshes end nothing, and no one was told of a theft.
     app.clock.advance(Duration::from_mins(10));
     let (kept, _) = renewed(&app, &tokens[0]).await;
     assert!(is_open(&kept).await && app.mails().await.is_empty());

@@ -166,7 +166,7 @@ async fn replicas_that_rotate_at_once_agree_on_one_key() {
 }
 
 #[tokio::test]
-async fn another_implementation_verifies_tokens_with_the_published_keys() {
+async fn another_implementation_verifies_with_published_keys() {
     let app = started().await;
     let before = signed_in(&app, &app.core);
     keys::rotate(&app.core, true).await.unwrap();

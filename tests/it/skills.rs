@@ -143,7 +143,7 @@ async fn the_log_has_a_skills_hash_but_not_its_content() {
 
 /// SQLite has a single writer.
 #[tokio::test(flavor = "multi_thread")]
-async fn postgres_an_edit_holds_the_agents_before_the_sum_of_what_is_stored() {
+async fn postgres_an_edit_locks_agents_before_stored_bytes() {
     let app = TestApp::start().await;
     let (_, path, agent) = assigned(&app).await;
     let url = app.core.config.database.url.expose_secret();

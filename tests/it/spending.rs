@@ -1,4 +1,4 @@
-//! Money: calls are priced and counted, and whoever has nothing left waits and goes on by itself.
+//! Money: calls are priced and counted, and an agent with nothing left waits, then continues by itself.
 
 use std::time::Duration;
 
@@ -20,7 +20,7 @@ use crate::harness::{
 };
 
 #[tokio::test]
-async fn a_call_is_priced_and_counts_for_its_turn_its_day_and_its_month() {
+async fn a_priced_call_counts_for_turn_day_and_month() {
     let app = TestApp::start().await;
     let host = app.running_agent().await;
     let (_, turn) = host.works().await;
@@ -57,7 +57,7 @@ async fn a_call_is_priced_and_counts_for_its_turn_its_day_and_its_month() {
 }
 
 #[tokio::test]
-async fn a_call_that_is_measured_late_takes_the_place_of_what_the_agent_said() {
+async fn a_late_measure_replaces_the_agents_figure() {
     let app = TestApp::start().await;
     let host = app.running_agent().await;
     let (_, turn) = host.works().await;
@@ -120,7 +120,7 @@ async fn a_call_during_several_turns_counts_once_for_the_agent() {
 }
 
 #[tokio::test]
-async fn an_unknown_model_costs_null_and_is_refused_where_there_is_a_budget() {
+async fn an_unknown_model_is_refused_with_a_budget() {
     let app = TestApp::start().await;
     let host = app.running_agent().await;
     let (_, turn) = host.works().await;
@@ -182,7 +182,7 @@ async fn no_host_makes_the_sums_overflow() {
 }
 
 #[tokio::test]
-async fn a_turn_waits_while_nothing_is_left_and_goes_on_when_more_is_allowed() {
+async fn a_turn_waits_until_more_is_allowed() {
     let app = TestApp::start().await;
     app.sets(json!({ "monthlyBudgetMicro": CALL })).await;
     let host = app.running_agent().await;
@@ -234,7 +234,7 @@ async fn a_limit_goes_with_its_agent() {
     let delete = "mutation($o: Id!, $a: Id!) { deleteAgent(orgId: $o, id: $a) }";
     app.admin.gql(delete, json!({ "o": app.org, "a": host.agent })).await.data();
     assert_eq!(limits().await, 0);
-    // One that is written meanwhile takes up no room in the rounds for ever.
+    // One that is written meanwhile takes up no room in the rounds forever.
     let late = "INSERT INTO agent_limits (organization_id, agent_id, kind, reason, until_at, since) \
                 VALUES ($1, $2, 'USAGE', 'late', 0, 0)";
     app.execute(late, vec![app.org.into(), host.agent.into()]).await;
@@ -288,7 +288,7 @@ async fn a_month_keeps_what_is_in_it_when_the_time_zone_changes() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn postgres_a_late_call_of_a_stopped_agent_is_in_one_month_with_the_others() {
+async fn postgres_a_stopped_agents_late_call_is_in_its_month() {
     let app = TestApp::start().await;
     let host = app.running_agent().await;
     host.calls(host.call(None, 10_000, 0)).await;

@@ -78,7 +78,7 @@ async fn a_guard_of_tokens_and_one_of_money_end_each_by_itself() {
 }
 
 #[tokio::test]
-async fn a_guard_is_withdrawn_when_its_limit_changes_and_raised_anew_if_nothing_is_left() {
+async fn a_guard_follows_its_limit() {
     let app = TestApp::start().await;
     app.sets(json!({ "monthlyBudgetMicro": CALL, "budgetAction": "NOTIFY" })).await;
     let host = app.running_agent().await;

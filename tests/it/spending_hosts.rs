@@ -153,7 +153,7 @@ async fn newest(house: &House, conversation: i64) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn two_hosts_spend_one_budget_and_both_go_on_when_more_is_allowed() {
+async fn two_hosts_spend_one_budget() {
     let (house, model) = (House::open().await, Model::start().await);
     let (owner, org) = (house.owner(), house.tenant.org);
     let edit = "mutation($o: Id!, $input: UpdateOrganizationInput!) { updateOrganization(orgId: $o, input: $input) { id } }";
@@ -195,7 +195,7 @@ async fn two_hosts_spend_one_budget_and_both_go_on_when_more_is_allowed() {
     let input = json!({ "costMicro": MORE, "approvalId": guard });
     owner.gql(allow, json!({ "o": org, "i": input })).await.data();
     assert!(guards(&house).await.contains(&(guard, "RESOLVED".to_owned())));
-    // Whoever was refused just before may have given up. A person writes again.
+    // Anyone who was refused just before may have given up. A person writes again.
     let all_go_on = async || {
         let mut open = 0;
         for conversation in &conversations {

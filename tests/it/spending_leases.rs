@@ -48,7 +48,7 @@ async fn all_leases_together_stay_within_the_budget() {
 }
 
 #[tokio::test]
-async fn what_is_left_of_a_lease_goes_back_when_it_is_returned_or_over() {
+async fn a_leases_rest_goes_back_at_its_end() {
     let app = TestApp::start().await;
     app.sets(json!({ "monthlyBudgetMicro": 2 * CALL })).await;
     let host = app.running_agent().await;
@@ -69,7 +69,7 @@ async fn what_is_left_of_a_lease_goes_back_when_it_is_returned_or_over() {
 }
 
 #[tokio::test]
-async fn an_agent_is_not_refused_because_of_what_is_left_of_its_own_lease() {
+async fn an_agents_own_lease_does_not_refuse_it() {
     let app = TestApp::start().await;
     app.sets(json!({ "monthlyBudgetMicro": CALL })).await;
     let host = app.running_agent().await;
@@ -86,7 +86,7 @@ async fn an_agent_is_not_refused_because_of_what_is_left_of_its_own_lease() {
     assert_eq!((app.turn_is(turn).await.as_str(), app.guards().await.len()), ("RUNNING", 0));
     host.calls(ModelCall { lease_id: Some(first.id), ..host.call(Some(turn), 2000, 0) }).await;
     assert_eq!(app.leased().await, (CALL - 9000, 9000));
-    // Now all is granted. A lease of which nothing is left lets nobody go on in vain.
+    // Now all is granted. A lease of which nothing is left lets no one go on in vain.
     assert!(host.leases().await.is_none());
     host.returns(first.id).await;
     assert_eq!(spending::release_due(&app.core).await.unwrap(), 0);
@@ -96,7 +96,7 @@ async fn an_agent_is_not_refused_because_of_what_is_left_of_its_own_lease() {
 }
 
 #[tokio::test]
-async fn what_goes_back_sends_no_turn_again_for_which_there_is_still_nothing() {
+async fn a_returned_lease_resends_only_affordable_turns() {
     let app = TestApp::start().await;
     let [one, two] = guarded(&app).await;
     let (_, turn) = two.works().await;
@@ -129,7 +129,7 @@ async fn what_goes_back_sends_no_turn_again_for_which_there_is_still_nothing() {
 }
 
 #[tokio::test]
-async fn an_agent_whose_own_budget_is_used_up_waits_on_when_money_goes_back() {
+async fn a_spent_agent_waits_on_when_money_goes_back() {
     let app = TestApp::start().await;
     app.sets(json!({ "monthlyBudgetMicro": 10 * CALL })).await;
     let (one, two) = (app.running_agent().await, app.running_agent().await);
@@ -181,7 +181,7 @@ async fn postgres_what_goes_back_keeps_no_other_agent_waiting() {
         assert!(two.leases().await.is_some(), "its limit is not held by another's report");
         Ok(())
     });
-    told.await.unwrap();
+    Box::pin(told).await.unwrap();
     assert!(two.agent_shows("limit { kind }").await["limit"].is_null());
 }
 

@@ -81,7 +81,7 @@ async fn a_parked_turn_that_does_not_reach_its_agent_again_waits_on() {
 }
 
 #[tokio::test]
-async fn a_turn_that_is_sent_again_waits_on_though_another_ones_call_is_refused_before_its_host_has_it() {
+async fn a_resent_turn_waits_on_despite_another_refusal() {
     let app = TestApp::start().await;
     let host = app.running_agent().await;
     let turn = host.is_sent_again().await;
@@ -93,7 +93,7 @@ async fn a_turn_that_is_sent_again_waits_on_though_another_ones_call_is_refused_
 }
 
 #[tokio::test]
-async fn messages_that_the_agent_never_got_are_cancelled_with_their_parked_turn() {
+async fn undelivered_messages_are_cancelled_with_their_turn() {
     let app = TestApp::start().await;
     let host = app.running_agent().await;
     let turn = app.posts(app.conversation(host.agent).await).await;
@@ -107,7 +107,7 @@ async fn messages_that_the_agent_never_got_are_cancelled_with_their_parked_turn(
 }
 
 #[tokio::test]
-async fn a_turn_that_the_agent_never_got_is_not_lost_because_another_reached_a_limit() {
+async fn an_undelivered_turn_survives_anothers_limit() {
     let app = TestApp::start().await;
     app.sets(json!({ "monthlyBudgetMicro": CALL })).await;
     let host = app.running_agent().await;
@@ -130,7 +130,7 @@ async fn a_turn_that_the_agent_never_got_is_not_lost_because_another_reached_a_l
 }
 
 #[tokio::test]
-async fn a_turn_that_is_given_up_while_it_waits_for_a_person_is_sent_again() {
+async fn a_turn_given_up_while_it_asks_is_sent_again() {
     let app = TestApp::start().await;
     app.sets(json!({ "monthlyBudgetMicro": CALL })).await;
     let host = app.running_agent().await;
@@ -154,7 +154,7 @@ async fn a_turn_that_is_given_up_while_it_waits_for_a_person_is_sent_again() {
 }
 
 #[tokio::test]
-async fn a_turn_that_is_done_is_not_sent_again_because_of_another_ones_call() {
+async fn a_finished_turn_is_not_resent_for_anothers_call() {
     let app = TestApp::start().await;
     app.sets(json!({ "monthlyBudgetMicro": CALL })).await;
     let (host, single) = (app.running_agent().await, app.running_agent().await);

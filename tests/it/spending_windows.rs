@@ -28,7 +28,7 @@ const DEFAULT: &str = "mutation($o: Id!, $i: Id!, $d: Boolean!) { \
                        updateModelCredential(orgId: $o, id: $i, input: { isDefault: $d }) { id } }";
 
 #[tokio::test]
-async fn after_a_usage_window_one_turn_goes_alone_and_the_others_follow() {
+async fn after_a_usage_window_one_turn_goes_first() {
     let app = TestApp::start().await;
     let create = "mutation($o: Id!) { createModelCredential(orgId: $o, input: { name: \"main\", provider: \"Anthropic\", \
                   secret: \"canary-secret\", isDefault: true }) { id provider hasSecret } }";
@@ -77,7 +77,7 @@ async fn after_a_usage_window_one_turn_goes_alone_and_the_others_follow() {
 }
 
 #[tokio::test]
-async fn another_default_credential_frees_all_who_wait_for_the_one_before() {
+async fn a_new_default_credential_frees_waiting_agents() {
     let app = TestApp::start().await;
     let first = default_credential(&app, "anthropic").await;
     let (one, two) = (app.running_agent().await, app.running_agent().await);
@@ -102,7 +102,7 @@ async fn another_default_credential_frees_all_who_wait_for_the_one_before() {
 }
 
 #[tokio::test]
-async fn a_window_of_the_credential_that_the_agent_had_before_holds_it_up_no_longer() {
+async fn an_old_credentials_window_holds_up_no_agent() {
     let app = TestApp::start().await;
     let first = default_credential(&app, "anthropic").await;
     let (one, own) = (app.running_agent().await, app.running_agent().await);
@@ -130,7 +130,7 @@ async fn a_window_of_the_credential_that_the_agent_had_before_holds_it_up_no_lon
 }
 
 #[tokio::test]
-async fn another_default_credential_whose_own_window_is_closed_is_waited_for_instead() {
+async fn a_new_default_with_a_closed_window_is_waited_for() {
     let app = TestApp::start().await;
     let first = default_credential(&app, "anthropic").await;
     let (one, two) = (app.running_agent().await, app.running_agent().await);
@@ -178,7 +178,7 @@ async fn an_agent_that_takes_no_turns_leaves_the_try_to_others() {
 }
 
 #[tokio::test]
-async fn a_turn_that_was_sent_alone_and_is_given_up_again_waits_like_the_others() {
+async fn a_first_turn_given_up_again_waits_with_the_others() {
     let app = TestApp::start().await;
     let host = app.running_agent().await;
     let ((_, first), (_, second)) = (host.works().await, host.works().await);
@@ -197,7 +197,7 @@ async fn a_turn_that_was_sent_alone_and_is_given_up_again_waits_like_the_others(
 }
 
 #[tokio::test]
-async fn a_provider_is_believed_for_a_day_and_only_from_the_host_of_an_agent_that_is_up() {
+async fn a_providers_window_counts_a_day_from_a_running_host() {
     let app = TestApp::start().await;
     let credential = default_credential(&app, "anthropic").await;
     let (gone, up) = (app.running_agent().await, app.running_agent().await);
@@ -215,7 +215,7 @@ async fn a_provider_is_believed_for_a_day_and_only_from_the_host_of_an_agent_tha
 }
 
 #[tokio::test]
-async fn a_rejected_credential_is_asked_for_once_and_a_new_secret_ends_it() {
+async fn a_rejected_credential_is_asked_for_once() {
     let app = TestApp::start().await;
     let credential = default_credential(&app, "openai").await;
     for host in [app.running_agent().await, app.running_agent().await] {
@@ -255,7 +255,7 @@ async fn postgres_a_window_and_a_lease_do_not_wait_for_each_other() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn postgres_a_credential_is_renewed_while_a_host_reports_its_window() {
+async fn postgres_a_credential_is_renewed_during_a_report() {
     let app = TestApp::start().await;
     let credential = default_credential(&app, "anthropic").await;
     let host = app.running_agent().await;

@@ -33,7 +33,7 @@ async fn set(app: &TestApp, table: &str, set: &str) {
 }
 
 #[tokio::test]
-async fn a_launch_that_waits_for_its_container_engine_says_so_until_it_is_up() {
+async fn a_launch_says_that_it_waits_for_its_engine() {
     let app = TestApp::start().await;
     let host = app.starting_agent().await;
     set(&app, "servers", "status = 'ONLINE'").await;
@@ -132,7 +132,7 @@ async fn a_start_has_a_deadline_while_its_host_is_connected() {
     let app = TestApp::start_with(|config| config.agents.start_deadline_seconds = 60).await;
     let agent = app.agent().await;
     switch(&app, "startAgent", agent).await;
-    // Nobody could launch it.
+    // No one could launch it.
     for _ in 0..10 {
         app.clock.advance(Duration::from_secs(30));
         assert_eq!(end_late_starts(&app.core).await.unwrap(), 0);

@@ -186,7 +186,7 @@ async fn letting_go_takes_rounds_and_another_stop_ends_them() {
 }
 
 #[tokio::test]
-async fn a_turn_that_was_refused_during_a_stop_is_sent_a_while_after_it() {
+async fn a_turn_refused_during_a_stop_is_sent_afterwards() {
     let app = TestApp::start().await;
     let host = app.running_agent().await;
     let conversation = app.conversation(host.agent).await;
@@ -288,7 +288,7 @@ async fn a_turn_that_cannot_be_sent_keeps_no_others_waiting() {
 }
 
 #[tokio::test]
-async fn an_agent_that_may_not_call_its_model_keeps_no_others_waiting_after_a_stop() {
+async fn a_blocked_agent_delays_no_other_after_a_stop() {
     let app = TestApp::start().await;
     let (limited, free) = (app.agent().await, app.agent().await);
     // As many as are sent at a time.
@@ -308,7 +308,7 @@ async fn an_agent_that_may_not_call_its_model_keeps_no_others_waiting_after_a_st
 }
 
 #[tokio::test]
-async fn a_provider_is_tried_after_the_release_and_not_during_the_stop() {
+async fn a_provider_is_tried_only_after_the_release() {
     let app = TestApp::start().await;
     let host = app.running_agent().await;
     host.is_limited(None, 60).await;
@@ -325,7 +325,7 @@ async fn a_provider_is_tried_after_the_release_and_not_during_the_stop() {
 }
 
 #[tokio::test]
-async fn a_turn_that_waited_for_a_provider_and_that_the_stop_cancelled_does_not_run_after_the_release() {
+async fn a_cancelled_turn_does_not_run_after_the_release() {
     let app = TestApp::start().await;
     let host = app.running_agent().await;
     let turn = host.is_sent_again().await;

@@ -1,5 +1,6 @@
 //! Who ends a turn early is named in the turn, in what was asked in it, in its conversation and in the audit log.
 
+use muster::slices::approvals;
 use muster_protocol::event::EndReason;
 use serde_json::{Value, json};
 
@@ -96,6 +97,36 @@ async fn a_launch_that_ends_by_itself_names_nobody() {
 }
 
 #[tokio::test]
+async fn who_ends_a_turn_first_is_named_and_not_for_what_was_over_before() {
+    let app = TestApp::start().await;
+    let work = working(&app).await;
+    let [early, late] = [work.raises("1.1", question()).await, work.raises("1.2", question()).await];
+    let withdrawn = async |request: &str| {
+        let told = work
+            .host
+            .tell(async |tx, from| approvals::reports::withdrawn(tx, from, request.to_owned()).await);
+        told.await.unwrap();
+    };
+    // The agent doesn't wait for the first any more. After that, people end its turn, one after another.
+    withdrawn("1.1").await;
+    app.clock.advance(std::time::Duration::from_secs(1));
+    let stop = "mutation($o: Id!, $a: Id!) { stopAgent(orgId: $o, id: $a) { id } }";
+    app.operator.gql(stop, json!({ "o": app.org, "a": work.host.agent })).await.data();
+    let cancel = "mutation($o: Id!, $t: Id!) { cancelTurn(orgId: $o, id: $t) { cancelledBy cancelledWith } }";
+    let cancelled = app.admin.gql(cancel, json!({ "o": app.org, "t": work.turn })).await.data();
+    assert_eq!(cancelled["cancelTurn"], json!({ "cancelledBy": "operator", "cancelledWith": "AGENT" }));
+    assert_eq!(events(&app).await, ["operator stopped the agent."]);
+    work.host.ended(EndReason::Stopped).await;
+    let of = async |id: i64| {
+        app.viewer.gql(APPROVAL, json!({ "o": app.org, "a": id })).await.data()["approval"].clone()
+    };
+    let by =
+        |by: Value, with: Value| json!({ "outcome": "WITHDRAWN", "withdrawnBy": by, "withdrawnWith": with });
+    assert_eq!(of(early).await, by(Value::Null, Value::Null));
+    assert_eq!(of(late).await, by(json!("operator"), json!("AGENT")));
+}
+
+#[tokio::test]
 async fn a_conversation_is_called_by_its_first_message() {
     let app = TestApp::start().await;
     let agent = app.agent().await;
@@ -117,13 +148,51 @@ async fn a_conversation_is_called_by_its_first_message() {
     }
     let found = "query($o: Id!) { conversationFeed(orgId: $o, search: \"later\") { total } }";
     assert_eq!(app.viewer.gql(found, json!({ "o": app.org })).await.data()["conversationFeed"]["total"], 1);
-    // It goes with the transcript. A subject that somebody gave stays.
+    // It goes with the transcript. A subject that someone gave stays.
     app.keeps_for(json!(1)).await;
     app.execute("UPDATE turns SET state = 'DONE', ended_at = 1", vec![]).await;
     app.clock.advance(std::time::Duration::from_hours(49));
     assert_eq!(app.forgets().await, 3);
     let titles: Vec<Option<String>> = app.column("SELECT title FROM conversations ORDER BY id").await;
     assert_eq!(titles, [None, Some("Beans".to_owned()), None]);
+}
+
+#[tokio::test]
+async fn a_title_that_any_message_gave_goes_with_the_transcript() {
+    let app = TestApp::start().await;
+    let agent = app.agent().await;
+    let start = "mutation($o: Id!, $a: Id!) { startConversation(orgId: $o, input: { agentId: $a, text: \"Beans\" }) { id } }";
+    let begin = async || {
+        let begun = app.operator.gql(start, json!({ "o": app.org, "a": agent })).await.data();
+        begun["startConversation"]["id"].as_i64().unwrap()
+    };
+    let call = "mutation($o: Id!, $c: Id!, $t: String) { updateConversation(orgId: $o, id: $c, input: { title: $t }) { title } }";
+    let called = async |id: i64, title: Value| {
+        let called = app.operator.gql(call, json!({ "o": app.org, "c": id, "t": title })).await.data();
+        called["updateConversation"]["title"].clone()
+    };
+    let post = "mutation($o: Id!, $c: Id!) {
+        postMessage(orgId: $o, conversationId: $c, input: { text: \"Later words\" }) { conversation { title } } }";
+    let said = async |id: i64| {
+        let said = app.operator.gql(post, json!({ "o": app.org, "c": id })).await.data();
+        said["postMessage"]["conversation"]["title"].clone()
+    };
+    let (late, kept) = (begin().await, begin().await);
+    // A person calls it otherwise, and after many messages takes that back: the next message gives the title.
+    assert_eq!(called(late, json!("Coffee")).await, "Coffee");
+    for _ in 0..25 {
+        assert_eq!(said(late).await, "Coffee");
+    }
+    assert_eq!(called(late, Value::Null).await, Value::Null);
+    assert_eq!(said(late).await, "Later words");
+    // A person gives the same title as the message did.
+    assert_eq!(called(kept, json!("Beans")).await, "Beans");
+    app.keeps_for(json!(1)).await;
+    app.execute("UPDATE turns SET state = 'DONE', ended_at = 1", vec![]).await;
+    app.clock.advance(std::time::Duration::from_hours(49));
+    assert_eq!(app.forgets().await, 2);
+    let titles: Vec<Option<String>> = app.column("SELECT title FROM conversations ORDER BY id").await;
+    assert_eq!(titles, [None, Some("Beans".to_owned())]);
 }
 
 #[tokio::test]

@@ -46,7 +46,7 @@ async fn a_viewer_watches_agents_and_the_stranger_sees_nothing() {
 }
 
 #[tokio::test]
-async fn the_id_of_an_operation_that_the_client_has_ended_is_free_at_once() {
+async fn an_ended_operations_id_is_free_at_once() {
     let app = TestApp::start().await;
     let agent = app.agent().await;
     let mut viewer = Client::of(&app.viewer).await;
@@ -81,7 +81,7 @@ async fn queries_and_mutations_run_over_a_socket_too() {
 }
 
 #[tokio::test]
-async fn an_operation_that_is_not_executed_gets_an_error_and_nothing_else() {
+async fn an_unexecuted_operation_gets_only_an_error() {
     let app = TestApp::start().await;
     let mut client = Client::of(&app.viewer).await;
     let unknown = "subscription($o: Id!) { agentChanged(orgId: $o) { nothing } }";

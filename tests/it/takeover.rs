@@ -63,7 +63,7 @@ pub async fn begun(app: &TestApp) -> (Host<'_>, i64) {
 }
 
 #[tokio::test]
-async fn the_holder_answers_and_the_agent_is_told_everything_with_its_next_turn() {
+async fn the_agent_gets_the_holders_answers_with_its_next_turn() {
     let app = TestApp::start().await;
     let (host, conversation) = begun(&app).await;
     let first = write(&app, conversation, "where is my parcel?").await;
@@ -195,7 +195,7 @@ async fn a_silent_holder_loses_the_conversation_after_an_hour() {
 }
 
 #[tokio::test]
-async fn who_may_not_write_to_the_agent_any_more_loses_the_conversation() {
+async fn losing_the_right_to_write_ends_the_take_over() {
     let app = TestApp::start().await;
     let (host, conversation) = begun(&app).await;
     let end = async || conversations::end_abandoned(&app.core).await.unwrap();
@@ -226,7 +226,7 @@ async fn who_may_not_write_to_the_agent_any_more_loses_the_conversation() {
 }
 
 #[tokio::test]
-async fn archiving_ends_a_take_over_and_a_deleted_agents_conversation_can_be_handed_back() {
+async fn archiving_ends_a_take_over() {
     let app = TestApp::start().await;
     let (host, conversation) = begun(&app).await;
     take_over(&app, &app.admin, conversation).await;
@@ -250,7 +250,7 @@ async fn archiving_ends_a_take_over_and_a_deleted_agents_conversation_can_be_han
 }
 
 #[tokio::test]
-async fn what_the_holder_says_goes_out_through_the_channel_and_subscribers_see_all_of_it() {
+async fn the_holders_words_go_out_through_the_channel() {
     let app = TestApp::start().await;
     let all = app.populate(1).await;
     let (conversation, channel) = (all.conversations[0], all.channels[0]);
@@ -292,7 +292,7 @@ async fn what_the_holder_says_goes_out_through_the_channel_and_subscribers_see_a
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_real_agent_is_quiet_while_a_person_answers_and_is_told_of_it() {
+async fn a_real_agent_is_quiet_while_a_person_answers() {
     let house = House::open().await;
     let crew = house.crew("quiet").await;
     house.starts(&crew).await;

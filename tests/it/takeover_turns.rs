@@ -12,7 +12,7 @@ use crate::{
 };
 
 #[tokio::test]
-async fn the_agent_starts_at_once_if_the_last_message_waits_for_an_answer() {
+async fn an_unanswered_last_message_starts_the_agent_at_once() {
     let app = TestApp::start().await;
     let (host, conversation) = begun(&app).await;
     take_over(&app, &app.admin, conversation).await;
@@ -26,7 +26,7 @@ async fn the_agent_starts_at_once_if_the_last_message_waits_for_an_answer() {
 }
 
 #[tokio::test]
-async fn a_message_that_is_not_to_be_answered_makes_nobody_wait_and_ends_nobodys_wait() {
+async fn a_message_without_an_answer_changes_no_wait() {
     let app = TestApp::start().await;
     let (host, conversation) = begun(&app).await;
     let program = app.token(&["agent.interact", "agent.output.view"]).await;
@@ -43,7 +43,7 @@ async fn a_message_that_is_not_to_be_answered_makes_nobody_wait_and_ends_nobodys
     let shown = hand_back(&app, &app.admin, conversation).await;
     assert_eq!(shown["openTurns"], json!([]), "nobody waits");
     assert!(host.given().await.is_empty());
-    // Somebody who has written before it waits.
+    // Someone who has written before it waits.
     take_over(&app, &app.admin, conversation).await;
     let inbound = post(&app, &program, conversation, "are you there?").await.data();
     let turn = inbound["postMessage"]["turn"]["id"].as_i64().unwrap();
@@ -74,7 +74,7 @@ async fn what_the_holder_said_is_told_though_its_turn_was_cancelled() {
     );
     host.turn_ended(turn, TurnOutcome::Done).await;
 
-    // What somebody else wrote is cancelled, so nobody waits for an answer when it is handed back.
+    // What someone else wrote is cancelled, so no one waits for an answer when it is handed back.
     take_over(&app, &app.admin, conversation).await;
     let both = say("by tomorrow").await;
     let program = app.token(&["agent.interact", "agent.output.view"]).await;
@@ -103,7 +103,7 @@ async fn what_the_holder_said_is_told_though_its_turn_was_cancelled() {
 }
 
 #[tokio::test]
-async fn a_turn_that_the_agent_never_got_waits_for_the_hand_back_though_a_limit_was_reached() {
+async fn an_undelivered_turn_at_its_limit_waits_for_the_hand_back() {
     let app = TestApp::start().await;
     app.sets(json!({ "monthlyBudgetMicro": CALL })).await;
     let (host, conversation) = begun(&app).await;
@@ -124,7 +124,7 @@ async fn a_turn_that_the_agent_never_got_waits_for_the_hand_back_though_a_limit_
 }
 
 #[tokio::test]
-async fn a_message_that_the_take_over_cut_off_is_answered_after_handing_back() {
+async fn an_interrupted_message_is_answered_after_the_hand_back() {
     let app = TestApp::start().await;
     let (host, conversation) = begun(&app).await;
     // The agent had it, and had said nothing.
@@ -156,7 +156,7 @@ async fn a_message_that_the_take_over_cut_off_is_answered_after_handing_back() {
 }
 
 #[tokio::test]
-async fn a_message_that_the_agent_has_answered_in_spite_of_the_take_over_is_not_asked_again() {
+async fn an_answered_message_is_not_asked_again() {
     let app = TestApp::start().await;
     let (host, conversation) = begun(&app).await;
     let begin = async |conversation: i64, text: &str| {
@@ -175,7 +175,7 @@ async fn a_message_that_the_agent_has_answered_in_spite_of_the_take_over_is_not_
     assert_eq!(told(&host.takes(next).await), ["two"]);
     host.turn_ended(next, TurnOutcome::Done).await;
 
-    // Somebody else has written since: only that is asked.
+    // Someone else has written since: only that is asked.
     let other = app.conversation(host.agent).await;
     let first = begin(other, "three").await;
     hand_back(&app, &app.admin, other).await;
@@ -203,7 +203,7 @@ async fn a_message_that_the_agent_has_answered_in_spite_of_the_take_over_is_not_
 }
 
 #[tokio::test]
-async fn a_turn_that_starts_or_ends_at_the_same_time_is_cancelled_or_waits() {
+async fn a_concurrent_turn_is_cancelled_or_waits() {
     let app = TestApp::start().await;
     let host = app.running_agent().await;
     for _ in 0..6 {
@@ -234,7 +234,7 @@ async fn a_turn_that_starts_or_ends_at_the_same_time_is_cancelled_or_waits() {
 }
 
 #[tokio::test]
-async fn what_the_agent_asked_stays_open_and_its_answer_comes_with_the_next_turn() {
+async fn an_open_question_is_answered_with_the_next_turn() {
     let app = TestApp::start().await;
     let (host, conversation) = begun(&app).await;
     let turn = write(&app, conversation, "do it").await;
@@ -265,7 +265,7 @@ async fn what_the_agent_asked_stays_open_and_its_answer_comes_with_the_next_turn
 }
 
 #[tokio::test]
-async fn an_agent_that_is_down_or_stopped_with_its_organization_starts_later() {
+async fn a_stopped_agent_starts_after_the_hand_back() {
     let app = TestApp::start().await;
     let host = Host { app: &app, agent: app.agent().await, generation: 0 };
     let conversation = app.conversation(host.agent).await;
@@ -298,7 +298,7 @@ async fn an_agent_that_is_down_or_stopped_with_its_organization_starts_later() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_turn_that_is_sent_again_while_its_host_is_away_is_answered_once() {
+async fn a_turn_resent_to_an_absent_host_is_answered_once() {
     let house = House::open().await;
     let mut crew = house.crew("away").await;
     house.starts(&crew).await;

@@ -1,4 +1,4 @@
-//! The law of tenancy, for every present and future root field: nobody reaches another organization, neither by
+//! The law of tenancy, for every present and future root field: no one reaches another organization, neither by
 //! naming it nor by naming something in it.
 //!
 //! Calls are generated from the schema: each position for an id is tried in turn with an id of the other

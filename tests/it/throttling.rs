@@ -1,4 +1,4 @@
-//! Throttling: guesses get slower for everyone who guesses, and nobody is locked out for good.
+//! Throttling: guesses get slower for everyone who guesses, and no one is locked out for good.
 
 use std::time::Duration;
 
@@ -24,7 +24,7 @@ async fn guesses(app: &TestApp, email: &str) -> (usize, Value) {
 }
 
 #[tokio::test]
-async fn each_guess_doubles_the_delay_whether_or_not_the_account_exists() {
+async fn each_guess_doubles_the_delay_for_any_address() {
     let app = TestApp::start().await;
     app.user(EMAIL, true).await;
     for email in [EMAIL, "nobody@example.org"] {

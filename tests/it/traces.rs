@@ -171,7 +171,7 @@ async fn changes_failures_and_rounds_are_traced_without_their_data() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn unsampled_traces_are_not_sent_and_outgoing_calls_name_their_trace() {
+async fn only_sampled_traces_are_sent() {
     let (app, collector) = traced(0.0).await;
     let path = format!("/v1/org/{}/agent?page=1&limit=5", app.org);
     app.viewer.get(&path).await.expect(200);
@@ -243,7 +243,7 @@ async fn an_outgoing_call_joins_its_trace() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_turn_is_a_trace_with_what_was_said_only_where_the_organization_says_so() {
+async fn a_turns_trace_has_its_text_only_on_request() {
     use muster::slices::spending;
     use muster_protocol::{
         event::{Content, TurnOutcome, Usage},
@@ -307,7 +307,7 @@ async fn a_turn_is_a_trace_with_what_was_said_only_where_the_organization_says_s
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_turn_shows_its_waits_for_a_usage_window_and_what_caches_took_part_in() {
+async fn a_turn_shows_usage_windows_and_caches() {
     use muster::slices::spending;
     use muster_protocol::{
         event::{TurnOutcome, Usage},
@@ -379,7 +379,7 @@ fn seconds(span: &Span) -> u64 {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_turn_shows_its_wait_for_a_budget_whether_it_had_begun_or_not() {
+async fn a_turn_shows_its_wait_for_a_budget() {
     use muster_protocol::event::TurnOutcome;
     let (app, collector) = traced(1.0).await;
     app.sets(json!({ "monthlyBudgetMicro": CALL })).await;
@@ -413,7 +413,7 @@ async fn a_turn_shows_its_wait_for_a_budget_whether_it_had_begun_or_not() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_turn_that_ends_while_it_waits_for_tokens_has_waited_until_then() {
+async fn a_turn_that_ends_waiting_has_waited_until_then() {
     use muster_protocol::event::TurnOutcome;
     let (app, collector) = traced(1.0).await;
     let host = app.running_agent().await;

@@ -42,7 +42,7 @@ impl TestApp {
 }
 
 #[tokio::test]
-async fn a_transcript_goes_when_its_time_is_over_and_the_conversation_goes_on() {
+async fn a_transcript_expires_and_its_conversation_continues() {
     let app = TestApp::start().await;
     let agent = app.agent().await;
     let (old, young) = (app.conversation(agent).await, app.conversation(agent).await);
@@ -90,7 +90,7 @@ async fn what_waits_for_somebody_is_kept() {
     assert_eq!(app.count("messages").await, 0);
 }
 
-/// Somebody has decided, and the agent's host is away for longer than transcripts are kept. The approval.
+/// Someone has decided, and the agent's host is away for longer than transcripts are kept. The approval.
 async fn decided(app: &TestApp, work: &Working<'_>) -> i64 {
     app.keeps_for(json!(1)).await;
     let id = work.raises("ask-1", question()).await;
@@ -134,7 +134,7 @@ async fn what_is_still_to_be_sent_is_kept() {
     let conversation = app.conversation(agent).await;
     let connect = "UPDATE conversations SET channel_id = $2, target = 't1' WHERE id = $1";
     app.execute(connect, vec![conversation.into(), channel.into()]).await;
-    // Its messages wait until somebody has corrected its settings.
+    // Its messages wait until someone has corrected its settings.
     let fails = "UPDATE channels SET is_active = FALSE, inactive_reason = 'AUTH_FAILED'";
     app.execute(fails, vec![]).await;
     say(&app, conversation, MessageRole::Assistant, "It is in Graz.").await;

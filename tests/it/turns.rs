@@ -57,7 +57,7 @@ async fn cancel(app: &TestApp, turn: i64) -> Answer {
 }
 
 #[tokio::test]
-async fn messages_to_an_agent_at_rest_wait_together_and_are_sent_when_it_has_started() {
+async fn messages_to_a_stopped_agent_wait_for_its_start() {
     let app = TestApp::start().await;
     let host = Host { app: &app, agent: app.agent().await, generation: 0 };
     let conversation = app.conversation(host.agent).await;
@@ -176,7 +176,7 @@ async fn a_start_and_a_message_at_once_lose_no_turn() {
 }
 
 #[tokio::test]
-async fn a_paused_agent_keeps_its_turns_and_gets_what_waits_when_it_resumes() {
+async fn a_paused_agent_gets_waiting_turns_when_it_resumes() {
     let app = TestApp::start().await;
     let host = app.running_agent().await;
     let conversation = app.conversation(host.agent).await;
@@ -272,7 +272,7 @@ async fn what_a_turn_cost_is_shown_and_added_up() {
 }
 
 #[tokio::test]
-async fn a_host_that_says_too_much_was_spent_keeps_nobody_from_stopping_its_agent() {
+async fn an_excessive_spending_report_does_not_block_a_stop() {
     let app = TestApp::start().await;
     let host = app.running_agent().await;
     let full = "UPDATE agents SET tokens_used = $1, cost_micro = $1 WHERE id = $2";

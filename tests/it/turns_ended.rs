@@ -17,7 +17,7 @@ use crate::{
 };
 
 #[tokio::test]
-async fn the_end_of_a_launch_interrupts_what_was_begun_and_keeps_the_rest() {
+async fn a_launchs_end_interrupts_only_begun_turns() {
     let app = TestApp::start().await;
     let host = app.running_agent().await;
     let begun = app.conversation(host.agent).await;
@@ -92,7 +92,7 @@ async fn reports_of_another_launch_change_nothing() {
 }
 
 #[tokio::test]
-async fn what_was_in_flight_when_an_agent_was_stopped_gets_in_and_nothing_after_its_end() {
+async fn late_events_of_a_stopped_agent_count_until_its_end() {
     let app = TestApp::start().await;
     let host = app.running_agent().await;
     let conversation = app.conversation(host.agent).await;
@@ -178,7 +178,7 @@ async fn a_turn_that_its_host_refuses_waits_for_the_next_occasion() {
 }
 
 #[tokio::test]
-async fn a_turn_whose_host_was_away_for_the_life_of_its_command_waits_again() {
+async fn a_turn_of_a_long_absent_host_waits_again() {
     let app = TestApp::start().await;
     let host = app.running_agent().await;
     let conversation = app.conversation(host.agent).await;

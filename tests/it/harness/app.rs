@@ -66,7 +66,7 @@ pub struct TestApp {
     pub admin: Actor,
     pub operator: Actor,
     pub viewer: Actor,
-    /// OWNER of [`Self::other_org`], and nobody here.
+    /// OWNER of [`Self::other_org`], and no one here.
     pub stranger: Actor,
     pub anonymous: Actor,
     pub database: DatabaseConnection,

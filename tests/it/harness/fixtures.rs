@@ -203,7 +203,8 @@ impl TestApp {
         self.agent_in(&self.other_scope()).await
     }
 
-    async fn agent_in(&self, scope: &muster::core::access::Scope) -> i64 {
+    /// A stopped agent of an organization.
+    pub async fn agent_in(&self, scope: &muster::core::access::Scope) -> i64 {
         let new = CreateAgentInput {
             name: self.name("agent"),
             description: None,

@@ -31,7 +31,7 @@ impl Drop for GitServer {
 }
 
 impl GitServer {
-    /// Serves one repository, `work.git`, whose branch `main` has these files, to whoever gives this password.
+    /// Serves one repository, `work.git`, whose branch `main` has these files, to anyone who gives this password.
     pub async fn start(files: &[(&str, &str)], password: &str) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let first = folder.path().join("first");
@@ -60,7 +60,7 @@ impl GitServer {
     }
 }
 
-/// Runs git as somebody, without the machine's own configuration.
+/// Runs git as someone, without the machine's own configuration.
 fn git(folder: &Path, arguments: &[&str]) -> String {
     let mut command = Command::new("git");
     command.args(["-c", "user.name=A", "-c", "user.email=a@example.org", "-c", "commit.gpgsign=false"]);

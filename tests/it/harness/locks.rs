@@ -19,7 +19,7 @@ impl TestApp {
     }
 
     /// Does something that needs what another transaction holds, by the statement `first`. While it waits, it does not hold what the
-    /// statement `then` locks: whoever needs both takes them in this order, so that nobody ends in a deadlock.
+    /// statement `then` locks: anyone who needs both takes them in this order, so that no one ends in a deadlock.
     pub async fn while_held<T>(&self, first: &str, then: &str, act: impl Future<Output = T>) -> T {
         let holder = self.connection().await.begin().await.unwrap();
         holder.execute_unprepared(first).await.unwrap();

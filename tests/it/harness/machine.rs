@@ -98,7 +98,7 @@ impl Machine {
         fs::File::options().append(true).create(true).open(self.folder().join(name)).unwrap()
     }
 
-    /// Types a line into its shell, as somebody does who has copied it: `muster` is on the path, and this folder is the home
+    /// Types a line into its shell, as someone does who has copied it: `muster` is on the path, and this folder is the home
     /// and where they are. What the line starts ends with the machine.
     pub fn types(&mut self, line: &str) {
         let program = Path::new(env!("CARGO_BIN_EXE_muster")).parent().unwrap().to_owned();

@@ -96,7 +96,7 @@ impl TestApp {
     }
 
     /// [`Self::cli`] with standard input, for a password.
-    pub async fn cli_told(&self, arguments: &[&str], input: &str) -> Ran {
+    pub async fn cli_with_input(&self, arguments: &[&str], input: &str) -> Ran {
         muster_told(arguments, &self.variables(), input.as_bytes()).await
     }
 
@@ -151,7 +151,7 @@ impl Program {
     pub fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_muster"));
         command.args(arguments).env_clear().envs(self.variables.clone());
-        // Whoever works on the panel tests a build of it without building the service again.
+        // Anyone who works on the panel tests a build of it without building the service again.
         command.envs(std::env::vars_os().filter(|(name, _)| name == "MUSTER_PANEL_DIR"));
         command
     }

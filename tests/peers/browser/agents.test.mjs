@@ -166,7 +166,7 @@ test('settings are refused at their field, and what is without effect is not off
   await page.getByText('Asks before every action.').waitFor()
   await page.getByLabel('Always ask for').fill('painting the fence')
   await page.getByRole('button', { name: 'Save', exact: false }).first().click()
-  await page.getByText('the agent is told to ask, and nothing makes it').waitFor()
+  await page.getByText('the agent is instructed to ask, but nothing enforces it').waitFor()
   const { agent } = await api('query($org: Id!, $id: Id!) { agent(orgId: $org, id: $id) { approvalAskThreshold notEnforced } }', { id })
   assert.deepEqual(agent, { approvalAskThreshold: 0, notEnforced: ['painting the fence'] })
   assert.equal(await page.getByText('Kept, but without effect yet').count(), 1)

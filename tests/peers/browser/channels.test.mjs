@@ -151,7 +151,7 @@ test('an answer waits, is sent, fails and is sent again, and nothing moves when 
 
   receiver.answers = 422
   await writes('Tell me about the lighthouse', SHOP)
-  const failed = log.getByRole('article').filter({ hasText: 'The other side does not take it.' })
+  const failed = log.getByRole('article').filter({ hasText: 'The other side refused it.' })
   await failed.getByText('Not sent').waitFor()
   await failed.getByText('The receiver answered with status 422.').waitFor()
   await isAccessibleInBoth(page, 'with a message that was not sent')
@@ -243,6 +243,13 @@ test('a channel says whether it is heard, and what carries nothing says that', a
   await stage('telegram mends')
   await harbour.getByText(/^since /).waitFor()
   await until(async () => (await row(page, 'Harbour chat').getByText('Not heard').count()) === 0, 'the row')
+
+  await stage('telegram garbles')
+  const skipped = harbour.getByRole('list', { name: 'Skipped messages' }).getByRole('listitem')
+  await skipped.getByText(/not an update of Telegram/).waitFor()
+  assert.equal(await skipped.count(), 1)
+  await isAccessibleInBoth(page, 'with a skipped message')
+  await showsBoth(page, 'channel-skipped')
 
   await page.goto(`${world.base}${channels}?peek=${calendar.id}`)
   await peek(page, 'Tides').getByText('Muster can’t carry messages over this transport yet.').waitFor()

@@ -288,7 +288,7 @@ test('the agent is stopped while it works', async (t) => {
 test('a conversation is renamed, resolved and reopened', async (t) => {
   const page = await browse(t, { as: 'OPERATOR', at: at(await begins('hello')) })
   const menu = async (name) => {
-    await page.getByRole('button', { name: 'What can be done with it' }).click()
+    await page.getByRole('button', { name: 'Actions for this conversation' }).click()
     await page.getByRole('menuitem', { name }).click()
   }
   await menu(/Edit the subject/)

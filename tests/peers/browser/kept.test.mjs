@@ -156,7 +156,7 @@ test('what is typed is there after a reload, gone when it is sent, and gone afte
   assert.equal(await other.getByLabel('Message', { exact: true }).inputValue(), '', 'nobody else’s')
   await box.press('Enter')
   await page.getByText('Half a sentence').first().waitFor()
-  const kept = () => page.evaluate(() => Object.keys(localStorage).filter((key) => key.startsWith('muster.kept.')))
+  const kept = () => page.evaluate(() => Object.keys(localStorage).filter((key) => key.startsWith('muster.draft.')))
   await until(async () => (await kept()).length === 0, 'the end of the draft')
   await box.fill('Another one')
   assert.equal((await kept()).length, 1)

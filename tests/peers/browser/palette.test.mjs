@@ -32,7 +32,7 @@ const TABLE = [
   { at: `/credentials?peek=${records.credential}`, refused: ['New credential', 'Archive the credential'] },
   { at: `/mcp-servers?peek=${records.mcpServer}`, refused: ['New MCP server', 'Archive the MCP server'] },
   { at: `/skills?peek=${records.skill}`, refused: ['New skill', 'Archive the skill'] },
-  { at: `/members?peek=${otto}`, refused: ['Invite somebody', 'Remove the member'] },
+  { at: `/members?peek=${otto}`, refused: ['Invite a member', 'Remove the member'] },
   { at: `/members?tab=invitations&peek=${guest}`, refused: ['Send the invitation again', 'Revoke the invitation'] },
   { at: `/tokens?peek=${records.token}`, unseen: true, refused: ['New secret for the token', 'Revoke the token'] },
   { at: '/audit', unseen: true, refused: ['Export the audit log'] },
@@ -107,7 +107,7 @@ test('what is chosen is done: a skill is archived and back, a conversation resol
   await until(async () => !(await archived()), 'the way back')
 
   await hops(page, `${org}/conversations/${conversation}`)
-  await page.getByRole('button', { name: 'What can be done with it' }).waitFor()
+  await page.getByRole('button', { name: 'Actions for this conversation' }).waitFor()
   await chooses(page, 'resolve', 'Resolve')
   const status = async () =>
     (await api('query($org: Id!, $id: Id!) { conversation(orgId: $org, id: $id) { status } }', { id: conversation })).conversation.status

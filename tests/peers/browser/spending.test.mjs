@@ -26,7 +26,7 @@ test('a model credential is made, becomes the default, gets another key and is a
   await button(dialog(page), 'Store it').click()
   await dialog(page).waitFor({ state: 'detached' })
 
-  const more = button(page, 'What can be done with Wharf key')
+  const more = button(page, 'Actions for Wharf key')
   await more.click()
   await page.getByRole('menuitem', { name: 'Make it the default for openai' }).click()
   const named = async () => (await organization('modelCredentials { name isDefault hasSecret }')).modelCredentials.find(({ name }) => name === 'Wharf key')

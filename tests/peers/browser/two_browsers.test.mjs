@@ -47,7 +47,7 @@ test('everybody sees who has taken over, and only that person can write', async 
   const ada = await browse(t, { as: 'ADMIN', at })
   const otto = await browse(t, { as: 'OPERATOR', at })
   await otto.getByRole('textbox', { name: 'Message' }).waitFor()
-  await ada.getByRole('button', { name: 'What can be done with it' }).click()
+  await ada.getByRole('button', { name: 'Actions for this conversation' }).click()
   await ada.getByRole('menuitem', { name: /Take over/ }).click()
   await otto.getByText('Ada Admin answers', { exact: false }).first().waitFor()
   await until(async () => (await otto.getByRole('textbox', { name: 'Message' }).count()) === 0, 'the composer to close')
@@ -104,7 +104,7 @@ test('one person stops the whole organization; all see why at once, nothing star
 
   await banner(olive).getByRole('button', { name: 'Release' }).click()
   const release = olive.getByRole('alertdialog', { name: /^Release/ })
-  await release.getByText(/All agents take up their work again.*Fire in the engine room/).waitFor()
+  await release.getByText(/All agents resume at once.*Fire in the engine room/).waitFor()
   await release.getByRole('button', { name: 'Release' }).click()
   for (const page of [olive, otto, vera]) await banner(page).waitFor({ state: 'detached' })
   await until(async () => (await answers()) === 2, 'the answer to what has waited')

@@ -79,6 +79,7 @@ impl Filler<'_> {
             ("restart_reason", (i % 3 == 1).then(|| "Its credentials have changed.".to_owned()).into()),
             ("restart_policy", text(["ON_FAILURE", "ALWAYS", "NEVER"][i % 3])),
             ("restarts", number(i).into()),
+            ("losses", number(i).into()),
             ("restart_at", self.maybe_at(i, i % 3 == 2)),
             ("avatar_version", some.then_some(3_i64).into()),
             ("created_by", self.author.user.into()),

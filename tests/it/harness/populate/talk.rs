@@ -56,6 +56,14 @@ impl Filler<'_> {
         self.link("channel_refusals", row).await;
         let row = vec![
             ("channel_id", channel.into()),
+            ("vendor_id", text("5")),
+            ("subject", text("Ünlesbar")),
+            ("reason", text("Its parts are nested more than 10 deep.")),
+            ("skipped_at", self.at(i)),
+        ];
+        self.link("channel_skips", row).await;
+        let row = vec![
+            ("channel_id", channel.into()),
             ("holder", text("nobody")),
             ("until", self.at(i)),
             ("cursor", text("7")),
@@ -223,7 +231,7 @@ impl Filler<'_> {
             ("attempts", 8_i64.into()),
             ("available_at", self.at(i)),
             ("code", text("gave_up")),
-            ("error", text("Nobody answers.")),
+            ("error", text("No answer.")),
             ("created_at", self.at(i)),
         ];
         self.insert("deliveries", row).await;
