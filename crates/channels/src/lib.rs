@@ -18,12 +18,16 @@
 //! - `contract/`: what core and transports say to each other. [`Transport`] is the trait, [`open`] makes one.
 //! - `world/`: HTTP, names, TLS, time; its guard keeps what tenants type from leading inward.
 //! - `signature.rs`: signatures of requests; `markdown/`: one text for each vendor's eyes, in parts.
-//! - `email/`, `slack/`, `telegram/`, `webhook/`: a transport each; `pauses.rs`: how long a listener waits before it tries again.
+//! - `email/`, `slack/`, `telegram/`, `webhook/`: a transport each; `pauses.rs`: how long a listener waits before it tries again;
+//!   `quoted.rs`: words of others in a message.
 
 mod contract;
 mod email;
 mod markdown;
 mod pauses;
+mod quoted;
+#[cfg(test)]
+mod samples;
 mod signature;
 mod slack;
 #[cfg(test)]
@@ -34,6 +38,9 @@ mod world;
 
 use std::sync::Arc;
 
+use bytes::Bytes;
+use jiff::Timestamp;
+
 pub use self::{
     contract::{
         Actions, Attachment, Bounce, Button, Cause, Config, Content, Cursor, Dialect, EmailConfig, Event,
@@ -42,6 +49,7 @@ pub use self::{
         Reply, Room, Scene, Scope, Sink, Skipped, SlackConfig, SlackInlet, SlackTokenError, Spool, Stopped,
         TelegramConfig, Thread, Traits, Transport, Unit, WebhookConfig,
     },
+    email::{TOPMOST as TOPMOST_RESULTS, origin as email_origin},
     markdown::{render, render_plain},
     signature::{Key, KeyError},
     world::{Guard, GuardError, Vendors, World},
@@ -56,6 +64,14 @@ pub fn open(config: Config, world: &World) -> Arc<dyn Transport> {
         Config::Telegram(config) => Arc::new(telegram::Telegram::new(config, &world)),
         Config::Webhook(config) => Arc::new(webhook::Webhook::new(*config, world)),
     }
+}
+
+/// Reads a message that was kept as it came ([`Inbound::source`]), off the workers. `None`: it is no message.
+///
+/// # Errors
+/// Why it can't be read.
+pub async fn reread(source: Bytes, now: Timestamp) -> Result<Option<Inbound>, String> {
+    email::reread(source, now).await
 }
 
 /// What is true of a vendor.

@@ -132,6 +132,7 @@ fn no_mail_ends_the_process() {
             format!("{from}Authentication-Results: mx.b.test; {shape}\r\n\r\n{shape}"),
             format!("{from}Content-Type: text/html\r\n\r\n{shape}"),
             format!("{from}Content-Type: text/plain; a={shape}\r\nContent-Disposition: {shape}\r\n\r\nhi"),
+            format!("{from}Content-Type: application/pdf; name*0*={shape}\r\n\r\nhi"),
             format!(
                 "{from}Content-Type: multipart/mixed; boundary=a\r\n\r\n--a\r\n{shape}\r\n--a\r\n\r\n{shape}"
             ),
@@ -152,6 +153,62 @@ fn no_mail_ends_the_process() {
         let beside = Beside { labels: Vec::new(), authserv_id: Some("mx.b.test".to_owned()), now };
         drop(email::event(&Bytes::from(text), beside));
     });
+}
+
+/// HTML, events and parameters: what each of a mail's readers looks for.
+const TEXTS: [(&str, &[&str]); 4] = [
+    (
+        "text/html",
+        &[
+            "<blockquote>a",
+            "<li>a<br>",
+            "<table><tr><td>a",
+            "<td>a<td><br>",
+            "<a href=http://b>c",
+            "<a href=http://b><table><tr><td>c",
+            "<i></b>a",
+            "<b style=display:none>a",
+            "<div id=divRplyFwdMsg>a",
+            "<pre>a\n\n",
+            "<p>a</div>",
+            "<img alt=a>",
+            "<div a b=c d",
+            "<a b='",
+            "&zwnj;&nbsp;",
+            "&#1;&notit",
+            "<!--->",
+            "<svg><title>",
+        ],
+    ),
+    (
+        "text/calendar",
+        &["BEGIN:VEVENT\r\n", "SUMMARY:a\r\n", " a\r\n", "A;B=\"c:", "ATTENDEE:a\r\nEND:VEVENT\r\n"],
+    ),
+    ("text/plain; format=flowed; delsp=yes", &["> a \r\n", "a \r\n", ">", " \r\n", ">> \r\n> \r\n"]),
+    ("text/plain; charset=hz-gb-2312", &["~{a~}", "~", "~~", "~{", "\x1b$)C"]),
+];
+
+#[test]
+fn no_text_of_a_mail_ends_the_process_or_takes_long() {
+    for bytes in sizes() {
+        for (kind, pieces) in TEXTS {
+            for piece in pieces {
+                let text = piece.repeat(bytes / piece.len());
+                let mail = format!("From: ada@a.test\r\nContent-Type: {kind}\r\n\r\n{text}");
+                let begun = std::time::Instant::now();
+                reads(kind, mail, MULTIPLE, |mail| {
+                    let now = Timestamp::UNIX_EPOCH;
+                    let beside = Beside { labels: Vec::new(), authserv_id: None, now };
+                    drop(email::event(&Bytes::from(mail), beside));
+                });
+                assert!(
+                    begun.elapsed() < Duration::from_secs(60),
+                    "{kind}: {piece} takes {:?}",
+                    begun.elapsed()
+                );
+            }
+        }
+    }
 }
 
 #[test]
@@ -212,8 +269,13 @@ fn no_request_of_a_vendor_ends_the_process() {
         drop(webhook::decode(&request, &["sender.id".to_owned()], Timestamp::UNIX_EPOCH));
     });
     let event = |shape: String| {
-        let event = json!({ "type": "message", "text": shape, "channel": "C", "user": "U", "ts": "1.2" });
-        vec![json!({ "type": "event_callback", "event": event }).to_string()]
+        let text = json!({ "type": "message", "text": shape, "channel": "C", "user": "U", "ts": "1.2" });
+        let section = json!({ "type": "section", "text": { "type": "mrkdwn", "text": &shape } });
+        let shared = json!({ "is_share": true, "attachments": [{ "is_share": true, "text": &shape }] });
+        let shown = json!({ "type": "message", "channel": "C", "user": "U", "bot_id": "B", "ts": "1.2",
+            "blocks": [section], "attachments": [shared] });
+        let whole = |event: Value| json!({ "type": "event_callback", "event": event }).to_string();
+        vec![whole(text), whole(shown)]
     };
     law("Slack", event, |text| {
         let value = muster_json::from_str::<Value>(&text).unwrap();
@@ -225,7 +287,13 @@ fn no_request_of_a_vendor_ends_the_process() {
             "from": { "id": 1, "is_bot": false, "first_name": &shape },
             "entities": [{ "type": "mention", "offset": 0, "length": 1 }],
         });
-        vec![json!({ "update_id": 1, "message": message }).to_string()]
+        let mut answer = message.clone();
+        answer["forward_origin"] = json!({ "type": "hidden_user", "sender_user_name": "Bob" });
+        answer["entities"] = json!([
+            { "type": "blockquote", "offset": 0, "length": shape.len() },
+            { "type": "pre", "offset": 0, "length": shape.len(), "language": "a" },
+        ]);
+        [message, answer].map(|message| json!({ "update_id": 1, "message": message }).to_string()).to_vec()
     };
     law("Telegram", update, |text| {
         let bot = telegram::Bot { id: 7, username: Some("bot".to_owned()) };

@@ -78,8 +78,13 @@ pub struct Inbound {
     /// Unique in the channel: what has this key is the same message, however often it comes. `None`: it can't be known, and
     /// it counts as new.
     pub key: Option<String>,
-    /// The message's id at the vendor, to reply to and to find threads by. Unique in the channel.
+    /// The message's id at the vendor, to reply to and to find threads by. Unique in the channel, but for the versions of one
+    /// message.
     pub vendor_id: Option<String>,
+    /// What messages have in common that people sent as one, such as an album of photos: unique in the channel. They become one.
+    pub album: Option<String>,
+    /// Whether it is a later version of the message with its `vendor_id`. One without text and files says that it was deleted.
+    pub is_edit: bool,
     /// The vendor id of the message that it answers, where somebody says so.
     pub answers: Option<String>,
     /// Who wrote it.
@@ -98,12 +103,16 @@ pub struct Inbound {
     pub is_addressed: bool,
     /// Labels of the message, for the label whitelist.
     pub labels: Vec<String>,
+    /// Words of others that it refers to, with their author. They stand above its text, and never count as its author's.
+    pub context: String,
     /// What it says, without marks that name us.
     pub text: String,
     /// What comes with it.
     pub files: Vec<RemoteFile>,
     /// When it was written, as the vendor says.
     pub at: Timestamp,
+    /// The message as it came, if [`reread`](crate::reread) can read it again: mail.
+    pub source: Option<Bytes>,
 }
 
 /// Who wrote a message, and where.
@@ -209,7 +218,7 @@ pub trait Sink: Send + Sync {
     /// what was not confirmed comes again.
     fn admit(&self, events: Vec<Event>, cursor: Option<Cursor>) -> BoxFuture<'_, Result<(), Stopped>>;
 
-    /// Begins to read something whose attempts are counted. Nobody stops listening while what this returns lives, or only if it takes
+    /// Begins to read something whose attempts are counted. Listening goes on while the returned value lives, unless that takes
     /// longer than a few seconds.
     fn reading(&self) -> BoxFuture<'_, Reading>;
 

@@ -74,7 +74,7 @@ pub struct Longest {
 pub enum Unit {
     /// Unicode scalar values of the text with its marks.
     Characters,
-    /// UTF-16 code units of the text that people see: marks don't count.
+    /// UTF-16 code units of the text that people see: marks don't count, as long as all of it has at most 32,768 bytes.
     VisibleUtf16,
 }
 

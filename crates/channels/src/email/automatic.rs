@@ -9,7 +9,7 @@ const NOBODY: [&str; 7] =
 /// Whether this is a report about another mail.
 pub fn is_report(head: &Head<'_>) -> bool {
     let kind = head.content_type();
-    kind.is_some_and(|kind| kind.ctype() == "multipart" && kind.subtype() == Some("report"))
+    kind.is_some_and(|kind| kind.is("multipart", "report"))
 }
 
 /// Whether a program wrote this.

@@ -15,6 +15,9 @@ use crate::{
     signature::Key,
 };
 
+/// The longest id that is named, in bytes: a line has no more than 998 (RFC 5322, 2.1.1).
+const LONGEST_ID: usize = 960;
+
 /// A mail, and its id.
 pub struct Letter {
     pub mail: Message,
@@ -47,13 +50,13 @@ pub fn write(config: &EmailConfig, part: &Part<'_>) -> Result<Letter, Failure> {
         .date(SystemTime::from(part.written_at))
         .message_id(Some(format!("<{id}>")))
         .subject(subject(part));
-    if let Some(answered) = part.reply_to {
-        mail = mail.in_reply_to(format!("<{answered}>"));
+    if let Some(answered) = ids("In-Reply-To", part.reply_to) {
+        mail = mail.raw_header(answered);
     }
-    let mut refs: Vec<_> = part.refs.iter().map(String::as_str).collect();
-    refs.extend(part.reply_to.filter(|answered| !refs.contains(answered)));
-    if !refs.is_empty() {
-        mail = mail.references(refs.iter().map(|id| format!("<{id}>")).collect::<Vec<_>>().join(" "));
+    let refs = part.refs.iter().map(String::as_str);
+    let answered = part.reply_to.filter(|answered| refs.clone().all(|id| id != *answered));
+    if let Some(refs) = ids("References", refs.chain(answered)) {
+        mail = mail.raw_header(refs);
     }
     // What a person writes is not an automatic answer.
     if part.speaker.is_none() {
@@ -79,6 +82,19 @@ fn subject(part: &Part<'_>) -> String {
     if part.reply_to.is_none() || is_reply { title } else { format!("Re: {title}") }
 }
 
+/// A header with ids as other programs wrote them: encoded, they would name no mail (RFC 2047, 5). Each has a line of its own, so
+/// that `post.rs` can leave out those that a server does not take. `None`: there are none.
+fn ids<'a>(name: &'static str, ids: impl IntoIterator<Item = &'a str>) -> Option<HeaderValue> {
+    let fits = |id: &&str| {
+        id.len() <= LONGEST_ID && !id.contains(|c: char| c.is_control() || matches!(c, '<' | '>'))
+    };
+    let lines: Vec<String> = ids.into_iter().filter(fits).map(|id| format!("<{id}>")).collect();
+    let name = HeaderName::new_from_ascii_str(name);
+    let begin = if lines.iter().all(|line| line.is_ascii()) { "" } else { "\r\n " };
+    let encoded = format!("{begin}{}", lines.join("\r\n "));
+    (!lines.is_empty()).then(|| HeaderValue::dangerous_new_pre_encoded(name, lines.join(" "), encoded))
+}
+
 fn raw(name: &'static str, value: &str) -> HeaderValue {
     HeaderValue::new(HeaderName::new_from_ascii_str(name), value.to_owned())
 }
@@ -101,4 +117,32 @@ fn file(file: &Attachment) -> SinglePart {
 
 fn octets() -> ContentType {
     ContentType::parse("application/octet-stream").unwrap_or(ContentType::TEXT_PLAIN)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn header(ids: &[&str]) -> Option<String> {
+        let value = super::ids("References", ids.iter().copied())?;
+        let mut mail = Message::builder().from("a@a.test".parse().unwrap()).to("b@b.test".parse().unwrap());
+        mail = mail.raw_header(value);
+        let mail = String::from_utf8(mail.body(String::new()).unwrap().formatted()).unwrap();
+        let from = mail.find("References:").unwrap();
+        Some(mail[from..].split("\r\n\r\n").next().unwrap().split("\r\nContent-").next().unwrap().to_owned())
+    }
+
+    #[test]
+    fn ids_are_named_as_they_were_written() {
+        let long = format!("{}@a.test", "x".repeat(320));
+        assert_eq!(header(&["1@a.test"]).unwrap(), "References: <1@a.test>");
+        assert_eq!(header(&["1@a.test", &long]).unwrap(), format!("References: <1@a.test>\r\n <{long}>"));
+        assert_eq!(
+            header(&["größe@a.test", "1@a.test"]).unwrap(),
+            "References: \r\n <größe@a.test>\r\n <1@a.test>"
+        );
+        // What would end the line, or the id, names no mail.
+        let forged = ["1@a.test\r\nBcc: eve@evil.test", "1@a.test>, <2@b.test", "\u{0}", &"x".repeat(2_000)];
+        assert_eq!(header(&forged), None);
+    }
 }

@@ -6,7 +6,7 @@
 //! routers, we also look by ourselves.
 //!
 //! A mail that can't be read ends the session, and the next one tries again. Attempts are part of the cursor, written before the
-//! mail is looked at, so that they also count if it ends the process (`attempts.rs`). Nobody stops listening between that and the
+//! mail is looked at, so that they also count if it ends the process (`attempts.rs`). Listening goes on between that and the
 //! mail's commit ([`Sink::reading`]), or an innocent mail would be taken for one that ends the process.
 
 use std::{convert::Infallible, time::Duration};

@@ -7,12 +7,19 @@
 //! - `responses.rs`: what a mail server says, within bounds; `said.rs`: what that means.
 //! - `mailbox.rs`: the connection to the mailbox; `listening.rs`: what is new in it, and when; `attempts.rs`: what can't be read.
 //! - `parts.rs`: a mail in parts, within bounds; `parsed.rs`: what it says.
+//! - `charset.rs`, `words.rs`, `content_type.rs`: bytes, encoded words and parameters as words.
+//! - `texts.rs`: the words of a whole mail; `html/`, `flowed.rs`, `calendar.rs`: those of HTML, of lines that go on, of events.
 //! - `automatic.rs`: whether a program wrote it; `proof.rs`: whether its From is true.
 //! - `letter.rs`: an answer as a mail; `post.rs`: handing it over.
 
 mod attempts;
 mod automatic;
 mod bearer;
+mod calendar;
+mod charset;
+mod content_type;
+mod flowed;
+mod html;
 mod letter;
 mod listening;
 mod mailbox;
@@ -22,7 +29,12 @@ mod post;
 mod proof;
 mod responses;
 mod said;
+#[cfg(test)]
+mod samples;
+mod texts;
+mod words;
 
+pub use self::{parsed::origin, proof::TOPMOST};
 #[cfg(test)]
 pub use self::{
     parsed::{Beside, event},
@@ -32,12 +44,14 @@ pub use self::{
 
 use std::{convert::Infallible, time::Duration};
 
+use bytes::Bytes;
 use futures::future::BoxFuture;
+use jiff::Timestamp;
 
 use crate::{
     contract::{
-        Actions, Cursor, Dialect, EmailConfig, Failure, Files, Identity, Inlet, Kind, Limit, Longest, Part,
-        Receipt, Scope, Sink, Traits, Transport, Unit,
+        Actions, Cursor, Dialect, EmailConfig, Event, Failure, Files, Identity, Inbound, Inlet, Kind, Limit,
+        Longest, Part, Receipt, Scope, Sink, Traits, Transport, Unit,
     },
     world::World,
 };
@@ -61,6 +75,19 @@ static TRAITS: Traits = Traits {
     largest_out: 20 * 1024 * 1024,
 };
 
+/// Reads a mail again. `None`: it is a report about another mail.
+///
+/// # Errors
+/// Why it can't be read.
+pub async fn reread(mail: Bytes, now: Timestamp) -> Result<Option<Inbound>, String> {
+    let beside = parsed::Beside { labels: Vec::new(), authserv_id: None, now };
+    match parsed::read(mail, beside).await {
+        Ok(Some(Event::Message(message))) => Ok(Some(*message)),
+        Ok(_) => Ok(None),
+        Err(why) => Err(why.to_string()),
+    }
+}
+
 /// A mailbox.
 pub struct Email {
     config: EmailConfig,
@@ -80,9 +107,7 @@ impl Email {
         let mut warnings = Vec::new();
         if let Some(server) = &self.config.imap {
             mailbox::open(&self.world.guard, server, &*self.config.room).await?.log_out().await;
-            if self.config.authserv_id.is_none() {
-                warnings.push("Senders are not proven: anyone can forge a mail's address.".to_owned());
-            }
+            warnings.extend(doubt(self.config.authserv_id.as_deref()).map(str::to_owned));
         }
         if let Some(server) = &self.config.smtp {
             post::try_out(&self.world, server).await?;
@@ -107,6 +132,17 @@ impl Email {
     }
 }
 
+/// What is to be said about how senders are proven.
+fn doubt(authserv_id: Option<&str>) -> Option<&'static str> {
+    match authserv_id {
+        None => Some("Senders are not proven: anyone can forge a mail's address."),
+        Some(name) if name.contains(['=', ';']) => Some(
+            "No sender is proven: `authserv_id` is a result of a check, not a server's name. For Microsoft 365, set `*topmost`.",
+        ),
+        Some(_) => None,
+    }
+}
+
 impl Transport for Email {
     fn traits(&self) -> &'static Traits {
         Self::TRAITS
@@ -126,5 +162,24 @@ impl Transport for Email {
 
     fn send<'a>(&'a self, part: &'a Part<'a>) -> BoxFuture<'a, Result<Receipt, Failure>> {
         Box::pin(self.post(part))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_is_said_when_no_sender_can_be_proven() {
+        for (authserv_id, expected) in [
+            (None, Some("Senders are not proven")),
+            (Some("spf=pass"), Some("No sender is proven")),
+            (Some("mx.b.test; none"), Some("No sender is proven")),
+            (Some("mx.b.test"), None),
+            (Some(TOPMOST), None),
+        ] {
+            let said = doubt(authserv_id).map(|said| said.split(':').next().unwrap());
+            assert_eq!(said, expected, "{authserv_id:?}");
+        }
     }
 }

@@ -13,7 +13,7 @@ use tokio::task::spawn_blocking;
 use super::{
     automatic,
     parts::{Head, Kind, Part, Split},
-    proof,
+    proof, texts,
 };
 use crate::contract::{Bounce, Content, Event, Inbound, Origin, Proof, Refusal, RemoteFile, Thread};
 
@@ -26,7 +26,7 @@ const MOST_READERS: usize = 100;
 /// How much of a report about another mail is read, in bytes: invalid bytes take three times their length.
 const STATUS_BYTES: usize = 64 << 10;
 /// The longest text that is taken.
-const LONGEST_TEXT: usize = 500_000;
+pub const LONGEST_TEXT: usize = 500_000;
 
 /// What is known of a mail beside its text.
 #[derive(Clone, Debug)]
@@ -75,15 +75,13 @@ pub fn event(bytes: &Bytes, beside: Beside) -> Result<Option<Event>, Refusal> {
 pub fn subject(mail: &[u8]) -> Option<String> {
     const BEGINNING: usize = 64 << 10;
     let head = Head::read(mail.get(..BEGINNING).unwrap_or(mail)).ok()?;
-    head.text("Subject").map(|subject| subject.trim().to_owned()).filter(|subject| !subject.is_empty())
+    head.text("Subject").filter(|subject| !subject.is_empty())
 }
 
 impl Head<'_> {
-    fn text(&self, name: &str) -> Option<String> {
-        match self.value(name)? {
-            HeaderValue::Text(text) => Some(text.into_owned()),
-            _ => None,
-        }
+    /// The id of the mail, as it is written between the angle brackets.
+    fn id(&self) -> Option<String> {
+        ids(self.value("Message-ID")).into_iter().next()
     }
 
     /// The addresses of a header, in lower case.
@@ -96,6 +94,22 @@ impl Head<'_> {
 fn address(written: Option<&str>) -> Option<String> {
     let address = lower(written?);
     (address.contains('@') && !address.contains(char::is_control)).then_some(address)
+}
+
+/// The address that a list of origins means: `Ada <Ada@A.test>` is `ada@a.test`, as it is compared with. `None`: no mail has it.
+pub fn origin(written: &str) -> Option<String> {
+    let written = written.trim();
+    let named = written.strip_suffix('>').and_then(|text| text.rsplit_once('<'));
+    let (name, inside) = named.unwrap_or(("", written));
+    let plain = inside.strip_prefix("mailto:").unwrap_or(inside).trim();
+    let address = address(Some(plain))?;
+    let (local, domain) = address.rsplit_once('@')?;
+    let is_odd = |c: char| c.is_whitespace() || matches!(c, '<' | '>' | ',' | ';' | '*');
+    // Of two addresses, neither is meant.
+    let is_one = !name.contains(['<', '>']);
+    let is_name =
+        !local.is_empty() && !domain.is_empty() && !domain.contains("..") && !domain.contains(['?', '&']);
+    (is_one && is_name && !address.contains(is_odd) && !domain.starts_with('.')).then_some(address)
 }
 
 /// An address in lower case. Letters outside ASCII whose lower case is ASCII stay: the Kelvin sign would become `k`, and the owner of one
@@ -117,9 +131,8 @@ fn inbound(bytes: &Bytes, mail: &Split<'_>, beside: Beside) -> Result<Inbound, R
     let author = from.as_ref().and_then(Address::first);
     let address = author.and_then(|author| address(author.address()));
     let address = address.ok_or_else(|| Refusal::Malformed("it has no sender".into()))?;
-    let id = head.text("Message-ID");
-    let text = mail.among(&mail.texts).next().map(Part::text).unwrap_or_default();
-    let text: String = text.chars().take(LONGEST_TEXT).collect();
+    let id = head.id();
+    let text = texts::text(mail);
     let subject = head.text("Subject");
     let key = id.clone().unwrap_or_else(|| digest(head, &address, subject.as_deref(), &text));
     let proves = |server| proof::passes(head, server, &address);
@@ -132,6 +145,8 @@ fn inbound(bytes: &Bytes, mail: &Split<'_>, beside: Beside) -> Result<Inbound, R
     Ok(Inbound {
         key: Some(key.clone()),
         vendor_id: id,
+        album: None,
+        is_edit: false,
         answers: None,
         authors: vec![address.clone()],
         is_automatic: automatic::is_automatic(head, &address),
@@ -146,7 +161,7 @@ fn inbound(bytes: &Bytes, mail: &Split<'_>, beside: Beside) -> Result<Inbound, R
             refs: refs(head),
             target: address.clone(),
             readers,
-            title: subject.map(|subject| subject.trim().to_owned()).filter(|subject| !subject.is_empty()),
+            title: subject.filter(|subject| !subject.is_empty()),
             is_private: false,
         },
         origin: Origin {
@@ -156,9 +171,11 @@ fn inbound(bytes: &Bytes, mail: &Split<'_>, beside: Beside) -> Result<Inbound, R
         },
         is_addressed: true,
         labels: beside.labels,
+        context: String::new(),
         text: text.trim().to_owned(),
         files: files(bytes, mail),
         at: sent_at.map_or(beside.now, |sent_at| sent_at.min(beside.now)),
+        source: Some(bytes.clone()),
     })
 }
 
@@ -204,30 +221,49 @@ fn digest(head: &Head<'_>, address: &str, subject: Option<&str>, text: &str) -> 
 
 fn files(bytes: &Bytes, mail: &Split<'_>) -> Vec<RemoteFile> {
     let file = |(nth, part): (usize, &Part<'_>)| {
-        let media_type = part.content_type.as_ref().map_or_else(
+        let named = part.content_type.as_ref().filter(|kind| !kind.subtype.is_empty());
+        let media_type = named.map_or_else(
             || "application/octet-stream".to_owned(),
-            |kind| format!("{}/{}", kind.ctype(), kind.subtype().unwrap_or("octet-stream")),
+            |kind| format!("{}/{}", kind.kind, kind.subtype),
         );
         let content = match part.content() {
             Cow::Borrowed(content) => bytes.slice_ref(content),
             Cow::Owned(content) => Bytes::from(content),
         };
-        let default =
-            || if part.kind == Kind::Mail { "message.eml".to_owned() } else { format!("file-{}", nth + 1) };
-        let name = name(part).unwrap_or_else(default);
+        let name = part.name().unwrap_or_else(|| unnamed(nth, &media_type));
         RemoteFile { name, media_type, size: Some(content.len() as u64), content: Content::Here(content) }
     };
     mail.among(&mail.files).take(MOST_FILES).enumerate().map(file).collect()
 }
 
-/// The name that a part gives itself.
-fn name(part: &Part<'_>) -> Option<String> {
-    let of_disposition = match part.head.value("Content-Disposition") {
-        Some(HeaderValue::ContentType(kind)) => kind.attribute("filename").map(str::to_owned),
-        _ => None,
+/// The name of a file that has none.
+fn unnamed(nth: usize, media_type: &str) -> String {
+    let ending = match media_type {
+        "message/rfc822" | "message/global" => return "message.eml".to_owned(),
+        "text/calendar" | "application/ics" => return "invite.ics".to_owned(),
+        "application/ms-tnef" => return "winmail.dat".to_owned(),
+        "application/pkcs7-mime" | "application/x-pkcs7-mime" => "p7m",
+        "application/pkcs7-signature" | "application/x-pkcs7-signature" => "p7s",
+        "application/pgp-signature" | "application/pgp-encrypted" => "asc",
+        "application/pdf" => "pdf",
+        "application/zip" => "zip",
+        "application/json" => "json",
+        "application/xml" | "text/xml" => "xml",
+        "image/jpeg" | "image/jpg" => "jpg",
+        "image/png" => "png",
+        "image/gif" => "gif",
+        "image/webp" => "webp",
+        "image/svg+xml" => "svg",
+        "image/heic" => "heic",
+        "audio/mpeg" => "mp3",
+        "video/mp4" => "mp4",
+        "text/html" => "html",
+        "text/csv" => "csv",
+        "text/vcard" | "text/x-vcard" => "vcf",
+        kind if kind.starts_with("text/") => "txt",
+        _ => return format!("file-{}", nth + 1),
     };
-    let of_type = || part.content_type.as_ref()?.attribute("name").map(str::to_owned);
-    of_disposition.or_else(of_type)
+    format!("file-{}.{ending}", nth + 1)
 }
 
 enum Report {
@@ -259,7 +295,7 @@ fn bounce(mail: &Split<'_>) -> Report {
     // Of the mail that came back only the headers are read.
     let is_original = |part: &&Part<'_>| part.kind == Kind::Mail || part.is("text", "rfc822-headers");
     let mut originals = mail.parts.iter().filter(is_original);
-    let original = originals.find_map(|part| Head::read(&part.content()).ok()?.text("Message-ID"));
+    let original = originals.find_map(|part| Head::read(&part.content()).ok()?.id());
     // One with other characters is not ours, and no database takes all of them.
     let ours = original.filter(|id| !id.contains(char::is_control));
     let Some(vendor_id) = ours else { return Report::Other };

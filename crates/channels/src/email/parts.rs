@@ -3,12 +3,16 @@
 //! Mails are what strangers send, so this reader is bounded in depth, parts and headers, and looks at each byte once for each level. It
 //! copies nothing. A mail inside a mail stays a file: it is never split. The library behind it reads single headers only.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, cell::OnceCell};
 
-use mail_parser::{
-    ContentType, HeaderValue, MessageParser,
-    decoders::{base64::base64_decode, charsets::map::charset_decoder, html::html_to_text},
-    parsers::MessageStream,
+use mail_parser::{HeaderValue, MessageParser, decoders::base64::base64_decode, parsers::MessageStream};
+
+use super::{
+    charset,
+    content_type::ContentType,
+    flowed, html,
+    texts::is_visible,
+    words::{self, LONGEST_WORD},
 };
 
 /// How deep parts may be nested. Programs write three or four levels.
@@ -21,10 +25,12 @@ const HEADER_LINES: usize = 10_000;
 const HEADER_BYTES: usize = 1 << 20;
 /// How much of one header is read: the library makes up to seventy times as much of a list of addresses.
 const FIELD_BYTES: usize = 64 << 10;
-/// The longest encoded word, in bytes: RFC 2047 allows 75, and programs write more.
-const LONGEST_WORD: usize = 1_000;
 /// How many encoded words of a header may have no end: a stranger could make it quadratic with them.
 const ENDLESS_WORDS: usize = 16;
+/// The longest boundary that is guessed, in bytes (RFC 2046, 5.1.1).
+const BOUNDARY: usize = 70;
+/// The longest text that may be blank, in bytes. A stranger's mail may have 500.
+const BLANK_BYTES: usize = 64 << 10;
 /// How much of one text is decoded, in bytes.
 const TEXT_BYTES: usize = 8 << 20;
 
@@ -53,9 +59,9 @@ struct Field<'a> {
 }
 
 impl<'a> Field<'a> {
-    fn value(&self) -> Cow<'a, str> {
+    fn value(&self) -> &'a [u8] {
         let colon = self.whole.iter().position(|byte| *byte == b':').unwrap_or_default();
-        String::from_utf8_lossy(self.whole.get(colon + 1..).unwrap_or_default())
+        self.whole.get(colon + 1..).unwrap_or_default()
     }
 }
 
@@ -68,7 +74,7 @@ impl<'a> Head<'a> {
     /// The headers of this name, as they are written, in their order. None is left out: a byte that is not UTF-8 becomes U+FFFD.
     pub fn raw<'s>(&'s self, name: &'s str) -> impl DoubleEndedIterator<Item = Cow<'a, str>> + 's {
         let named = self.0.iter().filter(move |field| field.name.eq_ignore_ascii_case(name.as_bytes()));
-        named.map(Field::value)
+        named.map(|field| String::from_utf8_lossy(field.value()))
     }
 
     /// How many headers have this name.
@@ -76,22 +82,38 @@ impl<'a> Head<'a> {
         self.0.iter().filter(|field| field.name.eq_ignore_ascii_case(name.as_bytes())).count()
     }
 
-    /// The value of the last header of this name.
-    pub fn value(&self, name: &str) -> Option<HeaderValue<'a>> {
-        let field = self.0.iter().rfind(|field| field.name.eq_ignore_ascii_case(name.as_bytes()))?;
-        let field: &'a [u8] = field.whole.get(..FIELD_BYTES).unwrap_or(field.whole);
-        if endless_words(field) > ENDLESS_WORDS {
-            let plain = String::from_utf8_lossy(field).replace("=?", "= ?");
-            return parsed(plain.as_bytes()).map(HeaderValue::into_owned);
-        }
-        parsed(field)
+    fn last(&self, name: &str) -> Option<&Field<'a>> {
+        self.0.iter().rfind(|field| field.name.eq_ignore_ascii_case(name.as_bytes()))
     }
 
-    pub fn content_type(&self) -> Option<ContentType<'a>> {
-        match self.value("Content-Type")? {
-            HeaderValue::ContentType(kind) => Some(kind),
-            _ => None,
-        }
+    /// The value of the last header of this name, whose encoded words may be in any charset.
+    pub fn value(&self, name: &str) -> Option<HeaderValue<'static>> {
+        let field = self.last(name)?.whole;
+        let field = field.get(..FIELD_BYTES).unwrap_or(field);
+        let field = if endless_words(field) > ENDLESS_WORDS {
+            Cow::Owned(String::from_utf8_lossy(field).replace("=?", "= ?").into_bytes())
+        } else {
+            words::in_utf8(field)
+        };
+        parsed(&field).map(HeaderValue::into_owned)
+    }
+
+    /// What the last header of this name says, if it has no structure.
+    pub fn text(&self, name: &str) -> Option<String> {
+        let value = self.last(name)?.value();
+        let value = value.get(..FIELD_BYTES).unwrap_or(value);
+        let kind = self.content_type();
+        Some(words::text(value, kind.as_ref().and_then(|kind| kind.param("charset"))))
+    }
+
+    pub fn content_type(&self) -> Option<ContentType> {
+        self.with_params("Content-Type", None)
+    }
+
+    /// A header with parameters. `name`: the charset of bytes outside of encoded words.
+    pub fn with_params(&self, header: &str, name: Option<&str>) -> Option<ContentType> {
+        let value = self.last(header)?.value();
+        ContentType::read(value.get(..FIELD_BYTES).unwrap_or(value), name)
     }
 }
 
@@ -114,17 +136,22 @@ fn endless_words(field: &[u8]) -> usize {
 #[derive(Debug)]
 pub struct Part<'a> {
     pub head: Head<'a>,
-    pub content_type: Option<ContentType<'a>>,
+    pub content_type: Option<ContentType>,
     pub kind: Kind,
     /// As it is written, before it is decoded.
     pub body: &'a [u8],
+    /// Whether it is blank, once that was asked: each level around it asks again.
+    blank: OnceCell<bool>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     Plain,
     Html,
+    /// Of another type, such as `text/markdown`. It is read like a plain one, but counts for nothing beside a better alternative.
     OtherText,
+    /// An event.
+    Calendar,
     /// Another mail.
     Mail,
     Other,
@@ -133,8 +160,19 @@ pub enum Kind {
 impl<'a> Part<'a> {
     /// Whether it is of this type.
     pub fn is(&self, kind: &str, subtype: &str) -> bool {
-        let own = self.content_type.as_ref();
-        own.is_some_and(|own| own.ctype() == kind && own.subtype() == Some(subtype))
+        self.content_type.as_ref().is_some_and(|own| own.is(kind, subtype))
+    }
+
+    /// A parameter of its type.
+    pub fn param(&self, name: &str) -> Option<&str> {
+        self.content_type.as_ref()?.param(name)
+    }
+
+    /// The name that it gives itself.
+    pub fn name(&self) -> Option<String> {
+        let charset = self.param("charset");
+        let name = |header, param| Some(self.head.with_params(header, charset)?.param(param)?.to_owned());
+        name("Content-Disposition", "filename").or_else(|| name("Content-Type", "name"))
     }
 
     /// What it holds. What can't be decoded is left as it is written.
@@ -142,15 +180,25 @@ impl<'a> Part<'a> {
         self.decoded(self.body)
     }
 
-    /// What its text says.
+    /// What its text says. Lines end with one character.
     pub fn text(&self) -> String {
         let bytes = self.decoded(self.body.get(..TEXT_BYTES).unwrap_or(self.body));
-        let charset = self.content_type.as_ref().and_then(|kind| kind.attribute("charset"));
-        let text = match charset.and_then(|charset| charset_decoder(charset.as_bytes())) {
-            Some(decode) => decode(&bytes),
-            None => String::from_utf8_lossy(&bytes).into_owned(),
-        };
-        if self.kind == Kind::Html { html_to_text(&text) } else { text }
+        let is_html = self.kind == Kind::Html;
+        let named = self.param("charset").or_else(|| html::charset(&bytes).filter(|_| is_html));
+        let text = charset::decode(named, &bytes);
+        if is_html {
+            return html::text(&text);
+        }
+        let text = text.replace("\r\n", "\n").replace('\r', "\n");
+        let is =
+            |name: &str, value: &str| self.param(name).is_some_and(|own| own.eq_ignore_ascii_case(value));
+        if is("format", "flowed") { flowed::joined(&text, is("delsp", "yes")) } else { text }
+    }
+
+    /// Whether a person sees nothing of its text.
+    fn is_blank(&self) -> bool {
+        let is_blank = || self.body.len() <= BLANK_BYTES && !self.text().chars().any(is_visible);
+        *self.blank.get_or_init(is_blank)
     }
 
     fn decoded(&self, body: &'a [u8]) -> Cow<'a, [u8]> {
@@ -161,7 +209,8 @@ impl<'a> Part<'a> {
         } else if encoding.eq_ignore_ascii_case("quoted-printable") {
             // Bare equals signs are common in HTML, and stay.
             match MessageStream::new(body).decode_quoted_printable_mime(b"") {
-                (usize::MAX, _) => None,
+                // It gives up at what it does not know, as in a footer that a gateway added.
+                (usize::MAX, _) => Some(words::percent(&without_soft_ends(body), b'=')),
                 (_, decoded) => Some(decoded.into_owned()),
             }
         } else {
@@ -169,6 +218,17 @@ impl<'a> Part<'a> {
         };
         decoded.map_or(Cow::Borrowed(body), Cow::Owned)
     }
+}
+
+/// The lines of a quoted-printable text, each with those that continue it.
+fn without_soft_ends(text: &[u8]) -> Vec<u8> {
+    let mut joined = Vec::with_capacity(text.len());
+    for line in text.split_inclusive(|byte| *byte == b'\n') {
+        // Two signs are the end of a bare address.
+        let soft = line.trim_ascii_end().strip_suffix(b"=").filter(|soft| !soft.ends_with(b"="));
+        joined.extend_from_slice(soft.filter(|_| line.ends_with(b"\n")).unwrap_or(line));
+    }
+    joined
 }
 
 /// A mail in parts.
@@ -180,6 +240,8 @@ pub struct Split<'a> {
     pub texts: Vec<usize>,
     /// The parts that come with it, in their order.
     pub files: Vec<usize>,
+    /// The events among them.
+    pub events: Vec<usize>,
     /// As `texts`. Of alternatives the HTML.
     htmls: Vec<usize>,
 }
@@ -202,21 +264,20 @@ impl<'a> Split<'a> {
         around.parts += 1;
         let (head, body) = left.head(entity)?;
         let content_type = head.content_type();
-        let several = content_type.as_ref().filter(|kind| kind.ctype() == "multipart");
-        let boundary = several.and_then(|kind| kind.attribute("boundary"));
-        if let (Some(kind), Some(inner)) = (several, boundary.and_then(|word| Between::of(body, word))) {
+        let several = content_type.as_ref().filter(|kind| kind.kind == "multipart");
+        if let Some((kind, inner)) = several.and_then(|kind| Some((kind, Between::of(body, kind)?))) {
             let mut around = around.within(kind)?;
             return self.add_several(left, inner, &mut around);
         }
-        let kind = if several.is_some() { Kind::OtherText } else { kind_of(content_type.as_ref(), around) };
-        self.place(Part { head, content_type, kind, body }, around);
+        let kind = kind_of(content_type.as_ref(), around);
+        self.place(Part { head, content_type, kind, body, blank: OnceCell::new() }, around);
         Ok(())
     }
 
     fn add_several(
         &mut self,
         left: &mut Left,
-        inner: Between<'a, '_>,
+        inner: Between<'a>,
         around: &mut Around,
     ) -> Result<(), TooMuch> {
         let (texts, htmls) = (self.texts.len(), self.htmls.len());
@@ -225,8 +286,12 @@ impl<'a> Split<'a> {
         }
         // Alternatives of one kind stand for the other.
         if around.kind == Several::Alternative && around.needs_html && around.needs_text {
-            let (more_texts, more_htmls) = (self.texts.split_off(texts), self.htmls.split_off(htmls));
-            self.texts.extend(if more_texts.is_empty() { &more_htmls } else { &more_texts });
+            let (mut more_texts, more_htmls) = (self.texts.split_off(texts), self.htmls.split_off(htmls));
+            if self.among(&more_texts).all(Part::is_blank) {
+                more_texts.clear();
+            }
+            let other = if more_htmls.is_empty() { around.other.as_slice() } else { &more_htmls };
+            self.texts.extend(if more_texts.is_empty() { other } else { &more_texts });
             self.htmls.extend(if more_htmls.is_empty() { &more_texts } else { &more_htmls });
         }
         Ok(())
@@ -236,9 +301,17 @@ impl<'a> Split<'a> {
     fn place(&mut self, part: Part<'a>, around: &mut Around) {
         let at = self.parts.len();
         let (in_html, in_text) = match (part.kind, around.kind) {
+            _ if is_attached(&part) => (false, false),
             (Kind::Html, Several::Alternative) => (true, false),
             (Kind::Plain, Several::Alternative) => (false, true),
-            (Kind::Html | Kind::Plain, _) if is_read(&part, around) => around.wants(part.kind),
+            (Kind::OtherText, Several::Alternative) => {
+                around.other.push(at);
+                self.parts.push(part);
+                return;
+            }
+            (Kind::Html | Kind::Plain | Kind::OtherText, _) if is_read(&part, around) => {
+                around.wants(part.kind)
+            }
             _ => (false, false),
         };
         if in_html {
@@ -251,27 +324,35 @@ impl<'a> Split<'a> {
         if !is_shown {
             self.files.push(at);
         }
+        if part.kind == Kind::Calendar {
+            self.events.push(at);
+        }
         self.parts.push(part);
     }
 }
 
-/// Whether a text is meant to be read where it stands.
-fn is_read(part: &Part<'_>, around: &Around) -> bool {
-    let is_attached = match part.head.value("Content-Disposition") {
-        Some(HeaderValue::ContentType(disposition)) => disposition.is_attachment(),
-        _ => false,
-    };
-    let has_name = part.content_type.as_ref().is_some_and(|kind| kind.has_attribute("name"));
-    !is_attached && (around.parts == 1 || around.kind != Several::Related && !has_name)
+/// Whether a part says that it is a file.
+fn is_attached(part: &Part<'_>) -> bool {
+    let disposition = part.head.with_params("Content-Disposition", None);
+    disposition.is_some_and(|disposition| disposition.kind == "attachment")
 }
 
-fn kind_of(content_type: Option<&ContentType<'_>>, around: &Around) -> Kind {
+/// Whether a text is meant to be read where it stands.
+fn is_read(part: &Part<'_>, around: &Around) -> bool {
+    around.parts == 1 || around.kind != Several::Related && part.name().is_none()
+}
+
+fn kind_of(content_type: Option<&ContentType>, around: &Around) -> Kind {
     let Some(own) = content_type else {
         return if around.kind == Several::Digest { Kind::Mail } else { Kind::Plain };
     };
-    match (own.ctype(), own.subtype().unwrap_or_default()) {
-        ("text", "plain") => Kind::Plain,
+    match (&*own.kind, &*own.subtype) {
+        // A multipart without a boundary, or with another one than its parts, is read as it is.
+        ("text", "plain" | "") | ("multipart", _) => Kind::Plain,
         ("text", "html") => Kind::Html,
+        ("text", "calendar") => Kind::Calendar,
+        // Headers of a mail that came back, addresses: files.
+        ("text", "rfc822-headers" | "vcard" | "x-vcard" | "directory") => Kind::Other,
         ("text", _) => Kind::OtherText,
         ("message", "rfc822" | "global") => Kind::Mail,
         _ => Kind::Other,
@@ -297,6 +378,8 @@ struct Around {
     in_alternative: bool,
     needs_html: bool,
     needs_text: bool,
+    /// The alternative that is neither plain nor HTML.
+    other: Vec<usize>,
 }
 
 impl Default for Around {
@@ -308,24 +391,27 @@ impl Default for Around {
             in_alternative: false,
             needs_html: true,
             needs_text: true,
+            other: Vec::new(),
         }
     }
 }
 
 impl Around {
     /// What the parts inside parts of this type stand in.
-    fn within(&self, kind: &ContentType<'_>) -> Result<Self, TooMuch> {
+    fn within(&self, kind: &ContentType) -> Result<Self, TooMuch> {
         if self.depth == DEPTH {
             return Err(TooMuch::Depth);
         }
-        let kind = match kind.subtype() {
-            Some("alternative") => Several::Alternative,
-            Some("related") => Several::Related,
-            Some("digest") => Several::Digest,
+        let kind = match &*kind.subtype {
+            "alternative" => Several::Alternative,
+            "related" => Several::Related,
+            "digest" => Several::Digest,
             _ => Several::Mixed,
         };
         let in_alternative = self.in_alternative || kind == Several::Alternative;
-        Ok(Self { kind, depth: self.depth + 1, parts: 0, in_alternative, ..*self })
+        let (needs_html, needs_text) = (self.needs_html, self.needs_text);
+        let (depth, other) = (self.depth + 1, Vec::new());
+        Ok(Self { kind, depth, parts: 0, in_alternative, needs_html, needs_text, other })
     }
 
     /// Whether a text counts as HTML, and as plain: the first kind that comes inside an alternative stands for itself only.
@@ -390,20 +476,24 @@ impl Left {
 }
 
 /// The entities between the lines of a boundary.
-struct Between<'a, 'b> {
+struct Between<'a> {
     lines: Lines<'a>,
-    boundary: &'b [u8],
+    boundary: Vec<u8>,
     /// Where the present entity begins. `None`: the last one is over.
     begin: Option<usize>,
 }
 
-impl<'a, 'b> Between<'a, 'b> {
-    /// Those of a body. `None`: the boundary is not in it.
-    fn of(body: &'a [u8], boundary: &'b str) -> Option<Self> {
+impl<'a> Between<'a> {
+    /// Those of a body. `None`: there is no boundary in it.
+    fn of(body: &'a [u8], kind: &ContentType) -> Option<Self> {
+        let named = kind.param("boundary").map(|boundary| boundary.as_bytes().to_vec());
+        named.and_then(|boundary| Self::after(body, boundary)).or_else(|| Self::after(body, seen(body)?))
+    }
+
+    fn after(body: &'a [u8], boundary: Vec<u8>) -> Option<Self> {
         let mut lines = Lines { text: body, at: 0 };
-        let boundary = Some(boundary.as_bytes()).filter(|boundary| !boundary.is_empty())?;
         while let Some((_, line)) = lines.next() {
-            if ends(line, boundary).is_some() {
+            if ends(line, &boundary).is_some() {
                 return Some(Self { begin: Some(lines.at), lines, boundary });
             }
         }
@@ -411,14 +501,28 @@ impl<'a, 'b> Between<'a, 'b> {
     }
 }
 
-impl<'a> Iterator for Between<'a, '_> {
+/// The boundary that a body has, if its mail names another one or none: a line with two hyphens above a header of a part.
+fn seen(body: &[u8]) -> Option<Vec<u8>> {
+    let mut boundary: Option<&[u8]> = None;
+    for (_, line) in (Lines { text: body, at: 0 }) {
+        let is_header = || line.get(..8).is_some_and(|begin| begin.eq_ignore_ascii_case(b"content-"));
+        if let Some(boundary) = boundary.filter(|_| is_header()) {
+            return Some(boundary.to_vec());
+        }
+        boundary = line.strip_prefix(b"--").map(<[u8]>::trim_ascii);
+        boundary = boundary.filter(|word| (1..=BOUNDARY).contains(&word.len()));
+    }
+    None
+}
+
+impl<'a> Iterator for Between<'a> {
     type Item = &'a [u8];
 
     fn next(&mut self) -> Option<&'a [u8]> {
         let begin = self.begin.take()?;
         let text = self.lines.text;
         while let Some((from, line)) = self.lines.next() {
-            if let Some(is_last) = ends(line, self.boundary) {
+            if let Some(is_last) = ends(line, &self.boundary) {
                 self.begin = (!is_last).then_some(self.lines.at);
                 let entity = text.get(begin..from).unwrap_or_default();
                 // The end of its last line belongs to the boundary.

@@ -1,6 +1,7 @@
 //! Handing a mail over to an SMTP server.
 
 use std::{
+    collections::VecDeque,
     future::Future,
     io,
     net::SocketAddr,
@@ -15,7 +16,7 @@ use lettre::{
         Error,
         authentication::{Credentials, Mechanism},
         client::{AsyncSmtpConnection, AsyncTokioStream},
-        extension::ClientId,
+        extension::{ClientId, Extension},
     },
 };
 use secrecy::ExposeSecret;
@@ -54,7 +55,10 @@ pub async fn try_out(world: &World, server: &MailServer) -> Result<(), Failure> 
 /// Hands a mail over. A failure before its text is sent means that it was not sent.
 pub async fn hand_over(world: &World, server: &MailServer, mail: &Message) -> Result<(), Failure> {
     let mut connection = open(world, server).await?;
-    let bytes = mail.formatted();
+    let mut bytes = mail.formatted();
+    if !connection.server_info().supports_feature(Extension::EightBitMime) {
+        bytes = seven_bits(&bytes);
+    }
     match timeout(HANDING_OVER, connection.send(mail.envelope(), &bytes)).await {
         Ok(Ok(_)) => {}
         Ok(Err(error)) => return Err(refused(&error)),
@@ -62,6 +66,12 @@ pub async fn hand_over(world: &World, server: &MailServer, mail: &Message) -> Re
     }
     timeout(PATIENCE, connection.quit()).await.ok();
     Ok(())
+}
+
+/// Without the lines that have other letters than ASCII: the ids of mails that are answered (`letter.rs`). A server without 8BITMIME
+/// takes none.
+fn seven_bits(mail: &[u8]) -> Vec<u8> {
+    mail.split_inclusive(|byte| *byte == b'\n').filter(|line| line.is_ascii()).flatten().copied().collect()
 }
 
 async fn open(world: &World, server: &MailServer) -> Result<AsyncSmtpConnection, Failure> {
@@ -80,7 +90,7 @@ async fn open(world: &World, server: &MailServer) -> Result<AsyncSmtpConnection,
     };
     let stream = Metered::new(stream, LONGEST_ANSWER);
     let connecting =
-        AsyncSmtpConnection::connect_with_transport(Box::new(Checked { heard, stream, peer }), &hello);
+        AsyncSmtpConnection::connect_with_transport(Box::new(Checked::new(heard, stream, peer)), &hello);
     let mut connection = within(connecting).await?;
     if let Some((user, password)) = &server.login {
         sign_in(&mut connection, user, password.expose_secret()).await?;
@@ -212,13 +222,61 @@ fn words(error: &Error) -> String {
     format!("{error}{source}")
 }
 
-/// A connection to an address that was checked.
+/// A connection to an address that was checked, whose answers the library understands.
 #[derive(Debug)]
 struct Checked {
-    /// What the library waits for and was said before.
-    heard: &'static [u8],
+    replies: Replies,
     stream: Metered<Box<dyn Stream>>,
     peer: SocketAddr,
+}
+
+impl Checked {
+    /// `heard`: what the library waits for, and was said before.
+    fn new(heard: &[u8], stream: Metered<Box<dyn Stream>>, peer: SocketAddr) -> Self {
+        let mut replies = Replies::default();
+        replies.add(heard);
+        Self { replies, stream, peer }
+    }
+}
+
+/// Replies as the library reads them: after a code it wants a word, and text in UTF-8. A server may say nothing (RFC 5321, 4.2), and
+/// some say it in another charset.
+#[derive(Debug, Default)]
+struct Replies {
+    /// What the library has not read yet.
+    ready: VecDeque<u8>,
+    /// How the present line begins, and how long it is.
+    line: (u8, usize),
+}
+
+impl Replies {
+    fn add(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            let (first, length) = self.line;
+            if matches!(byte, b'\r' | b'\n') {
+                // `250` and `250-`. To a question (`334`), a word would be an answer.
+                self.ready.extend(
+                    match (first, length) {
+                        (b'2', 3) => " ok",
+                        (b'2', 4) => "ok",
+                        (_, 3) => " ",
+                        _ => "",
+                    }
+                    .bytes(),
+                );
+                self.line = (0, 0);
+            } else {
+                self.line = (if length == 0 { *byte } else { first }, length + 1);
+            }
+            self.ready.push_back(if byte.is_ascii() { *byte } else { b'?' });
+        }
+    }
+
+    /// Hands over as much as fits.
+    fn read(&mut self, to: &mut ReadBuf<'_>) {
+        let length = self.ready.len().min(to.remaining());
+        to.put_slice(&self.ready.drain(..length).collect::<Vec<_>>());
+    }
 }
 
 impl AsyncTokioStream for Checked {
@@ -233,13 +291,16 @@ impl AsyncRead for Checked {
         cx: &mut Context<'_>,
         to: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        if !self.heard.is_empty() {
-            let (now, later) = self.heard.split_at(self.heard.len().min(to.remaining()));
-            to.put_slice(now);
-            self.heard = later;
-            return Poll::Ready(Ok(()));
+        if self.replies.ready.is_empty() {
+            let mut bytes = [0; 4 << 10];
+            let mut read = ReadBuf::new(&mut bytes);
+            match Pin::new(&mut self.stream).poll_read(cx, &mut read) {
+                Poll::Ready(Ok(())) => self.replies.add(read.filled()),
+                other => return other,
+            }
         }
-        Pin::new(&mut self.stream).poll_read(cx, to)
+        self.replies.read(to);
+        Poll::Ready(Ok(()))
     }
 }
 
@@ -254,5 +315,35 @@ impl AsyncWrite for Checked {
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         Pin::new(&mut self.stream).poll_shutdown(cx)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn replies_become_what_the_library_reads() {
+        for (said, expected) in [
+            (b"220\r\n250 yes\r\n".as_slice(), "220 ok\r\n250 yes\r\n"),
+            (b"250-\r\n250 \r\n", "250-ok\r\n250 ok\r\n"),
+            (b"354\r\n", "354 \r\n"),
+            (b"334 \r\n", "334 \r\n"),
+            (b"250 \xc4\xe3\xba\xc3\r\n", "250 ????\r\n"),
+            (b"250 3\r\n", "250 3\r\n"),
+        ] {
+            // However it arrives.
+            for size in [1, 2, 100] {
+                let mut replies = Replies::default();
+                said.chunks(size).for_each(|bytes| replies.add(bytes));
+                assert_eq!(String::from_utf8(replies.ready.into()).unwrap(), expected);
+            }
+        }
+    }
+
+    #[test]
+    fn ids_with_other_letters_are_left_out_for_seven_bits() {
+        let mail = "References: \r\n <1@a.test>\r\n <\u{e4}@a.test>\r\nSubject: x\r\n\r\nhi";
+        assert_eq!(seven_bits(mail.as_bytes()), b"References: \r\n <1@a.test>\r\nSubject: x\r\n\r\nhi");
     }
 }

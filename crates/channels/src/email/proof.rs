@@ -3,37 +3,53 @@
 //! Only the topmost `Authentication-Results` of that server counts: those below it may have been in the mail when it came. It
 //! proves the From's own domain by DMARC, by a DKIM signature of exactly that domain, or by SPF of an envelope from exactly it. One
 //! with other bytes than printed ASCII proves nothing, and neither does one in which DMARC fails.
+//!
+//! Some providers write no name (Microsoft 365), or one of many. Of those, [`TOPMOST`] counts the topmost header, whatever its name is.
 
 use super::parts::Head;
+
+/// Stands for the server's name: the topmost header is its own.
+pub const TOPMOST: &str = "*topmost";
 
 /// Whether the server `authserv_id` says that this address's domain sent the mail.
 pub fn passes(head: &Head<'_>, authserv_id: &str, address: &str) -> bool {
     let Some((_, domain)) = address.rsplit_once('@') else { return false };
+    // Those are a statement's, which anyone may write.
+    if authserv_id.contains(['=', ';']) {
+        return false;
+    }
     let mut results = head.raw("Authentication-Results").map(|value| {
         // Some programs see words where others see none.
         let is_clear = value.bytes().all(|byte| byte.is_ascii_graphic() || byte.is_ascii_whitespace());
         (is_clear, statements(&value))
     });
+    let is_topmost = authserv_id == TOPMOST;
     let ours = results.find(|(_, statements)| {
         let server = statements.first().and_then(|words| words.first());
-        server.is_some_and(|server| server.eq_ignore_ascii_case(authserv_id))
+        is_topmost || server.is_some_and(|server| server.eq_ignore_ascii_case(authserv_id))
     });
     let Some((true, statements)) = ours else { return false };
     // DMARC has weighed the others.
     let has_failed = statements.iter().any(|words| words.first().is_some_and(|word| word == "dmarc=fail"));
-    !has_failed && statements.iter().skip(1).any(|statement| proves(statement, domain))
+    // Where a name is expected, no statement is.
+    let named = usize::from(!is_topmost);
+    !has_failed && statements.iter().skip(named).any(|statement| proves(statement, domain))
 }
 
 /// Whether one statement (`dkim=pass header.d=a.test`) proves a domain.
 fn proves(statement: &[String], domain: &str) -> bool {
-    let property = match statement.first().map(String::as_str) {
-        Some("dmarc=pass") => "header.from=",
-        Some("dkim=pass") => "header.d=",
-        Some("spf=pass") => "smtp.mailfrom=",
+    let properties: &[&str] = match statement.first().map(String::as_str) {
+        Some("dmarc=pass") => &["header.from="],
+        // Who has signed, or for whom, which is the same domain or one below it (RFC 8601, 2.7.1).
+        Some("dkim=pass") => &["header.d=", "header.i="],
+        Some("spf=pass") => &["smtp.mailfrom="],
         _ => return false,
     };
-    let said = statement.iter().find_map(|word| word.strip_prefix(property));
-    said.is_some_and(|said| said.rsplit('@').next().is_some_and(|last| last.eq_ignore_ascii_case(domain)))
+    let of = |property: &&str| statement.iter().find_map(|word| word.strip_prefix(*property));
+    properties
+        .iter()
+        .find_map(of)
+        .is_some_and(|said| said.rsplit('@').next().is_some_and(|last| last.eq_ignore_ascii_case(domain)))
 }
 
 /// The words of each statement, in lower case, without comments and quotes.
@@ -57,7 +73,8 @@ fn statements(value: &str) -> Vec<Vec<String>> {
             _ => {}
         }
     }
-    let tidy = plain.to_ascii_lowercase().replace(" = ", "=").replace(" =", "=").replace("= ", "=");
+    let plain: Vec<_> = plain.split_ascii_whitespace().collect();
+    let tidy = plain.join(" ").to_ascii_lowercase().replace(" = ", "=").replace(" =", "=").replace("= ", "=");
     tidy.split(';').map(|statement| statement.split_ascii_whitespace().map(str::to_owned).collect()).collect()
 }
 
@@ -108,6 +125,12 @@ mod tests {
             ("mx.b.test; dmarc=fail header.from=a.test", false),
             ("mx.b.test; dkim=pass header.d=evil.test", false),
             ("mx.b.test; dkim=pass header.d=sub.a.test", false),
+            ("mx.b.test; dkim=pass header.i=@a.test header.s=x header.b=abc", true),
+            ("mx.b.test; dkim=pass header.i=ada@A.test", true),
+            ("mx.b.test; dkim=pass header.i=@sub.a.test", false),
+            ("mx.b.test; dkim=pass header.d=evil.test header.i=@a.test", false),
+            ("mx.b.test; dkim=fail header.i=@a.test", false),
+            ("mx.b.test; dkim=pass header.i=\"@a.test x\"@evil.test", false),
             ("mx.b.test; spf=pass (dmarc=pass header.from=a.test) smtp.mailfrom=evil.test", false),
             ("mx.b.test; spf=pass smtp.mailfrom=\"x; dmarc=pass header.from=a.test\"", false),
             ("mx.b.test; spf=pass smtp.mailfrom=\"a.test\\ x\"@evil.test", false),
@@ -118,6 +141,7 @@ mod tests {
             ("mx.b.test; spf=pass smtp.mailfrom=a.test\u{a0}x@evil.test", false),
             ("mx.b.test; dkim=pass header.i=x\u{a0}header.d=a.test\u{a0}@evil.test", false),
             ("mx.b.test; dmarc=fail header.from=a.test; spf=pass smtp.mailfrom=a.test", false),
+            ("mx.b.test; dmarc=\r\n\tfail; spf=pass smtp.mailfrom=a.test", false),
             ("mx.b.test; dmarc=none; spf=pass smtp.mailfrom=a.test", true),
             ("mx.b.test; none", false),
         ] {
@@ -132,5 +156,118 @@ mod tests {
         let real = "Authentication-Results: mx.b.test; dmarc=fail header.from=a.test";
         assert!(!of(&format!("{real}\r\n{forged}")));
         assert!(of(&format!("Authentication-Results: mx.c.test; none\r\n{forged}")));
+    }
+
+    /// What providers write, as the table in docs/channels/email.md says.
+    const PROVIDERS: [(&str, &str, &str); 13] = [
+        (
+            "Gmail",
+            "mx.google.com",
+            "Authentication-Results: mx.google.com;\r\n       dkim=pass header.i=@a.test header.s=s1 header.b=Ab3dEf9h;\r\n       \
+             spf=pass (google.com: domain of ada@a.test designates 192.0.2.7 as permitted sender) smtp.mailfrom=ada@a.test;\r\n       \
+             dmarc=pass (p=NONE sp=NONE dis=NONE) header.from=a.test",
+        ),
+        (
+            "Gmail, without DMARC",
+            "mx.google.com",
+            "Authentication-Results: mx.google.com;\r\n       dkim=pass header.i=@a.test header.s=s1 header.b=Ab3dEf9h",
+        ),
+        (
+            "Microsoft 365",
+            TOPMOST,
+            "Authentication-Results: spf=pass (sender IP is 192.0.2.7)\r\n smtp.mailfrom=a.test; dkim=pass (signature was verified)\r\n \
+             header.d=a.test;dmarc=pass action=none\r\n header.from=a.test;compauth=pass reason=100",
+        ),
+        (
+            "Yahoo",
+            TOPMOST,
+            "Authentication-Results: atlas-production.v2-mail-prod1-gq1.omega.yahoo.com;\r\n dkim=pass header.i=@a.test header.s=s1;\r\n \
+             spf=pass smtp.mailfrom=a.test;\r\n dmarc=pass(p=REJECT) header.from=a.test;",
+        ),
+        (
+            "iCloud",
+            "dmarc.icloud.com",
+            "Authentication-Results: bimi.icloud.com; bimi=none\r\nAuthentication-Results: arc.icloud.com; arc=none\r\n\
+             Authentication-Results: dmarc.icloud.com; dmarc=pass header.from=a.test\r\n\
+             Authentication-Results: dkim-verifier.icloud.com;\r\n\tdkim=pass (2048-bit key) header.d=a.test header.i=@a.test",
+        ),
+        (
+            "Fastmail",
+            TOPMOST,
+            "Authentication-Results: mx3.messagingengine.com;\r\n    dkim=pass (2048-bit rsa key sha256) header.d=a.test\r\n    \
+             header.i=@a.test header.b=Ab3dEf9h header.a=rsa-sha256;\r\n    dmarc=pass policy.published-domain-policy=none\r\n    \
+             header.from=a.test;\r\n    spf=pass smtp.mailfrom=ada@a.test smtp.helo=out.a.test",
+        ),
+        (
+            "Proton",
+            "mail.protonmail.ch",
+            "Authentication-Results: mail.protonmail.ch; dmarc=pass (p=none dis=none)\r\n header.from=a.test\r\n\
+             Authentication-Results: mail.protonmail.ch; spf=pass smtp.mailfrom=a.test\r\n\
+             Authentication-Results: mail.protonmail.ch; dkim=pass (2048-bit key) header.d=a.test header.i=@a.test",
+        ),
+        (
+            "Zoho",
+            "mx.zohomail.com",
+            "Authentication-Results: mx.zohomail.com;\r\n\tdkim=pass;\r\n\tspf=pass (zohomail.com: domain of a.test designates 192.0.2.7 \
+             as permitted sender)  smtp.mailfrom=ada@a.test;\r\n\tdmarc=pass(p=none dis=none)  header.from=a.test",
+        ),
+        ("GMX", "gmx.net", "Authentication-Results: gmx.net; dkim=pass header.i=@a.test"),
+        ("web.de", "web.de", "Authentication-Results: web.de; dkim=pass header.i=@a.test"),
+        (
+            "Yandex",
+            TOPMOST,
+            "Authentication-Results: mxfront2g.mail.yandex.net; spf=pass (mxfront2g.mail.yandex.net: domain of a.test designates 192.0.2.7 \
+             as permitted sender, rule=[ip4:192.0.2.0/24]) smtp.mail=ada@a.test; dkim=pass header.i=@a.test",
+        ),
+        (
+            "Postfix with OpenDKIM and OpenDMARC",
+            "mx.b.test",
+            "Authentication-Results: mx.b.test; dmarc=pass (p=none dis=none) header.from=a.test\r\n\
+             Authentication-Results: mx.b.test;\r\n\tdkim=pass (2048-bit key; unprotected) header.d=a.test header.i=@a.test",
+        ),
+        (
+            "Postfix with rspamd",
+            "mx.b.test",
+            "Authentication-Results: mx.b.test;\r\n\tdkim=pass header.d=a.test header.s=s1 header.b=Ab3dEf9h;\r\n\t\
+             spf=pass (mx.b.test: domain of ada@a.test designates 192.0.2.7 as permitted sender) smtp.mailfrom=ada@a.test;\r\n\t\
+             dmarc=pass (policy=none) header.from=a.test",
+        ),
+    ];
+
+    fn proven(headers: &str, authserv_id: &str) -> bool {
+        let mail = format!("{headers}\r\nFrom: ada@a.test\r\n\r\nhi");
+        passes(&Head::read(mail.as_bytes()).unwrap(), authserv_id, "ada@a.test")
+    }
+
+    #[test]
+    fn what_providers_write_proves_a_sender_and_no_other() {
+        let forged = "Authentication-Results: FORGED; dmarc=pass header.from=a.test; dkim=pass header.d=a.test; spf=pass smtp.mailfrom=a.test";
+        for (provider, authserv_id, headers) in PROVIDERS {
+            assert!(proven(headers, authserv_id), "{provider}");
+            // The same for another sender, with forged lines of the server's name and without a name below it.
+            let other = headers.replace("a.test", "evil.test");
+            for name in [authserv_id, "spf=pass"] {
+                let forged = forged.replace("FORGED", name);
+                assert!(!proven(&format!("{other}\r\n{forged}"), authserv_id), "{provider}: {name}");
+            }
+            let failed = other.replace("dmarc=pass", "dmarc=fail").replace("dkim=pass", "dkim=fail");
+            assert!(!proven(&failed, authserv_id), "{provider}");
+        }
+    }
+
+    #[test]
+    fn the_topmost_header_counts_whatever_its_name_is() {
+        let failed = "Authentication-Results: spf=fail smtp.mailfrom=a.test; dkim=none;dmarc=fail action=none header.from=a.test";
+        let passed = "Authentication-Results: mx.b.test; dmarc=pass header.from=a.test";
+        assert!(proven(passed, TOPMOST) && !proven(failed, TOPMOST));
+        assert!(!proven(&format!("{failed}\r\n{passed}"), TOPMOST));
+        assert!(!proven("X-Other: 1", TOPMOST));
+        // A statement is not a server's name, even where one stands in the name's place.
+        assert!(!proven(
+            "Authentication-Results: spf=pass smtp.mailfrom=b.test; dmarc=pass header.from=a.test",
+            "spf=pass"
+        ));
+        assert!(!proven("Authentication-Results: *topmost; none\r\nX: 1", "mx.b.test"));
+        assert!(!proven("Authentication-Results: mx.c.test; none\r\nX: 1", TOPMOST));
     }
 }

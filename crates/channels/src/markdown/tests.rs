@@ -168,6 +168,29 @@ fn fences_are_closed_and_opened_again() {
     }
 }
 
+/// Telegram counts what people see, and refuses all that is longer than 32,768 bytes before it looks at the marks.
+#[test]
+fn marks_alone_make_no_part_too_long() {
+    let facts = crate::traits(crate::Kind::Telegram);
+    for (piece, times) in [
+        ("***~~a~~*** ", 1_500),
+        ("**`a`** ", 1_700),
+        ("~~**_`a`_**~~ ", 4_000),
+        ("[a](https://a.test/bcdefghijklmnopqrstuvwxyz) ", 2_000),
+        ("& < > ", 4_000),
+        ("東京 ", 3_000),
+    ] {
+        let parts = render(&piece.repeat(times), facts.dialect, facts.longest);
+        assert!(parts.len() > 1 || times < 2_000, "{piece}");
+        let words: usize = parts.iter().map(|part| part.plain.split_whitespace().count()).sum();
+        assert!(words >= times, "{piece} is whole: {words}");
+        for part in parts {
+            assert!(part.text.len() <= 32_768, "{piece}: {} bytes", part.text.len());
+            assert!(part.plain.encode_utf16().count() <= 4_096, "{piece}");
+        }
+    }
+}
+
 #[test]
 fn a_part_ends_between_blocks_if_it_can() {
     let blocks = [150, 120, 100].map(|length| "word ".repeat(length / 5)).join("\n\n");

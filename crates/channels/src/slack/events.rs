@@ -4,8 +4,14 @@ use jiff::Timestamp;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::mrkdwn;
-use crate::contract::{Content, Event, Inbound, Origin, Press, Proof, Refusal, RemoteFile, Thread};
+use super::{
+    blocks::{self, file_name, is_shared},
+    mrkdwn::Reader,
+};
+use crate::{
+    contract::{Content, Event, Inbound, Origin, Press, Proof, Refusal, RemoteFile, Thread},
+    quoted::{apart, name, own},
+};
 
 #[derive(Deserialize)]
 struct Callback {
@@ -19,11 +25,16 @@ struct Authorization {
     user_id: Option<String>,
 }
 
+/// Where messages are.
 #[derive(Deserialize)]
-struct Message {
+struct Place {
     channel: String,
     #[serde(default)]
     channel_type: String,
+}
+
+#[derive(Deserialize)]
+struct Message {
     ts: String,
     thread_ts: Option<String>,
     parent_user_id: Option<String>,
@@ -31,18 +42,7 @@ struct Message {
     user: Option<String>,
     bot_id: Option<String>,
     app_id: Option<String>,
-    #[serde(default)]
-    text: String,
-    #[serde(default)]
-    files: Vec<File>,
-}
-
-#[derive(Deserialize)]
-struct File {
-    name: Option<String>,
-    mimetype: Option<String>,
-    size: Option<u64>,
-    url_private_download: Option<String>,
+    text: Option<String>,
 }
 
 #[derive(Deserialize)]
@@ -71,6 +71,46 @@ struct Action {
     action_ts: Option<String>,
 }
 
+/// Messages that only say what happened to a channel.
+const SERVICE: [&str; 34] = [
+    "assistant_app_thread",
+    "bot_add",
+    "bot_disable",
+    "bot_enable",
+    "bot_remove",
+    "channel_archive",
+    "channel_convert_to_private",
+    "channel_convert_to_public",
+    "channel_join",
+    "channel_leave",
+    "channel_name",
+    "channel_posting_permissions",
+    "channel_purpose",
+    "channel_topic",
+    "channel_unarchive",
+    "file_comment",
+    "file_mention",
+    "group_archive",
+    "group_join",
+    "group_leave",
+    "group_name",
+    "group_purpose",
+    "group_topic",
+    "group_unarchive",
+    "joiner_notification",
+    "joiner_notification_for_inviter",
+    "message_replied",
+    "pinned_item",
+    "reminder_add",
+    "reply_broadcast",
+    "tabbed_canvas_updated",
+    "tombstone",
+    "unpinned_item",
+    "user_joined_shared_channel",
+];
+/// Messages whose kind says nothing beside what they have.
+const KNOWN: [&str; 4] = ["bot_message", "file_share", "me_message", "thread_broadcast"];
+
 /// How many users of ours are looked for in a text. Slack names one.
 const AUTHORIZATIONS: usize = 20;
 
@@ -98,38 +138,91 @@ fn malformed(error: serde_json::Error) -> Refusal {
 }
 
 fn message(callback: &Callback, proof: Proof) -> Result<Option<Event>, Refusal> {
-    // Messages that were changed or deleted, people who joined, and the like.
-    let kind = callback.event["subtype"].as_str();
-    if !matches!(kind, None | Some("bot_message" | "file_share" | "me_message" | "thread_broadcast")) {
-        return Ok(None);
-    }
-    let message = Message::deserialize(&callback.event).map_err(malformed)?;
+    let event = &callback.event;
     let us = callback.authorizations.iter().take(AUTHORIZATIONS).filter_map(|one| one.user_id.as_deref());
     let us: Vec<_> = us.collect();
-    let (text, is_named) = mrkdwn::read(&message.text, &us);
-    let files: Vec<_> = message.files.into_iter().map(remote).collect();
-    let authors: Vec<_> =
-        [message.user, message.bot_id.clone(), message.app_id].into_iter().flatten().collect();
-    let Some(author) = authors.first().cloned() else { return Ok(None) };
-    if text.is_empty() && files.is_empty() && !is_named {
+    let place = Place::deserialize(event).map_err(malformed)?;
+    let said = |raw: &Value| said(raw, &place, &us, proof);
+    let message = match event["subtype"].as_str() {
+        Some("message_changed") if event["message"]["subtype"] != "tombstone" => changed(event, said)?,
+        Some("message_changed" | "message_deleted") => deleted(&event["previous_message"], said),
+        Some(service) if SERVICE.contains(&service) => None,
+        _ => Some(said(event)?),
+    };
+    Ok(message.map(|message| Event::Message(Box::new(message))))
+}
+
+/// A later version of a message. Previews of its links and answers in its thread change it too, but are no edits.
+fn changed(
+    event: &Value,
+    said: impl Fn(&Value) -> Result<Inbound, Refusal>,
+) -> Result<Option<Inbound>, Refusal> {
+    let (now, before) = (&event["message"], &event["previous_message"]);
+    let Some(at) = now["edited"]["ts"].as_str().filter(|at| before["edited"]["ts"] != *at) else {
+        return Ok(None);
+    };
+    let mut version = said(now)?;
+    if said(before).is_ok_and(|before| before.text == version.text) {
         return Ok(None);
     }
-    let is_private = message.channel_type == "im" || message.channel.starts_with('D');
+    // Edits add no files.
+    if version.text.is_empty() && !version.files.is_empty() {
+        version.text.push_str("[Only this message's files are left]");
+    }
+    version.files.clear();
+    version.key = version.vendor_id.as_ref().map(|id| format!("{id}:{at}"));
+    version.thread.refs.extend(version.vendor_id.clone());
+    version.is_edit = true;
+    Ok(Some(version))
+}
+
+/// A message that is gone.
+fn deleted(before: &Value, said: impl Fn(&Value) -> Result<Inbound, Refusal>) -> Option<Inbound> {
+    // Messages that were not carried are not missed.
+    let mut gone = said(before).ok()?;
+    gone.text.clear();
+    gone.files.clear();
+    gone.key = gone.vendor_id.as_ref().map(|id| format!("{id}:deleted"));
+    gone.thread.refs.extend(gone.vendor_id.clone());
+    gone.is_edit = true;
+    Some(gone)
+}
+
+/// A message. `raw` is it as it came.
+fn said(raw: &Value, place: &Place, us: &[&str], proof: Proof) -> Result<Inbound, Refusal> {
+    let message = Message::deserialize(raw).map_err(malformed)?;
+    let mut reader = Reader::new(us);
+    let of_app = message.bot_id.is_some() || message.subtype.as_deref() == Some("bot_message");
+    let (files, notes) = files(raw);
+    let text = text(raw, &message, of_app, &mut reader);
+    let text = apart(&[&text, &notes]);
+    let is_named = reader.is_named;
+    let authors: Vec<_> = [message.user, message.bot_id, message.app_id].into_iter().flatten().collect();
+    let Some(author) = authors.first().cloned() else {
+        return Err(Refusal::Malformed("Slack does not say who wrote this message.".into()));
+    };
+    if text.is_empty() && files.is_empty() && !is_named {
+        return Err(Refusal::Malformed("This Slack message has nothing that can be carried.".into()));
+    }
+    let channel = &place.channel;
+    let is_private = place.channel_type == "im" || channel.starts_with('D');
     let is_reply = message.parent_user_id.as_deref().is_some_and(|parent| us.contains(&parent));
     let target = match &message.thread_ts {
-        Some(thread) => format!("{}/{thread}", message.channel),
-        None if is_private => message.channel.clone(),
+        Some(thread) => format!("{channel}/{thread}"),
+        None if is_private => channel.clone(),
         // An answer to it begins a thread.
-        None => format!("{}/{}", message.channel, message.ts),
+        None => format!("{channel}/{}", message.ts),
     };
-    let id = format!("{}:{}", message.channel, message.ts);
-    Ok(Some(Event::Message(Box::new(Inbound {
+    let id = format!("{channel}:{}", message.ts);
+    Ok(Inbound {
         key: Some(id.clone()),
         vendor_id: Some(id),
-        answers: message.thread_ts.as_ref().map(|thread| format!("{}:{thread}", message.channel)),
-        origin: Origin { id: author, place: (!is_private).then(|| message.channel.clone()), name: None },
+        album: None,
+        is_edit: false,
+        answers: message.thread_ts.as_ref().map(|thread| format!("{channel}:{thread}")),
+        origin: Origin { id: author, place: (!is_private).then(|| channel.clone()), name: None },
         authors,
-        is_automatic: message.bot_id.is_some() || message.subtype.as_deref() == Some("bot_message"),
+        is_automatic: of_app,
         proof,
         thread: Thread {
             key: target.clone(),
@@ -141,10 +234,34 @@ fn message(callback: &Callback, proof: Proof) -> Result<Option<Event>, Refusal> 
         },
         is_addressed: is_private || is_named || is_reply,
         labels: Vec::new(),
+        context: String::new(),
         text,
         files,
         at: at(&message.ts),
-    }))))
+        source: None,
+    })
+}
+
+/// What people see of a message. Its `text` is all of what they write themselves; apps write it for notifications, and may say
+/// more, or all, in blocks and attachments.
+fn text(raw: &Value, message: &Message, of_app: bool, reader: &mut Reader<'_>) -> String {
+    let text = reader.read(message.text.as_deref().unwrap_or_default());
+    let is_own = |block: &&Value| of_app || text.is_empty() || block["type"] != "rich_text";
+    let blocks = raw["blocks"].as_array().into_iter().flatten().filter(is_own).cloned().collect();
+    let blocks = blocks::text(&Value::Array(blocks), reader);
+    let said = own(&blocks::fuller(text, blocks));
+    let attached = blocks::attachments(&raw["attachments"], of_app, reader);
+    // People comment on what they share, often with a word of it.
+    let said = if of_app { blocks::fuller(said, attached) } else { apart(&[&said, &attached]) };
+    match message.subtype.as_deref() {
+        Some("huddle_thread" | "sh_room_created" | "sh_room_shared") => {
+            apart(&[&said, "[A huddle began here]"])
+        }
+        Some(kind) if said.is_empty() && raw["files"].is_null() && !KNOWN.contains(&kind) => {
+            format!("[A message of a kind that Muster does not know: {}]", name(kind))
+        }
+        _ => said,
+    }
 }
 
 fn pressed(tapped: Tapped, proof: Proof) -> Option<Event> {
@@ -164,13 +281,54 @@ fn pressed(tapped: Tapped, proof: Proof) -> Option<Event> {
     }))
 }
 
+/// The files of a message and of those that it shares; and, in words, those that can't be read as files.
+fn files(raw: &Value) -> (Vec<RemoteFile>, String) {
+    let shared = raw["attachments"].as_array().into_iter().flatten().filter(|one| is_shared(one));
+    let all = std::iter::once(raw)
+        .chain(shared)
+        .flat_map(|message| message["files"].as_array().into_iter().flatten());
+    let (mut files, mut notes) = (Vec::new(), Vec::new());
+    for file in all {
+        match note(file) {
+            Some(note) => notes.push(note),
+            None => files.push(remote(file)),
+        }
+    }
+    let notes: Vec<_> = notes.iter().map(String::as_str).collect();
+    (files, apart(&notes))
+}
+
+/// What stands for something that Slack tells as a file, but that is none.
+fn note(file: &Value) -> Option<String> {
+    let text = |field: &str| file[field].as_str().unwrap_or_default();
+    let called = |what: &str, address: &str| {
+        let title = name(if text("title").is_empty() { text("name") } else { text("title") });
+        let place = if text(address).is_empty() { String::new() } else { format!(" ({})", text(address)) };
+        Some(format!("[{what} came with this message: {title}{place}]"))
+    };
+    match (text("mode"), text("filetype"), text("mimetype")) {
+        ("tombstone", ..) => Some("[This message had a file, which was deleted in Slack]".to_owned()),
+        ("hidden_by_limit", ..) => Some(
+            "[A file came with this message that Slack hides because of the workspace's plan]".to_owned(),
+        ),
+        ("quip" | "canvas", ..) | (_, "quip" | "canvas", _) | (_, _, "application/vnd.slack-docs") => {
+            called("A canvas", "permalink")
+        }
+        ("list", ..) | (_, "list", _) | (_, _, "application/vnd.slack-list") => called("A list", "permalink"),
+        ("external", ..) => called("A file of another service", "url_private"),
+        _ if file["is_external"] == true => called("A file of another service", "url_private"),
+        _ => None,
+    }
+}
+
 /// Slack gives no address for a file that the app may not read. It is kept all the same: that it can't be read is then said.
-fn remote(file: File) -> RemoteFile {
+fn remote(file: &Value) -> RemoteFile {
+    let text = |field: &str| file[field].as_str().map(str::to_owned);
     RemoteFile {
-        name: file.name.unwrap_or_else(|| "file".to_owned()),
-        media_type: file.mimetype.unwrap_or_else(|| "application/octet-stream".to_owned()),
-        size: file.size,
-        content: Content::There(file.url_private_download.unwrap_or_default()),
+        name: text("name").filter(|name| !name.is_empty()).unwrap_or_else(|| file_name(file)),
+        media_type: text("mimetype").unwrap_or_else(|| "application/octet-stream".to_owned()),
+        size: file["size"].as_u64(),
+        content: Content::There(text("url_private_download").unwrap_or_default()),
     }
 }
 
@@ -181,53 +339,4 @@ fn at(ts: &str) -> Timestamp {
 }
 
 #[cfg(test)]
-mod tests {
-    use serde_json::json;
-
-    use super::*;
-
-    fn of(event: &Value) -> Option<Inbound> {
-        let payload =
-            json!({"type": "event_callback", "event": event, "authorizations": [{"user_id": "UBOT"}]});
-        match decode(&payload, Proof::Vendor).unwrap() {
-            Some(Event::Message(inbound)) => Some(*inbound),
-            None => None,
-            other => panic!("{other:?}"),
-        }
-    }
-
-    #[test]
-    fn a_mention_is_the_same_however_it_comes() {
-        let event = |kind| json!({"type": kind, "user": "U1", "text": "<@UBOT> hi", "ts": "1700000000.000100", "channel": "C1"});
-        let (message, mention) = (of(&event("message")).unwrap(), of(&event("app_mention")).unwrap());
-        assert_eq!(message, mention);
-        assert!(message.is_addressed);
-        assert_eq!((message.text.as_str(), message.thread.target.as_str()), ("hi", "C1/1700000000.000100"));
-        assert_eq!(message.origin.place.as_deref(), Some("C1"));
-    }
-
-    #[test]
-    fn what_is_for_us() {
-        let said = |more: Value| {
-            let mut event =
-                json!({"type": "message", "user": "U1", "text": "hi", "ts": "1.2", "channel": "C1"});
-            event.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
-            of(&event)
-        };
-        assert!(!said(json!({})).unwrap().is_addressed);
-        let direct = said(json!({"channel": "D1", "channel_type": "im"})).unwrap();
-        assert!(direct.is_addressed && direct.thread.is_private && direct.thread.target == "D1");
-        let reply = said(json!({"thread_ts": "1.0", "parent_user_id": "UBOT"})).unwrap();
-        assert!(reply.is_addressed);
-        assert_eq!(reply.answers.as_deref(), Some("C1:1.0"));
-        let bot = said(json!({"bot_id": "B1", "app_id": "A1", "subtype": "bot_message"})).unwrap();
-        assert!(bot.is_automatic);
-        assert_eq!(bot.authors, ["U1", "B1", "A1"]);
-        let only_a_file = said(json!({"text": "", "files": [{"id": "F1", "name": "a.pdf"}]})).unwrap();
-        let [file] = &only_a_file.files[..] else { panic!("{only_a_file:?}") };
-        assert_eq!((file.name.as_str(), &file.content), ("a.pdf", &Content::There(String::new())));
-        for subtype in ["message_changed", "message_deleted", "channel_join"] {
-            assert_eq!(said(json!({"subtype": subtype})), None);
-        }
-    }
-}
+mod tests;

@@ -6,9 +6,14 @@
 //! Telegram confirms updates by the offset of the **next** question, which is asked after the commit; with a webhook, by the
 //! answer, and what is not confirmed comes again.
 //!
-//! - `api.rs`: calls, and what their failing means; `updates.rs`: what Telegram tells; `outgoing.rs`: what is sent.
+//! - `api.rs`: calls, and what their failing means; `outgoing.rs`: what is sent.
+//! - `updates.rs`: what Telegram tells; `entities.rs`: what is marked in texts; `answered.rs`: words of others; `kinds.rs`: what is
+//!   neither text nor file.
 
+mod answered;
 mod api;
+mod entities;
+mod kinds;
 mod outgoing;
 mod updates;
 
@@ -54,7 +59,8 @@ static TRAITS: Traits = Traits {
 };
 
 /// What we want to be told.
-const UPDATES: [&str; 2] = ["message", "callback_query"];
+const UPDATES: [&str; 5] =
+    ["message", "edited_message", "channel_post", "edited_channel_post", "callback_query"];
 /// What is said if the webhook does not work.
 const UNREACHED: &str = "Telegram can't reach the webhook";
 /// How long Telegram may keep a question open, in seconds.
@@ -153,6 +159,7 @@ impl Telegram {
             }
         }
         let Some(last) = last else { return Ok(offset) };
+        updates::address_albums(&mut events);
         // It may be lower than before: another bot counts anew, and so does one that was quiet for a week.
         let next = last.saturating_add(1);
         let stopped = sink.admit(events, Some(Cursor(next.to_string()))).await;

@@ -1,21 +1,29 @@
 //! What Telegram tells: <https://core.telegram.org/bots/api#update>.
 
+use std::{collections::HashSet, mem};
+
+use bytes::Bytes;
 use jiff::Timestamp;
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::contract::{Content, Event, Inbound, Origin, Press, Proof, Refusal, RemoteFile, Thread};
+use super::{
+    answered,
+    entities::{Entity, marked},
+    kinds::{self, Kind},
+};
+use crate::{
+    contract::{Content, Event, Inbound, Origin, Press, Proof, Refusal, RemoteFile, Thread},
+    quoted::{apart, own},
+};
+
+/// The names under which Telegram tells messages. Those of channels have no author, only a channel.
+const MESSAGES: [&str; 4] = ["message", "edited_message", "channel_post", "edited_channel_post"];
 
 /// Who we are.
 pub struct Me {
     pub id: i64,
     pub username: Option<String>,
-}
-
-#[derive(Deserialize)]
-struct Update {
-    message: Option<Message>,
-    callback_query: Option<CallbackQuery>,
 }
 
 #[derive(Deserialize)]
@@ -34,8 +42,8 @@ struct Pressed {
 }
 
 #[derive(Deserialize)]
-struct User {
-    id: i64,
+pub struct User {
+    pub id: i64,
     #[serde(default)]
     is_bot: bool,
     #[serde(default)]
@@ -56,11 +64,15 @@ struct Message {
     message_thread_id: Option<i64>,
     #[serde(default)]
     is_topic_message: bool,
+    #[serde(default)]
+    is_automatic_forward: bool,
     from: Option<User>,
     sender_chat: Option<Chat>,
+    author_signature: Option<String>,
     chat: Chat,
     date: i64,
-    reply_to_message: Option<Box<Answered>>,
+    media_group_id: Option<String>,
+    reply_to_message: Option<Answered>,
     migrate_to_chat_id: Option<i64>,
     text: Option<String>,
     caption: Option<String>,
@@ -73,7 +85,8 @@ struct Message {
     animation: Option<File>,
     audio: Option<File>,
     document: Option<File>,
-    sticker: Option<File>,
+    live_photo: Option<LivePhoto>,
+    sticker: Option<Sticker>,
     video: Option<File>,
     video_note: Option<File>,
     voice: Option<File>,
@@ -85,13 +98,23 @@ struct Answered {
     from: Option<User>,
 }
 
-/// Offsets and lengths are in UTF-16 code units.
+/// A short video, and the picture from it.
 #[derive(Deserialize)]
-struct Entity {
-    r#type: String,
-    offset: usize,
-    length: usize,
-    user: Option<User>,
+struct LivePhoto {
+    #[serde(flatten)]
+    file: File,
+    #[serde(default)]
+    photo: Vec<File>,
+}
+
+#[derive(Deserialize)]
+struct Sticker {
+    #[serde(flatten)]
+    file: File,
+    #[serde(default)]
+    is_animated: bool,
+    #[serde(default)]
+    is_video: bool,
 }
 
 #[derive(Deserialize)]
@@ -102,15 +125,37 @@ struct File {
     file_size: Option<u64>,
 }
 
+/// An album of which one part names us is for us.
+pub fn address_albums(events: &mut [Event]) {
+    let mut addressed = HashSet::new();
+    for event in &*events {
+        if let Event::Message(message) = event
+            && message.is_addressed
+        {
+            addressed.extend(message.album.clone());
+        }
+    }
+    for event in events {
+        if let Event::Message(message) = event
+            && message.album.as_ref().is_some_and(|album| addressed.contains(album))
+        {
+            message.is_addressed = true;
+        }
+    }
+}
+
 /// What an update says, if it is something for us.
 pub fn decode(update: &Value, me: &Me) -> Result<Option<Event>, Refusal> {
-    let update = Update::deserialize(update)
-        .map_err(|error| Refusal::Malformed(format!("This is not an update of Telegram: {error}").into()))?;
-    Ok(match update {
-        Update { callback_query: Some(query), .. } => pressed(query, me),
-        Update { message: Some(message), .. } => told(message, me),
-        _ => None,
-    })
+    let malformed = |error| Refusal::Malformed(format!("This is not an update of Telegram: {error}").into());
+    if let Some(query) = update.get("callback_query") {
+        return CallbackQuery::deserialize(query).map(|query| pressed(query, me)).map_err(malformed);
+    }
+    let Some((name, raw)) = MESSAGES.iter().find_map(|name| update.get(name).map(|raw| (*name, raw))) else {
+        return Ok(None);
+    };
+    let message = Message::deserialize(raw).map_err(malformed)?;
+    let edit = name.starts_with("edited").then(|| update["update_id"].to_string());
+    Ok(told(message, raw, edit, me))
 }
 
 /// A message's id in a chat of this kind. In private chats and basic groups each bot has numbers of its own, which begin at 1:
@@ -134,7 +179,7 @@ fn pressed(query: CallbackQuery, me: &Me) -> Option<Event> {
     let chat = message.chat;
     Some(Event::Pressed(Press {
         key: format!("press:{}", query.id),
-        origin: origin(Some(&query.from), None, &chat),
+        origin: origin((Some(&query.from), None, None), &chat),
         proof: Proof::Vendor,
         is_private: chat.r#type == "private",
         target: chat.id.to_string(),
@@ -144,114 +189,149 @@ fn pressed(query: CallbackQuery, me: &Me) -> Option<Event> {
     }))
 }
 
-fn told(mut message: Message, me: &Me) -> Option<Event> {
-    let chat = &message.chat;
+/// `raw` is the message as it came. `edit` names a later version of it.
+fn told(mut message: Message, raw: &Value, edit: Option<String>, me: &Me) -> Option<Event> {
     if let Some(to) = message.migrate_to_chat_id {
-        return Some(Event::Moved { from: chat.id.to_string(), to: to.to_string() });
+        return Some(Event::Moved { from: message.chat.id.to_string(), to: to.to_string() });
     }
-    let files = files(&mut message);
-    let (text, entities) = match (message.text.take(), message.caption.take()) {
-        (Some(text), _) => (text, &message.entities),
-        (None, caption) => (caption.unwrap_or_default(), &message.caption_entities),
-    };
-    if text.is_empty() && files.is_empty() {
+    // It tells a place every few seconds.
+    if edit.is_some() && raw["location"]["live_period"].is_number() {
+        return None;
+    }
+    // Where others name us, that stays, and is not for us.
+    let is_forwarded = answered::forwarded(raw, "").is_some();
+    let reader = if is_forwarded { &Me { id: 0, username: None } } else { me };
+    let (words, is_named) = words(&mut message, reader);
+    let words = own(&words);
+    let files = files(&mut message, raw);
+    let mut kinds = kinds::of(raw);
+    if raw["text"].is_null() && files.is_empty() && kinds.is_empty() {
+        kinds.extend(kinds::unknown(raw));
+    }
+    let context = answered::context(raw, me);
+    let is_pointed_at = is_named && !context.is_empty();
+    if words.is_empty() && files.is_empty() && kinds.is_empty() && !is_pointed_at {
         return None;
     }
     let chat = &message.chat;
-    let (text, is_named) = without_us(&text, entities, me);
     let answers_us = |answered: &Answered| answered.from.as_ref().is_some_and(|from| from.id == me.id);
     let is_private = chat.r#type == "private";
-    let is_reply = message.reply_to_message.as_deref().is_some_and(answers_us);
+    let is_reply = message.reply_to_message.as_ref().is_some_and(answers_us);
     let target = match message.message_thread_id {
         Some(topic) if message.is_topic_message => format!("{}/{topic}", chat.id),
         _ => chat.id.to_string(),
     };
     let named = |number| id_of(me.id, (chat.id, &chat.r#type), number);
     let id = named(message.message_id);
-    let refs = message.reply_to_message.iter().map(|answered| named(answered.message_id));
+    let answers = message.reply_to_message.as_ref().map(|answered| named(answered.message_id));
+    let is_edit = edit.is_some();
+    let signature = message.author_signature.as_deref();
+    let album = message.media_group_id.as_ref().map(|album| format!("{}:{album}", chat.id));
     Some(Event::Message(Box::new(Inbound {
-        key: Some(id.clone()),
-        vendor_id: Some(id),
-        answers: refs.clone().next(),
-        origin: origin(message.from.as_ref(), message.sender_chat.as_ref(), chat),
-        authors: message.from.iter().map(|from| from.id.to_string()).collect(),
-        is_automatic: message.from.as_ref().is_none_or(|from| from.is_bot),
-        proof: Proof::Vendor,
+        key: Some(edit.map_or_else(|| id.clone(), |update| format!("{id}:{update}"))),
         thread: Thread {
             readers: Vec::new(),
             key: target.clone(),
-            refs: refs.collect(),
+            // A later version belongs where the first is.
+            refs: is_edit.then(|| id.clone()).into_iter().chain(answers.clone()).collect(),
             target,
             title: chat.title.clone(),
             is_private,
         },
+        vendor_id: Some(id),
+        album,
+        is_edit,
+        answers,
+        origin: origin((message.from.as_ref(), message.sender_chat.as_ref(), signature), chat),
+        authors: message.from.iter().map(|from| from.id.to_string()).collect(),
+        is_automatic: is_automatic(&message),
+        proof: Proof::Vendor,
         is_addressed: is_private || is_reply || is_named,
         labels: Vec::new(),
-        text,
+        context,
+        text: said(raw, &words, &kinds),
         files,
         at: Timestamp::from_second(message.date).unwrap_or_default(),
+        source: None,
     })))
 }
 
+/// The text, or what stands below files.
+fn words(message: &mut Message, me: &Me) -> (String, bool) {
+    let (text, entities) = match (mem::take(&mut message.text), mem::take(&mut message.caption)) {
+        (Some(text), _) => (text, &message.entities),
+        (None, caption) => (caption.unwrap_or_default(), &message.caption_entities),
+    };
+    marked(&text, entities, me)
+}
+
+/// What its author says, or passes on, and what else the message has.
+fn said(raw: &Value, words: &str, kinds: &[Kind]) -> String {
+    let kinds: Vec<_> = kinds.iter().map(Kind::came).collect();
+    let said = [&[words], &kinds.iter().map(String::as_str).collect::<Vec<_>>()[..]].concat();
+    let said = apart(&said);
+    answered::forwarded(raw, &said).unwrap_or(said)
+}
+
+/// Whether a program wrote it. Who writes in the name of a chat is a person, though Telegram names a bot of its own as the author;
+/// but what it copies from a channel into its group was written for others.
+fn is_automatic(message: &Message) -> bool {
+    match &message.sender_chat {
+        Some(_) => message.is_automatic_forward,
+        None => message.from.as_ref().is_none_or(|from| from.is_bot),
+    }
+}
+
 /// Who wrote something. Who writes in the name of a chat has that chat's id.
-fn origin(from: Option<&User>, sender_chat: Option<&Chat>, chat: &Chat) -> Origin {
+fn origin(
+    (from, sender_chat, signature): (Option<&User>, Option<&Chat>, Option<&str>),
+    chat: &Chat,
+) -> Origin {
     let name = |user: &User| {
         let last = user.last_name.as_deref().unwrap_or_default();
         format!("{} {last}", user.first_name).trim().to_owned()
     };
+    let signed = |title: &Option<String>| match (title, signature) {
+        (Some(title), Some(author)) => Some(format!("{author} ({title})")),
+        (title, _) => title.clone(),
+    };
     let place = (chat.r#type != "private").then(|| chat.id.to_string());
     match (sender_chat, from) {
-        (Some(sender), _) => Origin { id: sender.id.to_string(), place, name: sender.title.clone() },
+        (Some(sender), _) => Origin { id: sender.id.to_string(), place, name: signed(&sender.title) },
         (None, Some(user)) => Origin { id: user.id.to_string(), place, name: Some(name(user)) },
-        (None, None) => Origin { id: chat.id.to_string(), place, name: chat.title.clone() },
+        (None, None) => Origin { id: chat.id.to_string(), place, name: signed(&chat.title) },
     }
 }
 
-/// The text without what names us, and whether something does.
-fn without_us(text: &str, entities: &[Entity], me: &Me) -> (String, bool) {
-    let units: Vec<u16> = text.encode_utf16().collect();
-    let mut rest = String::new();
-    let (mut from, mut is_named) = (0, false);
-    for entity in entities {
-        let end = entity.offset.saturating_add(entity.length);
-        let Some(marked) = units.get(entity.offset..end) else { continue };
-        let marked = String::from_utf16_lossy(marked);
-        let at_us = |name: &str| me.username.as_deref().is_some_and(|us| us.eq_ignore_ascii_case(name));
-        let (names_us, keep) = match entity.r#type.as_str() {
-            "mention" => (marked.strip_prefix('@').is_some_and(at_us), ""),
-            "text_mention" => (entity.user.as_ref().is_some_and(|user| user.id == me.id), ""),
-            "bot_command" => match marked.split_once('@') {
-                Some((command, name)) => (at_us(name), command),
-                None => (true, marked.as_str()),
-            },
-            _ => continue,
-        };
-        if names_us && entity.offset >= from {
-            rest.push_str(&String::from_utf16_lossy(&units[from..entity.offset]));
-            rest.push_str(keep);
-            from = end;
-            is_named = true;
-        }
-    }
-    rest.push_str(&String::from_utf16_lossy(&units[from..]));
-    (rest.trim().to_owned(), is_named)
-}
-
-fn files(message: &mut Message) -> Vec<RemoteFile> {
-    let photo = message.photo.pop().map(|photo| named(photo, "photo.jpg", "image/jpeg"));
+fn files(message: &mut Message, raw: &Value) -> Vec<RemoteFile> {
+    let (live, mut still) = message.live_photo.take().map(|live| (live.file, live.photo)).unzip();
+    let photo = message.photo.pop().or_else(|| still.as_mut().and_then(Vec::pop));
+    let photo = photo.map(|photo| named(photo, "photo.jpg", "image/jpeg"));
     // An animation is told as a document too.
     let document = message.document.take().filter(|_| message.animation.is_none());
     let others = [
         (document, "document", "application/octet-stream"),
         (message.animation.take(), "animation.mp4", "video/mp4"),
         (message.audio.take(), "audio.mp3", "audio/mpeg"),
+        (live, "live photo.mp4", "video/mp4"),
         (message.video.take(), "video.mp4", "video/mp4"),
         (message.video_note.take(), "video.mp4", "video/mp4"),
         (message.voice.take(), "voice.ogg", "audio/ogg"),
-        (message.sticker.take(), "sticker.webp", "image/webp"),
     ];
     let others = others.into_iter().filter_map(|(file, name, kind)| Some(named(file?, name, kind)));
-    photo.into_iter().chain(others).collect()
+    let sticker = message.sticker.take().map(|sticker| match (sticker.is_animated, sticker.is_video) {
+        (true, _) => named(sticker.file, "sticker.tgs", "application/x-tgsticker"),
+        (_, true) => named(sticker.file, "sticker.webm", "video/webm"),
+        _ => named(sticker.file, "sticker.webp", "image/webp"),
+    });
+    // It may hold more than a name and a number.
+    let card = raw["contact"]["vcard"].as_str().filter(|card| !card.is_empty()).map(|card| RemoteFile {
+        name: "contact.vcf".to_owned(),
+        media_type: "text/vcard".to_owned(),
+        size: Some(card.len() as u64),
+        content: Content::Here(Bytes::copy_from_slice(card.as_bytes())),
+    });
+    photo.into_iter().chain(others).chain(sticker).chain(card).collect()
 }
 
 fn named(file: File, name: &str, media_type: &str) -> RemoteFile {
@@ -264,92 +344,4 @@ fn named(file: File, name: &str, media_type: &str) -> RemoteFile {
 }
 
 #[cfg(test)]
-mod tests {
-    use serde_json::json;
-
-    use super::*;
-
-    fn inbound(message: &Value) -> Inbound {
-        let me = Me { id: 7, username: Some("muster_bot".to_owned()) };
-        match decode(&json!({"update_id": 1, "message": message}), &me) {
-            Ok(Some(Event::Message(inbound))) => *inbound,
-            other => panic!("{other:?}"),
-        }
-    }
-
-    fn group(text: &str, more: &Value) -> Value {
-        let mut message = json!({"message_id": 3, "date": 1_700_000_000, "text": text,
-            "from": {"id": 5, "is_bot": false, "first_name": "Ada", "last_name": "L"},
-            "chat": {"id": -100, "type": "supergroup", "title": "Team"}});
-        for (key, value) in more.as_object().unwrap() {
-            message[key] = value.clone();
-        }
-        message
-    }
-
-    #[test]
-    fn in_a_group_only_what_names_us_is_for_us() {
-        assert!(!inbound(&group("hello", &json!({}))).is_addressed);
-        let named = json!({"entities": [{"type": "mention", "offset": 3, "length": 11}]});
-        let named = inbound(&group("😀 @Muster_Bot hello", &named));
-        assert!(named.is_addressed);
-        assert_eq!(named.text, "😀  hello");
-        let other = json!({"entities": [{"type": "mention", "offset": 0, "length": 6}]});
-        assert!(!inbound(&group("@other hello", &other)).is_addressed);
-        let reply = json!({"reply_to_message": {"message_id": 2, "from": {"id": 7, "is_bot": true, "first_name": "M"}}});
-        let reply = inbound(&group("yes", &reply));
-        assert!(reply.is_addressed);
-        assert_eq!(reply.thread.refs, ["-100:2"]);
-        assert_eq!(reply.answers.as_deref(), Some("-100:2"));
-        let command = json!({"entities": [{"type": "bot_command", "offset": 0, "length": 18}]});
-        assert_eq!(inbound(&group("/status@muster_bot now", &command)).text, "/status now");
-    }
-
-    #[test]
-    fn who_and_where() {
-        let told = inbound(&group("hello", &json!({"message_thread_id": 9, "is_topic_message": true})));
-        assert_eq!(
-            told.origin,
-            Origin { id: "5".into(), place: Some("-100".into()), name: Some("Ada L".into()) }
-        );
-        assert_eq!(told.thread.target, "-100/9");
-        assert_eq!((told.key.as_deref(), told.thread.is_private), (Some("-100:3"), false));
-    }
-
-    #[test]
-    fn what_each_bot_numbers_for_itself_has_the_bot_in_its_name() {
-        for (kind, chat, named) in
-            [("private", 5, "7/5"), ("group", -9, "7/-9"), ("supergroup", -100, "-100")]
-        {
-            let more = json!({"chat": {"id": chat, "type": kind}, "reply_to_message": {"message_id": 2}});
-            let told = inbound(&group("yes", &more));
-            let (own, answered) = (format!("{named}:3"), format!("{named}:2"));
-            assert_eq!((told.key.as_ref(), told.vendor_id.as_ref()), (Some(&own), Some(&own)), "{kind}");
-            assert_eq!(told.answers.as_ref(), Some(&answered), "{kind}");
-            assert_eq!(told.thread.refs, [answered], "{kind}");
-            assert_eq!(number_of(7, &own), Some(3), "{kind}");
-        }
-        assert_eq!((number_of(9, "7/5:3"), number_of(9, "-100:3")), (None, Some(3)));
-    }
-
-    #[test]
-    fn what_is_not_for_us_is_nothing() {
-        let me = Me { id: 7, username: None };
-        let service = json!({"update_id": 1, "message": {"message_id": 1, "date": 1, "chat": {"id": 1, "type": "private"},
-            "new_chat_members": []}});
-        assert_eq!(decode(&service, &me), Ok(None));
-        assert_eq!(decode(&json!({"update_id": 1, "poll": {}}), &me), Ok(None));
-        assert!(matches!(decode(&json!({"message": 5}), &me), Err(Refusal::Malformed(_))));
-        let moved = group("", &json!({"migrate_to_chat_id": -1009}));
-        let expected = Event::Moved { from: "-100".into(), to: "-1009".into() };
-        assert_eq!(decode(&json!({"message": moved}), &me), Ok(Some(expected)));
-    }
-
-    #[test]
-    fn files_come_with_their_caption() {
-        let photo = json!({"text": null, "caption": "look", "photo": [{"file_id": "small"}, {"file_id": "large", "file_size": 9}]});
-        let told = inbound(&group("", &photo));
-        assert_eq!((told.text.as_str(), told.files.len()), ("look", 1));
-        assert_eq!(told.files[0].content, Content::There("large".into()));
-    }
-}
+mod tests;

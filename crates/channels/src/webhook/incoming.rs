@@ -7,14 +7,17 @@
 //! ```
 //!
 //! All of it is optional, and may stand in `data` as Standard Webhooks has it. `metadata` is shown below the text, as a block of
-//! JSON. A payload without `text` (an alert, an event of a code host) becomes the text itself, as such a block; a body that is
-//! not JSON is the text as it is.
+//! JSON, with its numbers as they were sent. A payload without `text` (an alert, an event of a code host) becomes the text
+//! itself, as such a block; a body that is not JSON is the text as it is.
 
+use std::borrow::Cow;
+
+use encoding_rs::{Encoding, UTF_8};
 use http::header::CONTENT_TYPE;
 use jiff::Timestamp;
-use serde::Deserialize;
-use serde_json::{Map, Value};
+use serde::{Deserialize, de::DeserializeOwned};
 
+use super::source::{Source, without_halves};
 use crate::contract::{
     Content, Event, Inbound, Origin, Proof, RawRequest, Received, Refusal, RemoteFile, Reply, Thread,
 };
@@ -32,8 +35,7 @@ const MOST_FILES: usize = 20;
 /// How many labels a message may have.
 const MOST_LABELS: usize = 100;
 
-#[derive(Default, Deserialize)]
-#[serde(default)]
+#[derive(Default)]
 struct Payload {
     id: Option<String>,
     text: Option<String>,
@@ -44,7 +46,6 @@ struct Payload {
     reply_to: Option<String>,
     labels: Option<Vec<String>>,
     attachments: Option<Vec<File>>,
-    metadata: Option<Map<String, Value>>,
 }
 
 #[derive(Deserialize)]
@@ -58,15 +59,50 @@ struct File {
 
 /// Decodes a request that was verified.
 pub fn decode(request: &RawRequest<'_>, actor_paths: &[String], now: Timestamp) -> Result<Received, Refusal> {
-    let json: Option<Value> = muster_json::from_slice(request.body).ok();
-    let actors = json.as_ref().map(|json| actors(json, actor_paths)).unwrap_or_default();
-    let payload = match &json {
+    let media_type = MediaType::of(request);
+    let text = media_type.text(request.body)?;
+    let whole = without_halves(&text);
+    let json = Source::of(&whole);
+    let actors = json.map(|json| actors(json, actor_paths)).unwrap_or_default();
+    let payload = match json {
         Some(json) => of_json(json)?,
-        None => Payload { text: Some(of_text(request)?), ..Payload::default() },
+        None if media_type.is_json => return Err(Refusal::Malformed("The body is not JSON.".into())),
+        None if text.trim().is_empty() => return Err(Refusal::Malformed("The body is empty.".into())),
+        None => Payload { text: Some(text.into_owned()), ..Payload::default() },
     };
     let key = KEYS.iter().find_map(|name| request.header(name)).map(str::to_owned);
     let inbound = inbound(payload, actors, key, now);
     Ok(Received { events: vec![Event::Message(Box::new(inbound))], reply: Reply::done() })
+}
+
+/// What a body is said to be (RFC 9110 §8.3.1).
+struct MediaType {
+    is_json: bool,
+    /// Of a text. JSON is UTF-8, whatever is said, unless its first bytes say otherwise.
+    charset: Option<&'static Encoding>,
+}
+
+impl MediaType {
+    fn of(request: &RawRequest<'_>) -> Self {
+        let given = request.header(CONTENT_TYPE.as_str()).unwrap_or_default().to_ascii_lowercase();
+        let mut pieces = given.split(';').map(str::trim);
+        let essence = pieces.next().unwrap_or_default();
+        let is_json = matches!(essence, "application/json" | "text/json")
+            || (essence.starts_with("application/") && essence.ends_with("+json"));
+        let charset = pieces.find_map(|parameter| parameter.strip_prefix("charset="));
+        let charset = charset.and_then(|label| Encoding::for_label(label.trim_matches('"').as_bytes()));
+        Self { is_json, charset: charset.filter(|_| !is_json) }
+    }
+
+    /// The text of a body, without the mark of its byte order, which counts more than what is said.
+    fn text<'a>(&self, body: &'a [u8]) -> Result<Cow<'a, str>, Refusal> {
+        let (text, used, is_damaged) = self.charset.unwrap_or(UTF_8).decode(body);
+        if !is_damaged {
+            return Ok(text);
+        }
+        let what = if self.is_json { "is not JSON" } else { "is neither JSON nor text" };
+        Err(Refusal::Malformed(format!("The body {what} in {}.", used.name()).into()))
+    }
 }
 
 fn inbound(payload: Payload, actors: Vec<String>, key: Option<String>, now: Timestamp) -> Inbound {
@@ -80,6 +116,8 @@ fn inbound(payload: Payload, actors: Vec<String>, key: Option<String>, now: Time
     Inbound {
         key: key.clone().or_else(|| id.clone()),
         vendor_id: id.or(key),
+        album: None,
+        is_edit: false,
         answers: None,
         origin: Origin { id: origin, place: None, name: payload.origin_name.filter(is_word) },
         authors,
@@ -95,37 +133,28 @@ fn inbound(payload: Payload, actors: Vec<String>, key: Option<String>, now: Time
         },
         is_addressed: true,
         labels: payload.labels.unwrap_or_default().into_iter().filter(is_word).take(MOST_LABELS).collect(),
-        text: whole(payload.text.unwrap_or_default(), payload.metadata.unwrap_or_default()),
+        context: String::new(),
+        text: payload.text.unwrap_or_default(),
         files: payload.attachments.unwrap_or_default().into_iter().take(MOST_FILES).map(remote).collect(),
         at: now,
+        source: None,
     }
 }
 
 /// A text, with its metadata below it.
-fn whole(text: String, metadata: Map<String, Value>) -> String {
-    if metadata.is_empty() {
-        return text;
+fn with_metadata(text: String, metadata: Option<Source<'_>>) -> String {
+    match metadata.map(block) {
+        None => text,
+        Some(block) if text.trim().is_empty() => block,
+        Some(block) => format!("{text}\n\n{block}"),
     }
-    let block = block(&Value::Object(metadata));
-    if text.trim().is_empty() { block } else { format!("{text}\n\n{block}") }
 }
 
 /// JSON as a block of markdown. No line of it can end the block: texts in it have no line breaks.
-fn block(json: &Value) -> String {
-    let compact = json.to_string();
-    let shown = indented(json, INDENTED.max(2 * compact.len())).unwrap_or(compact);
+fn block(json: Source<'_>) -> String {
+    let compact = json.compact();
+    let shown = json.indented(INDENTED.max(2 * compact.len())).unwrap_or(compact);
     format!("```json\n{shown}\n```")
-}
-
-/// JSON on lines of its own, if that is not longer than so many bytes: what is nested deeply may consist of indentation alone.
-fn indented(json: &Value, most: usize) -> Option<String> {
-    let mut written = vec![0; most];
-    let mut room = written.as_mut_slice();
-    // There is an error where no room is left.
-    serde_json::to_writer_pretty(&mut room, json).ok()?;
-    let left = room.len();
-    written.truncate(most - left);
-    String::from_utf8(written).ok()
 }
 
 fn remote(file: File) -> RemoteFile {
@@ -140,43 +169,48 @@ fn remote(file: File) -> RemoteFile {
 }
 
 /// Our own form, in `data` or by itself; anything else is shown as it is.
-fn of_json(json: &Value) -> Result<Payload, Refusal> {
-    let inner = json.get("data").filter(|data| data.get("text").is_some_and(Value::is_string));
-    let payload = inner.unwrap_or(json);
-    if payload.get("text").is_some_and(Value::is_string) {
-        return serde_json::from_value(payload.clone())
-            .map_err(|error| Refusal::Malformed(format!("The payload has a wrong field: {error}").into()));
+fn of_json(json: Source<'_>) -> Result<Payload, Refusal> {
+    let is_ours = |json: &Source<'_>| json.get("text").is_some_and(|text| text.begins('"'));
+    let Some(ours) = json.get("data").filter(is_ours).or(Some(json)).filter(is_ours) else {
+        return Ok(Payload { text: Some(block(json)), ..Payload::default() });
+    };
+    let metadata = ours.get("metadata").filter(|metadata| metadata.text() != "null");
+    if metadata.is_some_and(|metadata| !metadata.begins('{')) {
+        return Err(wrong("metadata", "it is not an object"));
     }
-    Ok(Payload { text: Some(block(json)), ..Payload::default() })
+    let text = field::<String>(ours, "text")?.unwrap_or_default();
+    Ok(Payload {
+        id: field(ours, "id")?,
+        text: Some(with_metadata(text, metadata.filter(|metadata| !metadata.is_empty_object()))),
+        origin_id: field(ours, "origin_id")?,
+        origin_name: field(ours, "origin_name")?,
+        thread: field(ours, "thread")?,
+        title: field(ours, "title")?,
+        reply_to: field(ours, "reply_to")?,
+        labels: field(ours, "labels")?,
+        attachments: field(ours, "attachments")?,
+    })
 }
 
-fn of_text(request: &RawRequest<'_>) -> Result<String, Refusal> {
-    if request.header(CONTENT_TYPE.as_str()).is_some_and(|given| given.starts_with("application/json")) {
-        return Err(Refusal::Malformed("The body is not JSON.".into()));
-    }
-    match std::str::from_utf8(request.body) {
-        Ok(text) if !text.trim().is_empty() => Ok(text.to_owned()),
-        Ok(_) => Err(Refusal::Malformed("The body is empty.".into())),
-        Err(_) => Err(Refusal::Malformed("The body is neither JSON nor text in UTF-8.".into())),
-    }
+fn field<T: DeserializeOwned>(of: Source<'_>, name: &str) -> Result<Option<T>, Refusal> {
+    let read =
+        of.get(name).map(|value| value.read::<Option<T>>().map_err(|error| wrong(name, &error.to_string())));
+    Ok(read.transpose()?.flatten())
+}
+
+fn wrong(name: &str, why: &str) -> Refusal {
+    Refusal::Malformed(format!("The payload has a wrong field: {name}: {why}").into())
 }
 
 /// The ids at the paths, as texts.
-fn actors(json: &Value, paths: &[String]) -> Vec<String> {
-    let at = |path: &String| path.split('.').try_fold(json, |value, step| step_into(value, step));
-    let text = |value: &Value| match value {
-        Value::String(text) => Some(text.clone()),
-        Value::Number(number) => Some(number.to_string()),
+fn actors(json: Source<'_>, paths: &[String]) -> Vec<String> {
+    let at = |path: &String| path.split('.').try_fold(json, Source::get);
+    let text = |value: Source<'_>| match value.text().chars().next() {
+        Some('"') => value.read::<String>().ok(),
+        Some('-' | '0'..='9') => Some(value.text().to_owned()),
         _ => None,
     };
     paths.iter().filter_map(|path| at(path).and_then(text)).filter(is_word).collect()
-}
-
-fn step_into<'a>(value: &'a Value, step: &str) -> Option<&'a Value> {
-    match value {
-        Value::Array(items) => items.get(step.parse::<usize>().ok()?),
-        _ => value.get(step),
-    }
 }
 
 #[expect(clippy::ptr_arg, reason = "a filter of strings")]
@@ -256,6 +290,45 @@ mod tests {
         };
         assert_eq!(of("Where?"), "Where?\n\n```json\n{\n  \"order\": 7\n}\n```");
         assert_eq!(of(""), "```json\n{\n  \"order\": 7\n}\n```");
+    }
+
+    #[test]
+    fn the_media_type_is_read_as_such() {
+        let json = [
+            "application/json",
+            "APPLICATION/JSON",
+            "application/json;charset=utf-8",
+            "text/json ; a=b",
+            "application/a+json",
+        ];
+        for media_type in json {
+            let refused = of("{", &[("content-type", media_type)], &[]);
+            assert_eq!(refused, Err(Refusal::Malformed("The body is not JSON.".into())), "{media_type}");
+        }
+        for media_type in
+            ["text/plain", "application/jsonl", "application/json-seq", "x", "application/x-ndjson", ""]
+        {
+            assert_eq!(of("{", &[("content-type", media_type)], &[]).unwrap().text, "{", "{media_type}");
+        }
+    }
+
+    /// The samples of `tests/samples/webhook`: a request's head, an empty line, and its body.
+    #[test]
+    fn samples() {
+        muster_samples::check("webhook", |bytes| {
+            let end = bytes.windows(2).position(|pair| pair == b"\n\n").map_or(1, |at| at + 2);
+            let (head, body) = bytes.split_at(if bytes.starts_with(b"\n") { 1 } else { end });
+            let lines = std::str::from_utf8(head).unwrap().lines().filter_map(|line| line.split_once(": "));
+            let headers: HeaderMap = lines
+                .map(|(name, value)| (name.parse::<http::HeaderName>().unwrap(), value.parse().unwrap()))
+                .collect();
+            let decoded = decode(
+                &RawRequest { headers: &headers, body },
+                &["sender.id".to_owned()],
+                Timestamp::UNIX_EPOCH,
+            );
+            crate::samples::of(&decoded.map(|mut received| received.events.pop()))
+        });
     }
 
     #[test]

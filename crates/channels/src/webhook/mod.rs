@@ -1,10 +1,11 @@
 //! WEBHOOK: signed HTTP requests in and out, by [Standard Webhooks](https://www.standardwebhooks.com/) and, where the channel
 //! names a header, `sha256=<hex>` over the body in it.
 //!
-//! - `outgoing.rs`: what is sent, and what an answer means; `incoming.rs`: what a request says.
+//! - `outgoing.rs`: what is sent, and what an answer means; `incoming.rs`: what a request says; `source.rs`: JSON as it was written.
 
 mod incoming;
 mod outgoing;
+mod source;
 
 #[cfg(test)]
 pub use self::incoming::decode;
@@ -119,6 +120,7 @@ fn is_time(piece: &[u8]) -> bool {
 /// Whether a body may be what Standard Webhooks signs, `<id>.<seconds>.<body>`: its signature, once overheard, is not a signature of
 /// that text.
 fn is_signed_content(body: &[u8]) -> bool {
+    let body = body.strip_prefix(b"\xef\xbb\xbf").unwrap_or(body);
     let start = &body[..body.len().min(LONGEST_ID + LONGEST_TIME + 2)];
     start.split(|byte| *byte == b'.').skip(1).any(is_time)
         && muster_json::from_slice::<IgnoredAny>(body).is_err()

@@ -1,7 +1,7 @@
 //! The vendors' leading clients against the servers of these tests: they take them for the real ones, and ask them what our
 //! transports ask.
 
-use std::{net::SocketAddr, sync::Arc};
+use std::{fs, net::SocketAddr, path::PathBuf, sync::Arc};
 
 use axum::http::HeaderMap;
 use jiff::Timestamp;
@@ -124,6 +124,30 @@ async fn python_telegram_bot_and_we_ask_the_same() {
         json!({"error": "InvalidToken", "wait": null, "chat": null}),
     ];
     assert_eq!(seen, expected);
+}
+
+/// The samples are Telegram's own, but for what it told once, and what it may tell one day.
+#[tokio::test]
+async fn python_telegram_bot_reads_our_samples() {
+    let folder = crate::peers::file("tests/samples/telegram");
+    let files = fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path());
+    let is_sample = |path: &PathBuf| !path.to_string_lossy().ends_with(".expected.json");
+    let mut files: Vec<_> = files.filter(is_sample).collect();
+    files.sort();
+    let mut client = peer("telegram_samples.py");
+    client.args(&files);
+    let read = told(client, "").await;
+    assert_eq!(read.len(), files.len());
+    let unknown: Vec<_> =
+        read.iter().filter(|read| read.as_object().unwrap().values().any(|of| *of != json!([]))).collect();
+    let expected = [
+        json!({"forward_from_user": ["forward_date", "forward_from"]}),
+        json!({"forward_old_fields":
+            ["forward_date", "forward_from_chat", "forward_from_message_id", "forward_signature"]}),
+        json!({"service_new_member_is_nothing": ["new_chat_member", "new_chat_participant"]}),
+        json!({"unknown_kind_of_the_future": ["hologram"]}),
+    ];
+    assert_eq!(unknown, expected.iter().collect::<Vec<_>>());
 }
 
 #[tokio::test]

@@ -388,6 +388,54 @@ async fn an_answer_is_a_mail_of_the_thread() {
 }
 
 #[tokio::test]
+async fn the_id_of_a_mail_comes_of_no_password() {
+    let (port, _) = smtp("250 ok", "250 taken").await;
+    let said = Rendered { text: "<p>Hello</p>".into(), plain: "Hello".into() };
+    let id = async |login: Option<&str>, key: &str| {
+        let login = login.map(|user| (user.to_owned(), "secret".into()));
+        let smtp = MailServer { login, ..server(port, "secret") };
+        let config = EmailConfig { id_key: key.into(), ..config(None, Some(smtp)) };
+        let mailbox = open(Config::Email(Box::new(config)), &open_world(None));
+        mailbox.send(&part(&said, "ada@a.test")).await.unwrap().vendor_id.unwrap()
+    };
+    let of_channel = id(Some(USER), "the channel's key").await;
+    assert_eq!(id(None, "the channel's key").await, of_channel, "who knows the password can't guess it");
+    assert_ne!(id(Some(USER), "another channel's").await, of_channel);
+}
+
+#[tokio::test]
+async fn a_server_that_says_only_codes_is_understood() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let talking = async {
+        let (stream, _) = listener.accept().await.unwrap();
+        let mut stream = BufReader::new(stream);
+        stream.write_all(b"220\r\n").await.unwrap();
+        let (mut line, mut in_mail) = (String::new(), false);
+        while stream.read_line(&mut line).await.unwrap_or_default() > 0 {
+            let said: &[u8] = match line.split([' ', '\r']).next().unwrap_or_default() {
+                // The mail was taken, which is said in GBK.
+                "." => b"250 \xd2\xd1\xca\xd5\xb5\xbd\r\n",
+                _ if in_mail => b"",
+                "EHLO" => b"250-\r\n250\r\n",
+                "DATA" => b"354\r\n",
+                "QUIT" => b"221\r\n",
+                _ => b"250\r\n",
+            };
+            in_mail = in_mail && line != ".\r\n" || line.starts_with("DATA");
+            stream.write_all(said).await.unwrap();
+            line.clear();
+        }
+    };
+    let smtp = MailServer { login: None, ..server(port, "") };
+    let mailbox = channel(None, Some(smtp), &open_world(None));
+    let words = text("x");
+    let answer = part(&words, "ada@a.test");
+    let (sent, ()) = tokio::join!(mailbox.send(&answer), talking);
+    sent.unwrap();
+}
+
+#[tokio::test]
 async fn what_a_servers_answer_means() {
     let failed = async |at_rcpt, at_data, password: &str| {
         let (port, _) = smtp(at_rcpt, at_data).await;

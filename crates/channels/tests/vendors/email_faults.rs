@@ -5,7 +5,7 @@ use std::{
         Arc,
         atomic::{AtomicI64, Ordering},
     },
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use futures::future::BoxFuture;
@@ -20,6 +20,7 @@ use tokio::{
 };
 
 use crate::{
+    dovecot::Dovecot,
     email::{channel, config, during, mail, server, texts},
     support::{Hand, Memory, Seen, Told, open_world},
 };
@@ -298,6 +299,25 @@ async fn nobody_stops_listening_between_an_attempt_and_its_commit() {
     .await;
     let seen = sink.seen.lock().unwrap();
     assert_eq!(*seen, [(0, true, true), (1, false, true)], "(events, is an attempt, is being read)");
+}
+
+#[tokio::test]
+async fn skipped_mails_are_written_down_at_a_rate() {
+    let dovecot = Dovecot::start().await;
+    for n in 0..4 {
+        dovecot.deliver(&format!("m{n}"), "Subject: Without a sender\n\nhi\n");
+    }
+    let mailbox = channel(Some(server(dovecot.address.port(), "secret")), None, &open_world(None));
+    let (sink, mut told) = Hand::new(99);
+    let begun = Instant::now();
+    during(&mailbox, None, &sink, async {
+        let mut skipped = 0;
+        while skipped < 4 {
+            skipped += usize::from(matches!(told.recv().await.unwrap(), Told::Skipped(_)));
+        }
+    })
+    .await;
+    assert!(begun.elapsed() >= Duration::from_millis(300), "a mailbox can hold any number of them");
 }
 
 /// A sink that notes what it is given, and whether that is being read.

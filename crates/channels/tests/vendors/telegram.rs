@@ -226,7 +226,9 @@ async fn the_webhook_needs_our_secret() {
     assert_eq!(bot.register(None).await, Ok(false));
     let asked = &fake.lock().unwrap().asked;
     assert_eq!((asked[0].0.as_str(), &asked[0].1["secret_token"]), ("setWebhook", &json!("our-secret")));
-    assert_eq!(asked[0].1["allowed_updates"], json!(["message", "callback_query"]));
+    let updates =
+        json!(["message", "edited_message", "channel_post", "edited_channel_post", "callback_query"]);
+    assert_eq!(asked[0].1["allowed_updates"], updates);
     assert_eq!(asked[2].0, "deleteWebhook");
 }
 

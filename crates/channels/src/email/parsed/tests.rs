@@ -141,7 +141,52 @@ fn a_mail_that_comes_back_is_a_bounce() {
 }
 
 #[test]
+fn only_the_beginning_of_a_report_is_read() {
+    let original = "Content-Type: text/rfc822-headers\n\nMessage-ID: <C-1.d-1@b.test>\n";
+    for (length, is_read) in [(60 << 10, true), (70 << 10, false)] {
+        let long = format!("delayed-{}\nAction: failed", "x".repeat(length));
+        let report = report("failed", original)
+            .replace("Final-Recipient", &format!("X-Long: {long}\nFinal-Recipient"));
+        let report = report.replacen("Action: failed\nStatus", "Status", 1);
+        assert_eq!(matches!(read(&report), Some(Event::Bounced(_))), is_read, "{length}");
+    }
+}
+
+#[test]
 fn a_mail_without_a_sender_is_refused() {
     let mail = Bytes::from_static(b"Subject: x\r\n\r\nhi");
     assert!(matches!(event(&mail, beside()), Err(Refusal::Malformed(_))));
+}
+
+#[test]
+fn an_origin_is_the_address_that_mails_have() {
+    for (written, expected) in [
+        ("ada@a.test", Some("ada@a.test")),
+        (" Ada@Walk.TEST ", Some("ada@walk.test")),
+        ("<cho@a.test>", Some("cho@a.test")),
+        ("Dia <dia@a.test>", Some("dia@a.test")),
+        ("\"Lo, Ada\" <Ada@a.test>", Some("ada@a.test")),
+        ("mailto:ada@a.test", Some("ada@a.test")),
+        ("GRÖSSE@a.test", Some("grösse@a.test")),
+        ("ada+x@a.test", Some("ada+x@a.test")),
+        // The Kelvin sign is no `k`.
+        ("\u{212a}im@a.test", Some("\u{212a}im@a.test")),
+        ("*@a.test", None),
+        ("@a.test", None),
+        ("ada@", None),
+        ("a.test", None),
+        ("Ada", None),
+        ("ada@a.test, bo@b.test", None),
+        ("Ada <ada@a.test>, Eve <eve@evil.test>", None),
+        ("mailto:ada@a.test?subject=x", None),
+        ("ada @a.test", None),
+        ("ada@.test", None),
+        ("", None),
+    ] {
+        assert_eq!(origin(written).as_deref(), expected, "{written:?}");
+        // It is what a mail from there has.
+        if let Some(address) = expected {
+            assert_eq!(message(&format!("From: <{address}>\n\nhi")).origin.id, address);
+        }
+    }
 }

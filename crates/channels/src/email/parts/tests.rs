@@ -41,7 +41,25 @@ fn texts_and_files_are_told_apart() {
             vec!["picture"],
         ),
         (several("mixed", &[PLAIN, PICTURE, "\r\nafter"]), vec!["plain", "after"], vec!["picture"]),
-        ("Content-Type: multipart/mixed; boundary=x\r\n\r\nnone".to_owned(), vec![], vec!["none"]),
+        // Without a boundary, with another one, and with none that could be one.
+        ("Content-Type: multipart/mixed; boundary=x\r\n\r\nnone".to_owned(), vec!["none"], vec![]),
+        (
+            "Content-Type: multipart/mixed\r\n\r\nnone\r\n-- \r\nAda".to_owned(),
+            vec!["none\n-- \nAda"],
+            vec![],
+        ),
+        (
+            format!(
+                "Content-Type: multipart/mixed; boundary=x\r\n\r\n--y\r\n{PLAIN}\r\n--y\r\n{FILE}\r\n--y--"
+            ),
+            vec!["plain"],
+            vec!["file"],
+        ),
+        (
+            format!("Content-Type: multipart/alternative\r\n\r\n--y\r\n{PLAIN}\r\n--y\r\n{HTML}\r\n--y--"),
+            vec!["plain"],
+            vec![],
+        ),
         (
             "Content-Type: multipart/mixed; boundary=x\r\n\r\n--x\r\n\r\nnever closed".to_owned(),
             vec!["never closed"],
@@ -114,15 +132,13 @@ fn the_last_header_of_a_name_counts_with_all_its_lines() {
         Head::read(b"Subject: one\r\nbroken\r\n goes on\r\nSUBJECT : two\r\n  three\r\n\r\nSubject: body")
             .unwrap();
     assert_eq!(head.raw("subject").collect::<Vec<_>>(), [" one\r\n", " two\r\n  three\r\n"]);
-    let value = head.value("Subject").and_then(mail_parser::HeaderValue::into_text);
-    assert_eq!(value.as_deref(), Some("two three"));
+    assert_eq!(head.text("Subject").as_deref(), Some("two three"));
 }
 
 #[test]
 fn a_line_of_spaces_goes_on_with_its_header() {
     let head = Head::read(b"Subject: long\r\n \r\n\tone\r\nFrom: ada@a.test\r\n\r\nhi").unwrap();
-    let value = head.value("Subject").and_then(mail_parser::HeaderValue::into_text);
-    assert_eq!((value.as_deref(), head.raw("from").count()), (Some("long one"), 1));
+    assert_eq!((head.text("Subject").as_deref(), head.raw("from").count()), (Some("long one"), 1));
 }
 
 #[test]

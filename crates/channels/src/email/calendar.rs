@@ -1,0 +1,280 @@
+//! Events that come by mail (RFC 5545, RFC 5546), in words.
+
+use jiff::{ToSpan, civil::Date};
+
+/// How much of a calendar is read, in bytes: an invitation has some thousands.
+const MOST: usize = 256 << 10;
+/// The longest value that is shown, in characters.
+const LONGEST: usize = 2_000;
+
+/// What a calendar says about its first event, in words. `None`: it has none.
+pub fn text(calendar: &str) -> Option<String> {
+    let calendar = calendar.get(..calendar.floor_char_boundary(MOST))?;
+    let lines = unfolded(calendar);
+    let mut event = Event::default();
+    let mut events = 0;
+    // What the present line stands in: `VCALENDAR`, `VEVENT`, `VALARM` …
+    let mut within: Vec<&str> = Vec::new();
+    for line in lines.lines().filter_map(Line::read) {
+        match (&*line.name, within.last().copied()) {
+            ("BEGIN", _) => {
+                events += usize::from(line.value.eq_ignore_ascii_case("VEVENT"));
+                within.push(line.value);
+            }
+            ("END", _) => drop(within.pop()),
+            ("METHOD", Some(_)) => event.method = line.value.to_ascii_uppercase(),
+            (_, Some(part)) if part.eq_ignore_ascii_case("VEVENT") && events == 1 => event.add(&line),
+            _ => {}
+        }
+    }
+    (events > 0).then(|| event.words(events - 1))
+}
+
+/// Lines that go on are one (3.1).
+fn unfolded(calendar: &str) -> String {
+    calendar.replace("\r\n", "\n").replace("\n ", "").replace("\n\t", "")
+}
+
+/// `NAME;PARAM=value:value`
+struct Line<'a> {
+    name: String,
+    params: &'a str,
+    value: &'a str,
+}
+
+impl<'a> Line<'a> {
+    fn read(line: &'a str) -> Option<Self> {
+        let mut quoted = false;
+        let colon = line.find(|c| {
+            quoted ^= c == '"';
+            c == ':' && !quoted
+        })?;
+        let (head, value) = (line.get(..colon)?, line.get(colon + 1..)?);
+        let (name, params) = head.split_once(';').unwrap_or((head, ""));
+        Some(Self { name: name.trim().to_ascii_uppercase(), params, value: value.trim() })
+    }
+
+    fn param(&self, name: &str) -> Option<&'a str> {
+        let mut quoted = false;
+        let mut params = self.params.split(move |c| {
+            quoted ^= c == '"';
+            c == ';' && !quoted
+        });
+        params.find_map(|param| {
+            let (key, value) = param.split_once('=')?;
+            key.eq_ignore_ascii_case(name).then(|| value.trim_matches('"'))
+        })
+    }
+
+    /// A text without its escapes.
+    fn text(&self) -> String {
+        let (mut text, mut escaped) = (String::new(), false);
+        for c in self.value.chars().take(LONGEST) {
+            match c {
+                '\\' if !escaped => escaped = true,
+                'n' | 'N' if escaped => {
+                    text.push('\n');
+                    escaped = false;
+                }
+                c => {
+                    text.push(c);
+                    escaped = false;
+                }
+            }
+        }
+        text.trim().to_owned()
+    }
+
+    /// `Ada <ada@a.test>`
+    fn person(&self) -> String {
+        let address = self.value.split_once(':').map_or(self.value, |(_, address)| address);
+        match self.param("CN").filter(|name| !name.eq_ignore_ascii_case(address)) {
+            Some(name) => format!("{name} <{address}>"),
+            None => address.to_owned(),
+        }
+    }
+}
+
+#[derive(Default)]
+struct Event {
+    method: String,
+    summary: String,
+    begin: Option<Moment>,
+    end: Option<Moment>,
+    place: String,
+    organizer: String,
+    repeats: String,
+    status: String,
+    words: String,
+    /// Who answers, and what (`PARTSTAT`).
+    answers: Vec<(String, String)>,
+}
+
+impl Event {
+    fn add(&mut self, line: &Line<'_>) {
+        match &*line.name {
+            "SUMMARY" => self.summary = line.text(),
+            "DTSTART" => self.begin = Moment::read(line),
+            "DTEND" => self.end = Moment::read(line),
+            "LOCATION" => self.place = line.text(),
+            "ORGANIZER" => self.organizer = line.person(),
+            "RRULE" => self.repeats = line.text(),
+            "STATUS" => self.status = line.value.to_ascii_uppercase(),
+            "DESCRIPTION" => self.words = line.text(),
+            "ATTENDEE" if self.answers.is_empty() => {
+                let answer = line.param("PARTSTAT").unwrap_or_default().to_ascii_uppercase();
+                self.answers.push((line.person(), answer));
+            }
+            _ => {}
+        }
+    }
+
+    fn words(&self, others: usize) -> String {
+        let what = match &*self.method {
+            "CANCEL" => "Calendar: an event is cancelled",
+            "REPLY" => "Calendar: an answer to an invitation",
+            "COUNTER" => "Calendar: another time is proposed",
+            "REQUEST" => "Calendar: an invitation",
+            _ if self.status == "CANCELLED" => "Calendar: an event is cancelled",
+            _ => "Calendar: an event",
+        };
+        let mut words = format!("[{what}]");
+        let when = self.begin.as_ref().map(|begin| begin.until(self.end.as_ref()));
+        let answer = self.answers.first().filter(|_| self.method == "REPLY").map(|(who, answer)| {
+            format!(
+                "{who} {}",
+                match &**answer {
+                    "ACCEPTED" => "accepts",
+                    "DECLINED" => "declines",
+                    "TENTATIVE" => "accepts tentatively",
+                    _ => "has not decided",
+                }
+            )
+        });
+        for (label, value) in [
+            ("", Some(&self.summary)),
+            ("", answer.as_ref()),
+            ("When: ", when.as_ref()),
+            ("Repeats: ", Some(&self.repeats)),
+            ("Where: ", Some(&self.place)),
+            ("Organizer: ", Some(&self.organizer)),
+            ("\n", Some(&self.words)),
+        ] {
+            if let Some(value) = value.filter(|value| !value.is_empty()) {
+                words.extend(["\n", label, value]);
+            }
+        }
+        if others > 0 {
+            words.extend(["\n(", &others.to_string(), " more in the file)"]);
+        }
+        words
+    }
+}
+
+/// A day, or a time of it in a zone.
+struct Moment {
+    day: Date,
+    /// `10:30`
+    time: Option<String>,
+    zone: String,
+}
+
+impl Moment {
+    /// `20261201`, `20261201T103000`, `20261201T103000Z`
+    fn read(line: &Line<'_>) -> Option<Self> {
+        let (day, time) =
+            line.value.split_once('T').map_or((line.value, None), |(day, time)| (day, Some(time)));
+        let day = Date::strptime("%Y%m%d", day).ok()?;
+        let clock = time.and_then(|time| Some(format!("{}:{}", time.get(..2)?, time.get(2..4)?)));
+        let zone = match time {
+            Some(time) if time.ends_with('Z') => "UTC".to_owned(),
+            Some(_) => line.param("TZID").unwrap_or_default().to_owned(),
+            None => String::new(),
+        };
+        Some(Self { day, time: clock, zone })
+    }
+
+    /// From this moment to that one. The last day of a whole-day event is the one before its end.
+    fn until(&self, end: Option<&Self>) -> String {
+        let zone = |zone: &str| if zone.is_empty() { String::new() } else { format!(" ({zone})") };
+        let Some(time) = &self.time else {
+            let last = end.and_then(|end| end.day.checked_sub(1.day()).ok()).filter(|last| *last > self.day);
+            return last.map_or_else(|| self.day.to_string(), |last| format!("{} to {last}", self.day));
+        };
+        let until = end.and_then(|end| Some((end, end.time.as_ref()?))).map(|(end, until)| {
+            let day = if end.day == self.day { String::new() } else { format!("{} ", end.day) };
+            let own = if end.zone == self.zone { String::new() } else { zone(&self.zone) };
+            format!("{own} to {day}{until}{}", zone(&end.zone))
+        });
+        format!("{} {time}{}", self.day, until.unwrap_or_else(|| zone(&self.zone)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn event(method: &str, lines: &str) -> String {
+        let calendar =
+            format!("BEGIN:VCALENDAR\nMETHOD:{method}\nBEGIN:VEVENT\n{lines}\nEND:VEVENT\nEND:VCALENDAR\n");
+        text(&calendar.replace('\n', "\r\n")).unwrap()
+    }
+
+    #[test]
+    fn times_are_said_as_they_are_written() {
+        for (lines, expected) in [
+            ("DTSTART:20261201T100000Z\nDTEND:20261201T113000Z", "2026-12-01 10:00 to 11:30 (UTC)"),
+            (
+                "DTSTART;TZID=Europe/Berlin:20261201T100000\nDTEND;TZID=Europe/Berlin:20261202T090000",
+                "2026-12-01 10:00 to 2026-12-02 09:00 (Europe/Berlin)",
+            ),
+            (
+                "DTSTART;TZID=\"W. Europe Standard Time\":20261201T100000",
+                "2026-12-01 10:00 (W. Europe Standard Time)",
+            ),
+            ("DTSTART:20261201T100000", "2026-12-01 10:00"),
+            ("DTSTART;VALUE=DATE:20261224\nDTEND;VALUE=DATE:20261225", "2026-12-24"),
+            ("DTSTART;VALUE=DATE:20261224\nDTEND;VALUE=DATE:20261227", "2026-12-24 to 2026-12-26"),
+            (
+                "DTSTART;TZID=Asia/Tokyo:20261201T220000\nDTEND:20261201T140000Z",
+                "2026-12-01 22:00 (Asia/Tokyo) to 14:00 (UTC)",
+            ),
+        ] {
+            assert_eq!(
+                event("REQUEST", lines),
+                format!("[Calendar: an invitation]\nWhen: {expected}"),
+                "{lines}"
+            );
+        }
+    }
+
+    #[test]
+    fn what_happens_to_an_event_is_said() {
+        for (method, lines, expected) in [
+            ("CANCEL", "SUMMARY:Tea", "[Calendar: an event is cancelled]\nTea"),
+            (
+                "REPLY",
+                "SUMMARY:Tea\nATTENDEE;PARTSTAT=DECLINED;CN=Bo:mailto:bo@b.test",
+                "[Calendar: an answer to an invitation]\nTea\nBo <bo@b.test> declines",
+            ),
+            ("PUBLISH", "SUMMARY:Tea\nSTATUS:CANCELLED", "[Calendar: an event is cancelled]\nTea"),
+            (
+                "REQUEST",
+                "SUMMARY:Tea\\, and\\n  cake\nLOCATION:Ro\n om 5\nORGANIZER;CN=\"Lo, Ada\":MAILTO:ada@a.test\nRRULE:FREQ=WEEKLY\n\
+                 DESCRIPTION:Bring \\;\nBEGIN:VALARM\nDESCRIPTION:ring\nEND:VALARM",
+                "[Calendar: an invitation]\nTea, and\n  cake\nRepeats: FREQ=WEEKLY\nWhere: Room 5\n\
+                 Organizer: Lo, Ada <ada@a.test>\n\nBring ;",
+            ),
+            (
+                "REQUEST",
+                "SUMMARY:One\nEND:VEVENT\nBEGIN:VEVENT\nSUMMARY:Two",
+                "[Calendar: an invitation]\nOne\n(1 more in the file)",
+            ),
+        ] {
+            assert_eq!(event(method, lines), expected, "{lines}");
+        }
+        for nothing in ["", "hello", "BEGIN:VCALENDAR\nBEGIN:VTODO\nSUMMARY:x\nEND:VTODO"] {
+            assert_eq!(text(nothing), None, "{nothing:?}");
+        }
+    }
+}

@@ -1,0 +1,247 @@
+//! Words in lines, and what lines stand in: cells, rows, items and quotes.
+
+use super::super::texts::is_visible;
+
+/// The longest cell that is put into one line with others, in bytes and lines.
+const CELL: (usize, usize) = (200, 3);
+
+/// The longest item whose lines are indented, in bytes: a stranger's mail may nest millions of short lines.
+const LONG: usize = 256 << 10;
+
+/// What a frame stands for.
+#[derive(Debug)]
+pub enum Holds {
+    Lines,
+    Quote,
+    /// An item of a list, with its number or dash.
+    Item(String),
+    /// A row: the cells that are over.
+    Row(Vec<String>),
+    Cell,
+}
+
+/// Words that are laid out by themselves, and then put into what is around them.
+#[derive(Debug)]
+pub struct Frame {
+    holds: Holds,
+    text: String,
+    /// How many lines end before the next word.
+    ends: usize,
+    /// Whether a space stands before the next word.
+    space: bool,
+    /// Whether the present line is empty on purpose.
+    is_blank: bool,
+}
+
+impl Frame {
+    pub const fn new(holds: Holds) -> Self {
+        Self { holds, text: String::new(), ends: 0, space: false, is_blank: false }
+    }
+
+    pub const fn is_row(&self) -> bool {
+        matches!(self.holds, Holds::Row(_))
+    }
+
+    /// Whether lines in both get the same kind of marks.
+    pub const fn marks_like(&self, other: &Self) -> bool {
+        matches!((&self.holds, &other.holds), (Holds::Quote, Holds::Quote) | (Holds::Item(_), Holds::Item(_)))
+    }
+
+    pub const fn len(&self) -> usize {
+        self.text.len()
+    }
+
+    pub fn text(self) -> String {
+        self.text
+    }
+
+    /// Adds words, between which blanks are one space.
+    pub fn words(&mut self, words: &str) {
+        // In Japanese, it is a letter's width and part of the text.
+        let is_blank = |c: char| c.is_whitespace() && c != '\u{3000}';
+        let before = self.text.len();
+        self.space |= words.starts_with(is_blank);
+        for (nth, word) in words.split(is_blank).enumerate() {
+            self.space |= nth > 0;
+            if word.chars().any(is_visible) {
+                self.push(word);
+            }
+        }
+        let is_fresh = self.ends > 0 || self.text.is_empty();
+        self.is_blank |= is_fresh && self.text.len() == before && words.contains('\u{a0}');
+    }
+
+    /// Adds lines as they are.
+    pub fn lines(&mut self, lines: &str) {
+        for (nth, line) in lines.split('\n').enumerate() {
+            if nth > 0 && !self.text.is_empty() {
+                self.ends += 1;
+            }
+            let line = line.trim_end_matches('\r');
+            if !line.is_empty() {
+                self.space = false;
+                self.push(line);
+            }
+        }
+    }
+
+    fn push(&mut self, word: &str) {
+        if !self.text.is_empty() {
+            self.text.extend(std::iter::repeat_n('\n', self.ends));
+            if self.ends == 0 && self.space {
+                self.text.push(' ');
+            }
+        }
+        (self.ends, self.space, self.is_blank) = (0, false, false);
+        // Where a word may be cut, nothing is shown.
+        let shown = word.chars().filter(|c| !matches!(c, '\u{ad}' | '\u{34f}' | '\u{200b}' | '\u{feff}'));
+        self.text.extend(shown.map(|c| if c == '\u{a0}' { ' ' } else { c }));
+    }
+
+    /// What follows is so many lines apart.
+    pub fn gap(&mut self, gap: usize) {
+        if gap == 0 {
+            return;
+        }
+        self.space = false;
+        if !self.text.is_empty() {
+            self.ends = self.ends.max(gap);
+            if std::mem::take(&mut self.is_blank) {
+                self.ends = self.ends.max(2);
+            }
+        }
+    }
+
+    pub fn line_break(&mut self) {
+        self.space = false;
+        if !self.text.is_empty() {
+            self.ends = (self.ends + 1).min(2);
+        }
+    }
+
+    pub fn rule(&mut self) {
+        self.gap(1);
+        if !self.text.is_empty() {
+            self.push("---");
+            self.gap(1);
+        }
+    }
+
+    /// Words that began here lead to this address.
+    pub fn link(&mut self, from: usize, href: &str) {
+        let words = self.text.get(from..).unwrap_or_default().trim();
+        if words.is_empty() {
+            return;
+        }
+        if let Some(address) = address(href, words) {
+            self.text.push_str(" (");
+            self.text.push_str(&address);
+            self.text.push(')');
+        }
+    }
+
+    /// Adds what stood in a frame of its own, marked as what it is.
+    pub fn take(&mut self, frame: Self, is_marked: bool) {
+        let Self { holds, text, .. } = frame;
+        match holds {
+            Holds::Quote | Holds::Item(_) if !is_marked => self.block(&text, 1),
+            Holds::Cell => match &mut self.holds {
+                Holds::Row(cells) => cells.push(text),
+                _ => self.block(&text, 1),
+            },
+            Holds::Row(cells) => {
+                self.block(&text, 1);
+                self.row(cells);
+            }
+            Holds::Quote => {
+                let quoted: Vec<_> = text.lines().map(marked).collect();
+                self.block(&quoted.join("\n"), 1);
+                self.gap(2);
+            }
+            Holds::Item(sign) if text.len() > LONG => self.block(&(sign + &text), 1),
+            Holds::Item(sign) => {
+                let next = format!("\n{}", " ".repeat(sign.len()));
+                let text = if text.is_empty() { text } else { sign + &text.replace('\n', &next) };
+                self.block(&text.replace(&format!("{next}\n"), "\n\n"), 1);
+            }
+            Holds::Lines => self.block(&text, 1),
+        }
+    }
+
+    /// Adds the cells of a row: in one line with tabs between them, or those with many lines one below the other.
+    fn row(&mut self, mut cells: Vec<String>) {
+        while cells.last().is_some_and(String::is_empty) {
+            cells.pop();
+        }
+        let mut filled = cells.iter().filter(|cell| !cell.is_empty());
+        if let (Some(only), None) = (filled.next(), filled.next()) {
+            let gap = if only.contains('\n') { 2 } else { 1 };
+            return self.block(&only.clone(), gap);
+        }
+        let is_short =
+            |cell: &String| cell.len() <= CELL.0 && cell.lines().count() <= CELL.1 && !cell.contains("\n\n");
+        if cells.iter().all(is_short) {
+            let cells: Vec<_> = cells.iter().map(|cell| cell.replace('\n', " / ")).collect();
+            return self.block(&cells.join("\t"), 1);
+        }
+        let mut line: Vec<&str> = Vec::new();
+        for cell in &cells {
+            if cell.contains('\n') {
+                self.block(&std::mem::take(&mut line).join("\t"), 1);
+                self.block(cell, 2);
+            } else if !cell.is_empty() {
+                line.push(cell);
+            }
+        }
+        self.block(&line.join("\t"), 1);
+    }
+
+    /// Adds lines that stand by themselves.
+    fn block(&mut self, text: &str, gap: usize) {
+        self.gap(gap);
+        if text.is_empty() {
+            return;
+        }
+        if !self.text.is_empty() {
+            self.text.extend(std::iter::repeat_n('\n', self.ends));
+        }
+        (self.ends, self.space, self.is_blank) = (0, false, false);
+        self.text.push_str(text);
+        self.gap(gap);
+    }
+}
+
+fn marked(line: &str) -> String {
+    let space = if line.is_empty() || line.starts_with('>') { "" } else { " " };
+    format!(">{space}{line}")
+}
+
+/// The address of a link, unless its words are it, or it leads nowhere outside.
+fn address(href: &str, words: &str) -> Option<String> {
+    let href: String = href.chars().filter(|c| !c.is_control()).collect();
+    let href = href.trim();
+    let (scheme, rest) = href.split_once(':')?;
+    match &*scheme.to_ascii_lowercase() {
+        "http" | "https" | "ftp" => (plain(words) != plain(href)).then(|| href.to_owned()),
+        "mailto" => {
+            let address = rest.split('?').next().unwrap_or_default().trim();
+            let is_said = words.to_lowercase().contains(&address.to_lowercase());
+            (!address.is_empty() && !is_said).then(|| address.to_owned())
+        }
+        "tel" | "sms" | "callto" => {
+            let digits = |text: &str| text.chars().filter(char::is_ascii_digit).collect::<String>();
+            let is_said = digits(words).ends_with(digits(rest).trim_start_matches('0'));
+            (!is_said).then(|| rest.to_owned())
+        }
+        _ => None,
+    }
+}
+
+/// An address without what people leave out.
+fn plain(address: &str) -> String {
+    let address = address.trim();
+    let address = address.split_once("://").map_or(address, |(_, rest)| rest);
+    // The case of what follows the host counts.
+    let (host, path) = address.split_at(address.find('/').unwrap_or(address.len()));
+    format!("{}{}", host.to_ascii_lowercase().trim_start_matches("www."), path.trim_end_matches('/'))
+}

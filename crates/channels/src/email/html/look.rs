@@ -1,0 +1,217 @@
+//! What an element is, and what its attributes say about how it looks.
+
+/// The attributes that count.
+const ATTRIBUTES: [&str; 11] =
+    ["alt", "class", "height", "hidden", "href", "id", "name", "start", "style", "value", "width"];
+
+/// Whether an element has no end.
+pub fn is_void(name: &str) -> bool {
+    matches!(
+        name,
+        "area"
+            | "base"
+            | "br"
+            | "col"
+            | "embed"
+            | "hr"
+            | "img"
+            | "input"
+            | "link"
+            | "meta"
+            | "param"
+            | "source"
+            | "track"
+            | "wbr"
+    )
+}
+
+/// Whether an element stands in no line.
+pub fn is_block(name: &str) -> bool {
+    gap(name) > 0
+        || matches!(
+            name,
+            "html" | "body" | "head" | "tbody" | "thead" | "tfoot" | "td" | "th" | "colgroup" | ""
+        )
+}
+
+/// Whether the end of an element of a name is not looked for outside of this one.
+pub fn holds_in(name: &str, ended: &str) -> bool {
+    match ended {
+        "html" | "body" | "table" | "tbody" | "thead" | "tfoot" => false,
+        "tr" | "td" | "th" => name == "table",
+        "li" => matches!(name, "ul" | "ol" | "menu" | "td" | "th"),
+        _ => matches!(name, "td" | "th"),
+    }
+}
+
+/// What stands before and after struck words.
+pub const STRUCK: &str = "~~";
+
+pub fn is_struck(name: &str) -> bool {
+    matches!(name, "s" | "strike" | "del")
+}
+
+/// The sign without which the words of an element would mean something else: `$19<sup>99</sup>` is not `$1999`.
+pub fn sign(name: &str) -> Option<&'static str> {
+    match name {
+        "sup" => Some("^"),
+        "sub" => Some("_"),
+        name => is_struck(name).then_some(STRUCK),
+    }
+}
+
+/// The lines that an element is apart from others by.
+fn gap(name: &str) -> usize {
+    match name {
+        "p" | "h1" | "h2" | "h3" | "h4" | "h5" | "h6" | "pre" | "ul" | "ol" | "menu" | "dl" | "figure"
+        | "fieldset" => 2,
+        "blockquote" | "div" | "table" | "caption" | "tr" | "li" | "dt" | "dd" | "section" | "article"
+        | "header" | "footer" | "main" | "nav" | "aside" | "address" | "center" | "form" | "legend"
+        | "figcaption" | "details" | "summary" | "option" | "hr" | "textarea" | "xmp" | "plaintext"
+        | "listing" => 1,
+        _ => 0,
+    }
+}
+
+/// An element as it begins.
+#[derive(Debug, Default)]
+pub struct Tag {
+    pub name: String,
+    values: [Option<String>; ATTRIBUTES.len()],
+    /// The attribute whose value comes next.
+    at: Option<usize>,
+}
+
+impl Tag {
+    pub fn named(name: &[u8]) -> Self {
+        Self { name: String::from_utf8_lossy(name).into_owned(), ..Self::default() }
+    }
+
+    /// An attribute begins. The first of a name counts.
+    pub fn attribute(&mut self, name: &[u8]) {
+        let known = ATTRIBUTES.iter().position(|known| known.as_bytes() == name);
+        self.at = known.filter(|at| self.values.get(*at).is_some_and(Option::is_none));
+        if let Some(value) = self.at.and_then(|at| self.values.get_mut(at)) {
+            *value = Some(String::new());
+        }
+    }
+
+    /// The value of the present attribute.
+    pub fn value(&mut self, value: &[u8]) {
+        if let Some(at) = self.at.and_then(|at| self.values.get_mut(at)) {
+            *at = Some(String::from_utf8_lossy(value).into_owned());
+        }
+    }
+
+    pub fn get(&self, name: &str) -> Option<&str> {
+        let at = ATTRIBUTES.iter().position(|known| *known == name)?;
+        self.values.get(at)?.as_deref()
+    }
+
+    /// A number. Those of items may be large, which makes each line below them longer.
+    pub fn number(&self, name: &str) -> Option<u32> {
+        self.get(name)?.trim().parse().ok().filter(|number| *number < 10_000)
+    }
+
+    /// The value of a property of its style, in lower case.
+    fn style(&self, property: &str) -> Option<String> {
+        let mut declared = self.get("style")?.split(';').filter_map(|one| one.split_once(':'));
+        let found = declared.rfind(|(name, _)| name.trim().eq_ignore_ascii_case(property))?;
+        Some(found.1.to_ascii_lowercase().replace("!important", "").trim().to_owned())
+    }
+
+    fn is_style(&self, property: &str, value: &str) -> bool {
+        self.style(property).is_some_and(|found| found == value)
+    }
+
+    /// Whether a property of its style is nothing: `0`, `0px`, `0 0 0`.
+    fn is_zero(&self, property: &str) -> bool {
+        self.style(property).is_some_and(|found| {
+            !found.is_empty() && found.split_ascii_whitespace().all(|size| size_of(size) < f32::EPSILON)
+        })
+    }
+
+    /// Whether a person sees nothing of it.
+    pub fn is_hidden(&self) -> bool {
+        let is_tiny = |property: &str| {
+            self.style(property).is_some_and(|size| size_of(&size) <= 1.0 && !size.ends_with('%'))
+        };
+        matches!(
+            &*self.name,
+            "style" | "script" | "title" | "template" | "iframe" | "noembed" | "noframes" | "select"
+                | "datalist" | "svg" | "canvas" | "video" | "audio" | "xml"
+        ) || self.get("hidden").is_some()
+            || self.is_style("display", "none")
+            || self.is_style("visibility", "hidden")
+            || self.is_zero("opacity")
+            || self.is_style("overflow", "hidden") && (self.is_zero("max-height") || self.is_zero("height"))
+            // Outlook shows something else in place of what only has this: a button.
+            || self.is_style("mso-hide", "all") && (is_tiny("font-size") || is_tiny("line-height"))
+    }
+
+    /// Whether blanks and line ends are shown as they are.
+    pub fn keeps_blanks(&self) -> bool {
+        matches!(&*self.name, "pre" | "textarea" | "xmp" | "plaintext" | "listing")
+            || self.style("white-space").is_some_and(|style| style.starts_with("pre"))
+    }
+
+    /// The lines that it is apart from others by.
+    pub fn gap(&self) -> usize {
+        let gap = gap(&self.name);
+        // Outlook's paragraphs are lines.
+        let is_line = || {
+            let class = self.get("class").unwrap_or_default();
+            self.name == "p"
+                && (class.starts_with("Mso") || class.starts_with("x_Mso") || self.is_zero("margin"))
+        };
+        if gap > 1 && is_line() { 1 } else { gap }
+    }
+
+    /// Whether it holds the words of another mail.
+    pub fn quotes(&self) -> bool {
+        match &*self.name {
+            // Without a line beside it, it is only further to the right.
+            "blockquote" => !self.is_style("border", "none"),
+            "div" => {
+                let classes = self.get("class").unwrap_or_default();
+                classes.split_ascii_whitespace().any(|class| class == "yahoo_quoted")
+                    || self.get("name") == Some("quote")
+            }
+            _ => false,
+        }
+    }
+
+    /// Whether it and all that follows is another mail: above it, Outlook and Zimbra have the answer.
+    pub fn quotes_the_rest(&self) -> bool {
+        let id = self.get("id").unwrap_or_default();
+        let has_line = || {
+            self.style("border-top").is_some_and(|line| {
+                let is_outlooks = line.contains("#e1e1e1") || line.contains("#b5c4df");
+                is_outlooks && line.contains("solid") && line.contains("1.0pt")
+            })
+        };
+        match &*self.name {
+            "div" => matches!(id, "divRplyFwdMsg" | "x_divRplyFwdMsg") || has_line(),
+            "hr" => id == "zwchr",
+            _ => false,
+        }
+    }
+
+    /// The words that stand for a picture.
+    pub fn picture(&self) -> Option<String> {
+        let words = self.get("alt")?.trim();
+        let is_dot = |side: &str| self.get(side).is_some_and(|size| matches!(size.trim(), "0" | "1" | "1px"));
+        if words.is_empty() || is_dot("width") && is_dot("height") {
+            return None;
+        }
+        // An emoji stands for itself.
+        let is_sign = !words.chars().any(char::is_alphanumeric);
+        Some(if is_sign { words.to_owned() } else { format!("[{words}]") })
+    }
+}
+
+/// The number that a size begins with. Others are large.
+fn size_of(size: &str) -> f32 {
+    let number = size.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(size.len());
+    size.get(..number).and_then(|number| number.parse().ok()).unwrap_or(f32::MAX)
+}

@@ -1,0 +1,335 @@
+//! The words of an HTML mail, as a person sees them.
+//!
+//! A line for each block, row and item; a tab between cells; `> ` before what is quoted; `words (address)` for links. What is not shown
+//! is left out. Tags come from a tokenizer that looks at each byte once; this walker keeps no tree, only the elements that are open, so
+//! depth, memory and time are bounded.
+//!
+//! - `look.rs`: what elements are, and what their style says; `frame.rs`: lines, cells, items and quotes.
+
+mod frame;
+mod look;
+
+use html5gum::{
+    Span, Tokenizer,
+    emitters::callback::{CallbackEmitter, CallbackEvent},
+};
+
+use self::{
+    frame::{Frame, Holds},
+    look::{STRUCK, Tag},
+};
+
+/// How many elements may be open. What is nested deeper is text. Each end tag looks through them, and a stranger may write millions.
+const DEPTH: usize = 200;
+/// How deep quotes and items are marked. Marks of more would make a stranger's text many times as long.
+const MARKS: usize = 6;
+/// How much is written, in bytes: more than is kept of any text.
+const MOST: usize = 2 << 20;
+/// How much of a text is looked through for its charset, in bytes.
+const BEGINNING: usize = 1_024;
+
+/// The words of a text in HTML.
+pub fn text(html: &str) -> String {
+    let mut page = Page::default();
+    let mut emitter = CallbackEmitter::new(|event: CallbackEvent<'_>, _: Span<()>| page.see(&event));
+    emitter.naively_switch_states(true);
+    // The first token means that there is enough.
+    Tokenizer::new_with_emitter(html, emitter).next();
+    page.finish()
+}
+
+/// The charset that a text in HTML names at its beginning (`<meta charset=…>`).
+pub fn charset(html: &[u8]) -> Option<&str> {
+    let beginning = html.get(..BEGINNING).unwrap_or(html);
+    let word = b"charset=";
+    let at = beginning.windows(word.len()).position(|found| found.eq_ignore_ascii_case(word))?;
+    let rest = beginning.get(at + word.len()..)?;
+    let rest = rest.strip_prefix(b"\"").or_else(|| rest.strip_prefix(b"'")).unwrap_or(rest);
+    let is_name = |byte: &u8| byte.is_ascii_alphanumeric() || b"-_:.".contains(byte);
+    let name = rest.get(..rest.iter().take_while(|byte| is_name(byte)).count())?;
+    let name = std::str::from_utf8(name).ok().filter(|name| !name.is_empty())?;
+    // In UTF-16, these words would not have been found.
+    let is_wide = ["utf-16", "unicode"].iter().any(|wide| name.to_ascii_lowercase().starts_with(wide));
+    (!is_wide).then_some(name)
+}
+
+/// An element that is open.
+#[derive(Default)]
+struct Open {
+    name: String,
+    /// The lines that it is apart from others by. 0: it stands in a line.
+    gap: usize,
+    is_hidden: bool,
+    keeps_blanks: bool,
+    /// Whether it has a frame of its own.
+    has_frame: bool,
+    /// Where its words begin, and its address.
+    link: Option<(usize, String)>,
+    /// The number of its next item. `None`: it counts none.
+    next: Option<u32>,
+}
+
+struct Page {
+    open: Vec<Open>,
+    /// The first one is the page itself.
+    frames: Vec<Frame>,
+    tag: Tag,
+    /// How many of the open ones are hidden, keep blanks, stand in a line, are paragraphs.
+    hidden: usize,
+    kept: usize,
+    inlines: usize,
+    paragraphs: usize,
+    /// How many more are open that are not kept.
+    deeper: usize,
+    written: usize,
+}
+
+impl Default for Page {
+    fn default() -> Self {
+        let (open, frames, tag) = (Vec::new(), vec![Frame::new(Holds::Lines)], Tag::default());
+        Self { open, frames, tag, hidden: 0, kept: 0, inlines: 0, paragraphs: 0, deeper: 0, written: 0 }
+    }
+}
+
+impl Page {
+    /// Takes what the tokenizer found. `Some`: there is enough.
+    fn see(&mut self, event: &CallbackEvent<'_>) -> Option<()> {
+        match event {
+            CallbackEvent::OpenStartTag { name } => self.tag = Tag::named(name),
+            CallbackEvent::AttributeName { name } => self.tag.attribute(name),
+            CallbackEvent::AttributeValue { value } => self.tag.value(value),
+            CallbackEvent::CloseStartTag { self_closing } => {
+                let tag = std::mem::take(&mut self.tag);
+                // It has no end, as only elements of foreign kinds may.
+                if !(*self_closing && tag.name == "svg") {
+                    self.begin(&tag);
+                }
+            }
+            CallbackEvent::EndTag { name } => self.end(&String::from_utf8_lossy(name)),
+            CallbackEvent::String { value } => self.say(&String::from_utf8_lossy(value)),
+            CallbackEvent::Comment { .. } | CallbackEvent::Doctype { .. } | CallbackEvent::Error(_) => {}
+        }
+        (self.written > MOST).then_some(())
+    }
+
+    fn finish(mut self) -> String {
+        while self.pop() {}
+        self.frames.pop().map(Frame::text).unwrap_or_default()
+    }
+
+    fn say(&mut self, text: &str) {
+        if self.hidden > 0 {
+            return;
+        }
+        self.written += text.len();
+        if let Some(frame) = self.frames.last_mut() {
+            if self.kept > 0 { frame.lines(text) } else { frame.words(text) }
+        }
+    }
+
+    fn gap(&mut self, gap: usize) {
+        if let Some(frame) = self.frames.last_mut().filter(|_| self.hidden == 0) {
+            frame.gap(gap);
+        }
+    }
+
+    fn begin(&mut self, tag: &Tag) {
+        if look::is_void(&tag.name) {
+            return self.stand(tag);
+        }
+        self.imply(tag);
+        let gap = self.gap_of(tag);
+        self.gap(gap);
+        let is_hidden = tag.is_hidden();
+        let keeps_blanks = tag.keeps_blanks();
+        let is_inline = gap == 0 && !look::is_block(&tag.name);
+        let has_address = tag.name == "a" && tag.get("href").is_some();
+        if let Some(sign) = look::sign(&tag.name) {
+            self.say(sign);
+        }
+        if is_inline && self.inlines == 0 && !(is_hidden || keeps_blanks || has_address) {
+            return;
+        }
+        if self.open.len() >= DEPTH {
+            self.deeper += 1;
+            return self.say(" ");
+        }
+        if self.hidden == 0 && tag.quotes_the_rest() {
+            self.quote_the_rest();
+        }
+        let holds = if self.hidden > 0 || is_hidden { None } else { self.holds(tag) };
+        let from = self.frames.last().map_or(0, Frame::len);
+        let link = tag.get("href").filter(|_| has_address).map(|href| (from, href.to_owned()));
+        self.hidden += usize::from(is_hidden);
+        self.kept += usize::from(keeps_blanks);
+        self.inlines += usize::from(is_inline);
+        self.paragraphs += usize::from(tag.name == "p");
+        let has_frame = holds.is_some();
+        self.frames.extend(holds.map(Frame::new));
+        let name = tag.name.clone();
+        let next = if name == "ol" { Some(tag.number("start").unwrap_or(1)) } else { None };
+        self.open.push(Open { name, gap, is_hidden, keeps_blanks, has_frame, link, next });
+    }
+
+    /// Ends what a new element ends by beginning.
+    fn imply(&mut self, tag: &Tag) {
+        let (ended, within): (&[&str], &[&str]) = match &*tag.name {
+            "a" => return self.end("a"),
+            "li" => (&["li"], &["ul", "ol", "menu"]),
+            "dt" | "dd" => (&["dt", "dd"], &["dl"]),
+            "tr" => (&["tr"], &["table"]),
+            "td" | "th" => (&["td", "th"], &["table", "tr"]),
+            name if look::is_block(name) && self.paragraphs > 0 => {
+                (&["p"], &["td", "th", "li", "blockquote", "div", "table"])
+            }
+            _ => return,
+        };
+        let open = self.open.iter().rposition(|open| within.contains(&&*open.name)).map_or(0, |at| at + 1);
+        let ends = |open: &Open| ended.contains(&&*open.name);
+        if let Some(at) = self.open.iter().skip(open).position(ends) {
+            self.close(open + at);
+        }
+    }
+
+    fn gap_of(&self, tag: &Tag) -> usize {
+        let is_list = |name: &str| matches!(name, "ul" | "ol" | "menu" | "dl");
+        if is_list(&tag.name) && self.open.iter().any(|open| is_list(&open.name)) {
+            return 1;
+        }
+        tag.gap()
+    }
+
+    /// What the frame of an element holds, if it has one.
+    fn holds(&mut self, tag: &Tag) -> Option<Holds> {
+        match &*tag.name {
+            "tr" => Some(Holds::Row(Vec::new())),
+            "td" | "th" => {
+                let in_row = self.frames.last().is_some_and(Frame::is_row);
+                if !in_row {
+                    self.frames.push(Frame::new(Holds::Row(Vec::new())));
+                    self.open.push(Open {
+                        name: "tr".to_owned(),
+                        gap: 1,
+                        has_frame: true,
+                        ..Open::default()
+                    });
+                }
+                Some(Holds::Cell)
+            }
+            "li" => {
+                let list = self.open.iter_mut().rfind(|open| matches!(&*open.name, "ul" | "ol" | "menu"));
+                let number = list.and_then(|list| {
+                    let number = tag.number("value").or(list.next);
+                    list.next = list.next.and(number).map(|number| number.saturating_add(1));
+                    list.next.and(number)
+                });
+                Some(Holds::Item(number.map_or_else(|| "- ".to_owned(), |number| format!("{number}. "))))
+            }
+            _ => tag.quotes().then_some(Holds::Quote),
+        }
+    }
+
+    /// All that follows is quoted, up to the end of the frame: programs such as Outlook write answers above what they answer, and put
+    /// it in no element.
+    fn quote_the_rest(&mut self) {
+        let at = self.open.iter().rposition(|open| open.has_frame).map_or(0, |at| at + 1);
+        self.open.insert(at, Open { has_frame: true, gap: 1, ..Open::default() });
+        self.frames.push(Frame::new(Holds::Quote));
+    }
+
+    /// An element without an end.
+    fn stand(&mut self, tag: &Tag) {
+        if self.hidden > 0 || tag.is_hidden() {
+            return;
+        }
+        if tag.name == "hr" && tag.quotes_the_rest() && self.open.len() < DEPTH {
+            return self.quote_the_rest();
+        }
+        self.written += 1;
+        let Some(frame) = self.frames.last_mut() else { return };
+        match &*tag.name {
+            "br" => frame.line_break(),
+            "hr" => frame.rule(),
+            "img" => {
+                if let Some(words) = tag.picture() {
+                    self.written += words.len();
+                    frame.words(&words);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn end(&mut self, name: &str) {
+        if name == "br" {
+            return self.stand(&Tag::named(b"br"));
+        }
+        let is_inline = !look::is_block(name);
+        if look::is_struck(name) {
+            self.say(STRUCK);
+        }
+        if is_inline && self.inlines == 0 {
+            return;
+        }
+        if self.deeper > 0 {
+            self.deeper -= 1;
+            return;
+        }
+        let mut found = None;
+        for (at, open) in self.open.iter().enumerate().rev() {
+            if open.name == name {
+                found = Some(at);
+                break;
+            }
+            if name != "a" && is_inline && look::is_block(&open.name) || look::holds_in(&open.name, name) {
+                break;
+            }
+        }
+        match found {
+            // A link may end inside of what it began around.
+            Some(at) if name == "a" => {
+                let open = self.open.remove(at);
+                self.ended(&open);
+            }
+            Some(at) => self.close(at),
+            None => {}
+        }
+    }
+
+    /// Ends all elements from this one on.
+    fn close(&mut self, at: usize) {
+        while self.open.len() > at && self.pop() {}
+    }
+
+    fn pop(&mut self) -> bool {
+        let Some(open) = self.open.pop() else { return false };
+        self.ended(&open);
+        true
+    }
+
+    fn ended(&mut self, open: &Open) {
+        if let Some((from, href)) = open.link.as_ref().filter(|_| self.hidden == 0)
+            && let Some(frame) = self.frames.last_mut()
+        {
+            self.written += href.len();
+            frame.link(*from, href);
+        }
+        if open.has_frame
+            && self.frames.len() > 1
+            && let Some(frame) = self.frames.pop()
+        {
+            let depth = self.frames.iter().filter(|around| around.marks_like(&frame)).count();
+            if let Some(around) = self.frames.last_mut() {
+                around.take(frame, depth < MARKS);
+            }
+        }
+        self.gap(open.gap);
+        self.hidden -= usize::from(open.is_hidden);
+        self.kept -= usize::from(open.keeps_blanks);
+        self.inlines -= usize::from(open.gap == 0 && !look::is_block(&open.name));
+        self.paragraphs -= usize::from(open.name == "p");
+    }
+}
+
+#[cfg(test)]
+mod tests;

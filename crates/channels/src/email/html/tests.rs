@@ -1,0 +1,258 @@
+//! HTML as mail programs and shops write it.
+
+use super::*;
+
+fn table(rows: &[(&str, &str)]) {
+    for (html, expected) in rows {
+        assert_eq!(text(html), *expected, "{html}");
+    }
+}
+
+#[test]
+fn each_block_row_and_item_has_a_line() {
+    table(&[
+        ("<div>Hello</div><div>second line</div>", "Hello\nsecond line"),
+        ("a<div>b</div>c", "a\nb\nc"),
+        ("<p>one</p><p>two</p>", "one\n\ntwo"),
+        ("<p>one<p>two<div>three</div>", "one\n\ntwo\n\nthree"),
+        ("one<br>two<br><br><br>three<br/>", "one\ntwo\n\nthree"),
+        ("<div>a</div><div><br></div><div>b</div>", "a\n\nb"),
+        ("<div>a<br></div><div>b</div>", "a\nb"),
+        ("<h1>Order</h1><h2>Details</h2>text", "Order\n\nDetails\n\ntext"),
+        ("a<hr>b", "a\n---\nb"),
+        ("<section>a</section><footer>b</footer>", "a\nb"),
+        ("<dl><dt>a<dd>b<dt>c<dd>d</dl>", "a\nb\nc\nd"),
+        (" a \n <b>b</b><i>c</i>\t d ", "a bc d"),
+        ("a<b> b</b>", "a b"),
+        (
+            "<p class=MsoNormal>a</p><p class=MsoNormal><o:p>&nbsp;</o:p></p><p class=MsoNormal>b</p>",
+            "a\n\nb",
+        ),
+        ("<p style='margin:0cm'>a</p><p style='margin:0'>b</p>", "a\nb"),
+        ("<div>a</div><div>&nbsp;</div><div>b</div>", "a\n\nb"),
+        ("a</br>b", "a\nb"),
+    ]);
+}
+
+#[test]
+fn cells_are_apart() {
+    table(&[
+        (
+            "<table><tr><th>Qty</th><th>Price</th><th>Total</th></tr><tr><td>3</td><td>100</td><td>300</td></tr></table>",
+            "Qty\tPrice\tTotal\n3\t100\t300",
+        ),
+        ("<table><tr><td>Qty<td>3<tr><td>Price<td>100</table>", "Qty\t3\nPrice\t100"),
+        ("<table><tr><td>a</td><td></td><td>c</td><td> </td></tr></table>", "a\t\tc"),
+        ("<table><tr><td>&nbsp;</td><td>only</td><td>&nbsp;</td></tr></table>", "only"),
+        ("<table><tr><td><div>Name</div></td><td><p>Ada</p></td></tr></table>", "Name\tAda"),
+        // Short lines of a cell stay in its row, and long ones stand below each other.
+        (
+            "<table><tr><td>Shirt<br>Size M</td><td>1</td><td>25.00</td></tr></table>",
+            "Shirt / Size M\t1\t25.00",
+        ),
+        (
+            "<table><tr><td>a</td><td>b</td><td><p>one</p><p>two</p></td><td>c</td></tr></table>",
+            "a\tb\n\none\n\ntwo\n\nc",
+        ),
+        // Tables in tables, as layout.
+        (
+            "<table><tr><td><table><tr><td>Item</td><td>5</td></tr></table></td></tr><tr><td>Total</td></tr></table>",
+            "Item\t5\nTotal",
+        ),
+        (
+            "<table><tr><td><table><tr><td>a</td></tr></table></td><td><table><tr><td>b</td></tr></table></td></tr></table>",
+            "a\tb",
+        ),
+        // What is forgotten.
+        ("<td>a<td>b", "a\tb"),
+        ("<table>loose<tr>text<td>a</table>end", "loose\ntext\na\nend"),
+        ("<table><tr><td>a</div></td><td>b</td></tr></table>c", "a\tb\nc"),
+    ]);
+}
+
+#[test]
+fn items_have_numbers_or_dashes() {
+    table(&[
+        ("<ol><li>cancel 12</li><li>5 new ones</li></ol>", "1. cancel 12\n2. 5 new ones"),
+        ("<ol start=4><li>a<li value=9>b<li>c</ol>", "4. a\n9. b\n10. c"),
+        ("<ul><li>a<li>b</ul>", "- a\n- b"),
+        ("<p>x</p><ul><li>a<ul><li>b</li></ul></li><li>c</li></ul>y", "x\n\n- a\n  - b\n- c\n\ny"),
+        ("<ol><li><p>a</p><p>b</p></li></ol>", "1. a\n\n   b"),
+        ("<li>a", "- a"),
+        ("<ul><li></li><li>b</li></ul>", "- b"),
+    ]);
+}
+
+#[test]
+fn signs_keep_the_sense_of_words() {
+    table(&[
+        ("Please <s>do not</s> ship <del>it</del>", "Please ~~do not~~ ship ~~it~~"),
+        ("<b>Please <strike>do not</strike></b> ship", "Please ~~do not~~ ship"),
+        ("$19<sup>99</sup>, 10<sup>6</sup>, H<sub>2</sub>O", "$19^99, 10^6, H_2O"),
+        ("<p>Your code: <svg width=16 /> 482913</p>", "Your code: 482913"),
+        ("<p>Your code: <svg><text>1</text></svg> 482913</p>", "Your code: 482913"),
+        ("<noscript>Turn pictures on</noscript>", "Turn pictures on"),
+        ("<ol start=4000000000><li>a</ol>", "1. a"),
+    ]);
+}
+
+#[test]
+fn what_is_quoted_is_marked() {
+    table(&[
+        ("yes<blockquote>Do you want it?</blockquote>no", "yes\n> Do you want it?\n\nno"),
+        ("<blockquote>a<blockquote>b</blockquote>c</blockquote>", "> a\n>> b\n>\n> c"),
+        ("<blockquote><p>a</p><p>b</p></blockquote>", "> a\n>\n> b"),
+        // Moved to the right by Gmail's button, and not quoted.
+        ("a<blockquote style='margin:0 0 0 40px;border:none;padding:0px'>b</blockquote>", "a\nb"),
+        ("a<div class=yahoo_quoted><div>Bo wrote:</div>b</div>", "a\n> Bo wrote:\n> b"),
+        ("a<div name=quote style='margin:10px'>b</div>", "a\n> b"),
+        ("<div>a</div><hr id=zwchr>From: Bo<br>b", "a\n> From: Bo\n> b"),
+        (
+            "<div>a</div><div id=appendonsend></div><hr><div id=divRplyFwdMsg>From: Bo</div><div>b</div>",
+            "a\n---\n> From: Bo\n> b",
+        ),
+        (
+            "<div class=WordSection1><p class=MsoNormal>a</p><div><div style='border:none;border-top:solid #E1E1E1 1.0pt;padding:3.0pt 0cm'>\
+             <p class=MsoNormal><b>From:</b> Bo</p></div></div><p class=MsoNormal>b</p></div>",
+            "a\n> From: Bo\n> b",
+        ),
+    ]);
+}
+
+#[test]
+fn links_keep_their_addresses() {
+    table(&[
+        ("<a href='https://sho.test/3xyz'>SHO.TEST/3XYZ</a>", "SHO.TEST/3XYZ (https://sho.test/3xyz)"),
+        ("<a href='https://Shop.test/a'>www.shop.test/a</a>", "www.shop.test/a"),
+        ("See <a href='https://shop.example/o/4711'>here</a>.", "See here (https://shop.example/o/4711)."),
+        ("<a href='https://a.test/'>a.test</a>", "a.test"),
+        ("<a href='https://a.test/x'>https://a.test/x</a>", "https://a.test/x"),
+        ("<a href='https://www.a.test'>http://A.test/</a>", "http://A.test/"),
+        ("<a href='https://evil.test/'>https://a.test</a>", "https://a.test (https://evil.test/)"),
+        (
+            "<a href='mailto:ada@a.test?subject=x'>write</a> <a href='mailto:bo@b.test'>Bo@b.test</a>",
+            "write (ada@a.test) Bo@b.test",
+        ),
+        (
+            "<a href='tel:+49301234'>030 1234</a> <a href='tel:+49301234'>call</a>",
+            "030 1234 (+49301234) call (+49301234)",
+        ),
+        (
+            "<a href='#top'>up</a> <a href='javascript:x()'>x</a> <a href='cid:1'>y</a> <a name=z>z</a>",
+            "up x y z",
+        ),
+        ("<a href='https://a.test/1'><img src=x alt=Logo></a>", "[Logo] (https://a.test/1)"),
+        ("<a href='https://a.test/1'><img src=x></a>b", "b"),
+        ("<a href='https://a.test/1'><div>Title</div></a><div>b</div>", "Title (https://a.test/1)\nb"),
+        (
+            "<a href='https://a.test/1'>one<a href='https://a.test/2'>two",
+            "one (https://a.test/1)two (https://a.test/2)",
+        ),
+        ("<a href='https://a.test/?a=1&amp;b=2'>x</a>", "x (https://a.test/?a=1&b=2)"),
+        ("<a href='https://a.test/1'><table><tr><td>Pay</td></tr></table></a>", "Pay (https://a.test/1)"),
+    ]);
+}
+
+#[test]
+fn pictures_have_words() {
+    table(&[
+        ("<img alt='A red shirt'> 5", "[A red shirt] 5"),
+        ("Hi <img alt='😀' class=an1>", "Hi 😀"),
+        ("a<img alt='' src=x><img src=y>b", "ab"),
+        ("a<img alt=open width=1 height=1>", "a"),
+    ]);
+}
+
+#[test]
+fn what_is_not_shown_is_left_out() {
+    let styles = [
+        "display:none",
+        "DISPLAY : None !important",
+        "display:none;max-height:0px;overflow:hidden;mso-hide:all",
+        "visibility:hidden",
+        "opacity:0",
+        "max-height:0;overflow:hidden",
+        "height:0px;overflow:hidden",
+        "mso-hide:all;font-size:1px",
+    ];
+    for style in styles {
+        let html = format!("<div style='{style}'>Preheader <p>and <span>more</span></p></div>Hello");
+        assert_eq!(text(&html), "Hello", "{style}");
+        let html = format!("<table><tr><td style='{style}'>no</td><td>yes</td></tr></table>");
+        assert_eq!(text(&html), "yes", "{style}");
+    }
+    for style in [
+        "display:block",
+        "font-size:0",
+        "opacity:0.5",
+        "max-height:0",
+        "overflow:hidden",
+        "mso-hide:all",
+        "opacity:",
+    ] {
+        assert_eq!(text(&format!("<div style='{style}'>shown</div>")), "shown", "{style}");
+    }
+    table(&[
+        ("<span hidden>no</span>yes", "yes"),
+        (
+            "<head><title>no</title><style>p { color: red }</style></head><script>no()</script><body>yes",
+            "yes",
+        ),
+        ("<!-- no --><![if !mso]>yes<![endif]><!--[if mso]>no<![endif]-->", "yes"),
+        ("<xml><w:View>no</w:View></xml><template>no</template>yes", "yes"),
+        ("<p style='display:none'>no<p>yes", "yes"),
+        ("<b style='display:none'>no <b>no</b> no</b>yes", "yes"),
+        // What fills the line after a preheader.
+        ("News&#847; &zwnj; &nbsp; &#8199; &shy; &#847;&zwnj;&nbsp; today", "News today"),
+        ("Donau&shy;dampf&#8203;schiff&#65279;", "Donaudampfschiff"),
+        ("👨\u{200d}👩 می\u{200c}خواهم", "👨\u{200d}👩 می\u{200c}خواهم"),
+    ]);
+}
+
+#[test]
+fn blanks_are_kept_where_they_are_shown() {
+    table(&[
+        ("<pre>a  b\n\n  c\n</pre>d", "a  b\n\n  c\n\nd"),
+        ("<div style='white-space:pre-wrap'>a\n  b</div>c", "a\n  b\nc"),
+        ("<pre>a <b>b</b>\nc</pre>", "a b\nc"),
+        ("<textarea>a\nb</textarea>", "a\nb"),
+        ("1&nbsp;000&nbsp;EUR", "1 000 EUR"),
+        ("日本\u{3000}語", "日本\u{3000}語"),
+    ]);
+}
+
+#[test]
+fn entities_are_letters() {
+    table(&[
+        ("&lt;b&gt; &amp;amp; &quot;x&quot; &#39;", "<b> &amp; \"x\" '"),
+        ("&auml;&Ouml;&euro;&hellip;&#x1F600;&#128;", "äÖ€…😀€"),
+        ("&copy 2026 &unknown; & &; a&b", "© 2026 &unknown; & &; a&b"),
+        ("&#0;&#xD800;&#99999999;", "\u{fffd}\u{fffd}\u{fffd}"),
+    ]);
+}
+
+#[test]
+fn depth_and_length_are_bounded() {
+    let deep = format!("{}deep{}<p>after</p>", "<div>".repeat(30_000), "</div>".repeat(30_000));
+    assert_eq!(text(&deep), "deep\n\nafter");
+    let quotes = text(&format!("{}a<br>b", "<blockquote>".repeat(1_000)));
+    assert_eq!(quotes, ">>>>>> a\n>>>>>> b");
+    let long = text(&format!("<b>{}</b>", "word ".repeat(200)).repeat(3_000));
+    assert!((MOST / 2..MOST + 2_000).contains(&long.len()), "{}", long.len());
+    let attributes: String = (0..100_000).map(|n| format!(" a{n}=b")).collect();
+    assert_eq!(text(&format!("<div{attributes}>x</div>")), "x");
+}
+
+#[test]
+fn a_charset_may_stand_in_the_html() {
+    for (html, name) in [
+        ("<meta charset=\"gbk\">", Some("gbk")),
+        ("<META http-equiv=Content-Type content='text/html; CHARSET=big5'>", Some("big5")),
+        ("<meta charset=>", None),
+        ("<meta charset=UTF-16>", None),
+        ("<meta charset=unicode>", None),
+        ("<p>hi", None),
+    ] {
+        assert_eq!(charset(html.as_bytes()), name, "{html}");
+    }
+}

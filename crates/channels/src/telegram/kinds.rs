@@ -1,0 +1,399 @@
+//! What a message has beside text and files, in words: <https://core.telegram.org/bots/api#message>. Fields are looked for one by one
+//! and may be of any type: Telegram adds some each year, and one that is odd costs no message.
+
+use serde_json::Value;
+
+use crate::quoted::name;
+
+/// What came, and what is known of it.
+pub struct Kind {
+    what: String,
+    details: String,
+}
+
+type Told = fn(&Value) -> String;
+
+/// Fields that are told, what each is, and what is told of it. A message has at most a few of them.
+const KINDS: [(&str, &str, Told); 18] = [
+    ("checklist", "A checklist", checklist),
+    ("chat_shared", "A chat", chat),
+    ("contact", "A contact", contact),
+    ("dice", "A die", dice),
+    ("game", "A game", titled),
+    ("gift", "A gift", |gift| text(gift, "text")),
+    ("giveaway", "A giveaway", prizes),
+    ("giveaway_winners", "The winners of a giveaway", prizes),
+    ("invoice", "An invoice", |invoice| listed(&[titled(invoice), amount(invoice)])),
+    ("location", "A location", location),
+    ("paid_media", "Paid media", paid),
+    ("passport_data", "Passport data", |_| "Muster does not read it".to_owned()),
+    ("poll", "A poll", poll),
+    ("refunded_payment", "A refund", amount),
+    ("story", "A story", |story| listed(&[text(&story["chat"], "title"), "bots can't see it".to_owned()])),
+    ("successful_payment", "A payment", |paid| listed(&[amount(paid), text(paid, "invoice_payload")])),
+    ("unique_gift", "A gift", |gift| text(&gift["gift"], "name")),
+    ("web_app_data", "Data of a web app", |data| text(data, "data")),
+];
+
+/// Files, as they are named in what quotes them.
+const FILES: [(&str, &str); 9] = [
+    ("animation", "An animation"),
+    ("audio", "An audio file"),
+    ("document", "A file"),
+    ("live_photo", "A live photo"),
+    ("photo", "A photo"),
+    ("sticker", "A sticker"),
+    ("video", "A video"),
+    ("video_note", "A video message"),
+    ("voice", "A voice message"),
+];
+
+/// Fields that say what happened to a chat, or that describe a message which has something else.
+const SERVICE: [&str; 68] = [
+    "boost_added",
+    "business_connection_id",
+    "channel_chat_created",
+    "chat",
+    "chat_background_set",
+    "chat_owner_changed",
+    "chat_owner_left",
+    "checklist_tasks_added",
+    "checklist_tasks_done",
+    "connected_website",
+    "delete_chat_photo",
+    "direct_message_price_changed",
+    "direct_messages_topic",
+    "external_reply",
+    "forum_topic_closed",
+    "forum_topic_created",
+    "forum_topic_edited",
+    "forum_topic_reopened",
+    "forward_from",
+    "forward_from_chat",
+    "forward_origin",
+    "from",
+    "general_forum_topic_hidden",
+    "general_forum_topic_unhidden",
+    "gift_upgrade_sent",
+    "giveaway_completed",
+    "giveaway_created",
+    "group_chat_created",
+    "guest_bot_caller_chat",
+    "guest_bot_caller_user",
+    "left_chat_member",
+    "left_chat_participant",
+    "link_preview_options",
+    "managed_bot_created",
+    "message_auto_delete_timer_changed",
+    "migrate_from_chat_id",
+    "migrate_to_chat_id",
+    "new_chat_member",
+    "new_chat_members",
+    "new_chat_participant",
+    "new_chat_photo",
+    "new_chat_title",
+    "paid_message_price_changed",
+    "pinned_message",
+    "poll_option_added",
+    "poll_option_deleted",
+    "proximity_alert_triggered",
+    "quote",
+    "reply_markup",
+    "reply_to_message",
+    "reply_to_story",
+    "sender_business_bot",
+    "sender_chat",
+    "suggested_post_approval_failed",
+    "suggested_post_approved",
+    "suggested_post_declined",
+    "suggested_post_info",
+    "suggested_post_paid",
+    "suggested_post_refunded",
+    "supergroup_chat_created",
+    "video_chat_ended",
+    "video_chat_participants_invited",
+    "video_chat_scheduled",
+    "video_chat_started",
+    "via_bot",
+    "voice_chat_ended",
+    "voice_chat_started",
+    "write_access_allowed",
+];
+
+impl Kind {
+    /// As it stands in its message.
+    pub fn came(&self) -> String {
+        let Self { what, details } = self;
+        if details.is_empty() {
+            format!("[{what} came with this message]")
+        } else {
+            format!("[{what} came with this message: {details}]")
+        }
+    }
+
+    /// As it stands in a quote.
+    fn shown(&self) -> String {
+        let Self { what, details } = self;
+        if details.is_empty() { format!("[{what}]") } else { format!("[{what}: {details}]") }
+    }
+}
+
+/// What a message has.
+pub fn of(message: &Value) -> Vec<Kind> {
+    let mut kinds: Vec<_> =
+        KINDS.iter().filter_map(|(field, what, told)| kind(message, field, what, *told)).collect();
+    // A place has its location beside it, too; a game its pictures.
+    if let Some(venue) = kind(message, "venue", "A place", venue) {
+        kinds.retain(|kind| kind.what != "A location");
+        kinds.push(venue);
+    }
+    if let Some(shared) = message["users_shared"]["users"].as_array() {
+        let users = shared.iter().map(|user| person(user, "user_id")).collect::<Vec<_>>();
+        kinds.push(Kind { what: "People".to_owned(), details: listed(&users) });
+    }
+    // Animated ones can't be looked at everywhere.
+    if let Some(emoji) = message["sticker"]["emoji"].as_str() {
+        kinds.push(Kind { what: "A sticker".to_owned(), details: name(emoji) });
+    }
+    kinds
+}
+
+/// What a message without text, files and the kinds above has: the name of a field that we don't know.
+pub fn unknown(message: &Value) -> Option<Kind> {
+    let fields = message.as_object()?.iter();
+    let mut unknown = fields.filter(|(field, value)| {
+        value.is_object() && !SERVICE.contains(&field.as_str()) && !field.ends_with("_topic_created")
+    });
+    let (field, _) = unknown.next()?;
+    let what = format!("Something that Muster does not know ({})", name(&field.replace('_', " ")));
+    Some(Kind { what, details: String::new() })
+}
+
+/// What somebody else's message has, for a quote: files by their names.
+pub fn quoted(message: &Value) -> Vec<String> {
+    let is_there =
+        |field: &str| !matches!(&message[field], Value::Null) && message[field] != Value::Array(Vec::new());
+    let file = |(field, what): &(&str, &str)| {
+        // An animation is told as a document too; a sticker is told by its emoji.
+        let is_twice = (*field == "document" && is_there("animation"))
+            || (*field == "sticker" && message["sticker"]["emoji"].is_string());
+        let details = text(&message[*field], "file_name");
+        (is_there(field) && !is_twice).then(|| Kind { what: (*what).to_owned(), details }.shown())
+    };
+    FILES.iter().filter_map(file).chain(of(message).iter().map(Kind::shown)).collect()
+}
+
+fn kind(message: &Value, field: &str, what: &str, told: Told) -> Option<Kind> {
+    let value = message.get(field).filter(|value| !value.is_null())?;
+    Some(Kind { what: what.to_owned(), details: told(value) })
+}
+
+/// A text of an object's, on one line.
+fn text(value: &Value, field: &str) -> String {
+    value[field].as_str().map(line).unwrap_or_default()
+}
+
+/// A text on one line, whose end does not end the brackets around it.
+fn line(text: &str) -> String {
+    text.trim().lines().map(|line| line.replace('[', "(").replace(']', ")")).collect::<Vec<_>>().join(" ")
+}
+
+fn listed(said: &[String]) -> String {
+    said.iter().filter(|said| !said.is_empty()).map(String::as_str).collect::<Vec<_>>().join(", ")
+}
+
+fn titled(value: &Value) -> String {
+    listed(&[text(value, "title"), text(value, "description")])
+}
+
+/// Whoever has a name, or at least an id.
+pub fn person(user: &Value, id: &str) -> String {
+    let names = [text(user, "first_name"), text(user, "last_name")];
+    let shown =
+        names.iter().filter(|name| !name.is_empty()).map(String::as_str).collect::<Vec<_>>().join(" ");
+    let username = user["username"].as_str().map(|name| format!("@{}", line(name))).unwrap_or_default();
+    let id = if user[id].is_number() { user[id].to_string() } else { String::new() };
+    match (shown.is_empty(), username.is_empty()) {
+        (false, _) => shown,
+        (true, false) => username,
+        (true, true) => id,
+    }
+}
+
+fn checklist(checklist: &Value) -> String {
+    let task = |task: &Value| {
+        let is_done = task["completion_date"].as_i64().is_some_and(|at| at > 0);
+        format!("{} {}", if is_done { "☑" } else { "☐" }, text(task, "text"))
+    };
+    let tasks: Vec<_> = checklist["tasks"].as_array().into_iter().flatten().map(task).collect();
+    format!("{}: {}", text(checklist, "title"), listed(&tasks))
+}
+
+fn chat(shared: &Value) -> String {
+    let (title, id) = (text(shared, "title"), shared["chat_id"].to_string());
+    if title.is_empty() { id } else { title }
+}
+
+fn contact(contact: &Value) -> String {
+    listed(&[person(contact, "user_id"), text(contact, "phone_number")])
+}
+
+fn dice(dice: &Value) -> String {
+    format!("{} {}", text(dice, "emoji"), dice["value"])
+}
+
+fn prizes(giveaway: &Value) -> String {
+    let winners: Vec<_> =
+        giveaway["winners"].as_array().into_iter().flatten().map(|user| person(user, "id")).collect();
+    let count = giveaway["winner_count"].as_i64().map(|count| format!("{count} winners")).unwrap_or_default();
+    listed(&[count, text(giveaway, "prize_description"), listed(&winners)])
+}
+
+/// Telegram counts in the smallest unit of a currency, whose size differs.
+fn amount(paid: &Value) -> String {
+    let currency = text(paid, "currency");
+    match (paid["total_amount"].as_i64(), currency.as_str()) {
+        (Some(amount), "XTR") => format!("{amount} Telegram Stars"),
+        (Some(amount), _) => format!("{amount} in the smallest unit of {currency}"),
+        (None, _) => String::new(),
+    }
+}
+
+fn location(location: &Value) -> String {
+    let (latitude, longitude) = (&location["latitude"], &location["longitude"]);
+    let near = location["horizontal_accuracy"].as_f64().map(|metres| format!(" (within {metres} m)"));
+    let live = if location["live_period"].is_number() { ", live: where it began" } else { "" };
+    format!("{latitude}, {longitude}{}{live}", near.unwrap_or_default())
+}
+
+fn venue(venue: &Value) -> String {
+    listed(&[text(venue, "title"), text(venue, "address"), location(&venue["location"])])
+}
+
+fn paid(media: &Value) -> String {
+    let count = media["paid_media"].as_array().map_or(0, Vec::len);
+    format!("{count} for {} Telegram Stars, not kept", media["star_count"])
+}
+
+fn poll(poll: &Value) -> String {
+    let options = poll["options"].as_array().into_iter().flatten();
+    let options: Vec<_> = options.map(|option| format!("“{}”", text(option, "text"))).collect();
+    let asked = format!("“{}” ({})", text(poll, "question"), listed(&options));
+    listed(&[asked, text(poll, "description")])
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn told(message: &Value) -> Vec<String> {
+        of(message).iter().map(Kind::came).collect()
+    }
+
+    #[test]
+    fn each_kind_is_told() {
+        for (message, expected) in [
+            (
+                json!({"location": {"latitude": 52.5, "longitude": 13.25}}),
+                "[A location came with this message: 52.5, 13.25]",
+            ),
+            (
+                json!({"location": {"latitude": 52.5, "longitude": 13.25, "horizontal_accuracy": 20.0, "live_period": 900}}),
+                "[A location came with this message: 52.5, 13.25 (within 20 m), live: where it began]",
+            ),
+            (
+                json!({"location": {"latitude": 1.5, "longitude": 2.5},
+                    "venue": {"title": "Café", "address": "Main Street 1", "location": {"latitude": 1.5, "longitude": 2.5}}}),
+                "[A place came with this message: Café, Main Street 1, 1.5, 2.5]",
+            ),
+            (
+                json!({"contact": {"phone_number": "+491234", "first_name": "Ada", "last_name": "L"}}),
+                "[A contact came with this message: Ada L, +491234]",
+            ),
+            (
+                json!({"poll": {"question": "Tea]?", "options": [{"text": "Yes"}, {"text": "No"}]}}),
+                "[A poll came with this message: “Tea)?” (“Yes”, “No”)]",
+            ),
+            (json!({"dice": {"emoji": "🎲", "value": 4}}), "[A die came with this message: 🎲 4]"),
+            (
+                json!({"game": {"title": "Snake", "description": "Eat", "photo": []}}),
+                "[A game came with this message: Snake, Eat]",
+            ),
+            (
+                json!({"invoice": {"title": "Tea", "description": "Green", "currency": "EUR", "total_amount": 450}}),
+                "[An invoice came with this message: Tea, Green, 450 in the smallest unit of EUR]",
+            ),
+            (
+                json!({"successful_payment": {"currency": "XTR", "total_amount": 5, "invoice_payload": "o-7"}}),
+                "[A payment came with this message: 5 Telegram Stars, o-7]",
+            ),
+            (
+                json!({"story": {"chat": {"title": "News"}, "id": 1}}),
+                "[A story came with this message: News, bots can't see it]",
+            ),
+            (
+                json!({"paid_media": {"star_count": 3, "paid_media": [{"type": "preview"}]}}),
+                "[Paid media came with this message: 1 for 3 Telegram Stars, not kept]",
+            ),
+            (
+                json!({"checklist": {"title": "Move", "tasks": [{"id": 1, "text": "Pack"}, {"id": 2, "text": "Call", "completion_date": 9}]}}),
+                "[A checklist came with this message: Move: ☐ Pack, ☑ Call]",
+            ),
+            (
+                json!({"users_shared": {"request_id": 1, "users": [{"user_id": 5, "first_name": "Ada"}, {"user_id": 6}]}}),
+                "[People came with this message: Ada, 6]",
+            ),
+            (json!({"chat_shared": {"request_id": 1, "chat_id": -5}}), "[A chat came with this message: -5]"),
+            (
+                json!({"giveaway": {"winner_count": 2, "prize_description": "Tea"}}),
+                "[A giveaway came with this message: 2 winners, Tea]",
+            ),
+            (
+                json!({"web_app_data": {"data": "{\"a\":1}", "button_text": "Send"}}),
+                "[Data of a web app came with this message: {\"a\":1}]",
+            ),
+            (json!({"sticker": {"emoji": "😀"}}), "[A sticker came with this message: 😀]"),
+        ] {
+            assert_eq!(told(&message), [expected], "{message}");
+        }
+    }
+
+    #[test]
+    fn what_is_odd_costs_no_message() {
+        for (field, ..) in KINDS {
+            for odd in
+                [json!(5), json!("x"), json!([]), json!({}), json!({"users": 5, "tasks": {}, "options": [5]})]
+            {
+                assert_eq!(told(&json!({field: odd})).len(), 1, "{field}");
+            }
+        }
+        assert_eq!(told(&json!({"users_shared": 5, "venue": null, "sticker": []})), [""; 0]);
+    }
+
+    #[test]
+    fn what_is_new_is_named_and_what_happens_to_a_chat_is_not() {
+        let unknown = |message: &Value| unknown(message).map(|kind| kind.came());
+        let message = json!({"message_id": 1, "chat": {}, "from": {}, "holo_gram": {"a": 1}});
+        assert_eq!(
+            unknown(&message).as_deref(),
+            Some("[Something that Muster does not know (holo gram) came with this message]")
+        );
+        for service in SERVICE {
+            assert_eq!(unknown(&json!({"message_id": 1, service: {}})), None);
+        }
+    }
+
+    #[test]
+    fn a_quote_names_files() {
+        let message =
+            json!({"animation": {"file_name": "a.mp4"}, "document": {"file_name": "a.mp4"}, "photo": []});
+        assert_eq!(quoted(&message), ["[An animation: a.mp4]"]);
+        assert_eq!(quoted(&json!({"photo": [{"file_id": "x"}]})), ["[A photo]"]);
+        assert_eq!(
+            quoted(&json!({"sticker": {"emoji": "😀"}, "dice": {"emoji": "🎲", "value": 2}})),
+            ["[A die: 🎲 2]", "[A sticker: 😀]"]
+        );
+    }
+}
