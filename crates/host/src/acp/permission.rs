@@ -1,7 +1,10 @@
 //! The options that an agent gives with a request for permission, and which of them a decision takes.
 //!
 //! An agent decides by the id that it gets back, so an id that stands for a yes and for something else as well is never a yes, and
-//! never a no either. Kinds that the protocol doesn't have are neither; they don't keep the question from people.
+//! never a no either. Kinds that the protocol doesn't have are neither; they don't keep the question from people, who see what the
+//! options are called if none of them is a yes.
+
+use std::collections::BTreeMap;
 
 use agent_client_protocol_schema::v1::{
     RequestPermissionOutcome, RequestPermissionResponse, SelectedPermissionOutcome, SessionId, ToolCallUpdate,
@@ -10,6 +13,20 @@ use muster_protocol::plan::Decision;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::{floor_boundary, short};
+
+/// The longest id of an option that can be taken, in bytes: longer ones would let an agent fill the journal.
+const LONGEST_ID: usize = 1024;
+/// How many options people see by name, and how many characters of each: a title is one short line.
+const MOST_NAMED: usize = 4;
+const LONGEST_NAME: usize = 24;
+/// How much of a title stands before these names, in bytes.
+const TITLE_BEFORE_NAMES: usize = 140;
+
+/// The answer to an agent whose action was allowed, and whose options don't say so.
+pub const NO_YES: &str = "The action was allowed, but the request has no unambiguous option to allow it. Ask again with an option of the \
+                          kind allow_once whose id is a short text of its own.";
+
 /// A request for permission. The protocol's own type would refuse all of it for one option with an unknown kind.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -17,11 +34,11 @@ pub struct Asking {
     pub session_id: SessionId,
     pub tool_call: ToolCallUpdate,
     #[serde(default)]
-    options: Vec<Value>,
+    options: Value,
 }
 
 /// An option that can be taken.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PermissionChoice {
     id: String,
     kind: Kind,
@@ -50,30 +67,80 @@ impl Kind {
 }
 
 impl Asking {
-    /// The options. One without an id can't be taken.
+    /// The options that can be taken: one for a yes, one for a no.
     pub fn choices(&self) -> Vec<PermissionChoice> {
-        let read = |option: &Value| {
-            let id = option.get("optionId")?.as_str()?.to_owned();
-            let kind = option.get("kind").and_then(|kind| Kind::deserialize(kind).ok());
-            Some(PermissionChoice { id, kind: kind.unwrap_or(Kind::Unknown) })
-        };
-        self.options.iter().filter_map(read).collect()
+        clear(&self.options().filter_map(read).collect::<Vec<_>>())
+    }
+
+    /// The title as people see it. If no option is a yes, it names the options.
+    pub fn title(&self, title: &str, choices: &[PermissionChoice]) -> String {
+        if choices.iter().any(|choice| choice.kind.allows()) {
+            return title.to_owned();
+        }
+        let names: Vec<String> = self.options().filter_map(name).take(MOST_NAMED).collect();
+        let end = floor_boundary(title, TITLE_BEFORE_NAMES);
+        let cut = if end < title.len() { "…" } else { "" };
+        let title = &title[..end];
+        match names.join(", ") {
+            names if names.is_empty() => format!("{title}{cut} (no option to choose)"),
+            names => format!("{title}{cut} (no option is a plain yes: {names})"),
+        }
+    }
+
+    fn options(&self) -> impl Iterator<Item = &Value> {
+        self.options.as_array().into_iter().flatten()
     }
 }
 
-/// The answer to the agent. None if no option says what was decided; then it is told in words.
+/// An option. One whose id is another value can't be taken, but agents may take its text for the same.
+fn read(option: &Value) -> Option<PermissionChoice> {
+    let kind = option.get("kind").and_then(|kind| Kind::deserialize(kind).ok());
+    let (id, kind) = match option.get("optionId")? {
+        Value::String(id) => (id.clone(), kind.unwrap_or(Kind::Unknown)),
+        Value::Null => return None,
+        other => (other.to_string(), Kind::Unknown),
+    };
+    Some(PermissionChoice { id, kind })
+}
+
+/// What an option is called, in quotes.
+fn name(option: &Value) -> Option<String> {
+    let text = |field: &str| option.get(field)?.as_str().map(str::trim).filter(|text| !text.is_empty());
+    let name = text("name").or_else(|| text("optionId"))?.replace(char::is_control, " ");
+    Some(format!("“{}”", short(&name, LONGEST_NAME)))
+}
+
+/// What all options of one id say.
+struct Said {
+    first: usize,
+    least: Kind,
+    most: Kind,
+}
+
+/// Of the options those that a decision takes. Once rather than always: what is always allowed or refused is decided in the control
+/// plane. What an id stands for is the most that any option of this id says: `allow_always` is more than `allow_once`.
+fn clear(choices: &[PermissionChoice]) -> Vec<PermissionChoice> {
+    let mut by_id: BTreeMap<&str, Said> = BTreeMap::new();
+    for (at, PermissionChoice { id, kind }) in choices.iter().enumerate() {
+        let said = by_id.entry(id).or_insert(Said { first: at, least: *kind, most: *kind });
+        (said.least, said.most) = (said.least.min(*kind), said.most.max(*kind));
+    }
+    by_id.retain(|id, _| (1..=LONGEST_ID).contains(&id.len()));
+    let best = |is_meant: fn(Kind) -> bool| {
+        let meant = by_id.iter().filter(|(_, said)| is_meant(said.least) && is_meant(said.most));
+        let (id, said) = meant.min_by_key(|(_, said)| (said.most, said.first))?;
+        Some(PermissionChoice { id: (*id).to_owned(), kind: said.most })
+    };
+    [best(Kind::allows), best(Kind::rejects)].into_iter().flatten().collect()
+}
+
+/// The answer to the agent. None if no option says what was decided.
 pub fn chosen(choices: &[PermissionChoice], decision: &Decision) -> Option<RequestPermissionResponse> {
     let is_approved = matches!(decision, Decision::Approved { .. });
     let is_meant = |kind: Kind| if is_approved { kind.allows() } else { kind.rejects() };
-    // What an id stands for is the most that any option of this id says: `allow_always` is more than `allow_once`.
-    let most = |id: &str| choices.iter().filter(|choice| choice.id == id).map(|choice| choice.kind).max();
-    let is_clear =
-        |id: &str| choices.iter().filter(|choice| choice.id == id).all(|choice| is_meant(choice.kind));
-    // Once rather than always: what is always allowed or refused is decided in the control plane.
-    let mut clear: Vec<&PermissionChoice> = choices.iter().filter(|choice| is_clear(&choice.id)).collect();
-    clear.sort_by_key(|choice| most(&choice.id));
-    let first = clear.first()?;
-    let selected = SelectedPermissionOutcome::new(first.id.clone());
+    // A journal of an earlier version has all options.
+    let taken = clear(choices).into_iter().find(|choice| is_meant(choice.kind))?;
+    let selected = SelectedPermissionOutcome::new(taken.id);
     Some(RequestPermissionResponse::new(RequestPermissionOutcome::Selected(selected)))
 }
 
@@ -94,11 +161,18 @@ mod tests {
             let (id, kind) = option.split_once(':').unwrap();
             json!({ "optionId": id, "name": id, "kind": kind })
         });
-        let asking = json!({ "sessionId": "s", "toolCall": { "toolCallId": "t" }, "options": options.collect::<Vec<_>>() });
-        let choices = serde_json::from_value::<Asking>(asking).unwrap().choices();
+        answered(&asking(&json!(options.collect::<Vec<_>>())).choices())
+    }
+
+    fn asking(options: &Value) -> Asking {
+        let asking = json!({ "sessionId": "s", "toolCall": { "toolCallId": "t" }, "options": options });
+        serde_json::from_value(asking).unwrap()
+    }
+
+    fn answered(choices: &[PermissionChoice]) -> [Option<String>; 2] {
         let comment = None;
         [Decision::Approved { comment: comment.clone() }, Decision::Denied { comment }].map(|decision| {
-            let answer = serde_json::to_value(chosen(&choices, &decision)?).unwrap();
+            let answer = serde_json::to_value(chosen(choices, &decision)?).unwrap();
             Some(answer["outcome"]["optionId"].as_str().unwrap().to_owned())
         })
     }
@@ -135,13 +209,68 @@ mod tests {
 
     #[test]
     fn an_option_that_makes_no_sense_hides_no_question() {
-        let asking = json!({ "sessionId": "s", "toolCall": { "toolCallId": "t" }, "options": [
+        let odd = asking(&json!([
             7, {}, { "optionId": 7, "kind": "allow_once" }, { "optionId": "a" }, { "optionId": "b", "kind": 7 },
-            { "optionId": "c", "kind": { "deep": [] } }, { "optionId": "y", "kind": "allow_once" },
-        ] });
-        let choices = serde_json::from_value::<Asking>(asking).unwrap().choices();
-        assert_eq!(choices.len(), 4);
-        let answer = chosen(&choices, &Decision::Approved { comment: None }).unwrap();
-        assert_eq!(serde_json::to_value(answer).unwrap()["outcome"]["optionId"], "y");
+            { "optionId": "c", "kind": { "deep": [] } }, { "optionId": null, "kind": "allow_once" },
+            { "optionId": "", "kind": "allow_once" }, { "optionId": "y", "kind": "allow_once", "extra": {} },
+        ]));
+        assert_eq!(answered(&odd.choices()), [Some("y".to_owned()), None]);
+        for none in [Value::Null, json!({}), json!("allow"), json!([[]]), json!([null, "allow_once", true])] {
+            assert_eq!(answered(&asking(&none).choices()), [None, None], "{none}");
+        }
+        let without =
+            serde_json::from_value::<Asking>(json!({ "sessionId": "s", "toolCall": { "toolCallId": "t" } }));
+        assert_eq!(without.unwrap().choices(), []);
+    }
+
+    #[test]
+    fn an_id_that_an_agent_may_take_for_another_is_neither() {
+        let option = |id: Value, kind: &str| json!({ "optionId": id, "kind": kind });
+        let no = option(json!("7"), "reject_once");
+        for (id, is_same) in [(json!(7), true), (json!("7"), true), (json!(7.0), false), (json!("7 "), false)]
+        {
+            let found = answered(&asking(&json!([option(id.clone(), "allow_once"), no])).choices());
+            assert_eq!(found[1].is_none(), is_same, "{id}");
+        }
+    }
+
+    #[test]
+    fn many_and_long_options_are_read_in_no_time_and_kept_short() {
+        let long = "x".repeat(LONGEST_ID + 1);
+        let mut options = vec![json!({ "optionId": long, "kind": "allow_once" })];
+        options.extend((0..50_000).map(|at| json!({ "optionId": at.to_string(), "kind": "reject_once" })));
+        options.push(json!({ "optionId": "0", "kind": "allow_once" }));
+        let begun = std::time::Instant::now();
+        let choices = asking(&json!(options)).choices();
+        assert_eq!(answered(&choices), [None, Some("1".to_owned())], "the last option spoils the first id");
+        assert_eq!(choices.len(), 1);
+        assert!(begun.elapsed().as_secs() < 5, "{:?}", begun.elapsed());
+    }
+
+    #[test]
+    fn people_see_what_the_options_are_called_if_none_is_a_yes() {
+        let title = |options: Value| {
+            let asking = asking(&options);
+            asking.title("Run", &asking.choices())
+        };
+        let option = |id: &str, name: &str, kind: &str| json!({ "optionId": id, "name": name, "kind": kind });
+        assert_eq!(title(json!([option("y", "Yes", "allow_always"), option("x", "X", "deny")])), "Run");
+        let unknown = json!([option("d", "Deny", "deny"), option("s", "For this\nsession", "allow_session")]);
+        assert_eq!(title(unknown), "Run (no option is a plain yes: “Deny”, “For this session”)");
+        let same = json!([option("1", "", "allow_once"), option("1", "No", "reject_once")]);
+        assert_eq!(title(same), "Run (no option is a plain yes: “1”, “No”)");
+        assert_eq!(title(json!([{}, 7])), "Run (no option to choose)");
+        let many = title(json!(vec![option("x", &"ä".repeat(1000), "deny"); 1000]));
+        assert!(many.chars().count() < 160, "{many}");
+        let long = asking(&json!([])).title(&"ä".repeat(500), &[]);
+        assert_eq!(long, format!("{}… (no option to choose)", "ä".repeat(70)));
+    }
+
+    #[test]
+    fn a_journal_that_has_all_options_is_read() {
+        let kept = json!([{ "id": "same", "kind": "allow_once" }, { "id": "same", "kind": "reject_once" },
+            { "id": "n", "kind": "reject_always" }]);
+        let kept: Vec<PermissionChoice> = serde_json::from_value(kept).unwrap();
+        assert_eq!(answered(&kept), [None, Some("n".to_owned())]);
     }
 }

@@ -17,7 +17,7 @@ use super::{
     Delivery, Effects, MOST_OPEN, Machine, Settings,
     forms::{self, Form},
     not_judged,
-    permission::{self, Asking, PermissionChoice, chosen},
+    permission::{self, Asking, NO_YES, PermissionChoice, chosen},
     rpc, short,
     updates::{Mention, is_empty, name_of},
 };
@@ -113,7 +113,10 @@ impl Machine {
         }
         // Some say what they want in the title alone, and the rules look at the input.
         let input = if is_empty(&tool.input) { json!({ "title": tool.title }) } else { tool.input };
-        let asked = Asked::Action { tool: tool.name, tool_kind: tool.kind, title: tool.title, input };
+        let title = request.title(&tool.title, &choices);
+        // The rules go by the agent's own words.
+        let name = tool.name.or_else(|| (title != tool.title).then_some(tool.title));
+        let asked = Asked::Action { tool: name, tool_kind: tool.kind, title, input };
         self.ask(key, conversation_id, id, Waits::Permission(choices), asked, fx);
     }
 
@@ -215,12 +218,12 @@ impl Machine {
             Waits::Own => return Answered::Own,
             Waits::Permission(choices) => {
                 let answer = chosen(choices, decision);
-                let line = rpc::response(&open.id, answer.as_ref().unwrap_or(&permission::cancelled()));
                 if answer.is_none() && matches!(decision, Decision::Approved { .. }) {
-                    // No option is a yes: the agent is told in words, with its next turn.
-                    self.say(line);
+                    // The approval reaches the agent in words, with its next turn.
+                    self.reject(&open.id, INVALID_PARAMS, NO_YES);
                     return Answered::NotWaiting;
                 }
+                let line = rpc::response(&open.id, &answer.unwrap_or_else(permission::cancelled));
                 (line, has_comment(decision))
             }
             Waits::Form(form) => {

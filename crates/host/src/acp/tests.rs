@@ -2,7 +2,7 @@
 
 use agent_client_protocol_schema::v1::{ContentBlock, TextContent};
 use muster_protocol::{
-    event::{Asked, Content, TurnEnd, TurnOutcome},
+    event::{Asked, Content, Request, TurnEnd, TurnOutcome},
     plan::Decision,
 };
 use serde_json::json;
@@ -14,6 +14,7 @@ mod choices;
 mod forms;
 mod messages;
 mod requests;
+mod samples;
 mod sessions;
 mod turns;
 

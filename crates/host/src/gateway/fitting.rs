@@ -74,6 +74,7 @@ fn less_of(what: &Happening) -> Happening {
             millis,
             status,
             usage,
+            cache_hour,
             lease_id,
         }) => Happening::ModelCalled(ModelCall {
             turn_id: *turn_id,
@@ -83,6 +84,7 @@ fn less_of(what: &Happening) -> Happening {
             millis: *millis,
             status: *status,
             usage: *usage,
+            cache_hour: *cache_hour,
             lease_id: *lease_id,
         }),
         Happening::Limited { credential_id, model, until, detail } => Happening::Limited {
@@ -237,6 +239,7 @@ mod tests {
                 millis: 2,
                 status: Some(200),
                 usage: Usage::default(),
+                cache_hour: Some(3),
                 lease_id: Some(9),
             }),
             Happening::LeaseReturned { lease_id: 9 },

@@ -48,7 +48,13 @@ fn odd_options_hide_no_question_and_are_no_yes() {
         let approved = Decision::Approved { comment: comment() };
         assert_eq!(script.machine.decide("3.h1", &approved, Some(9)), Answered::NotWaiting, "{options}");
         let answer = script.written().pop().unwrap();
-        assert_eq!(answer["result"]["outcome"], json!({ "outcome": "cancelled" }), "no option is a yes");
+        assert_eq!(answer["error"]["code"], -32602, "no option is a yes");
+        assert!(
+            answer["error"]["message"]
+                .as_str()
+                .unwrap()
+                .starts_with("The action was allowed, but the request has")
+        );
     }
     let denied = Decision::Denied { comment: comment() };
     let mut script = ask(&json!([option("y", "allow_once"), option("n", "reject_always")]));

@@ -1,0 +1,58 @@
+//! The samples in `tests/samples/acp`: a request for permission as an agent writes it, what people see of it, and what the agent
+//! gets for each decision.
+
+use super::*;
+
+/// The agent has asked, in the middle of a turn.
+fn asked(line: &str) -> (Script, Option<Request>) {
+    let mut script = Script::prompted();
+    script.written();
+    script.raw(line);
+    let request = match script.fx.events.pop() {
+        Some(Happening::Asked(request)) => Some(request),
+        _ => None,
+    };
+    (script, request)
+}
+
+/// The one line that the agent got.
+fn got(script: &mut Script) -> Value {
+    let [line] = &script.written()[..] else { return Value::Null };
+    if let Some(error) = line.get("error") {
+        return json!({ "error": error["code"], "message": error["message"] });
+    }
+    let outcome = &line["result"]["outcome"];
+    match outcome["outcome"].as_str() {
+        Some("selected") => json!({ "selected": outcome["optionId"] }),
+        _ => outcome["outcome"].clone(),
+    }
+}
+
+fn decided(line: &str, decision: &Decision) -> Value {
+    let (mut script, request) = asked(line);
+    let key = request.unwrap().request;
+    let answered = script.machine.decide(&key, decision, Some(9));
+    let mut got = got(&mut script);
+    if answered == Answered::NotWaiting {
+        got["then"] = "The next turn says it in words.".into();
+    }
+    got
+}
+
+fn came_of_it(bytes: &[u8]) -> Value {
+    let line = std::str::from_utf8(bytes).unwrap().trim_end();
+    let (mut script, request) = asked(line);
+    let Some(request) = request else { return json!({ "not_asked": got(&mut script) }) };
+    let Asked::Action { tool, title, .. } = request.asked else { panic!("{:?}", request.asked) };
+    let comment = || None;
+    json!({
+        "people_see": { "title": title, "tool": tool },
+        "approved": decided(line, &Decision::Approved { comment: comment() }),
+        "denied": decided(line, &Decision::Denied { comment: comment() }),
+    })
+}
+
+#[test]
+fn samples() {
+    muster_samples::check("acp", came_of_it);
+}
