@@ -20,8 +20,12 @@ pub fn check_head(headers: &HeaderMap) -> Result<(), &'static str> {
 
 /// Whether a body is as it is, without compression.
 pub fn is_plain(headers: &HeaderMap) -> bool {
-    let is_as_it_is = |value: &HeaderValue| value.as_bytes().eq_ignore_ascii_case(b"identity");
-    headers.get_all(header::CONTENT_ENCODING).iter().all(is_as_it_is)
+    let mut codings = headers
+        .get_all(header::CONTENT_ENCODING)
+        .iter()
+        .flat_map(|value| value.as_bytes().split(|byte| *byte == b','));
+    codings
+        .all(|coding| coding.trim_ascii().is_empty() || coding.trim_ascii().eq_ignore_ascii_case(b"identity"))
 }
 
 /// The same of the body's bytes. UTF-16 and UTF-32 have NUL in them where JSON has its signs.
@@ -72,6 +76,22 @@ mod tests {
             "application/json; charset=",
         ] {
             assert!(!is_utf_8(kind), "{kind}");
+        }
+    }
+
+    #[test]
+    fn a_body_is_plain_unless_a_coding_is_named() {
+        let is_plain = |values: &[&'static str]| {
+            let headers =
+                values.iter().map(|value| (header::CONTENT_ENCODING, HeaderValue::from_static(value)));
+            is_plain(&headers.collect())
+        };
+        for values in [&[][..], &[""], &["identity"], &["Identity , identity"], &["identity", " "]] {
+            assert!(is_plain(values), "{values:?}");
+        }
+        for values in [&["gzip"][..], &["identity, br"], &["identity", "zstd"], &["deflate"], &["x-unknown"]]
+        {
+            assert!(!is_plain(values), "{values:?}");
         }
     }
 

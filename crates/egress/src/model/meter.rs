@@ -212,7 +212,13 @@ impl Meter {
                 Usage { output: said.or(usage.output), ..usage }
             }
         };
-        let used = prices::spent(price.as_ref(), &usage);
+        call.cache_hour = match &self.progress {
+            Progress::Answering(counter) | Progress::Broken(counter) | Progress::Answered(counter) => {
+                counter.cache_hour()
+            }
+            Progress::Asked | Progress::Refused => None,
+        };
+        let used = prices::spent(price.as_ref(), &usage, call.cache_hour);
         if !matches!(self.progress, Progress::Refused) {
             usage.cost_micro = used.cost;
         }
@@ -243,7 +249,7 @@ fn complete(counter: &mut Counter, estimate: i64, least: i64) -> Usage {
     let seen = i64::try_from(counter.bytes / size).unwrap_or(i64::MAX);
     usage.input = usage.input.or(Some(estimate));
     // Some begin to count before they are done.
-    usage.output = Some(usage.output.unwrap_or(0).max(seen).max(least));
+    usage.output = Some(usage.output.max(counter.begun()).unwrap_or(0).max(seen).max(least));
     usage
 }
 

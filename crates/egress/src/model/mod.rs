@@ -180,7 +180,10 @@ impl Refused {
             Self::Compressed => {
                 let words =
                     "The model's answer is compressed, though the request forbids that: it can't be counted.";
-                model_error(StatusCode::BAD_GATEWAY, "api_error", words)
+                let mut answer = model_error(StatusCode::BAD_GATEWAY, "api_error", words);
+                // It has been paid for, and the next one would be, too.
+                answer.headers_mut().insert("x-should-retry", HeaderValue::from_static("false"));
+                answer
             }
             Self::Unready => {
                 let words =
@@ -260,6 +263,7 @@ async fn call(
             millis: 0,
             status: None,
             usage: muster_protocol::event::Usage::default(),
+            cache_hour: None,
             lease_id: None,
         },
         begun: Instant::now(),

@@ -4,7 +4,7 @@
 //! with an empty line. The first byte tells a stream from JSON, not the head.
 
 use muster_protocol::event::Usage;
-use serde_json::Value;
+use serde_json::{Value, value::RawValue};
 
 use super::call::Interface;
 use crate::{
@@ -20,6 +20,11 @@ const LONGEST_WHOLE: usize = 16 * 1024 * 1024;
 
 /// What is kept without asking for room, in bytes: most events are no longer.
 const SMALL: usize = 4 * 1024;
+
+/// The longest part of an event that is looked through for counts, in bytes: it is read several times.
+const LONGEST_USAGE: usize = 64 * 1024;
+/// The most tokens of a class, as in the control plane: far more than there can be. A larger number counts nothing.
+const MOST: f64 = 100_000_000.0;
 
 /// A mark that some put before their text.
 const MARK: &[u8] = b"\xef\xbb\xbf";
@@ -44,7 +49,7 @@ pub struct Counter {
     is_lost: bool,
     /// There was no room for something that may have been what it has cost.
     pub is_short: bool,
-    usage: Usage,
+    said: Said,
     /// All bytes so far.
     pub bytes: usize,
 }
@@ -63,7 +68,7 @@ impl Counter {
             held: None,
             is_lost: false,
             is_short: false,
-            usage: Usage::default(),
+            said: Said::default(),
             bytes: 0,
         }
     }
@@ -121,7 +126,17 @@ impl Counter {
                 self.count(found);
             }
         }
-        self.usage
+        self.said.usage(self.interface)
+    }
+
+    /// How many tokens had been written when the answer began: no more than a hint, if it does not say how it ended.
+    pub fn begun(&self) -> Option<i64> {
+        self.said.begun
+    }
+
+    /// How many of the tokens written to a cache are kept there for an hour, as far as the answer has been read.
+    pub fn cache_hour(&self) -> Option<i64> {
+        self.said.hour
     }
 
     fn keep(&mut self, piece: &[u8], most: usize) {
@@ -187,237 +202,170 @@ impl Counter {
         self.kept.clear();
     }
 
-    /// Later counts are totals too, and leave out what they don't change.
-    fn count(&mut self, read: Usage) {
-        let usage = &mut self.usage;
-        usage.input = read.input.or(usage.input);
-        usage.output = read.output.or(usage.output);
-        usage.cache_read = read.cache_read.or(usage.cache_read);
-        usage.cache_write = read.cache_write.or(usage.cache_write);
+    fn count(&mut self, said: Said) {
+        self.said.add(said);
+    }
+}
+
+/// What an answer says, by the classes of its interface.
+#[derive(Clone, Copy, Debug, Default)]
+struct Said {
+    read: Option<i64>,
+    written: Option<i64>,
+    /// What was written when the answer began.
+    begun: Option<i64>,
+    cached: Option<i64>,
+    kept: Option<i64>,
+    /// Of `kept`.
+    hour: Option<i64>,
+}
+
+impl Said {
+    /// Later counts are totals too, and leave out what they don't change, or say 0.
+    fn add(&mut self, later: Self) {
+        self.read = self.read.max(later.read);
+        self.written = self.written.max(later.written);
+        self.begun = self.begun.max(later.begun);
+        self.cached = self.cached.max(later.cached);
+        self.kept = self.kept.max(later.kept);
+        self.hour = self.hour.max(later.hour);
+    }
+
+    /// Except for Anthropic, tokens read from a cache and written to it are among those that were read.
+    fn usage(self, interface: Interface) -> Usage {
+        let others = match interface {
+            Interface::Anthropic => 0,
+            _ => self.cached.unwrap_or(0) + self.kept.unwrap_or(0),
+        };
+        Usage {
+            input: self.read.map(|read| (read - others).max(0)),
+            output: self.written,
+            cache_read: self.cached,
+            cache_write: self.kept,
+            cost_micro: None,
+        }
     }
 }
 
 /// What an event says.
-fn read(interface: Interface, event: &[u8]) -> Option<Usage> {
+fn read(interface: Interface, event: &[u8]) -> Option<Said> {
     // Most events count nothing, and need not be understood.
     if !event.windows(5).any(|word| word == b"usage") {
         return None;
     }
     let event = Fields::read(event)?;
-    let inner = |name: &str| event.within(name).and_then(|inner| inner.value("usage"));
+    let own = || within(&event, "usage");
+    let inner = |name: &str| within(&event.within(name)?, "usage");
     let found = match interface {
-        Interface::Chat => event.value("usage"),
-        Interface::Responses => inner("response").or_else(|| event.value("usage")),
-        Interface::Anthropic => inner("message").or_else(|| event.value("usage")),
-        Interface::Gemini => event.value("usageMetadata"),
+        Interface::Chat => own().or_else(|| of_choice(&event)).or_else(|| inner("x_groq")),
+        Interface::Responses => inner("response").or_else(own),
+        Interface::Anthropic => match inner("message") {
+            Some(begun) => {
+                let said = said(interface, &begun);
+                return Some(Said { begun: said.written, written: None, ..said });
+            }
+            None => own(),
+        },
+        Interface::Gemini => within(&event, "usageMetadata"),
     };
-    let found = found.filter(Value::is_object)?;
-    let number = |path: &str| found.pointer(path).and_then(number);
+    found.map(|found| said(interface, &found))
+}
+
+/// In its last event, Moonshot has the counts in the choice.
+fn of_choice<'a>(event: &Fields<'a>) -> Option<Fields<'a>> {
+    let choices = event.raw("choices").filter(|raw| raw.len() <= LONGEST_USAGE)?;
+    let choices: Vec<&RawValue> = muster_json::from_str(choices).ok()?;
+    within(&Fields::read(choices.first()?.get().as_bytes())?, "usage")
+}
+
+/// An object in an object, if it is a short one.
+fn within<'a>(fields: &Fields<'a>, name: &str) -> Option<Fields<'a>> {
+    fields.raw(name).filter(|raw| raw.len() <= LONGEST_USAGE).and_then(|raw| Fields::read(raw.as_bytes()))
+}
+
+fn said(interface: Interface, found: &Fields<'_>) -> Said {
+    let number = |path: &str| number(found, path);
     let first = |paths: &[&str]| paths.iter().find_map(|path| number(path));
     let sum = |paths: &[&str]| paths.iter().filter_map(|path| number(path)).reduce(i64::saturating_add);
-    Some(match interface {
-        Interface::Chat => classes(
-            number("/prompt_tokens"),
-            number("/completion_tokens"),
-            first(&[
-                "/prompt_tokens_details/cached_tokens",
-                "/prompt_cache_hit_tokens",
-                "/cache_read_input_tokens",
-                "/cached_tokens",
+    match interface {
+        Interface::Chat => Said {
+            read: first(&["prompt_tokens", "input_tokens"]),
+            written: written_in_chat(
+                first(&["completion_tokens", "output_tokens"]),
+                number("completion_tokens_details/reasoning_tokens"),
+                [number("prompt_tokens"), number("total_tokens")],
+            ),
+            cached: first(&[
+                "prompt_tokens_details/cached_tokens",
+                "prompt_cache_hit_tokens",
+                "cache_read_input_tokens",
+                "cached_tokens",
             ]),
-            first(&[
-                "/prompt_tokens_details/cache_write_tokens",
-                "/prompt_tokens_details/cache_creation_tokens",
-                "/cache_creation_input_tokens",
+            kept: first(&[
+                "prompt_tokens_details/cache_write_tokens",
+                "prompt_tokens_details/cache_creation_tokens",
+                "cache_creation_input_tokens",
             ]),
-        ),
-        Interface::Responses => classes(
-            number("/input_tokens"),
-            number("/output_tokens"),
-            number("/input_tokens_details/cached_tokens"),
-            number("/input_tokens_details/cache_write_tokens"),
-        ),
-        Interface::Anthropic => Usage {
-            input: number("/input_tokens"),
-            output: number("/output_tokens"),
-            cache_read: number("/cache_read_input_tokens"),
-            cache_write: number("/cache_creation_input_tokens").or_else(|| {
-                sum(&[
-                    "/cache_creation/ephemeral_5m_input_tokens",
-                    "/cache_creation/ephemeral_1h_input_tokens",
-                ])
-            }),
-            cost_micro: None,
+            ..Said::default()
         },
-        Interface::Gemini => classes(
-            sum(&["/promptTokenCount", "/toolUsePromptTokenCount"]),
-            sum(&["/candidatesTokenCount", "/thoughtsTokenCount"]),
-            number("/cachedContentTokenCount"),
-            None,
-        ),
-    })
-}
-
-/// A count: some write `1000.0`, or `"1000"`.
-fn number(value: &Value) -> Option<i64> {
-    let rounded = |number: f64| number.is_finite().then(|| number.ceil() as i64);
-    let number = match value {
-        Value::Number(number) => number.as_i64().or_else(|| rounded(number.as_f64()?)),
-        Value::String(text) => {
-            let text = text.trim();
-            text.parse().ok().or_else(|| rounded(text.parse().ok()?))
+        Interface::Responses => Said {
+            read: number("input_tokens"),
+            written: number("output_tokens"),
+            cached: number("input_tokens_details/cached_tokens"),
+            kept: number("input_tokens_details/cache_write_tokens"),
+            ..Said::default()
+        },
+        Interface::Anthropic => {
+            let parts = ["ephemeral_5m_input_tokens", "ephemeral_1h_input_tokens"];
+            let [short, hour] = parts.map(|part| number(&format!("cache_creation/{part}")));
+            let both = short.max(hour).map(|_| short.unwrap_or(0) + hour.unwrap_or(0));
+            Said {
+                read: number("input_tokens"),
+                written: number("output_tokens"),
+                cached: number("cache_read_input_tokens"),
+                kept: number("cache_creation_input_tokens").max(both),
+                hour,
+                ..Said::default()
+            }
         }
-        _ => None,
-    };
-    number.map(|number| number.max(0))
+        Interface::Gemini => Said {
+            read: sum(&["promptTokenCount", "toolUsePromptTokenCount"]),
+            written: sum(&["candidatesTokenCount", "thoughtsTokenCount"]),
+            cached: number("cachedContentTokenCount"),
+            ..Said::default()
+        },
+    }
 }
 
-/// Where tokens read from a cache, and those written to it, are among those that were read.
-fn classes(all: Option<i64>, output: Option<i64>, cached: Option<i64>, written: Option<i64>) -> Usage {
-    let others = cached.unwrap_or(0).saturating_add(written.unwrap_or(0));
-    let input = all.map(|all| all.saturating_sub(others).max(0));
-    Usage { input, output, cache_read: cached, cache_write: written, cost_micro: None }
+/// The tokens of an answer. xAI counts its reasoning beside them, which only the total shows; others count it among them.
+fn written_in_chat(
+    answer: Option<i64>,
+    thought: Option<i64>,
+    [read, total]: [Option<i64>; 2],
+) -> Option<i64> {
+    let (answer, thought) = (answer?, thought.unwrap_or(0));
+    let both = answer.saturating_add(thought);
+    let is_beside = total.is_some() && total == read.map(|read| read.saturating_add(both));
+    Some(if is_beside { both } else { answer })
+}
+
+/// A count, in an object or an object within. One that can't be read doesn't hide the others.
+fn number(fields: &Fields<'_>, path: &str) -> Option<i64> {
+    match path.split_once('/') {
+        Some((outer, rest)) => number(&fields.within(outer)?, rest),
+        None => count(&fields.value(path)?),
+    }
+}
+
+/// Some write `1000.0`, or `"1000"`.
+fn count(value: &Value) -> Option<i64> {
+    let number = match value {
+        Value::Number(number) => number.as_f64()?,
+        Value::String(text) => text.trim().parse().ok()?,
+        _ => return None,
+    };
+    (0.0..=MOST).contains(&number).then(|| number.ceil() as i64)
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::room::of_host;
-
-    /// Each answer is given in one piece, and byte by byte.
-    fn count(interface: Interface, answer: &str) -> [Option<i64>; 4] {
-        let counted = |size: usize| {
-            let mut counter = Counter::new(interface, Room::new(of_host()));
-            answer.as_bytes().chunks(size).for_each(|piece| counter.take(piece));
-            let Usage { input, output, cache_read, cache_write, .. } = counter.usage();
-            [input, output, cache_read, cache_write]
-        };
-        for size in [2, 3, usize::MAX] {
-            assert_eq!(counted(1), counted(size), "in pieces of {size}: {answer:?}");
-        }
-        counted(1)
-    }
-
-    #[test]
-    fn every_interface_says_what_it_has_used() {
-        let chat = "data: {\"choices\":[{\"delta\":{\"content\":\"usage\"}}],\"usage\":null}\r\n\r\n\
-            data: {\"choices\":[],\"usage\":{\"prompt_tokens\":10,\"completion_tokens\":4,\
-            \"prompt_tokens_details\":{\"cached_tokens\":6}}}\n\ndata: [DONE]\n\n";
-        assert_eq!(count(Interface::Chat, chat), [Some(4), Some(4), Some(6), None]);
-        let whole = r#"{"usage":{"prompt_tokens":10,"completion_tokens":4}}"#;
-        assert_eq!(count(Interface::Chat, whole), [Some(10), Some(4), None, None]);
-        let responses = "event: response.completed\ndata: {\"type\":\"response.completed\",\"response\":{\"usage\":\
-            {\"input_tokens\":9,\"input_tokens_details\":{\"cached_tokens\":2},\"output_tokens\":3}}}\n\n";
-        assert_eq!(count(Interface::Responses, responses), [Some(7), Some(3), Some(2), None]);
-        let anthropic = "event: message_start\ndata: {\"type\":\"message_start\",\"message\":{\"usage\":\
-            {\"input_tokens\":5,\"cache_creation_input_tokens\":7,\"cache_read_input_tokens\":11,\"output_tokens\":1}}}\n\n\
-            data: {\"type\":\"message_delta\",\"usage\":{\"output_tokens\":13}}\n\n";
-        assert_eq!(count(Interface::Anthropic, anthropic), [Some(5), Some(13), Some(11), Some(7)]);
-        let gemini = "data: {\"usageMetadata\":{\"promptTokenCount\":8,\"candidatesTokenCount\":1}}\n\n\
-            data: {\"usageMetadata\":{\"promptTokenCount\":8,\"candidatesTokenCount\":2,\"thoughtsTokenCount\":3,\
-            \"cachedContentTokenCount\":4}}";
-        assert_eq!(count(Interface::Gemini, gemini), [Some(4), Some(5), Some(4), None]);
-        let list = r#"[{"usageMetadata":{"promptTokenCount":1}},{"usageMetadata":{"promptTokenCount":1,"candidatesTokenCount":2}}]"#;
-        assert_eq!(count(Interface::Gemini, list), [Some(1), Some(2), None, None]);
-    }
-
-    /// What every framing below says: 400 read, 200 written, 600 from a cache.
-    const SAID: [Option<i64>; 4] = [Some(400), Some(200), Some(600), None];
-
-    #[test]
-    fn a_stream_is_counted_however_it_is_framed() {
-        let usage =
-            r#"{"prompt_tokens":1000,"completion_tokens":200,"prompt_tokens_details":{"cached_tokens":600}}"#;
-        let event = format!(r#"{{"choices":[],"usage":{usage}}}"#);
-        let hi = r#"{"choices":[{"delta":{"content":"usage"}}],"usage":null}"#;
-        let pretty = event.replace(",\"", ",\n\"");
-        let lines = |name: &str, end: &str| {
-            pretty.lines().map(|line| format!("{name}{line}{end}")).collect::<String>()
-        };
-        for end in ["\n", "\r\n", "\r"] {
-            for name in ["data: ", "data:"] {
-                let blank = format!("{end}{end}");
-                let begun = format!("{name}{hi}{blank}");
-                for answer in [
-                    format!("{begun}{name}{event}{blank}{name}[DONE]{blank}"),
-                    format!(
-                        "{begun}: a comment{blank}event: x{end}id: 7{end}{name}{event}{end}retry: 1{blank}"
-                    ),
-                    format!("{begun}{}{end}{name}[DONE]{blank}", lines(name, end)),
-                    format!("{begun}{}", lines(name, end)),
-                    format!("\u{feff}{name}{event}{blank}"),
-                    format!("\u{feff}{end}{begun}{name}{event}"),
-                    format!("{name}{hi}{end}{name}{event}{end}{name}[DONE]{end}"),
-                    format!("{begun}data{end}{name}{event}{blank}"),
-                ] {
-                    assert_eq!(count(Interface::Chat, &answer), SAID, "{answer:?}");
-                }
-            }
-        }
-        for whole in [event.clone(), format!("\u{feff}{event}"), format!("\r\n {event}\n"), pretty.clone()] {
-            assert_eq!(count(Interface::Chat, &whole), SAID, "{whole:?}");
-        }
-    }
-
-    #[test]
-    fn counts_are_numbers_however_they_are_written() {
-        for (all, cached) in
-            [("1000.0", "600.0"), ("\"1000\"", "\"600\""), ("1e3", "6e2"), ("999.5", "\"600.0\"")]
-        {
-            let usage = format!(
-                r#"{{"prompt_tokens":{all},"completion_tokens":200.0,"prompt_tokens_details":{{"cached_tokens":{cached}}}}}"#
-            );
-            let event = format!("data: {{\"usage\":{usage}}}\n\n");
-            assert_eq!(count(Interface::Chat, &event), SAID, "{event}");
-        }
-        let odd = r#"{"usage":{"prompt_tokens":-5,"completion_tokens":"many","prompt_tokens_details":{"cached_tokens":[1]}}}"#;
-        assert_eq!(count(Interface::Chat, odd), [Some(0), None, None, None]);
-    }
-
-    #[test]
-    fn tokens_written_to_a_cache_are_a_class_of_their_own() {
-        let chat = |usage: &str| count(Interface::Chat, &format!("{{\"usage\":{usage}}}"));
-        let expected = [Some(300), Some(200), Some(600), Some(100)];
-        for usage in [
-            r#"{"prompt_tokens":1000,"completion_tokens":200,"prompt_tokens_details":{"cached_tokens":600,"cache_write_tokens":100}}"#,
-            r#"{"prompt_tokens":1000,"completion_tokens":200,"cache_read_input_tokens":600,"cache_creation_input_tokens":100}"#,
-        ] {
-            assert_eq!(chat(usage), expected, "{usage}");
-        }
-        let responses = r#"{"usage":{"input_tokens":1000,"output_tokens":200,"input_tokens_details":{"cached_tokens":600,"cache_write_tokens":100}}}"#;
-        assert_eq!(count(Interface::Responses, responses), expected);
-        let anthropic = r#"{"usage":{"input_tokens":300,"output_tokens":200,"cache_read_input_tokens":600,"cache_creation":{"ephemeral_5m_input_tokens":60,"ephemeral_1h_input_tokens":40}}}"#;
-        assert_eq!(count(Interface::Anthropic, anthropic), expected);
-    }
-
-    #[test]
-    fn an_answer_without_room_is_not_kept() {
-        let host = of_host();
-        let room = Room::new(std::sync::Arc::clone(&host));
-        let answer = format!(r#"{{"x":"{}","usage":{{"prompt_tokens":1}}}}"#, "x".repeat(2 * 1024 * 1024));
-        let count = || {
-            let mut counter = Counter::new(Interface::Chat, room.clone());
-            answer.as_bytes().chunks(1000).for_each(|piece| counter.take(piece));
-            counter.usage().input
-        };
-        assert_eq!(count(), Some(1));
-        let free = host.available_permits();
-        let held = room.try_take(free * 1024 / 4 - 1024 * 1024).unwrap();
-        assert_eq!(count(), None);
-        drop(held);
-        assert_eq!((count(), host.available_permits()), (Some(1), free), "nothing is held afterwards");
-        let huge = r#"{"usageMetadata":{"candidatesTokenCount":9223372036854775807,"thoughtsTokenCount":1}}"#;
-        assert_eq!(super::tests::count(Interface::Gemini, huge)[1], Some(i64::MAX));
-    }
-
-    #[test]
-    fn an_endless_line_is_not_kept() {
-        let mut counter = Counter::new(Interface::Chat, Room::new(of_host()));
-        for _ in 0..10 {
-            counter.take(&vec![b'x'; LONGEST_EVENT / 4]);
-            assert!(counter.kept.len() <= LONGEST_EVENT);
-        }
-        counter.take(b"\ndata: {\"usage\":{\"prompt_tokens\":1,\"completion_tokens\":1}}\n");
-        assert_eq!(counter.usage().input, Some(1));
-    }
-}
+mod tests;

@@ -19,5 +19,6 @@ mod model_refused;
 mod network;
 mod servers;
 mod sources;
+mod streams;
 mod support;
 mod tools;
