@@ -34,8 +34,18 @@ interface Zoned {
 let zoned: Zoned = { zone: 'local', organization: undefined }
 const zoneListeners = new Set<() => void>()
 
+/** The zone, if this browser knows it: the service's list may be newer, and times of an unknown zone can't be shown. */
+export function knownZone(name: string | undefined): string | undefined {
+  try {
+    return name && new Intl.DateTimeFormat('en', { timeZone: name }) ? name : undefined
+  } catch {
+    return undefined
+  }
+}
+
 export function setZone(next: Partial<Zoned>): void {
   const merged = { ...zoned, ...next }
+  merged.organization = knownZone(merged.organization)
   if (merged.zone === zoned.zone && merged.organization === zoned.organization) return
   zoned = merged
   for (const listener of zoneListeners) listener()

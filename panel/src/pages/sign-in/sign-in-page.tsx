@@ -11,7 +11,7 @@ import { Field } from '../../ui/field'
 import { TextInput } from '../../ui/inputs'
 import { Notice } from '../../ui/problem'
 import { Card } from './card'
-import { ExchangeCode, REFUSED, RequestReset, safeNext, takeStarted } from './sign-in'
+import { ExchangeCode, RequestReset, refusal, safeNext, takeStarted } from './sign-in'
 import { SignInForm } from './sign-in-form'
 
 type Arrival =
@@ -23,9 +23,7 @@ type Arrival =
 /** Reads what is behind the `#`, once, and takes it out of the address and the history. */
 function arrive(hash: string): Arrival {
   const came = new URLSearchParams(hash.replace(/^#/, ''))
-  if (came.has('error')) {
-    return { kind: 'refused', text: REFUSED[came.get('error') ?? ''] ?? 'You were not signed in. Try again.' }
-  }
+  if (came.has('error')) return { kind: 'refused', text: refusal(came) }
   const code = came.get('code')
   if (code) return { kind: 'code', code, state: came.get('state') }
   return { kind: came.has('forgot') ? 'forgotten' : 'fresh' }

@@ -62,11 +62,20 @@ export function safeNext(next: string | undefined): string {
   return next.startsWith('/sign-in') ? '/' : next
 }
 
-export const REFUSED: Record<string, string> = {
+const REFUSED: Record<string, string> = {
   STATE_INVALID: 'That took too long, or it was started in another browser. Try again.',
   PROVIDER_FAILED: 'The provider did not sign you in. Try again.',
   EMAIL_NOT_VERIFIED: 'The provider has not verified your e-mail address.',
   EMAIL_NOT_CONFIRMED:
     'There is an account with your e-mail address, but the address has not been confirmed. Sign in to that account with its password, confirm the address, and try again.',
   NO_ACCOUNT: 'You have no account and no invitation. Ask an administrator for an invitation.',
+}
+
+/** What came of a sign-in at a provider. The service's log has the reason under the reference. */
+export function refusal(came: URLSearchParams): string {
+  const text =
+    new Map(Object.entries(REFUSED)).get(came.get('error') ?? '') ?? 'You were not signed in. Try again.'
+  // Anyone can write an address: only what a reference looks like is shown.
+  const reference = /^[\w-]{1,64}$/.exec(came.get('reference') ?? '')?.[0]
+  return reference ? `${text} If that does not help, tell your operator this reference: ${reference}` : text
 }
