@@ -1151,6 +1151,29 @@ CREATE TABLE members (
 
 CREATE INDEX members_user ON members (user_id);
 
+CREATE TABLE message_sources (
+    organization_id BIGINT NOT NULL,
+    message_id BIGINT NOT NULL,
+    source_sealed BLOB NOT NULL,
+    notes TEXT NOT NULL, -- What stands in the message below what it says: the files that were not kept.
+    size_bytes BIGINT NOT NULL,
+    created_at BIGINT NOT NULL,
+    PRIMARY KEY (organization_id, message_id),
+    CONSTRAINT message_sources_organization_fk FOREIGN KEY (organization_id) REFERENCES organizations (id),
+    CONSTRAINT message_sources_message_fk FOREIGN KEY (organization_id, message_id) REFERENCES messages (organization_id, id) ON DELETE CASCADE
+);
+
+CREATE INDEX message_sources_created ON message_sources (created_at);
+
+CREATE TRIGGER message_sources_removed AFTER DELETE ON message_sources BEGIN
+    UPDATE stored_bytes SET bytes = bytes - old.size_bytes WHERE organization_id = old.organization_id;
+END;
+
+CREATE TRIGGER message_sources_stored AFTER INSERT ON message_sources BEGIN
+    INSERT INTO stored_bytes (organization_id, bytes) VALUES (new.organization_id, new.size_bytes)
+    ON CONFLICT (organization_id) DO UPDATE SET bytes = bytes + excluded.bytes;
+END;
+
 CREATE TABLE messages (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
     organization_id BIGINT NOT NULL,
@@ -1164,6 +1187,8 @@ CREATE TABLE messages (
     via_identity_id BIGINT,
     dedupe_key TEXT, -- Unique in its channel, so that what comes twice is stored once.
     vendor_id TEXT, -- Its id at the vendor, if it came in.
+    album TEXT, -- What it is a part of at the vendor: later parts join it.
+    album_keys TEXT NOT NULL DEFAULT '[]' CHECK (json_valid(album_keys)), -- The keys of those that did.
     unproven BOOLEAN NOT NULL DEFAULT FALSE CHECK (unproven IN (0, 1)), -- It came in, and no one vouches for who wrote it.
     author_user_id BIGINT,
     author_name TEXT,
@@ -1186,6 +1211,8 @@ CREATE TABLE messages (
     CONSTRAINT messages_author_user_fk FOREIGN KEY (author_user_id) REFERENCES users (id)
 );
 
+CREATE INDEX messages_album ON messages (organization_id, via_channel_id, album, id) WHERE album IS NOT NULL;
+
 CREATE INDEX messages_channel ON messages (organization_id, via_channel_id, id) WHERE via_channel_id IS NOT NULL;
 
 CREATE UNIQUE INDEX messages_dedupe_key ON messages (organization_id, via_channel_id, dedupe_key) WHERE dedupe_key IS NOT NULL;
@@ -1204,7 +1231,7 @@ CREATE TRIGGER messages_unindex AFTER DELETE ON messages BEGIN
     DELETE FROM messages_fts WHERE rowid = old.id;
 END;
 
-CREATE INDEX messages_vendor ON messages (organization_id, via_channel_id, vendor_id) WHERE vendor_id IS NOT NULL;
+CREATE INDEX messages_vendor ON messages (organization_id, via_channel_id, vendor_id, id) WHERE vendor_id IS NOT NULL;
 
 CREATE VIRTUAL TABLE messages_fts USING fts5 (
     tokens, content='', contentless_delete=1, detail=none,

@@ -19,7 +19,7 @@ CREATE TABLE avatars (
 CREATE INDEX avatars_owner ON avatars (organization_id, agent_id);
 CREATE INDEX avatars_user ON avatars (user_id);
 
--- How many bytes of attachments, pictures and skills an organization stores. Triggers maintain the sum, so that nothing that
+-- How many bytes of attachments, messages as they came, pictures and skills an organization stores. Triggers maintain the sum, so that nothing that
 -- adds or removes such a row, not even a cascade, can forget it. Two requests that add at once wait for each other here.
 CREATE TABLE stored_bytes (
     organization_id BIGINT NOT NULL,
@@ -34,7 +34,8 @@ CREATE FUNCTION add_stored_bytes(org BIGINT, added BIGINT) RETURNS void LANGUAGE
     ON CONFLICT (organization_id) DO UPDATE SET bytes = stored_bytes.bytes + excluded.bytes;
 $$;
 
-CREATE FUNCTION count_attachment() RETURNS trigger LANGUAGE plpgsql AS $$
+-- For attachments, and messages as they came.
+CREATE FUNCTION count_size() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
     IF TG_OP = 'INSERT' THEN
         PERFORM add_stored_bytes(NEW.organization_id, NEW.size_bytes);
@@ -43,7 +44,8 @@ BEGIN
     END IF;
     RETURN NULL;
 END $$;
-CREATE TRIGGER attachments_stored AFTER INSERT OR DELETE ON attachments FOR EACH ROW EXECUTE FUNCTION count_attachment();
+CREATE TRIGGER attachments_stored AFTER INSERT OR DELETE ON attachments FOR EACH ROW EXECUTE FUNCTION count_size();
+CREATE TRIGGER message_sources_stored AFTER INSERT OR DELETE ON message_sources FOR EACH ROW EXECUTE FUNCTION count_size();
 
 -- For pictures and skills. People's pictures belong to no organization.
 CREATE FUNCTION count_content() RETURNS trigger LANGUAGE plpgsql AS $$

@@ -169,6 +169,8 @@ CREATE TABLE messages (
     via_identity_id BIGINT,
     dedupe_key TEXT, -- Unique in its channel, so that what comes twice is stored once.
     vendor_id TEXT, -- Its id at the vendor, if it came in.
+    album TEXT, -- What it is a part of at the vendor: later parts join it.
+    album_keys TEXT NOT NULL DEFAULT '[]' CHECK (json_valid(album_keys)), -- The keys of those that did.
     unproven BOOLEAN NOT NULL DEFAULT FALSE CHECK (unproven IN (0, 1)), -- It came in, and no one vouches for who wrote it.
     author_user_id BIGINT,
     author_name TEXT,
@@ -195,7 +197,8 @@ CREATE INDEX messages_turn ON messages (organization_id, turn_id) WHERE turn_id 
 CREATE INDEX messages_channel ON messages (organization_id, via_channel_id, id) WHERE via_channel_id IS NOT NULL;
 CREATE INDEX messages_identity ON messages (organization_id, via_identity_id, created_at) WHERE via_identity_id IS NOT NULL;
 CREATE UNIQUE INDEX messages_dedupe_key ON messages (organization_id, via_channel_id, dedupe_key) WHERE dedupe_key IS NOT NULL;
-CREATE INDEX messages_vendor ON messages (organization_id, via_channel_id, vendor_id) WHERE vendor_id IS NOT NULL;
+CREATE INDEX messages_vendor ON messages (organization_id, via_channel_id, vendor_id, id) WHERE vendor_id IS NOT NULL;
+CREATE INDEX messages_album ON messages (organization_id, via_channel_id, album, id) WHERE album IS NOT NULL;
 CREATE INDEX messages_delivery ON messages (organization_id, id) WHERE delivery_status IN ('PENDING', 'SENDING');
 CREATE INDEX messages_undelivered ON messages (organization_id, created_at) WHERE delivery_status = 'FAILED';
 
@@ -276,3 +279,17 @@ CREATE TABLE attachment_blobs (
     CONSTRAINT attachment_blobs_organization_fk FOREIGN KEY (organization_id) REFERENCES organizations (id),
     CONSTRAINT attachment_blobs_attachment_fk FOREIGN KEY (organization_id, attachment_id) REFERENCES attachments (organization_id, id) ON DELETE CASCADE
 );
+
+-- Messages as they came (mails), so that a later version can read them again.
+CREATE TABLE message_sources (
+    organization_id BIGINT NOT NULL,
+    message_id BIGINT NOT NULL,
+    source_sealed BLOB NOT NULL,
+    notes TEXT NOT NULL, -- What stands in the message below what it says: the files that were not kept.
+    size_bytes BIGINT NOT NULL,
+    created_at BIGINT NOT NULL,
+    PRIMARY KEY (organization_id, message_id),
+    CONSTRAINT message_sources_organization_fk FOREIGN KEY (organization_id) REFERENCES organizations (id),
+    CONSTRAINT message_sources_message_fk FOREIGN KEY (organization_id, message_id) REFERENCES messages (organization_id, id) ON DELETE CASCADE
+);
+CREATE INDEX message_sources_created ON message_sources (created_at);

@@ -19,7 +19,7 @@ CREATE TABLE avatars (
 CREATE INDEX avatars_owner ON avatars (organization_id, agent_id);
 CREATE INDEX avatars_user ON avatars (user_id);
 
--- How many bytes of attachments, pictures and skills an organization stores. Triggers maintain the sum, so that nothing that
+-- How many bytes of attachments, messages as they came, pictures and skills an organization stores. Triggers maintain the sum, so that nothing that
 -- adds or removes such a row, not even a cascade, can forget it. Two requests that add at once wait for each other here.
 CREATE TABLE stored_bytes (
     organization_id BIGINT NOT NULL,
@@ -34,6 +34,13 @@ CREATE TRIGGER attachments_stored AFTER INSERT ON attachments BEGIN
     ON CONFLICT (organization_id) DO UPDATE SET bytes = bytes + excluded.bytes;
 END;
 CREATE TRIGGER attachments_removed AFTER DELETE ON attachments BEGIN
+    UPDATE stored_bytes SET bytes = bytes - old.size_bytes WHERE organization_id = old.organization_id;
+END;
+CREATE TRIGGER message_sources_stored AFTER INSERT ON message_sources BEGIN
+    INSERT INTO stored_bytes (organization_id, bytes) VALUES (new.organization_id, new.size_bytes)
+    ON CONFLICT (organization_id) DO UPDATE SET bytes = bytes + excluded.bytes;
+END;
+CREATE TRIGGER message_sources_removed AFTER DELETE ON message_sources BEGIN
     UPDATE stored_bytes SET bytes = bytes - old.size_bytes WHERE organization_id = old.organization_id;
 END;
 CREATE TRIGGER avatars_stored AFTER INSERT ON avatars WHEN new.organization_id IS NOT NULL BEGIN

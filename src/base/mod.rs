@@ -16,3 +16,4 @@ pub mod problem;
 pub mod secret;
 pub mod spelling;
 pub mod time;
+pub mod zones;

@@ -13,6 +13,7 @@ mod failure;
 mod key;
 mod listen;
 mod member;
+mod message;
 mod migrate;
 mod open;
 mod org;
@@ -128,6 +129,9 @@ enum Command {
     /// Manage the members of an organization
     #[command(subcommand)]
     Member(member::Member),
+    /// Read messages again that were misread
+    #[command(subcommand)]
+    Message(message::Message),
     /// Manage sessions
     #[command(subcommand)]
     Session(session::Session),
@@ -165,6 +169,7 @@ impl Command {
             Self::Org(command) => command.run(cli).await,
             Self::User(command) => command.run(cli).await,
             Self::Member(command) => command.run(cli).await,
+            Self::Message(command) => command.run(cli).await,
             Self::Session(command) => command.run(cli).await,
             Self::Token(command) => command.run(cli).await,
             Self::Key(command) => command.run(cli).await,

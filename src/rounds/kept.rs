@@ -4,7 +4,10 @@
 
 use std::time::Duration;
 
-use crate::{base::problem::Result, core::Core};
+use crate::{
+    base::problem::Result,
+    core::{Core, config::Config},
+};
 
 /// A table, and what bounds it.
 pub struct Kept {
@@ -25,6 +28,8 @@ struct Goes {
 enum Past {
     /// Rows older than this.
     Age(Duration),
+    /// Rows older than a setting says.
+    Set(fn(&Config) -> Duration),
     /// Rows beyond this many newer ones.
     Newest(i64),
 }
@@ -119,6 +124,11 @@ pub const KEPT: &[Kept] = &[
     stays("mcp_servers", "Forever: a deleted MCP server is archived."),
     stays("members", "As long as the membership."),
     stays("message_search", "As long as the message (PostgreSQL)."),
+    goes(
+        "message_sources",
+        "Mails as they came: `email.keep_source`, and no longer than the message.",
+        &[Goes { rows: "created_at <= $1", past: Past::Set(|config| config.email.keep_source()) }],
+    ),
     stays(
         "messages",
         "As long as the organization's `transcriptRetentionDays` says after the last word, and until nothing in the conversation \
@@ -222,6 +232,7 @@ pub async fn sweep(core: &Core) -> Result<u64> {
         for Goes { rows, past } in kept.goes {
             let past = match past {
                 Past::Age(age) => now.minus(*age).0,
+                Past::Set(age) => now.minus(age(&core.config)).0,
                 Past::Newest(number) => *number,
             };
             match core.db.sweep(kept.table, rows, past).await {

@@ -23,6 +23,18 @@ pub struct Price {
     pub cache_write: Option<i64>,
 }
 
+impl Price {
+    /// What these tokens cost in addition, because they are kept in a cache for an hour, in millionths and rounded up. Anthropic,
+    /// which alone offers that, takes twice the price of input for it.
+    #[must_use]
+    pub fn of_hour(&self, tokens: i64) -> i64 {
+        let usual = self.cache_write.unwrap_or(self.input);
+        let more = i128::from(self.input) * 2 - i128::from(usual);
+        let sum = i128::from(tokens.max(0)) * more.max(0);
+        i64::try_from((sum + 999_999) / 1_000_000).unwrap_or(i64::MAX)
+    }
+}
+
 /// The price of a model: the longest name that matches; a whole name counts for more than the same one with a star. A provider
 /// in front (`anthropic/claude-…`) doesn't matter.
 #[must_use]
@@ -88,6 +100,8 @@ pub struct ModelCall {
     pub status: Option<u16>,
     /// What it has spent.
     pub usage: Usage,
+    /// How many of the tokens written to a cache are kept there for an hour; null: none, or it is unknown.
+    pub cache_hour: Option<i64>,
     /// The lease it was paid from.
     pub lease_id: Option<i64>,
 }
@@ -95,6 +109,23 @@ pub struct ModelCall {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_hour_in_a_cache_costs_twice_the_input() {
+        let price = |input, cache_write| Price {
+            model: String::new(),
+            input,
+            output: 0,
+            cache_read: None,
+            cache_write,
+        };
+        let of_hour = |input, cache_write, tokens| price(input, cache_write).of_hour(tokens);
+        assert_eq!(of_hour(3_000_000, Some(3_750_000), 1000), 2250);
+        assert_eq!(of_hour(3_000_000, None, 1000), 3000);
+        assert_eq!(of_hour(3_000_000, Some(9_000_000), 1000), 0, "it is the price of an hour already");
+        assert_eq!((of_hour(1, None, 1), of_hour(1, None, -1)), (1, 0));
+        assert_eq!(of_hour(i64::MAX, Some(0), i64::MAX), i64::MAX);
+    }
 
     #[test]
     fn the_longest_name_counts_whoever_provides_the_model() {

@@ -3,6 +3,7 @@
 //! A check returns a finding. Checks change nothing, and a failed check does not stop the others.
 
 mod policies;
+mod providers;
 
 use std::{
     fmt,
@@ -43,7 +44,11 @@ const SKEW: i64 = 2_000;
 
 /// Check that everything is in order, and say what to do if it is not
 #[derive(Debug, clap::Args)]
-pub struct Doctor {}
+pub struct Doctor {
+    /// Try only the OpenID providers, or the one of this name: as far as that goes without a browser
+    #[arg(long, value_name = "NAME", num_args = 0..=1, default_missing_value = "")]
+    oidc: Option<String>,
+}
 
 /// The settings
 #[derive(Debug, Subcommand)]
@@ -155,6 +160,11 @@ impl Doctor {
             Ok(config) => config,
             Err(error) => return Ok(report(&wrong_settings(error))),
         };
+        if let Some(name) = self.oidc {
+            return Ok(report(
+                &providers::tried(&config, Some(&*name).filter(|name| !name.is_empty())).await,
+            ));
+        }
         let mut findings = vec![Finding::good("settings", "all known and valid")];
         findings.extend(files(&config));
         let lost = lost_keys(&config).await;

@@ -23,11 +23,14 @@ pub(super) const COLUMNS: &str = "organization_id, at, last_at, count, actor_kin
      credential_id, credential_hint, operation, permission, decided_by, outcome, code, target_kind, target_id, changes, \
      request_id, ip";
 
-/// [`COLUMNS`], with the changes as text. JSON that can't be read, such as what is nested too deeply with the names around it, must not
+/// [`COLUMNS`], with the changes as text: a line that someone has made unreadable in the database must neither end its verification nor
 /// keep the lines behind it from being sealed.
 pub(super) fn read_columns() -> String {
     COLUMNS.replace("changes", "CAST(changes AS TEXT)")
 }
+
+/// The deepest nesting that is written: readers of JSON stop at 128 levels, with those around it.
+const DEPTH: usize = 100;
 
 /// A wire text of an enumeration. It is a string because the log keeps the values of every version.
 pub(super) type Word = Cow<'static, str>;
@@ -159,7 +162,7 @@ impl Line {
             self.code.map(Word::into_owned).into(),
             self.target_kind.map(Word::into_owned).into(),
             self.target_id.into(),
-            self.changes.into(),
+            legible(self.changes).into(),
             self.request_id.into(),
             self.ip.into(),
         ]
@@ -201,9 +204,28 @@ impl Line {
     }
 }
 
-/// What changed. What can't be read stays a text.
+/// The changes. Unreadable ones stay a text.
 fn read_changes(text: String) -> serde_json::Value {
     muster_json::from_str(&text).unwrap_or(serde_json::Value::String(text))
+}
+
+/// The changes, with values that are nested too deeply as their text. A tenant chooses them, and a line that can't be read would keep
+/// all lines behind it from being sealed.
+fn legible(changes: serde_json::Value) -> serde_json::Value {
+    let serde_json::Value::Object(mut fields) = changes else { return changes };
+    for value in fields.values_mut().filter(|value| is_deeper(value, DEPTH)) {
+        *value = value.to_string().into();
+    }
+    fields.into()
+}
+
+fn is_deeper(value: &serde_json::Value, levels: usize) -> bool {
+    let is_deeper = |inner| levels == 0 || is_deeper(inner, levels - 1);
+    match value {
+        serde_json::Value::Array(inner) => inner.iter().any(is_deeper),
+        serde_json::Value::Object(inner) => inner.values().any(is_deeper),
+        _ => false,
+    }
 }
 
 /// Writes lines just before the commit of the changes they describe.

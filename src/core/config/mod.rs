@@ -35,9 +35,9 @@ mod settings;
 mod tokens;
 
 pub use limits::RequestLimits;
-pub use oidc::{OidcProvider, OidcProviders};
+pub use oidc::{OidcProvider, OidcProviders, ResponseMode};
 pub use operating::{Log, LogFormat, Metrics, ProxyHeader, RateLimits, Traces};
-use outside::{Agents, Channels, Mail, Mcp};
+use outside::{Agents, Channels, Email, Mail, Mcp};
 pub use plans::{PlanLimits, Plans};
 pub use prices::{Prices, Since, cost_of};
 pub use records::Database;
@@ -120,6 +120,8 @@ pub struct Config {
     pub agents: Agents,
     /// What channels may reach.
     pub channels: Channels,
+    /// What is kept of mails that channels read.
+    pub email: Email,
     /// How mail is sent.
     pub mail: Mail,
     /// The text of a key file, instead of the file. `MUSTER_KEYS` only: a settings file must not contain it.

@@ -28,12 +28,38 @@ pub struct OidcProvider {
     /// account for an invited person who has none.
     #[serde(default)]
     pub join_by_invitation: bool,
+    /// Audiences that an ID token may have besides the client id, such as the project at Zitadel.
+    #[serde(default)]
+    pub audiences: Vec<String>,
+    /// How the provider sends the browser back.
+    #[serde(default)]
+    pub response_mode: ResponseMode,
+}
+
+/// How a provider sends a browser back with its answer.
+#[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "snake_case")]
+pub enum ResponseMode {
+    /// In the query of a redirect.
+    #[default]
+    Query,
+    /// As a form that the browser posts. Apple does so whenever it is asked for a name or an address.
+    FormPost,
 }
 
 /// The providers by their names.
 pub type OidcProviders = BTreeMap<String, OidcProvider>;
 
-const KEYS: [&str; 6] = ["issuer", "client_id", "client_secret", "label", "scopes", "join_by_invitation"];
+const KEYS: [&str; 8] = [
+    "issuer",
+    "client_id",
+    "client_secret",
+    "label",
+    "scopes",
+    "join_by_invitation",
+    "audiences",
+    "response_mode",
+];
 
 fn scopes() -> Vec<String> {
     vec!["email".to_owned(), "profile".to_owned()]
@@ -82,6 +108,10 @@ fn provider(name: &str, value: Value) -> Result<OidcProvider, Vec<String>> {
     if !mistakes.is_empty() {
         return Err(mistakes);
     }
+    let mode = table.get("response_mode");
+    if mode.is_some_and(|mode| !matches!(mode.as_str(), Some("query" | "form_post"))) {
+        return Err(vec![".response_mode: must be \"query\" or \"form_post\"".to_owned()]);
+    }
     // The library's message may repeat the value, so this one only says what kind of mistake it is.
     OidcProvider::deserialize(Value::Table(table)).map_err(|_| {
         vec![": a value has the wrong type (expected text, a list of texts, true or false)".into()]
@@ -114,8 +144,23 @@ mod tests {
         let text = "[acme]\nissuer = \"https://id.example.com\"\nclient_id = \"muster\"\nclient_secret = \"hunter2\"";
         let providers = of(text).unwrap();
         assert_eq!(providers["acme"].scopes, ["email", "profile"]);
-        assert!(!providers["acme"].join_by_invitation);
+        assert!(!providers["acme"].join_by_invitation && providers["acme"].audiences.is_empty());
+        assert_eq!(providers["acme"].response_mode, ResponseMode::Query);
         assert!(!format!("{providers:?}").contains("hunter2"));
+    }
+
+    #[test]
+    fn a_response_mode_is_one_of_two() {
+        let of = |mode: &str| {
+            let text =
+                format!("[a]\nissuer = \"https://a.example\"\nclient_id = \"m\"\nresponse_mode = {mode}");
+            of(&text).map(|providers| providers["a"].response_mode)
+        };
+        assert_eq!(of("\"query\"").unwrap(), ResponseMode::Query);
+        assert_eq!(of("\"form_post\"").unwrap(), ResponseMode::FormPost);
+        for wrong in ["\"fragment\"", "\"\"", "1", "[\"query\"]"] {
+            assert!(of(wrong).unwrap_err().0[0].contains(".response_mode: must be"), "{wrong}");
+        }
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! What Muster works with: agents, channels, mail, and who uses MCP.
 
-use std::path::PathBuf;
+use std::{path::PathBuf, time::Duration};
 
 use secrecy::SecretString;
 use serde::Deserialize;
@@ -28,6 +28,22 @@ pub struct Channels {
     pub telegram_url: url::Url,
     /// Whether Telegram sends messages to `public_url`, instead of being asked. `MUSTER_CHANNELS_TELEGRAM_WEBHOOKS`, false.
     pub telegram_webhooks: bool,
+}
+
+/// What is kept of mails that channels read.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Email {
+    /// For how many days mails are kept as they came. `MUSTER_EMAIL_KEEP_SOURCE`, 7. 0: not at all.
+    pub keep_source: u32,
+}
+
+impl Email {
+    /// How long mails are kept as they came.
+    #[must_use]
+    pub fn keep_source(&self) -> Duration {
+        Duration::from_hours(24).saturating_mul(self.keep_source)
+    }
 }
 
 /// How mail is sent.

@@ -129,6 +129,7 @@ pub const SETTINGS: &[Setting] = settings! {
     "channels.slack_files_url", "MUSTER_CHANNELS_SLACK_FILES_URL", Kind::Url;
     "channels.telegram_url", "MUSTER_CHANNELS_TELEGRAM_URL", Kind::Url;
     "channels.telegram_webhooks", "MUSTER_CHANNELS_TELEGRAM_WEBHOOKS", Kind::Flag;
+    "email.keep_source", "MUSTER_EMAIL_KEEP_SOURCE", Kind::Integer(0, 3_650);
     "mail.url", "MUSTER_MAIL_URL", Kind::MailUrl;
     "mail.from", "MUSTER_MAIL_FROM", Kind::Mailbox;
     "mail.ca_file", "MUSTER_MAIL_CA_FILE", Kind::Path;

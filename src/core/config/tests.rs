@@ -179,6 +179,7 @@ fn table_documentation_and_structs_agree() {
         "service_tokens",
         "policy",
         "channels",
+        "email",
         "audit",
         "mail",
     ];

@@ -19,6 +19,8 @@ pub struct SealedColumn {
     pub record: Record,
     /// The digest that is kept beside the values and moves with them.
     pub digest: Option<Digest>,
+    /// Whether values may be as long as a file: they are moved one at a time.
+    pub is_long: bool,
 }
 
 /// A column of digests of bots' tokens ([`bot_digests`](super::bot_digests)).
@@ -48,7 +50,7 @@ const fn of(
     organization: &'static str,
     record: Record,
 ) -> SealedColumn {
-    SealedColumn { table, column, organization, record, digest: None }
+    SealedColumn { table, column, organization, record, digest: None, is_long: false }
 }
 
 const fn of_tenant(table: &'static str, column: &'static str) -> SealedColumn {
@@ -74,6 +76,10 @@ pub const SEALED: &[SealedColumn] = &[
     of_tenant("channels", "webhook_outbound_previous_sealed"),
     of_tenant("channels", "webhook_outbound_secret_sealed"),
     of_tenant("credential_fields", "value_sealed"),
+    SealedColumn {
+        is_long: true,
+        ..of("message_sources", "source_sealed", "organization_id", Record::Id("message_id"))
+    },
     of_tenant("model_credentials", "secret_sealed"),
     of_organization("provider_oauth_secret_sealed"),
     of_organization("transcription_key_sealed"),

@@ -137,7 +137,8 @@ async fn read(
     after: Option<&(i64, Value)>,
     limit: u64,
 ) -> Result<Vec<Found>> {
-    let SealedColumn { table, column: name, organization, record, digest } = *column;
+    let SealedColumn { table, column: name, organization, record, digest, is_long } = *column;
+    let limit = if is_long { 1 } else { limit };
     let (key, transport) = (record.column(), digest.map_or("''", |digest| digest.transport));
     let mut values: Vec<Value> = vec![KeyRing::begins(ring.active_id()).to_vec().into()];
     let beyond = match after {
@@ -193,7 +194,7 @@ async fn put(
     moved: Vec<(&Found, Option<Moved>)>,
     done: &mut Progress,
 ) -> Result<()> {
-    let SealedColumn { table, column: name, organization, record, digest } = column;
+    let SealedColumn { table, column: name, organization, record, digest, .. } = column;
     let key = record.column();
     // If two channels have the same bot after all, one of them keeps the digest: a third is still refused.
     let digest = digest.map_or_else(String::new, |digest| {

@@ -18,6 +18,7 @@ mod literals;
 mod observe;
 mod render;
 mod secrets;
+mod single_root;
 mod validation;
 
 use std::sync::Arc;

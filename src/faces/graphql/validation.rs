@@ -12,7 +12,7 @@ use async_graphql::{
 };
 use futures::FutureExt;
 
-use super::{Document, conflicts, literals};
+use super::{Document, conflicts, literals, single_root};
 use crate::schema::MusterSchema;
 
 /// Validates a document that hasn't been validated yet.
@@ -65,6 +65,7 @@ impl Extension for KeepValidation {
         }
         literals::check(document.executable(), &ctx.schema_env.registry)?;
         let result = next.run(ctx).await?;
+        single_root::check(document.executable())?;
         conflicts::check(document.executable())?;
         document.is_valid(result.complexity, result.depth);
         Ok(result)

@@ -9,20 +9,21 @@ use axum::{
     response::Response,
     routing::any,
 };
-use http::{HeaderValue, Method, StatusCode, header};
+use http::{HeaderValue, Method, StatusCode, header, request::Parts};
 use rmcp::transport::streamable_http_server::{
     StreamableHttpServerConfig, StreamableHttpService, session::never::NeverSessionManager,
 };
 use serde::Deserialize;
-use serde_json::json;
+use serde_json::{Value, json, value::RawValue};
 
 use super::{
-    ToolRoutes, messages,
+    ToolRoutes,
+    messages::{self, Invalid, Sent},
     server::{McpCaller, ToolServer},
     tool_routes,
 };
 use crate::{
-    base::problem::Result,
+    base::problem::{Problem, Result},
     core::{
         Core,
         config::{Config, listed},
@@ -32,6 +33,7 @@ use crate::{
         edge::{Arrival, body, problem_response},
         rest::Rest,
     },
+    read::SharedBudget,
 };
 
 type Service = StreamableHttpService<ToolServer, NeverSessionManager>;
@@ -41,6 +43,8 @@ const LONGEST_REFUSAL: usize = 4096;
 const UNREADABLE: &str = "fail to deserialize";
 /// The code of a JSON-RPC error that has no code of its own.
 const OTHER: i32 = -32000;
+/// The answer to a client that takes no JSON.
+const NOT_JSON: &str = "Every response is JSON, which the Accept header refuses.";
 
 /// The route of the endpoint.
 pub fn router(rest: &Arc<Rest>) -> Router {
@@ -98,29 +102,93 @@ async fn answer(
         arrival.charge(core, &caller, Class::Anonymous)?;
         return Err(problem);
     }
-    let (parts, body) = request.into_parts();
+    let (mut parts, body) = request.into_parts();
     let body = body::read(core, arrival, &caller, body, core.config.limits.body_bytes).await;
-    let class = body.as_ref().map_or(Class::Writes, |body| class(&arrival.method, body, tool_routes));
-    arrival.charge(core, &caller, class)?;
-    let (mut parts, body) = (parts, body?);
-    if arrival.method == Method::POST {
-        if messages::takes_json(&parts.headers) {
-            // The library wants to see both kinds named, though every response is JSON.
-            let both = HeaderValue::from_static("application/json, text/event-stream");
-            parts.headers.insert(header::ACCEPT, both);
-        }
-        if let Err(invalid) = messages::check(&body) {
-            return Ok(refusal(StatusCode::BAD_REQUEST, invalid.code(), &invalid.to_string()));
-        }
+    let sent = match &body {
+        Ok(body) if arrival.method == Method::POST => messages::read(body, &parts.headers),
+        _ => Ok(Sent::One),
+    };
+    for class in classes(&arrival.method, body.as_deref().unwrap_or_default(), &sent, tool_routes) {
+        arrival.charge(core, &caller, class)?;
     }
-    let mut request = Request::from_parts(parts, Body::from(body));
-    request.extensions_mut().insert(McpCaller { caller, arrival: arrival.clone() });
-    Ok(in_json(service.handle(request).await.map(Body::new)).await)
+    if arrival.method == Method::POST && body.is_ok() {
+        if !messages::takes_json(&parts.headers) {
+            return Ok(refusal(StatusCode::NOT_ACCEPTABLE, OTHER, NOT_JSON));
+        }
+        // The library wants to see both kinds named, though every response is JSON.
+        let both = HeaderValue::from_static("application/json, text/event-stream");
+        parts.headers.insert(header::ACCEPT, both);
+    }
+    parts.extensions.insert(McpCaller { caller, arrival: arrival.clone() });
+    match sent {
+        Err(invalid) => Ok(refusal(StatusCode::BAD_REQUEST, invalid.code(), &invalid.to_string())),
+        Ok(Sent::Batch(messages)) => batch(&service, &parts, &messages).await,
+        Ok(Sent::One) => Ok(handle(&service, Request::from_parts(parts, Body::from(body?))).await),
+    }
 }
 
-/// What a message may do. Everything is a POST here, so the method doesn't tell: a message only makes a change
-/// if it calls a tool that does. Anything unclear counts as a change: an unknown tool, or a duplicate key.
-fn class(method: &Method, body: &[u8], tool_routes: &ToolRoutes) -> Class {
+async fn handle(service: &Service, request: Request) -> Response {
+    in_json(service.handle(request).await.map(Body::new)).await
+}
+
+/// Answers messages one after the other, and all of them at once. Those that want no answer have none.
+async fn batch(service: &Service, parts: &Parts, messages: &[&RawValue]) -> Result<Response> {
+    let (room, mut answers) = (SharedBudget::of_batch(), vec![b'[']);
+    for message in messages {
+        let mut request = Request::from_parts(parts.clone(), Body::from(message.get().to_owned()));
+        request.headers_mut().remove(header::CONTENT_LENGTH);
+        let (head, body) = handle(service, request).await.into_parts();
+        let mut answer = to_bytes(body, usize::MAX).await.map_err(Problem::internal)?;
+        if head.status == StatusCode::ACCEPTED {
+            continue;
+        }
+        // They are kept until the last one is answered.
+        if let Err(full) = room.keep(&answer) {
+            answer = error(&id_of(message), OTHER, &full.to_string()).into();
+        }
+        if answers.len() > 1 {
+            answers.push(b',');
+        }
+        answers.extend_from_slice(&answer);
+    }
+    if answers.len() == 1 {
+        let mut response = Response::new(Body::empty());
+        *response.status_mut() = StatusCode::ACCEPTED;
+        return Ok(response);
+    }
+    answers.push(b']');
+    Ok(json_response(StatusCode::OK, answers))
+}
+
+/// The id of a message, to answer it by.
+fn id_of(message: &RawValue) -> Value {
+    #[derive(Deserialize)]
+    struct Message {
+        id: Value,
+    }
+    muster_json::from_str::<Message>(message.get()).map(|message| message.id).unwrap_or_default()
+}
+
+/// What each message of a request may do. Everything is a POST here, so the method doesn't tell.
+fn classes(
+    method: &Method,
+    body: &[u8],
+    sent: &std::result::Result<Sent<'_>, Invalid>,
+    tool_routes: &ToolRoutes,
+) -> Vec<Class> {
+    match sent {
+        _ if method != Method::POST => vec![Class::of(method)],
+        Ok(Sent::One) => vec![class(body, tool_routes)],
+        Ok(Sent::Batch(messages)) => {
+            messages.iter().map(|message| class(message.get().as_bytes(), tool_routes)).collect()
+        }
+        Err(_) => vec![Class::Writes],
+    }
+}
+
+/// A message only makes a change if it calls a tool that does. Anything unclear counts as a change: an unknown tool, or a
+/// duplicate key.
+fn class(message: &[u8], tool_routes: &ToolRoutes) -> Class {
     #[derive(Deserialize)]
     struct Message {
         method: String,
@@ -130,10 +198,7 @@ fn class(method: &Method, body: &[u8], tool_routes: &ToolRoutes) -> Class {
     struct Params {
         name: Option<String>,
     }
-    if method != Method::POST {
-        return Class::of(method);
-    }
-    let Ok(Message { method, params }) = muster_json::from_slice(body) else { return Class::Writes };
+    let Ok(Message { method, params }) = muster_json::from_slice(message) else { return Class::Writes };
     let tool = params.and_then(|params| params.name);
     let tool_route = tool.as_deref().and_then(|name| tool_routes.find(name));
     if method != "tools/call" || tool_route.is_some_and(super::ToolRoute::only_reads) {
@@ -157,7 +222,7 @@ async fn in_json(response: Response) -> Response {
     let text = to_bytes(body, LONGEST_REFUSAL).await.unwrap_or_default();
     let text = String::from_utf8_lossy(&text);
     if text.starts_with(UNREADABLE) {
-        let invalid = messages::Invalid::Message;
+        let invalid = Invalid::Message;
         return refusal(StatusCode::BAD_REQUEST, invalid.code(), &invalid.to_string());
     }
     let message = if text.is_empty() { status.canonical_reason().unwrap_or_default() } else { text.trim() };
@@ -169,8 +234,15 @@ async fn in_json(response: Response) -> Response {
 
 /// A JSON-RPC error that answers no request.
 fn refusal(status: StatusCode, code: i32, message: &str) -> Response {
-    let error = json!({ "jsonrpc": "2.0", "id": null, "error": { "code": code, "message": message } });
-    let mut response = Response::new(Body::from(error.to_string()));
+    json_response(status, error(&Value::Null, code, message))
+}
+
+fn error(id: &Value, code: i32, message: &str) -> String {
+    json!({ "jsonrpc": "2.0", "id": id, "error": { "code": code, "message": message } }).to_string()
+}
+
+fn json_response(status: StatusCode, body: impl Into<Body>) -> Response {
+    let mut response = Response::new(body.into());
     *response.status_mut() = status;
     response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
     response

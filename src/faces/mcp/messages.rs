@@ -1,9 +1,27 @@
-//! What a request must be before the protocol library sees it: one JSON-RPC message, from a client that reads JSON. The library
-//! refuses more than the protocol does, and with other words.
+//! What a request must be before the protocol library sees it: a JSON-RPC message, or a short batch of them, from a client that
+//! reads JSON. The library refuses more than the protocol does, and with other words.
 
-use http::{HeaderMap, header};
-use serde::{Deserialize, Deserializer};
+use http::{HeaderMap, HeaderName, header};
+use serde::{Deserialize, Deserializer, de::IgnoredAny};
 use serde_json::value::{RawValue, Value};
+
+/// The most values in a request. The library reads them into trees of some hundred bytes for each, several times: a megabyte of
+/// `[],[],…` would take a hundred.
+const MOST_VALUES: usize = 10_000;
+/// The most messages in a batch: each may have a result of 8 MiB, and they are answered at once.
+pub const MOST_MESSAGES: usize = 10;
+/// The one version of the protocol that has batches, and that is spoken where no version is named.
+const WITH_BATCHES: &str = "2025-03-26";
+const VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
+
+/// What a request brings.
+#[derive(Debug)]
+pub enum Sent<'a> {
+    /// The body is a message.
+    One,
+    /// These messages.
+    Batch(Vec<&'a RawValue>),
+}
 
 /// Why a body is not a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -11,9 +29,15 @@ pub enum Invalid {
     /// It is not JSON.
     #[error("The body is not valid JSON.")]
     Json,
-    /// It is a list of messages.
-    #[error("Send one message for each request: batches are not supported.")]
+    /// It is a list of messages, in a version that has none.
+    #[error("Send one message for each request: only version {WITH_BATCHES} of the protocol has batches.")]
     Batch,
+    /// It is a list of no messages, or of too many.
+    #[error("A batch has 1 to {MOST_MESSAGES} messages.")]
+    Size,
+    /// It would take too much memory.
+    #[error("The request has more than {MOST_VALUES} values.")]
+    Large,
     /// It asks, and no answer could be told to be its own.
     #[error("The id of a request must be a string or an integer. Leave it out in a notification.")]
     Id,
@@ -27,24 +51,57 @@ impl Invalid {
     pub fn code(self) -> i32 {
         match self {
             Self::Json => -32700,
-            Self::Batch | Self::Id | Self::Message => -32600,
+            Self::Batch | Self::Size | Self::Large | Self::Id | Self::Message => -32600,
         }
     }
 }
 
-/// Whether a body is one message, as far as can be seen without its method.
-pub fn check(body: &[u8]) -> Result<(), Invalid> {
+/// Reads a body as one message or several.
+pub fn read<'a>(body: &'a [u8], headers: &HeaderMap) -> Result<Sent<'a>, Invalid> {
+    if values(body) > MOST_VALUES {
+        let is_json = muster_json::from_slice::<IgnoredAny>(body).is_ok();
+        return Err(if is_json { Invalid::Large } else { Invalid::Json });
+    }
+    if !body.trim_ascii_start().starts_with(b"[") {
+        return check(body).map(|()| Sent::One);
+    }
+    let messages: Vec<&RawValue> = muster_json::from_slice(body).map_err(|_| Invalid::Json)?;
+    if headers.get(VERSION).is_some_and(|version| version != WITH_BATCHES) {
+        return Err(Invalid::Batch);
+    }
+    if messages.is_empty() || messages.len() > MOST_MESSAGES {
+        return Err(Invalid::Size);
+    }
+    messages.iter().try_for_each(|message| check(message.get().as_bytes()))?;
+    Ok(Sent::Batch(messages))
+}
+
+/// How many values JSON has at most: one more than its commas and beginnings, outside of texts.
+fn values(json: &[u8]) -> usize {
+    let (mut count, mut is_text) = (1, false);
+    let mut bytes = json.iter();
+    while let Some(byte) = bytes.next() {
+        match byte {
+            b'"' => is_text = !is_text,
+            b'\\' if is_text => _ = bytes.next(),
+            b',' | b'[' | b'{' if !is_text => count += 1,
+            _ => {}
+        }
+    }
+    count
+}
+
+/// Whether this is one message, as far as can be seen without its method.
+fn check(message: &[u8]) -> Result<(), Invalid> {
     #[derive(Deserialize)]
     struct Envelope<'a> {
         #[serde(default, borrow, deserialize_with = "there")]
         id: Option<&'a RawValue>,
     }
-    let text = body.trim_ascii_start();
-    if text.starts_with(b"[") {
-        let is_json = muster_json::from_slice::<serde::de::IgnoredAny>(body).is_ok();
-        return Err(if is_json { Invalid::Batch } else { Invalid::Json });
+    if message.trim_ascii_start().starts_with(b"[") {
+        return Err(Invalid::Message);
     }
-    let envelope: Envelope<'_> = muster_json::from_slice(body)
+    let envelope: Envelope<'_> = muster_json::from_slice(message)
         .map_err(|error| if error.is_data() { Invalid::Message } else { Invalid::Json })?;
     let is_id = |id: &RawValue| match muster_json::from_str(id.get()) {
         Ok(Value::String(_)) => true,
@@ -128,22 +185,76 @@ mod tests {
     }
 
     #[test]
-    fn a_body_is_one_message() {
+    fn a_body_is_one_message_or_a_short_batch() {
+        let ping = r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#;
+        let batch = |count: usize| format!("[{}]", vec![ping; count].join(","));
+        let message = |id: &str| format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"ping"}}"#);
         for (body, expected) in [
-            (r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#, Ok(())),
-            (r#"{"jsonrpc":"2.0","id":"a","method":"ping"}"#, Ok(())),
-            (r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#, Ok(())),
-            (r#"{"jsonrpc":"2.0","id":null,"method":"ping"}"#, Err(Invalid::Id)),
-            (r#"{"jsonrpc":"2.0","id":1.5,"method":"ping"}"#, Err(Invalid::Id)),
-            (r#"{"jsonrpc":"2.0","id":[1],"method":"ping"}"#, Err(Invalid::Id)),
-            (r#" [{"jsonrpc":"2.0","id":1,"method":"ping"}]"#, Err(Invalid::Batch)),
-            ("[]", Err(Invalid::Batch)),
-            ("[", Err(Invalid::Json)),
-            ("7", Err(Invalid::Message)),
-            ("", Err(Invalid::Json)),
-            ("{", Err(Invalid::Json)),
+            (ping.to_owned(), Ok(1)),
+            (message(r#""a""#), Ok(1)),
+            (r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#.to_owned(), Ok(1)),
+            (message("null"), Err(Invalid::Id)),
+            (message("1.5"), Err(Invalid::Id)),
+            (message("[1]"), Err(Invalid::Id)),
+            (message("18446744073709551615"), Err(Invalid::Id)),
+            (format!(" {}", batch(1)), Ok(1)),
+            (batch(MOST_MESSAGES), Ok(MOST_MESSAGES)),
+            (batch(MOST_MESSAGES + 1), Err(Invalid::Size)),
+            ("[]".to_owned(), Err(Invalid::Size)),
+            (format!("[{ping},7]"), Err(Invalid::Message)),
+            (format!("[{ping},[{ping}]]"), Err(Invalid::Message)),
+            (format!("[{ping},{}]", message("null")), Err(Invalid::Id)),
+            (format!("[{ping},{{]"), Err(Invalid::Json)),
+            ("[".to_owned(), Err(Invalid::Json)),
+            ("7".to_owned(), Err(Invalid::Message)),
+            (String::new(), Err(Invalid::Json)),
+            ("{".to_owned(), Err(Invalid::Json)),
+            (format!("\u{feff}{ping}"), Err(Invalid::Json)),
+            (format!("[{}]", vec!["[]"; MOST_VALUES].join(",")), Err(Invalid::Large)),
+            (format!("[{}", vec!["[]"; MOST_VALUES].join(",")), Err(Invalid::Json)),
         ] {
-            assert_eq!(check(body.as_bytes()), expected, "{body}");
+            let read = read(body.as_bytes(), &HeaderMap::new()).map(|sent| match sent {
+                Sent::One => 1,
+                Sent::Batch(messages) => messages.len(),
+            });
+            assert_eq!(read, expected, "{body:.200}");
         }
+    }
+
+    #[test]
+    fn one_version_has_batches() {
+        for (version, is_taken) in
+            [("2025-03-26", true), ("2025-06-18", false), ("2024-11-05", false), ("", false)]
+        {
+            let headers = [(VERSION, version.parse().unwrap())].into_iter().collect();
+            let read = read(br#"[{"jsonrpc":"2.0","id":1,"method":"ping"}]"#, &headers);
+            assert_eq!(read.is_ok(), is_taken, "{version}");
+        }
+    }
+
+    #[test]
+    fn values_are_counted_outside_of_texts() {
+        for (json, count) in [
+            ("7", 1),
+            (r#"{"a":1,"b":[2,{}]}"#, 5),
+            (r#"["a,[{\",[",2]"#, 3),
+            (r#"["\\",[]]"#, 4),
+            (r#"["unfinished,[,"#, 2),
+            ("", 1),
+        ] {
+            assert!(
+                (count..=count + 1).contains(&values(json.as_bytes())),
+                "{json}: {}",
+                values(json.as_bytes())
+            );
+        }
+        let text = format!(
+            r#"{{"jsonrpc":"2.0","id":1,"method":"ping","params":{{"text":"{}"}}}}"#,
+            "[,".repeat(100_000)
+        );
+        assert!(
+            matches!(read(text.as_bytes(), &HeaderMap::new()), Ok(Sent::One)),
+            "a long text is one value"
+        );
     }
 }

@@ -2,6 +2,7 @@
 //! database.
 
 use async_graphql::MaybeUndefined;
+use muster_channels::TOPMOST_RESULTS;
 
 use super::{
     entity::channels::Model,
@@ -47,6 +48,9 @@ pub(super) fn input(transport: Transport, edit: &UpdateChannelInput) -> Vec<Viol
         }
     }
     if let MaybeUndefined::Value(email) = &edit.email {
+        if let MaybeUndefined::Value(name) = &email.authserv_id {
+            violations.extend(authserv_id(name.trim()));
+        }
         if let MaybeUndefined::Value(imap) = &email.imap {
             violations.extend(host("/email/imap/host", &imap.host));
         }
@@ -116,6 +120,21 @@ fn host(pointer: &str, host: &MaybeUndefined<String>) -> Option<Violation> {
     let good = host.parse::<std::net::IpAddr>().is_ok()
         || (!host.starts_with('[') && url::Host::parse(host).is_ok_and(|host| host.to_string() != ""));
     (!good).then(|| Violation::at(pointer, "NOT_ALLOWED", format!("`{host}` is not a valid host name.")))
+}
+
+/// The name of a server, as it stands in `Authentication-Results`. A result in its place (`spf=pass`) is what anyone can write.
+fn authserv_id(name: &str) -> Option<Violation> {
+    let is_part = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_');
+    let is_name = name.starts_with(|c: char| c.is_ascii_alphanumeric()) && name.chars().all(is_part);
+    let detail = if name.contains(['=', ';']) {
+        format!(
+            "`{name}` is a result of a check, not a server's name. Of a server that writes no name, as Microsoft 365 does, \
+             `{TOPMOST_RESULTS}` counts the topmost header."
+        )
+    } else {
+        format!("`{name}` is not a server's name, such as mx.example.org, and not `{TOPMOST_RESULTS}`.")
+    };
+    (!is_name && name != TOPMOST_RESULTS).then(|| Violation::at("/email/authserv_id", "NOT_ALLOWED", detail))
 }
 
 /// A local part, an `@`, and a host. Only sending mail can tell whether it arrives.

@@ -133,8 +133,8 @@ pub struct ChannelEmailInput {
     pub imap: MaybeUndefined<ChannelImapInput>,
     /// The SMTP server.
     pub smtp: MaybeUndefined<ChannelSmtpInput>,
-    /// The name under which the mailbox's server writes `Authentication-Results`. A mail whose sender it does not prove is then
-    /// refused; without it, senders are not proven.
+    /// The name under which the mailbox's server writes `Authentication-Results`, or `*topmost`: its topmost header counts, whatever
+    /// its name is. A mail whose sender it does not prove is then refused; without it, senders are not proven.
     #[graphql(directive = bounds::apply(name(253)))]
     pub authserv_id: MaybeUndefined<String>,
 }

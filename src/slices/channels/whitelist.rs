@@ -12,7 +12,7 @@ use super::{
 };
 use crate::{
     base::{
-        enums::{ChangeOp, RecordKind},
+        enums::{ChangeOp, RecordKind, Transport},
         ids::ChannelId,
         json::texts,
         problem::{Code, Problem, Result},
@@ -24,18 +24,30 @@ use crate::{
 /// Allows an origin to write to a channel (specification, operation 18). Adding it again does nothing.
 ///
 /// # Errors
-/// `NOT_FOUND`.
+/// `NOT_FOUND`, `VALIDATION_FAILED` for what no message can come from.
 pub async fn add_origin(scope: &Scope, id: ChannelId, origin: &str) -> Result<()> {
     let mut tx = scope.begin().await?;
     // The lock keeps everyone else from changing the list.
     let channel = load(&tx, id).await?;
-    let origin = origin.trim();
+    let origin = &compared(channel.transport, origin.trim()).ok_or_else(|| {
+        let detail =
+            format!("`{origin}` is not an e-mail address. A list names each address, and no patterns.");
+        Problem::invalid_at("/origin_id", "NOT_ALLOWED", detail)
+    })?;
     if is_listed(&tx, id, origin).await? {
         return Ok(());
     }
     insert(&tx, id, origin).await?;
     inbound::forget(&mut tx, id, origin).await?;
     changed(tx, channel, "addWhitelistOrigin", origin).await
+}
+
+/// An origin as messages have it: `Ada <Ada@Example.org>` is `ada@example.org`. `None`: no message can have it.
+fn compared(transport: Transport, origin: &str) -> Option<String> {
+    match transport {
+        Transport::Email => muster_channels::email_origin(origin),
+        _ => Some(origin.to_owned()),
+    }
 }
 
 /// Removes an origin's permission to write to a channel (specification, operation 19).
@@ -46,6 +58,12 @@ pub async fn remove_origin(scope: &Scope, id: ChannelId, origin: &str) -> Result
     let tx = scope.begin().await?;
     let channel = load(&tx, id).await?;
     let origin = origin.trim();
+    // As it was written, or as it is compared.
+    let compared = compared(channel.transport, origin);
+    let origin = match &compared {
+        Some(compared) if !is_listed(&tx, id, origin).await? => compared.as_str(),
+        _ => origin,
+    };
     let removed = tx
         .scope
         .delete::<channel_whitelist::Entity>()

@@ -31,11 +31,11 @@ use crate::{
 
 /// How many characters of a message its conversation shows.
 const PREVIEW: usize = 160;
-/// How many messages one statement writes at most: SQLite binds 32,766 values to one, and a message has 21.
+/// How many messages one statement writes at most: SQLite binds 32,766 values to one, and a message has 23.
 const ROWS: usize = 500;
 
 /// What a message takes beside its content: its row, its turn, its words in the index.
-pub(super) const BESIDE: usize = 512;
+pub(super) const BESIDE: i64 = 512;
 
 /// A message's delivery through a channel.
 #[derive(Clone, Debug)]
@@ -73,6 +73,8 @@ pub struct NewMessage {
     pub dedupe_key: Option<String>,
     /// Its id at the vendor, if it came in.
     pub vendor_id: Option<String>,
+    /// What it is a part of at the vendor.
+    pub album: Option<String>,
     /// Whether it came in, and nobody vouches for who wrote it.
     pub is_unproven: bool,
     /// Whether it has reached the agent or the conversation.
@@ -113,6 +115,7 @@ impl NewMessage {
             via_identity: None,
             dedupe_key: None,
             vendor_id: None,
+            album: None,
             is_unproven: false,
             status: MessageStatus::Delivered,
             delivery: None,
@@ -307,13 +310,17 @@ pub async fn append_error(
 /// What messages take: their content, and what is sent of it while it waits. `retention.rs` has it in SQL.
 fn stored_bytes(backend: DbBackend, own: &[&mut Placed]) -> i64 {
     let bytes = own.iter().map(|message| {
-        let content = &message.new.content;
-        // PostgreSQL writes a space after each colon and comma.
-        let spaces = if backend == DbBackend::Postgres { separators(content) } else { 0 };
-        let written = content.to_string().len() + spaces;
-        BESIDE + written * if message.new.delivery.is_some() { 2 } else { 1 }
+        let times = if message.new.delivery.is_some() { 2 } else { 1 };
+        BESIDE + times * bytes_of(backend, &message.new.content)
     });
-    i64::try_from(bytes.sum::<usize>()).unwrap_or(i64::MAX)
+    bytes.sum()
+}
+
+/// What a message's content takes.
+pub(super) fn bytes_of(backend: DbBackend, content: &Json) -> i64 {
+    // PostgreSQL writes a space after each colon and comma.
+    let spaces = if backend == DbBackend::Postgres { separators(content) } else { 0 };
+    (content.to_string().len() + spaces).cast_signed() as i64
 }
 
 /// How many colons and commas stand between the values of JSON.
@@ -408,6 +415,8 @@ fn row(tx: &Tx, message: &mut Placed) -> messages::ActiveModel {
         via_identity_id: Set(new.via_identity),
         dedupe_key: Set(new.dedupe_key.take()),
         vendor_id: Set(new.vendor_id.take()),
+        album: Set(new.album.take()),
+        album_keys: Set(json!([])),
         unproven: Set(new.is_unproven),
         author_user_id: Set(new.author_user),
         author_name: Set(new.author_name.take()),
@@ -423,15 +432,51 @@ fn row(tx: &Tx, message: &mut Placed) -> messages::ActiveModel {
 
 /// Adds the messages' words to the search index (`migrations/README.md`). `ids` are theirs, in the same order.
 async fn index(tx: &Tx, placed: &[Placed], ids: &[MessageId]) -> Result<()> {
+    let said = placed.iter().zip(ids);
+    let said = said.map(|(Placed { new, agent, seq, text, .. }, id)| Said {
+        message: *id,
+        conversation: new.conversation,
+        agent: *agent,
+        seq: *seq,
+        text,
+    });
+    add_words(tx, said).await
+}
+
+/// A message in the search index.
+pub(super) struct Said<'a> {
+    pub message: MessageId,
+    pub conversation: ConversationId,
+    /// The conversation's agent.
+    pub agent: AgentId,
+    pub seq: i64,
+    /// What people read.
+    pub text: &'a str,
+}
+
+/// Replaces a message's words in the search index.
+pub(super) async fn reindex(tx: &Tx, said: Said<'_>) -> Result<()> {
+    let (org, message) = (tx.scope.org.into(), said.message.into());
+    match tx.connection().get_database_backend() {
+        DbBackend::Postgres => {
+            let old = "DELETE FROM message_search WHERE organization_id = $1 AND message_id = $2";
+            tx.run(old, vec![org, message]).await?
+        }
+        _ => tx.run("DELETE FROM messages_fts WHERE rowid = $1", vec![message]).await?,
+    };
+    add_words(tx, std::iter::once(said)).await
+}
+
+async fn add_words(tx: &Tx, messages: impl ExactSizeIterator<Item = Said<'_>>) -> Result<()> {
     let backend = tx.connection().get_database_backend();
     let mut values: Vec<Value> = Vec::new();
-    let mut rows = Vec::with_capacity(placed.len());
-    for (Placed { new, agent, seq, text, .. }, id) in placed.iter().zip(ids) {
+    let mut rows = Vec::with_capacity(messages.len());
+    for Said { message: id, conversation, agent, seq, text } in messages {
         let mut words = tokens(text);
-        words.extend(place_tokens(tx.scope.org, *agent, new.conversation));
+        words.extend(place_tokens(tx.scope.org, agent, conversation));
         let at = values.len();
         if backend == DbBackend::Postgres {
-            values.extend([tx.scope.org.0, id.0, new.conversation.0, *seq].map(Value::from));
+            values.extend([tx.scope.org.0, id.0, conversation.0, seq].map(Value::from));
             values.push(words.into());
             let [org, id, conversation, seq, words] = [1, 2, 3, 4, 5].map(|n| at + n);
             rows.push(format!("(${org}, ${id}, ${conversation}, ${seq}, array_to_tsvector(${words}))"));

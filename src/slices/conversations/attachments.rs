@@ -3,6 +3,8 @@
 //! The name and type that a sender gives are never trusted: names are reduced to a plain file name, and
 //! browsers are told to save the file rather than show it (`files.rs`).
 
+use std::collections::HashSet;
+
 use sea_orm::{
     ActiveModelTrait, ColumnTrait, NotSet, QueryFilter, QueryOrder, QuerySelect, Set, sea_query::Expr,
 };
@@ -170,6 +172,14 @@ pub(super) async fn attach(tx: &Tx, message: MessageId, id: AttachmentId) -> Res
     let file = file.col_expr(attachments::Column::MessageId, Expr::value(message.0));
     file.exec(tx.connection()).await?;
     Ok(())
+}
+
+/// The SHA-256 of each file of these messages.
+pub(super) async fn digests(tx: &Tx, messages: &[MessageId]) -> Result<HashSet<Vec<u8>>> {
+    let of = tx.scope.find::<attachments::Entity>();
+    let of = of.filter(attachments::Column::MessageId.is_in(messages.iter().copied()));
+    let digests = of.select_only().column(attachments::Column::Sha256).into_tuple::<Vec<u8>>();
+    Ok(digests.all(tx.connection()).await?.into_iter().collect())
 }
 
 /// A file's metadata.

@@ -124,6 +124,10 @@ pub mod messages {
         pub dedupe_key: Option<String>,
         /// Its id at the vendor, if it came in.
         pub vendor_id: Option<String>,
+        /// What it is a part of at the vendor: later parts join it.
+        pub album: Option<String>,
+        /// The keys of those that did.
+        pub album_keys: Json,
         /// It came in, and nobody vouches for who wrote it.
         pub unproven: bool,
         pub author_user_id: Option<UserId>,

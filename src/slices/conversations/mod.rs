@@ -2,20 +2,23 @@
 //!
 //! States (`state.rs`): OPEN; PENDING while the agent waits for a decision; RESOLVED until someone writes
 //! again; ARCHIVED. Messages are only ever added ([`append`]), until all are removed (`retention.rs`): seq counts without gaps,
-//! and paging walks it. Permissions: `agent.output.view` reads one agent's conversations, `conversation.view` those of all
+//! and paging walks it. Only an album of photos, which comes in parts, grows (`later.rs`), and only the text of a message that was
+//! misread changes (`rereading.rs`). Permissions: `agent.output.view` reads one agent's conversations, `conversation.view` those of all
 //! agents, `agent.interact` writes, `conversation.edit` resolves and archives. A message from the panel leaves
 //! the process as a turn for the agent's host.
 //!
 //! `panel.rs`: what people do; `takeover.rs`: answering instead of the agent; `reports.rs`: what hosts report;
-//! `receiving.rs`: what comes in through channels; `of_turns.rs`, `of_deliveries.rs`: what turns and deliveries need;
+//! `receiving.rs`: what comes in through channels; `later.rs`: parts and versions of that; `of_turns.rs`, `of_deliveries.rs`: what turns and deliveries need;
 //! `append.rs`: adding a message; `list.rs`, `page.rs`, `search.rs`: reading; `reads.rs`: how far people have read;
 //! `watches.rs`: whom to tell of it; `retention.rs`: how long transcripts are kept; `storage.rs`: what they take; `words.rs`: the tokens of the search
-//! index; `places.rs`: where a search looks first; `attachments.rs`: files.
+//! index; `places.rs`: where a search looks first; `attachments.rs`: files; `sources.rs`: messages as they came; `rereading.rs`:
+//! reading these again.
 
 mod append;
 mod attachments;
 mod entity;
 pub mod graphql;
+mod later;
 mod list;
 mod of_deliveries;
 mod of_turns;
@@ -25,9 +28,11 @@ mod places;
 mod reads;
 mod receiving;
 pub mod reports;
+mod rereading;
 mod retention;
 mod rows;
 pub mod search;
+mod sources;
 mod state;
 mod storage;
 mod takeover;
@@ -39,6 +44,7 @@ pub(crate) use self::{append::preview, rows::require, words::place_tokens};
 pub use self::{
     append::{Delivery, NewMessage, add, append, append_error},
     attachments::{File, Upload, Uploaded, content, file, of_message, upload},
+    later::{has_earlier, is_deletion, newest_album},
     list::{FAILED, UNDELIVERED},
     of_deliveries::{Place, move_targets, place_of, record_delivery, require_message, retarget, target_of},
     of_turns::{
@@ -48,9 +54,11 @@ pub use self::{
     panel::{ConversationEdit, NewConversation, Post, post, reference, start, update},
     reads::{UNREAD, mark_read},
     receiving::{Incoming, receive, stored, word},
+    rereading::{Reread, Wanted, reread},
     retention::forget_old,
     rows::{await_decision, decided, exists},
     search::{merge_index, text_of, tokens},
+    sources::Source,
     state::Happening,
     storage::{count_stored, require_room},
     takeover::{end_abandoned, hand_back, take_over},

@@ -4,17 +4,20 @@
 
 use std::{collections::HashSet, mem, slice, time::Duration};
 
+use bytes::Bytes;
 use muster_channels::Thread;
 use sea_orm::{
     ActiveModelTrait, ColumnTrait, IntoActiveModel, NotSet, QueryFilter, QueryOrder, QuerySelect, Set,
 };
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::{
     append::{NewMessage, add_all},
     attachments::{self, Upload},
     entity::{conversations, messages},
+    later::joined,
     panel::free_reference,
+    sources::{self, Source},
     storage::of_readers,
 };
 use crate::{
@@ -25,7 +28,7 @@ use crate::{
         },
         ids::{AgentId, AttachmentId, ChannelId, ContactId, ConversationId, IdentityId, MessageId},
         json::texts,
-        plain::{bounded, without_nul},
+        plain::bounded,
         problem::{Code, Result},
     },
     core::{
@@ -64,18 +67,34 @@ pub struct Incoming<'a> {
     pub key: Option<String>,
     /// Its id at the vendor.
     pub vendor_id: Option<String>,
+    /// What it is a part of there.
+    pub album: Option<String>,
+    /// Whether it is a later version of the message with this id.
+    pub is_edit: bool,
     /// The conversation, as the vendor has it.
     pub thread: &'a Thread,
+    /// Words of others that stand above its own.
+    pub context: &'a str,
     /// What it says.
     pub text: String,
     /// What came with it.
-    pub files: &'a [Upload],
+    pub files: Vec<&'a Upload>,
+    /// As it came, if that is kept.
+    pub source: Option<&'a Source>,
     /// Whether the agent answers it.
     pub is_answered: bool,
     /// Whether a program wrote it.
     pub is_automatic: bool,
     /// Whether nobody vouches for who wrote it.
     pub is_unproven: bool,
+}
+
+impl Incoming<'_> {
+    /// What it says, with what stands above that.
+    pub(super) fn said(&self) -> String {
+        let apart = if self.context.is_empty() || self.text.is_empty() { "" } else { "\n\n" };
+        format!("{}{apart}{}", self.context, self.text)
+    }
 }
 
 /// Those of the keys whose messages came in through the channel before.
@@ -106,11 +125,14 @@ pub async fn receive(
     incoming: Vec<Incoming<'_>>,
 ) -> Result<Vec<(ConversationId, MessageId)>> {
     let (mut batch, mut stored) = (Batch::default(), Vec::with_capacity(incoming.len()));
-    for incoming in incoming {
+    for mut incoming in incoming {
         if batch.is_asked_for(&incoming) {
             stored.extend(mem::take(&mut batch).write(tx).await?);
         }
-        batch.add(tx, agent, incoming).await?;
+        match joined(tx, &mut incoming).await? {
+            Some(place) => stored.push(place),
+            None => batch.add(tx, agent, incoming).await?,
+        }
     }
     stored.extend(batch.write(tx).await?);
     Ok(stored)
@@ -124,15 +146,17 @@ struct Batch {
     new: Vec<NewMessage>,
     /// What each came with.
     files: Vec<Vec<AttachmentId>>,
+    /// Those that are kept as they came, each with what stands below what it says.
+    sources: Vec<Option<(Bytes, String)>>,
 }
 
 impl Batch {
-    /// Whether these must be written before a message is added, because it is judged by them: by the one that it refers to or, if
-    /// a program wrote it, by how many are answered.
+    /// Whether these must be written before a message is added, because it is judged by them: by the one that it refers to or is a
+    /// part or version of; or, if a program wrote it, by how many are answered.
     fn is_asked_for(&self, incoming: &Incoming<'_>) -> bool {
         let refs: HashSet<_> = incoming.thread.refs.iter().map(|id| word(id)).collect();
         let is_one = |new: &NewMessage| new.vendor_id.as_ref().is_some_and(|id| refs.contains(id));
-        incoming.is_automatic || self.new.iter().any(is_one)
+        incoming.is_automatic || incoming.album.is_some() || incoming.is_edit || self.new.iter().any(is_one)
     }
 
     async fn add(&mut self, tx: &Tx, agent: AgentId, incoming: Incoming<'_>) -> Result<()> {
@@ -149,18 +173,24 @@ impl Batch {
             incoming.is_answered && !(incoming.is_automatic && is_enough(tx, id, &incoming).await?);
         let cause = turns::Cause { kind: TurnCause::Channel, user: None, token: None };
         let (files, text) = keep(tx, &incoming).await?;
-        let content = json!({ "text": bounded(&text, TEXT_BYTES), "format": "markdown" });
+        let source = incoming.source.map(|source| source.with_notes_of(&text));
+        let content = content_of(text, incoming.files.iter().map(|file| file.filename.as_str()));
         self.files.push(files);
+        self.sources.push(source);
         self.new.push(NewMessage {
             author_name: incoming.author.as_deref().map(word),
             via_channel: Some(incoming.channel),
             via_identity: Some(incoming.identity),
             dedupe_key: incoming.key,
             vendor_id: incoming.vendor_id.as_deref().map(word),
+            // A version of a part is none.
+            album: incoming.album.as_deref().map(word).filter(|_| !incoming.is_edit),
             is_unproven: incoming.is_unproven,
             status: if is_answered { MessageStatus::Pending } else { MessageStatus::Delivered },
             cause: is_answered.then_some(cause),
-            ..NewMessage::new(id, MessageRole::User, MessageKind::Text, without_nul(content))
+            // An edit that is not answered changes nothing about a resolved conversation.
+            reopens: is_answered || !incoming.is_edit,
+            ..NewMessage::new(id, MessageRole::User, MessageKind::Text, content)
         });
         Ok(())
     }
@@ -170,20 +200,28 @@ impl Batch {
         let places: Vec<_> = self.new.iter().map(|new| new.conversation).collect();
         let added = add_all(tx, &self.conversations, self.new).await?;
         let stored: Vec<_> = places.into_iter().zip(added.into_iter().map(|(message, _)| message)).collect();
-        for ((_, message), files) in stored.iter().zip(self.files) {
+        for (((_, message), files), source) in stored.iter().zip(self.files).zip(self.sources) {
             for file in files {
                 attachments::attach(tx, *message, file).await?;
+            }
+            if let Some((bytes, notes)) = source {
+                sources::keep(tx, *message, bytes, &notes).await?;
             }
         }
         Ok(stored)
     }
 }
 
+/// A text as it is kept.
+pub(super) fn written(text: &str) -> String {
+    bounded(text, TEXT_BYTES)
+}
+
 /// Stores the files. Returns them, and the text, which names those that there was no room for.
-async fn keep(tx: &Tx, incoming: &Incoming<'_>) -> Result<(Vec<AttachmentId>, String)> {
-    let (mut kept, mut text) = (Vec::with_capacity(incoming.files.len()), incoming.text.clone());
-    for file in incoming.files {
-        match attachments::of_sender(tx, file.clone()).await {
+pub(super) async fn keep(tx: &Tx, incoming: &Incoming<'_>) -> Result<(Vec<AttachmentId>, String)> {
+    let (mut kept, mut text) = (Vec::with_capacity(incoming.files.len()), incoming.said());
+    for file in &incoming.files {
+        match attachments::of_sender(tx, (*file).clone()).await {
             Ok(id) => kept.push(id),
             Err(problem) if problem.code == Code::PlanLimitReached => {
                 text.push_str(&channels::unread(&file.filename, "the organization's storage is full"));
@@ -191,11 +229,13 @@ async fn keep(tx: &Tx, incoming: &Incoming<'_>) -> Result<(Vec<AttachmentId>, St
             Err(problem) => return Err(problem),
         }
     }
-    if text.trim().is_empty() {
-        let names = incoming.files.iter().map(|file| file.filename.as_str());
-        text = names.collect::<Vec<_>>().join(", ");
-    }
     Ok((kept, text))
+}
+
+/// The content of a message that says this, or names its files if it says nothing.
+pub(super) fn content_of<'a>(text: String, files: impl Iterator<Item = &'a str>) -> Value {
+    let text = if text.trim().is_empty() { files.collect::<Vec<_>>().join(", ") } else { text };
+    json!({ "text": written(&text), "format": "markdown" })
 }
 
 /// Whether a program's origin was answered enough: two robots that don't know each other would talk forever. One that names no

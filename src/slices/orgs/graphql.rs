@@ -103,7 +103,7 @@ fn identity(spec: Spec) -> Spec {
             "(t.stopped_at IS NOT NULL)",
             "Who stopped the whole organization, and why. Null unless it is stopped.",
         )
-        .sql::<Decimal>("stored_bytes", STORED_BYTES, "Bytes stored in messages (counted each minute), attachments, pictures, and skills.")
+        .sql::<Decimal>("stored_bytes", STORED_BYTES, "Bytes stored in messages (counted each minute), attachments, mails as they came, pictures, and skills.")
 }
 
 fn support(spec: Spec) -> Spec {

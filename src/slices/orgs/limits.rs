@@ -48,7 +48,7 @@ pub enum Limit {
     McpServers,
     /// Skills, including archived ones.
     Skills,
-    /// Storage for attachments, pictures, and skills, in MiB.
+    /// Storage for messages, attachments, kept mails, pictures, and skills, in MiB.
     StoredMib,
 }
 
@@ -115,7 +115,7 @@ impl Limit {
             Self::Credentials => "Credentials, including archived ones.",
             Self::McpServers => "MCP servers, including archived ones.",
             Self::Skills => "Skills, including archived ones.",
-            Self::StoredMib => "Storage for messages, attachments, pictures, and skills, in MiB.",
+            Self::StoredMib => "Storage for messages, attachments, kept mails, pictures, and skills, in MiB.",
         }
     }
 
@@ -232,16 +232,29 @@ pub async fn check_stored(tx: &Tx, added: i64) -> Result<()> {
     if added <= 0 {
         return Ok(());
     }
-    let limit = Limit::StoredMib;
+    let (bytes, max) = stored(tx).await?;
+    let used = (bytes - added + MIB - 1) / MIB;
+    if bytes <= max.saturating_mul(MIB) { Ok(()) } else { Err(reached(tx, Limit::StoredMib, max, used)) }
+}
+
+/// Whether optional data that has just been stored may stay: it is dropped rather than refused, and leaves a tenth to messages.
+///
+/// # Errors
+/// The database is unreachable.
+pub async fn fits(tx: &Tx) -> Result<bool> {
+    let (bytes, max) = stored(tx).await?;
+    Ok(bytes <= max.saturating_mul(MIB / 10 * 9))
+}
+
+/// The bytes that the organization stores, and how many MiB its plan allows.
+async fn stored(tx: &Tx) -> Result<(i64, i64)> {
     let sql = "SELECT bytes + message_bytes FROM stored_bytes WHERE organization_id = $1";
     let statement = Statement::from_sql_and_values(tx.scope.core.db.backend(), sql, [tx.scope.org.0.into()]);
     let bytes: i64 = match tx.connection().query_one_raw(statement).await? {
         Some(row) => row.try_get_by(0)?,
         None => 0,
     };
-    let max = value(tx, limit).await?;
-    let used = (bytes - added + MIB - 1) / MIB;
-    if bytes <= max.saturating_mul(MIB) { Ok(()) } else { Err(reached(tx, limit, max, used)) }
+    Ok((bytes, value(tx, Limit::StoredMib).await?))
 }
 
 /// Refuses a person's message if the organization's storage is full.

@@ -18,8 +18,8 @@ pub use self::{
     edit::update,
     input::UpdateOrganizationInput,
     limits::{
-        Limit, check_count, check_limit, check_stored, count_stored, lock, pace, require_room, store_plans,
-        value as limit,
+        Limit, check_count, check_limit, check_stored, count_stored, fits, lock, pace, require_room,
+        store_plans, value as limit,
     },
     operator::{NewOrganization, Overview, all, check_name, create, find, find_in},
     rows::{AlertThresholds, alert_thresholds, default_image, is_stopped, session_limit, set_avatar},

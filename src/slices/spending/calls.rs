@@ -126,7 +126,9 @@ async fn read(tx: &Tx, agent: &Standing, terms: &Terms, call: ModelCall) -> Resu
     let is_refused = status.is_some_and(|status| !(200..300).contains(&status));
     let prices = terms.prices(tx, started_at);
     let (provider, model) = (name(&call.provider), name(&call.model));
-    let cost = price_of(&prices, &model).and_then(|price| cost_of(price, &usage));
+    let hour = call.cache_hour.unwrap_or(0).min(usage.cache_write.unwrap_or(0));
+    let cost = price_of(&prices, &model)
+        .and_then(|price| Some(cost_of(price, &usage)?.saturating_add(price.of_hour(hour))));
     // A call that was refused costs nothing, regardless of the model.
     let is_free = is_refused && cost.is_none();
     let turn = match call.turn_id.map(TurnId) {

@@ -36,7 +36,7 @@ pub use self::{
         Cause, cancel, cancel_all, cancel_open, cut_open, queued, reaches, send, send_due, send_queued,
         takes_turns,
     },
-    rows::{answered, asked, require_of},
+    rows::{answered, asked, require_of, state_of},
     taken_over::{is_yielded, resume, yield_to_person},
     waited::{waited, waited_for_release},
 };

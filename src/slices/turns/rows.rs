@@ -26,6 +26,15 @@ pub(super) async fn load(tx: &Tx, agent: AgentId, id: TurnId) -> Result<turns::M
     found.ok_or_else(|| Problem::not_found("turn", id))
 }
 
+/// How a turn stands, if there is such a one.
+///
+/// # Errors
+/// The database is unreachable.
+pub async fn state_of(tx: &Tx, id: TurnId) -> Result<Option<TurnState>> {
+    let found = tx.scope.find::<turns::Entity>().filter(turns::Column::Id.eq(id));
+    Ok(found.one(tx.connection()).await?.map(|turn| turn.state))
+}
+
 /// The turn of this conversation that waits. There is never a second.
 pub(super) async fn waiting(tx: &Tx, conversation: ConversationId) -> Result<Option<turns::Model>> {
     let found = tx.scope.find::<turns::Entity>().filter(turns::Column::ConversationId.eq(conversation));

@@ -4,21 +4,26 @@
 //! | --- | --- |
 //! | the agent is held, the channel's activity noted, duplicates and known authors found | four for all |
 //! | who writes for the first time | two for each person |
-//! | the conversation | one for each message; more if it begins one, refers to others, or has files |
+//! | the conversation | one for each message; more if it begins one, refers to others, has files, or is kept as it came |
 //! | its turn and summary | two for each conversation |
 //! | the messages' rows, and their words | two for all |
 
-use std::collections::HashMap;
+use std::{
+    collections::{BTreeSet, HashMap},
+    sync::Arc,
+    time::Duration,
+};
 
 use muster_channels::{Origin, Proof};
 use sea_orm::{ActiveModelTrait, ColumnTrait, NotSet, QueryFilter, Set, Value, sea_query::Expr};
 use serde::Serialize;
+use tokio::time::sleep;
 
 use super::{Arrived, Ignored};
 use crate::{
     base::{
         enums::{ChangeOp, RecordKind, Transport},
-        ids::{ChannelId, ContactId, ConversationId, IdentityId, MessageId},
+        ids::{AgentId, ChannelId, ContactId, ConversationId, IdentityId, MessageId},
         plain::bounded,
         problem::Result,
         time::Timestamp,
@@ -32,6 +37,8 @@ use crate::{
     },
 };
 
+/// How long the turn of an album waits for its other parts, which vendors tell one by one.
+const PARTS: Duration = Duration::from_secs(3);
 /// The longest name of a contact, in bytes.
 const NAME_BYTES: usize = 200;
 
@@ -71,8 +78,14 @@ pub(super) async fn admit(tx: &mut Tx, arrived: &[&Arrived]) -> Result<Vec<Fate>
         incoming.push(from_known(tx, arrived, &mut known).await?);
     }
     let stored = conversations::receive(tx, agent.id, incoming).await?;
-    let conversations: Vec<_> = stored.iter().map(|(conversation, _)| *conversation).collect();
-    turns::send(tx, &agent, &conversations).await?;
+    let of = |are_parts: bool| {
+        let places = stored.iter().zip(new.iter().flatten());
+        let places = places.filter(|(_, arrived)| arrived.message.album.is_some() == are_parts);
+        places.map(|((conversation, _), _)| *conversation).collect::<Vec<_>>()
+    };
+    turns::send(tx, &agent, &of(false)).await?;
+    let parts: BTreeSet<_> = of(true).into_iter().collect();
+    send_later(tx, agent.id, albums(tx, parts.into_iter().collect()).await?);
     let mut stored = stored.into_iter();
     let fates = new.iter().map(|arrived| {
         let stored = arrived.and_then(|_| stored.next());
@@ -80,6 +93,46 @@ pub(super) async fn admit(tx: &mut Tx, arrived: &[&Arrived]) -> Result<Vec<Fate>
         admitted.ok_or(Ignored::Duplicate)
     });
     Ok(fates.collect())
+}
+
+/// Conversations with their newest albums.
+type Albums = Vec<(ConversationId, Option<(MessageId, i64)>)>;
+
+async fn albums(tx: &Tx, conversations: Vec<ConversationId>) -> Result<Albums> {
+    let mut albums = Albums::new();
+    for conversation in conversations {
+        albums.push((conversation, conversations::newest_album(tx, conversation).await?));
+    }
+    Ok(albums)
+}
+
+/// Sends the turns that wait in these conversations once no part has joined their albums for a while. Without it, they are sent
+/// as those that were left (`turns::send_left`).
+fn send_later(tx: &Tx, agent: AgentId, before: Albums) {
+    if before.is_empty() {
+        return;
+    }
+    let (scope, core) = (tx.scope.clone(), Arc::clone(&tx.scope.core));
+    tx.scope.core.tasks.spawn(async move {
+        if core.tasks.stopping.run_until_cancelled(sleep(PARTS)).await.is_none() {
+            return;
+        }
+        let sent = async {
+            let tx = scope.begin().await?;
+            if let Some(agent) = agents::standing(&tx, agent).await? {
+                // One that has grown meanwhile is sent by its newest part.
+                let waiting: Vec<_> = before.iter().map(|(conversation, _)| *conversation).collect();
+                let now = albums(&tx, waiting).await?;
+                let whole = now.into_iter().filter(|album| before.contains(album));
+                let whole: Vec<_> = whole.map(|(conversation, _)| conversation).collect();
+                turns::send(&tx, &agent, &whole).await?;
+            }
+            tx.commit().await
+        };
+        if let Err(problem) = sent.await {
+            tracing::warn!(agent = agent.0, %problem, "channel.album_not_sent");
+        }
+    });
 }
 
 impl Arrived {
@@ -139,9 +192,13 @@ async fn from_known<'a>(tx: &Tx, arrived: &'a Arrived, known: &mut Known) -> Res
         author: origin.name.clone(),
         key: arrived.key(),
         vendor_id: message.vendor_id.clone(),
+        album: message.album.clone(),
+        is_edit: message.is_edit,
         thread: &message.thread,
+        context: &message.context,
         text: message.text.clone(),
-        files: &arrived.files,
+        files: arrived.files.iter().collect(),
+        source: arrived.source.as_ref(),
         is_answered: arrived.is_answered,
         is_automatic: message.is_automatic,
         is_unproven: message.proof == Proof::None,

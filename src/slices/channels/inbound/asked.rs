@@ -32,7 +32,8 @@ pub(super) async fn heard(
     }
     let place = (channel.organization_id, channel.id);
     match event {
-        Event::Message(message) => {
+        // An edit is never an answer.
+        Event::Message(message) if !message.is_edit => {
             let heard = match asks::introduce(core, place, &message).await? {
                 Heard::NotOurs => asks::answered(core, place, &message).await?,
                 heard => heard,

@@ -10,7 +10,7 @@
 //! - `wanted.rs`: whether a message is wanted: pure rules.
 //! - `admitter.rs`: the one task of a process that writes what came in; `admit.rs`: what it writes for messages.
 //! - `asked.rs`: what people say and tap where they are asked something, which is not a message for an agent.
-//! - `files.rs`: files that come with messages; `refused.rs`: what was refused; `skipped.rs`: what can't be read.
+//! - `files.rs`: files that come with messages; `source.rs`: messages as they came; `refused.rs`: what was refused; `skipped.rs`: what can't be read.
 //! - `listening.rs`: asking vendors; `lease.rs`: of all processes one does; `told.rs`: vendors that are told where to send
 //!   instead; `writing.rs`: "is writing", meanwhile.
 
@@ -23,6 +23,7 @@ mod lease;
 mod listening;
 mod refused;
 mod skipped;
+mod source;
 mod told;
 mod wanted;
 mod writing;
@@ -62,7 +63,7 @@ use crate::{
         access::Scope,
         ledger::{Holder, SMALL},
     },
-    slices::conversations::Upload,
+    slices::conversations::{self, Source, Upload},
 };
 
 /// Where everything that vendors send comes in. One per process.
@@ -128,6 +129,8 @@ struct Arrived {
     message: Box<Inbound>,
     /// What came with it.
     files: Vec<Upload>,
+    /// As it came, if that is kept.
+    source: Option<Source>,
 }
 
 impl Addressed {
@@ -216,8 +219,12 @@ impl Door {
         for event in events {
             let Some(event) = asked::heard(&self.core, &channel, transport, event).await? else { continue };
             let is_moved = matches!(event, Event::Moved { .. });
-            // No load has the files of several messages: it would be refused as a whole.
-            if load.has_files() && matches!(&event, Event::Message(message) if !message.files.is_empty()) {
+            // No load has the files of several messages: it would be refused as a whole. Parts and versions of a message are
+            // judged by it.
+            let is_full = matches!(&event, Event::Message(message) if
+                (load.has_files() && !message.files.is_empty())
+                || (!load.messages.is_empty() && (message.album.is_some() || message.is_edit)));
+            if is_full {
                 let full = mem::replace(&mut load, Load::of(&channel));
                 last = self.admit(full).await?.or(last);
             }
@@ -274,6 +281,15 @@ impl Door {
         if !channel.is_active || channel.direction == ChannelDirection::Outbound {
             return Ok(Err(Ignored::Inactive));
         }
+        if message.album.is_some() || message.is_edit {
+            let place = (channel.organization_id, channel.id);
+            let has_earlier = conversations::has_earlier(&self.core, place, &message).await?;
+            // The deleted message was never stored.
+            if !has_earlier && conversations::is_deletion(&message) {
+                return Ok(Err(Ignored::Duplicate));
+            }
+            message.is_addressed |= has_earlier;
+        }
         let listed = self.listed(channel, &message).await?;
         let is_answered = match Rules::of(channel).judge(&message, listed) {
             Verdict::Wanted { is_answered } => is_answered,
@@ -284,16 +300,20 @@ impl Door {
             }
         };
         // It waits for its files and for its turn. Like those of bodies, a few bytes are not counted.
-        let words = message.text.len() + message.thread.readers.iter().map(String::len).sum::<usize>();
+        let words = message.text.len()
+            + message.context.len()
+            + message.thread.readers.iter().map(String::len).sum::<usize>();
         if words > SMALL {
             load.hold(&self.core, words)?;
         }
+        let read = message.text.len();
         let files = files::fetch(&self.core, transport, &mut message, load).await?;
         Ok(Ok(Arrived {
             channel: channel.id,
             agent: channel.agent_id,
             transport: channel.transport,
             is_answered,
+            source: source::take(&self.core, &mut message, read, load),
             message,
             files,
         }))

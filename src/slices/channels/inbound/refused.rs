@@ -171,15 +171,16 @@ async fn request_access(
     if approvals::pending_of(tx, channel.id, ApprovalKind::AccessRequest).await? >= REQUESTS {
         return Ok(());
     }
-    // A stranger chose the name: it stands behind the address, and hides nothing.
-    let seen = |text: &str| one_line(&text.chars().filter(|letter| !is_hidden(*letter)).collect::<String>());
-    let name = name.map(|name| bounded(&seen(&name), SHOWN_NAME)).filter(|name| !name.is_empty());
-    let origin_shown = seen(origin).replace('`', "'");
-    let who = name.map_or_else(|| origin_shown.clone(), |name| format!("{origin_shown} ({name})"));
-    let title = format!("{} wants to write to {}", bounded(&who, ID_BYTES), channel.name);
+    // A stranger chose the name: it stands behind the address, hides nothing, and is no markdown.
+    let shown = plain(origin);
+    let name = name.map(|name| bounded(&plain(&name), SHOWN_NAME)).filter(|name| !name.is_empty());
+    let named = |mark: &str| name.as_ref().map(|name| format!(" ({mark}{name}{mark})")).unwrap_or_default();
+    let title =
+        format!("{} wants to write to {}", bounded(&format!("{shown}{}", named("")), ID_BYTES), channel.name);
     let body = format!(
-        "A message of {who} was refused, because the channel's whitelist does not name them. \
-         Add `{origin_shown}` to it to let them in."
+        "A message of `{shown}`{} was refused, because the channel's whitelist does not name them. \
+         Add `{shown}` to it to let them in.",
+        named("`")
     );
     let new = NewApproval {
         body: Some(body),
@@ -190,6 +191,12 @@ async fn request_access(
     };
     approvals::raise(tx, new).await?;
     Ok(())
+}
+
+/// A stranger's words in one line, without hidden letters and without what would end a code span.
+fn plain(words: &str) -> String {
+    let seen: String = words.chars().filter(|letter| !is_hidden(*letter)).collect();
+    one_line(&seen).replace('`', "'")
 }
 
 /// Forgets that an origin was refused, and ends what asked about it: it may write from now on.

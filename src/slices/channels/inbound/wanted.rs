@@ -84,6 +84,8 @@ mod tests {
         Inbound {
             key: None,
             vendor_id: None,
+            album: None,
+            is_edit: false,
             answers: None,
             origin: Origin { id: "ada".to_owned(), place: Some("room".to_owned()), name: None },
             authors: vec!["ada".to_owned()],
@@ -99,9 +101,11 @@ mod tests {
             },
             is_addressed: true,
             labels: vec!["urgent".to_owned()],
+            context: String::new(),
             text: "Hello".to_owned(),
             files: Vec::new(),
             at: jiff::Timestamp::UNIX_EPOCH,
+            source: None,
         }
     }
 

@@ -9,6 +9,7 @@ use crate::{
     base::{
         ids::UserId,
         problem::{Problem, Result},
+        zones::is_zone,
     },
     core::{
         Core, Request,
@@ -59,5 +60,5 @@ pub async fn set_preferences(request: &Request, person: &Person, preferences: Va
 
 fn time_zone(preferences: &Value) -> Option<String> {
     let name = preferences["timeZone"].as_str().filter(|name| name.len() <= ZONE)?;
-    jiff::tz::TimeZone::get(name).is_ok().then(|| name.to_owned())
+    is_zone(name).then(|| name.to_owned())
 }

@@ -6,7 +6,7 @@
 //! which of the two holders is the thief, so the whole family ends, and the person is notified. That is why used
 //! generations are kept until they would have expired.
 //!
-//! For [`GRACE`] after its use the same client may use a token again, in case an answer was lost or several
+//! For [`GRACE`] after its use the client that used it may use a token again, in case an answer was lost or several
 //! tabs refreshed at once. It gets the same heir each time, so one token never has two. The heir's token isn't
 //! stored anywhere: it is derived from the used token and the key file, and no one without both can derive it
 //! again. If the answer was stolen rather than lost, two parties have the heir, and the one who uses it second,
@@ -173,7 +173,7 @@ pub async fn refresh_session(request: &Request, token: &str) -> Result<SignedIn>
     if let Some(heir) = later.first() {
         let is_open = session.revoked_at.is_none() && heir.revoked_at.is_none();
         let again = match later.len() {
-            1 if is_open && is_same_use(core, &session, heir, &client) => heir_again(core, &text, heir),
+            1 if is_open && is_same_use(core, heir, &client) => heir_again(core, &text, heir),
             _ => None,
         };
         let Some(refresh_token) = again else {
@@ -216,15 +216,12 @@ fn heir_again(core: &Core, used: &str, heir: &sessions::Model) -> Option<SecretS
     tokens.find(|(_, hash)| *hash == known).map(|(token, _)| token)
 }
 
-/// Whether a repeated use is likely the same client, whose first answer was lost or that refreshed in two tabs.
-fn is_same_use(
-    core: &Core,
-    session: &sessions::Model,
-    heir: &sessions::Model,
-    client: &SignInOrigin,
-) -> bool {
+/// Whether a repeated use is likely the same client, whose first answer was lost or that refreshed in two tabs: it
+/// comes soon after the first use, from the same browser. The browser that signed in doesn't matter: it may have been
+/// updated since.
+fn is_same_use(core: &Core, heir: &sessions::Model, client: &SignInOrigin) -> bool {
     heir.created_at.plus(GRACE) > core.clock.now()
-        && session.user_agent == shortened(client.user_agent.as_deref())
+        && heir.user_agent == shortened(client.user_agent.as_deref())
 }
 
 /// Handles the reuse of a token: ends the family and tells the person, once.

@@ -10,7 +10,10 @@ use std::sync::Arc;
 use sea_orm::{ActiveModelTrait, ConnectionTrait, IntoActiveModel, Set, Statement};
 use serde_json::json;
 
-use super::provider::{Provider, ProviderUser};
+use super::{
+    claims::{NoEmail, ProviderUser},
+    provider::Provider,
+};
 use crate::{
     base::{
         ids::UserId,
@@ -37,10 +40,10 @@ use crate::{
 pub enum Refusal {
     /// The visit was started in another browser, or too long ago.
     State,
-    /// The provider refused, or its answer failed verification.
-    Provider,
+    /// The provider refused, or its answer failed verification. In words.
+    Provider(String),
     /// The provider doesn't confirm that the address belongs to the person.
-    EmailNotVerified,
+    EmailNotVerified(NoEmail),
     /// The account with this address hasn't been confirmed yet.
     EmailNotConfirmed,
     /// There is no account and no invitation.
@@ -54,11 +57,21 @@ impl Refusal {
     pub const fn as_str(&self) -> &'static str {
         match self {
             Self::State => "STATE_INVALID",
-            Self::Provider => "PROVIDER_FAILED",
-            Self::EmailNotVerified => "EMAIL_NOT_VERIFIED",
+            Self::Provider(_) => "PROVIDER_FAILED",
+            Self::EmailNotVerified(_) => "EMAIL_NOT_VERIFIED",
             Self::EmailNotConfirmed => "EMAIL_NOT_CONFIRMED",
             Self::NoAccount => "NO_ACCOUNT",
             Self::Failed(problem) => problem.code.as_str(),
+        }
+    }
+
+    /// What only the operator can mend, in words for the log.
+    #[must_use]
+    pub fn reason(&self) -> Option<String> {
+        match self {
+            Self::Provider(reason) => Some(reason.clone()),
+            Self::EmailNotVerified(reason) => Some(reason.to_string()),
+            _ => None,
         }
     }
 }
@@ -88,7 +101,7 @@ pub async fn open(
         None => link(request, provider, provider_user).await?,
     };
     if provider.settings.join_by_invitation
-        && let Some(email) = &provider_user.email
+        && let Ok(email) = &provider_user.email
     {
         for invitation in invitations::open_for(core, email).await? {
             // An invitation that is no longer valid doesn't fail the sign-in.
@@ -127,8 +140,10 @@ async fn link(
     provider_user: &ProviderUser,
 ) -> Result<UserId, Refusal> {
     let core = &request.core;
-    let email =
-        provider_user.email.as_deref().filter(|email| is_email(email)).ok_or(Refusal::EmailNotVerified)?;
+    let email = provider_user.email.as_deref().map_err(|why| Refusal::EmailNotVerified(*why))?;
+    if !is_email(email) {
+        return Err(Refusal::EmailNotVerified(NoEmail::Invalid));
+    }
     let invited = provider.settings.join_by_invitation && is_invited(request, email).await?;
     let tx = core.db.begin().await?;
     let user = match by_email(&tx, email).await? {

@@ -1,40 +1,34 @@
 //! A provider: its metadata, where it sends a browser, and who it says came back.
 
-use std::{future::Future, pin::Pin, time::Duration};
+use std::time::Duration;
 
-use anyhow::{Context, ensure};
+use anyhow::{Context, anyhow};
 use openidconnect::{
-    AccessToken, AuthorizationCode, ClientId, ClientSecret, CsrfToken, IssuerUrl, Nonce, OAuth2TokenResponse,
-    PkceCodeChallenge, PkceCodeVerifier, RedirectUrl, Scope, SubjectIdentifier, TokenResponse,
-    core::{CoreAuthenticationFlow, CoreClient, CoreProviderMetadata, CoreUserInfoClaims},
+    AccessToken, AuthorizationCode, ClaimsVerificationError, CsrfToken, DiscoveryError, IssuerUrl, Nonce,
+    OAuth2TokenResponse, PkceCodeChallenge, PkceCodeVerifier, Scope, SubjectIdentifier,
+    core::{CoreAuthenticationFlow, CoreProviderMetadata},
 };
-use openidconnect::{EndpointMaybeSet, EndpointNotSet, EndpointSet};
 use secrecy::{ExposeSecret, SecretString};
 use serde::{Deserialize, Serialize};
 use tokio::sync::Mutex;
 use url::Url;
 
+use super::{
+    claims::{Claims, NoEmail, ProviderUser, UserInfo, check, verify},
+    client::{Client, Tokens, client},
+    http::{Http, HttpError},
+    words::{of_claims, of_discovery, of_exchange, of_user_info},
+};
 use crate::{
     base::time::Timestamp,
     core::{
-        config::{Config, OidcProvider},
+        config::{Config, OidcProvider, ResponseMode},
         outbound,
     },
 };
 
 /// How long a provider's metadata is cached.
 const KEPT: Duration = Duration::from_mins(10);
-/// The largest response accepted from a provider, in bytes.
-const MAX_ANSWER: usize = 1 << 20;
-
-type Client = CoreClient<
-    EndpointSet,
-    EndpointNotSet,
-    EndpointNotSet,
-    EndpointNotSet,
-    EndpointMaybeSet,
-    EndpointMaybeSet,
->;
 
 /// The configured providers.
 #[derive(Debug)]
@@ -46,8 +40,9 @@ pub struct Provider {
     pub name: String,
     /// As configured.
     pub settings: OidcProvider,
-    redirect: String,
-    http: Http,
+    /// Where it sends the browser back.
+    pub redirect: String,
+    pub(super) http: Http,
     metadata: Mutex<Option<(Timestamp, CoreProviderMetadata)>>,
 }
 
@@ -74,15 +69,6 @@ pub struct Memory {
     pub expires_at: i64,
 }
 
-/// The person who came back, according to the provider.
-#[derive(Clone, Debug)]
-pub struct ProviderUser {
-    pub subject: String,
-    /// The address, if the provider confirms that it belongs to the person.
-    pub email: Option<String>,
-    pub name: Option<String>,
-}
-
 impl Providers {
     /// Reads the providers' configuration. Doesn't connect to them yet.
     ///
@@ -94,7 +80,7 @@ impl Providers {
             return Ok(Self(Vec::new()));
         }
         let base = config.public_url.as_deref().context("public_url: missing, which oidc_file needs")?;
-        let http = Http(outbound::Client::new()?);
+        let http = Http::new(outbound::Client::new()?);
         let providers = settings.into_iter().map(|(name, settings)| Provider {
             redirect: format!("{base}/auth/oidc/{name}/callback"),
             name,
@@ -124,14 +110,6 @@ impl Provider {
         self.settings.label.as_deref().unwrap_or(&self.name)
     }
 
-    /// Checks that the provider answers.
-    ///
-    /// # Errors
-    /// What is wrong with the provider.
-    pub async fn check(&self, now: Timestamp) -> anyhow::Result<()> {
-        self.client(now, true).await.map(drop)
-    }
-
     /// A client with the provider's metadata, which is fetched when the cache is stale or `refresh` asks for it.
     async fn client(&self, now: Timestamp, refresh: bool) -> anyhow::Result<Client> {
         let mut kept = self.metadata.lock().await;
@@ -139,17 +117,18 @@ impl Provider {
         let metadata = match fresh {
             Some((_, metadata)) => metadata.clone(),
             None => {
-                let issuer = IssuerUrl::new(self.settings.issuer.clone())?;
-                let found = CoreProviderMetadata::discover_async(issuer, &self.http).await?;
+                let found = self.discover().await.map_err(of_discovery)?;
                 *kept = Some((now, found.clone()));
                 found
             }
         };
-        let secret = self.settings.client_secret.as_ref();
-        let secret = secret.map(|secret| ClientSecret::new(secret.expose_secret().to_owned()));
-        let id = ClientId::new(self.settings.client_id.clone());
-        let redirect = RedirectUrl::new(self.redirect.clone())?;
-        Ok(CoreClient::from_provider_metadata(metadata, id, secret).set_redirect_uri(redirect))
+        Ok(client(&self.settings, metadata, &self.redirect)?)
+    }
+
+    /// Fetches the provider's metadata and keys.
+    pub(super) async fn discover(&self) -> Result<CoreProviderMetadata, DiscoveryError<HttpError>> {
+        let issuer = IssuerUrl::new(self.settings.issuer.clone()).map_err(DiscoveryError::UrlParse)?;
+        CoreProviderMetadata::discover_async(issuer, &self.http).await
     }
 
     /// Where to send the browser, and what to remember until it is back.
@@ -162,6 +141,9 @@ impl Provider {
             .set_pkce_challenge(challenge);
         for scope in &self.settings.scopes {
             visit = visit.add_scope(Scope::new(scope.clone()));
+        }
+        if self.settings.response_mode == ResponseMode::FormPost {
+            visit = visit.add_extra_param("response_mode", "form_post");
         }
         let (url, state, nonce) = visit.url();
         let memory = Memory {
@@ -183,99 +165,54 @@ impl Provider {
         code: SecretString,
     ) -> anyhow::Result<ProviderUser> {
         let client = self.client(now, false).await?;
-        let answer = client
+        let tokens = client
             .exchange_code(AuthorizationCode::new(code.expose_secret().to_owned()))?
             .set_pkce_verifier(PkceCodeVerifier::new(memory.verifier.clone()))
-            .request_async(&self.http)
+            .request_async(&self.http.for_tokens())
             .await
-            .context("the provider rejected the code")?;
-        let token = answer.id_token().context("the provider sent no ID token")?;
+            .map_err(of_exchange)?;
         let nonce = Nonce::new(memory.nonce.clone());
-        let claims = token.claims(&client.id_token_verifier(), &nonce).cloned();
-        let (client, claims) = match claims {
-            Ok(claims) => (client, claims),
-            // The provider may have rotated its keys since we fetched them. All that follows needs the new ones.
-            Err(_) => {
-                let client = self.client(now, true).await?;
-                let claims = token.claims(&client.id_token_verifier(), &nonce).context("ID token")?.clone();
-                (client, claims)
-            }
-        };
-        if let Some(expected) = claims.access_token_hash() {
-            let verifier = client.id_token_verifier();
-            let (algorithm, key) = (token.signing_alg()?, token.signing_key(&verifier)?);
-            let actual = openidconnect::AccessTokenHash::from_token(answer.access_token(), algorithm, key)?;
-            ensure!(actual == *expected, "the access token does not belong to the ID token");
+        let (client, claims) = self.verified(now, client, &tokens, &nonce).await?;
+        check(&self.settings, &client, &tokens, claims)?;
+        let person = ProviderUser::of_token(claims);
+        // Many providers reveal the address only there.
+        if matches!(person.email, Err(NoEmail::Missing | NoEmail::Unsaid)) && client.user_info_url().is_some()
+        {
+            let subject = claims.subject().clone();
+            let said = self.user_info(&client, tokens.access_token().clone(), subject).await?;
+            return Ok(person.completed(&said));
         }
-        let subject = claims.subject().clone();
-        let vouched =
-            |verified: Option<bool>, email: Option<String>| email.filter(|_| verified == Some(true));
-        let email = claims.email().map(|email| email.as_str().to_owned());
-        let name = claims.name().and_then(|name| name.get(None)).map(|name| name.as_str().to_owned());
-        if email.is_some() || client.user_info_url().is_none() {
-            let email = vouched(claims.email_verified(), email);
-            return Ok(ProviderUser { subject: subject.to_string(), email, name });
-        }
-        let said = self.user_info(&client, answer.access_token().clone(), subject.clone()).await?;
-        let email = said.email().map(|email| email.as_str().to_owned());
-        let name = name.or_else(|| said.name().and_then(|name| name.get(None)).map(|name| name.to_string()));
-        Ok(ProviderUser { subject: subject.to_string(), email: vouched(said.email_verified(), email), name })
+        Ok(person)
     }
 
-    /// Many providers reveal the address only here.
+    /// The verified claims. If the provider has rotated its keys since they were fetched, all that follows needs the
+    /// new ones.
+    async fn verified<'t>(
+        &self,
+        now: Timestamp,
+        client: Client,
+        tokens: &'t Tokens,
+        nonce: &Nonce,
+    ) -> anyhow::Result<(Client, &'t Claims)> {
+        let refused = |error: ClaimsVerificationError| anyhow!("the ID token: {}", of_claims(&error));
+        match verify(&client, tokens, nonce) {
+            Ok(claims) => Ok((client, claims)),
+            Err(ClaimsVerificationError::SignatureVerification(_)) => {
+                let client = self.client(now, true).await?;
+                let claims = verify(&client, tokens, nonce).map_err(refused)?;
+                Ok((client, claims))
+            }
+            Err(error) => Err(refused(error)),
+        }
+    }
+
     async fn user_info(
         &self,
         client: &Client,
         token: AccessToken,
         subject: SubjectIdentifier,
-    ) -> anyhow::Result<CoreUserInfoClaims> {
-        Ok(client.user_info(token, Some(subject))?.request_async(&self.http).await?)
-    }
-}
-
-/// Adapts our client for external servers to the library's interface.
-#[derive(Clone, Debug)]
-struct Http(outbound::Client);
-
-impl<'c> openidconnect::AsyncHttpClient<'c> for Http {
-    type Error = HttpError;
-    type Future = Pin<Box<dyn Future<Output = Result<openidconnect::HttpResponse, HttpError>> + Send + 'c>>;
-
-    fn call(&'c self, request: openidconnect::HttpRequest) -> Self::Future {
-        Box::pin(async move {
-            let mut response = self.0.execute(request.try_into()?).await?;
-            let (status, headers) = (response.status(), response.headers().clone());
-            let mut body = Vec::new();
-            while let Some(chunk) = response.chunk().await? {
-                if body.len() + chunk.len() > MAX_ANSWER {
-                    return Err(HttpError::TooLarge);
-                }
-                body.extend_from_slice(&chunk);
-            }
-            let mut answer = openidconnect::HttpResponse::new(body);
-            *answer.status_mut() = status;
-            *answer.headers_mut() = headers;
-            Ok(answer)
-        })
-    }
-}
-
-/// Why a call to a provider failed.
-#[derive(Debug, thiserror::Error)]
-enum HttpError {
-    #[error("{}", without_url(.0))]
-    Reqwest(#[from] reqwest::Error),
-    #[error("the response is too large")]
-    TooLarge,
-}
-
-/// The URL may contain secrets.
-fn without_url(error: &reqwest::Error) -> String {
-    if error.is_timeout() {
-        "the provider did not answer in time".to_owned()
-    } else if error.is_connect() {
-        "the provider is unreachable".to_owned()
-    } else {
-        "the connection to the provider was interrupted".to_owned()
+    ) -> anyhow::Result<UserInfo> {
+        let request = client.user_info(token, Some(subject))?;
+        request.request_async(&self.http.for_user_info()).await.map_err(of_user_info)
     }
 }

@@ -1,0 +1,43 @@
+//! `muster doctor --oidc`: tries the OpenID providers, without a browser.
+
+use super::{Finding, Level};
+use crate::{
+    base::time::Clock,
+    core::config::Config,
+    slices::people::oidc::{Providers, Tried, Verdict, try_out},
+};
+
+/// The name of what concerns all providers.
+const CHECK: &str = "identity providers";
+
+/// Tries every provider, or only the one called `name`.
+pub(super) async fn tried(config: &Config, name: Option<&str>) -> Vec<Finding> {
+    let providers = match Providers::new(config) {
+        Ok(providers) => providers,
+        Err(error) => return vec![Finding::bad(CHECK, format!("{error:#}"), "correct oidc_file")],
+    };
+    let chosen: Vec<_> =
+        providers.iter().filter(|provider| name.is_none_or(|name| name == provider.name)).collect();
+    if chosen.is_empty() {
+        let known: Vec<&str> = providers.iter().map(|provider| provider.name.as_str()).collect();
+        let found =
+            if known.is_empty() { "none".to_owned() } else { format!("there are {}", known.join(", ")) };
+        return vec![Finding::bad(CHECK, found, "add a table with this name to oidc_file (docs/people.md)")];
+    }
+    let mut findings = Vec::new();
+    for provider in chosen {
+        let tried = try_out(provider, &Clock::system()).await;
+        findings.extend(tried.into_iter().map(|tried| finding(&provider.name, tried)));
+    }
+    findings
+}
+
+fn finding(provider: &str, tried: Tried) -> Finding {
+    let Tried { check, verdict, found, advice } = tried;
+    let level = match verdict {
+        Verdict::Good => return Finding::good(check, format!("{provider}: {found}")),
+        Verdict::Look => Level::Look,
+        Verdict::Bad => Level::Bad,
+    };
+    Finding { level, ..Finding::look(check, format!("{provider}: {found}"), advice) }
+}

@@ -1,0 +1,217 @@
+//! Reading messages again that are kept as they came (`sources.rs`): an earlier version may have misread them. Only their text
+//! changes, with its words in the search index. An event in the conversation says so; no turn begins.
+
+use std::{fmt::Write, slice, sync::Arc};
+
+use muster_channels::Inbound;
+use sea_orm::{ColumnTrait, QueryFilter, Value, sea_query::Expr};
+use serde::Serialize;
+use serde_json::{Value as Json, json};
+
+use super::{
+    append::{NewMessage, Said, add_all, bytes_of, preview, reindex},
+    entity::{conversations, messages},
+    of_turns::{agent_of, announce_changed},
+    receiving::content_of,
+    rows::load,
+    sources,
+    words::text_of,
+};
+use crate::{
+    base::{
+        enums::{ChangeOp, MessageKind, MessageRole, RecordKind},
+        ids::{ChannelId, ConversationId, MessageId, OrgId},
+        problem::{Problem, Result},
+    },
+    core::{Core, access::Scope, audit},
+    slices::agents,
+};
+
+/// How many messages one statement finds.
+const FOUND: usize = 100;
+/// What is said in the conversation.
+const TOLD: &str = "The message was read again: its text changed.";
+
+/// Which messages are read again: those that meet all of these.
+#[derive(Clone, Debug, Default)]
+pub struct Wanted {
+    /// Of this organization.
+    pub org: Option<OrgId>,
+    /// That came in through this channel.
+    pub channel: Option<ChannelId>,
+    /// In this conversation.
+    pub conversation: Option<ConversationId>,
+    /// These; all if there are none.
+    pub messages: Vec<MessageId>,
+}
+
+/// What became of a message.
+#[derive(Clone, Debug, Serialize)]
+pub struct Reread {
+    /// The message.
+    pub id: MessageId,
+    /// Its organization.
+    pub organization_id: OrgId,
+    /// Its conversation.
+    pub conversation_id: ConversationId,
+    /// Whether its text changed, or would.
+    pub changed: bool,
+    /// The first words of its text until now.
+    pub before: String,
+    /// The first words of its text from now on.
+    pub after: String,
+    /// Why it was not read.
+    pub error: Option<String>,
+}
+
+/// A message that is kept as it came.
+struct Place {
+    org: OrgId,
+    conversation: ConversationId,
+    message: MessageId,
+}
+
+/// Reads messages again that are kept as they came, and changes those whose text is another now; or only looks, if it is a
+/// `rehearsal`. Returns what became of each.
+///
+/// # Errors
+/// The database is unreachable. Earlier changes are kept.
+pub async fn reread(core: &Arc<Core>, wanted: &Wanted, rehearsal: bool) -> Result<Vec<Reread>> {
+    let (mut all, mut after) = (Vec::new(), (OrgId(0), MessageId(0)));
+    loop {
+        let places = find(core, wanted, after).await?;
+        for place in &places {
+            all.extend(
+                read(core, place, rehearsal).await.unwrap_or_else(|problem| Some(failed(place, &problem))),
+            );
+        }
+        match places.last() {
+            Some(last) if places.len() == FOUND => after = (last.org, last.message),
+            _ => return Ok(all),
+        }
+    }
+}
+
+/// The next messages that are kept as they came.
+async fn find(core: &Core, wanted: &Wanted, (org, message): (OrgId, MessageId)) -> Result<Vec<Place>> {
+    let mut values: Vec<Value> = vec![org.into(), message.into()];
+    let mut sql = "SELECT s.organization_id, m.conversation_id, s.message_id FROM message_sources s \
+                   JOIN messages m ON m.organization_id = s.organization_id AND m.id = s.message_id \
+                   WHERE (s.organization_id, s.message_id) > ($1, $2)"
+        .to_owned();
+    let only = [
+        ("s.organization_id", wanted.org.map(Value::from)),
+        ("m.via_channel_id", wanted.channel.map(Value::from)),
+        ("m.conversation_id", wanted.conversation.map(Value::from)),
+    ];
+    for (column, id) in only {
+        if let Some(id) = id {
+            values.push(id);
+            let _ = write!(sql, " AND {column} = ${}", values.len());
+        }
+    }
+    if !wanted.messages.is_empty() {
+        let ids: Vec<_> = wanted.messages.iter().map(ToString::to_string).collect();
+        let _ = write!(sql, " AND s.message_id IN ({})", ids.join(", "));
+    }
+    let _ = write!(sql, " ORDER BY s.organization_id, s.message_id LIMIT {FOUND}");
+    let rows = core.db.all(sql, values).await?;
+    let place = |row: &sea_orm::QueryResult| {
+        Ok(Place { org: row.try_get_by(0)?, conversation: row.try_get_by(1)?, message: row.try_get_by(2)? })
+    };
+    rows.iter().map(place).collect()
+}
+
+/// Reads a message again. `None`: it is gone.
+async fn read(core: &Arc<Core>, place: &Place, rehearsal: bool) -> Result<Option<Reread>> {
+    let scope = Scope::system(core, place.org);
+    let Some(kept) = sources::kept(&scope, place.message).await? else { return Ok(None) };
+    let found = scope.find::<messages::Entity>().filter(messages::Column::Id.eq(place.message));
+    let Some(before) = found.one(core.db.read()).await? else { return Ok(None) };
+    let source = match kept.source {
+        Ok(source) => {
+            let now = jiff::Timestamp::from_millisecond(core.clock.now().0).unwrap_or_default();
+            muster_channels::reread(source, now).await
+        }
+        Err(why) => Err(why.to_string()),
+    };
+    let (changed, after, error) = match source.and_then(|read| read.ok_or_else(|| NO_MESSAGE.to_owned())) {
+        Ok(read) => {
+            let content = said(read, &kept.notes, &before.content);
+            let differs = content != before.content;
+            let changed = differs && (rehearsal || change(&scope, &before, content.clone()).await?);
+            (changed, content, None)
+        }
+        Err(why) => (false, before.content.clone(), Some(why)),
+    };
+    Ok(Some(Reread {
+        id: place.message,
+        organization_id: place.org,
+        conversation_id: place.conversation,
+        changed,
+        before: preview(&text_of(before.kind, &before.content)),
+        after: preview(&text_of(before.kind, &after)),
+        error,
+    }))
+}
+
+/// A message that could not be read or changed.
+fn failed(place: &Place, problem: &Problem) -> Reread {
+    Reread {
+        id: place.message,
+        organization_id: place.org,
+        conversation_id: place.conversation,
+        changed: false,
+        before: String::new(),
+        after: String::new(),
+        error: Some(problem.to_string()),
+    }
+}
+
+/// Why a mail is left as it was read before.
+const NO_MESSAGE: &str = "it is a report about another mail";
+
+/// The content of a message that says this. Notes that were added to the text stay, and so do the content's other fields.
+fn said(read: Inbound, notes: &str, before: &Json) -> Json {
+    let files: Vec<_> = read.files.iter().map(|file| file.name.as_str()).collect();
+    let read = content_of(read.text + notes, files.into_iter());
+    let mut content = before.clone();
+    content["text"] = read["text"].clone();
+    content
+}
+
+/// Changes a message, unless it has changed in the meantime or is gone. Returns whether it did.
+async fn change(scope: &Scope, before: &messages::Model, content: Json) -> Result<bool> {
+    let mut tx = scope.begin().await?;
+    // Nothing is said while the agent is held.
+    let agent = agent_of(&tx, before.conversation_id).await?;
+    agents::standing_of_any(&tx, agent).await?;
+    let mut conversation = load(&tx, before.conversation_id).await?;
+    let now = tx.scope.find::<messages::Entity>().filter(messages::Column::Id.eq(before.id));
+    let now = now.one(tx.connection()).await?;
+    if now.is_none_or(|now| now.content != before.content) {
+        return Ok(false);
+    }
+    let text = text_of(before.kind, &content);
+    let said =
+        Said { message: before.id, conversation: conversation.id, agent, seq: before.seq, text: &text };
+    reindex(&tx, said).await?;
+    let backend = scope.core.db.backend();
+    conversation.stored_bytes += bytes_of(backend, &content) - bytes_of(backend, &before.content);
+    let row = tx.scope.update::<messages::Entity>().filter(messages::Column::Id.eq(before.id));
+    row.col_expr(messages::Column::Content, Expr::value(content)).exec(tx.connection()).await?;
+    let (op, kind, id) = (ChangeOp::Updated, RecordKind::Message, before.id.0);
+    let changes = json!({ "text": audit::CHANGED });
+    audit::record(&tx, audit::Entry { operation: "rereadMessage", op, kind, id, changes });
+    announce_changed(&tx, conversation.id, before.id);
+    let told = json!({ "event": "message_reread", "text": TOLD, "message_id": before.id });
+    let told = NewMessage::new(conversation.id, MessageRole::System, MessageKind::Event, told);
+    add_all(&mut tx, slice::from_ref(&conversation), vec![told]).await?;
+    // No one has written, so the inbox and the retention of transcripts stay as they are.
+    let row =
+        tx.scope.update::<conversations::Entity>().filter(conversations::Column::Id.eq(conversation.id));
+    let row = row.col_expr(conversations::Column::LastActivityAt, Expr::value(conversation.last_activity_at));
+    row.exec(tx.connection()).await?;
+    tx.commit().await?;
+    Ok(true)
+}

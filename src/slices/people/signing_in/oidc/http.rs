@@ -1,0 +1,173 @@
+//! The library's calls to a provider, over our own client, and its answers as the library can read them.
+//!
+//! Providers put odd values into fields that we never read: `expires_in` or `updated_at` as text, `scope` as a list, `locale` as an
+//! object. The library refuses the whole answer then. So unsigned answers are reduced to the fields that we use before it sees them.
+
+use std::{future::Future, pin::Pin};
+
+use openidconnect::{HttpRequest, HttpResponse};
+use serde_json::{Map, Value};
+
+use super::claims::truth;
+use crate::core::outbound;
+
+/// The largest response accepted from a provider, in bytes.
+const MAX_ANSWER: usize = 1 << 20;
+
+/// Adapts our client for external servers to the library's interface.
+#[derive(Clone, Debug)]
+pub struct Http {
+    client: outbound::Client,
+    tame: Option<Tame>,
+}
+
+/// Reduces an answer to what is read.
+type Tame = fn(Map<String, Value>) -> Map<String, Value>;
+
+impl Http {
+    /// The client for everything that the library fetches.
+    pub const fn new(client: outbound::Client) -> Self {
+        Self { client, tame: None }
+    }
+
+    /// For the token endpoint.
+    pub fn for_tokens(&self) -> Self {
+        Self { tame: Some(tokens), ..self.clone() }
+    }
+
+    /// For the userinfo endpoint.
+    pub fn for_user_info(&self) -> Self {
+        Self { tame: Some(user_info), ..self.clone() }
+    }
+
+    /// One call.
+    ///
+    /// # Errors
+    /// There is no answer, or one that is too large.
+    pub async fn send(&self, request: HttpRequest) -> Result<HttpResponse, HttpError> {
+        let mut response = self.client.execute(request.try_into()?).await?;
+        let (status, headers) = (response.status(), response.headers().clone());
+        let mut body = Vec::new();
+        while let Some(chunk) = response.chunk().await? {
+            if body.len() + chunk.len() > MAX_ANSWER {
+                return Err(HttpError::TooLarge);
+            }
+            body.extend_from_slice(&chunk);
+        }
+        if let Some(tame) = self.tame.filter(|_| status.is_success()) {
+            body = tamed(body, tame);
+        }
+        let mut answer = HttpResponse::new(body);
+        *answer.status_mut() = status;
+        *answer.headers_mut() = headers;
+        Ok(answer)
+    }
+}
+
+impl<'c> openidconnect::AsyncHttpClient<'c> for Http {
+    type Error = HttpError;
+    type Future = Pin<Box<dyn Future<Output = Result<HttpResponse, HttpError>> + Send + 'c>>;
+
+    fn call(&'c self, request: HttpRequest) -> Self::Future {
+        Box::pin(self.send(request))
+    }
+}
+
+/// A body that is not a JSON object is left unchanged: a signed answer, or one that the library refuses.
+fn tamed(body: Vec<u8>, tame: Tame) -> Vec<u8> {
+    match muster_json::from_slice(&body) {
+        Ok(fields) => Value::Object(tame(fields)).to_string().into_bytes(),
+        Err(_) => body,
+    }
+}
+
+/// Keeps only the named fields that are texts.
+fn texts<const N: usize>(mut fields: Map<String, Value>, names: [&str; N]) -> Map<String, Value> {
+    let read = names.into_iter().filter_map(|name| fields.remove_entry(name));
+    read.filter(|(_, value)| value.is_string()).collect()
+}
+
+fn tokens(fields: Map<String, Value>) -> Map<String, Value> {
+    texts(fields, ["access_token", "token_type", "id_token"])
+}
+
+fn user_info(fields: Map<String, Value>) -> Map<String, Value> {
+    let verified = ["email_verified", "xms_edov"];
+    let verified = verified.map(|name| (name.to_owned(), fields.get(name).and_then(truth)));
+    let mut read = texts(fields, ["sub", "name", "given_name", "family_name", "email"]);
+    read.extend(verified.into_iter().filter_map(|(name, truth)| Some((name, Value::Bool(truth?)))));
+    read
+}
+
+/// Why a call to a provider failed.
+#[derive(Debug, thiserror::Error)]
+pub enum HttpError {
+    /// There is no answer.
+    #[error("{}", without_url(.0))]
+    Reqwest(#[from] reqwest::Error),
+    /// It could fill the memory.
+    #[error("the response is too large")]
+    TooLarge,
+}
+
+/// The URL may contain secrets.
+fn without_url(error: &reqwest::Error) -> String {
+    if error.is_timeout() {
+        "the provider did not answer in time".to_owned()
+    } else if error.is_connect() {
+        "the provider is unreachable".to_owned()
+    } else {
+        "the connection to the provider was interrupted".to_owned()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn of(tame: Tame, answer: &Value) -> Value {
+        muster_json::from_slice(&tamed(answer.to_string().into_bytes(), tame)).unwrap()
+    }
+
+    #[test]
+    fn of_tokens_only_what_is_read_is_left() {
+        let plain = json!({ "access_token": "a", "token_type": "Bearer", "id_token": "i" });
+        for odd in [
+            json!({ "expires_in": "3600" }),
+            json!({ "expires_in": 3599.5, "ext_expires_in": "x" }),
+            json!({ "expires_in": null, "scope": ["openid", "email"], "refresh_token": {} }),
+            json!({ "not_before": "1", "session_state": [1] }),
+        ] {
+            let mut answer = plain.clone();
+            answer.as_object_mut().unwrap().extend(odd.as_object().unwrap().clone());
+            assert_eq!(of(tokens, &answer), plain, "{answer}");
+        }
+        assert_eq!(of(tokens, &json!({ "access_token": 1, "id_token": null })), json!({}));
+    }
+
+    #[test]
+    fn of_claims_only_what_is_read_is_left() {
+        let plain = json!({ "sub": "1", "name": "Ann", "email": "a@x.test", "email_verified": true });
+        for odd in [
+            json!({ "email_verified": "true", "updated_at": "2026-11-01T10:00:00Z" }),
+            json!({ "email_verified": "True", "updated_at": "1600000000", "locale": { "language": "en" } }),
+            json!({ "email_verified": 1, "address": "Street 1", "phone_number": 49, "phone_number_verified": "no" }),
+            json!({ "xms_edov": null, "given_name": null, "birthdate": 1990, "picture": { "data": {} } }),
+        ] {
+            let mut answer = plain.clone();
+            answer.as_object_mut().unwrap().extend(odd.as_object().unwrap().clone());
+            assert_eq!(of(user_info, &answer), plain, "{answer}");
+        }
+        let unsaid = json!({ "sub": "1", "email": "a@x.test", "email_verified": "maybe", "name": ["Ann"] });
+        assert_eq!(of(user_info, &unsaid), json!({ "sub": "1", "email": "a@x.test" }));
+    }
+
+    #[test]
+    fn what_is_no_object_stays_as_it_is() {
+        for text in ["", "[1]", "eyJ.e30.x", "{", "{\"$serde_json::private::RawValue\": \"{}\"}"] {
+            assert_eq!(tamed(text.into(), tokens), text.as_bytes());
+        }
+    }
+}

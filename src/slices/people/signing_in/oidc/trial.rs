@@ -1,0 +1,192 @@
+//! Tries a provider as far as that goes without a browser, for `muster doctor --oidc`.
+
+use http::{HeaderMap, Method, header};
+use openidconnect::{
+    AuthorizationCode, DiscoveryError, JsonWebKey, JsonWebKeyUse, PkceCodeChallenge, RequestTokenError,
+    core::{CoreErrorResponseType, CoreJsonWebKey, CoreJwsSigningAlgorithm, CoreProviderMetadata},
+};
+
+use super::{
+    client::client,
+    provider::Provider,
+    words::{of_discovery, of_exchange, shown},
+};
+use crate::base::{numerals::counted, time::Clock};
+
+/// The largest acceptable difference from a provider's clock, in milliseconds. Its tokens are often valid for only a
+/// few minutes.
+const SKEW: i64 = 60_000;
+
+/// How one attempt went.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// As it should be.
+    Good,
+    /// It may work.
+    Look,
+    /// No one can sign in.
+    Bad,
+}
+
+/// One attempt.
+#[derive(Debug)]
+pub struct Tried {
+    /// What was tried.
+    pub check: &'static str,
+    /// How it went.
+    pub verdict: Verdict,
+    /// What came of it.
+    pub found: String,
+    /// What to do, unless it is good.
+    pub advice: &'static str,
+}
+
+impl Tried {
+    const fn good(check: &'static str, found: String) -> Self {
+        Self { check, verdict: Verdict::Good, found, advice: "" }
+    }
+
+    const fn look(check: &'static str, found: String, advice: &'static str) -> Self {
+        Self { check, verdict: Verdict::Look, found, advice }
+    }
+
+    const fn bad(check: &'static str, found: String, advice: &'static str) -> Self {
+        Self { check, verdict: Verdict::Bad, found, advice }
+    }
+}
+
+/// Tries a provider: discovery, issuer, clock, keys, endpoints, and whether it knows this client.
+pub async fn try_out(provider: &Provider, clock: &Clock) -> Vec<Tried> {
+    let metadata = match provider.discover().await {
+        Ok(metadata) => metadata,
+        Err(error) => return vec![not_discovered(error), redirect(provider)],
+    };
+    let mut tried = vec![Tried::good("issuer", metadata.issuer().to_string())];
+    tried.extend(skew(provider, clock).await);
+    tried.push(keys(provider, &metadata));
+    tried.push(endpoints(&metadata));
+    if metadata.token_endpoint().is_some() {
+        tried.push(credentials(provider, metadata).await);
+    }
+    tried.push(redirect(provider));
+    tried
+}
+
+fn not_discovered(error: DiscoveryError<super::http::HttpError>) -> Tried {
+    let advice = match error {
+        DiscoveryError::Validation(_) => {
+            "write `issuer` letter by letter as the provider's metadata does, with or without the slash at its end; for \
+             Microsoft Entra, with the tenant's id"
+        }
+        _ => {
+            "check `issuer`: its /.well-known/openid-configuration, and the keys named there, must be reachable from here"
+        }
+    };
+    Tried::bad("issuer", format!("{:#}", of_discovery(error)), advice)
+}
+
+/// The difference between the clocks, less the round trip. Nothing for a provider that doesn't tell its time.
+async fn skew(provider: &Provider, clock: &Clock) -> Option<Tried> {
+    let url = format!("{}/.well-known/openid-configuration", provider.settings.issuer.trim_end_matches('/'));
+    let request = http::Request::builder().method(Method::GET).uri(url).body(Vec::new()).ok()?;
+    let before = clock.now().0;
+    let answer = provider.http.send(request).await.ok()?;
+    let after = clock.now().0;
+    let there = told(answer.headers())?;
+    // It tells whole seconds.
+    let off = if there + 1_000 < before { before - there } else { (there - after).max(0) };
+    Some(if off <= SKEW {
+        Tried::good("clock", format!("{off} ms from the provider's"))
+    } else {
+        let advice = "synchronize this machine with a time server (NTP): ID tokens look expired otherwise";
+        Tried::bad("clock", format!("{} from the provider's", counted(off / 1_000, "second")), advice)
+    })
+}
+
+fn told(headers: &HeaderMap) -> Option<i64> {
+    let text = |name| headers.get(name)?.to_str().ok();
+    // A cache tells when it got the answer, and how long ago that was.
+    let age: i64 = text(header::AGE).and_then(|age| age.parse().ok()).unwrap_or_default();
+    let date = jiff::fmt::rfc2822::parse(text(header::DATE)?).ok()?.timestamp().as_millisecond();
+    Some(date + age.clamp(0, 1 << 31) * 1_000)
+}
+
+fn keys(provider: &Provider, metadata: &CoreProviderMetadata) -> Tried {
+    let signs = |key: &&CoreJsonWebKey| key.key_use().is_none_or(JsonWebKeyUse::allows_signature);
+    let keys = metadata.jwks().keys().iter().filter(signs).count();
+    let algorithms = metadata.id_token_signing_alg_values_supported();
+    if algorithms.is_empty() {
+        let found = "it signs ID tokens with no algorithm that is known here".to_owned();
+        return Tried::bad("keys", found, "let it sign with RS256");
+    }
+    let is_secret = |algorithm: &CoreJwsSigningAlgorithm| {
+        matches!(
+            algorithm,
+            CoreJwsSigningAlgorithm::HmacSha256
+                | CoreJwsSigningAlgorithm::HmacSha384
+                | CoreJwsSigningAlgorithm::HmacSha512
+        )
+    };
+    match keys {
+        0 if provider.settings.client_secret.is_some() && algorithms.iter().any(is_secret) => {
+            Tried::good("keys", "none: ID tokens are signed with the client secret".to_owned())
+        }
+        0 => Tried::bad(
+            "keys",
+            format!("{} has no key for signatures", metadata.jwks_uri().as_str()),
+            "give the provider a key to sign ID tokens with",
+        ),
+        keys => Tried::good("keys", format!("{} for signatures", counted(keys, "key"))),
+    }
+}
+
+fn endpoints(metadata: &CoreProviderMetadata) -> Tried {
+    let authorization = metadata.authorization_endpoint().as_str();
+    let Some(token) = metadata.token_endpoint() else {
+        let found = format!("{authorization}, but none for tokens");
+        return Tried::bad("endpoints", found, "use a provider with the authorization code flow");
+    };
+    let user_info = metadata.userinfo_endpoint().map_or("no userinfo", |url| url.as_str());
+    Tried::good("endpoints", format!("{authorization}, {}, {user_info}", token.as_str()))
+}
+
+/// Sends a code that the provider has never issued. If it refuses only the code, it knows the client.
+async fn credentials(provider: &Provider, metadata: CoreProviderMetadata) -> Tried {
+    const CHECK: &str = "client";
+    let advice = "compare `client_id`, `client_secret` and the kind of client (with or without a secret) with the provider's settings";
+    let client = match client(&provider.settings, metadata, &provider.redirect) {
+        Ok(client) => client,
+        Err(error) => return Tried::bad(CHECK, error.to_string(), "correct public_url"),
+    };
+    let invented = AuthorizationCode::new("muster-doctor".to_owned());
+    let (_, verifier) = PkceCodeChallenge::new_random_sha256();
+    let request = match client.exchange_code(invented) {
+        Ok(request) => request.set_pkce_verifier(verifier),
+        Err(error) => return Tried::bad(CHECK, error.to_string(), advice),
+    };
+    match request.request_async(&provider.http.for_tokens()).await {
+        Ok(_) => Tried::bad(CHECK, "it takes an invented code".to_owned(), "do not use this provider"),
+        Err(RequestTokenError::ServerResponse(said)) => match said.error() {
+            CoreErrorResponseType::InvalidGrant => {
+                Tried::good(CHECK, "it refuses an invented code and nothing else".to_owned())
+            }
+            CoreErrorResponseType::InvalidClient | CoreErrorResponseType::UnauthorizedClient => {
+                Tried::bad(CHECK, format!("it refuses the client ({})", shown(said.error().as_ref())), advice)
+            }
+            other => {
+                let found = format!("it answers an invented code with `{}`", shown(other.as_ref()));
+                Tried::look(CHECK, found, advice)
+            }
+        },
+        Err(error) => Tried::look(CHECK, format!("{:#}", of_exchange(error)), advice),
+    }
+}
+
+fn redirect(provider: &Provider) -> Tried {
+    let found = format!("register {} at the provider", provider.redirect);
+    if provider.redirect.starts_with("https:") {
+        return Tried::good("redirect URI", found);
+    }
+    let advice = "set public_url to an https URL: browsers keep the cookie of a sign-in only then (and on this machine)";
+    Tried::look("redirect URI", found, advice)
+}

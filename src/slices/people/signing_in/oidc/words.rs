@@ -1,0 +1,72 @@
+//! Why a provider's answer is of no use, in words for the log. Never a token, a code or a secret.
+
+use anyhow::anyhow;
+use openidconnect::{
+    ClaimsVerificationError, DiscoveryError, RequestTokenError, StandardErrorResponse, UserInfoError,
+    core::CoreErrorResponseType,
+};
+
+use super::http::HttpError;
+use crate::base::plain::one_line;
+
+/// How much of a foreign text the log shows, in characters: anyone can write an error into the address that a browser
+/// comes back to.
+const SHOWN: usize = 300;
+
+/// A foreign text, in one line and shortened.
+pub fn shown(text: &str) -> String {
+    one_line(text).chars().take(SHOWN).collect()
+}
+
+/// Why a code was not exchanged for tokens.
+pub fn of_exchange(
+    error: RequestTokenError<HttpError, StandardErrorResponse<CoreErrorResponseType>>,
+) -> anyhow::Error {
+    match error {
+        RequestTokenError::ServerResponse(said) => {
+            let (code, more) = (shown(said.error().as_ref()), said.error_description());
+            let more = more.map(|text| format!(": {}", shown(text))).unwrap_or_default();
+            anyhow!("the provider refused the code ({code}{more})")
+        }
+        RequestTokenError::Request(error) => anyhow!(error),
+        RequestTokenError::Parse(error, _) => unreadable("token", &error),
+        RequestTokenError::Other(said) => anyhow!("the token endpoint: {}", shown(&said)),
+    }
+}
+
+/// Why an ID token is not accepted.
+pub fn of_claims(error: &ClaimsVerificationError) -> String {
+    let source = std::error::Error::source(error).map(|source| format!(": {source}")).unwrap_or_default();
+    shown(&format!("{error}{source}"))
+}
+
+/// Why the userinfo endpoint told nothing.
+pub fn of_user_info(error: UserInfoError<HttpError>) -> anyhow::Error {
+    match error {
+        UserInfoError::Request(error) => anyhow!(error),
+        UserInfoError::Parse(error) => unreadable("userinfo", &error),
+        UserInfoError::Response(status, _, said) => {
+            anyhow!("the userinfo endpoint: {status}, {}", shown(&said))
+        }
+        UserInfoError::ClaimsVerification(error) => anyhow!("the userinfo endpoint: {}", of_claims(&error)),
+        other => anyhow!("the userinfo endpoint: {}", shown(&other.to_string())),
+    }
+}
+
+/// Why a provider's metadata or keys could not be fetched.
+pub fn of_discovery(error: DiscoveryError<HttpError>) -> anyhow::Error {
+    match error {
+        DiscoveryError::Request(error) => anyhow!(error),
+        DiscoveryError::Parse(error) => unreadable("discovery", &error),
+        DiscoveryError::Response(_, _, said)
+        | DiscoveryError::Validation(said)
+        | DiscoveryError::Other(said) => {
+            anyhow!("{}", shown(&said))
+        }
+        other => anyhow!("{}", shown(&other.to_string())),
+    }
+}
+
+fn unreadable(endpoint: &str, error: &impl std::fmt::Display) -> anyhow::Error {
+    anyhow!("the answer of the {endpoint} endpoint can't be read: {}", shown(&error.to_string()))
+}
