@@ -177,6 +177,35 @@ async fn late_and_concurrent_entries_have_their_own_positions() {
 }
 
 #[tokio::test]
+async fn a_value_nested_too_deeply_is_logged_as_text() {
+    let app = TestApp::start().await;
+    let agent = app.agent().await;
+    let nested = |depth: usize| (0..depth).fold(json!("x"), |inner, _| json!({ "in": [inner] }));
+    let tx = app.scope().begin().await.unwrap();
+    audit::record(
+        &tx,
+        audit::Entry {
+            operation: "updateAgent",
+            op: muster::base::enums::ChangeOp::Updated,
+            kind: muster::base::enums::RecordKind::Agent,
+            id: agent,
+            changes: json!({ "shallow": nested(40), "deep": nested(63), "name": "Marlow" }),
+        },
+    );
+    tx.commit().await.unwrap();
+    app.agent().await;
+    app.seal().await;
+    let report = verify(&app).await;
+    assert!(report.ok && report.unsealed == 0, "it keeps no line behind it from being sealed: {report}");
+    let log = "query($o: Id!) { auditLog(orgId: $o, page: 1, limit: 9, operation: \"updateAgent\") \
+               { data { changes fields { field after } } } }";
+    let shown = app.owner.gql(log, json!({ "o": app.org })).await.data()["auditLog"]["data"][0].clone();
+    let expected = json!({ "shallow": nested(40), "deep": nested(63).to_string(), "name": "Marlow" });
+    assert_eq!(shown["changes"], expected);
+    assert_eq!(shown["fields"].as_array().unwrap().len(), 3);
+}
+
+#[tokio::test]
 async fn an_entry_holds_exactly_what_was_written() {
     let app = TestApp::start().await;
     let create = "mutation($o: Id!, $i: CreateSkillInput!) { createSkill(orgId: $o, input: $i) { id } }";

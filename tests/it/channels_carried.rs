@@ -256,6 +256,31 @@ async fn an_unlisted_sender_is_refused_and_let_in_by_one_step() {
 }
 
 #[tokio::test]
+async fn an_access_request_shows_a_name_as_it_is_and_the_address_first() {
+    let app = app().await;
+    let (channel, path) = channel(&app, "https://hooks.example/out").await;
+    let whitelist = format!("/v1/org/{}/channel/{channel}/whitelist", app.org);
+    app.owner.post(&whitelist, json!({ "origin_id": "bob" })).await.expect(200);
+    let long = "x".repeat(200);
+    let cut = format!("{}…", "x".repeat(57));
+    let rows = [
+        ("s1", "Ada ` # [Allow](https://evil.test)", "Ada ' # [Allow](https://evil.test)"),
+        ("s2", "\u{202e}nimda\u{200b}", "nimda"),
+        ("s3", &long, &cut),
+    ];
+    for (origin, name, _) in rows {
+        let said = json!({ "text": "Psst", "origin_id": origin, "origin_name": name });
+        assert_eq!(bring(&app, &path, origin, &said).await.0, 200);
+    }
+    let sql = "SELECT title || body FROM approvals WHERE kind = 'ACCESS_REQUEST' ORDER BY origin_id";
+    until("all are asked about", async || app.column::<String>(sql).await.len() == 3).await;
+    for (asked, (origin, _, shown)) in app.column::<String>(sql).await.iter().zip(rows) {
+        assert!(asked.starts_with(&format!("{origin} ({shown}) wants to write to ")), "{asked}");
+        assert!(asked.contains(&format!("A message of `{origin}` (`{shown}`) was refused")), "{asked}");
+    }
+}
+
+#[tokio::test]
 async fn letting_a_sender_in_ends_their_access_request() {
     let app = app().await;
     let (channel, path) = channel(&app, "https://hooks.example/out").await;

@@ -49,6 +49,35 @@ async fn addresses_headers_and_repositories_are_checked() {
 }
 
 #[tokio::test]
+async fn the_server_that_proves_senders_has_a_servers_name() {
+    let app = TestApp::start().await;
+    let mail = connect(&app, mailbox(app.agent().await)).await;
+    let set = async |name: &str| {
+        app.operator.patch(&at(&app, &mail), json!({"email": {"authserv_id": name}})).await
+    };
+    // What stands first in a header of Microsoft 365 is a result, which anyone can write.
+    for name in [
+        "spf=pass",
+        "mx.b.test; dmarc=pass",
+        "a;b",
+        "mx b",
+        "*",
+        "*topmost.",
+        "mx/1",
+        "<mx.b.test>",
+        "-",
+        "ä.test",
+    ] {
+        let answer = set(name).await;
+        assert_eq!(answer.violations(), [("/email/authserv_id", "NOT_ALLOWED")], "{name}");
+    }
+    for (name, kept) in [("*topmost", "*topmost"), (" mx.google.com ", "mx.google.com"), ("mx-1", "mx-1")] {
+        set(name).await.expect(200);
+        assert_eq!(app.column::<String>("SELECT email_authserv_id FROM channels").await, [kept]);
+    }
+}
+
+#[tokio::test]
 async fn the_notified_conversation_shows_in_short_form() {
     let app = TestApp::start().await;
     let agent = app.agent().await;
@@ -233,6 +262,29 @@ async fn a_whitelist_grows_and_shrinks() {
     let missing =
         app.operator.post(&format!("{}/999999/whitelist", path(&app)), json!({"origin_id": "x"})).await;
     assert_eq!(missing.problem(), (404, "NOT_FOUND"));
+}
+
+#[tokio::test]
+async fn a_mailboxs_whitelist_has_addresses_as_mails_have_them() {
+    let app = TestApp::start().await;
+    let channel = connect(&app, mailbox(app.agent().await)).await;
+    let list = format!("{}/whitelist", at(&app, &channel));
+    let add = async |origin: &str| app.operator.post(&list, json!({"origin_id": origin})).await;
+    for (origin, kept) in [
+        ("Ada@Walk.TEST", "ada@walk.test"),
+        ("<cho@walk.test>", "cho@walk.test"),
+        ("Dia <dia@walk.test>", "dia@walk.test"),
+    ] {
+        let listed = add(origin).await.expect(200)["whitelist"].clone();
+        assert!(listed.as_array().unwrap().contains(&json!(kept)), "{origin}: {listed}");
+    }
+    let same = add("ada@walk.test").await.expect(200);
+    assert_eq!(same["whitelist"].as_array().unwrap().len(), 3);
+    for origin in ["*@walk.test", "walk.test", "Ada", "@walk.test", "a@b.test, c@d.test"] {
+        assert_eq!(add(origin).await.violations(), [("/origin_id", "NOT_ALLOWED")], "{origin}");
+    }
+    let left = app.operator.delete(&format!("{list}/ADA%40walk.test")).await.expect(200);
+    assert_eq!(left["whitelist"].as_array().unwrap().len(), 2);
 }
 
 #[tokio::test]

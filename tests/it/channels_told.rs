@@ -89,7 +89,9 @@ async fn telegrams_webhook_is_acknowledged_once_stored() {
     let hook = Hook::of(&app, &telegram);
     assert_eq!(shown(&app, &channel).await["inboundPath"], hook.path.as_str());
     assert_eq!(hook.secret.len(), 43);
-    assert_eq!(asked(&telegram, "setWebhook")[0]["allowed_updates"], json!(["message", "callback_query"]));
+    let updates =
+        json!(["message", "edited_message", "channel_post", "edited_channel_post", "callback_query"]);
+    assert_eq!(asked(&telegram, "setWebhook")[0]["allowed_updates"], updates);
     assert_eq!(hook.brings(&said(10, "Hello")).await, 200);
     let turns = "SELECT m.author_name || ' ' || t.cause FROM messages m JOIN turns t ON t.id = m.turn_id";
     assert_eq!(app.column::<String>(turns).await, ["Ada CHANNEL"]);

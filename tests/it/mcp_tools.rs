@@ -298,32 +298,110 @@ async fn nobody_gets_in_without_a_token_or_from_a_foreign_host() {
     assert!((400..500).contains(&broken.status), "{broken:?}");
 }
 
+/// A body to `/mcp`, with these headers alone.
+async fn post(actor: &Actor, headers: &[(&str, &str)], body: String) -> Answer {
+    let request = actor.request(Method::POST, "/mcp").header("content-type", "application/json");
+    let request = headers.iter().fold(request, |request, (name, value)| request.header(*name, *value));
+    Answer::of(request.body(body)).await
+}
+
 #[tokio::test]
 async fn a_client_that_takes_json_is_answered() {
     let app = TestApp::start().await;
     let ping = ask("ping", json!({})).to_string();
-    let send = async |accept: Option<&str>, body: &str| {
-        let request = app.owner.request(Method::POST, "/mcp").header("content-type", "application/json");
-        let request = accept.iter().fold(request, |request, accept| request.header("accept", *accept));
-        Answer::of(request.body(body.to_owned())).await
+    let send = async |accept: &[&str], body: &str| {
+        let headers: Vec<_> = accept.iter().map(|value| ("accept", *value)).collect();
+        post(&app.owner, &headers, body.to_owned()).await
     };
-    for accept in [None, Some("*/*"), Some("application/json"), Some("text/event-stream, */*;q=0.1")] {
+    for accept in [
+        &[][..],
+        &["*/*"],
+        &["application/json"],
+        &["application/*"],
+        &["application/json, text/event-stream"],
+        &["text/event-stream", "application/json"],
+        &["text/event-stream, */*;q=0.1"],
+    ] {
         assert_eq!(send(accept, &ping).await.expect(200)["result"], json!({}), "{accept:?}");
     }
-    for accept in ["text/event-stream", "application/json;q=0, */*"] {
-        let refused = send(Some(accept), &ping).await;
-        assert_eq!((refused.status, &refused.body["jsonrpc"]), (406, &json!("2.0")), "{accept}");
+    for accept in [
+        &["text/event-stream"][..],
+        &["application/json;q=0, */*"],
+        &["text/event-stream, application/json;q=0"],
+        &["text/html"],
+    ] {
+        let refused = send(accept, &ping).await;
+        assert_eq!((refused.status, &refused.body["jsonrpc"]), (406, &json!("2.0")), "{accept:?}");
     }
     for (body, code, word) in [
-        (format!("[{ping}]"), -32600, "batches"),
         (r#"{"jsonrpc":"2.0","id":null,"method":"ping"}"#.to_owned(), -32600, "The id"),
         (r#"{"hello":true}"#.to_owned(), -32600, "not a JSON-RPC"),
         (r#"{"jsonrpc":"1.0","id":1,"method":"ping"}"#.to_owned(), -32600, "not a JSON-RPC"),
+        ("[]".to_owned(), -32600, "1 to 10 messages"),
+        (format!("[{ping}, 7]"), -32600, "not a JSON-RPC"),
         ("{".to_owned(), -32700, "not valid JSON"),
     ] {
-        let refused = send(None, &body).await.expect(400);
+        let refused = send(&[], &body).await.expect(400);
         assert_eq!((&refused["error"]["code"], &refused["id"]), (&json!(code), &json!(null)), "{body}");
         assert!(refused["error"]["message"].as_str().unwrap().contains(word), "{refused}");
+    }
+}
+
+#[tokio::test]
+async fn a_batch_is_answered_in_the_version_that_has_them() {
+    let app = TestApp::start_with(|config| {
+        config.rate_limits.enabled = true;
+        config.rate_limits.reads_per_minute = 6;
+        config.rate_limits.writes_per_minute = 2;
+    })
+    .await;
+    let agent = app.agent().await;
+    let message = |id: i64, method: &str, params: Value| json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params });
+    let old = [("mcp-protocol-version", "2025-03-26")];
+    let start = json!({ "name": "start_agent", "arguments": { "id": agent } });
+    let batch = json!([
+        message(1, "ping", json!({})),
+        { "jsonrpc": "2.0", "method": "notifications/initialized" },
+        message(2, "tools/call", start),
+        message(3, "tools/call", json!({ "name": "no_such_tool" })),
+    ]);
+    let answer = post(&app.operator, &old, batch.to_string()).await;
+    assert_eq!(answer.header("content-type"), "application/json");
+    let answers = answer.expect(200);
+    let ids: Vec<_> = answers.as_array().unwrap().iter().map(|answer| answer["id"].as_i64()).collect();
+    assert_eq!(ids, [Some(1), Some(2), Some(3)], "in their order, and none for what asks nothing");
+    assert_eq!(answers[1]["result"]["structuredContent"]["status"], "SPAWNING");
+    assert_eq!(answers[2]["error"]["code"], -32602);
+    // Each message was charged: both changes of the minute are spent.
+    let more = post(
+        &app.operator,
+        &old,
+        json!([message(1, "ping", json!({})), message(2, "tools/call", json!({ "name": "x" }))]).to_string(),
+    );
+    assert_eq!(more.await.problem(), (429, "RATE_LIMITED"));
+    // The version is the one that is spoken where none is named.
+    let told = json!([{ "jsonrpc": "2.0", "method": "notifications/initialized" }]).to_string();
+    let heard = post(&app.owner, &[], told.clone()).await;
+    assert_eq!((heard.status, heard.text.as_str()), (202, ""));
+    let newer = post(&app.owner, &[("mcp-protocol-version", "2025-06-18")], told).await.expect(400);
+    assert!(newer["error"]["message"].as_str().unwrap().contains("only version 2025-03-26"), "{newer}");
+}
+
+#[tokio::test]
+async fn a_body_of_many_values_is_refused_before_it_is_read() {
+    let app = TestApp::start().await;
+    let lists = vec!["[]"; 300_000].join(",");
+    for body in [
+        format!("[{lists}]"),
+        format!(
+            r#"{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{{"name":"x","arguments":{{"a":[{lists}]}}}}}}"#
+        ),
+    ] {
+        let refused = post(&app.owner, &[], body).await.expect(400);
+        assert!(
+            refused["error"]["message"].as_str().unwrap().contains("more than 10000 values"),
+            "{refused}"
+        );
     }
 }
 

@@ -502,6 +502,12 @@ async fn preferences_are_an_object_of_at_most_64_kib() {
     let zone: Option<String> =
         app.one("SELECT time_zone FROM users WHERE id = $1", vec![app.viewer.user.unwrap().into()]).await;
     assert_eq!(zone, None, "what names no time zone is none");
+    for (name, expected) in [("Asia/Tokyo", Some("Asia/Tokyo")), ("Factory", None), ("posixrules", None)] {
+        app.viewer.gql(PREFER, json!({ "p": { "timeZone": name } })).await.data();
+        let zone: Option<String> =
+            app.one("SELECT time_zone FROM users WHERE id = $1", vec![app.viewer.user.unwrap().into()]).await;
+        assert_eq!(zone.as_deref(), expected, "{name}");
+    }
     assert_eq!(
         app.token(&["agent.view"]).await.gql(PREFER, json!({ "p": {} })).await.code(),
         "PERMISSION_DENIED"

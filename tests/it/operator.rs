@@ -23,7 +23,8 @@ fn elsewhere(folder: &Path) -> Vec<(String, String)> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_backup_made_during_writes_is_restored_in_full() {
-    let app = TestApp::start().await;
+    // A disk that others use may take seconds to commit, for which the other writers wait.
+    let app = TestApp::start_with(|config| config.database.acquire_timeout_seconds = 60).await;
     let out = app.folder().join("muster.backup");
     let path = out.to_str().unwrap();
     if is_postgres() {

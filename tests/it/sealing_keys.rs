@@ -163,7 +163,7 @@ fn bot(agent: i64) -> Value {
 }
 
 /// Replaces the first sealing key, as docs/keys.md says.
-async fn replace_key(app: &TestApp) {
+pub async fn replace_key(app: &TestApp) {
     rotate_file(&app.core);
     assert_eq!(rewrap(app).await.broken, 0);
     keys::retire(&app.core, 1).await.unwrap();

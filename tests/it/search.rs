@@ -30,7 +30,7 @@ async fn search(app: &TestApp, (agent, conversation): (i64, i64), q: &str) -> Va
     app.viewer.get(&path).await.expect(200)
 }
 
-async fn found(app: &TestApp, thread: (i64, i64), q: &str) -> Vec<i64> {
+pub async fn found(app: &TestApp, thread: (i64, i64), q: &str) -> Vec<i64> {
     let answer = search(app, thread, q).await;
     let data = answer["data"].as_array().unwrap();
     assert_eq!(answer["total"], data.len());

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use serde_json::json;
+use reqwest::Method;
+use serde_json::{Value, json};
 
 use crate::harness::{Actor, Answer, TestApp, is_postgres};
 
@@ -21,6 +22,14 @@ async fn signed_in() -> (TestApp, Actor, String) {
 
 async fn refresh(app: &TestApp, token: &str) -> Answer {
     app.anonymous.gql(REFRESH, json!({ "t": token })).await
+}
+
+const SIGN_IN: &str = "mutation($e: String!, $p: SecretString!) { refreshed: signIn(email: $e, password: $p) { refreshToken } }";
+
+/// A change from a browser that calls itself so.
+async fn from_browser(app: &TestApp, agent: &str, query: &str, variables: Value) -> Answer {
+    let request = app.anonymous.request(Method::POST, "/graphql").header("user-agent", agent);
+    Answer::of(request.json(&json!({ "query": query, "variables": variables }))).await
 }
 
 async fn renewed(app: &TestApp, token: &str) -> (Actor, String) {
@@ -75,6 +84,71 @@ async fn suspicious_reuse_of_a_refresh_token_ends_the_session() {
     let other = app.anonymous.request(reqwest::Method::POST, "/graphql").header("user-agent", "thief/1.0");
     assert_eq!(Answer::of(other.json(&body)).await.code(), "UNAUTHENTICATED");
     assert!(!is_open(&kept).await);
+}
+
+/// Two uses of one token, by whom and how many seconds apart, and whether the second gets the session too.
+#[tokio::test]
+async fn a_token_is_used_again_only_by_the_browser_that_used_it() {
+    let app = TestApp::with_mail().await;
+    app.user(EMAIL, true).await;
+    let (old, new, thief) = ("Browser/1.0", "Browser/2.0", "thief/1.0");
+    for (signed_in, first, second, apart, expected) in [
+        // The browser was updated between the sign-in and two tabs' refreshes.
+        (old, new, new, 0, true),
+        (old, new, new, 9, true),
+        (old, old, old, 9, true),
+        // An answer was lost, and the browser was updated at that moment: rare, and not to be told from theft.
+        (old, old, new, 0, false),
+        (old, new, old, 0, false),
+        // Stolen, and used after or before its owner.
+        (old, old, thief, 0, false),
+        (old, new, thief, 0, false),
+        (old, thief, old, 0, false),
+        (old, thief, new, 0, false),
+        // Too late, whoever it is.
+        (old, old, old, 10, false),
+        (old, new, new, 10, false),
+    ] {
+        let case = format!("{signed_in}, {first}, {second}, {apart}");
+        let entered = json!({ "e": EMAIL, "p": "correct horse" });
+        let session = from_browser(&app, signed_in, SIGN_IN, entered).await.data();
+        let used = json!({ "t": session["refreshed"]["refreshToken"] });
+        let one = from_browser(&app, first, REFRESH, used.clone()).await.data();
+        let (actor, heir) = app.session(&one["refreshSession"]);
+        app.clock.advance(Duration::from_secs(apart));
+        let two = from_browser(&app, second, REFRESH, used).await;
+        assert_eq!(is_open(&actor).await, expected, "{case}");
+        if expected {
+            assert_eq!(two.data()["refreshSession"]["refreshToken"], heir, "{case}");
+            assert!(app.mails().await.is_empty(), "{case}");
+        } else {
+            assert_eq!(two.code(), "UNAUTHENTICATED", "{case}");
+            assert_eq!(app.mail().await.subject, "A session was ended for your security", "{case}");
+        }
+    }
+}
+
+/// The heir of a token that was used again is one session: whoever uses it second, after the grace period, ends it.
+#[tokio::test]
+async fn a_thief_who_calls_himself_the_same_browser_is_found_out() {
+    let app = TestApp::with_mail().await;
+    app.user(EMAIL, true).await;
+    let new = "Browser/2.0";
+    let entered = json!({ "e": EMAIL, "p": "correct horse" });
+    let session = from_browser(&app, "Browser/1.0", SIGN_IN, entered).await.data();
+    let used = json!({ "t": session["refreshed"]["refreshToken"] });
+    let mut heirs = Vec::new();
+    for _owner_then_thief in 0..2 {
+        let data = from_browser(&app, new, REFRESH, used.clone()).await.data();
+        heirs.push(json!({ "t": data["refreshSession"]["refreshToken"] }));
+    }
+    app.clock.advance(Duration::from_mins(10));
+    let data = from_browser(&app, new, REFRESH, heirs[0].clone()).await.data();
+    let (owner, _) = app.session(&data["refreshSession"]);
+    app.clock.advance(Duration::from_secs(10));
+    assert_eq!(from_browser(&app, new, REFRESH, heirs[1].clone()).await.code(), "UNAUTHENTICATED");
+    assert!(!is_open(&owner).await);
+    assert_eq!(app.mail().await.subject, "A session was ended for your security");
 }
 
 #[tokio::test]

@@ -120,6 +120,19 @@ async fn a_call_during_several_turns_counts_once_for_the_agent() {
 }
 
 #[tokio::test]
+async fn an_hour_in_a_cache_costs_more_than_five_minutes() {
+    let app = TestApp::start().await;
+    let host = app.running_agent().await;
+    let kept = Usage { cache_write: Some(1000), ..Usage::default() };
+    // For a million: 3.75 for five minutes, and 6 for an hour. No more can be kept for an hour than at all.
+    for (hour, cost) in [(None, 3750), (Some(400), 600 * 15 / 4 + 400 * 6), (Some(5000), 6000)] {
+        host.calls(ModelCall { usage: kept, cache_hour: hour, ..host.call(None, 0, 0) }).await;
+        let costs: Vec<i64> = app.column("SELECT cost_micro FROM model_calls ORDER BY id").await;
+        assert_eq!(costs.last(), Some(&cost), "{hour:?}");
+    }
+}
+
+#[tokio::test]
 async fn an_unknown_model_is_refused_with_a_budget() {
     let app = TestApp::start().await;
     let host = app.running_agent().await;

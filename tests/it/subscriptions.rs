@@ -103,6 +103,52 @@ async fn an_unexecuted_operation_gets_only_an_error() {
 }
 
 #[tokio::test]
+async fn a_subscription_with_several_root_fields_is_invalid() {
+    let app = TestApp::start().await;
+    let mut client = Client::of(&app.viewer).await;
+    let (one, two) = ("one: agentChanged(orgId: $o) { id }", "two: approvalChanged(orgId: $o) { id }");
+    let part = |name: &str, field: &str| format!("fragment {name} on Subscription {{ {field} }}");
+    for (query, detail) in [
+        (format!("subscription($o: Id!) {{ {one} {two} }}"), "one root field"),
+        (format!("subscription($o: Id!) {{ {one} ... {{ {two} }} }}"), "one root field"),
+        (
+            format!("subscription($o: Id!) {{ ...A ...B }} {} {}", part("A", one), part("B", two)),
+            "one root field",
+        ),
+        (format!("query Q {{ __typename }} subscription S($o: Id!) {{ {one} {two} }}"), "one root field"),
+        (
+            format!("subscription($o: Id!) {{ {} }}", one.replace(" {", " @skip(if: false) {")),
+            "can't depend on `@skip`",
+        ),
+        (
+            format!("subscription($o: Id!, $v: Boolean = true) {{ ... @include(if: $v) {{ {one} }} }}"),
+            "can't depend on `@include`",
+        ),
+    ] {
+        let variables = json!({ "o": app.org });
+        let name = query.contains("subscription S").then_some("S");
+        let payload = json!({ "query": query, "variables": variables, "operationName": name });
+        client.send(json!({ "type": "subscribe", "id": "1", "payload": payload })).await;
+        let refused = client.next().await;
+        assert_eq!(refused["type"], "error", "{query}: {refused}");
+        let error = &refused["payload"][0];
+        assert!(error["message"].as_str().unwrap().contains(detail), "{query}: {refused}");
+        assert!(error["locations"][0]["column"].is_number(), "{query}: {refused}");
+        let request = app.viewer.request(Method::POST, "/graphql").header("accept", "text/event-stream");
+        let events = request.json(&payload).send().await.unwrap().text().await.unwrap();
+        assert!(events.contains(detail) && events.contains("event: complete"), "{query}: {events}");
+    }
+    // The same field twice is one field.
+    let twice = format!("subscription($o: Id!) {{ {one} {} }}", one.replace("id }", "name }"));
+    client.subscribe("2", &twice, json!({ "o": app.org })).await;
+    client.settled().await;
+    let agent = app.agent().await;
+    start(&app, agent).await;
+    let next = client.next().await;
+    assert!(next["payload"]["data"]["one"]["name"].is_string(), "{next}");
+}
+
+#[tokio::test]
 async fn protocol_violations_close_the_socket_with_a_code() {
     let app = TestApp::start().await;
     let subscribe = |id: &str| json!({"type": "subscribe", "id": id, "payload": {"query": WATCH, "variables": {"o": app.org}}});

@@ -215,13 +215,22 @@ async fn an_outgoing_call_joins_its_trace() {
     .await;
     app.expects_failures();
     let start = "/auth/oidc/other/start";
-    let sampled = format!("00-{TRACE}-{PARENT}-01");
-    let request = app.stranger.request(Method::GET, start);
-    let request = request.header("traceparent", sampled).header("tracestate", "vendor=canary");
-    assert_eq!(Answer::of(request).await.problem(), (503, "UNAVAILABLE"));
-    // A caller's wish not to be traced is passed on. A call outside any request has its own trace.
-    with_parent(&app.stranger, start, false).await.problem();
-    app.anonymous.get(start).await.problem();
+    let browser = reqwest::Client::builder().no_proxy().redirect(reqwest::redirect::Policy::none());
+    let browser = browser.build().unwrap();
+    // It leads back to the panel, because the provider is down.
+    let visit = async |parent: Option<&str>| {
+        let mut request = app.anonymous.request(Method::GET, start).build().unwrap();
+        if let Some(flags) = parent {
+            let parent = format!("00-{TRACE}-{PARENT}-{flags}").parse().unwrap();
+            request.headers_mut().insert("traceparent", parent);
+            request.headers_mut().insert("tracestate", "vendor=canary".parse().unwrap());
+        }
+        assert_eq!(browser.execute(request).await.unwrap().status(), 303);
+    };
+    visit(Some("01")).await;
+    // A caller's wish not to be traced is passed on. A call without a parent has its own trace.
+    visit(Some("00")).await;
+    visit(None).await;
     let is_it = |span: &Span| hex(&span.trace_id) == TRACE && span.name.starts_with("GET /auth");
     let has_ended = async || {
         traces::finish().await;
@@ -267,6 +276,7 @@ async fn a_turns_trace_has_its_text_only_on_request() {
             millis: 1500,
             status: Some(200),
             usage,
+            cache_hour: None,
             lease_id: None,
         };
         host.tell(async |tx, from| spending::called(tx, from, call).await).await.unwrap();
@@ -328,6 +338,7 @@ async fn a_turn_shows_usage_windows_and_caches() {
         millis: 1000,
         status: Some(status),
         usage,
+        cache_hour: None,
         lease_id: None,
     };
     let cached =

@@ -67,6 +67,7 @@ impl Host<'_> {
             millis: 1200,
             status: Some(200),
             usage: Usage { input: Some(input), output: Some(output), ..Usage::default() },
+            cache_hour: None,
             lease_id: None,
         }
     }

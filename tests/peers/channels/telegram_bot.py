@@ -9,7 +9,7 @@ import sys
 from telegram import Bot, InlineKeyboardButton, InlineKeyboardMarkup, LinkPreviewOptions, ReplyParameters
 from telegram.error import TelegramError
 
-UPDATES = ["message", "callback_query"]
+UPDATES = ["message", "edited_message", "channel_post", "edited_channel_post", "callback_query"]
 
 
 def show(**facts):

@@ -43,6 +43,7 @@ RULES = [
     *each(CHANNELS, ["/webhook/outbound_url"], ["NOT_ALLOWED", "REQUIRED"], "an address that can be reached; where it sends"),
     *each(CHANNELS, ["/webhook/signature_header"], ["NOT_ALLOWED"], "a header's name, and none that means something else"),
     *each(CHANNELS, ["/email/imap/host", "/email/smtp/host", "/email/smtp/from"], ["NOT_ALLOWED"], "hosts, an address"),
+    ("POST /channel/{id}/whitelist", "/origin_id", "NOT_ALLOWED", "in a mailbox's list, an address"),
     *each(
         CHANNELS,
         ["/email/imap/host", "/email/imap/user", "/email/imap/pass", "/email/smtp/host", "/email/smtp/from"],
