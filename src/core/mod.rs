@@ -20,7 +20,6 @@ pub mod access;
 pub mod audit;
 pub mod backoff;
 pub mod config;
-pub mod edits;
 pub mod events;
 pub mod keys;
 pub mod ledger;
@@ -37,7 +36,6 @@ pub mod store;
 pub mod tally;
 pub mod tasks;
 pub mod telemetry;
-pub mod versions;
 
 use std::{path::Path, sync::Arc, time::Duration};
 
@@ -63,7 +61,7 @@ use self::{
 };
 pub use self::{
     events::{Event, News},
-    request::{ContextExt, Request},
+    request::Request,
 };
 use crate::base::time::{Clock, Timestamp};
 

@@ -8,7 +8,6 @@ use std::{
     },
 };
 
-use async_graphql::ContextBase;
 use sea_orm::Statement;
 
 use super::{
@@ -138,8 +137,11 @@ impl Request {
     /// # Errors
     /// The database can't be reached.
     pub(crate) async fn begin(&self) -> Result<Transaction> {
-        let mark = self.key().map(|key| key.mark());
-        Ok(self.core.db.begin().await?.demanding(mark))
+        let transaction = self.core.db.begin().await?;
+        if let Some(key) = self.key() {
+            transaction.demand(key.mark());
+        }
+        Ok(transaction)
     }
 
     /// Notes that something was written, or that time has passed, so that data read before may be outdated.
@@ -151,17 +153,5 @@ impl Request {
     #[must_use]
     pub fn changes(&self) -> u64 {
         self.changes.load(Ordering::Relaxed)
-    }
-}
-
-/// Typed access to the data in async-graphql's context.
-pub trait ContextExt {
-    /// The request.
-    fn request(&self) -> &Arc<Request>;
-}
-
-impl<T> ContextExt for ContextBase<'_, T> {
-    fn request(&self) -> &Arc<Request> {
-        self.data_unchecked::<Arc<Request>>()
     }
 }

@@ -15,10 +15,11 @@ use crate::{
         problem::{At, Code, Problem, Result},
     },
     core::{
-        ContextExt, Request,
+        Request,
         access::{Caller, Permit, Scope, authn::membership},
         audit,
     },
+    read::ContextExt,
 };
 
 /// The door into an organization, for root fields.

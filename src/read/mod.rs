@@ -15,6 +15,7 @@
 //! GraphQL can't differ. A record's field is never an async function; anything that needs one is a root field.
 
 mod budget;
+mod context;
 mod feed;
 mod fetch;
 mod listed;
@@ -28,6 +29,7 @@ mod write;
 
 pub use self::{
     budget::{AnswerBudget, SharedBudget},
+    context::ContextExt,
     feed::{Feed, Keys},
     fetch::Rows,
     listed::{id_of, words},

@@ -26,8 +26,8 @@ use crate::{
         permission::Permission,
         problem::{Problem, Result},
     },
-    core::{ContextExt, access::Scope},
-    read::below,
+    core::access::Scope,
+    read::{below, context::ContextExt},
 };
 
 /// One record by its id, or `NOT_FOUND` if the organization has no such record.

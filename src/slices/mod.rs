@@ -3,6 +3,9 @@
 //! Most slices have the same files: `mod.rs` (operations and their errors, the only way in), `entity.rs` (rows,
 //! private), `input.rs` (what callers may set), `graphql.rs` (objects and root fields), and `state.rs` if the resource has a lifecycle. A slice
 //! may call another slice's `mod.rs`, never its entity.
+//!
+//! What slices share are files: [`edits`] (who edited a record last, and whether an edit is late), [`locks`] (the order in
+//! which records are locked), [`patch`] (fields of an edit to columns), [`versions`] (versions of records).
 
 pub mod agents;
 pub mod approvals;
@@ -15,13 +18,16 @@ pub mod channels;
 pub mod conversations;
 pub mod credentials;
 pub mod deliveries;
+pub mod edits;
 pub mod finding;
 pub mod hosts;
+pub mod locks;
 pub mod mcp_servers;
 pub mod model_credentials;
 pub mod network;
 pub mod notifications;
 pub mod orgs;
+pub mod patch;
 pub mod people;
 pub mod policies;
 pub mod servers;
@@ -29,3 +35,4 @@ pub mod service_tokens;
 pub mod skills;
 pub mod spending;
 pub mod turns;
+pub mod versions;

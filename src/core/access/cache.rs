@@ -82,7 +82,7 @@ impl CredentialCache {
     /// Drops everything once `tx` has committed, even if its caller has gone away by then.
     pub(crate) fn invalidate_after(&self, tx: &Transaction) {
         let cache = self.clone();
-        tx.afterwards(move || cache.invalidate_all());
+        tx.after_commit(move || cache.invalidate_all());
     }
 
     /// Signals every future [`CredentialCache::invalidate_all`], so that those who serve a caller for a long time check

@@ -84,6 +84,26 @@ impl Event {
     }
 }
 
+/// The events of one transaction, one for each record: created stays created, and deleted ends it.
+pub(super) fn merged(events: impl IntoIterator<Item = Event>) -> Vec<Event> {
+    let mut merged: Vec<Event> = Vec::new();
+    for event in events {
+        let is_same = |other: &&mut Event| {
+            (other.org, other.kind, other.id, other.only) == (event.org, event.kind, event.id, event.only)
+        };
+        match merged.iter_mut().find(is_same) {
+            Some(earlier) => {
+                earlier.of = earlier.of.or(event.of);
+                if earlier.op != ChangeOp::Created || event.op == ChangeOp::Deleted {
+                    earlier.op = event.op;
+                }
+            }
+            None => merged.push(event),
+        }
+    }
+    merged
+}
+
 /// What a subscriber receives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum News {

@@ -108,7 +108,7 @@ fn put(
         Some(server) => wake_host_after(core, tx, ServerId(server)),
         None => {
             let worker = core.outbox.worker.clone();
-            tx.afterwards(move || worker.send_replace(()));
+            tx.after_commit(move || worker.send_replace(()));
         }
     }
 }
@@ -135,7 +135,7 @@ pub async fn wake_hosts(tx: &Tx) -> Result<()> {
 
 fn wake_host_after(core: &Core, tx: &Transaction, server: ServerId) {
     let (hosts, hub) = (core.outbox.hosts.clone(), Arc::clone(&core.events));
-    tx.afterwards(move || {
+    tx.after_commit(move || {
         hosts.wake(server);
         hub.wake_host(server);
     });
@@ -144,7 +144,7 @@ fn wake_host_after(core: &Core, tx: &Transaction, server: ServerId) {
 /// Wakes, after the commit, the rounds of this process that work on what waits to be sent.
 pub fn wake_after(tx: &Tx) {
     let worker = tx.scope.core.outbox.worker.clone();
-    tx.connection().afterwards(move || {
+    tx.connection().after_commit(move || {
         worker.send_replace(());
     });
 }

@@ -2,7 +2,6 @@
 
 use std::fmt;
 
-use async_graphql::SimpleObject;
 use serde::Serialize;
 
 use super::{
@@ -16,8 +15,7 @@ use crate::base::{
 };
 
 /// A cell of the table that a candidate changes.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, SimpleObject)]
-#[graphql(name = "PolicyCellChange")]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct CellChange {
     /// The organization; `null` stands for all without rules of their own.
     pub organization_id: Option<OrgId>,

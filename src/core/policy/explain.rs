@@ -8,7 +8,6 @@
 //!   applies whatever that file says;
 //! - then the line whose role is closest to the role in question.
 
-use async_graphql::{Enum, SimpleObject};
 use serde::Serialize;
 
 use super::{
@@ -22,8 +21,7 @@ use crate::base::{
 };
 
 /// A line of a policy file.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, SimpleObject)]
-#[graphql(name = "PolicyLine")]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Line {
     /// The file, relative to the policy folder: `policy.csv` or `orgs/7.csv`.
     pub file: String,
@@ -40,9 +38,8 @@ impl std::fmt::Display for Line {
 }
 
 /// The kind of change to a file.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Enum)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
-#[graphql(name = "PolicyChangeKind", rename_items = "SCREAMING_SNAKE_CASE")]
 pub enum ChangeKind {
     /// Add a line.
     Add,
@@ -53,8 +50,7 @@ pub enum ChangeKind {
 }
 
 /// A change that would allow what is refused.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, SimpleObject)]
-#[graphql(name = "PolicyRemedy")]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Remedy {
     /// The kind of change.
     pub change: ChangeKind,
@@ -82,8 +78,7 @@ impl std::fmt::Display for Remedy {
 }
 
 /// Whether someone may do something, and why.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, SimpleObject)]
-#[graphql(name = "PolicyExplanation")]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Explanation {
     /// The organization; `null` stands for all without rules of their own.
     pub organization_id: Option<OrgId>,

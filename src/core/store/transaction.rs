@@ -1,11 +1,13 @@
 //! A transaction on its own connection. Only [`Tx`](super::Tx) and code without a scope (the sealer, accounts, keys)
 //! opens one.
 //!
-//! Lines of the audit log and commands for hosts are written by functions that neither wait nor fail. Their statements
-//! are collected and run just before the commit: [`Transaction::before_commit`].
+//! It has one list of statements that run just before its commit, and one list of work that follows it. Lines of the
+//! audit log and commands for hosts are written by functions that neither wait nor fail: their statements go onto the
+//! first list ([`Transaction::before_commit`]). Subscribers are notified and senders woken by the second
+//! ([`Transaction::announce`], [`Transaction::after_commit`]). Returning to a [`Mark`] shortens both.
 
 use std::sync::{
-    PoisonError,
+    Arc, Mutex as StdMutex, MutexGuard as StdMutexGuard, PoisonError,
     atomic::{AtomicBool, Ordering},
 };
 
@@ -16,50 +18,74 @@ use tokio::sync::{Mutex, MutexGuard};
 use tracing::Instrument;
 
 use super::connections::{Driver, Lent, parts};
+use crate::core::events::{Event, Hub, merged};
 
 /// An open transaction. Dropping it rolls it back.
 pub struct Transaction {
     lent: Mutex<Lent>,
     backend: DbBackend,
-    /// Statements to run just before the commit.
-    last: std::sync::Mutex<Vec<Statement>>,
-    /// A statement that must affect exactly one row, or nothing is committed.
-    demand: Option<Statement>,
-    /// Work to do after the commit.
-    afterwards: std::sync::Mutex<Vec<Box<dyn FnOnce() + Send>>>,
+    hooks: StdMutex<Hooks>,
     /// Whether a statement was refused. PostgreSQL rolls such a transaction back even on COMMIT, without an error.
     is_refused: AtomicBool,
 }
 
+/// What surrounds the commit, in the order of its registration.
+#[derive(Default)]
+struct Hooks {
+    before: Vec<BeforeCommit>,
+    after: Vec<AfterCommit>,
+}
+
+/// A statement to run just before the commit.
+struct BeforeCommit {
+    statement: Statement,
+    /// Whether it must affect exactly one row, or nothing is committed.
+    is_demand: bool,
+}
+
+/// Work to do after the commit.
+enum AfterCommit {
+    /// Notifies subscribers, after all other work.
+    Announce(Arc<Hub>, Event),
+    Run(Box<dyn FnOnce() + Send>),
+}
+
 /// A point in a transaction that it can return to.
-pub(super) struct Mark {
-    last: usize,
-    afterwards: usize,
+pub struct Mark {
+    before: usize,
+    after: usize,
     is_refused: bool,
 }
 
 impl Transaction {
     pub(super) fn new(lent: Lent, backend: DbBackend) -> Self {
-        let (last, afterwards) = (std::sync::Mutex::default(), std::sync::Mutex::default());
-        let is_refused = AtomicBool::new(false);
-        Self { lent: Mutex::new(lent), backend, last, demand: None, afterwards, is_refused }
+        Self {
+            lent: Mutex::new(lent),
+            backend,
+            hooks: StdMutex::default(),
+            is_refused: AtomicBool::new(false),
+        }
     }
 
-    /// The same, committed only if this statement, run last, affects exactly one row.
-    #[must_use]
-    pub(crate) fn demanding(self, statement: Option<Statement>) -> Self {
-        Self { demand: statement, ..self }
+    /// Runs a statement just before the commit. If it fails, nothing is committed.
+    pub fn before_commit(&self, statement: Statement) {
+        self.hooks().before.push(BeforeCommit { statement, is_demand: false });
+    }
+
+    /// Runs a statement just before the commit. Unless it affects exactly one row, nothing is committed.
+    pub(crate) fn demand(&self, statement: Statement) {
+        self.hooks().before.push(BeforeCommit { statement, is_demand: true });
     }
 
     /// Does this after the commit, even if the caller has gone. Also if the connection was lost during the commit,
     /// which may have succeeded.
-    pub(crate) fn afterwards(&self, work: impl FnOnce() + Send + 'static) {
-        self.afterwards.lock().unwrap_or_else(PoisonError::into_inner).push(Box::new(work));
+    pub(crate) fn after_commit(&self, work: impl FnOnce() + Send + 'static) {
+        self.hooks().after.push(AfterCommit::Run(Box::new(work)));
     }
 
-    /// Runs a statement after everything else, just before the commit. If it fails, nothing is committed.
-    pub fn before_commit(&self, statement: Statement) {
-        self.last.lock().unwrap_or_else(PoisonError::into_inner).push(statement);
+    /// Notifies subscribers after the commit: once per record, however often it changed.
+    pub(crate) fn announce(&self, hub: &Arc<Hub>, event: Event) {
+        self.hooks().after.push(AfterCommit::Announce(Arc::clone(hub), event));
     }
 
     /// Commits. A commit that has started runs to its end, even if the caller has gone.
@@ -71,24 +97,19 @@ impl Transaction {
         if self.is_refused.into_inner() {
             return Err(DbErr::Custom("a statement of the transaction was refused".to_owned()));
         }
-        let last = self.last.into_inner().unwrap_or_else(PoisonError::into_inner);
-        let afterwards = self.afterwards.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let Hooks { before, after } = self.hooks.into_inner().unwrap_or_else(PoisonError::into_inner);
         let mut lent = self.lent.into_inner();
-        if let Some(demand) = self.demand
-            && lent.execute(demand).await?.rows_affected() != 1
-        {
-            return Err(DbErr::RecordNotUpdated);
-        }
         to_the_end(async move {
-            for statement in last {
+            for BeforeCommit { statement, is_demand } in before {
                 lent.count();
-                lent.execute(statement).await?;
+                let affected = lent.execute(statement).await?.rows_affected();
+                if is_demand && affected != 1 {
+                    return Err(DbErr::RecordNotUpdated);
+                }
             }
             let done = lent.run("COMMIT").await.map(|_| lent.is_done());
             if matches!(done, Ok(()) | Err(DbErr::Conn(_))) {
-                for work in afterwards {
-                    work();
-                }
+                follow(after);
             }
             done
         })
@@ -123,9 +144,9 @@ impl Transaction {
     /// The connection was lost.
     pub(super) async fn mark(&self) -> Result<Mark, DbErr> {
         self.lent.lock().await.run("SAVEPOINT mark").await?;
-        let last = self.last.lock().unwrap_or_else(PoisonError::into_inner).len();
-        let afterwards = self.afterwards.lock().unwrap_or_else(PoisonError::into_inner).len();
-        Ok(Mark { last, afterwards, is_refused: self.is_refused.load(Ordering::Relaxed) })
+        let is_refused = self.is_refused.load(Ordering::Relaxed);
+        let hooks = self.hooks();
+        Ok(Mark { before: hooks.before.len(), after: hooks.after.len(), is_refused })
     }
 
     /// Keeps what was done since the mark, or undoes it.
@@ -138,8 +159,9 @@ impl Transaction {
             return lent.run("RELEASE SAVEPOINT mark").await.map(drop);
         }
         lent.run("ROLLBACK TO SAVEPOINT mark; RELEASE SAVEPOINT mark").await?;
-        self.last.lock().unwrap_or_else(PoisonError::into_inner).truncate(mark.last);
-        self.afterwards.lock().unwrap_or_else(PoisonError::into_inner).truncate(mark.afterwards);
+        let mut hooks = self.hooks();
+        hooks.before.truncate(mark.before);
+        hooks.after.truncate(mark.after);
         self.is_refused.store(mark.is_refused, Ordering::Relaxed);
         Ok(())
     }
@@ -149,6 +171,10 @@ impl Transaction {
         let lent = self.lent.lock().await;
         lent.count();
         lent
+    }
+
+    fn hooks(&self) -> StdMutexGuard<'_, Hooks> {
+        self.hooks.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn noted<T>(&self, done: Result<T, DbErr>) -> Result<T, DbErr> {
@@ -180,6 +206,22 @@ impl ConnectionTrait for Transaction {
     async fn query_all_raw(&self, statement: Statement) -> Result<Vec<QueryResult>, DbErr> {
         let (sql, values) = parts(statement);
         self.noted(self.counted().await.rows(&sql.into(), values).await)
+    }
+}
+
+/// Does what follows a commit: all other work first, so that who is notified finds it done.
+fn follow(after: Vec<AfterCommit>) {
+    let mut announced = Vec::new();
+    for work in after {
+        match work {
+            AfterCommit::Announce(hub, event) => announced.push((hub, event)),
+            AfterCommit::Run(work) => work(),
+        }
+    }
+    let Some((hub, _)) = announced.first() else { return };
+    let hub = Arc::clone(hub);
+    for event in merged(announced.into_iter().map(|(_, event)| event)) {
+        hub.publish(event);
     }
 }
 

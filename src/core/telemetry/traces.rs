@@ -271,7 +271,7 @@ struct Courier {
     client: outbound::Client,
 }
 
-#[async_graphql::async_trait::async_trait]
+#[sea_orm::prelude::async_trait::async_trait]
 impl HttpClient for Courier {
     async fn send_bytes(&self, request: http::Request<Bytes>) -> Result<http::Response<Bytes>, HttpError> {
         let (client, request) = (self.client.clone(), reqwest::Request::try_from(request)?);

@@ -25,6 +25,7 @@ use tokio::sync::Semaphore;
 use super::{Operation, serve::execute_document};
 use crate::{
     base::{
+        enums::RecordKind,
         problem::{Code, Problem, Result},
         spelling::camel_case,
     },
@@ -35,18 +36,19 @@ use crate::{
     },
     fields::Catalogue,
     read::{AnswerBudget, Reading},
+    slices::locks::lock_record,
 };
 
-/// The records that have ETags, by type, with the tables that hold their rows.
-const TABLES: &[(&str, &str)] = &[
-    ("Agent", "agents"),
-    ("Approval", "approvals"),
-    ("Channel", "channels"),
-    ("Credential", "credentials"),
-    ("McpServer", "mcp_servers"),
-    ("Organization", "organizations"),
-    ("Server", "servers"),
-    ("Skill", "skills"),
+/// The types of records that have ETags.
+const TAGGED: &[(&str, RecordKind)] = &[
+    ("Agent", RecordKind::Agent),
+    ("Approval", RecordKind::Approval),
+    ("Channel", RecordKind::Channel),
+    ("Credential", RecordKind::Credential),
+    ("McpServer", RecordKind::McpServer),
+    ("Organization", RecordKind::Organization),
+    ("Server", RecordKind::Server),
+    ("Skill", RecordKind::Skill),
 ];
 
 /// Fields that hosts report every few seconds or that depend on the time, as `/v1` spells them. No operation
@@ -58,8 +60,8 @@ const MEASURED: &[&str] =
 pub struct EtagSource {
     /// Whether it has any of the measured fields.
     measured: bool,
-    /// The table that holds its row.
-    table: &'static str,
+    /// The record's kind.
+    kind: RecordKind,
     /// The root field and the document that read its current state. None for an operation that doesn't change
     /// it.
     reads: Option<(String, Arc<Document>)>,
@@ -83,7 +85,7 @@ impl EtagSource {
     pub(super) fn of(operation: &Operation, catalogue: &Catalogue) -> Option<Self> {
         let root = catalogue.root_field(&operation.root)?;
         let ty = root.field.ty.trim_end_matches('!');
-        let (_, table) = TABLES.iter().find(|(known, _)| *known == ty)?;
+        let (_, kind) = TAGGED.iter().find(|(known, _)| *known == ty)?;
         let shows_secret = operation.selects("provisioningToken");
         let reader = catalogue.registry.types.get("Query")?.fields()?.values().find(|field| {
             let args: Vec<&str> = field.args.keys().map(String::as_str).collect();
@@ -98,7 +100,7 @@ impl EtagSource {
             _ => None,
         };
         let measured = MEASURED.iter().any(|name| operation.selects(&camel_case(name)));
-        (!shows_secret).then_some(Self { measured, table, reads })
+        (!shows_secret).then_some(Self { measured, kind: *kind, reads })
     }
 
     /// The ETag of the record answered as `json`.
@@ -180,7 +182,7 @@ impl IfMatch {
         let missing = || Problem::internal(anyhow::anyhow!("a precondition without a way to read"));
         let current = self.operation.etag_source.as_ref().ok_or_else(missing)?;
         let (root, document) = current.reads.as_ref().ok_or_else(missing)?;
-        tx.hold(current.table, self.id).await?;
+        lock_record(tx, current.kind, self.id).await?;
         let _permit = READERS.acquire().await.map_err(Problem::internal)?;
         let reading = Reading::new(document.plans.clone(), true, AnswerBudget::default());
         let (scope, variables) = (tx.scope.clone(), self.variables.clone());

@@ -27,9 +27,10 @@ use crate::{
     core::{
         Event,
         access::Scope,
-        audit, edits,
+        audit,
         store::{Link, TenantEntity, Tx, held, linked, relink},
     },
+    slices::edits,
 };
 
 /// An entity that is assigned to agents.

@@ -18,16 +18,12 @@ use crate::{
         permission::Permission,
         problem::{Problem, Result},
     },
-    core::{
-        access::Scope,
-        audit,
-        sealing::SealContext,
-        store::{Tx, patch, patch_all, patch_required},
-    },
+    core::{access::Scope, audit, sealing::SealContext, store::Tx},
     slices::{
         agents::UpdateAgentInput,
         backups, conversations, credentials,
         orgs::{self, JudgedCron},
+        patch::{patch, patch_all, patch_required},
         spending,
     },
 };

@@ -19,7 +19,8 @@ use crate::{
         problem::{Problem, Result},
         time::Timestamp,
     },
-    core::{access::Scope, store::Tx, versions::Author},
+    core::{access::Scope, store::Tx},
+    slices::versions::Author,
 };
 
 /// How many launches of an agent are kept.

@@ -16,12 +16,11 @@ use crate::{
         ids::{AgentId, CredentialId, McpServerId, SkillId},
         problem::Result,
     },
-    core::{
-        access::Scope,
-        store::Tx,
+    core::{access::Scope, store::Tx},
+    slices::{
+        credentials, mcp_servers, orgs, skills,
         versions::{as_edit, read},
     },
-    slices::{credentials, mcp_servers, orgs, skills},
 };
 
 /// Makes the agent again what it was in an earlier revision, as a new revision. If it is that already, nothing happens.

@@ -24,10 +24,8 @@ use crate::{
         ids::AgentId,
         problem::{Code, Problem, Result},
     },
-    core::{
-        store::Tx,
-        versions::{Author, Content, fields_of, settings},
-    },
+    core::store::Tx,
+    slices::versions::{Author, Content, fields_of, settings},
 };
 
 /// How many revisions of an agent are kept, besides the one it was launched with.

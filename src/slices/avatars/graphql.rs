@@ -10,13 +10,12 @@ use crate::{
         permission::Permission,
         problem::{Problem, Result},
     },
-    core::ContextExt,
     fields::{
         Answer, Enter, answer,
         bounds::{bounds, length},
         permit::{open, permit},
     },
-    read::{One, Rows},
+    read::{ContextExt, One, Rows},
     slices::{
         agents::graphql::Agent,
         orgs::graphql::Organization,

@@ -29,11 +29,11 @@ use crate::{
         audit,
         outbox::{self, Host},
         store::Tx,
-        versions::Author,
     },
     slices::{
         agents::{self, Standing},
         orgs,
+        versions::Author,
     },
 };
 

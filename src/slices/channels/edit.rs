@@ -24,15 +24,11 @@ use crate::{
         problem::{Code, Problem, Result},
         secret::SecretText,
     },
-    core::{
-        access::Scope,
-        audit, edits,
-        sealing::SealContext,
-        store::{Tx, patch},
-    },
+    core::{access::Scope, audit, sealing::SealContext, store::Tx},
     slices::{
-        agents, approvals, asks, deliveries,
+        agents, approvals, asks, deliveries, edits,
         orgs::{self, Limit},
+        patch::patch,
     },
 };
 

@@ -17,8 +17,8 @@ use crate::{
         json::texts,
         problem::{Code, Problem, Result},
     },
-    core::{access::Scope, audit, edits, store::Tx},
-    slices::agents,
+    core::{access::Scope, audit, store::Tx},
+    slices::{agents, edits},
 };
 
 /// Allows an origin to write to a channel (specification, operation 18). Adding it again does nothing.

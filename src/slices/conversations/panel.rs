@@ -25,13 +25,8 @@ use crate::{
         ids::{AgentId, AttachmentId, ConversationId, MessageId},
         problem::{Code, Problem, Result, Violation},
     },
-    core::{
-        access::Scope,
-        audit, edits,
-        sealing::random_bytes,
-        store::{Tx, patch},
-    },
-    slices::{agents, orgs, turns},
+    core::{access::Scope, audit, sealing::random_bytes, store::Tx},
+    slices::{agents, edits, orgs, patch::patch, turns},
 };
 
 /// A conversation to start from the panel.

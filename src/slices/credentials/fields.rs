@@ -125,7 +125,7 @@ async fn keep(
         row.r#type.set_if_not_equals(kind);
     }
     row.position.set_if_not_equals(position);
-    crate::core::store::patch(&mut row.value_sealed, sealed);
+    crate::slices::patch::patch(&mut row.value_sealed, sealed);
     let changed = row.is_changed();
     if changed {
         row.update(tx.connection()).await?;

@@ -34,13 +34,14 @@ use crate::{
     core::{
         Event,
         access::{Caller, Scope},
-        audit, edits,
-        store::{Tx, patch, patch_required, relink},
+        audit,
+        store::{Tx, relink},
     },
     slices::{
         agents::assignments,
-        network,
+        edits, network,
         orgs::{self, Limit},
+        patch::{patch, patch_required},
         people,
     },
 };

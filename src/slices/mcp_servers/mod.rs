@@ -26,13 +26,14 @@ use crate::{
     },
     core::{
         access::Scope,
-        audit, edits,
-        store::{Tx, linked, patch, patch_required},
+        audit,
+        store::{Tx, linked},
     },
     slices::{
         agents::assignments,
-        credentials, network,
+        credentials, edits, network,
         orgs::{self, Limit},
+        patch::{patch, patch_required},
     },
 };
 

@@ -29,16 +29,12 @@ use crate::{
         secret::SecretText,
         time::Timestamp,
     },
-    core::{
-        Event,
-        access::Scope,
-        audit, edits,
-        sealing::SealContext,
-        store::{Tx, patch, patch_required},
-    },
+    core::{Event, access::Scope, audit, sealing::SealContext, store::Tx},
     slices::{
-        agents, approvals,
+        agents, approvals, edits,
+        locks::lock_record,
         orgs::{self, Limit},
+        patch::{patch, patch_required},
         spending,
     },
 };
@@ -346,7 +342,7 @@ async fn replace_default(
 
 /// Loads the credential and holds it, after the organization and its agents.
 async fn load(tx: &Tx, id: ModelCredentialId) -> Result<model_credentials::Model> {
-    tx.hold("model_credentials", id.0).await?;
+    lock_record(tx, RecordKind::ModelCredential, id.0).await?;
     let found = tx.scope.find::<model_credentials::Entity>().filter(model_credentials::Column::Id.eq(id));
     found.one(tx.connection()).await?.ok_or_else(|| Problem::not_found("model credential", id))
 }

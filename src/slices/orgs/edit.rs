@@ -20,13 +20,13 @@ use crate::{
         secret::SecretText,
         time::Timestamp,
     },
-    core::{
-        access::Scope,
-        audit, edits,
-        sealing::SealContext,
-        store::{Tx, patch, patch_all, patch_required},
+    core::{access::Scope, audit, sealing::SealContext, store::Tx},
+    slices::{
+        agents, edits,
+        orgs::UpdateOrganizationInput,
+        patch::{patch, patch_all, patch_required},
+        people, servers, spending,
     },
-    slices::{agents, orgs::UpdateOrganizationInput, people, servers, spending},
 };
 
 /// The longest access that support can be granted at a time.

@@ -7,10 +7,12 @@ use sea_orm::{ConnectionTrait, EntityTrait, PaginatorTrait, QueryResult, Select,
 
 use crate::{
     base::{
+        enums::RecordKind,
         ids::OrgId,
         problem::{Code, Problem, Result},
     },
     core::{Core, access::Scope, config::Plans, store::Tx},
+    slices::locks::lock_record,
 };
 
 const MIB: i64 = 1 << 20;
@@ -186,7 +188,7 @@ impl Limit {
 /// # Errors
 /// The database is unreachable.
 pub async fn lock(tx: &Tx) -> Result<()> {
-    tx.hold("organizations", tx.scope.org.0).await
+    lock_record(tx, RecordKind::Organization, tx.scope.org.0).await
 }
 
 /// Fails if the organization has as many as the limit allows. Runs in the transaction that adds one more. Locks the

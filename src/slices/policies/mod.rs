@@ -9,6 +9,7 @@
 mod break_glass;
 mod edit;
 mod entity;
+mod explained;
 pub mod graphql;
 mod lines;
 mod objects;

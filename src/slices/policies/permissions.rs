@@ -4,8 +4,9 @@ use async_graphql::{Context, Object, SimpleObject};
 
 use crate::{
     base::permission::Permission,
-    core::{ContextExt, access::Permit},
+    core::access::Permit,
     fields::{Answer, Catalogue, Enter, answer, permit::open},
+    read::ContextExt,
 };
 
 /// A permission, with its meaning.

@@ -22,9 +22,8 @@ use crate::{
     core::{
         access::{Caller, Scope},
         store::Tx,
-        versions::Author,
     },
-    slices::agents,
+    slices::{agents, versions::Author},
 };
 
 /// What a person needs to say that a host may hold secrets.

@@ -14,11 +14,13 @@ use crate::{
     },
     core::{
         access::Scope,
-        audit, edits,
-        store::{Tx, held, patch, patch_required},
+        audit,
+        store::{Tx, held},
     },
     slices::{
+        edits,
         orgs::{self, Limit},
+        patch::{patch, patch_required},
         servers::{CreateImageInput, UpdateImageInput},
     },
 };

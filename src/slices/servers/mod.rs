@@ -37,12 +37,13 @@ use crate::{
             Scope,
             token::{Token, TokenKind},
         },
-        audit, edits, outbox,
-        store::{Tx, held, patch, patch_required},
+        audit, outbox,
+        store::{Tx, held},
     },
     slices::{
-        approvals,
+        approvals, edits,
         orgs::{self, Limit},
+        patch::{patch, patch_required},
     },
 };
 

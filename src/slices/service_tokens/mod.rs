@@ -29,10 +29,13 @@ use crate::{
             Scope,
             token::{Token, TokenKind},
         },
-        audit, edits,
+        audit,
         store::{Tx, held},
     },
-    slices::orgs::{self, Limit},
+    slices::{
+        edits,
+        orgs::{self, Limit},
+    },
 };
 
 /// How long the old secret works after a rotation by default.

@@ -26,15 +26,13 @@ use crate::{
         permission::Permission,
         problem::{Problem, Result},
     },
-    core::{
-        access::Scope,
-        audit, edits,
-        store::{Tx, patch, patch_required},
-    },
+    core::{access::Scope, audit, store::Tx},
     fields::bounds::is_folder,
     slices::{
         agents::assignments,
+        edits,
         orgs::{self, Limit},
+        patch::{patch, patch_required},
     },
 };
 

@@ -20,11 +20,8 @@ use crate::{
         ids::SkillId,
         problem::{Code, Problem, Result},
     },
-    core::{
-        access::Scope,
-        store::Tx,
-        versions::{Author, Content, as_edit, fields_of, read, settings},
-    },
+    core::{access::Scope, store::Tx},
+    slices::versions::{Author, Content, as_edit, fields_of, read, settings},
 };
 
 /// How many versions of a skill are kept.

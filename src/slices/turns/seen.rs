@@ -68,7 +68,7 @@ pub(super) async fn seen(tx: &Tx, turn: &turns::Model, state: TurnState) -> Resu
     parts.extend(held_back);
     let failed = state != TurnState::Done;
     let whole = Past { name: format!("invoke_agent {name}"), from, until, failed, attributes };
-    tx.later(move || traces::past(whole, parts));
+    tx.connection().after_commit(move || traces::past(whole, parts));
     Ok(())
 }
 

@@ -18,8 +18,12 @@ use crate::{
     },
     core::{
         access::Scope,
-        audit, edits,
-        store::{Tx, held, patch, patch_required},
+        audit,
+        store::{Tx, held},
+    },
+    slices::{
+        edits,
+        patch::{patch, patch_required},
     },
 };
 

@@ -12,12 +12,12 @@ use crate::{
         permission::Role,
         secret::{SecretText, shown_once},
     },
-    core::ContextExt,
     fields::{
         Answer, Enter, answer,
         bounds::{bounds, length, name},
         permit::open,
     },
+    read::ContextExt,
     slices::people::{self, Acceptance, User},
 };
 

@@ -1,7 +1,5 @@
 //! Users: people who can sign in. A user belongs to no organization.
 
-use std::sync::Arc;
-
 use async_graphql::SimpleObject;
 use sea_orm::{
     ActiveModelTrait, ColumnTrait, ConnectionTrait, EntityTrait, IntoActiveModel, NotSet, QueryFilter, Set,
@@ -235,8 +233,7 @@ pub async fn announce(core: &Core, tx: &Transaction, id: UserId) -> Result<()> {
     let statement = Statement::from_sql_and_values(tx.get_database_backend(), sql, [id.into()]);
     for row in tx.query_all_raw(statement).await? {
         let event = Event::new(row.try_get_by(0)?, ChangeOp::Updated, RecordKind::Member, id);
-        let events = Arc::clone(&core.events);
-        tx.afterwards(move || events.publish(event));
+        tx.announce(&core.events, event);
     }
     Ok(())
 }

@@ -15,7 +15,7 @@ use crate::{
         time::Timestamp,
     },
     core::{
-        ContextExt, Core, Request,
+        Core, Request,
         access::{JarChange, Person},
     },
     fields::{
@@ -23,6 +23,7 @@ use crate::{
         bounds::{bounds, length},
         permit::open,
     },
+    read::ContextExt,
     slices::people::{self, Entered, Membership, OpenSession, SignedIn, Step, User},
 };
 

@@ -40,8 +40,9 @@ use super::{
 };
 use crate::{
     base::ids::LinkedAccountId,
-    core::{ContextExt, Request},
+    core::Request,
     fields::{Answer, Enter, answer, permit::open},
+    read::ContextExt,
     slices::people::{self, LinkedAccount},
 };
 

@@ -31,8 +31,8 @@ pub fn patch_required<T: PartialEq + Into<sea_orm::Value>>(
 /// Applies fields of an edit to the columns of the same names: first required ones, then nullable ones.
 macro_rules! patch_all {
     ($row:ident, $edit:ident; required $($required:ident),+; optional $($optional:ident),+ $(,)?) => {
-        $( $crate::core::store::patch_required(&mut $row.$required, $edit.$required); )+
-        $( $crate::core::store::patch(&mut $row.$optional, $edit.$optional); )+
+        $( $crate::slices::patch::patch_required(&mut $row.$required, $edit.$required); )+
+        $( $crate::slices::patch::patch(&mut $row.$optional, $edit.$optional); )+
     };
 }
 pub(crate) use patch_all;

@@ -14,11 +14,13 @@ use sea_orm::{EntityTrait, Iden, Iterable, ModelTrait};
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 
-use super::store::Tx;
-use crate::base::{
-    enums::ActorKind,
-    problem::{Problem, Result},
-    spelling::camel_case,
+use crate::{
+    base::{
+        enums::ActorKind,
+        problem::{Problem, Result},
+        spelling::camel_case,
+    },
+    core::store::Tx,
 };
 
 /// The longest value, in bytes of JSON, that a difference repeats.

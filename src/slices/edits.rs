@@ -17,34 +17,18 @@ use futures::future::BoxFuture;
 use sea_orm::{ConnectionTrait, Statement};
 use serde_json::{Value, json};
 
-use super::{
-    access::Scope,
-    store::{Precondition, Tx},
+use super::locks::lock_record;
+use crate::{
+    base::{
+        enums::{ActorKind, RecordKind},
+        problem::{Code, Problem, Result},
+        time::Timestamp,
+    },
+    core::{
+        access::Scope,
+        store::{Precondition, Tx},
+    },
 };
-use crate::base::{
-    enums::{ActorKind, RecordKind},
-    problem::{Code, Problem, Result},
-    time::Timestamp,
-};
-
-/// The tables of the records that callers edit.
-const fn table(kind: RecordKind) -> Option<&'static str> {
-    Some(match kind {
-        RecordKind::Agent => "agents",
-        RecordKind::Channel => "channels",
-        RecordKind::Contact => "contacts",
-        RecordKind::Conversation => "conversations",
-        RecordKind::Credential => "credentials",
-        RecordKind::Image => "images",
-        RecordKind::McpServer => "mcp_servers",
-        RecordKind::ModelCredential => "model_credentials",
-        RecordKind::Organization => "organizations",
-        RecordKind::Server => "servers",
-        RecordKind::ServiceToken => "service_tokens",
-        RecordKind::Skill => "skills",
-        _ => return None,
-    })
-}
 
 /// Counts an edit of this record by the transaction's caller. The record is locked.
 ///
@@ -98,11 +82,9 @@ struct Latest {
 impl Expected {
     /// The record's present revision. The record is locked until the transaction ends.
     async fn latest(&self, tx: &Tx) -> Result<Latest> {
-        let table = table(self.kind)
-            .ok_or_else(|| Problem::internal(anyhow::anyhow!("{} has no revision", self.kind)))?;
         let (backend, connection) = (tx.scope.core.db.backend(), tx.connection());
         let ids = [tx.scope.org.into(), self.id.into()];
-        tx.hold(table, self.id).await?;
+        lock_record(tx, self.kind, self.id).await?;
         let mut sql = String::new();
         let _ = match self.kind {
             RecordKind::Agent => write!(
