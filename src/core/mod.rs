@@ -8,7 +8,6 @@
 //! - [`sealing`], [`keys`]: secrets at rest, and the keys that seal and sign, with their rotation
 //! - [`audit`]: a line for every change and every refusal
 //! - [`events`], [`outbox`], [`mail`]: what a change causes: news for subscribers, work for others, letters
-//! - [`versions`]: what versions of records have in common · [`edits`]: who edited a record last, and whether an edit is late
 //! - [`limits`], [`ledger`]: how often a caller may ask, and how much they may hold at a time
 //! - [`request`]: who asks, from where, and how · [`outbound`]: HTTP calls to other services
 //! - [`tasks`]: background work that a shutdown waits for · [`tally`]: what a round over all organizations has done ·

@@ -313,7 +313,7 @@ async fn postgres_a_stopped_agents_late_call_is_in_its_month() {
         app.sets(json!({ "timezone": "Asia/Tokyo" })).await;
     };
     let late = host.tell(async |tx, from| {
-        agents::standing(tx, from.agent).await?;
+        agents::lock_agent(tx, from.agent).await?;
         held.notify_one();
         app.waits_for_a_lock().await;
         spending::called(tx, from, host.call(None, 10_000, 0)).await

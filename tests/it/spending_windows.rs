@@ -268,7 +268,7 @@ async fn postgres_a_credential_is_renewed_during_a_report() {
             app.owner.gql(update, json!({ "o": app.org, "i": credential, "r": if_revision })).await.data()
         };
         let reports = host.tell(async |tx, from| {
-            agents::standing(tx, from.agent).await?;
+            agents::lock_agent(tx, from.agent).await?;
             held.notify_one();
             app.waits_for_a_lock().await;
             let (of, until) = (ModelCredentialId(credential), app.clock.now().plus(Duration::from_mins(10)));

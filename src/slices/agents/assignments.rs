@@ -307,7 +307,7 @@ async fn set_archived<E: Assignable>(
 /// The database is unreachable.
 pub async fn hold_assigned<E: Assignable>(tx: &Tx, id: E::Id) -> Result<()> {
     let agents = linked::<E::Assignments>(tx, id).await?;
-    super::rows::hold_these(tx, &agents).await?;
+    super::rows::lock_these(tx, &agents).await?;
     Ok(())
 }
 

@@ -5,7 +5,7 @@ use sea_orm::{ActiveModelTrait, IdenStatic, IntoActiveModel, Iterable, Set};
 use serde_json::{Map, Value, json};
 
 use super::{
-    Standing, check,
+    LockedAgent, check,
     entity::agents,
     revisions,
     rows::{finish, load, require_free_name},
@@ -98,7 +98,7 @@ pub(super) async fn write(
         conversations::forget_sessions(tx, id).await?;
     }
     if agent.server_id.is_set() {
-        backups::agent_moved(tx, id).await?;
+        backups::agent_moved(tx, &LockedAgent::of(&before)).await?;
     }
     if agent.image_id.is_set() {
         // Another program offers something else.
@@ -114,10 +114,10 @@ pub(super) async fn write(
     let agent = agent.update(tx.connection()).await?;
     // It goes on, if there is something for it.
     if is_about_money {
-        Box::pin(spending::changed(tx, &Standing::of(&agent))).await?;
+        Box::pin(spending::changed(tx, &LockedAgent::of(&agent))).await?;
     }
     if has_other_access {
-        Box::pin(spending::reconsider(tx, &Standing::of(&agent))).await?;
+        Box::pin(spending::reconsider(tx, &LockedAgent::of(&agent))).await?;
     }
     Ok(Some(Edited { agent, changes, is_for_host }))
 }

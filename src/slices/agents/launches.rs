@@ -7,7 +7,7 @@ use sea_orm::{
 };
 
 use super::{
-    Standing,
+    LockedAgent,
     entity::{agent_launches, agents},
     status::DETAIL_BYTES,
 };
@@ -42,7 +42,7 @@ pub(super) async fn require_agent(scope: &Scope, id: AgentId) -> Result<()> {
 ///
 /// # Errors
 /// The database rejects a statement.
-pub(super) async fn want_next(tx: &Tx, agent: &Standing) -> Result<bool> {
+pub(super) async fn want_next(tx: &Tx, agent: &LockedAgent) -> Result<bool> {
     if is_next_wanted(tx, agent).await? {
         return Ok(false);
     }
@@ -54,7 +54,7 @@ pub(super) async fn want_next(tx: &Tx, agent: &Standing) -> Result<bool> {
 ///
 /// # Errors
 /// The database rejects a statement.
-pub(super) async fn want_no_next(tx: &Tx, agent: &Standing) -> Result<bool> {
+pub(super) async fn want_no_next(tx: &Tx, agent: &LockedAgent) -> Result<bool> {
     let next = tx.scope.delete::<agent_launches::Entity>().filter(next_of(agent));
     Ok(next.exec(tx.connection()).await?.rows_affected > 0)
 }
@@ -63,12 +63,12 @@ pub(super) async fn want_no_next(tx: &Tx, agent: &Standing) -> Result<bool> {
 ///
 /// # Errors
 /// The database is unreachable.
-pub(super) async fn is_next_wanted(tx: &Tx, agent: &Standing) -> Result<bool> {
+pub(super) async fn is_next_wanted(tx: &Tx, agent: &LockedAgent) -> Result<bool> {
     let next = tx.scope.find::<agent_launches::Entity>().filter(next_of(agent));
     Ok(next.count(tx.connection()).await? > 0)
 }
 
-fn next_of(agent: &Standing) -> Condition {
+fn next_of(agent: &LockedAgent) -> Condition {
     use agent_launches::Column;
     Condition::all().add(Column::AgentId.eq(agent.id)).add(Column::Generation.eq(agent.generation + 1))
 }
@@ -77,7 +77,7 @@ fn next_of(agent: &Standing) -> Condition {
 ///
 /// # Errors
 /// The database rejects a statement.
-pub(super) async fn began(tx: &Tx, agent: &Standing) -> Result<()> {
+pub(super) async fn began(tx: &Tx, agent: &LockedAgent) -> Result<()> {
     use agent_launches::Column;
     let wanted = of(tx, agent.id, agent.generation)
         .col_expr(Column::Revision, Expr::value(agent.revision.unwrap_or_default()))
@@ -91,7 +91,7 @@ pub(super) async fn began(tx: &Tx, agent: &Standing) -> Result<()> {
     Ok(())
 }
 
-async fn insert(tx: &Tx, agent: &Standing, generation: i64) -> Result<()> {
+async fn insert(tx: &Tx, agent: &LockedAgent, generation: i64) -> Result<()> {
     let author = Author::of(tx);
     let launch = agent_launches::ActiveModel {
         organization_id: Set(tx.scope.org),

@@ -13,6 +13,7 @@ pub mod graphql;
 mod input;
 mod launches;
 mod list;
+mod locked;
 mod model;
 pub mod plans;
 mod record;
@@ -24,7 +25,6 @@ pub mod revisions;
 mod rows;
 mod running;
 pub mod session;
-mod standing;
 mod state;
 mod status;
 mod sync;
@@ -35,16 +35,16 @@ use serde_json::json;
 pub use self::{
     edit::update,
     input::{CreateAgentInput, SetAgentsInput, UpdateAgentInput},
+    locked::{
+        Limits, LockedAgent, authorized, limits, lock_agent, lock_agent_even_deleted, lock_present,
+        session_limit, spent, with_status,
+    },
     model::{inherited_credential, inheriting, usage},
     revert::revert,
-    rows::{announce, announce_of_image, backed_up, count_on_server, hold, hold_all, missing},
+    rows::{announce, announce_of_image, backed_up, count_on_server, lock_all_agents, missing},
     running::{
         SkippedAgent, StartedAgents, pause, restart, resume, start, start_all, start_confirmed, start_due,
         stop, stop_in,
-    },
-    standing::{
-        Limits, Standing, authorized, limits, present, session_limit, spent, standing, standing_of_any,
-        with_status,
     },
     status::{end_late_starts, explain, fail},
     sync::{mark_all, mark_for_sync, mark_inheriting},
@@ -116,17 +116,17 @@ pub async fn delete(scope: &Scope, id: AgentId) -> Result<()> {
         return Err(Problem::new(Code::AgentAlreadyRunning, "Stop the agent first.")
             .with("status", agent.status.as_str()));
     }
-    let name = agent.name.clone();
+    let (name, locked) = (agent.name.clone(), LockedAgent::of(&agent));
     let mut agent = agent.into_active_model();
     agent.archived_at = Set(Some(tx.now));
     agent.restart_at = Set(None);
     agent.updated_at = Set(tx.now);
     agent.update(tx.connection()).await?;
-    approvals::agent_deleted(&mut tx, id).await?;
+    approvals::agent_deleted(&mut tx, &locked).await?;
     channels::deactivate_for_archived_agent(&mut tx, id).await?;
     turns::abandon(&tx, id).await?;
     spending::forget(&tx, id).await?;
-    backups::agent_deleted(&tx, id).await?;
+    backups::agent_deleted(&tx, &locked).await?;
     finish(tx, (ChangeOp::Deleted, "deleteAgent"), id, json!({ "name": name })).await
 }
 

@@ -1,6 +1,6 @@
 //! Which host reports, about which launch of which agent.
 
-use super::standing::{Standing, standing};
+use super::locked::{LockedAgent, lock_agent};
 use crate::{
     base::{
         ids::{AgentId, ServerId},
@@ -35,8 +35,8 @@ impl Reporter {
 ///
 /// # Errors
 /// The database is unreachable.
-pub async fn current(tx: &Tx, from: &Reporter) -> Result<Option<Standing>> {
-    let agent = standing(tx, from.agent).await?;
+pub async fn current(tx: &Tx, from: &Reporter) -> Result<Option<LockedAgent>> {
+    let agent = lock_agent(tx, from.agent).await?;
     Ok(agent.filter(|agent| !of_no_launch(agent, from) && agent.generation == from.generation))
 }
 
@@ -45,13 +45,13 @@ pub async fn current(tx: &Tx, from: &Reporter) -> Result<Option<Standing>> {
 ///
 /// # Errors
 /// The database is unreachable.
-pub async fn alive(tx: &Tx, from: &Reporter) -> Result<Option<Standing>> {
+pub async fn alive(tx: &Tx, from: &Reporter) -> Result<Option<LockedAgent>> {
     let agent = current(tx, from).await?;
     Ok(agent.filter(|agent| !agent.status.is_at_rest()))
 }
 
 /// Whether the report is about a launch that never was.
-pub(super) fn of_no_launch(agent: &Standing, from: &Reporter) -> bool {
+pub(super) fn of_no_launch(agent: &LockedAgent, from: &Reporter) -> bool {
     let is_unknown = from.generation > agent.generation;
     if is_unknown {
         let (server, generation) = (from.server.0, from.generation);

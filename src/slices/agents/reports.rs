@@ -10,12 +10,13 @@ use serde_json::json;
 
 use super::{
     entity::agents,
-    explain, inherited_credential, launches, plans,
+    explain, inherited_credential, launches,
+    locked::{LockedAgent, lock_agent_even_deleted},
+    plans,
     recovery::End,
     reporter::{Reporter, current, of_no_launch},
     rows::{self, announce, find},
     running::start_again,
-    standing::{Standing, standing_of_any},
     state::Report,
     status::{DETAIL_BYTES, failed},
 };
@@ -51,7 +52,7 @@ pub async fn hold(tx: &Tx, agents: &[AgentId], stores: bool) -> Result<()> {
     agents.dedup();
     for agent in agents {
         // What a deleted one has spent is still reported.
-        standing_of_any(tx, agent).await?;
+        lock_agent_even_deleted(tx, agent).await?;
     }
     Ok(())
 }
@@ -90,7 +91,7 @@ pub async fn started(
         row.sync_pending = Set(false);
     }
     row.updated_at = Set(tx.now);
-    let agent = Standing::of(&row.update(tx.connection()).await?);
+    let agent = LockedAgent::of(&row.update(tx.connection()).await?);
     announce(tx, agent.id);
     turns::send_due(tx, &agent).await
 }
@@ -122,7 +123,7 @@ pub async fn ended(
     detail: Option<String>,
 ) -> Result<()> {
     let Some(agent) = find(tx, from.agent).await? else { return Ok(()) };
-    let present = Standing::of(&agent);
+    let present = LockedAgent::of(&agent);
     let why = words(reason, code, signal);
     if of_no_launch(&present, from) {
         return Ok(());
@@ -186,7 +187,7 @@ const fn reason_of(reason: EndReason) -> Option<StatusReason> {
 ///
 /// # Errors
 /// The database is unreachable.
-pub(super) async fn settle(tx: &mut Tx, agent: &Standing, generation: i64, why: &str) -> Result<()> {
+pub(super) async fn settle(tx: &mut Tx, agent: &LockedAgent, generation: i64, why: &str) -> Result<()> {
     turns::lose(tx, agent, generation, why).await?;
     approvals::lose(tx, agent.id, generation).await
 }
@@ -304,7 +305,7 @@ pub async fn refused(tx: &mut Tx, from: &Reporter, command_id: i64, reason: Refu
 }
 
 /// The turn that this command is about.
-async fn turn_of(tx: &Tx, agent: &Standing, command: i64) -> Result<Option<TurnId>> {
+async fn turn_of(tx: &Tx, agent: &LockedAgent, command: i64) -> Result<Option<TurnId>> {
     let sql =
         "SELECT payload FROM outbox WHERE id = $1 AND organization_id = $2 AND agent_id = $3 AND kind = $4";
     let values = [command.into(), tx.scope.org.0.into(), agent.id.0.into(), OutboxKind::Turn.into()];
@@ -318,7 +319,7 @@ async fn turn_of(tx: &Tx, agent: &Standing, command: i64) -> Result<Option<TurnI
 async fn held_row(tx: &Tx, from: &Reporter) -> Result<Option<agents::Model>> {
     let agent = find(tx, from.agent).await?;
     Ok(agent.filter(|agent| {
-        let agent = Standing::of(agent);
+        let agent = LockedAgent::of(agent);
         !of_no_launch(&agent, from) && agent.generation == from.generation
     }))
 }

@@ -41,26 +41,18 @@ pub async fn missing(tx: &Tx, ids: &[AgentId]) -> Result<Vec<AgentId>> {
     Ok(ids.iter().copied().filter(|id| !found.iter().any(|agent| agent.id == *id)).collect())
 }
 
-/// Whether the agent exists. If so, it can't be deleted before the transaction ends.
-///
-/// # Errors
-/// The database is unreachable.
-pub async fn hold(tx: &Tx, id: AgentId) -> Result<bool> {
-    Ok(held(living(&tx.scope).filter(agents::Column::Id.eq(id))).one(tx.connection()).await?.is_some())
-}
-
 /// Holds all agents, deleted ones as well, in the order in which everything else holds several.
 ///
 /// # Errors
 /// The database is unreachable.
-pub async fn hold_all(tx: &Tx) -> Result<()> {
+pub async fn lock_all_agents(tx: &Tx) -> Result<()> {
     let all = held(tx.scope.find::<agents::Entity>().order_by_asc(agents::Column::Id));
     all.select_only().column(agents::Column::Id).into_tuple::<AgentId>().all(tx.connection()).await?;
     Ok(())
 }
 
 /// Holds these agents, in the same order.
-pub(super) async fn hold_these(tx: &Tx, ids: &[AgentId]) -> Result<Vec<agents::Model>> {
+pub(super) async fn lock_these(tx: &Tx, ids: &[AgentId]) -> Result<Vec<agents::Model>> {
     let found = living(&tx.scope).filter(agents::Column::Id.is_in(ids.iter().copied()));
     Ok(held(found.order_by_asc(agents::Column::Id)).all(tx.connection()).await?)
 }

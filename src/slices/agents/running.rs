@@ -15,11 +15,12 @@ use serde_json::{Value, json};
 
 use super::{
     entity::agents,
-    launches, plans,
+    launches,
+    locked::LockedAgent,
+    plans,
     recovery::Tries,
     reports, revisions,
     rows::{self, announce, find, finish, living, load},
-    standing::Standing,
     state::{Action, Step},
     status::{HALTED, explain},
 };
@@ -88,7 +89,7 @@ pub async fn restart(scope: &Scope, id: AgentId) -> Result<()> {
     // One that is stopping already has its STOP on the way.
     let mut ended = json!({});
     if was != AgentStatus::Stopping {
-        ended = Box::pin(end_work(&mut tx, &Standing::of(&agent), TurnCut::Restart)).await?;
+        ended = Box::pin(end_work(&mut tx, &LockedAgent::of(&agent), TurnCut::Restart)).await?;
     }
     let agent = step(&mut tx, agent, Action::Stop, Tries::default()).await?;
     if !launches::want_next(&tx, &agent).await? {
@@ -107,7 +108,7 @@ pub async fn restart(scope: &Scope, id: AgentId) -> Result<()> {
 pub(super) async fn start_again(tx: &mut Tx, id: AgentId) -> Result<()> {
     let Some(agent) = find(tx, id).await? else { return Ok(()) };
     let was = agent.status;
-    if was != AgentStatus::Stopped || !launches::is_next_wanted(tx, &Standing::of(&agent)).await? {
+    if was != AgentStatus::Stopped || !launches::is_next_wanted(tx, &LockedAgent::of(&agent)).await? {
         return Ok(());
     }
     let status = step(tx, agent, Action::Start, Tries::default()).await?.status;
@@ -308,7 +309,7 @@ pub async fn stop_in(
         }
         return Ok(());
     }
-    let standing = Standing::of(&agent);
+    let standing = LockedAgent::of(&agent);
     if was == AgentStatus::Stopping {
         launches::want_no_next(tx, &standing).await?;
         return Ok(());
@@ -327,7 +328,7 @@ async fn act(scope: &Scope, id: AgentId, action: Action, operation: &'static str
         orgs::require_going(&tx).await?;
     }
     let agent = load(&tx, id).await?;
-    let (was, standing, tried) = (agent.status, Standing::of(&agent), Tries::of(&agent));
+    let (was, standing, tried) = (agent.status, LockedAgent::of(&agent), Tries::of(&agent));
     let changes = if action == Action::Stop && waits_to_start(&agent) {
         stay_down(&tx, agent).await?;
         json!({ "starts_again": false })
@@ -353,7 +354,7 @@ async fn act(scope: &Scope, id: AgentId, action: Action, operation: &'static str
 }
 
 /// What a stop ends by the way: the turns that the agent has begun, which say who stopped it, and what it asks people.
-async fn end_work(tx: &mut Tx, agent: &Standing, with: TurnCut) -> Result<Value> {
+async fn end_work(tx: &mut Tx, agent: &LockedAgent, with: TurnCut) -> Result<Value> {
     outbox::overtake(tx, agent.id).await?;
     let requests = approvals::waited_for(tx, agent).await?;
     let turns = turns::cut_open(tx, agent, with).await?;
@@ -411,8 +412,8 @@ async fn launch(tx: &mut Tx, agent: agents::Model) -> Result<AgentStatus> {
 ///
 /// # Errors
 /// The state does not allow the action.
-async fn step(tx: &mut Tx, agent: agents::Model, action: Action, tries: Tries) -> Result<Standing> {
-    let Step::Move(status, command) = action.apply(agent.status)? else { return Ok(Standing::of(&agent)) };
+async fn step(tx: &mut Tx, agent: agents::Model, action: Action, tries: Tries) -> Result<LockedAgent> {
+    let Step::Move(status, command) = action.apply(agent.status)? else { return Ok(LockedAgent::of(&agent)) };
     let is_launch = command == Command::Launch;
     let generation = agent.launch_generation + i64::from(is_launch);
     let revision = if is_launch { Some(revision(tx, &agent).await?) } else { agent.launched_revision };
@@ -433,7 +434,7 @@ async fn step(tx: &mut Tx, agent: agents::Model, action: Action, tries: Tries) -
     agent.last_action = Set(Some(OutboxKind::from(&command).as_str().to_owned()));
     agent.last_action_at = Set(Some(tx.now));
     agent.updated_at = Set(tx.now);
-    let agent = Standing::of(&agent.update(tx.connection()).await?);
+    let agent = LockedAgent::of(&agent.update(tx.connection()).await?);
     outbox::enqueue(tx, agent.host(), &command);
     match action {
         // Normally the last launch was settled when its end was reported.

@@ -6,7 +6,7 @@ use sea_orm::{ColumnTrait, QueryFilter, QuerySelect, sea_query::Expr};
 use super::{
     entity::agents,
     revisions,
-    rows::{announce, hold_these, host_of, living},
+    rows::{announce, host_of, living, lock_these},
 };
 use crate::{
     base::{
@@ -27,7 +27,7 @@ pub async fn mark_for_sync(tx: &mut Tx, ids: &[AgentId]) -> Result<()> {
     if ids.is_empty() {
         return Ok(());
     }
-    let found = hold_these(tx, ids).await?;
+    let found = lock_these(tx, ids).await?;
     let marked = tx.scope.update::<agents::Entity>();
     let marked = marked.filter(agents::Column::Id.is_in(found.iter().map(|agent| agent.id)));
     let marked = marked.col_expr(agents::Column::SyncPending, Expr::value(true));

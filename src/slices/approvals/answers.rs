@@ -22,7 +22,7 @@ use crate::{
     },
     core::{Event, outbox, store::Tx},
     slices::{
-        agents::{self, Standing},
+        agents::{self, LockedAgent},
         conversations::{self, NewMessage, Said},
         turns::{self, Cause},
     },
@@ -32,7 +32,7 @@ use crate::{
 pub(super) async fn send(
     tx: &mut Tx,
     approval: &approvals::Model,
-    agent: &Standing,
+    agent: &LockedAgent,
     end: &End,
 ) -> Result<()> {
     let message = write(tx, approval, end).await?;
@@ -74,7 +74,7 @@ async fn write(tx: &mut Tx, approval: &approvals::Model, end: &End) -> Result<Op
 
 /// What waited has the decision. If it has no place for the text that was given with it, `untold` is the agent, which is told
 /// in its next turn.
-pub(super) async fn direct(tx: &Tx, approval: &approvals::Model, untold: Option<&Standing>) -> Result<()> {
+pub(super) async fn direct(tx: &Tx, approval: &approvals::Model, untold: Option<&LockedAgent>) -> Result<()> {
     if !settle(tx, approval, AnswerDelivery::Direct).await? {
         return Ok(());
     }
@@ -98,7 +98,7 @@ fn comment(approval: &approvals::Model) -> Option<&str> {
 }
 
 /// Nothing waits for it: the answer becomes the agent's next turn in the conversation.
-pub(super) async fn as_turn(tx: &Tx, approval: &approvals::Model, agent: &Standing) -> Result<()> {
+pub(super) async fn as_turn(tx: &Tx, approval: &approvals::Model, agent: &LockedAgent) -> Result<()> {
     let (Some(message), Some(conversation)) = (approval.answer_message_id, approval.conversation_id) else {
         settle(tx, approval, AnswerDelivery::None).await?;
         return go_on(tx, approval.turn_id).await;
@@ -113,11 +113,11 @@ pub(super) async fn as_turn(tx: &Tx, approval: &approvals::Model, agent: &Standi
 async fn tell(
     tx: &Tx,
     approval: &approvals::Model,
-    agent: &Standing,
+    agent: &LockedAgent,
     (message, conversation): (MessageId, ConversationId),
 ) -> Result<()> {
     let cause = Cause::decision(approval.decided_by_user_id, approval.decided_by_token_id);
-    let turn = turns::queued(tx, agent.id, conversation, cause, None).await?;
+    let turn = turns::queued(tx, agent, conversation, cause, None).await?;
     let (_, seq) = conversations::assign(tx, message, turn).await?;
     turns::reaches(tx, conversation, turn, (seq, seq)).await?;
     go_on(tx, approval.turn_id).await?;
@@ -174,7 +174,7 @@ pub(super) async fn withdraw(tx: &mut Tx, approval: &approvals::Model) -> Result
 /// # Errors
 /// The database is unreachable.
 pub async fn lose(tx: &mut Tx, agent: AgentId, generation: i64) -> Result<()> {
-    let Some(agent) = agents::standing(tx, agent).await? else { return Ok(()) };
+    let Some(agent) = agents::lock_agent(tx, agent).await? else { return Ok(()) };
     let open = Condition::any()
         .add(approvals::Column::Status.eq(ApprovalStatus::Pending))
         .add(approvals::Column::Delivery.eq(AnswerDelivery::Sent));

@@ -23,7 +23,7 @@ use crate::{
     },
     core::{access::Scope, audit, store::Tx},
     slices::{
-        agents::{self, Standing},
+        agents::{self, LockedAgent},
         asks, conversations,
     },
 };
@@ -81,7 +81,7 @@ async fn end_by(scope: &Scope, id: ApprovalId, answer: Answer, shown: Option<&st
 
 async fn decide(
     mut tx: Tx,
-    decided: (&approvals::Model, Option<Standing>),
+    decided: (&approvals::Model, Option<LockedAgent>),
     operation: &'static str,
     end: End,
 ) -> Result<()> {
@@ -105,11 +105,11 @@ async fn close(
 }
 
 /// Opens a transaction, holds the approval's agent, and loads the approval.
-async fn open(scope: &Scope, id: ApprovalId) -> Result<(Tx, approvals::Model, Option<Standing>)> {
+async fn open(scope: &Scope, id: ApprovalId) -> Result<(Tx, approvals::Model, Option<LockedAgent>)> {
     let tx = scope.begin().await?;
     let approval = load(&tx, id).await?;
     let agent = match approval.agent_id {
-        Some(agent) => agents::standing(&tx, agent).await?,
+        Some(agent) => agents::lock_agent(&tx, agent).await?,
         None => None,
     };
     // It may have ended while someone else held the agent.
@@ -120,7 +120,7 @@ async fn open(scope: &Scope, id: ApprovalId) -> Result<(Tx, approvals::Model, Op
 /// Writes the decision, if the approval is still pending, with all its consequences.
 pub(super) async fn end_pending(
     tx: &mut Tx,
-    (approval, agent): (&approvals::Model, Option<Standing>),
+    (approval, agent): (&approvals::Model, Option<LockedAgent>),
     operation: &'static str,
     end: End,
 ) -> Result<()> {
@@ -143,11 +143,11 @@ pub(super) async fn end_pending(
     follow(tx, approval, agent.as_ref(), operation, &end).await
 }
 
-/// The consequences of an ending: audit log, agent, conversation, subscribers. The caller holds the agent.
+/// The consequences of an ending: audit log, agent, conversation, subscribers.
 pub(super) async fn follow(
     tx: &mut Tx,
     approval: &approvals::Model,
-    agent: Option<&Standing>,
+    agent: Option<&LockedAgent>,
     operation: &'static str,
     end: &End,
 ) -> Result<()> {
@@ -173,7 +173,7 @@ pub(super) async fn follow(
 }
 
 /// Whether a request of the agent's present launch waits for the decision.
-fn waits(approval: &approvals::Model, agent: &Standing) -> bool {
+fn waits(approval: &approvals::Model, agent: &LockedAgent) -> bool {
     approval.request_key.is_some() && approval.generation == Some(agent.generation)
 }
 

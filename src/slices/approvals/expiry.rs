@@ -68,9 +68,9 @@ async fn expire(scope: &Scope) -> Result<Option<u64>> {
         due.filter(approvals::Column::ExpiresAt.lte(tx.now)).order_by_asc(approvals::Column::ExpiresAt)
     };
     let Some(next) = due().one(tx.connection()).await? else { return Ok(None) };
-    // One agent at a time, and held first: see `agents::standing`.
+    // One agent at a time, and held first: see `agents::lock_agent`.
     let (agent, same) = match next.agent_id {
-        Some(id) => (agents::standing(&tx, id).await?, approvals::Column::AgentId.eq(id)),
+        Some(id) => (agents::lock_agent(&tx, id).await?, approvals::Column::AgentId.eq(id)),
         None => (None, approvals::Column::AgentId.is_null()),
     };
     let end = End::new(ApprovalStatus::Expired, ApprovalOutcome::Expired);

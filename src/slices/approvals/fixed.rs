@@ -24,7 +24,7 @@ use crate::{
         time::Timestamp,
     },
     core::store::Tx,
-    slices::agents,
+    slices::agents::{self, LockedAgent},
 };
 
 /// The tool as which connections are judged.
@@ -60,7 +60,7 @@ pub async fn approve_connection(
     let Step::Verdict = step else { return Err(other("The approval does not ask for an action.")) };
     let end = End::new(ApprovalStatus::Resolved, accepted.verdict()?);
     let agent = match approval.agent_id {
-        Some(agent) => agents::standing(tx, agent).await?,
+        Some(agent) => agents::lock_agent(tx, agent).await?,
         None => None,
     };
     end_pending(tx, (&approval, agent), "allowHost", End { answer: Some(accepted), ..end }).await
@@ -244,9 +244,9 @@ pub async fn channel_deleted(tx: &mut Tx, id: ChannelId) -> Result<()> {
 ///
 /// # Errors
 /// The database is unreachable.
-pub async fn agent_deleted(tx: &mut Tx, id: AgentId) -> Result<()> {
-    authorized(tx, id).await?;
-    withdraw_guards(tx, |of| of.agent == Some(id)).await
+pub async fn agent_deleted(tx: &mut Tx, agent: &LockedAgent) -> Result<()> {
+    authorized(tx, agent).await?;
+    withdraw_guards(tx, |of| of.agent == Some(agent.id)).await
 }
 
 /// Withdraws the alerts of a server: it was deleted.

@@ -18,7 +18,7 @@ use crate::{
         problem::Result,
     },
     core::{Core, config::RiskRules, store::Tx},
-    slices::agents::Limits,
+    slices::agents::{Limits, LockedAgent},
 };
 
 /// The risk from which agents ask, unless they have a threshold of their own.
@@ -133,12 +133,12 @@ pub async fn require_access(tx: &mut Tx, agent: AgentId, detail: String) -> Resu
     Ok(())
 }
 
-/// Withdraws what [`require_access`] asked for: the agent has access again, or was deleted. The caller holds the agent.
+/// Withdraws what [`require_access`] asked for: the agent has access again, or was deleted.
 ///
 /// # Errors
 /// The database is unreachable.
-pub async fn authorized(tx: &mut Tx, agent: AgentId) -> Result<()> {
-    let open = access(tx, agent).order_by_asc(approvals::Column::Id).all(tx.connection()).await?;
+pub async fn authorized(tx: &mut Tx, agent: &LockedAgent) -> Result<()> {
+    let open = access(tx, agent.id).order_by_asc(approvals::Column::Id).all(tx.connection()).await?;
     for approval in open {
         answers::withdraw(tx, &approval).await?;
     }

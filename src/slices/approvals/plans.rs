@@ -32,7 +32,7 @@ const STOPPED: &str = "This is not allowed, because the whole organization is st
 /// wait for; `CONFLICT` while no one has decided.
 pub async fn answer(scope: &Scope, agent: AgentId, generation: i64, approval: ApprovalId) -> Result<Answer> {
     let tx = scope.begin().await?;
-    let agent = agents::present(&tx, agent, generation).await?;
+    let agent = agents::lock_present(&tx, agent, generation).await?;
     let found = tx
         .scope
         .find::<approvals::Entity>()
@@ -55,7 +55,7 @@ pub async fn judgement(
     crossing: Crossing,
 ) -> Result<Judgement> {
     let tx = scope.begin().await?;
-    let agent = agents::present(&tx, agent, generation).await?;
+    let agent = agents::lock_present(&tx, agent, generation).await?;
     if orgs::is_stopped(&tx).await? {
         return Ok(Judgement::Refused { reason: STOPPED.to_owned() });
     }

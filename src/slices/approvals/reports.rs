@@ -28,7 +28,7 @@ use crate::{
     core::{audit, outbox, store::Tx},
     slices::{
         agents::{
-            self, Limits, Standing,
+            self, Limits, LockedAgent,
             reporter::{Reporter, alive, current},
         },
         conversations, turns,
@@ -121,11 +121,11 @@ pub async fn asked(tx: &mut Tx, from: &Reporter, request: Request) -> Result<()>
 }
 
 /// Whether the launch has asked this before, and was not answered at once.
-async fn is_known(tx: &Tx, agent: &Standing, request: &str) -> Result<bool> {
+async fn is_known(tx: &Tx, agent: &LockedAgent, request: &str) -> Result<bool> {
     Ok(of_request(tx, agent, request).count(tx.connection()).await? > 0)
 }
 
-fn of_request(tx: &Tx, agent: &Standing, request: &str) -> sea_orm::Select<approvals::Entity> {
+fn of_request(tx: &Tx, agent: &LockedAgent, request: &str) -> sea_orm::Select<approvals::Entity> {
     tx.scope
         .find::<approvals::Entity>()
         .filter(approvals::Column::AgentId.eq(agent.id))
@@ -134,7 +134,7 @@ fn of_request(tx: &Tx, agent: &Standing, request: &str) -> sea_orm::Select<appro
 }
 
 /// Whether people have enough to decide of this agent.
-async fn is_flooding(tx: &Tx, agent: &Standing) -> Result<bool> {
+async fn is_flooding(tx: &Tx, agent: &LockedAgent) -> Result<bool> {
     let waiting = tx
         .scope
         .find::<approvals::Entity>()
@@ -152,7 +152,7 @@ fn expiry(now: Timestamp, limits: &Limits) -> Timestamp {
 /// Puts a question to people. One that no one could answer is refused.
 async fn ask(
     tx: &mut Tx,
-    agent: &Standing,
+    agent: &LockedAgent,
     place: Place,
     expires_at: Timestamp,
     question: Question,
@@ -176,7 +176,7 @@ async fn ask(
 /// Asks people whether the action may be done.
 async fn confirm(
     tx: &mut Tx,
-    agent: &Standing,
+    agent: &LockedAgent,
     place: Place,
     expires_at: Timestamp,
     (title, request, judged): (String, ToolRequest, Judged),
@@ -198,7 +198,7 @@ async fn confirm(
     Ok(())
 }
 
-fn raised(agent: &Standing, place: Place, expires_at: Timestamp, new: NewApproval) -> NewApproval {
+fn raised(agent: &LockedAgent, place: Place, expires_at: Timestamp, new: NewApproval) -> NewApproval {
     NewApproval {
         agent_id: Some(agent.id),
         conversation_id: Some(place.conversation),
@@ -210,12 +210,12 @@ fn raised(agent: &Standing, place: Place, expires_at: Timestamp, new: NewApprova
 }
 
 /// Answers a request that no person decides.
-fn verdict(tx: &Tx, agent: &Standing, request: String, allowed: bool) {
+fn verdict(tx: &Tx, agent: &LockedAgent, request: String, allowed: bool) {
     outbox::enqueue(tx, agent.host(), &Command::Verdict { request, allowed });
 }
 
 /// Refuses a request, and says so in the conversation.
-async fn refuse(tx: &mut Tx, agent: &Standing, place: Place, code: &str, text: String) -> Result<()> {
+async fn refuse(tx: &mut Tx, agent: &LockedAgent, place: Place, code: &str, text: String) -> Result<()> {
     conversations::append_error(tx, place.conversation, place.turn, code, &text).await?;
     verdict(tx, agent, place.request, false);
     Ok(())
@@ -225,7 +225,7 @@ async fn refuse(tx: &mut Tx, agent: &Standing, place: Place, code: &str, text: S
 /// allows the action once, until it would have expired if no one had decided.
 async fn honour(
     tx: &Tx,
-    agent: &Standing,
+    agent: &LockedAgent,
     place: &Place,
     request: &ToolRequest,
 ) -> Result<Option<ApprovalId>> {
@@ -260,7 +260,7 @@ async fn honour(
 /// identified by its digest. Refusals for the same reason are counted together.
 pub(super) fn trace(
     tx: &Tx,
-    agent: &Standing,
+    agent: &LockedAgent,
     turn: Option<TurnId>,
     (judged, approval): (&Judged, Option<ApprovalId>),
     request: &ToolRequest,
@@ -310,7 +310,7 @@ pub async fn withdrawn(tx: &mut Tx, from: &Reporter, request: String) -> Result<
 ///
 /// # Errors
 /// The database is unreachable.
-pub async fn waited_for(tx: &Tx, agent: &Standing) -> Result<u64> {
+pub async fn waited_for(tx: &Tx, agent: &LockedAgent) -> Result<u64> {
     let waiting = tx.scope.find::<approvals::Entity>().filter(approvals::Column::AgentId.eq(agent.id));
     let waiting = waiting.filter(approvals::Column::Generation.eq(agent.generation));
     let waiting = waiting.filter(approvals::Column::RequestKey.is_not_null());
@@ -355,7 +355,7 @@ pub async fn not_waiting(tx: &mut Tx, from: &Reporter, approval: ApprovalId) -> 
     answers::as_turn(tx, &approval, &agent).await
 }
 
-async fn load(tx: &Tx, agent: &Standing, id: ApprovalId) -> Result<approvals::Model> {
+async fn load(tx: &Tx, agent: &LockedAgent, id: ApprovalId) -> Result<approvals::Model> {
     let found = tx.scope.find::<approvals::Entity>().filter(approvals::Column::Id.eq(id));
     let found = found.filter(approvals::Column::AgentId.eq(agent.id));
     let found = found.filter(approvals::Column::Generation.eq(agent.generation));

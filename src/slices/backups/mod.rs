@@ -31,7 +31,7 @@ use crate::{
         store::Tx,
     },
     slices::{
-        agents::{self, Standing},
+        agents::{self, LockedAgent},
         orgs,
         versions::Author,
     },
@@ -126,25 +126,23 @@ pub async fn delete(scope: &Scope, id: BackupId) -> Result<AgentId> {
 
 /// Fails what waits for the host of the server that the agent has left: one backup at most is under way, so it would keep
 /// the next one waiting. What that host reports about the agent counts no longer, so it is told now to remove the file of a backup
-/// that it may have begun. The agent is held.
+/// that it may have begun.
 ///
 /// # Errors
 /// The database is unreachable.
-pub async fn agent_moved(tx: &Tx, agent: AgentId) -> Result<()> {
-    let agent = held(tx, agent).await?;
+pub async fn agent_moved(tx: &Tx, agent: &LockedAgent) -> Result<()> {
     let pending = of_agent(tx, agent.id).filter(agent_backups::Column::State.eq(BackupState::Pending));
     for backup in pending.all(tx.connection()).await? {
-        forget_file(tx, &agent, &backup);
+        forget_file(tx, agent, &backup);
     }
-    fail(tx, agent.id, MOVED).await
+    fail(tx, agent, MOVED).await
 }
 
-/// Fails what waits for the host of an agent that is being deleted: the agent can be restored, and would wait for it. The agent
-/// is held.
+/// Fails what waits for the host of an agent that is being deleted: the agent can be restored, and would wait for it.
 ///
 /// # Errors
 /// The database is unreachable.
-pub async fn agent_deleted(tx: &Tx, agent: AgentId) -> Result<()> {
+pub async fn agent_deleted(tx: &Tx, agent: &LockedAgent) -> Result<()> {
     fail(tx, agent, DELETED).await
 }
 
@@ -167,9 +165,9 @@ pub async fn host_begins_again(tx: &Tx, server: ServerId) -> Result<()> {
     end(tx, ("server_id", server.0), BEGUN_AGAIN).await
 }
 
-async fn fail(tx: &Tx, agent: AgentId, why: &str) -> Result<()> {
-    outbox::leave_home(tx, agent).await?;
-    end(tx, ("agent_id", agent.0), why).await
+async fn fail(tx: &Tx, agent: &LockedAgent, why: &str) -> Result<()> {
+    outbox::leave_home(tx, agent.id).await?;
+    end(tx, ("agent_id", agent.id.0), why).await
 }
 
 /// Fails what is under way where this column has this value.
@@ -186,8 +184,8 @@ async fn end(tx: &Tx, (column, id): (&str, i64), why: &str) -> Result<()> {
     Ok(())
 }
 
-/// Begins a backup. The agent is held.
-async fn begin(tx: &Tx, agent: &Standing, cause: BackupCause) -> Result<BackupId> {
+/// Begins a backup.
+async fn begin(tx: &Tx, agent: &LockedAgent, cause: BackupCause) -> Result<BackupId> {
     let author = Author::of(tx);
     let backup = agent_backups::ActiveModel {
         organization_id: Set(tx.scope.org),
@@ -215,7 +213,7 @@ async fn begin(tx: &Tx, agent: &Standing, cause: BackupCause) -> Result<BackupId
 }
 
 /// Removes a backup here, and its file there.
-async fn forget(tx: &Tx, agent: &Standing, backup: agent_backups::Model) -> Result<()> {
+async fn forget(tx: &Tx, agent: &LockedAgent, backup: agent_backups::Model) -> Result<()> {
     if backup.state == BackupState::Done {
         forget_file(tx, agent, &backup);
     }
@@ -224,24 +222,24 @@ async fn forget(tx: &Tx, agent: &Standing, backup: agent_backups::Model) -> Resu
 }
 
 /// Has its host remove a backup's file.
-fn forget_file(tx: &Tx, agent: &Standing, backup: &agent_backups::Model) {
+fn forget_file(tx: &Tx, agent: &LockedAgent, backup: &agent_backups::Model) {
     let host = Host { server: backup.server_id, agent: agent.id, generation: agent.generation };
     outbox::enqueue(tx, host, &Command::Forget { backup_id: backup.id.0 });
 }
 
 /// A backup and its agent, held.
-async fn load(tx: &Tx, id: BackupId) -> Result<(Standing, agent_backups::Model)> {
+async fn load(tx: &Tx, id: BackupId) -> Result<(LockedAgent, agent_backups::Model)> {
     let missing = || Problem::not_found("backup", id);
     let found = || tx.scope.find::<agent_backups::Entity>().filter(agent_backups::Column::Id.eq(id));
     let of = found().one(tx.connection()).await?.ok_or_else(missing)?.agent_id;
-    let agent = agents::standing(tx, of).await?.ok_or_else(missing)?;
+    let agent = agents::lock_agent(tx, of).await?.ok_or_else(missing)?;
     // It may have changed until the agent was held.
     let backup = found().one(tx.connection()).await?.ok_or_else(missing)?;
     Ok((agent, backup))
 }
 
-async fn held(tx: &Tx, id: AgentId) -> Result<Standing> {
-    agents::standing(tx, id).await?.ok_or_else(|| Problem::not_found("agent", id))
+async fn held(tx: &Tx, id: AgentId) -> Result<LockedAgent> {
+    agents::lock_agent(tx, id).await?.ok_or_else(|| Problem::not_found("agent", id))
 }
 
 async fn is_under_way(tx: &Tx, agent: AgentId) -> Result<bool> {

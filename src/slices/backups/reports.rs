@@ -11,7 +11,7 @@ use crate::{
         problem::Result,
     },
     core::store::Tx,
-    slices::agents::{self, Standing, reporter::Reporter},
+    slices::agents::{self, LockedAgent, reporter::Reporter},
 };
 
 /// The longest reason, in bytes.
@@ -39,7 +39,7 @@ pub struct BackedUp {
 /// # Errors
 /// The database is unreachable.
 pub async fn backed_up(tx: &mut Tx, from: &Reporter, id: BackupId, end: BackedUp) -> Result<()> {
-    let Some(agent) = agents::standing(tx, from.agent).await? else { return Ok(()) };
+    let Some(agent) = agents::lock_agent(tx, from.agent).await? else { return Ok(()) };
     let found = of_agent(tx, agent.id).filter(agent_backups::Column::Id.eq(id));
     let found = found.filter(agent_backups::Column::ServerId.eq(from.server)).one(tx.connection()).await?;
     let Some(backup) = found else { return Ok(()) };
@@ -100,7 +100,7 @@ fn is_digest(text: &str) -> bool {
 }
 
 /// Removes what is more than the agent keeps.
-async fn trim(tx: &Tx, agent: &Standing) -> Result<()> {
+async fn trim(tx: &Tx, agent: &LockedAgent) -> Result<()> {
     let mut old = newest(tx, agent.id, BackupState::Failed).offset(FAILED_KEPT).all(tx.connection()).await?;
     if let Some(kept) = kept(tx, agent.id).await? {
         let done = newest(tx, agent.id, BackupState::Done).offset(kept);

@@ -84,7 +84,7 @@ pub async fn schedule_due(core: &Arc<Core>) -> Result<u64> {
 /// Begins a backup, unless another replica was faster, the schedule was edited, or the plan wants more time between two.
 async fn back_up(scope: &Scope, id: AgentId, (schedule, last): (&Schedule, Timestamp)) -> Result<bool> {
     let tx = scope.begin().await?;
-    let Some(agent) = agents::standing(&tx, id).await? else { return Ok(false) };
+    let Some(agent) = agents::lock_agent(&tx, id).await? else { return Ok(false) };
     let sql = format!("{SCHEDULED} AND t.organization_id = $1 AND t.id = $2");
     let found = tx.rows(&sql, vec![tx.scope.org.into(), id.into()]).await?;
     let Some(row) = found.first() else { return Ok(false) };

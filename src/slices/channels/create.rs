@@ -93,7 +93,7 @@ async fn ask(scope: &Scope, draft: &mut Draft) -> Result<()> {
 /// What the organization, and the installation, have to say.
 async fn check_references(tx: &Tx, mut draft: Draft) -> Result<(Model, Secrets)> {
     let channel = &mut draft.channel;
-    if !agents::hold(tx, channel.agent_id).await? {
+    if agents::lock_agent(tx, channel.agent_id).await?.is_none() {
         draft.violations.insert(0, Violation::unknown("/agent_id", "agent", channel.agent_id));
     }
     match token::check(tx, channel.id, channel.transport, &draft.secrets).await? {

@@ -26,7 +26,7 @@ use crate::{
         time::Timestamp,
     },
     core::store::Tx,
-    slices::{deliveries, turns},
+    slices::{agents::LockedAgent, deliveries, turns},
 };
 
 /// How many characters of a message its conversation shows.
@@ -52,7 +52,7 @@ pub struct Delivery {
 
 /// A message to add.
 #[derive(Clone, Debug)]
-pub struct NewMessage {
+pub struct NewMessage<'a> {
     /// The conversation to add it to.
     pub conversation: ConversationId,
     /// The author's role. A USER's message counts as inbound.
@@ -85,8 +85,8 @@ pub struct NewMessage {
     pub created_at: Option<Timestamp>,
     /// The turn that it belongs to.
     pub turn: Option<TurnId>,
-    /// Why it makes a turn, or joins the one that waits. The caller holds the agent.
-    pub cause: Option<turns::Cause>,
+    /// Why it makes a turn of the agent, or joins the one that waits.
+    pub cause: Option<(turns::Cause, &'a LockedAgent)>,
     /// What the agent's host calls it; unique in the conversation.
     pub host_key: Option<String>,
     /// How many files are attached to it, in the same transaction.
@@ -95,7 +95,7 @@ pub struct NewMessage {
     pub reopens: bool,
 }
 
-impl NewMessage {
+impl NewMessage<'_> {
     /// A message without an author that isn't sent outside.
     #[must_use]
     pub fn new(
@@ -133,7 +133,7 @@ impl NewMessage {
 ///
 /// # Errors
 /// `NOT_FOUND`; `ARCHIVED` for an inbound message to an archived conversation, which must start a new one.
-pub async fn append(tx: &mut Tx, new: NewMessage) -> Result<MessageId> {
+pub async fn append(tx: &mut Tx, new: NewMessage<'_>) -> Result<MessageId> {
     Ok(add(tx, new).await?.0)
 }
 
@@ -141,7 +141,7 @@ pub async fn append(tx: &mut Tx, new: NewMessage) -> Result<MessageId> {
 ///
 /// # Errors
 /// See [`append`].
-pub async fn add(tx: &mut Tx, new: NewMessage) -> Result<(MessageId, i64)> {
+pub async fn add(tx: &mut Tx, new: NewMessage<'_>) -> Result<(MessageId, i64)> {
     let conversation = load(tx, new.conversation).await?;
     let added = add_all(tx, &[conversation], vec![new]).await?;
     added.into_iter().next().ok_or_else(|| Problem::internal(anyhow::anyhow!("a message without a row")))
@@ -155,7 +155,7 @@ pub async fn add(tx: &mut Tx, new: NewMessage) -> Result<(MessageId, i64)> {
 pub(super) async fn add_all(
     tx: &mut Tx,
     conversations: &[conversations::Model],
-    new: Vec<NewMessage>,
+    new: Vec<NewMessage<'_>>,
 ) -> Result<Vec<(MessageId, i64)>> {
     if new.is_empty() {
         return Ok(Vec::new());
@@ -199,8 +199,8 @@ pub(super) async fn add_all(
 }
 
 /// A message and its place.
-struct Placed {
-    new: NewMessage,
+struct Placed<'a> {
+    new: NewMessage<'a>,
     /// The conversation's agent.
     agent: AgentId,
     seq: i64,
@@ -214,7 +214,11 @@ struct Placed {
 }
 
 /// Gives messages the next places in their conversations.
-fn place(tx: &Tx, conversations: &[conversations::Model], new: Vec<NewMessage>) -> Result<Vec<Placed>> {
+fn place<'a>(
+    tx: &Tx,
+    conversations: &[conversations::Model],
+    new: Vec<NewMessage<'a>>,
+) -> Result<Vec<Placed<'a>>> {
     let ends = conversations.iter().map(|one| (one.id, (one.agent_id, one.last_seq)));
     let mut ends: HashMap<_, _> = ends.collect();
     let placed = new.into_iter().map(|new| {
@@ -230,7 +234,7 @@ fn place(tx: &Tx, conversations: &[conversations::Model], new: Vec<NewMessage>) 
 }
 
 /// A conversation's status after its messages.
-fn status_after(before: ConversationStatus, own: &[&mut Placed]) -> Result<ConversationStatus> {
+fn status_after(before: ConversationStatus, own: &[&mut Placed<'_>]) -> Result<ConversationStatus> {
     let mut status = before;
     for Placed { new, .. } in own {
         let is_inbound = new.role == MessageRole::User && new.reopens;
@@ -241,9 +245,9 @@ fn status_after(before: ConversationStatus, own: &[&mut Placed]) -> Result<Conve
 }
 
 /// Makes the turn of those messages that cause one, and tells the turns of others how far they reach.
-async fn join_turns(tx: &Tx, conversation: &conversations::Model, own: &mut [&mut Placed]) -> Result<()> {
+async fn join_turns(tx: &Tx, conversation: &conversations::Model, own: &mut [&mut Placed<'_>]) -> Result<()> {
     let mut reached: BTreeMap<TurnId, (i64, i64)> = BTreeMap::new();
-    let mut caused: Option<(turns::Cause, i64, i64)> = None;
+    let mut caused = None;
     for Placed { new, seq, .. } in &*own {
         if let Some(cause) = new.cause {
             caused.get_or_insert((cause, *seq, *seq)).2 = *seq;
@@ -251,9 +255,8 @@ async fn join_turns(tx: &Tx, conversation: &conversations::Model, own: &mut [&mu
             reached.entry(turn).or_insert((*seq, *seq)).1 = *seq;
         }
     }
-    if let Some((cause, first, last)) = caused {
-        let (agent, id, seqs) = (conversation.agent_id, conversation.id, Some((first, last)));
-        let turn = turns::queued(tx, agent, id, cause, seqs).await?;
+    if let Some(((cause, agent), first, last)) = caused {
+        let turn = turns::queued(tx, agent, conversation.id, cause, Some((first, last))).await?;
         for message in own.iter_mut().filter(|message| message.new.cause.is_some()) {
             message.new.turn = Some(turn);
         }
@@ -268,10 +271,10 @@ async fn join_turns(tx: &Tx, conversation: &conversations::Model, own: &mut [&mu
 async fn send_out(
     tx: &Tx,
     conversation: &conversations::Model,
-    own: &mut [&mut Placed],
+    own: &mut [&mut Placed<'_>],
 ) -> Result<Option<deliveries::Way>> {
     let Some(channel) = conversation.channel_id else { return Ok(None) };
-    let is_said = |message: &&mut Placed| {
+    let is_said = |message: &&mut Placed<'_>| {
         let new = &message.new;
         new.role == MessageRole::Assistant
             && matches!(new.kind, MessageKind::Text | MessageKind::File)
@@ -308,7 +311,7 @@ pub async fn append_error(
 }
 
 /// What messages take: their content, and what is sent of it while it waits. `retention.rs` has it in SQL.
-fn stored_bytes(backend: DbBackend, own: &[&mut Placed]) -> i64 {
+fn stored_bytes(backend: DbBackend, own: &[&mut Placed<'_>]) -> i64 {
     let bytes = own.iter().map(|message| {
         let times = if message.new.delivery.is_some() { 2 } else { 1 };
         BESIDE + times * bytes_of(backend, &message.new.content)
@@ -338,7 +341,7 @@ fn separators(json: &Json) -> usize {
 async fn summarize(
     tx: &Tx,
     conversation: &conversations::Model,
-    own: &[&mut Placed],
+    own: &[&mut Placed<'_>],
     status: ConversationStatus,
 ) -> Result<()> {
     use conversations::Column;
@@ -383,7 +386,7 @@ async fn summarize(
 }
 
 /// Writes the rows, which takes what they hold out of the messages. Returns their ids, in this order.
-async fn insert(tx: &Tx, placed: &mut [Placed]) -> Result<Vec<MessageId>> {
+async fn insert(tx: &Tx, placed: &mut [Placed<'_>]) -> Result<Vec<MessageId>> {
     use messages::Column;
     let rows: Vec<_> = placed.iter_mut().map(|message| row(tx, message)).collect();
     let mut insert = messages::Entity::insert_many(rows).into_query();
@@ -394,12 +397,12 @@ async fn insert(tx: &Tx, placed: &mut [Placed]) -> Result<Vec<MessageId>> {
         let place = (row.try_get_by_index(0)?, row.try_get_by_index(1)?);
         ids.insert(place, row.try_get_by_index(2)?);
     }
-    let id = |message: &Placed| ids.get(&(message.new.conversation, message.seq)).copied();
+    let id = |message: &Placed<'_>| ids.get(&(message.new.conversation, message.seq)).copied();
     let ids: Option<Vec<_>> = placed.iter().map(id).collect();
     ids.ok_or_else(|| Problem::internal(anyhow::anyhow!("a message without a row")))
 }
 
-fn row(tx: &Tx, message: &mut Placed) -> messages::ActiveModel {
+fn row(tx: &Tx, message: &mut Placed<'_>) -> messages::ActiveModel {
     let Placed { new, seq, at, .. } = message;
     let delivery = new.delivery.take();
     messages::ActiveModel {
@@ -431,7 +434,7 @@ fn row(tx: &Tx, message: &mut Placed) -> messages::ActiveModel {
 }
 
 /// Adds the messages' words to the search index (`migrations/README.md`). `ids` are theirs, in the same order.
-async fn index(tx: &Tx, placed: &[Placed], ids: &[MessageId]) -> Result<()> {
+async fn index(tx: &Tx, placed: &[Placed<'_>], ids: &[MessageId]) -> Result<()> {
     let said = placed.iter().zip(ids);
     let said = said.map(|(Placed { new, agent, seq, text, .. }, id)| Said {
         message: *id,

@@ -126,7 +126,7 @@ pub async fn post(scope: &Scope, id: ConversationId, post: Post) -> Result<Messa
 
 async fn write(tx: &mut Tx, conversation: ConversationId, agent: AgentId, post: Post) -> Result<MessageId> {
     // The agent first, as everywhere: whoever starts or stops it waits until the message has its turn.
-    let Some(agent) = agents::standing(tx, agent).await? else {
+    let Some(agent) = agents::lock_agent(tx, agent).await? else {
         let detail = "The conversation's agent has been deleted, so this would not be read. Start a conversation with another agent.";
         return Err(Problem::new(Code::Archived, detail));
     };
@@ -148,7 +148,7 @@ async fn write(tx: &mut Tx, conversation: ConversationId, agent: AgentId, post: 
         author_user: caller.user(),
         author_name: Some(caller.name().to_owned()),
         status,
-        cause: Some(turns::Cause::caller(tx)),
+        cause: Some((turns::Cause::caller(tx), &agent)),
         files: post.attachments.iter().collect::<HashSet<_>>().len(),
         ..NewMessage::new(conversation, role, MessageKind::Text, content)
     };
@@ -174,7 +174,7 @@ pub async fn update(scope: &Scope, id: ConversationId, edit: ConversationEdit) -
     let agent = super::agent_of(&tx, id).await?;
     // Held before the conversation, as everywhere.
     let standing = match edit.status.value() {
-        Some(ConversationStatus::Archived) => agents::standing(&tx, agent).await?,
+        Some(ConversationStatus::Archived) => agents::lock_agent(&tx, agent).await?,
         _ => None,
     };
     let conversation = load(&tx, id).await?;

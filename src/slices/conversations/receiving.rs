@@ -35,7 +35,7 @@ use crate::{
         Event,
         store::{Tx, held},
     },
-    slices::{channels, deliveries, turns},
+    slices::{agents::LockedAgent, channels, deliveries, turns},
 };
 
 /// The longest text of a message, in bytes. A longer one is cut, and says so.
@@ -114,14 +114,14 @@ pub async fn stored(tx: &Tx, channel: ChannelId, keys: &[String]) -> Result<Hash
     rows.iter().map(|row| Ok(row.try_get_by(0)?)).collect()
 }
 
-/// Stores messages and makes their turns, unless they may be part of a loop. Returns where each is. The caller holds the agent,
-/// and sends the turns.
+/// Stores messages and makes their turns, unless they may be part of a loop. Returns where each is. The
+/// caller sends the turns.
 ///
 /// # Errors
 /// `CONFLICT`: one was stored in the same moment. The database is unreachable.
 pub async fn receive(
     tx: &mut Tx,
-    agent: AgentId,
+    agent: &LockedAgent,
     incoming: Vec<Incoming<'_>>,
 ) -> Result<Vec<(ConversationId, MessageId)>> {
     let (mut batch, mut stored) = (Batch::default(), Vec::with_capacity(incoming.len()));
@@ -140,29 +140,29 @@ pub async fn receive(
 
 /// Messages that are not written yet, though their conversations and files are.
 #[derive(Default)]
-struct Batch {
+struct Batch<'a> {
     /// Their conversations, locked, each as it is without them.
     conversations: Vec<conversations::Model>,
-    new: Vec<NewMessage>,
+    new: Vec<NewMessage<'a>>,
     /// What each came with.
     files: Vec<Vec<AttachmentId>>,
     /// Those that are kept as they came, each with what stands below what it says.
     sources: Vec<Option<(Bytes, String)>>,
 }
 
-impl Batch {
+impl<'a> Batch<'a> {
     /// Whether these must be written before a message is added, because it is judged by them: by the one that it refers to or is a
     /// part or version of; or, if a program wrote it, by how many are answered.
     fn is_asked_for(&self, incoming: &Incoming<'_>) -> bool {
         let refs: HashSet<_> = incoming.thread.refs.iter().map(|id| word(id)).collect();
-        let is_one = |new: &NewMessage| new.vendor_id.as_ref().is_some_and(|id| refs.contains(id));
+        let is_one = |new: &NewMessage<'_>| new.vendor_id.as_ref().is_some_and(|id| refs.contains(id));
         incoming.is_automatic || incoming.album.is_some() || incoming.is_edit || self.new.iter().any(is_one)
     }
 
-    async fn add(&mut self, tx: &Tx, agent: AgentId, incoming: Incoming<'_>) -> Result<()> {
+    async fn add(&mut self, tx: &Tx, agent: &'a LockedAgent, incoming: Incoming<'_>) -> Result<()> {
         let conversation = match find(tx, &incoming).await? {
             Some(found) => moved(tx, found, &incoming).await?,
-            None => begin(tx, agent, &incoming).await?,
+            None => begin(tx, agent.id, &incoming).await?,
         };
         let id = conversation.id;
         match self.conversations.iter_mut().find(|known| known.id == id) {
@@ -187,7 +187,7 @@ impl Batch {
             album: incoming.album.as_deref().map(word).filter(|_| !incoming.is_edit),
             is_unproven: incoming.is_unproven,
             status: if is_answered { MessageStatus::Pending } else { MessageStatus::Delivered },
-            cause: is_answered.then_some(cause),
+            cause: is_answered.then_some((cause, agent)),
             // An edit that is not answered changes nothing about a resolved conversation.
             reopens: is_answered || !incoming.is_edit,
             ..NewMessage::new(id, MessageRole::User, MessageKind::Text, content)

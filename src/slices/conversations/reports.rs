@@ -34,7 +34,7 @@ use crate::{
     core::store::Tx,
     slices::{
         agents::{
-            Standing,
+            LockedAgent,
             reporter::{Reporter, alive},
         },
         turns,
@@ -135,7 +135,7 @@ async fn known(
 type Shown = (MessageRole, MessageKind, Value);
 
 /// A message as it is stored, and its file.
-async fn shown(tx: &Tx, agent: &Standing, content: Content) -> Result<(Shown, Option<AttachmentId>)> {
+async fn shown(tx: &Tx, agent: &LockedAgent, content: Content) -> Result<(Shown, Option<AttachmentId>)> {
     let Content::File { filename, mime_type, base64, caption } = content else {
         return Ok((in_words(content), None));
     };

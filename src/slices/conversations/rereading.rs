@@ -185,7 +185,7 @@ async fn change(scope: &Scope, before: &messages::Model, content: Json) -> Resul
     let mut tx = scope.begin().await?;
     // Nothing is said while the agent is held.
     let agent = agent_of(&tx, before.conversation_id).await?;
-    agents::standing_of_any(&tx, agent).await?;
+    agents::lock_agent_even_deleted(&tx, agent).await?;
     let mut conversation = load(&tx, before.conversation_id).await?;
     let now = tx.scope.find::<messages::Entity>().filter(messages::Column::Id.eq(before.id));
     let now = now.one(tx.connection()).await?;

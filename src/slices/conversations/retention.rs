@@ -80,7 +80,7 @@ async fn forget(scope: &Scope, id: ConversationId) -> Result<Left> {
     let tx = scope.begin().await?;
     // Nothing is said while the agent is held.
     let agent = super::agent_of(&tx, id).await?;
-    agents::standing(&tx, agent).await?;
+    agents::lock_agent(&tx, agent).await?;
     let conversation = rows::load(&tx, id).await?;
     let due = format!("{OVER} AND c.organization_id = $2 AND c.id = $3");
     if tx.rows(&due, vec![tx.now.into(), scope.org.into(), id.into()]).await?.is_empty() {

@@ -28,7 +28,7 @@ use crate::{
     },
     core::{Core, access::Scope, audit, store::Tx, tally::Tally},
     slices::{
-        agents::{self, Standing},
+        agents::{self, LockedAgent},
         people, turns,
     },
 };
@@ -123,10 +123,10 @@ pub async fn hand_back(scope: &Scope, id: ConversationId) -> Result<()> {
     finish(tx, "handBackConversation", &conversation, None).await
 }
 
-/// Ends a take-over because the conversation is archived. Nothing starts before somebody writes. The caller holds the agent.
+/// Ends a take-over because the conversation is archived. Nothing starts before somebody writes.
 pub(super) async fn end_with_archiving(
     tx: &mut Tx,
-    agent: Option<&Standing>,
+    agent: Option<&LockedAgent>,
     conversation: &conversations::Model,
 ) -> Result<()> {
     let Some(holder) = conversation.taken_over_by else { return Ok(()) };
@@ -227,10 +227,10 @@ async fn end_if_abandoned(scope: &Scope, id: ConversationId, seen: &QueryResult)
 }
 
 /// Opens a transaction, holds the conversation's agent unless it was deleted, and loads the conversation.
-async fn open(scope: &Scope, id: ConversationId) -> Result<(Tx, Option<Standing>, conversations::Model)> {
+async fn open(scope: &Scope, id: ConversationId) -> Result<(Tx, Option<LockedAgent>, conversations::Model)> {
     let tx = scope.begin().await?;
     let agent = super::agent_of(&tx, id).await?;
-    let agent = agents::standing(&tx, agent).await?;
+    let agent = agents::lock_agent(&tx, agent).await?;
     let conversation = load(&tx, id).await?;
     Ok((tx, agent, conversation))
 }
@@ -239,7 +239,7 @@ async fn open(scope: &Scope, id: ConversationId) -> Result<(Tx, Option<Standing>
 /// are not to be answered, such as a robot's that writes too often, belong to no turn: they don't count.
 async fn end(
     tx: &mut Tx,
-    agent: Option<&Standing>,
+    agent: Option<&LockedAgent>,
     id: ConversationId,
     event: &str,
     text: String,

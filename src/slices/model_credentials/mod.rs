@@ -51,7 +51,7 @@ pub async fn create(scope: &Scope, new: CreateModelCredentialInput) -> Result<Mo
     require_free_name(&tx, &name, None).await?;
     let provider = folded(&new.provider);
     let replaced = if new.is_default {
-        agents::hold_all(&tx).await?;
+        agents::lock_all_agents(&tx).await?;
         replace_default(&tx, &provider, None).await?
     } else {
         Vec::new()

@@ -53,7 +53,7 @@ pub async fn update(scope: &Scope, edit: UpdateOrganizationInput) -> Result<()> 
     let after = organization.update(tx.connection()).await?;
     if before.timezone != after.timezone {
         // Calls of those that have stopped may still be reported, and would make months of the zone that was.
-        agents::hold_all(&tx).await?;
+        agents::lock_all_agents(&tx).await?;
     }
     if is_about_money {
         // Hosts learn whether calls need a lease. That holds their agents, before anything else is written.

@@ -20,7 +20,7 @@ use crate::{
     },
     core::{access::Scope, audit, store::Tx},
     slices::{
-        agents::{self, Standing},
+        agents::{self, LockedAgent},
         approvals, orgs,
     },
 };
@@ -63,14 +63,14 @@ pub async fn allow(scope: &Scope, input: AllowSpendingInput) -> Result<()> {
 }
 
 /// Holds those who wait for it, before the months are written: the agent itself, or all that wait for the organization.
-async fn hold(tx: &Tx, of: Of, kind: LimitKind) -> Result<Vec<Standing>> {
+async fn hold(tx: &Tx, of: Of, kind: LimitKind) -> Result<Vec<LockedAgent>> {
     let ids = match of {
         Of::Agent(agent) => vec![agent],
         Of::Organization => limits::waiting(tx, kind).await?,
     };
     let mut held = Vec::with_capacity(ids.len());
     for agent in ids {
-        match (agents::standing(tx, agent).await?, of) {
+        match (agents::lock_agent(tx, agent).await?, of) {
             (Some(standing), _) => held.push(standing),
             (None, Of::Agent(_)) => return Err(Problem::not_found("agent", agent)),
             (None, Of::Organization) => {}
@@ -125,7 +125,7 @@ async fn add_tokens(tx: &Tx, agent: AgentId, tokens: i64) -> Result<()> {
 }
 
 /// Lets those go on that waited for it, if it is enough for them.
-async fn go_on(tx: &mut Tx, of: Of, kind: LimitKind, waiting: &[Standing]) -> Result<()> {
+async fn go_on(tx: &mut Tx, of: Of, kind: LimitKind, waiting: &[LockedAgent]) -> Result<()> {
     for agent in waiting {
         release::allowed(tx, agent, kind).await?;
     }

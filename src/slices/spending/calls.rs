@@ -24,7 +24,7 @@ use crate::{
     },
     core::{config::cost_of, store::Tx},
     slices::{
-        agents::{self, Standing, reporter::Reporter},
+        agents::{self, LockedAgent, reporter::Reporter},
         model_credentials, turns,
     },
 };
@@ -76,7 +76,7 @@ impl Call {
 /// # Errors
 /// The database is unreachable.
 pub async fn called(tx: &mut Tx, from: &Reporter, call: ModelCall) -> Result<()> {
-    let Some(agent) = agents::standing_of_any(tx, from.agent).await? else { return Ok(()) };
+    let Some(agent) = agents::lock_agent_even_deleted(tx, from.agent).await? else { return Ok(()) };
     if from.generation > agent.generation {
         return Ok(());
     }
@@ -109,7 +109,7 @@ pub async fn called(tx: &mut Tx, from: &Reporter, call: ModelCall) -> Result<()>
 }
 
 /// What a host says, within reason.
-async fn read(tx: &Tx, agent: &Standing, terms: &Terms, call: ModelCall) -> Result<Call> {
+async fn read(tx: &Tx, agent: &LockedAgent, terms: &Terms, call: ModelCall) -> Result<Call> {
     let name = |text: &str| bounded(&plain::one_line(text), NAME_BYTES);
     let sane = |tokens: Option<i64>| tokens.map(|tokens| tokens.clamp(0, MOST));
     // A report may be late, but no call begins in a month that is long over.
@@ -205,12 +205,12 @@ async fn add_up(tx: &Tx, agent: AgentId, terms: &Terms, call: &Call) -> Result<(
     Ok(())
 }
 
-/// Under which provider and model the day lists the call. The caller holds the agent.
-async fn listed<'a>(tx: &Tx, agent: AgentId, day: &str, call: &'a Call) -> Result<(&'a str, &'a str)> {
+/// Under which provider and model the day lists the call.
+async fn listed<'a>(tx: &Tx, agent: &LockedAgent, day: &str, call: &'a Call) -> Result<(&'a str, &'a str)> {
     let sql = "SELECT COUNT(*), COUNT(CASE WHEN provider = $4 AND model = $5 THEN 1 END) FROM model_days \
                WHERE organization_id = $1 AND agent_id = $2 AND day = $3";
     let (provider, model) = (call.provider.as_str(), call.model.as_str());
-    let values = vec![tx.scope.org.into(), agent.into(), day.into(), provider.into(), model.into()];
+    let values = vec![tx.scope.org.into(), agent.id.into(), day.into(), provider.into(), model.into()];
     let (models, own): (i64, i64) = match tx.rows(sql, values).await?.first() {
         Some(row) => (row.try_get_by(0)?, row.try_get_by(1)?),
         None => (0, 0),
@@ -219,7 +219,7 @@ async fn listed<'a>(tx: &Tx, agent: AgentId, day: &str, call: &'a Call) -> Resul
 }
 
 /// The provider takes requests: anyone who waits for it goes on.
-async fn passed(tx: &mut Tx, agent: &Standing, call: &Call) -> Result<()> {
+async fn passed(tx: &mut Tx, agent: &LockedAgent, call: &Call) -> Result<()> {
     match call.credential {
         Some(credential) => {
             if model_credentials::passed(tx, credential).await? {

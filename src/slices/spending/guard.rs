@@ -17,7 +17,7 @@ use crate::{
     },
     core::store::Tx,
     slices::{
-        agents::{self, Standing},
+        agents::{self, LockedAgent},
         approvals::{self, Proposal},
         turns,
     },
@@ -30,7 +30,7 @@ const PART: i64 = 5;
 const HOUR: Duration = Duration::from_hours(1);
 
 /// Keeps the agent from spending more. Its turns wait, or it is stopped.
-pub(super) async fn act(tx: &mut Tx, agent: &Standing, terms: &Terms, spent: &Spent) -> Result<Given> {
+pub(super) async fn act(tx: &mut Tx, agent: &LockedAgent, terms: &Terms, spent: &Spent) -> Result<Given> {
     let reason = words(terms, spent);
     // First: it may hold the month's row, which comes before rows of limits.
     tell(tx, agent, terms, spent).await?;
@@ -48,7 +48,7 @@ pub(super) async fn act(tx: &mut Tx, agent: &Standing, terms: &Terms, spent: &Sp
 }
 
 /// Tells people that nothing is left: of NOTIFY once for each month or hour, else once while they have not decided.
-pub(super) async fn tell(tx: &mut Tx, agent: &Standing, terms: &Terms, spent: &Spent) -> Result<()> {
+pub(super) async fn tell(tx: &mut Tx, agent: &LockedAgent, terms: &Terms, spent: &Spent) -> Result<()> {
     let of = spent.of.limit(spent.kind);
     let title = match (of.kind, of.agent) {
         (LimitKind::Tokens, _) => "The agent has used up its tokens of an hour",

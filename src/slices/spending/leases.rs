@@ -25,7 +25,7 @@ use crate::{
     },
     core::{Core, access::Scope, store::Tx, tally::Tally},
     slices::{
-        agents::{self, Standing, reporter::Reporter},
+        agents::{self, LockedAgent, reporter::Reporter},
         orgs,
     },
 };
@@ -121,9 +121,9 @@ pub async fn lease(scope: &Scope, agent: AgentId, generation: i64, asked: &Lease
 }
 
 /// The agent, held, if this is its present launch and it is up.
-async fn up(tx: &Tx, agent: AgentId, generation: i64) -> Result<Standing> {
+async fn up(tx: &Tx, agent: AgentId, generation: i64) -> Result<LockedAgent> {
     use AgentStatus::{Paused, Running, Spawning};
-    let agent = agents::standing(tx, agent).await?.ok_or_else(|| Problem::not_found("agent", agent))?;
+    let agent = agents::lock_agent(tx, agent).await?.ok_or_else(|| Problem::not_found("agent", agent))?;
     if agent.generation == generation && matches!(agent.status, Spawning | Running | Paused) {
         return Ok(agent);
     }
@@ -141,7 +141,7 @@ async fn open(tx: &Tx, agent: AgentId) -> Result<i64> {
 /// Takes a part of what is left, of money and of tokens. Returns when the month began from whose budgets it is.
 async fn slice(
     tx: &mut Tx,
-    agent: &Standing,
+    agent: &LockedAgent,
     terms: &Terms,
     price: Option<&Price>,
 ) -> Result<Result<(Timestamp, Slice), Spent>> {
@@ -168,7 +168,7 @@ async fn slice(
 }
 
 /// What keeps the agent from getting a lease. What only tells people keeps no one from it. No one is notified.
-pub(super) async fn spent(tx: &mut Tx, agent: &Standing, terms: &Terms) -> Result<Option<Spent>> {
+pub(super) async fn spent(tx: &mut Tx, agent: &LockedAgent, terms: &Terms) -> Result<Option<Spent>> {
     let keeps = |action: CostGuardAction| action != CostGuardAction::Notify;
     let enforced = Terms {
         organization: terms.organization.filter(|budget| keeps(budget.action)),
@@ -200,7 +200,7 @@ type Enforced = (Option<i64>, Option<i64>);
 /// What is left of the tighter budget, if one is enforced, and when the month began.
 async fn money(
     tx: &mut Tx,
-    agent: &Standing,
+    agent: &LockedAgent,
     terms: &Terms,
     least: i64,
 ) -> Result<Result<(Option<(i64, Enforced)>, Timestamp), Spent>> {
@@ -390,17 +390,16 @@ pub(super) async fn paid(
 /// The database is unreachable.
 pub async fn returned(tx: &Tx, from: &Reporter, lease: LeaseId) -> Result<()> {
     // Of whichever launch, and of a deleted agent too: what was granted is given back.
-    match agents::standing_of_any(tx, from.agent).await? {
-        Some(agent) => close(tx, agent.id, lease).await,
+    match agents::lock_agent_even_deleted(tx, from.agent).await? {
+        Some(agent) => close(tx, &agent, lease).await,
         None => Ok(()),
     }
 }
 
-/// The caller holds the agent.
-async fn close(tx: &Tx, agent: AgentId, lease: LeaseId) -> Result<()> {
+async fn close(tx: &Tx, agent: &LockedAgent, lease: LeaseId) -> Result<()> {
     let sql = "UPDATE leases SET closed_at = $4 WHERE organization_id = $1 AND agent_id = $2 AND id = $3 \
                AND closed_at IS NULL RETURNING cost_micro, used_micro, tokens, used_tokens, month_at";
-    let values = vec![tx.scope.org.into(), agent.into(), lease.into(), tx.now.into()];
+    let values = vec![tx.scope.org.into(), agent.id.into(), lease.into(), tx.now.into()];
     let rows = tx.rows(sql, values).await?;
     let Some(row) = rows.first() else { return Ok(()) };
     let left = |granted: Option<i64>, used: i64| granted.map_or(0, |granted| (granted - used).max(0));
@@ -409,7 +408,7 @@ async fn close(tx: &Tx, agent: AgentId, lease: LeaseId) -> Result<()> {
     if micro == 0 && tokens == 0 {
         return Ok(());
     }
-    give_back(tx, agent, row.try_get_by(4)?, micro).await?;
+    give_back(tx, agent.id, row.try_get_by(4)?, micro).await?;
     // The agent, or others, may be waiting for it.
     if micro == 0 {
         limits::recheck_tokens(tx, agent);
@@ -440,7 +439,7 @@ pub async fn expire_due(core: &Arc<Core>) -> Result<u64> {
 
 async fn expire(scope: &Scope, agent: AgentId, lease: LeaseId) -> Result<u64> {
     let tx = scope.begin().await?;
-    agents::standing_of_any(&tx, agent).await?;
+    agents::lock_agent_even_deleted(&tx, agent).await?;
     close(&tx, agent, lease).await?;
     tx.commit().await?;
     Ok(1)

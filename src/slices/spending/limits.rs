@@ -12,7 +12,7 @@ use crate::{
     },
     core::store::Tx,
     slices::{
-        agents::{self, Standing},
+        agents::{self, LockedAgent},
         approvals, turns,
     },
 };
@@ -76,15 +76,15 @@ pub(super) async fn waits_for_provider(tx: &Tx, agent: AgentId) -> Result<Option
     Ok(row.until.filter(|until| waits && *until > tx.now).map(|until| (row.reason, until)))
 }
 
-/// Nothing keeps the agent from calling its model now: its turns go on. The caller holds it.
-pub(super) async fn eased(tx: &Tx, agent: &Standing) -> Result<()> {
+/// Nothing keeps the agent from calling its model now: its turns go on.
+pub(super) async fn eased(tx: &Tx, agent: &LockedAgent) -> Result<()> {
     forget(tx, agent.id).await?;
     turns::go_on(tx, agent, None).await?;
     Ok(())
 }
 
 /// The same, if it is this kind of limit. Returns whether it was.
-pub(super) async fn eased_of(tx: &Tx, agent: &Standing, kinds: &[LimitKind]) -> Result<bool> {
+pub(super) async fn eased_of(tx: &Tx, agent: &LockedAgent, kinds: &[LimitKind]) -> Result<bool> {
     let is = find(tx, agent.id).await?.is_some_and(|row| kinds.contains(&row.kind));
     if is {
         eased(tx, agent).await?;
@@ -114,9 +114,9 @@ pub(super) fn recheck(tx: &Tx, but: Option<AgentId>) {
     look_again(tx, "kind <> 'USAGE' AND agent_id <> $3", but.unwrap_or(AgentId(0)));
 }
 
-/// Tokens of this agent have come back. They are its own, so others that wait don't look again. The caller holds it.
-pub(super) fn recheck_tokens(tx: &Tx, agent: AgentId) {
-    look_again(tx, "kind = 'TOKENS' AND agent_id = $3", agent);
+/// Tokens of this agent have come back. They are its own, so others that wait don't look again.
+pub(super) fn recheck_tokens(tx: &Tx, agent: &LockedAgent) {
+    look_again(tx, "kind = 'TOKENS' AND agent_id = $3", agent.id);
 }
 
 fn look_again(tx: &Tx, which: &str, agent: AgentId) {

@@ -18,7 +18,7 @@ use crate::{
     },
     core::{Core, access::Scope, store::Tx, tally::Tally},
     slices::{
-        agents::{self, Standing},
+        agents::{self, LockedAgent},
         approvals, model_credentials, orgs, turns,
     },
 };
@@ -56,7 +56,7 @@ async fn release_one(scope: &Scope, id: AgentId) -> Result<bool> {
 
 /// Lets one agent go on, or one of its turns. Returns whether it did.
 async fn release(tx: &mut Tx, id: AgentId) -> Result<bool> {
-    let Some(agent) = agents::standing(tx, id).await? else {
+    let Some(agent) = agents::lock_agent(tx, id).await? else {
         // It was deleted while its limit was written.
         limits::forget(tx, id).await?;
         return Ok(false);
@@ -110,11 +110,11 @@ async fn release(tx: &mut Tx, id: AgentId) -> Result<bool> {
     Ok(turns::go_on(tx, &agent, Some(1)).await? > 0)
 }
 
-/// What an agent may spend has changed: people are asked again if nothing is left. The caller holds it.
+/// What an agent may spend has changed: people are asked again if nothing is left.
 ///
 /// # Errors
 /// The database is unreachable.
-pub async fn changed(tx: &mut Tx, agent: &Standing) -> Result<()> {
+pub async fn changed(tx: &mut Tx, agent: &LockedAgent) -> Result<()> {
     approvals::withdraw_guards(tx, |of| of.agent == Some(agent.id)).await?;
     match limits::find(tx, agent.id).await? {
         // Its provider takes no more, whatever it may spend.
@@ -123,11 +123,11 @@ pub async fn changed(tx: &mut Tx, agent: &Standing) -> Result<()> {
     }
 }
 
-/// An agent goes on, with another credential perhaps, unless there is nothing for it to spend. The caller holds it.
+/// An agent goes on, with another credential perhaps, unless there is nothing for it to spend.
 ///
 /// # Errors
 /// The database is unreachable.
-pub async fn reconsider(tx: &mut Tx, agent: &Standing) -> Result<()> {
+pub async fn reconsider(tx: &mut Tx, agent: &LockedAgent) -> Result<()> {
     match limits::find(tx, agent.id).await? {
         Some(row) if row.kind != LimitKind::Usage => {
             release_spender(tx, agent, &row).await?;
@@ -137,8 +137,8 @@ pub async fn reconsider(tx: &mut Tx, agent: &Standing) -> Result<()> {
     }
 }
 
-/// More of this kind is allowed: the agent goes on if it waits for it and it is enough. The caller holds it.
-pub(super) async fn allowed(tx: &mut Tx, agent: &Standing, kind: LimitKind) -> Result<()> {
+/// More of this kind is allowed: the agent goes on if it waits for it and it is enough.
+pub(super) async fn allowed(tx: &mut Tx, agent: &LockedAgent, kind: LimitKind) -> Result<()> {
     if let Some(row) = limits::find(tx, agent.id).await?.filter(|row| row.kind == kind) {
         release_spender(tx, agent, &row).await?;
     }
@@ -147,7 +147,7 @@ pub(super) async fn allowed(tx: &mut Tx, agent: &Standing, kind: LimitKind) -> R
 
 /// Lets an agent go on for which there is something to spend again. It is not prompted in vain if what came back, or was
 /// allowed, was not for it. Returns whether it goes on.
-async fn release_spender(tx: &mut Tx, agent: &Standing, row: &Row) -> Result<bool> {
+async fn release_spender(tx: &mut Tx, agent: &LockedAgent, row: &Row) -> Result<bool> {
     let terms = Terms::of(tx, agent.id).await?;
     let mut spent = leases::spent(tx, agent, &terms).await?;
     if spent.as_ref().is_some_and(|spent| spent.of == Of::Organization) {

@@ -16,7 +16,7 @@ use crate::{
         problem::Result,
     },
     core::store::Tx,
-    slices::{agents::Standing, conversations},
+    slices::{agents::LockedAgent, conversations},
 };
 
 /// Ends the open turns of the agent's launches up to `generation`, because of `reason`, a short text. What the agent has
@@ -24,7 +24,7 @@ use crate::{
 ///
 /// # Errors
 /// The database is unreachable.
-pub async fn lose(tx: &mut Tx, agent: &Standing, generation: i64, reason: &str) -> Result<()> {
+pub async fn lose(tx: &mut Tx, agent: &LockedAgent, generation: i64, reason: &str) -> Result<()> {
     let lost = tx
         .scope
         .find::<turns::Entity>()
@@ -40,7 +40,7 @@ pub async fn lose(tx: &mut Tx, agent: &Standing, generation: i64, reason: &str) 
             (true, _) => interrupt(tx, &turn, reason).await?,
             (false, Some(_)) => {
                 end(tx, &turn, TurnState::Cancelled, None).await?;
-                never_told(tx, &turn, MessageStatus::Cancelled).await?;
+                never_told(tx, agent, &turn, MessageStatus::Cancelled).await?;
             }
             (false, None) => give_back(tx, &turn, "The agent ended before it began.").await?,
         }

@@ -16,7 +16,7 @@ use crate::{
         problem::Result,
     },
     core::{Core, access::Scope, outbox, store::Tx, tally::Tally},
-    slices::agents::{self, Standing},
+    slices::agents::{self, LockedAgent},
 };
 
 /// How long a turn waits until [`send_left`] looks after it.
@@ -29,13 +29,15 @@ const BATCH: usize = 100;
 ///
 /// # Errors
 /// The database is unreachable.
-pub async fn resent(tx: &Tx, agent: &Standing, id: TurnId) -> Result<()> {
+pub async fn resent(tx: &Tx, agent: &LockedAgent, id: TurnId) -> Result<()> {
     let found = tx.scope.find::<turns::Entity>().filter(turns::Column::Id.eq(id));
     let found = found.filter(turns::Column::AgentId.eq(agent.id)).one(tx.connection()).await?;
     let Some(turn) = found else { return Ok(()) };
     match turn.state {
         TurnState::Queued => unsend(tx, &turn).await,
-        _ if is_sent_again(&turn) && turn.cancel_requested_at.is_some() => end_cancelled(tx, &turn).await,
+        _ if is_sent_again(&turn) && turn.cancel_requested_at.is_some() => {
+            end_cancelled(tx, agent, &turn).await
+        }
         _ if is_sent_again(&turn) => park_again(tx, &turn).await,
         _ => Ok(()),
     }
@@ -74,7 +76,7 @@ pub async fn send_left(core: &Arc<Core>) -> Result<u64> {
 
 async fn send_to(core: &Arc<Core>, (org, agent): (OrgId, AgentId)) -> Result<u64> {
     let tx = Scope::system(core, org).begin().await?;
-    if let Some(agent) = agents::standing(&tx, agent).await? {
+    if let Some(agent) = agents::lock_agent(&tx, agent).await? {
         send_due(&tx, &agent).await?;
     }
     tx.commit().await?;
@@ -102,7 +104,7 @@ pub async fn free_unsent(core: &Arc<Core>) -> Result<u64> {
 
 async fn free(core: &Arc<Core>, (org, agent): (OrgId, AgentId), command: i64) -> Result<u64> {
     let tx = Scope::system(core, org).begin().await?;
-    let agent = agents::standing(&tx, agent).await?;
+    let agent = agents::lock_agent(&tx, agent).await?;
     // It may have been sent meanwhile.
     let dropped = outbox::drop_unsent(&tx, command).await?;
     if let (Some((generation, payload)), Some(agent)) = (dropped, agent)

@@ -22,7 +22,7 @@ use crate::{
     },
     core::{outbox, store::Tx},
     slices::{
-        agents::{self, Standing},
+        agents::{self, LockedAgent},
         orgs, spending,
     },
 };
@@ -50,7 +50,7 @@ pub async fn limit(tx: &Tx, agent: AgentId) -> Result<()> {
 ///
 /// # Errors
 /// The database is unreachable.
-pub async fn waits(tx: &Tx, agent: &Standing) -> Result<bool> {
+pub async fn waits(tx: &Tx, agent: &LockedAgent) -> Result<bool> {
     let begun = waiting(tx, agent.id).count(tx.connection()).await? > 0;
     Ok(begun || (takes_turns(agent) && due(tx, agent).count(tx.connection()).await? > 0))
 }
@@ -65,7 +65,7 @@ fn waiting(tx: &Tx, agent: AgentId) -> sea_orm::Select<turns::Entity> {
 ///
 /// # Errors
 /// The database is unreachable.
-pub async fn go_on(tx: &Tx, agent: &Standing, most: Option<u64>) -> Result<u64> {
+pub async fn go_on(tx: &Tx, agent: &LockedAgent, most: Option<u64>) -> Result<u64> {
     if !takes_turns(agent) || orgs::is_stopped(tx).await? {
         return Ok(0);
     }
@@ -115,7 +115,7 @@ async fn ran_alone(tx: &Tx, turn: &turns::Model) -> Result<bool> {
 }
 
 /// The agent has given up a turn because of a limit. It waits, and is sent again.
-pub(super) async fn park(tx: &Tx, agent: &Standing, turn: &turns::Model) -> Result<()> {
+pub(super) async fn park(tx: &Tx, agent: &LockedAgent, turn: &turns::Model) -> Result<()> {
     happen(tx, turn, Happening::Limited).await?;
     mark(tx, turn.id, Some(TurnLimit::Parked)).await?;
     if spending::is_limited(tx, agent.id).await? {
@@ -133,7 +133,7 @@ pub(super) async fn park_again(tx: &Tx, turn: &turns::Model) -> Result<()> {
 }
 
 /// Sends a parked turn to the agent's present launch. Its messages are the same.
-async fn send_again(tx: &Tx, agent: &Standing, turn: &turns::Model) -> Result<()> {
+async fn send_again(tx: &Tx, agent: &LockedAgent, turn: &turns::Model) -> Result<()> {
     let sent = tx.scope.update::<turns::Entity>().filter(turns::Column::Id.eq(turn.id));
     let sent = sent
         .col_expr(turns::Column::State, Expr::value(TurnState::Running.as_str()))
@@ -156,11 +156,11 @@ async fn mark(tx: &Tx, turn: TurnId, limited: Option<TurnLimit>) -> Result<()> {
 }
 
 /// A call of a model was measured in this turn. One that has passed ends its wait; one that is reported after the turn's end is
-/// added to what it has spent, and takes the place of what the agent said. The caller holds the agent.
+/// added to what it has spent, and takes the place of what the agent said.
 ///
 /// # Errors
 /// The database is unreachable.
-pub async fn remeasured(tx: &Tx, agent: &Standing, turn: TurnId, has_passed: bool) -> Result<()> {
+pub async fn remeasured(tx: &Tx, agent: &LockedAgent, turn: TurnId, has_passed: bool) -> Result<()> {
     let found = tx.scope.find::<turns::Entity>().filter(turns::Column::Id.eq(turn));
     let Some(turn) = found.one(tx.connection()).await? else { return Ok(()) };
     if turn.ended_at.is_some() {
@@ -174,7 +174,7 @@ pub async fn remeasured(tx: &Tx, agent: &Standing, turn: TurnId, has_passed: boo
 }
 
 /// A call was measured after the turn's end.
-async fn measured_late(tx: &Tx, agent: &Standing, turn: &turns::Model) -> Result<()> {
+async fn measured_late(tx: &Tx, agent: &LockedAgent, turn: &turns::Model) -> Result<()> {
     if turn.unmeasured {
         // What the agent said was counted at the turn's end.
         let said = Usage {

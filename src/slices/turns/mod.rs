@@ -5,7 +5,7 @@
 //! agent has started or resumes. The host then asks what to say (`plans.rs`), which fixes the turn's messages: what is
 //! written from then on belongs to the next turn. For the states see `state.rs`.
 //!
-//! Anyone who changes turns holds the agent's row first ([`agents::standing`]), so that no message is written while the agent's
+//! Anyone who changes turns holds the agent's row first ([`agents::lock_agent`]), so that no message is written while the agent's
 //! status changes, and no two replicas send the same turn. Permissions: `agent.output.view` reads, `agent.interact` cancels.
 //!
 //! `queue.rs`: making, sending, cancelling; `left.rs`: what did not reach its host waits again, and is sent by a round;

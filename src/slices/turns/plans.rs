@@ -32,7 +32,7 @@ const AGAIN: &str = "You had to stop in the middle because a limit was reached. 
 /// of the agent; `ORGANIZATION_STOPPED`.
 pub async fn turn(scope: &Scope, agent: AgentId, generation: i64, turn: TurnId) -> Result<TurnPlan> {
     let tx = scope.begin().await?;
-    let agent = agents::present(&tx, agent, generation).await?;
+    let agent = agents::lock_present(&tx, agent, generation).await?;
     let turn = load(&tx, agent.id, turn).await?;
     let thread = conversations::thread(&tx, turn.conversation_id).await?;
     let through = match turn.state {
@@ -68,7 +68,7 @@ pub async fn turn(scope: &Scope, agent: AgentId, generation: i64, turn: TurnId) 
         if let Some(next) = rest.first() {
             let last = rest.last().map_or(next.seq, |message| message.seq);
             let seqs = Some((next.seq, last));
-            let later = queued(&tx, agent.id, turn.conversation_id, Cause::of(&turn), seqs).await?;
+            let later = queued(&tx, &agent, turn.conversation_id, Cause::of(&turn), seqs).await?;
             for message in &rest {
                 conversations::assign(&tx, message.message, later).await?;
             }

@@ -28,7 +28,7 @@ use crate::{
         store::Tx,
     },
     slices::{
-        agents::{self, Standing},
+        agents::{self, LockedAgent},
         conversations::{self, NewMessage},
         orgs, spending,
     },
@@ -88,14 +88,14 @@ impl Cause {
     }
 }
 
-/// The turn that the conversation's next message to the agent belongs to: the one that waits, or a new one. The caller
-/// holds the agent. `seqs`: of the first and the last message that it gets, if they are known yet ([`reaches`]).
+/// The turn that the conversation's next message to the agent belongs to: the one that waits, or a new one.
+/// `seqs`: of the first and the last message that it gets, if they are known yet ([`reaches`]).
 ///
 /// # Errors
 /// The database is unreachable.
 pub async fn queued(
     tx: &Tx,
-    agent: AgentId,
+    agent: &LockedAgent,
     conversation: ConversationId,
     cause: Cause,
     seqs: Option<(i64, i64)>,
@@ -115,7 +115,7 @@ pub async fn queued(
         organization_id: Set(tx.scope.org),
         id: NotSet,
         conversation_id: Set(conversation),
-        agent_id: Set(agent),
+        agent_id: Set(agent.id),
         cause: Set(cause.kind),
         caused_by_user_id: Set(cause.user),
         caused_by_token_id: Set(cause.token),
@@ -149,7 +149,7 @@ pub async fn reaches(
 }
 
 /// Turns that wait and that the agent's present launch was not told of.
-pub(super) fn due(tx: &Tx, agent: &Standing) -> sea_orm::Select<turns::Entity> {
+pub(super) fn due(tx: &Tx, agent: &LockedAgent) -> sea_orm::Select<turns::Entity> {
     let unsent = Condition::any()
         .add(turns::Column::Generation.is_null())
         .add(turns::Column::Generation.lt(agent.generation));
@@ -161,7 +161,7 @@ pub(super) fn due(tx: &Tx, agent: &Standing) -> sea_orm::Select<turns::Entity> {
 ///
 /// # Errors
 /// The database is unreachable.
-pub async fn send(tx: &Tx, agent: &Standing, conversations: &[ConversationId]) -> Result<()> {
+pub async fn send(tx: &Tx, agent: &LockedAgent, conversations: &[ConversationId]) -> Result<()> {
     if takes_turns(agent) {
         let these = turns::Column::ConversationId.is_in(conversations.iter().copied());
         let due = due(tx, agent).filter(these);
@@ -174,7 +174,7 @@ pub async fn send(tx: &Tx, agent: &Standing, conversations: &[ConversationId]) -
 ///
 /// # Errors
 /// The database is unreachable.
-pub async fn send_due(tx: &Tx, agent: &Standing) -> Result<()> {
+pub async fn send_due(tx: &Tx, agent: &LockedAgent) -> Result<()> {
     if takes_turns(agent) && !orgs::is_stopped(tx).await? && !spending::is_limited(tx, agent.id).await? {
         super::go_on(tx, agent, None).await?;
     }
@@ -182,7 +182,7 @@ pub async fn send_due(tx: &Tx, agent: &Standing) -> Result<()> {
 }
 
 /// Sends turns, unless the agent may not call its model at the moment. Returns how many were sent.
-async fn dispatch_free(tx: &Tx, agent: &Standing, due: Vec<turns::Model>) -> Result<u64> {
+async fn dispatch_free(tx: &Tx, agent: &LockedAgent, due: Vec<turns::Model>) -> Result<u64> {
     if due.is_empty() || spending::is_limited(tx, agent.id).await? {
         return Ok(0);
     }
@@ -205,7 +205,7 @@ pub async fn send_queued(tx: &Tx, most: u64) -> Result<u64> {
         if sent == most {
             break;
         }
-        if let Some(agent) = agents::standing(tx, agent).await?
+        if let Some(agent) = agents::lock_agent(tx, agent).await?
             && takes_turns(&agent)
         {
             let due = due(tx, &agent).limit(most - sent).all(tx.connection()).await?;
@@ -226,18 +226,18 @@ pub async fn cancel_all(tx: &mut Tx, with: Option<TurnCut>) -> Result<u64> {
     let agents = agents.order_by_asc(turns::Column::AgentId).into_tuple::<AgentId>();
     let mut cancelled = 0;
     for agent in agents.all(tx.connection()).await? {
-        if let Some(agent) = agents::standing(tx, agent).await? {
+        if let Some(agent) = agents::lock_agent(tx, agent).await? {
             cancelled += cancel_open(tx, &agent, with).await?;
         }
     }
     Ok(cancelled)
 }
 
-/// Cancels the turns that the agent has, because the caller ends so much, and returns how many. The caller holds it.
+/// Cancels the turns that the agent has, because the caller ends so much, and returns how many.
 ///
 /// # Errors
 /// The database is unreachable.
-pub async fn cancel_open(tx: &mut Tx, agent: &Standing, with: Option<TurnCut>) -> Result<u64> {
+pub async fn cancel_open(tx: &mut Tx, agent: &LockedAgent, with: Option<TurnCut>) -> Result<u64> {
     let open = uncancelled(tx).filter(turns::Column::AgentId.eq(agent.id));
     let mut cancelled = 0;
     for turn in open.order_by_asc(turns::Column::Id).all(tx.connection()).await? {
@@ -256,11 +256,11 @@ pub(super) fn uncancelled(tx: &Tx) -> Select<turns::Entity> {
 }
 
 /// Whether the agent takes turns at the moment.
-pub const fn takes_turns(agent: &Standing) -> bool {
+pub const fn takes_turns(agent: &LockedAgent) -> bool {
     matches!(agent.status, AgentStatus::Running)
 }
 
-pub(super) async fn dispatch(tx: &Tx, agent: &Standing, due: Vec<turns::Model>) -> Result<()> {
+pub(super) async fn dispatch(tx: &Tx, agent: &LockedAgent, due: Vec<turns::Model>) -> Result<()> {
     // Most messages find their agent idle, so this is asked only when there is something to send.
     // When the storage is full, what the agent says would be lost. They are sent when there is room.
     if due.is_empty() || tx.scope.core.full.has(tx.scope.org) || orgs::is_stopped(tx).await? {
@@ -303,7 +303,7 @@ pub async fn cancel(scope: &Scope, id: TurnId) -> Result<()> {
     let mut tx = scope.begin().await?;
     let found = scope.find::<turns::Entity>().filter(turns::Column::Id.eq(id));
     let found = found.one(tx.connection()).await?.ok_or_else(|| Problem::not_found("turn", id))?;
-    let Some(agent) = agents::standing(&tx, found.agent_id).await? else { return Ok(()) };
+    let Some(agent) = agents::lock_agent(&tx, found.agent_id).await? else { return Ok(()) };
     // It may have changed while the agent was held by someone else.
     let turn = super::rows::load(&tx, found.agent_id, id).await?;
     if is_final(turn.state) || turn.cancel_requested_at.is_some() {
@@ -317,7 +317,7 @@ pub async fn cancel(scope: &Scope, id: TurnId) -> Result<()> {
                       The agent does nothing before that.";
         return Err(Problem::new(Code::Conflict, detail).with("state", turn.state.as_str()));
     } else {
-        end_cancelled(&tx, &turn).await?;
+        end_cancelled(&tx, &agent, &turn).await?;
     }
     cut(&mut tx, &turn, TurnCut::Turn).await?;
     let (operation, changes) = ("cancelTurn", json!({ "state": turn.state }));
@@ -329,9 +329,9 @@ pub async fn cancel(scope: &Scope, id: TurnId) -> Result<()> {
 }
 
 /// Asks the turn's host to end it. One that no host has, because of a limit, ends at once.
-pub(super) async fn request_cancel(tx: &Tx, agent: &Standing, turn: &turns::Model) -> Result<()> {
+pub(super) async fn request_cancel(tx: &Tx, agent: &LockedAgent, turn: &turns::Model) -> Result<()> {
     if turn.limited == Some(TurnLimit::Parked) {
-        return end_cancelled(tx, turn).await;
+        return end_cancelled(tx, agent, turn).await;
     }
     let asked = tx.scope.update::<turns::Entity>().filter(turns::Column::Id.eq(turn.id));
     let asked = asked.col_expr(turns::Column::CancelRequestedAt, Expr::value(tx.now));
@@ -342,7 +342,7 @@ pub(super) async fn request_cancel(tx: &Tx, agent: &Standing, turn: &turns::Mode
 }
 
 /// Cancels a turn that no host has.
-pub(super) async fn end_cancelled(tx: &Tx, turn: &turns::Model) -> Result<()> {
+pub(super) async fn end_cancelled(tx: &Tx, agent: &LockedAgent, turn: &turns::Model) -> Result<()> {
     let cancelled = tx.scope.update::<turns::Entity>().filter(turns::Column::Id.eq(turn.id));
     let cancelled = cancelled
         .col_expr(turns::Column::State, Expr::value(TurnState::Cancelled.as_str()))
@@ -353,12 +353,17 @@ pub(super) async fn end_cancelled(tx: &Tx, turn: &turns::Model) -> Result<()> {
     cancelled.exec(tx.connection()).await?;
     announce(tx, ChangeOp::Updated, turn.conversation_id, turn.id);
     settle_spent(tx, turn).await?;
-    never_told(tx, turn, MessageStatus::Cancelled).await
+    never_told(tx, agent, turn, MessageStatus::Cancelled).await
 }
 
 /// The turn has ended. If the agent never got it, `status` is what becomes of its messages, and what a person said in the agent's
 /// place is told with the next turn, which is held until someone writes unless one waits already.
-pub(super) async fn never_told(tx: &Tx, turn: &turns::Model, status: MessageStatus) -> Result<()> {
+pub(super) async fn never_told(
+    tx: &Tx,
+    agent: &LockedAgent,
+    turn: &turns::Model,
+    status: MessageStatus,
+) -> Result<()> {
     let conversation = turn.conversation_id;
     conversations::settle(tx, conversation, turn.id, status).await?;
     if turn.started_at.is_some() {
@@ -370,7 +375,7 @@ pub(super) async fn never_told(tx: &Tx, turn: &turns::Model, status: MessageStat
         reaches(tx, conversation, next.id, (*first, *last)).await?;
         next.id
     } else {
-        let next = queued(tx, turn.agent_id, conversation, Cause::of(turn), Some((*first, *last))).await?;
+        let next = queued(tx, agent, conversation, Cause::of(turn), Some((*first, *last))).await?;
         hold(tx, next, true).await?;
         next
     };
@@ -384,7 +389,7 @@ pub(super) async fn never_told(tx: &Tx, turn: &turns::Model, status: MessageStat
 ///
 /// # Errors
 /// The database is unreachable.
-pub async fn cut_open(tx: &mut Tx, agent: &Standing, with: TurnCut) -> Result<u64> {
+pub async fn cut_open(tx: &mut Tx, agent: &LockedAgent, with: TurnCut) -> Result<u64> {
     let begun = uncancelled(tx).filter(turns::Column::AgentId.eq(agent.id)).order_by_asc(turns::Column::Id);
     // Those that are parked are sent again with the next launch.
     let begun = begun.filter(Expr::cust("(limited IS NULL OR limited <> 'PARKED')"));

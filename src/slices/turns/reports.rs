@@ -101,8 +101,8 @@ pub async fn turn_ended(tx: &mut Tx, from: &Reporter, end: TurnEnd) -> Result<()
     write(tx, from, &turn, state, (&end, &usage, model.clone())).await?;
     if turn.started_at.is_none() {
         match state {
-            TurnState::Cancelled => never_told(tx, &turn, MessageStatus::Cancelled).await?,
-            TurnState::Failed => never_told(tx, &turn, MessageStatus::Failed).await?,
+            TurnState::Cancelled => never_told(tx, &agent, &turn, MessageStatus::Cancelled).await?,
+            TurnState::Failed => never_told(tx, &agent, &turn, MessageStatus::Failed).await?,
             _ => {
                 let status = MessageStatus::Delivered;
                 conversations::settle(tx, turn.conversation_id, turn.id, status).await?;
@@ -129,7 +129,7 @@ pub async fn turn_ended(tx: &mut Tx, from: &Reporter, end: TurnEnd) -> Result<()
     }
     if state == TurnState::Done && agent.auth_failed {
         agents::authorized(tx, &agent).await?;
-        approvals::authorized(tx, agent.id).await?;
+        approvals::authorized(tx, &agent).await?;
     }
     if state == TurnState::Done && turn.yielded {
         super::taken_over::finished(tx, &turn).await?;

@@ -22,14 +22,14 @@ use crate::{
         problem::Result,
     },
     core::store::Tx,
-    slices::{agents::Standing, conversations},
+    slices::{agents::LockedAgent, conversations},
 };
 
 /// A person answers from now on: what runs is cancelled, and what waits is not sent.
 ///
 /// # Errors
 /// The database is unreachable.
-pub async fn yield_to_person(tx: &Tx, agent: &Standing, conversation: ConversationId) -> Result<()> {
+pub async fn yield_to_person(tx: &Tx, agent: &LockedAgent, conversation: ConversationId) -> Result<()> {
     let open = uncancelled(tx).filter(turns::Column::ConversationId.eq(conversation));
     for turn in open.all(tx.connection()).await? {
         let yielded = tx.scope.update::<turns::Entity>().filter(turns::Column::Id.eq(turn.id));
@@ -49,7 +49,7 @@ pub async fn yield_to_person(tx: &Tx, agent: &Standing, conversation: Conversati
 /// The database is unreachable.
 pub async fn resume(
     tx: &Tx,
-    agent: &Standing,
+    agent: &LockedAgent,
     conversation: ConversationId,
     unanswered: bool,
     last: Option<TurnId>,
@@ -70,13 +70,13 @@ pub async fn resume(
 }
 
 /// Makes the messages of a turn that was cut short by the take-over, before the agent had said anything, a new turn.
-async fn say_again(tx: &Tx, agent: &Standing, id: TurnId) -> Result<()> {
+async fn say_again(tx: &Tx, agent: &LockedAgent, id: TurnId) -> Result<()> {
     let cut = super::rows::load(tx, agent.id, id).await?;
     let (true, Some(first)) = (cut.yielded && cut.state != TurnState::Done, cut.first_seq) else {
         return Ok(());
     };
     let seqs = Some((first, cut.handed_seq.unwrap_or(first)));
-    let next = queued(tx, agent.id, cut.conversation_id, Cause::of(&cut), seqs).await?;
+    let next = queued(tx, agent, cut.conversation_id, Cause::of(&cut), seqs).await?;
     conversations::hand_on(tx, id, next, i64::MAX).await?;
     Ok(())
 }

@@ -22,7 +22,7 @@ use crate::{
     core::{access::Scope, audit, outbox, store::Tx},
     slices::{
         agents::{
-            Standing,
+            LockedAgent,
             entity::agents,
             fail, reports,
             rows::{find, up_on},
@@ -93,7 +93,7 @@ pub(in super::super) async fn wait(tx: &Tx, agent: AgentId) -> Result<()> {
 /// # Errors
 /// The database rejects a statement.
 pub(in super::super) async fn withhold(tx: &mut Tx, agent: &agents::Model) -> Result<()> {
-    let standing = Standing::of(agent);
+    let standing = LockedAgent::of(agent);
     outbox::overtake(tx, agent.id).await?;
     outbox::enqueue(tx, standing.host(), &Command::Stop);
     wait(tx, agent.id).await?;

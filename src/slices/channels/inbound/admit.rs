@@ -62,7 +62,7 @@ type Known = HashMap<String, (ContactId, IdentityId)>;
 pub(super) async fn admit(tx: &mut Tx, arrived: &[&Arrived]) -> Result<Vec<Fate>> {
     let Some(first) = arrived.first() else { return Ok(Vec::new()) };
     let inactive = || Ok(vec![Err(Ignored::Inactive); arrived.len()]);
-    let Some(agent) = agents::standing(tx, first.agent).await? else { return inactive() };
+    let Some(agent) = agents::lock_agent(tx, first.agent).await? else { return inactive() };
     if !is_open(tx, first.channel).await? {
         return inactive();
     }
@@ -77,7 +77,7 @@ pub(super) async fn admit(tx: &mut Tx, arrived: &[&Arrived]) -> Result<Vec<Fate>
     for arrived in new.iter().flatten() {
         incoming.push(from_known(tx, arrived, &mut known).await?);
     }
-    let stored = conversations::receive(tx, agent.id, incoming).await?;
+    let stored = conversations::receive(tx, &agent, incoming).await?;
     let of = |are_parts: bool| {
         let places = stored.iter().zip(new.iter().flatten());
         let places = places.filter(|(_, arrived)| arrived.message.album.is_some() == are_parts);
@@ -119,7 +119,7 @@ fn send_later(tx: &Tx, agent: AgentId, before: Albums) {
         }
         let sent = async {
             let tx = scope.begin().await?;
-            if let Some(agent) = agents::standing(&tx, agent).await? {
+            if let Some(agent) = agents::lock_agent(&tx, agent).await? {
                 // One that has grown meanwhile is sent by its newest part.
                 let waiting: Vec<_> = before.iter().map(|(conversation, _)| *conversation).collect();
                 let now = albums(&tx, waiting).await?;

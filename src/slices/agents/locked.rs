@@ -1,7 +1,8 @@
-//! An agent as others see it who act for it: where it is, in which launch, and in which state.
+//! An agent that the transaction has locked.
 //!
-//! Everything that concerns an agent's work is decided while its row is held: messages to it, its turns, its requests, and
-//! what its host reports. The row is locked **before** conversations, turns and approvals, so that no two transactions wait
+//! Everything that concerns an agent's work is decided under the lock of its row: messages to it, its turns, its requests,
+//! and what its host reports. Functions that decide such things take a [`LockedAgent`], which only a lock makes. The agent is
+//! locked **before** conversations, turns and approvals ([`locks`](crate::slices::locks)), so that no two transactions wait
 //! for each other.
 
 use sea_orm::{ColumnTrait, QueryFilter, QueryOrder, QuerySelect, sea_query::Expr};
@@ -27,9 +28,9 @@ use crate::{
     slices::orgs,
 };
 
-/// An agent, held until the transaction ends.
-#[derive(Clone, Debug)]
-pub struct Standing {
+/// An agent, locked until the transaction ends: where it is, in which launch, and in which state.
+#[derive(Debug)]
+pub struct LockedAgent {
     /// The agent.
     pub id: AgentId,
     /// The server it runs on.
@@ -46,7 +47,7 @@ pub struct Standing {
     pub usage_rejected: bool,
 }
 
-impl Standing {
+impl LockedAgent {
     pub(super) fn of(agent: &agents::Model) -> Self {
         Self {
             id: agent.id,
@@ -66,28 +67,28 @@ impl Standing {
     }
 }
 
-/// Holds the agent. None if the organization doesn't have it, or has deleted it.
+/// Locks the agent. None if the organization doesn't have it, or has deleted it.
 ///
 /// # Errors
 /// The database is unreachable.
-pub async fn standing(tx: &Tx, id: AgentId) -> Result<Option<Standing>> {
-    Ok(find(tx, id).await?.as_ref().map(Standing::of))
+pub async fn lock_agent(tx: &Tx, id: AgentId) -> Result<Option<LockedAgent>> {
+    Ok(find(tx, id).await?.as_ref().map(LockedAgent::of))
 }
 
 /// The same, also of a deleted agent: what it has spent is counted all the same.
 ///
 /// # Errors
 /// The database is unreachable.
-pub async fn standing_of_any(tx: &Tx, id: AgentId) -> Result<Option<Standing>> {
-    Ok(find_any(tx, id).await?.as_ref().map(Standing::of))
+pub async fn lock_agent_even_deleted(tx: &Tx, id: AgentId) -> Result<Option<LockedAgent>> {
+    Ok(find_any(tx, id).await?.as_ref().map(LockedAgent::of))
 }
 
-/// Holds the agent for its host, which acts for this launch.
+/// Locks the agent for its host, which acts for this launch.
 ///
 /// # Errors
 /// `NOT_FOUND`; `AGENT_NOT_RUNNING` unless it is the present launch and takes turns or is paused.
-pub async fn present(tx: &Tx, id: AgentId, generation: i64) -> Result<Standing> {
-    let agent = standing(tx, id).await?.ok_or_else(|| Problem::not_found("agent", id))?;
+pub async fn lock_present(tx: &Tx, id: AgentId, generation: i64) -> Result<LockedAgent> {
+    let agent = lock_agent(tx, id).await?.ok_or_else(|| Problem::not_found("agent", id))?;
     let detail = if agent.generation != generation {
         format!("Launch {generation} is not the agent's present one.")
     } else if matches!(agent.status, AgentStatus::Running | AgentStatus::Paused) {
@@ -170,7 +171,7 @@ pub async fn session_limit(tx: &Tx, id: AgentId) -> Result<Option<i64>> {
 ///
 /// # Errors
 /// The database is unreachable.
-pub async fn spent(tx: &Tx, agent: &Standing, tokens: i64, cost_micro: i64) -> Result<()> {
+pub async fn spent(tx: &Tx, agent: &LockedAgent, tokens: i64, cost_micro: i64) -> Result<()> {
     if tokens == 0 && cost_micro == 0 {
         return Ok(());
     }
@@ -188,7 +189,7 @@ pub async fn spent(tx: &Tx, agent: &Standing, tokens: i64, cost_micro: i64) -> R
 ///
 /// # Errors
 /// The database is unreachable.
-pub async fn authorized(tx: &Tx, agent: &Standing) -> Result<()> {
+pub async fn authorized(tx: &Tx, agent: &LockedAgent) -> Result<()> {
     let changed = tx.scope.update::<agents::Entity>().filter(agents::Column::Id.eq(agent.id));
     let changed = changed.col_expr(agents::Column::AuthFailedAt, Expr::value(None::<Timestamp>));
     changed.exec(tx.connection()).await?;
