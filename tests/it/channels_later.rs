@@ -8,7 +8,10 @@ use muster::{
         enums::Transport,
         ids::{AgentId, ChannelId, ContactId, IdentityId},
     },
-    slices::conversations::{self, Incoming},
+    slices::{
+        agents,
+        conversations::{self, Incoming},
+    },
 };
 use muster_channels::Thread;
 use muster_protocol::plan::Part;
@@ -294,7 +297,8 @@ async fn what_was_deleted_is_said_and_makes_no_turn() {
         is_unproven: false,
     };
     let mut tx = bot.app.scope().begin().await.unwrap();
-    conversations::receive(&mut tx, AgentId(bot.agent), vec![deleted]).await.unwrap();
+    let agent = agents::lock_agent(&tx, AgentId(bot.agent)).await.unwrap().unwrap();
+    conversations::receive(&mut tx, &agent, vec![deleted]).await.unwrap();
     tx.commit().await.unwrap();
     let said = "[This message was deleted: “order 4711”]".to_owned();
     assert_eq!(bot.stored().await, [("order 4711".to_owned(), true), (said, false)]);

@@ -10,7 +10,10 @@ use muster::{
         ids::{AgentId, ChannelId, ContactId, ConversationId, IdentityId, MessageId, OrgId},
     },
     core::{Event, News, access::Caller, events::Subscription},
-    slices::conversations::{self, Incoming},
+    slices::{
+        agents,
+        conversations::{self, Incoming},
+    },
 };
 use muster_channels::Thread;
 use serde_json::{Value, json};
@@ -92,7 +95,8 @@ async fn receive(
     incoming: Vec<Incoming<'_>>,
 ) -> Vec<(ConversationId, MessageId)> {
     let mut tx = app.scope().begin().await.unwrap();
-    let stored = conversations::receive(&mut tx, agent, incoming).await.unwrap();
+    let agent = agents::lock_agent(&tx, agent).await.unwrap().unwrap();
+    let stored = conversations::receive(&mut tx, &agent, incoming).await.unwrap();
     tx.commit().await.unwrap();
     stored
 }

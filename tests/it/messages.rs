@@ -19,7 +19,7 @@ pub async fn say(app: &TestApp, conversation: i64, role: MessageRole, text: &str
     add(app, NewMessage::new(ConversationId(conversation), role, MessageKind::Text, content)).await
 }
 
-pub async fn add(app: &TestApp, new: NewMessage) -> i64 {
+pub async fn add(app: &TestApp, new: NewMessage<'_>) -> i64 {
     let mut tx = app.scope().begin().await.unwrap();
     let id = conversations::append(&mut tx, new).await.unwrap();
     tx.commit().await.unwrap();

@@ -89,7 +89,7 @@ pub async fn called(tx: &mut Tx, from: &Reporter, call: ModelCall) -> Result<()>
         None => None,
     };
     write(tx, agent.id, &call).await?;
-    add_up(tx, agent.id, &terms, &call).await?;
+    add_up(tx, &agent, &terms, &call).await?;
     for of in [Of::Agent(agent.id), Of::Organization] {
         months::at(tx, of, &terms, call.started_at).await?;
         let (begins, _) = month(&terms.zone, call.started_at);
@@ -174,7 +174,7 @@ async fn write(tx: &Tx, agent: AgentId, call: &Call) -> Result<()> {
 }
 
 /// Adds the call to its day.
-async fn add_up(tx: &Tx, agent: AgentId, terms: &Terms, call: &Call) -> Result<()> {
+async fn add_up(tx: &Tx, agent: &LockedAgent, terms: &Terms, call: &Call) -> Result<()> {
     let sql = "INSERT INTO model_days (organization_id, agent_id, day, provider, model, calls, unpriced_calls, input_tokens, \
                output_tokens, cache_read_tokens, cache_write_tokens, cost_micro) \
                VALUES ($1, $2, $3, $4, $5, 1, $6, $7, $8, $9, $10, $11) \
@@ -190,7 +190,7 @@ async fn add_up(tx: &Tx, agent: AgentId, terms: &Terms, call: &Call) -> Result<(
     let (provider, model) = listed(tx, agent, &day, call).await?;
     let values: Vec<Value> = vec![
         tx.scope.org.into(),
-        agent.into(),
+        agent.id.into(),
         day.into(),
         provider.into(),
         model.into(),

@@ -439,8 +439,8 @@ pub async fn expire_due(core: &Arc<Core>) -> Result<u64> {
 
 async fn expire(scope: &Scope, agent: AgentId, lease: LeaseId) -> Result<u64> {
     let tx = scope.begin().await?;
-    agents::lock_agent_even_deleted(&tx, agent).await?;
-    close(&tx, agent, lease).await?;
+    let Some(agent) = agents::lock_agent_even_deleted(&tx, agent).await? else { return Ok(0) };
+    close(&tx, &agent, lease).await?;
     tx.commit().await?;
     Ok(1)
 }
