@@ -16,6 +16,7 @@ use sqlx::{
 
 use super::{
     connections::{Connections, Driver, Opener},
+    sql::{EveryOrg, Installation},
     transaction::Transaction,
     words::Unusable,
 };
@@ -216,6 +217,18 @@ impl Db {
             DbBackend::Postgres => keys.to_vec().into(),
             _ => serde_json::Value::from(keys).to_string().into(),
         }
+    }
+
+    /// The door for rows of no organization, outside a transaction.
+    #[must_use]
+    pub fn installation(&self) -> Installation<'_> {
+        Installation(self)
+    }
+
+    /// The door of jobs, for rows of all organizations, outside a transaction.
+    #[must_use]
+    pub fn every_org(&self) -> EveryOrg<'_> {
+        EveryOrg(self)
     }
 
     /// The pools: purpose, connections, idle connections, maximum.

@@ -7,6 +7,7 @@
 
 mod entity;
 pub mod graphql;
+mod queries;
 pub mod reports;
 mod schedule;
 
@@ -37,12 +38,6 @@ use crate::{
     },
 };
 
-/// How a backup and a restore that will not be done are ended: the column that says PENDING, the one that says since
-/// when, and what is written, with the reason `$2` and the time `$3`.
-const ENDINGS: [(&str, &str, &str); 2] = [
-    ("state", "created_at", "state = 'FAILED', error = $2, ended_at = $3"),
-    ("restore_state", "restored_at", "restore_state = 'FAILED', restore_error = $2, restored_at = $3"),
-];
 /// What is said of those of an agent that has left their server.
 const MOVED: &str = "The agent was moved to another server before the host had done this.";
 /// What is said of those of a server that has another machine.
@@ -153,7 +148,7 @@ pub async fn agent_deleted(tx: &Tx, agent: &LockedAgent) -> Result<()> {
 /// The database is unreachable.
 pub async fn machine_replaced(tx: &Tx, server: ServerId) -> Result<()> {
     outbox::leave_machine(tx, server).await?;
-    end(tx, ("server_id", server.0), REPLACED).await
+    fail_pending(tx, None, Some(server), REPLACED).await
 }
 
 /// The server's host begins again: what was to be done with homes fails, since its journal knows nothing of it.
@@ -162,24 +157,18 @@ pub async fn machine_replaced(tx: &Tx, server: ServerId) -> Result<()> {
 /// The database is unreachable.
 pub async fn host_begins_again(tx: &Tx, server: ServerId) -> Result<()> {
     outbox::leave_machine(tx, server).await?;
-    end(tx, ("server_id", server.0), BEGUN_AGAIN).await
+    fail_pending(tx, None, Some(server), BEGUN_AGAIN).await
 }
 
 async fn fail(tx: &Tx, agent: &LockedAgent, why: &str) -> Result<()> {
     outbox::leave_home(tx, agent.id).await?;
-    end(tx, ("agent_id", agent.id.0), why).await
+    fail_pending(tx, Some(agent.id), None, why).await
 }
 
-/// Fails what is under way where this column has this value.
-async fn end(tx: &Tx, (column, id): (&str, i64), why: &str) -> Result<()> {
-    for (state, _, set) in ENDINGS {
-        let sql = format!(
-            "UPDATE agent_backups SET {set} WHERE organization_id = $1 AND {column} = $4 AND {state} = 'PENDING' \
-             RETURNING agent_id"
-        );
-        for row in tx.rows(&sql, vec![tx.scope.org.into(), why.into(), tx.now.into(), id.into()]).await? {
-            agents::announce(tx, row.try_get_by(0)?);
-        }
+/// Fails what is under way of an agent, or of all agents of a server.
+async fn fail_pending(tx: &Tx, agent: Option<AgentId>, server: Option<ServerId>, why: &str) -> Result<()> {
+    for agent in queries::fail_pending(tx, agent, server, why).await? {
+        agents::announce(tx, agent);
     }
     Ok(())
 }

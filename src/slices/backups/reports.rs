@@ -2,7 +2,7 @@
 
 use sea_orm::{ActiveModelTrait, ColumnTrait, IntoActiveModel, QueryFilter, QueryOrder, QuerySelect, Set};
 
-use super::{entity::agent_backups, forget, forget_file, of_agent};
+use super::{entity::agent_backups, forget, forget_file, of_agent, queries::retention};
 use crate::{
     base::{
         enums::BackupState,
@@ -122,12 +122,7 @@ fn newest(tx: &Tx, agent: AgentId, state: BackupState) -> sea_orm::Select<agent_
 
 /// How many complete ones the agent keeps. None: all.
 async fn kept(tx: &Tx, agent: AgentId) -> Result<Option<u64>> {
-    let sql = "SELECT a.backup_freeze, COALESCE(a.backup_retention, o.backup_retention) FROM agents a \
-               JOIN organizations o ON o.id = a.organization_id WHERE a.organization_id = $1 AND a.id = $2";
-    let found = tx.rows(sql, vec![tx.scope.org.into(), agent.into()]).await?;
-    let Some(row) = found.first() else { return Ok(None) };
-    if row.try_get_by::<bool, _>(0)? {
-        return Ok(None);
-    }
-    Ok(Some(row.try_get_by::<Option<i64>, _>(1)?.unwrap_or(KEPT).max(1).unsigned_abs()))
+    let Some(retention) = retention(tx, agent).await? else { return Ok(None) };
+    let kept = retention.backups.unwrap_or(KEPT).max(1).unsigned_abs();
+    Ok((!retention.is_frozen).then_some(kept))
 }

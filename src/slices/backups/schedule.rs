@@ -16,15 +16,18 @@ use croner::{
     parser::{CronParser, Seconds, Year},
 };
 use jiff::{Timestamp as Instant, tz::TimeZone};
-use sea_orm::QueryResult;
 use serde_json::{Value, json};
 
-use super::{ENDINGS, begin, is_under_way, record};
+use super::{
+    begin, is_under_way,
+    queries::{Scheduled, fail_late, scheduled_agent, scheduled_agents},
+    record,
+};
 use crate::{
     base::{
         enums::{BackupCause, BackupSchedule},
-        ids::{AgentId, OrgId},
-        problem::{Problem, Result},
+        ids::AgentId,
+        problem::Result,
         time::Timestamp,
     },
     core::{Core, access::Scope, store::Tx, tally::Tally},
@@ -42,29 +45,16 @@ const PATIENCE: Duration = Duration::from_hours(30 * 24 + 1);
 /// What is said then.
 const NO_ANSWER: &str = "The host did not answer within 30 days.";
 
-/// The agents with a schedule that applies. `t` is the agent, `o` its organization.
-const SCHEDULED: &str = "SELECT t.organization_id, t.id, t.backup_schedule, t.backup_cron, o.backup_cron, \
-     COALESCE(t.timezone, o.timezone), t.created_at, t.last_backup_at, \
-     (SELECT MAX(b.created_at) FROM agent_backups b WHERE b.organization_id = t.organization_id AND b.agent_id = t.id), \
-     (SELECT MAX(b.ended_at) FROM agent_backups b WHERE b.organization_id = t.organization_id AND b.agent_id = t.id) \
-     FROM agents t JOIN organizations o ON o.id = t.organization_id WHERE t.archived_at IS NULL \
-     AND t.launch_generation > 0 AND o.stopped_at IS NULL AND t.backup_schedule <> 'OFF' \
-     AND (t.backup_schedule <> 'INHERIT' OR o.backup_cron IS NOT NULL)";
-
 /// Begins the backups that are due, in every organization, and gives up those whose host never answered. Returns how many.
 ///
 /// # Errors
 /// The database is unreachable. What has begun by then goes on.
 pub async fn schedule_due(core: &Arc<Core>) -> Result<u64> {
-    let (given_up, mut done) = (give_up(core).await?, Tally::default());
-    let idle = format!(
-        "{SCHEDULED} AND NOT EXISTS (SELECT 1 FROM agent_backups b WHERE b.organization_id = t.organization_id \
-         AND b.agent_id = t.id AND b.state = 'PENDING')"
-    );
+    let late = core.clock.now().minus(PATIENCE);
+    let (given_up, mut done) = (fail_late(core, late, NO_ANSWER).await?, Tally::default());
     let mut times: HashMap<Schedule, Option<Timestamp>> = HashMap::new();
-    for row in core.db.all(idle, vec![]).await? {
-        let (org, id): (OrgId, AgentId) = (row.try_get_by(0)?, row.try_get_by(1)?);
-        let Some(schedule) = Schedule::of(&row)? else { continue };
+    for agent in scheduled_agents(core).await? {
+        let Some(schedule) = Schedule::of(&agent) else { continue };
         let last = match times.entry(schedule.clone()) {
             Entry::Occupied(known) => *known.get(),
             Entry::Vacant(new) => {
@@ -74,8 +64,9 @@ pub async fn schedule_due(core: &Arc<Core>) -> Result<u64> {
             }
         };
         let Some(last) = last else { continue };
-        if is_due(&row, last)? {
-            done.add(org, back_up(&Scope::system(core, org), id, (&schedule, last)).await);
+        if is_due(&agent, last) {
+            let scope = Scope::system(core, agent.organization_id);
+            done.add(scope.org, back_up(&scope, agent.id, (&schedule, last)).await);
         }
     }
     Ok(given_up + done.close()?)
@@ -85,11 +76,9 @@ pub async fn schedule_due(core: &Arc<Core>) -> Result<u64> {
 async fn back_up(scope: &Scope, id: AgentId, (schedule, last): (&Schedule, Timestamp)) -> Result<bool> {
     let tx = scope.begin().await?;
     let Some(agent) = agents::lock_agent(&tx, id).await? else { return Ok(false) };
-    let sql = format!("{SCHEDULED} AND t.organization_id = $1 AND t.id = $2");
-    let found = tx.rows(&sql, vec![tx.scope.org.into(), id.into()]).await?;
-    let Some(row) = found.first() else { return Ok(false) };
-    let is_same = Schedule::of(row)?.as_ref() == Some(schedule);
-    if !is_same || is_under_way(&tx, id).await? || !is_due(row, last)? || is_too_soon(&tx, row).await? {
+    let Some(row) = scheduled_agent(&tx, id).await? else { return Ok(false) };
+    let is_same = Schedule::of(&row).as_ref() == Some(schedule);
+    if !is_same || is_under_way(&tx, id).await? || !is_due(&row, last) || is_too_soon(&tx, &row).await? {
         return Ok(false);
     }
     let backup = begin(&tx, &agent, BackupCause::Schedule).await?;
@@ -99,17 +88,16 @@ async fn back_up(scope: &Scope, id: AgentId, (schedule, last): (&Schedule, Times
 }
 
 /// Whether the plan wants more time since the last one. The plan may have changed since the schedule was set.
-async fn is_too_soon(tx: &Tx, row: &QueryResult) -> Result<bool> {
-    let Some(last) = row.try_get_by::<Option<Timestamp>, _>(8)? else { return Ok(false) };
+async fn is_too_soon(tx: &Tx, agent: &Scheduled) -> Result<bool> {
+    let Some(last) = agent.last_wanted_at else { return Ok(false) };
     let minutes = orgs::limit(tx, Limit::MinCronInterval).await?;
     Ok(last.plus(Duration::from_mins(minutes.unsigned_abs())) > tx.now)
 }
 
 /// Whether an agent was not backed up since the last time of its schedule.
-fn is_due(row: &QueryResult, last: Timestamp) -> Result<bool> {
-    let created: Timestamp = row.try_get_by(6)?;
-    let others: [Option<Timestamp>; 3] = [row.try_get_by(7)?, row.try_get_by(8)?, row.try_get_by(9)?];
-    Ok(last > others.into_iter().flatten().fold(created, Timestamp::max))
+fn is_due(agent: &Scheduled, last: Timestamp) -> bool {
+    let others = [agent.last_backup_at, agent.last_wanted_at, agent.last_ended_at];
+    last > others.into_iter().flatten().fold(agent.created_at, Timestamp::max)
 }
 
 /// A schedule: a cron line in a time zone.
@@ -121,19 +109,15 @@ struct Schedule {
 
 impl Schedule {
     /// An agent's. `None`: it has none.
-    fn of(row: &QueryResult) -> Result<Option<Self>> {
-        let own: Option<String> = row.try_get_by(3)?;
-        let inherited: Option<String> = row.try_get_by(4)?;
-        let schedule: BackupSchedule = row.try_get_by::<String, _>(2)?.parse().map_err(Problem::internal)?;
-        let line = match schedule {
+    fn of(agent: &Scheduled) -> Option<Self> {
+        let line = match agent.backup_schedule {
             BackupSchedule::Off => None,
-            BackupSchedule::Inherit => inherited,
+            BackupSchedule::Inherit => agent.inherited_cron.clone(),
             BackupSchedule::Daily => Some(DAILY.to_owned()),
             BackupSchedule::Weekly => Some(WEEKLY.to_owned()),
-            BackupSchedule::Cron => own,
+            BackupSchedule::Cron => agent.own_cron.clone(),
         };
-        let zone = row.try_get_by::<Option<String>, _>(5)?.unwrap_or_default();
-        Ok(line.map(|line| Self { line, zone }))
+        Some(Self { line: line?, zone: agent.timezone.clone().unwrap_or_default() })
     }
 
     /// Its last time until `now`.
@@ -147,22 +131,6 @@ impl Schedule {
         let moved = cron.find_next_occurrence(&last, false).ok().filter(|moved| *moved <= now);
         Some(Timestamp(moved.unwrap_or(last).timestamp().as_millisecond()))
     }
-}
-
-/// Fails backups and restores whose host never answered: their commands are gone.
-async fn give_up(core: &Core) -> Result<u64> {
-    let now = core.clock.now();
-    let late = now.minus(PATIENCE);
-    let mut done = 0;
-    for (state, since, set) in ENDINGS {
-        let waiting = format!("{state} = 'PENDING' AND {since} <= $1");
-        let some = format!("SELECT 1 FROM agent_backups WHERE {waiting} LIMIT 1");
-        if core.db.one(some, vec![late.into()]).await?.is_some() {
-            let sql = format!("UPDATE agent_backups SET {set} WHERE {waiting}");
-            done += core.db.execute(&sql, vec![late.into(), NO_ANSWER.into(), now.into()]).await?;
-        }
-    }
-    Ok(done)
 }
 
 #[cfg(test)]
