@@ -48,6 +48,18 @@ pub fn decode(name: Option<&str>, bytes: &[u8]) -> String {
     }
 }
 
+/// What bytes of a header say outside of encoded words: they are UTF-8, else of the mail's charset.
+pub fn raw(name: Option<&str>, bytes: &[u8]) -> String {
+    let is_utf8 = |name: &str| matches!(charset(name), Charset::Standard(encoding) if encoding == UTF_8);
+    std::str::from_utf8(bytes)
+        .map_or_else(|_| decode(name.filter(|name| !is_utf8(name)), bytes), str::to_owned)
+}
+
+/// Whether the name of a charset says anything: `us-ascii` and `unknown-8bit` do not.
+pub fn says(name: &str) -> bool {
+    !matches!(charset(name), Charset::Unsaid)
+}
+
 /// Bytes without a charset, or with one that says nothing: what most programs mean that don't say it.
 fn guessed(bytes: &[u8]) -> Cow<'_, str> {
     let is_japanese = |pair: &[u8]| matches!(pair, b"\x1b$B" | b"\x1b$@");

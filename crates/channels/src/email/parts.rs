@@ -5,7 +5,9 @@
 
 use std::{borrow::Cow, cell::OnceCell};
 
-use mail_parser::{HeaderValue, MessageParser, decoders::base64::base64_decode, parsers::MessageStream};
+use mail_parser::{
+    Address, HeaderValue, MessageParser, decoders::base64::base64_decode, parsers::MessageStream,
+};
 
 use super::{
     charset,
@@ -31,8 +33,12 @@ const ENDLESS_WORDS: usize = 16;
 const BOUNDARY: usize = 70;
 /// The longest text that may be blank, in bytes. A stranger's mail may have 500.
 const BLANK_BYTES: usize = 64 << 10;
-/// How much of one text is decoded, in bytes.
+/// How much of one text is decoded, in bytes: strangers send more.
 const TEXT_BYTES: usize = 8 << 20;
+/// How much of a text is looked at for its charset, before it is decoded, in bytes.
+const BEGINNING: usize = 4 << 10;
+/// The longest text under a name that a program made up, in bytes: more is a file that had none.
+const FRAGMENT_BYTES: usize = 64 << 10;
 
 /// Why a mail is not split.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -88,22 +94,39 @@ impl<'a> Head<'a> {
 
     /// The value of the last header of this name, whose encoded words may be in any charset.
     pub fn value(&self, name: &str) -> Option<HeaderValue<'static>> {
+        parsed(&self.in_utf8(name)?).map(HeaderValue::into_owned)
+    }
+
+    /// The last header of this name, whose encoded words are in UTF-8.
+    fn in_utf8(&self, name: &str) -> Option<Cow<'a, [u8]>> {
         let field = self.last(name)?.whole;
         let field = field.get(..FIELD_BYTES).unwrap_or(field);
-        let field = if endless_words(field) > ENDLESS_WORDS {
+        Some(if endless_words(field) > ENDLESS_WORDS {
             Cow::Owned(String::from_utf8_lossy(field).replace("=?", "= ?").into_bytes())
         } else {
             words::in_utf8(field)
-        };
-        parsed(&field).map(HeaderValue::into_owned)
+        })
     }
 
-    /// What the last header of this name says, if it has no structure.
-    pub fn text(&self, name: &str) -> Option<String> {
+    /// The people in the last header of this name. Bytes of their names that are not UTF-8 are of this charset; their addresses stay
+    /// what a mail server reads, which knows no charset.
+    pub fn people(&self, name: &str, charset: Option<&str>) -> Option<Address<'static>> {
+        let field = self.in_utf8(name)?;
+        let people = addresses(&field)?;
+        if std::str::from_utf8(&field).is_ok() {
+            return Some(people);
+        }
+        let named = addresses(charset::raw(charset, &field).as_bytes());
+        let is_same = |named: &Address<'_>| {
+            named.iter().map(|one| one.address()).eq(people.iter().map(|one| one.address()))
+        };
+        named.filter(is_same).or(Some(people))
+    }
+
+    /// What the last header of this name says, if it has no structure. Bytes outside of encoded words are of this charset.
+    pub fn text(&self, name: &str, charset: Option<&str>) -> Option<String> {
         let value = self.last(name)?.value();
-        let value = value.get(..FIELD_BYTES).unwrap_or(value);
-        let kind = self.content_type();
-        Some(words::text(value, kind.as_ref().and_then(|kind| kind.param("charset"))))
+        Some(words::text(value.get(..FIELD_BYTES).unwrap_or(value), charset))
     }
 
     pub fn content_type(&self) -> Option<ContentType> {
@@ -123,6 +146,14 @@ fn parsed(field: &[u8]) -> Option<HeaderValue<'_>> {
     let headers = &mut read.parts.first_mut()?.headers;
     headers.truncate(1);
     headers.pop().map(|header| header.value)
+}
+
+/// The people in a single header.
+fn addresses(field: &[u8]) -> Option<Address<'static>> {
+    match parsed(field)?.into_owned() {
+        HeaderValue::Address(people) => Some(people),
+        _ => None,
+    }
 }
 
 /// How many encoded words begin, and do not end. For each of them, the library reads all of the header.
@@ -168,9 +199,9 @@ impl<'a> Part<'a> {
         self.content_type.as_ref()?.param(name)
     }
 
-    /// The name that it gives itself.
-    pub fn name(&self) -> Option<String> {
-        let charset = self.param("charset");
+    /// The name that it gives itself. `charset`: that of the mail, where the part has none.
+    pub fn name(&self, charset: Option<&str>) -> Option<String> {
+        let charset = self.param("charset").filter(|name| charset::says(name)).or(charset);
         let name = |header, param| Some(self.head.with_params(header, charset)?.param(param)?.to_owned());
         name("Content-Disposition", "filename").or_else(|| name("Content-Type", "name"))
     }
@@ -182,17 +213,42 @@ impl<'a> Part<'a> {
 
     /// What its text says. Lines end with one character.
     pub fn text(&self) -> String {
-        let bytes = self.decoded(self.body.get(..TEXT_BYTES).unwrap_or(self.body));
-        let is_html = self.kind == Kind::Html;
-        let named = self.param("charset").or_else(|| html::charset(&bytes).filter(|_| is_html));
-        let text = charset::decode(named, &bytes);
-        if is_html {
-            return html::text(&text);
+        self.words().0
+    }
+
+    /// The same, and whether that is all of it.
+    pub fn words(&self) -> (String, bool) {
+        let (bytes, is_whole) = self.beginning();
+        let text = charset::decode(self.charset(&bytes), &bytes);
+        if self.kind == Kind::Html {
+            let (text, is_all) = html::words(&text);
+            return (text, is_whole && is_all);
         }
         let text = text.replace("\r\n", "\n").replace('\r', "\n");
         let is =
             |name: &str, value: &str| self.param(name).is_some_and(|own| own.eq_ignore_ascii_case(value));
-        if is("format", "flowed") { flowed::joined(&text, is("delsp", "yes")) } else { text }
+        let text = if is("format", "flowed") { flowed::joined(&text, is("delsp", "yes")) } else { text };
+        (text, is_whole)
+    }
+
+    /// What is read of its text, and whether that is all of it.
+    fn beginning(&self) -> (Cow<'a, [u8]>, bool) {
+        let Some(beginning) = self.body.get(..TEXT_BYTES).filter(|text| text.len() < self.body.len()) else {
+            return (self.content(), true);
+        };
+        if self.kind != Kind::Html {
+            return (self.decoded(beginning), false);
+        }
+        let mut html = html::without_pictures(&self.content(), TEXT_BYTES);
+        let is_whole = html.len() <= TEXT_BYTES;
+        html.truncate(TEXT_BYTES);
+        (Cow::Owned(html), is_whole)
+    }
+
+    /// The charset that its type names, else the one that its text in HTML names where it begins.
+    fn charset<'s>(&'s self, text: &'s [u8]) -> Option<&'s str> {
+        let named = self.param("charset").filter(|name| charset::says(name));
+        named.or_else(|| html::charset(text).filter(|_| self.kind == Kind::Html))
     }
 
     /// Whether a person sees nothing of its text.
@@ -254,6 +310,18 @@ impl<'a> Split<'a> {
         Ok(split)
     }
 
+    /// The charset of its headers, where they name none: the mail's own, else that of its first text that has one.
+    pub fn charset(&self) -> Option<String> {
+        let own = self.head.content_type();
+        let own = own.as_ref().and_then(|own| own.param("charset")).filter(|name| charset::says(name));
+        let of = |part: &Part<'_>| {
+            let beginning = part.body.get(..BEGINNING).unwrap_or(part.body);
+            part.charset(&part.decoded(beginning)).map(str::to_owned)
+        };
+        let is_text = |part: &&Part<'_>| matches!(part.kind, Kind::Plain | Kind::Html | Kind::OtherText);
+        own.map(str::to_owned).or_else(|| self.parts.iter().filter(is_text).find_map(of))
+    }
+
     /// Those parts of a list.
     pub fn among(&self, list: &[usize]) -> impl Iterator<Item = &Part<'a>> {
         list.iter().filter_map(|at| self.parts.get(*at))
@@ -266,8 +334,9 @@ impl<'a> Split<'a> {
         let content_type = head.content_type();
         let several = content_type.as_ref().filter(|kind| kind.kind == "multipart");
         if let Some((kind, inner)) = several.and_then(|kind| Some((kind, Between::of(body, kind)?))) {
-            let mut around = around.within(kind)?;
-            return self.add_several(left, inner, &mut around);
+            let inner: Vec<_> = inner.take(PARTS + 1).collect();
+            let mut around = around.within(kind, &inner)?;
+            return self.add_several(left, &inner, &mut around);
         }
         let kind = kind_of(content_type.as_ref(), around);
         self.place(Part { head, content_type, kind, body, blank: OnceCell::new() }, around);
@@ -277,7 +346,7 @@ impl<'a> Split<'a> {
     fn add_several(
         &mut self,
         left: &mut Left,
-        inner: Between<'a>,
+        inner: &[&'a [u8]],
         around: &mut Around,
     ) -> Result<(), TooMuch> {
         let (texts, htmls) = (self.texts.len(), self.htmls.len());
@@ -301,7 +370,7 @@ impl<'a> Split<'a> {
     fn place(&mut self, part: Part<'a>, around: &mut Around) {
         let at = self.parts.len();
         let (in_html, in_text) = match (part.kind, around.kind) {
-            _ if is_attached(&part) => (false, false),
+            _ if is_attached(&part) && !is_fragment(&part) => (false, false),
             (Kind::Html, Several::Alternative) => (true, false),
             (Kind::Plain, Several::Alternative) => (false, true),
             (Kind::OtherText, Several::Alternative) => {
@@ -324,7 +393,8 @@ impl<'a> Split<'a> {
         if !is_shown {
             self.files.push(at);
         }
-        if part.kind == Kind::Calendar {
+        let is_named = || part.name(None).is_some_and(|name| name.to_ascii_lowercase().ends_with(".ics"));
+        if part.kind == Kind::Calendar || part.is("application", "octet-stream") && is_named() {
             self.events.push(at);
         }
         self.parts.push(part);
@@ -337,9 +407,27 @@ fn is_attached(part: &Part<'_>) -> bool {
     disposition.is_some_and(|disposition| disposition.kind == "attachment")
 }
 
+/// Whether a part is a piece of the text itself, under the name that Exchange gives to what has none: `ATT00001.txt`.
+fn is_fragment(part: &Part<'_>) -> bool {
+    let is_text = matches!(part.kind, Kind::Plain | Kind::Html) && part.body.len() <= FRAGMENT_BYTES;
+    let is_made_up = |name: String| {
+        let name = name.to_ascii_lowercase();
+        let (name, ending) = name.split_once('.').unwrap_or_default();
+        let number = name.strip_prefix("att").unwrap_or_default();
+        matches!(ending, "txt" | "htm" | "html")
+            && number.len() == 5
+            && number.bytes().all(|byte| byte.is_ascii_digit())
+    };
+    is_text && part.name(None).is_some_and(is_made_up)
+}
+
 /// Whether a text is meant to be read where it stands.
 fn is_read(part: &Part<'_>, around: &Around) -> bool {
-    around.parts == 1 || around.kind != Several::Related && part.name().is_none()
+    match around.kind {
+        Several::Slides => true,
+        Several::Related => around.parts == around.root,
+        _ => around.parts == 1 || part.name(None).is_none() || is_fragment(part),
+    }
 }
 
 fn kind_of(content_type: Option<&ContentType>, around: &Around) -> Kind {
@@ -350,7 +438,7 @@ fn kind_of(content_type: Option<&ContentType>, around: &Around) -> Kind {
         // A multipart without a boundary, or with another one than its parts, is read as it is.
         ("text", "plain" | "") | ("multipart", _) => Kind::Plain,
         ("text", "html") => Kind::Html,
-        ("text", "calendar") => Kind::Calendar,
+        ("text", "calendar") | ("application", "ics") => Kind::Calendar,
         // Headers of a mail that came back, addresses: files.
         ("text", "rfc822-headers" | "vcard" | "x-vcard" | "directory") => Kind::Other,
         ("text", _) => Kind::OtherText,
@@ -367,6 +455,55 @@ enum Several {
     Alternative,
     Related,
     Digest,
+    /// Pictures and texts that a phone shows one after the other (MMS).
+    Slides,
+}
+
+impl Several {
+    fn of(kind: &ContentType, inner: &[Inner]) -> Self {
+        match &*kind.subtype {
+            "alternative" => Self::Alternative,
+            "digest" => Self::Digest,
+            _ if inner.iter().any(|part| part.kind == "application/smil") => Self::Slides,
+            "related" => Self::Related,
+            _ => Self::Mixed,
+        }
+    }
+}
+
+/// What is known of a part from its headers, before it is split.
+struct Inner {
+    id: String,
+    /// `text/plain`
+    kind: String,
+}
+
+impl Inner {
+    fn of(entity: &[u8]) -> Self {
+        let head = Head::read(entity).unwrap_or_default();
+        let id = head.last("Content-ID").map(|field| String::from_utf8_lossy(field.value()).into_owned());
+        let kind = head.content_type().map(|kind| format!("{}/{}", kind.kind, kind.subtype));
+        Self { id: plain_id(&id.unwrap_or_default()).to_owned(), kind: kind.unwrap_or_default() }
+    }
+}
+
+/// An id without its brackets.
+fn plain_id(id: &str) -> &str {
+    id.trim().trim_start_matches('<').trim_end_matches('>')
+}
+
+/// Which of related parts is the one that the others belong to (RFC 2387): the one that `start` names, else the first one of `type`, else
+/// the first text. Counted from 1.
+fn root(kind: &ContentType, inner: &[Inner]) -> usize {
+    let is_text = |part: &Inner| {
+        part.kind.is_empty() || part.kind.starts_with("text/") || part.kind.starts_with("multipart/")
+    };
+    let start = kind.param("start").map(plain_id).filter(|start| !start.is_empty());
+    let own = kind.param("type").map(str::to_ascii_lowercase);
+    let find = |is: &dyn Fn(&Inner) -> bool| inner.iter().position(|part| is_text(part) && is(part));
+    let found = start.and_then(|start| find(&|part: &Inner| part.id == start));
+    let found = found.or_else(|| own.and_then(|own| find(&|part: &Inner| part.kind == own.trim())));
+    found.or_else(|| find(&|_: &Inner| true)).map_or(1, |at| at + 1)
 }
 
 /// What a part stands in.
@@ -375,6 +512,8 @@ struct Around {
     depth: usize,
     /// How many parts have come.
     parts: usize,
+    /// Which of related parts is read.
+    root: usize,
     in_alternative: bool,
     needs_html: bool,
     needs_text: bool,
@@ -388,6 +527,7 @@ impl Default for Around {
             kind: Several::Mixed,
             depth: 0,
             parts: 0,
+            root: 1,
             in_alternative: false,
             needs_html: true,
             needs_text: true,
@@ -398,20 +538,16 @@ impl Default for Around {
 
 impl Around {
     /// What the parts inside parts of this type stand in.
-    fn within(&self, kind: &ContentType) -> Result<Self, TooMuch> {
+    fn within(&self, kind: &ContentType, inner: &[&[u8]]) -> Result<Self, TooMuch> {
         if self.depth == DEPTH {
             return Err(TooMuch::Depth);
         }
-        let kind = match &*kind.subtype {
-            "alternative" => Several::Alternative,
-            "related" => Several::Related,
-            "digest" => Several::Digest,
-            _ => Several::Mixed,
-        };
+        let inner: Vec<_> = inner.iter().map(|entity| Inner::of(entity)).collect();
+        let (root, kind) = (root(kind, &inner), Several::of(kind, &inner));
         let in_alternative = self.in_alternative || kind == Several::Alternative;
         let (needs_html, needs_text) = (self.needs_html, self.needs_text);
         let (depth, other) = (self.depth + 1, Vec::new());
-        Ok(Self { kind, depth, parts: 0, in_alternative, needs_html, needs_text, other })
+        Ok(Self { kind, depth, parts: 0, root, in_alternative, needs_html, needs_text, other })
     }
 
     /// Whether a text counts as HTML, and as plain: the first kind that comes inside an alternative stands for itself only.

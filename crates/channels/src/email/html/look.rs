@@ -174,25 +174,45 @@ impl Tag {
             "blockquote" => !self.is_style("border", "none"),
             "div" => {
                 let classes = self.get("class").unwrap_or_default();
-                classes.split_ascii_whitespace().any(|class| class == "yahoo_quoted")
+                let is_quote = |class: &str| {
+                    matches!(own(class), "yahoo_quoted" | "ms-outlook-mobile-reference-message")
+                };
+                classes.split_ascii_whitespace().any(is_quote)
                     || self.get("name") == Some("quote")
+                    || self.id() == "mail-editor-reference-message-container"
             }
             _ => false,
         }
     }
 
+    /// Its id, as it was before it was quoted.
+    fn id(&self) -> &str {
+        own(self.get("id").unwrap_or_default())
+    }
+
+    /// Whether it has the line above it that Outlook draws above another mail: `border-top: solid #E1E1E1 1.0pt`, in any order, or each
+    /// in a property of its own.
+    fn has_outlooks_line(&self) -> bool {
+        // The first of four values is the upper side's.
+        let top = |property: &str| {
+            let sides = self.style(property).unwrap_or_default().replace(", ", ",");
+            sides.split_ascii_whitespace().next().unwrap_or_default().to_owned()
+        };
+        let line = match self.style("border-top") {
+            Some(line) => line.replace(", ", ","),
+            None => ["border-width", "border-style", "border-color"].map(top).join(" "),
+        };
+        let has = |words: &[&str]| line.split_ascii_whitespace().any(|word| words.contains(&word));
+        has(&["solid"])
+            && has(&["1pt", "1.0pt"])
+            && has(&["#e1e1e1", "rgb(225,225,225)", "#b5c4df", "rgb(181,196,223)"])
+    }
+
     /// Whether it and all that follows is another mail: above it, Outlook and Zimbra have the answer.
     pub fn quotes_the_rest(&self) -> bool {
-        let id = self.get("id").unwrap_or_default();
-        let has_line = || {
-            self.style("border-top").is_some_and(|line| {
-                let is_outlooks = line.contains("#e1e1e1") || line.contains("#b5c4df");
-                is_outlooks && line.contains("solid") && line.contains("1.0pt")
-            })
-        };
         match &*self.name {
-            "div" => matches!(id, "divRplyFwdMsg" | "x_divRplyFwdMsg") || has_line(),
-            "hr" => id == "zwchr",
+            "div" => matches!(self.id(), "divRplyFwdMsg" | "appendonsend") || self.has_outlooks_line(),
+            "hr" => self.id() == "zwchr",
             _ => false,
         }
     }
@@ -208,6 +228,14 @@ impl Tag {
         let is_sign = !words.chars().any(char::is_alphanumeric);
         Some(if is_sign { words.to_owned() } else { format!("[{words}]") })
     }
+}
+
+/// A name without what programs put before it when they quote a mail once more.
+fn own(mut name: &str) -> &str {
+    while let Some(rest) = name.strip_prefix("x_") {
+        name = rest;
+    }
+    name
 }
 
 /// The number that a size begins with. Others are large.

@@ -25,17 +25,38 @@ const DEPTH: usize = 200;
 const MARKS: usize = 6;
 /// How much is written, in bytes: more than is kept of any text.
 const MOST: usize = 2 << 20;
+/// The longest word that can't be a picture, in bytes.
+const PICTURE: usize = 1_000;
 /// How much of a text is looked through for its charset, in bytes.
 const BEGINNING: usize = 1_024;
 
-/// The words of a text in HTML.
-pub fn text(html: &str) -> String {
+/// The words of a text in HTML, and whether these are all.
+pub fn words(html: &str) -> (String, bool) {
     let mut page = Page::default();
     let mut emitter = CallbackEmitter::new(|event: CallbackEvent<'_>, _: Span<()>| page.see(&event));
     emitter.naively_switch_states(true);
     // The first token means that there is enough.
     Tokenizer::new_with_emitter(html, emitter).next();
-    page.finish()
+    let is_whole = page.written <= MOST;
+    (page.finish(), is_whole)
+}
+
+/// The beginning of a text in HTML without the pictures that stand in it (`data:image/png;base64,…`): they have no words, and each may
+/// be longer than what is read of any text. It has at most one byte more than `most`.
+pub fn without_pictures(html: &[u8], most: usize) -> Vec<u8> {
+    let mark = b";base64,";
+    let (mut kept, mut rest) = (Vec::new(), html);
+    while kept.len() <= most && !rest.is_empty() {
+        let at = rest.windows(mark.len()).position(|found| found.eq_ignore_ascii_case(mark));
+        let (before, after) = rest.split_at(at.map_or(rest.len(), |at| at + mark.len()));
+        kept.extend_from_slice(before.get(..most + 1).unwrap_or(before));
+        let is_encoded = |byte: &u8| byte.is_ascii_alphanumeric() || b"+/=%\r\n".contains(byte);
+        let length = after.iter().take_while(|byte| is_encoded(byte)).count();
+        let skipped = if length > PICTURE { length } else { 0 };
+        rest = after.get(skipped..).unwrap_or_default();
+    }
+    kept.truncate(most + 1);
+    kept
 }
 
 /// The charset that a text in HTML names at its beginning (`<meta charset=…>`).
@@ -230,8 +251,11 @@ impl Page {
     }
 
     /// All that follows is quoted, up to the end of the frame: programs such as Outlook write answers above what they answer, and put
-    /// it in no element.
+    /// it in no element. A mail may have several signs of that; between them is nothing.
     fn quote_the_rest(&mut self) {
+        if self.frames.last().is_some_and(Frame::is_new_quote) {
+            return;
+        }
         let at = self.open.iter().rposition(|open| open.has_frame).map_or(0, |at| at + 1);
         self.open.insert(at, Open { has_frame: true, gap: 1, ..Open::default() });
         self.frames.push(Frame::new(Holds::Quote));

@@ -2,6 +2,10 @@
 
 use super::*;
 
+fn text(html: &str) -> String {
+    words(html).0
+}
+
 fn table(rows: &[(&str, &str)]) {
     for (html, expected) in rows {
         assert_eq!(text(html), *expected, "{html}");
@@ -107,9 +111,18 @@ fn what_is_quoted_is_marked() {
         ("a<div class=yahoo_quoted><div>Bo wrote:</div>b</div>", "a\n> Bo wrote:\n> b"),
         ("a<div name=quote style='margin:10px'>b</div>", "a\n> b"),
         ("<div>a</div><hr id=zwchr>From: Bo<br>b", "a\n> From: Bo\n> b"),
+        ("a<div id=appendonsend></div><p>From: Bo</p>b", "a\n> From: Bo\n>\n> b"),
+        (
+            "a<div id=mail-editor-reference-message-container><hr><div id=divRplyFwdMsg>From: Bo</div>b</div>c",
+            "a\n> From: Bo\n> b\n\nc",
+        ),
+        (
+            "a<div class='x_ms-outlook-mobile-reference-message skipProofing'>From: Bo<div id=x_x_divRplyFwdMsg>From: Ada</div>b</div>",
+            "a\n> From: Bo\n>> From: Ada\n>> b",
+        ),
         (
             "<div>a</div><div id=appendonsend></div><hr><div id=divRplyFwdMsg>From: Bo</div><div>b</div>",
-            "a\n---\n> From: Bo\n> b",
+            "a\n> From: Bo\n> b",
         ),
         (
             "<div class=WordSection1><p class=MsoNormal>a</p><div><div style='border:none;border-top:solid #E1E1E1 1.0pt;padding:3.0pt 0cm'>\
@@ -117,6 +130,48 @@ fn what_is_quoted_is_marked() {
             "a\n> From: Bo\n> b",
         ),
     ]);
+}
+
+#[test]
+fn the_line_that_outlook_draws_is_known_in_each_way_to_write_it() {
+    for style in [
+        "border:none;border-top:solid #B5C4DF 1.0pt;padding:3.0pt 0cm",
+        "border-top: 1pt solid rgb(225, 225, 225)",
+        "border-top: solid rgb(225,225,225) 1.0pt",
+        "BORDER-TOP: RGB(181, 196, 223) 1PT SOLID",
+        "border-width: 1pt medium medium; border-style: solid none none; border-color: rgb(225, 225, 225) currentcolor",
+    ] {
+        let html = format!("a<div style='{style}'>From: Bo</div>b");
+        assert_eq!(text(&html), "a\n> From: Bo\n> b", "{style}");
+    }
+    for style in [
+        "border-top: 2pt solid rgb(225, 225, 225)",
+        "border-top: 1pt dashed #e1e1e1",
+        "border-top: 1pt solid rgb(225, 225, 22)",
+        "border-width: medium 1pt; border-style: solid; border-color: #e1e1e1",
+        "border-bottom: 1pt solid #e1e1e1",
+    ] {
+        let html = format!("a<div style='{style}'>From: Bo</div>b");
+        assert_eq!(text(&html), "a\nFrom: Bo\nb", "{style}");
+    }
+}
+
+#[test]
+fn no_break_spaces_move_a_line_to_the_right() {
+    table(&[
+        ("a<br>&nbsp;&nbsp;b", "a\n  b"),
+        ("a<br> &nbsp; &nbsp; <b>&nbsp;b</b> c&nbsp;&nbsp;d", "a\n     b c d"),
+        ("<div>a</div><div>&nbsp;<a href='https://a.test'>b</a></div>", "a\n b (https://a.test)"),
+        ("<blockquote>a<br>&nbsp;&nbsp;b</blockquote>", "> a\n>   b"),
+        // Where a distance is kept to what is beside it, and after a preheader.
+        ("<table><tr><td>a</td><td>&nbsp;b<br>&nbsp;c</td></tr></table>", "a\tb /  c"),
+        ("<ul><li>&nbsp;&nbsp;a<br>&nbsp;b</ul>", "- a\n   b"),
+        ("<div>a</div><div>&nbsp;&zwnj;&nbsp;&zwnj; b</div>", "a\nb"),
+        ("a<br>&nbsp;&nbsp;<br>b", "a\n\nb"),
+        ("a<br>&nbsp;<table><tr><td>b</td></tr></table>", "a\n\nb"),
+    ]);
+    let far = text(&format!("a<br>{}b", "&nbsp;".repeat(10_000)));
+    assert_eq!(far, format!("a\n{}b", " ".repeat(80)));
 }
 
 #[test]
