@@ -259,9 +259,11 @@ impl<'a> Part<'a> {
 
     fn decoded(&self, body: &'a [u8]) -> Cow<'a, [u8]> {
         let encoding = self.head.raw("Content-Transfer-Encoding").next_back().unwrap_or_default();
-        let encoding = encoding.trim();
+        // `"base64"`, `base64; (x)`
+        let mut words = encoding.split(|c: char| c.is_whitespace() || matches!(c, '"' | ';' | '('));
+        let encoding = words.find(|word| !word.is_empty()).unwrap_or_default();
         let decoded = if encoding.eq_ignore_ascii_case("base64") {
-            base64_decode(body)
+            base64_decode(body).or_else(|| base64_above(body))
         } else if encoding.eq_ignore_ascii_case("quoted-printable") {
             // Bare equals signs are common in HTML, and stay.
             match MessageStream::new(body).decode_quoted_printable_mime(b"") {
@@ -274,6 +276,20 @@ impl<'a> Part<'a> {
         };
         decoded.map_or(Cow::Borrowed(body), Cow::Owned)
     }
+}
+
+/// A text in base64, below which a program has put lines of its own, and these lines. `None`: there is nothing above them.
+fn base64_above(text: &[u8]) -> Option<Vec<u8>> {
+    let is_encoded = |line: &[u8]| {
+        let is = |byte: &u8| byte.is_ascii_alphanumeric() || b"+/=".contains(byte);
+        line.trim_ascii().iter().all(is)
+    };
+    let lines = (Lines { text, at: 0 }).take_while(|(_, line)| is_encoded(line));
+    let end = lines.last().map(|(from, line)| from + line.len())?;
+    let mut decoded = base64_decode(text.get(..end)?).filter(|decoded| !decoded.is_empty())?;
+    decoded.extend_from_slice(b"\r\n");
+    decoded.extend_from_slice(text.get(end..)?);
+    Some(decoded)
 }
 
 /// The lines of a quoted-printable text, each with those that continue it.

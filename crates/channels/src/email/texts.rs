@@ -187,9 +187,9 @@ mod tests {
         let comment = format!("<!--{}-->", "a".repeat(9 << 20));
         let html = format!("Content-Type: text/html\n\n<p>before</p>{comment}<p>after</p>");
         assert_eq!(of(&html), format!("before\n\n{TOO_LONG}"));
-        let blank = format!("Content-Type: text/html\n\n<p>before</p>{}<p>after</p>", " \n".repeat(3 << 20));
+        let blank = format!("Content-Type: text/html\n\n<p>before</p>{}<p>after</p>", " \n".repeat(5 << 18));
         assert_eq!(of(&blank), format!("before\n\n{TOO_LONG}"));
-        let (blank, after) = (format!("\nbefore{}", " \n".repeat(5 << 20)), "\nafter");
+        let (blank, after) = (format!("\nbefore{}", " \n".repeat((4 << 20) + 1)), "\nafter");
         let mail = several("mixed", &[&blank, after]);
         assert_eq!(of(&mail), format!("before\n\n{TOO_LONG}\n\nafter"));
         // Nobody says it in our place.

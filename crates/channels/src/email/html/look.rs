@@ -149,6 +149,12 @@ impl Tag {
             || self.is_style("mso-hide", "all") && (is_tiny("font-size") || is_tiny("line-height"))
     }
 
+    /// Whether its style strikes its words, and not its name.
+    pub fn is_struck(&self) -> bool {
+        let strikes = |property| self.style(property).is_some_and(|style| style.contains("line-through"));
+        !is_struck(&self.name) && (strikes("text-decoration") || strikes("text-decoration-line"))
+    }
+
     /// Whether blanks and line ends are shown as they are.
     pub fn keeps_blanks(&self) -> bool {
         matches!(&*self.name, "pre" | "textarea" | "xmp" | "plaintext" | "listing")

@@ -82,6 +82,8 @@ struct Open {
     gap: usize,
     is_hidden: bool,
     keeps_blanks: bool,
+    /// Whether its style strikes its words.
+    is_struck: bool,
     /// Whether it has a frame of its own.
     has_frame: bool,
     /// Where its words begin, and its address.
@@ -168,7 +170,8 @@ impl Page {
         if let Some(sign) = look::sign(&tag.name) {
             self.say(sign);
         }
-        if is_inline && self.inlines == 0 && !(is_hidden || keeps_blanks || has_address) {
+        let is_struck = tag.is_struck();
+        if is_inline && self.inlines == 0 && !(is_hidden || keeps_blanks || is_struck || has_address) {
             return;
         }
         if self.open.len() >= DEPTH {
@@ -187,9 +190,12 @@ impl Page {
         self.paragraphs += usize::from(tag.name == "p");
         let has_frame = holds.is_some();
         self.frames.extend(holds.map(Frame::new));
+        if is_struck {
+            self.say(STRUCK);
+        }
         let name = tag.name.clone();
         let next = if name == "ol" { Some(tag.number("start").unwrap_or(1)) } else { None };
-        self.open.push(Open { name, gap, is_hidden, keeps_blanks, has_frame, link, next });
+        self.open.push(Open { name, gap, is_hidden, keeps_blanks, is_struck, has_frame, link, next });
     }
 
     /// Ends what a new element ends by beginning.
@@ -332,6 +338,9 @@ impl Page {
     }
 
     fn ended(&mut self, open: &Open) {
+        if open.is_struck {
+            self.say(STRUCK);
+        }
         if let Some((from, href)) = open.link.as_ref().filter(|_| self.hidden == 0)
             && let Some(frame) = self.frames.last_mut()
         {

@@ -92,6 +92,17 @@ fn signs_keep_the_sense_of_words() {
     table(&[
         ("Please <s>do not</s> ship <del>it</del>", "Please ~~do not~~ ship ~~it~~"),
         ("<b>Please <strike>do not</strike></b> ship", "Please ~~do not~~ ship"),
+        (
+            "Please <span style='text-decoration: line-through red'>do <b>not</b></span> ship",
+            "Please ~~do not~~ ship",
+        ),
+        ("<s style='text-decoration:line-through'>a</s> b", "~~a~~ b"),
+        ("<p>a</p><p style='text-decoration-line:line-through'>b</p><p>c</p>", "a\n\n~~b~~\n\nc"),
+        (
+            "<table><tr><td>Shirt<td style='text-decoration:line-through'>25.00<td>19.00</table>",
+            "Shirt\t~~25.00~~\t19.00",
+        ),
+        ("<span style='display:none;text-decoration:line-through'>a</span>b", "b"),
         ("$19<sup>99</sup>, 10<sup>6</sup>, H<sub>2</sub>O", "$19^99, 10^6, H_2O"),
         ("<p>Your code: <svg width=16 /> 482913</p>", "Your code: 482913"),
         ("<p>Your code: <svg><text>1</text></svg> 482913</p>", "Your code: 482913"),

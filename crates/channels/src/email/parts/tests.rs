@@ -223,6 +223,34 @@ fn a_line_of_spaces_goes_on_with_its_header() {
 }
 
 #[test]
+fn the_name_of_an_encoding_is_read_as_programs_write_it() {
+    for (encoding, body) in [
+        ("Base64;", "aGk="),
+        ("\"base64\"", "aGk="),
+        (" base64 (of a program)", "aGk="),
+        ("(x) 8bit", "hi"),
+        ("quoted-printable;", "=68i"),
+        ("", "hi"),
+    ] {
+        let mail = format!("Content-Type: text/plain\r\nContent-Transfer-Encoding: {encoding}\r\n\r\n{body}");
+        assert_eq!(texts(&mail), ["hi"], "{encoding}");
+    }
+}
+
+#[test]
+fn lines_below_base64_are_kept() {
+    let of = |body: &str| {
+        texts(&format!("Content-Type: text/plain\r\nContent-Transfer-Encoding: base64\r\n\r\n{body}"))
+    };
+    assert_eq!(
+        of("aGVs\r\nbG8=\r\n\r\n-- \r\nOur list\r\n"),
+        ["hello\r\n-- \r\nOur list".replace("\r\n", "\n")]
+    );
+    assert_eq!(of("no base64, at all"), ["no base64, at all"]);
+    assert_eq!(of("\r\n\r\nno base64!"), ["no base64!"]);
+}
+
+#[test]
 fn bare_equals_signs_stay_in_quoted_printable() {
     let mail = "Content-Type: text/plain; charset=utf-8\r\nContent-Transfer-Encoding: quoted-printable\r\n\r\n\
                 caf=C3=A9 <a href=\"?q=zebra\"> so=\r\nft";
