@@ -1,8 +1,8 @@
 //! What an element is, and what its attributes say about how it looks.
 
 /// The attributes that count.
-const ATTRIBUTES: [&str; 11] =
-    ["alt", "class", "height", "hidden", "href", "id", "name", "start", "style", "value", "width"];
+const ATTRIBUTES: [&str; 12] =
+    ["alt", "class", "face", "height", "hidden", "href", "id", "name", "start", "style", "value", "width"];
 
 /// Whether an element has no end.
 pub fn is_void(name: &str) -> bool {
@@ -57,6 +57,34 @@ pub fn sign(name: &str) -> Option<&'static str> {
         "sup" => Some("^"),
         "sub" => Some("_"),
         name => is_struck(name).then_some(STRUCK),
+    }
+}
+
+/// The sign that the font Wingdings has in place of a letter: Outlook writes `J` for a smile, and `à` for an arrow.
+pub const fn wingding(letter: char) -> char {
+    match letter {
+        'J' => '☺',
+        'K' => '😐',
+        'L' => '☹',
+        'C' => '👍',
+        'D' => '👎',
+        'F' => '☞',
+        'à' | 'è' => '→',
+        'ß' => '←',
+        'á' => '↑',
+        'â' => '↓',
+        'ü' => '✔',
+        'û' => '✘',
+        'þ' => '☑',
+        'ý' => '☒',
+        'o' | 'q' | '¨' => '☐',
+        'l' => '●',
+        'n' | '§' => '▪',
+        'v' => '❖',
+        'Ø' => '➢',
+        '(' => '☎',
+        '*' => '✉',
+        other => other,
     }
 }
 
@@ -153,6 +181,14 @@ impl Tag {
     pub fn is_struck(&self) -> bool {
         let strikes = |property| self.style(property).is_some_and(|style| style.contains("line-through"));
         !is_struck(&self.name) && (strikes("text-decoration") || strikes("text-decoration-line"))
+    }
+
+    /// Whether its font is Wingdings. `None`: it has the one around it.
+    pub fn is_wingdings(&self) -> Option<bool> {
+        let face = || self.get("face").map(str::to_ascii_lowercase);
+        let fonts = self.style("font-family").or_else(face).or_else(|| self.style("font"))?;
+        let first = fonts.split(',').next().unwrap_or_default();
+        Some(first.trim_end_matches([' ', '"', '\'']).ends_with("wingdings"))
     }
 
     /// Whether blanks and line ends are shown as they are.

@@ -82,6 +82,8 @@ struct Open {
     gap: usize,
     is_hidden: bool,
     keeps_blanks: bool,
+    /// Whether its letters are signs.
+    is_wingdings: bool,
     /// Whether its style strikes its words.
     is_struck: bool,
     /// Whether it has a frame of its own.
@@ -145,9 +147,21 @@ impl Page {
             return;
         }
         self.written += text.len();
+        let signs: String;
+        let text = if self.is_wingdings() {
+            signs = text.chars().map(look::wingding).collect();
+            &signs
+        } else {
+            text
+        };
         if let Some(frame) = self.frames.last_mut() {
             if self.kept > 0 { frame.lines(text) } else { frame.words(text) }
         }
+    }
+
+    /// Whether the letters that come now are signs.
+    fn is_wingdings(&self) -> bool {
+        self.open.last().is_some_and(|open| open.is_wingdings)
     }
 
     fn gap(&mut self, gap: usize) {
@@ -171,7 +185,9 @@ impl Page {
             self.say(sign);
         }
         let is_struck = tag.is_struck();
-        if is_inline && self.inlines == 0 && !(is_hidden || keeps_blanks || is_struck || has_address) {
+        let is_wingdings = tag.is_wingdings().unwrap_or_else(|| self.is_wingdings());
+        let changes = is_hidden || keeps_blanks || is_struck || is_wingdings != self.is_wingdings();
+        if is_inline && self.inlines == 0 && !(changes || has_address) {
             return;
         }
         if self.open.len() >= DEPTH {
@@ -195,7 +211,17 @@ impl Page {
         }
         let name = tag.name.clone();
         let next = if name == "ol" { Some(tag.number("start").unwrap_or(1)) } else { None };
-        self.open.push(Open { name, gap, is_hidden, keeps_blanks, is_struck, has_frame, link, next });
+        self.open.push(Open {
+            name,
+            gap,
+            is_hidden,
+            keeps_blanks,
+            is_wingdings,
+            is_struck,
+            has_frame,
+            link,
+            next,
+        });
     }
 
     /// Ends what a new element ends by beginning.

@@ -103,6 +103,15 @@ fn signs_keep_the_sense_of_words() {
             "Shirt\t~~25.00~~\t19.00",
         ),
         ("<span style='display:none;text-decoration:line-through'>a</span>b", "b"),
+        (
+            "Thanks <span style='font-family:Wingdings'>J</span> <font face=Wingdings size=2>à</font> Just <b>do</b> it",
+            "Thanks ☺ → Just do it",
+        ),
+        (
+            "<p style='font-family:Wingdings'>ü<span style='font:7.0pt \"Times New Roman\"'>&nbsp; </span>\
+             <span style='font-family:Calibri,Wingdings'>Just</span></p><p>Just</p>",
+            "✔ Just\n\nJust",
+        ),
         ("$19<sup>99</sup>, 10<sup>6</sup>, H<sub>2</sub>O", "$19^99, 10^6, H_2O"),
         ("<p>Your code: <svg width=16 /> 482913</p>", "Your code: 482913"),
         ("<p>Your code: <svg><text>1</text></svg> 482913</p>", "Your code: 482913"),
