@@ -2,20 +2,22 @@
 //!
 //! Mails are what strangers send, so this reader is bounded in depth, parts and headers, and looks at each byte once for each level. It
 //! copies nothing. A mail inside a mail stays a file: it is never split. The library behind it reads single headers only.
+//!
+//! - `head.rs`: the headers of a mail or part; `around.rs`: how several parts belong together.
+
+mod around;
+mod head;
 
 use std::{borrow::Cow, cell::OnceCell};
 
-use mail_parser::{
-    Address, HeaderValue, MessageParser, decoders::base64::base64_decode, parsers::MessageStream,
-};
+use mail_parser::{decoders::base64::base64_decode, parsers::MessageStream};
 
-use super::{
-    charset,
-    content_type::ContentType,
-    flowed, html,
-    texts::is_visible,
-    words::{self, LONGEST_WORD},
+pub use self::head::Head;
+use self::{
+    around::{Around, Several},
+    head::Left,
 };
+use super::{charset, content_type::ContentType, flowed, html, texts::is_visible, words};
 
 /// How deep parts may be nested. Programs write three or four levels.
 const DEPTH: usize = 10;
@@ -25,10 +27,6 @@ const PARTS: usize = 500;
 const HEADER_LINES: usize = 10_000;
 /// How long the headers of all parts may be, in bytes.
 const HEADER_BYTES: usize = 1 << 20;
-/// How much of one header is read: the library makes up to seventy times as much of a list of addresses.
-const FIELD_BYTES: usize = 64 << 10;
-/// How many encoded words of a header may have no end: a stranger could make it quadratic with them.
-const ENDLESS_WORDS: usize = 16;
 /// The longest boundary that is guessed, in bytes (RFC 2046, 5.1.1).
 const BOUNDARY: usize = 70;
 /// The longest text that may be blank, in bytes. A stranger's mail may have 500.
@@ -51,116 +49,6 @@ pub enum TooMuch {
     Lines,
     #[error("its headers are longer than {HEADER_BYTES} bytes")]
     Headers,
-}
-
-/// The headers of a mail or part, as they are written.
-#[derive(Debug, Default)]
-pub struct Head<'a>(Vec<Field<'a>>);
-
-#[derive(Debug)]
-struct Field<'a> {
-    name: &'a [u8],
-    /// With its name, and the lines that continue it.
-    whole: &'a [u8],
-}
-
-impl<'a> Field<'a> {
-    fn value(&self) -> &'a [u8] {
-        let colon = self.whole.iter().position(|byte| *byte == b':').unwrap_or_default();
-        self.whole.get(colon + 1..).unwrap_or_default()
-    }
-}
-
-impl<'a> Head<'a> {
-    /// Reads the headers that a text begins with.
-    pub fn read(text: &'a [u8]) -> Result<Self, TooMuch> {
-        Ok(Left::default().head(text)?.0)
-    }
-
-    /// The headers of this name, as they are written, in their order. None is left out: a byte that is not UTF-8 becomes U+FFFD.
-    pub fn raw<'s>(&'s self, name: &'s str) -> impl DoubleEndedIterator<Item = Cow<'a, str>> + 's {
-        let named = self.0.iter().filter(move |field| field.name.eq_ignore_ascii_case(name.as_bytes()));
-        named.map(|field| String::from_utf8_lossy(field.value()))
-    }
-
-    /// How many headers have this name.
-    pub fn count(&self, name: &str) -> usize {
-        self.0.iter().filter(|field| field.name.eq_ignore_ascii_case(name.as_bytes())).count()
-    }
-
-    fn last(&self, name: &str) -> Option<&Field<'a>> {
-        self.0.iter().rfind(|field| field.name.eq_ignore_ascii_case(name.as_bytes()))
-    }
-
-    /// The value of the last header of this name, whose encoded words may be in any charset.
-    pub fn value(&self, name: &str) -> Option<HeaderValue<'static>> {
-        parsed(&self.in_utf8(name)?).map(HeaderValue::into_owned)
-    }
-
-    /// The last header of this name, whose encoded words are in UTF-8.
-    fn in_utf8(&self, name: &str) -> Option<Cow<'a, [u8]>> {
-        let field = self.last(name)?.whole;
-        let field = field.get(..FIELD_BYTES).unwrap_or(field);
-        Some(if endless_words(field) > ENDLESS_WORDS {
-            Cow::Owned(String::from_utf8_lossy(field).replace("=?", "= ?").into_bytes())
-        } else {
-            words::in_utf8(field)
-        })
-    }
-
-    /// The people in the last header of this name. Bytes of their names that are not UTF-8 are of this charset; their addresses stay
-    /// what a mail server reads, which knows no charset.
-    pub fn people(&self, name: &str, charset: Option<&str>) -> Option<Address<'static>> {
-        let field = self.in_utf8(name)?;
-        let people = addresses(&field)?;
-        if std::str::from_utf8(&field).is_ok() {
-            return Some(people);
-        }
-        let named = addresses(charset::raw(charset, &field).as_bytes());
-        let is_same = |named: &Address<'_>| {
-            named.iter().map(|one| one.address()).eq(people.iter().map(|one| one.address()))
-        };
-        named.filter(is_same).or(Some(people))
-    }
-
-    /// What the last header of this name says, if it has no structure. Bytes outside of encoded words are of this charset.
-    pub fn text(&self, name: &str, charset: Option<&str>) -> Option<String> {
-        let value = self.last(name)?.value();
-        Some(words::text(value.get(..FIELD_BYTES).unwrap_or(value), charset))
-    }
-
-    pub fn content_type(&self) -> Option<ContentType> {
-        self.with_params("Content-Type", None)
-    }
-
-    /// A header with parameters. `name`: the charset of bytes outside of encoded words.
-    pub fn with_params(&self, header: &str, name: Option<&str>) -> Option<ContentType> {
-        let value = self.last(header)?.value();
-        ContentType::read(value.get(..FIELD_BYTES).unwrap_or(value), name)
-    }
-}
-
-/// The value of a single header.
-fn parsed(field: &[u8]) -> Option<HeaderValue<'_>> {
-    let mut read = MessageParser::default().parse_headers(field)?;
-    let headers = &mut read.parts.first_mut()?.headers;
-    headers.truncate(1);
-    headers.pop().map(|header| header.value)
-}
-
-/// The people in a single header.
-fn addresses(field: &[u8]) -> Option<Address<'static>> {
-    match parsed(field)?.into_owned() {
-        HeaderValue::Address(people) => Some(people),
-        _ => None,
-    }
-}
-
-/// How many encoded words begin, and do not end. For each of them, the library reads all of the header.
-fn endless_words(field: &[u8]) -> usize {
-    let begins = field.windows(2).enumerate().filter(|(_, pair)| *pair == b"=?").map(|(at, _)| at + 2);
-    let rests = begins.map(|at| field.get(at..at + LONGEST_WORD).or(field.get(at..)).unwrap_or_default());
-    rests.filter(|rest| !rest.windows(2).any(|pair| pair == b"?=")).count()
 }
 
 /// A part that holds no others.
@@ -460,170 +348,6 @@ fn kind_of(content_type: Option<&ContentType>, around: &Around) -> Kind {
         ("text", _) => Kind::OtherText,
         ("message", "rfc822" | "global") => Kind::Mail,
         _ => Kind::Other,
-    }
-}
-
-/// How parts belong together.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Several {
-    #[default]
-    Mixed,
-    Alternative,
-    Related,
-    Digest,
-    /// Pictures and texts that a phone shows one after the other (MMS).
-    Slides,
-}
-
-impl Several {
-    fn of(kind: &ContentType, inner: &[Inner]) -> Self {
-        match &*kind.subtype {
-            "alternative" => Self::Alternative,
-            "digest" => Self::Digest,
-            _ if inner.iter().any(|part| part.kind == "application/smil") => Self::Slides,
-            "related" => Self::Related,
-            _ => Self::Mixed,
-        }
-    }
-}
-
-/// What is known of a part from its headers, before it is split.
-struct Inner {
-    id: String,
-    /// `text/plain`
-    kind: String,
-}
-
-impl Inner {
-    fn of(entity: &[u8]) -> Self {
-        let head = Head::read(entity).unwrap_or_default();
-        let id = head.last("Content-ID").map(|field| String::from_utf8_lossy(field.value()).into_owned());
-        let kind = head.content_type().map(|kind| format!("{}/{}", kind.kind, kind.subtype));
-        Self { id: plain_id(&id.unwrap_or_default()).to_owned(), kind: kind.unwrap_or_default() }
-    }
-}
-
-/// An id without its brackets.
-fn plain_id(id: &str) -> &str {
-    id.trim().trim_start_matches('<').trim_end_matches('>')
-}
-
-/// Which of related parts is the one that the others belong to (RFC 2387): the one that `start` names, else the first one of `type`, else
-/// the first text. Counted from 1.
-fn root(kind: &ContentType, inner: &[Inner]) -> usize {
-    let is_text = |part: &Inner| {
-        part.kind.is_empty() || part.kind.starts_with("text/") || part.kind.starts_with("multipart/")
-    };
-    let start = kind.param("start").map(plain_id).filter(|start| !start.is_empty());
-    let own = kind.param("type").map(str::to_ascii_lowercase);
-    let find = |is: &dyn Fn(&Inner) -> bool| inner.iter().position(|part| is_text(part) && is(part));
-    let found = start.and_then(|start| find(&|part: &Inner| part.id == start));
-    let found = found.or_else(|| own.and_then(|own| find(&|part: &Inner| part.kind == own.trim())));
-    found.or_else(|| find(&|_: &Inner| true)).map_or(1, |at| at + 1)
-}
-
-/// What a part stands in.
-struct Around {
-    kind: Several,
-    depth: usize,
-    /// How many parts have come.
-    parts: usize,
-    /// Which of related parts is read.
-    root: usize,
-    in_alternative: bool,
-    needs_html: bool,
-    needs_text: bool,
-    /// The alternative that is neither plain nor HTML.
-    other: Vec<usize>,
-}
-
-impl Default for Around {
-    fn default() -> Self {
-        Self {
-            kind: Several::Mixed,
-            depth: 0,
-            parts: 0,
-            root: 1,
-            in_alternative: false,
-            needs_html: true,
-            needs_text: true,
-            other: Vec::new(),
-        }
-    }
-}
-
-impl Around {
-    /// What the parts inside parts of this type stand in.
-    fn within(&self, kind: &ContentType, inner: &[&[u8]]) -> Result<Self, TooMuch> {
-        if self.depth == DEPTH {
-            return Err(TooMuch::Depth);
-        }
-        let inner: Vec<_> = inner.iter().map(|entity| Inner::of(entity)).collect();
-        let (root, kind) = (root(kind, &inner), Several::of(kind, &inner));
-        let in_alternative = self.in_alternative || kind == Several::Alternative;
-        let (needs_html, needs_text) = (self.needs_html, self.needs_text);
-        let (depth, other) = (self.depth + 1, Vec::new());
-        Ok(Self { kind, depth, parts: 0, root, in_alternative, needs_html, needs_text, other })
-    }
-
-    /// Whether a text counts as HTML, and as plain: the first kind that comes inside an alternative stands for itself only.
-    fn wants(&mut self, kind: Kind) -> (bool, bool) {
-        if self.in_alternative && (self.needs_html || self.needs_text) {
-            match kind {
-                Kind::Html => self.needs_text = false,
-                _ => self.needs_html = false,
-            }
-        }
-        (self.needs_html, self.needs_text)
-    }
-}
-
-/// What may still come.
-struct Left {
-    parts: usize,
-    lines: usize,
-    bytes: usize,
-}
-
-impl Default for Left {
-    fn default() -> Self {
-        Self { parts: PARTS, lines: HEADER_LINES, bytes: HEADER_BYTES }
-    }
-}
-
-impl Left {
-    /// Reads the headers that a text begins with. Returns what follows them, too.
-    fn head<'a>(&mut self, text: &'a [u8]) -> Result<(Head<'a>, &'a [u8]), TooMuch> {
-        let (mut fields, mut at) = (Vec::<Field<'a>>::new(), 0);
-        // Where the header begins that lines may continue.
-        let mut begin = None;
-        for line in text.split_inclusive(|byte| *byte == b'\n') {
-            let from = at;
-            at += line.len();
-            self.bytes = self.bytes.checked_sub(line.len()).ok_or(TooMuch::Headers)?;
-            // A line of spaces goes on with the header before it (RFC 5322, 4.2).
-            if matches!(line, b"\n" | b"\r\n") {
-                return Ok((Head(fields), text.get(at..).unwrap_or_default()));
-            }
-            self.lines = self.lines.checked_sub(1).ok_or(TooMuch::Lines)?;
-            match line.iter().position(|byte| *byte == b':') {
-                _ if line.first().is_some_and(u8::is_ascii_whitespace) => {
-                    let whole = begin.and_then(|begin| text.get(begin..at));
-                    if let (Some(field), Some(whole)) = (fields.last_mut(), whole) {
-                        field.whole = whole;
-                    }
-                }
-                Some(colon) => {
-                    begin = Some(from);
-                    fields.push(Field {
-                        name: line.get(..colon).unwrap_or_default().trim_ascii(),
-                        whole: line,
-                    });
-                }
-                None => begin = None,
-            }
-        }
-        Ok((Head(fields), &[]))
     }
 }
 
