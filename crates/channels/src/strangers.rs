@@ -166,6 +166,7 @@ const TEXTS: [(&str, &[&str]); 4] = [
             "<blockquote>a",
             "<li>a<br>",
             "<ol><li>a",
+            "<ol type=i start=3999><li>a<br>b",
             "<ol start=9999><li>a<br>b",
             "<ol start=4294967295><li value=99999999999999999999>a",
             "<li value=-2147483648>a",

@@ -270,6 +270,7 @@ fn unnamed(nth: usize, media_type: &str) -> String {
         "text/html" => "html",
         "text/csv" => "csv",
         "text/vcard" | "text/x-vcard" => "vcf",
+        "text/rtf" | "application/rtf" => "rtf",
         kind if kind.starts_with("text/") => "txt",
         _ => return format!("file-{}", nth + 1),
     };

@@ -343,8 +343,8 @@ fn kind_of(content_type: Option<&ContentType>, around: &Around) -> Kind {
         ("text", "plain" | "") | ("multipart", _) => Kind::Plain,
         ("text", "html") => Kind::Html,
         ("text", "calendar") | ("application", "ics") => Kind::Calendar,
-        // Headers of a mail that came back, addresses: files.
-        ("text", "rfc822-headers" | "vcard" | "x-vcard" | "directory") => Kind::Other,
+        // Headers of a mail that came back, addresses, what only a program reads: files.
+        ("text", "rfc822-headers" | "vcard" | "x-vcard" | "directory" | "rtf") => Kind::Other,
         ("text", _) => Kind::OtherText,
         ("message", "rfc822" | "global") => Kind::Mail,
         _ => Kind::Other,

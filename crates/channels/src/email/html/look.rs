@@ -1,8 +1,10 @@
 //! What an element is, and what its attributes say about how it looks.
 
 /// The attributes that count.
-const ATTRIBUTES: [&str; 12] =
-    ["alt", "class", "face", "height", "hidden", "href", "id", "name", "start", "style", "value", "width"];
+const ATTRIBUTES: [&str; 13] = [
+    "alt", "class", "face", "height", "hidden", "href", "id", "name", "start", "style", "type", "value",
+    "width",
+];
 
 /// Whether an element has no end.
 pub fn is_void(name: &str) -> bool {
@@ -101,6 +103,71 @@ fn gap(name: &str) -> usize {
     }
 }
 
+/// How the items of a list are counted.
+#[derive(Clone, Copy, Debug, Default)]
+pub enum Count {
+    #[default]
+    Digits,
+    Letters,
+    Capitals,
+    Roman,
+    RomanCapitals,
+}
+
+impl Count {
+    /// What stands before the item of this number: `4. `, `d. `, `iv. `
+    pub fn sign(self, number: u32) -> String {
+        let sign = match self {
+            Self::Digits => number.to_string(),
+            Self::Letters => letters(number),
+            Self::Capitals => letters(number).to_ascii_uppercase(),
+            Self::Roman => roman(number),
+            Self::RomanCapitals => roman(number).to_ascii_uppercase(),
+        };
+        sign + ". "
+    }
+}
+
+/// `a` to `z`, `aa`, `ab` …
+fn letters(number: u32) -> String {
+    let (mut letters, mut rest) = (String::new(), number);
+    while let Some(before) = rest.checked_sub(1) {
+        letters.extend(char::from_digit(before % 26 + 10, 36));
+        rest = before / 26;
+    }
+    if letters.is_empty() { number.to_string() } else { letters.chars().rev().collect() }
+}
+
+/// Beyond those that there are, which would become long, digits.
+fn roman(number: u32) -> String {
+    const SIGNS: [(u32, &str); 13] = [
+        (1_000, "m"),
+        (900, "cm"),
+        (500, "d"),
+        (400, "cd"),
+        (100, "c"),
+        (90, "xc"),
+        (50, "l"),
+        (40, "xl"),
+        (10, "x"),
+        (9, "ix"),
+        (5, "v"),
+        (4, "iv"),
+        (1, "i"),
+    ];
+    if !(1..4_000).contains(&number) {
+        return number.to_string();
+    }
+    let (mut roman, mut rest) = (String::new(), number);
+    for (value, sign) in SIGNS {
+        while let Some(less) = rest.checked_sub(value) {
+            roman.push_str(sign);
+            rest = less;
+        }
+    }
+    roman
+}
+
 /// An element as it begins.
 #[derive(Debug, Default)]
 pub struct Tag {
@@ -139,6 +206,24 @@ impl Tag {
     /// A number. Those of items may be large, which makes each line below them longer.
     pub fn number(&self, name: &str) -> Option<u32> {
         self.get(name)?.trim().parse().ok().filter(|number| *number < 10_000)
+    }
+
+    /// How it counts its items.
+    pub fn count(&self) -> Count {
+        let style = self.style("list-style-type").or_else(|| self.style("list-style")).unwrap_or_default();
+        let is = |names: &[&str]| style.split_ascii_whitespace().any(|word| names.contains(&word));
+        match self.get("type").unwrap_or_default() {
+            _ if is(&["lower-alpha", "lower-latin"]) => Count::Letters,
+            _ if is(&["upper-alpha", "upper-latin"]) => Count::Capitals,
+            _ if is(&["lower-roman"]) => Count::Roman,
+            _ if is(&["upper-roman"]) => Count::RomanCapitals,
+            _ if is(&["decimal"]) => Count::Digits,
+            "a" => Count::Letters,
+            "A" => Count::Capitals,
+            "i" => Count::Roman,
+            "I" => Count::RomanCapitals,
+            _ => Count::Digits,
+        }
     }
 
     /// The value of a property of its style, in lower case.

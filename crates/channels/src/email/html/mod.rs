@@ -16,7 +16,7 @@ use html5gum::{
 
 use self::{
     frame::{Frame, Holds},
-    look::{STRUCK, Tag},
+    look::{Count, STRUCK, Tag},
 };
 
 /// How many elements may be open. What is nested deeper is text. Each end tag looks through them, and a stranger may write millions.
@@ -92,6 +92,7 @@ struct Open {
     link: Option<(usize, String)>,
     /// The number of its next item. `None`: it counts none.
     next: Option<u32>,
+    count: Count,
 }
 
 struct Page {
@@ -221,6 +222,7 @@ impl Page {
             has_frame,
             link,
             next,
+            count: tag.count(),
         });
     }
 
@@ -271,12 +273,12 @@ impl Page {
             }
             "li" => {
                 let list = self.open.iter_mut().rfind(|open| matches!(&*open.name, "ul" | "ol" | "menu"));
-                let number = list.and_then(|list| {
+                let sign = list.and_then(|list| {
                     let number = tag.number("value").or(list.next);
                     list.next = list.next.and(number).map(|number| number.saturating_add(1));
-                    list.next.and(number)
+                    list.next.and(number).map(|number| list.count.sign(number))
                 });
-                Some(Holds::Item(number.map_or_else(|| "- ".to_owned(), |number| format!("{number}. "))))
+                Some(Holds::Item(sign.unwrap_or_else(|| "- ".to_owned())))
             }
             _ => tag.quotes().then_some(Holds::Quote),
         }

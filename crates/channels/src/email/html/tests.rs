@@ -79,6 +79,15 @@ fn items_have_numbers_or_dashes() {
     table(&[
         ("<ol><li>cancel 12</li><li>5 new ones</li></ol>", "1. cancel 12\n2. 5 new ones"),
         ("<ol start=4><li>a<li value=9>b<li>c</ol>", "4. a\n9. b\n10. c"),
+        // As they are counted.
+        ("<ol type=a><li>x<li>y</ol>", "a. x\nb. y"),
+        ("<ol type=A start=26><li>x<li>y<li value=0>z</ol>", "Z. x\nAA. y\n0. z"),
+        (
+            "<ol style='list-style-type: lower-roman' type=1 start=4><li>x<br>y<li value=1990>z</ol>",
+            "iv. x\n    y\nmcmxc. z",
+        ),
+        ("<ol type=I><li>x<li value=4000>y</ol>", "I. x\n4000. y"),
+        ("<ol type=a style='list-style:decimal inside'><li>x<ul type=a><li>y</ul></ol>", "1. x\n   - y"),
         ("<ul><li>a<li>b</ul>", "- a\n- b"),
         ("<p>x</p><ul><li>a<ul><li>b</li></ul></li><li>c</li></ul>y", "x\n\n- a\n  - b\n- c\n\ny"),
         ("<ol><li><p>a</p><p>b</p></li></ol>", "1. a\n\n   b"),
