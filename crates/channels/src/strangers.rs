@@ -31,7 +31,7 @@ const BESIDE: usize = 48 << 20;
 /// The same of markdown, whose words, marks and nodes are kept until all of it is read.
 const OF_MARKDOWN: usize = 200;
 
-const NESTS: [&str; 19] = [
+const NESTS: [&str; 22] = [
     "(",
     "[",
     "{\"a\":",
@@ -46,6 +46,9 @@ const NESTS: [&str; 19] = [
     "\\",
     "Content-Type:message/rfc822\r\n\r\n",
     "Content-Type:multipart/mixed;boundary=a\r\n\r\n--a\r\n",
+    "Content-Type:multipart/alternative;boundary=a\r\n\r\n--a\r\n",
+    "Content-Type:multipart/alternative;boundary=a\r\n\r\n--a\r\n\r\na\r\n--a\r\n",
+    "Content-Type:multipart/related;boundary=a;start=b;type=\"text/html\"\r\n\r\n--a\r\nContent-ID:<b>\r\n",
     "Content-Type:multipart/digest;boundary=a\r\n\r\n--a\r\n\r\n",
     "(\"a\" {1}\r\n(",
     "=?utf-8?q?",
@@ -162,6 +165,17 @@ const TEXTS: [(&str, &[&str]); 4] = [
         &[
             "<blockquote>a",
             "<li>a<br>",
+            "<ol><li>a",
+            "<ol type=i start=3999><li>a<br>b",
+            "<ol start=9999><li>a<br>b",
+            "<ol start=4294967295><li value=99999999999999999999>a",
+            "<li value=-2147483648>a",
+            "<ol><li>a</ol>",
+            "<br>&nbsp;a",
+            "&nbsp;",
+            "<div id=appendonsend>",
+            "<img src=data:image/png;base64,aaaaaaaa>",
+            ";base64,",
             "<table><tr><td>a",
             "<td>a<td><br>",
             "<a href=http://b>c",
@@ -182,7 +196,14 @@ const TEXTS: [(&str, &[&str]); 4] = [
     ),
     (
         "text/calendar",
-        &["BEGIN:VEVENT\r\n", "SUMMARY:a\r\n", " a\r\n", "A;B=\"c:", "ATTENDEE:a\r\nEND:VEVENT\r\n"],
+        &[
+            "BEGIN:VEVENT\r\nATTENDEE:a\r\nDURATION:P1D\r\n",
+            "BEGIN:VEVENT\r\n",
+            "SUMMARY:a\r\n",
+            " a\r\n",
+            "A;B=\"c:",
+            "ATTENDEE:a\r\nEND:VEVENT\r\n",
+        ],
     ),
     ("text/plain; format=flowed; delsp=yes", &["> a \r\n", "a \r\n", ">", " \r\n", ">> \r\n> \r\n"]),
     ("text/plain; charset=hz-gb-2312", &["~{a~}", "~", "~~", "~{", "\x1b$)C"]),

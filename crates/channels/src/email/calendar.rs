@@ -1,14 +1,17 @@
 //! Events that come by mail (RFC 5545, RFC 5546), in words.
 
-use jiff::{ToSpan, civil::Date};
+use jiff::{
+    Span, ToSpan,
+    civil::{Date, Time},
+};
 
 /// How much of a calendar is read, in bytes: an invitation has some thousands.
 const MOST: usize = 256 << 10;
 /// The longest value that is shown, in characters.
 const LONGEST: usize = 2_000;
 
-/// What a calendar says about its first event, in words. `None`: it has none.
-pub fn text(calendar: &str) -> Option<String> {
+/// What a calendar in a mail from this address says about its first event, in words. `None`: it has none.
+pub fn text(calendar: &str, from: &str) -> Option<String> {
     let calendar = calendar.get(..calendar.floor_char_boundary(MOST))?;
     let lines = unfolded(calendar);
     let mut event = Event::default();
@@ -23,11 +26,11 @@ pub fn text(calendar: &str) -> Option<String> {
             }
             ("END", _) => drop(within.pop()),
             ("METHOD", Some(_)) => event.method = line.value.to_ascii_uppercase(),
-            (_, Some(part)) if part.eq_ignore_ascii_case("VEVENT") && events == 1 => event.add(&line),
+            (_, Some(part)) if part.eq_ignore_ascii_case("VEVENT") && events == 1 => event.add(&line, from),
             _ => {}
         }
     }
-    (events > 0).then(|| event.words(events - 1))
+    (events > 0).then(|| event.words(from, events - 1))
 }
 
 /// Lines that go on are one (3.1).
@@ -85,9 +88,14 @@ impl<'a> Line<'a> {
         text.trim().to_owned()
     }
 
+    /// `mailto:ada@a.test`
+    fn address(&self) -> &'a str {
+        self.value.split_once(':').map_or(self.value, |(_, address)| address)
+    }
+
     /// `Ada <ada@a.test>`
     fn person(&self) -> String {
-        let address = self.value.split_once(':').map_or(self.value, |(_, address)| address);
+        let address = self.address();
         match self.param("CN").filter(|name| !name.eq_ignore_ascii_case(address)) {
             Some(name) => format!("{name} <{address}>"),
             None => address.to_owned(),
@@ -101,35 +109,73 @@ struct Event {
     summary: String,
     begin: Option<Moment>,
     end: Option<Moment>,
+    /// How long it takes, if it says no end.
+    lasts: Option<Span>,
     place: String,
     organizer: String,
     repeats: String,
     status: String,
     words: String,
-    /// Who answers, and what (`PARTSTAT`).
-    answers: Vec<(String, String)>,
+    answer: Option<Answer>,
 }
 
+/// What an invited person answers.
+struct Answer {
+    who: String,
+    /// Whether it is who the mail is from.
+    is_sender: bool,
+    /// `PARTSTAT`
+    what: &'static str,
+}
+
+impl Answer {
+    fn read(line: &Line<'_>, from: &str) -> Self {
+        let what = match line.param("PARTSTAT").unwrap_or_default().to_ascii_uppercase().as_str() {
+            "ACCEPTED" => "accepts",
+            "DECLINED" => "declines",
+            "TENTATIVE" => "accepts tentatively",
+            "DELEGATED" => "sends someone else",
+            _ => UNDECIDED,
+        };
+        Self { who: line.person(), is_sender: line.address().eq_ignore_ascii_case(from), what }
+    }
+
+    /// Of several people in an answer, it is the sender's, else of one who has decided.
+    fn weight(&self) -> (bool, bool) {
+        (self.is_sender, self.what != UNDECIDED)
+    }
+
+    fn words(&self, from: &str) -> String {
+        let Self { who, is_sender, what } = self;
+        if *is_sender { format!("{who} {what}") } else { format!("{who} {what}, sent by {from}") }
+    }
+}
+
+const UNDECIDED: &str = "has not decided";
+
 impl Event {
-    fn add(&mut self, line: &Line<'_>) {
+    fn add(&mut self, line: &Line<'_>, from: &str) {
         match &*line.name {
             "SUMMARY" => self.summary = line.text(),
             "DTSTART" => self.begin = Moment::read(line),
             "DTEND" => self.end = Moment::read(line),
+            "DURATION" => self.lasts = line.value.parse().ok(),
             "LOCATION" => self.place = line.text(),
             "ORGANIZER" => self.organizer = line.person(),
             "RRULE" => self.repeats = line.text(),
             "STATUS" => self.status = line.value.to_ascii_uppercase(),
             "DESCRIPTION" => self.words = line.text(),
-            "ATTENDEE" if self.answers.is_empty() => {
-                let answer = line.param("PARTSTAT").unwrap_or_default().to_ascii_uppercase();
-                self.answers.push((line.person(), answer));
+            "ATTENDEE" => {
+                let answer = Answer::read(line, from);
+                if self.answer.as_ref().is_none_or(|known| known.weight() < answer.weight()) {
+                    self.answer = Some(answer);
+                }
             }
             _ => {}
         }
     }
 
-    fn words(&self, others: usize) -> String {
+    fn words(&self, from: &str, others: usize) -> String {
         let what = match &*self.method {
             "CANCEL" => "Calendar: an event is cancelled",
             "REPLY" => "Calendar: an answer to an invitation",
@@ -139,18 +185,11 @@ impl Event {
             _ => "Calendar: an event",
         };
         let mut words = format!("[{what}]");
-        let when = self.begin.as_ref().map(|begin| begin.until(self.end.as_ref()));
-        let answer = self.answers.first().filter(|_| self.method == "REPLY").map(|(who, answer)| {
-            format!(
-                "{who} {}",
-                match &**answer {
-                    "ACCEPTED" => "accepts",
-                    "DECLINED" => "declines",
-                    "TENTATIVE" => "accepts tentatively",
-                    _ => "has not decided",
-                }
-            )
+        let when = self.begin.as_ref().map(|begin| {
+            let end = self.lasts.and_then(|lasts| begin.after(lasts));
+            begin.until(self.end.as_ref().or(end.as_ref()))
         });
+        let answer = self.answer.as_ref().filter(|_| self.method == "REPLY").map(|answer| answer.words(from));
         for (label, value) in [
             ("", Some(&self.summary)),
             ("", answer.as_ref()),
@@ -194,6 +233,15 @@ impl Moment {
         Some(Self { day, time: clock, zone })
     }
 
+    /// The moment that is so much later. `None`: there is none.
+    fn after(&self, lasts: Span) -> Option<Self> {
+        let time =
+            self.time.as_ref().map_or(Some(Time::midnight()), |time| Time::strptime("%H:%M", time).ok());
+        let end = self.day.to_datetime(time?).checked_add(lasts).ok().filter(|_| lasts.is_positive())?;
+        let time = self.time.as_ref().map(|_| end.strftime("%H:%M").to_string());
+        Some(Self { day: end.date(), time, zone: self.zone.clone() })
+    }
+
     /// From this moment to that one. The last day of a whole-day event is the one before its end.
     fn until(&self, end: Option<&Self>) -> String {
         let zone = |zone: &str| if zone.is_empty() { String::new() } else { format!(" ({zone})") };
@@ -217,7 +265,7 @@ mod tests {
     fn event(method: &str, lines: &str) -> String {
         let calendar =
             format!("BEGIN:VCALENDAR\nMETHOD:{method}\nBEGIN:VEVENT\n{lines}\nEND:VEVENT\nEND:VCALENDAR\n");
-        text(&calendar.replace('\n', "\r\n")).unwrap()
+        text(&calendar.replace('\n', "\r\n"), "bo@b.test").unwrap()
     }
 
     #[test]
@@ -235,6 +283,16 @@ mod tests {
             ("DTSTART:20261201T100000", "2026-12-01 10:00"),
             ("DTSTART;VALUE=DATE:20261224\nDTEND;VALUE=DATE:20261225", "2026-12-24"),
             ("DTSTART;VALUE=DATE:20261224\nDTEND;VALUE=DATE:20261227", "2026-12-24 to 2026-12-26"),
+            ("DURATION:PT1H30M\nDTSTART:20261201T233000Z", "2026-12-01 23:30 to 2026-12-02 01:00 (UTC)"),
+            (
+                "DTSTART;TZID=Europe/Berlin:20261201T100000\nDURATION:P1D",
+                "2026-12-01 10:00 to 2026-12-02 10:00 (Europe/Berlin)",
+            ),
+            ("DTSTART;VALUE=DATE:20261224\nDURATION:P1W", "2026-12-24 to 2026-12-30"),
+            ("DTSTART;VALUE=DATE:20261224\nDURATION:P1D", "2026-12-24"),
+            ("DTSTART:20261201T100000Z\nDURATION:-PT1H", "2026-12-01 10:00 (UTC)"),
+            ("DTSTART:20261201T100000Z\nDURATION:P99999999D", "2026-12-01 10:00 (UTC)"),
+            ("DTSTART:20261201T100000Z\nDURATION:an hour", "2026-12-01 10:00 (UTC)"),
             (
                 "DTSTART;TZID=Asia/Tokyo:20261201T220000\nDTEND:20261201T140000Z",
                 "2026-12-01 22:00 (Asia/Tokyo) to 14:00 (UTC)",
@@ -257,6 +315,17 @@ mod tests {
                 "SUMMARY:Tea\nATTENDEE;PARTSTAT=DECLINED;CN=Bo:mailto:bo@b.test",
                 "[Calendar: an answer to an invitation]\nTea\nBo <bo@b.test> declines",
             ),
+            // Whose answer it is, and who sent it.
+            (
+                "REPLY",
+                "ATTENDEE;PARTSTAT=ACCEPTED:mailto:cy@c.test\nATTENDEE;PARTSTAT=TENTATIVE:MAILTO:BO@b.test",
+                "[Calendar: an answer to an invitation]\nBO@b.test accepts tentatively",
+            ),
+            (
+                "REPLY",
+                "ATTENDEE;PARTSTAT=NEEDS-ACTION:mailto:di@d.test\nATTENDEE;PARTSTAT=DECLINED;CN=Cy:mailto:cy@c.test",
+                "[Calendar: an answer to an invitation]\nCy <cy@c.test> declines, sent by bo@b.test",
+            ),
             ("PUBLISH", "SUMMARY:Tea\nSTATUS:CANCELLED", "[Calendar: an event is cancelled]\nTea"),
             (
                 "REQUEST",
@@ -274,7 +343,7 @@ mod tests {
             assert_eq!(event(method, lines), expected, "{lines}");
         }
         for nothing in ["", "hello", "BEGIN:VCALENDAR\nBEGIN:VTODO\nSUMMARY:x\nEND:VTODO"] {
-            assert_eq!(text(nothing), None, "{nothing:?}");
+            assert_eq!(text(nothing, ""), None, "{nothing:?}");
         }
     }
 }

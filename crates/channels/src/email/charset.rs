@@ -36,6 +36,7 @@ enum Charset {
 pub fn decode(name: Option<&str>, bytes: &[u8]) -> String {
     let text = match name.map_or(Charset::Unsaid, charset) {
         Charset::Standard(encoding) if encoding == ISO_2022_JP => Cow::Owned(japanese(bytes)),
+        Charset::Standard(encoding) if encoding == UTF_8 => utf8(bytes),
         Charset::Standard(encoding) => encoding.decode(bytes).0,
         Charset::Older(decode) => Cow::Owned(decode(bytes)),
         Charset::Utf16 => order(bytes).decode(bytes).0,
@@ -48,6 +49,16 @@ pub fn decode(name: Option<&str>, bytes: &[u8]) -> String {
     }
 }
 
+/// What bytes of a header say outside of encoded words: they are UTF-8, else of the mail's charset.
+pub fn raw(name: Option<&str>, bytes: &[u8]) -> String {
+    std::str::from_utf8(bytes).map_or_else(|_| decode(name, bytes), str::to_owned)
+}
+
+/// Whether the name of a charset says anything: `us-ascii` and `unknown-8bit` do not.
+pub fn says(name: &str) -> bool {
+    !matches!(charset(name), Charset::Unsaid)
+}
+
 /// Bytes without a charset, or with one that says nothing: what most programs mean that don't say it.
 fn guessed(bytes: &[u8]) -> Cow<'_, str> {
     let is_japanese = |pair: &[u8]| matches!(pair, b"\x1b$B" | b"\x1b$@");
@@ -55,6 +66,20 @@ fn guessed(bytes: &[u8]) -> Cow<'_, str> {
         return Cow::Owned(japanese(bytes));
     }
     std::str::from_utf8(bytes).map_or_else(|_| WINDOWS_1252.decode(bytes).0, Cow::Borrowed)
+}
+
+/// UTF-8. What is none in it is windows-1252: of a program that names every text so, or that put its own words below one.
+fn utf8(bytes: &[u8]) -> Cow<'_, str> {
+    let (text, encoding, has_errors) = UTF_8.decode(bytes);
+    if !has_errors || encoding != UTF_8 {
+        return text;
+    }
+    let mut text = String::with_capacity(bytes.len());
+    for chunk in bytes.utf8_chunks() {
+        text.push_str(chunk.valid());
+        text.push_str(&WINDOWS_1252.decode_without_bom_handling(chunk.invalid()).0);
+    }
+    Cow::Owned(text)
 }
 
 /// ISO-2022-JP. Of marks that follow each other, as where encoded words were joined, only the last one counts: the standard takes the

@@ -8,6 +8,7 @@
 //! - `mailbox.rs`: the connection to the mailbox; `listening.rs`: what is new in it, and when; `attempts.rs`: what can't be read.
 //! - `parts.rs`: a mail in parts, within bounds; `parsed.rs`: what it says.
 //! - `charset.rs`, `words.rs`, `content_type.rs`: bytes, encoded words and parameters as words.
+//! - `dates.rs`: when it was written.
 //! - `texts.rs`: the words of a whole mail; `html/`, `flowed.rs`, `calendar.rs`: those of HTML, of lines that go on, of events.
 //! - `automatic.rs`: whether a program wrote it; `proof.rs`: whether its From is true.
 //! - `letter.rs`: an answer as a mail; `post.rs`: handing it over.
@@ -18,6 +19,7 @@ mod bearer;
 mod calendar;
 mod charset;
 mod content_type;
+mod dates;
 mod flowed;
 mod html;
 mod letter;

@@ -11,7 +11,7 @@ use sha2::{Digest, Sha256};
 use tokio::task::spawn_blocking;
 
 use super::{
-    automatic,
+    automatic, dates,
     parts::{Head, Kind, Part, Split},
     proof, texts,
 };
@@ -75,7 +75,9 @@ pub fn event(bytes: &Bytes, beside: Beside) -> Result<Option<Event>, Refusal> {
 pub fn subject(mail: &[u8]) -> Option<String> {
     const BEGINNING: usize = 64 << 10;
     let head = Head::read(mail.get(..BEGINNING).unwrap_or(mail)).ok()?;
-    head.text("Subject").filter(|subject| !subject.is_empty())
+    let kind = head.content_type();
+    let charset = kind.as_ref().and_then(|kind| kind.param("charset"));
+    head.text("Subject", charset).filter(|subject| !subject.is_empty())
 }
 
 impl Head<'_> {
@@ -93,7 +95,20 @@ impl Head<'_> {
 
 fn address(written: Option<&str>) -> Option<String> {
     let address = lower(written?);
-    (address.contains('@') && !address.contains(char::is_control)).then_some(address)
+    let is_one = address.contains('@') && !address.contains(char::is_control);
+    is_one.then(|| in_ascii(&address).unwrap_or(address))
+}
+
+/// An address whose domain has other letters than ASCII, as programs write it that know no others: `user@xn--bcher-kva.example`. `None`:
+/// the domain has none, or some that stand for letters of ASCII. Those would make the owner of one domain the owner of another.
+fn in_ascii(address: &str) -> Option<String> {
+    let (local, domain) = address.rsplit_once('@')?;
+    let is_odd = domain.is_ascii() || domain.contains('%');
+    let url::Host::Domain(known) = url::Host::parse(domain).ok().filter(|_| !is_odd)? else { return None };
+    let mut labels = domain.split('.').zip(known.split('.'));
+    let is_same = domain.split('.').count() == known.split('.').count()
+        && labels.all(|(own, known)| own == known || !own.is_ascii() && known.starts_with("xn--"));
+    is_same.then(|| format!("{local}@{known}"))
 }
 
 /// The address that a list of origins means: `Ada <Ada@A.test>` is `ada@a.test`, as it is compared with. `None`: no mail has it.
@@ -124,22 +139,17 @@ fn lower(address: &str) -> String {
 
 fn inbound(bytes: &Bytes, mail: &Split<'_>, beside: Beside) -> Result<Inbound, Refusal> {
     let head = &mail.head;
-    let from = match head.value("From") {
-        Some(HeaderValue::Address(from)) => Some(from),
-        _ => None,
-    };
+    let charset = mail.charset();
+    let from = head.people("From", charset.as_deref());
     let author = from.as_ref().and_then(Address::first);
     let address = author.and_then(|author| address(author.address()));
     let address = address.ok_or_else(|| Refusal::Malformed("it has no sender".into()))?;
     let id = head.id();
-    let text = texts::text(mail);
-    let subject = head.text("Subject");
+    let text = texts::text(mail, &address);
+    let subject = head.text("Subject", charset.as_deref());
     let key = id.clone().unwrap_or_else(|| digest(head, &address, subject.as_deref(), &text));
     let proves = |server| proof::passes(head, server, &address);
-    let sent_at = match head.value("Date") {
-        Some(HeaderValue::DateTime(date)) => Timestamp::from_second(date.to_timestamp()).ok(),
-        _ => None,
-    };
+    let sent_at = head.raw("Date").next_back().and_then(|date| dates::read(&date));
     let mut readers = [head.addresses("To"), head.addresses("Cc")].concat();
     readers.truncate(MOST_READERS);
     Ok(Inbound {
@@ -173,7 +183,7 @@ fn inbound(bytes: &Bytes, mail: &Split<'_>, beside: Beside) -> Result<Inbound, R
         labels: beside.labels,
         context: String::new(),
         text: text.trim().to_owned(),
-        files: files(bytes, mail),
+        files: files(bytes, mail, charset.as_deref()),
         at: sent_at.map_or(beside.now, |sent_at| sent_at.min(beside.now)),
         source: Some(bytes.clone()),
     })
@@ -219,7 +229,7 @@ fn digest(head: &Head<'_>, address: &str, subject: Option<&str>, text: &str) -> 
     format!("sha256:{}", hex::encode(digest.finalize()))
 }
 
-fn files(bytes: &Bytes, mail: &Split<'_>) -> Vec<RemoteFile> {
+fn files(bytes: &Bytes, mail: &Split<'_>, charset: Option<&str>) -> Vec<RemoteFile> {
     let file = |(nth, part): (usize, &Part<'_>)| {
         let named = part.content_type.as_ref().filter(|kind| !kind.subtype.is_empty());
         let media_type = named.map_or_else(
@@ -230,7 +240,7 @@ fn files(bytes: &Bytes, mail: &Split<'_>) -> Vec<RemoteFile> {
             Cow::Borrowed(content) => bytes.slice_ref(content),
             Cow::Owned(content) => Bytes::from(content),
         };
-        let name = part.name().unwrap_or_else(|| unnamed(nth, &media_type));
+        let name = part.name(charset).unwrap_or_else(|| unnamed(nth, &media_type));
         RemoteFile { name, media_type, size: Some(content.len() as u64), content: Content::Here(content) }
     };
     mail.among(&mail.files).take(MOST_FILES).enumerate().map(file).collect()
@@ -260,6 +270,7 @@ fn unnamed(nth: usize, media_type: &str) -> String {
         "text/html" => "html",
         "text/csv" => "csv",
         "text/vcard" | "text/x-vcard" => "vcf",
+        "text/rtf" | "application/rtf" => "rtf",
         kind if kind.starts_with("text/") => "txt",
         _ => return format!("file-{}", nth + 1),
     };

@@ -2,18 +2,22 @@
 //!
 //! Mails are what strangers send, so this reader is bounded in depth, parts and headers, and looks at each byte once for each level. It
 //! copies nothing. A mail inside a mail stays a file: it is never split. The library behind it reads single headers only.
+//!
+//! - `head.rs`: the headers of a mail or part; `around.rs`: how several parts belong together.
+
+mod around;
+mod head;
 
 use std::{borrow::Cow, cell::OnceCell};
 
-use mail_parser::{HeaderValue, MessageParser, decoders::base64::base64_decode, parsers::MessageStream};
+use mail_parser::{decoders::base64::base64_decode, parsers::MessageStream};
 
-use super::{
-    charset,
-    content_type::ContentType,
-    flowed, html,
-    texts::is_visible,
-    words::{self, LONGEST_WORD},
+pub use self::head::Head;
+use self::{
+    around::{Around, Several},
+    head::Left,
 };
+use super::{charset, content_type::ContentType, flowed, html, texts::is_visible, words};
 
 /// How deep parts may be nested. Programs write three or four levels.
 const DEPTH: usize = 10;
@@ -23,16 +27,16 @@ const PARTS: usize = 500;
 const HEADER_LINES: usize = 10_000;
 /// How long the headers of all parts may be, in bytes.
 const HEADER_BYTES: usize = 1 << 20;
-/// How much of one header is read: the library makes up to seventy times as much of a list of addresses.
-const FIELD_BYTES: usize = 64 << 10;
-/// How many encoded words of a header may have no end: a stranger could make it quadratic with them.
-const ENDLESS_WORDS: usize = 16;
 /// The longest boundary that is guessed, in bytes (RFC 2046, 5.1.1).
 const BOUNDARY: usize = 70;
 /// The longest text that may be blank, in bytes. A stranger's mail may have 500.
 const BLANK_BYTES: usize = 64 << 10;
-/// How much of one text is decoded, in bytes.
+/// How much of one text is decoded, in bytes: strangers send more.
 const TEXT_BYTES: usize = 8 << 20;
+/// How much of a text is looked at for its charset, before it is decoded, in bytes.
+const BEGINNING: usize = 4 << 10;
+/// The longest text under a name that a program made up, in bytes: more is a file that had none.
+const FRAGMENT_BYTES: usize = 64 << 10;
 
 /// Why a mail is not split.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -45,91 +49,6 @@ pub enum TooMuch {
     Lines,
     #[error("its headers are longer than {HEADER_BYTES} bytes")]
     Headers,
-}
-
-/// The headers of a mail or part, as they are written.
-#[derive(Debug, Default)]
-pub struct Head<'a>(Vec<Field<'a>>);
-
-#[derive(Debug)]
-struct Field<'a> {
-    name: &'a [u8],
-    /// With its name, and the lines that continue it.
-    whole: &'a [u8],
-}
-
-impl<'a> Field<'a> {
-    fn value(&self) -> &'a [u8] {
-        let colon = self.whole.iter().position(|byte| *byte == b':').unwrap_or_default();
-        self.whole.get(colon + 1..).unwrap_or_default()
-    }
-}
-
-impl<'a> Head<'a> {
-    /// Reads the headers that a text begins with.
-    pub fn read(text: &'a [u8]) -> Result<Self, TooMuch> {
-        Ok(Left::default().head(text)?.0)
-    }
-
-    /// The headers of this name, as they are written, in their order. None is left out: a byte that is not UTF-8 becomes U+FFFD.
-    pub fn raw<'s>(&'s self, name: &'s str) -> impl DoubleEndedIterator<Item = Cow<'a, str>> + 's {
-        let named = self.0.iter().filter(move |field| field.name.eq_ignore_ascii_case(name.as_bytes()));
-        named.map(|field| String::from_utf8_lossy(field.value()))
-    }
-
-    /// How many headers have this name.
-    pub fn count(&self, name: &str) -> usize {
-        self.0.iter().filter(|field| field.name.eq_ignore_ascii_case(name.as_bytes())).count()
-    }
-
-    fn last(&self, name: &str) -> Option<&Field<'a>> {
-        self.0.iter().rfind(|field| field.name.eq_ignore_ascii_case(name.as_bytes()))
-    }
-
-    /// The value of the last header of this name, whose encoded words may be in any charset.
-    pub fn value(&self, name: &str) -> Option<HeaderValue<'static>> {
-        let field = self.last(name)?.whole;
-        let field = field.get(..FIELD_BYTES).unwrap_or(field);
-        let field = if endless_words(field) > ENDLESS_WORDS {
-            Cow::Owned(String::from_utf8_lossy(field).replace("=?", "= ?").into_bytes())
-        } else {
-            words::in_utf8(field)
-        };
-        parsed(&field).map(HeaderValue::into_owned)
-    }
-
-    /// What the last header of this name says, if it has no structure.
-    pub fn text(&self, name: &str) -> Option<String> {
-        let value = self.last(name)?.value();
-        let value = value.get(..FIELD_BYTES).unwrap_or(value);
-        let kind = self.content_type();
-        Some(words::text(value, kind.as_ref().and_then(|kind| kind.param("charset"))))
-    }
-
-    pub fn content_type(&self) -> Option<ContentType> {
-        self.with_params("Content-Type", None)
-    }
-
-    /// A header with parameters. `name`: the charset of bytes outside of encoded words.
-    pub fn with_params(&self, header: &str, name: Option<&str>) -> Option<ContentType> {
-        let value = self.last(header)?.value();
-        ContentType::read(value.get(..FIELD_BYTES).unwrap_or(value), name)
-    }
-}
-
-/// The value of a single header.
-fn parsed(field: &[u8]) -> Option<HeaderValue<'_>> {
-    let mut read = MessageParser::default().parse_headers(field)?;
-    let headers = &mut read.parts.first_mut()?.headers;
-    headers.truncate(1);
-    headers.pop().map(|header| header.value)
-}
-
-/// How many encoded words begin, and do not end. For each of them, the library reads all of the header.
-fn endless_words(field: &[u8]) -> usize {
-    let begins = field.windows(2).enumerate().filter(|(_, pair)| *pair == b"=?").map(|(at, _)| at + 2);
-    let rests = begins.map(|at| field.get(at..at + LONGEST_WORD).or(field.get(at..)).unwrap_or_default());
-    rests.filter(|rest| !rest.windows(2).any(|pair| pair == b"?=")).count()
 }
 
 /// A part that holds no others.
@@ -168,9 +87,9 @@ impl<'a> Part<'a> {
         self.content_type.as_ref()?.param(name)
     }
 
-    /// The name that it gives itself.
-    pub fn name(&self) -> Option<String> {
-        let charset = self.param("charset");
+    /// The name that it gives itself. `charset`: that of the mail, where the part has none.
+    pub fn name(&self, charset: Option<&str>) -> Option<String> {
+        let charset = self.param("charset").filter(|name| charset::says(name)).or(charset);
         let name = |header, param| Some(self.head.with_params(header, charset)?.param(param)?.to_owned());
         name("Content-Disposition", "filename").or_else(|| name("Content-Type", "name"))
     }
@@ -182,17 +101,42 @@ impl<'a> Part<'a> {
 
     /// What its text says. Lines end with one character.
     pub fn text(&self) -> String {
-        let bytes = self.decoded(self.body.get(..TEXT_BYTES).unwrap_or(self.body));
-        let is_html = self.kind == Kind::Html;
-        let named = self.param("charset").or_else(|| html::charset(&bytes).filter(|_| is_html));
-        let text = charset::decode(named, &bytes);
-        if is_html {
-            return html::text(&text);
+        self.words().0
+    }
+
+    /// The same, and whether that is all of it.
+    pub fn words(&self) -> (String, bool) {
+        let (bytes, is_whole) = self.beginning();
+        let text = charset::decode(self.charset(&bytes), &bytes);
+        if self.kind == Kind::Html {
+            let (text, is_all) = html::words(&text);
+            return (text, is_whole && is_all);
         }
         let text = text.replace("\r\n", "\n").replace('\r', "\n");
         let is =
             |name: &str, value: &str| self.param(name).is_some_and(|own| own.eq_ignore_ascii_case(value));
-        if is("format", "flowed") { flowed::joined(&text, is("delsp", "yes")) } else { text }
+        let text = if is("format", "flowed") { flowed::joined(&text, is("delsp", "yes")) } else { text };
+        (text, is_whole)
+    }
+
+    /// What is read of its text, and whether that is all of it.
+    fn beginning(&self) -> (Cow<'a, [u8]>, bool) {
+        let Some(beginning) = self.body.get(..TEXT_BYTES).filter(|text| text.len() < self.body.len()) else {
+            return (self.content(), true);
+        };
+        if self.kind != Kind::Html {
+            return (self.decoded(beginning), false);
+        }
+        let mut html = html::without_pictures(&self.content(), TEXT_BYTES);
+        let is_whole = html.len() <= TEXT_BYTES;
+        html.truncate(TEXT_BYTES);
+        (Cow::Owned(html), is_whole)
+    }
+
+    /// The charset that its type names, else the one that its text in HTML names where it begins.
+    fn charset<'s>(&'s self, text: &'s [u8]) -> Option<&'s str> {
+        let named = self.param("charset").filter(|name| charset::says(name));
+        named.or_else(|| html::charset(text).filter(|_| self.kind == Kind::Html))
     }
 
     /// Whether a person sees nothing of its text.
@@ -203,9 +147,11 @@ impl<'a> Part<'a> {
 
     fn decoded(&self, body: &'a [u8]) -> Cow<'a, [u8]> {
         let encoding = self.head.raw("Content-Transfer-Encoding").next_back().unwrap_or_default();
-        let encoding = encoding.trim();
+        // `"base64"`, `base64; (x)`
+        let mut words = encoding.split(|c: char| c.is_whitespace() || matches!(c, '"' | ';' | '('));
+        let encoding = words.find(|word| !word.is_empty()).unwrap_or_default();
         let decoded = if encoding.eq_ignore_ascii_case("base64") {
-            base64_decode(body)
+            base64_decode(body).or_else(|| base64_above(body))
         } else if encoding.eq_ignore_ascii_case("quoted-printable") {
             // Bare equals signs are common in HTML, and stay.
             match MessageStream::new(body).decode_quoted_printable_mime(b"") {
@@ -218,6 +164,20 @@ impl<'a> Part<'a> {
         };
         decoded.map_or(Cow::Borrowed(body), Cow::Owned)
     }
+}
+
+/// A text in base64, below which a program has put lines of its own, and these lines. `None`: there is nothing above them.
+fn base64_above(text: &[u8]) -> Option<Vec<u8>> {
+    let is_encoded = |line: &[u8]| {
+        let is = |byte: &u8| byte.is_ascii_alphanumeric() || b"+/=".contains(byte);
+        line.trim_ascii().iter().all(is)
+    };
+    let lines = (Lines { text, at: 0 }).take_while(|(_, line)| is_encoded(line));
+    let end = lines.last().map(|(from, line)| from + line.len())?;
+    let mut decoded = base64_decode(text.get(..end)?).filter(|decoded| !decoded.is_empty())?;
+    decoded.extend_from_slice(b"\r\n");
+    decoded.extend_from_slice(text.get(end..)?);
+    Some(decoded)
 }
 
 /// The lines of a quoted-printable text, each with those that continue it.
@@ -254,6 +214,18 @@ impl<'a> Split<'a> {
         Ok(split)
     }
 
+    /// The charset of its headers, where they name none: the mail's own, else that of its first text that has one.
+    pub fn charset(&self) -> Option<String> {
+        let own = self.head.content_type();
+        let own = own.as_ref().and_then(|own| own.param("charset")).filter(|name| charset::says(name));
+        let of = |part: &Part<'_>| {
+            let beginning = part.body.get(..BEGINNING).unwrap_or(part.body);
+            part.charset(&part.decoded(beginning)).map(str::to_owned)
+        };
+        let is_text = |part: &&Part<'_>| matches!(part.kind, Kind::Plain | Kind::Html | Kind::OtherText);
+        own.map(str::to_owned).or_else(|| self.parts.iter().filter(is_text).find_map(of))
+    }
+
     /// Those parts of a list.
     pub fn among(&self, list: &[usize]) -> impl Iterator<Item = &Part<'a>> {
         list.iter().filter_map(|at| self.parts.get(*at))
@@ -266,8 +238,9 @@ impl<'a> Split<'a> {
         let content_type = head.content_type();
         let several = content_type.as_ref().filter(|kind| kind.kind == "multipart");
         if let Some((kind, inner)) = several.and_then(|kind| Some((kind, Between::of(body, kind)?))) {
-            let mut around = around.within(kind)?;
-            return self.add_several(left, inner, &mut around);
+            let inner: Vec<_> = inner.take(PARTS + 1).collect();
+            let mut around = around.within(kind, &inner)?;
+            return self.add_several(left, &inner, &mut around);
         }
         let kind = kind_of(content_type.as_ref(), around);
         self.place(Part { head, content_type, kind, body, blank: OnceCell::new() }, around);
@@ -277,7 +250,7 @@ impl<'a> Split<'a> {
     fn add_several(
         &mut self,
         left: &mut Left,
-        inner: Between<'a>,
+        inner: &[&'a [u8]],
         around: &mut Around,
     ) -> Result<(), TooMuch> {
         let (texts, htmls) = (self.texts.len(), self.htmls.len());
@@ -301,7 +274,7 @@ impl<'a> Split<'a> {
     fn place(&mut self, part: Part<'a>, around: &mut Around) {
         let at = self.parts.len();
         let (in_html, in_text) = match (part.kind, around.kind) {
-            _ if is_attached(&part) => (false, false),
+            _ if is_attached(&part) && !is_fragment(&part) => (false, false),
             (Kind::Html, Several::Alternative) => (true, false),
             (Kind::Plain, Several::Alternative) => (false, true),
             (Kind::OtherText, Several::Alternative) => {
@@ -324,7 +297,8 @@ impl<'a> Split<'a> {
         if !is_shown {
             self.files.push(at);
         }
-        if part.kind == Kind::Calendar {
+        let is_named = || part.name(None).is_some_and(|name| name.to_ascii_lowercase().ends_with(".ics"));
+        if part.kind == Kind::Calendar || part.is("application", "octet-stream") && is_named() {
             self.events.push(at);
         }
         self.parts.push(part);
@@ -337,9 +311,27 @@ fn is_attached(part: &Part<'_>) -> bool {
     disposition.is_some_and(|disposition| disposition.kind == "attachment")
 }
 
+/// Whether a part is a piece of the text itself, under the name that Exchange gives to what has none: `ATT00001.txt`.
+fn is_fragment(part: &Part<'_>) -> bool {
+    let is_text = matches!(part.kind, Kind::Plain | Kind::Html) && part.body.len() <= FRAGMENT_BYTES;
+    let is_made_up = |name: String| {
+        let name = name.to_ascii_lowercase();
+        let (name, ending) = name.split_once('.').unwrap_or_default();
+        let number = name.strip_prefix("att").unwrap_or_default();
+        matches!(ending, "txt" | "htm" | "html")
+            && number.len() == 5
+            && number.bytes().all(|byte| byte.is_ascii_digit())
+    };
+    is_text && part.name(None).is_some_and(is_made_up)
+}
+
 /// Whether a text is meant to be read where it stands.
 fn is_read(part: &Part<'_>, around: &Around) -> bool {
-    around.parts == 1 || around.kind != Several::Related && part.name().is_none()
+    match around.kind {
+        Several::Slides => true,
+        Several::Related => around.parts == around.root,
+        _ => around.parts == 1 || part.name(None).is_none() || is_fragment(part),
+    }
 }
 
 fn kind_of(content_type: Option<&ContentType>, around: &Around) -> Kind {
@@ -350,128 +342,12 @@ fn kind_of(content_type: Option<&ContentType>, around: &Around) -> Kind {
         // A multipart without a boundary, or with another one than its parts, is read as it is.
         ("text", "plain" | "") | ("multipart", _) => Kind::Plain,
         ("text", "html") => Kind::Html,
-        ("text", "calendar") => Kind::Calendar,
-        // Headers of a mail that came back, addresses: files.
-        ("text", "rfc822-headers" | "vcard" | "x-vcard" | "directory") => Kind::Other,
+        ("text", "calendar") | ("application", "ics") => Kind::Calendar,
+        // Headers of a mail that came back, addresses, what only a program reads: files.
+        ("text", "rfc822-headers" | "vcard" | "x-vcard" | "directory" | "rtf") => Kind::Other,
         ("text", _) => Kind::OtherText,
         ("message", "rfc822" | "global") => Kind::Mail,
         _ => Kind::Other,
-    }
-}
-
-/// How parts belong together.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Several {
-    #[default]
-    Mixed,
-    Alternative,
-    Related,
-    Digest,
-}
-
-/// What a part stands in.
-struct Around {
-    kind: Several,
-    depth: usize,
-    /// How many parts have come.
-    parts: usize,
-    in_alternative: bool,
-    needs_html: bool,
-    needs_text: bool,
-    /// The alternative that is neither plain nor HTML.
-    other: Vec<usize>,
-}
-
-impl Default for Around {
-    fn default() -> Self {
-        Self {
-            kind: Several::Mixed,
-            depth: 0,
-            parts: 0,
-            in_alternative: false,
-            needs_html: true,
-            needs_text: true,
-            other: Vec::new(),
-        }
-    }
-}
-
-impl Around {
-    /// What the parts inside parts of this type stand in.
-    fn within(&self, kind: &ContentType) -> Result<Self, TooMuch> {
-        if self.depth == DEPTH {
-            return Err(TooMuch::Depth);
-        }
-        let kind = match &*kind.subtype {
-            "alternative" => Several::Alternative,
-            "related" => Several::Related,
-            "digest" => Several::Digest,
-            _ => Several::Mixed,
-        };
-        let in_alternative = self.in_alternative || kind == Several::Alternative;
-        let (needs_html, needs_text) = (self.needs_html, self.needs_text);
-        let (depth, other) = (self.depth + 1, Vec::new());
-        Ok(Self { kind, depth, parts: 0, in_alternative, needs_html, needs_text, other })
-    }
-
-    /// Whether a text counts as HTML, and as plain: the first kind that comes inside an alternative stands for itself only.
-    fn wants(&mut self, kind: Kind) -> (bool, bool) {
-        if self.in_alternative && (self.needs_html || self.needs_text) {
-            match kind {
-                Kind::Html => self.needs_text = false,
-                _ => self.needs_html = false,
-            }
-        }
-        (self.needs_html, self.needs_text)
-    }
-}
-
-/// What may still come.
-struct Left {
-    parts: usize,
-    lines: usize,
-    bytes: usize,
-}
-
-impl Default for Left {
-    fn default() -> Self {
-        Self { parts: PARTS, lines: HEADER_LINES, bytes: HEADER_BYTES }
-    }
-}
-
-impl Left {
-    /// Reads the headers that a text begins with. Returns what follows them, too.
-    fn head<'a>(&mut self, text: &'a [u8]) -> Result<(Head<'a>, &'a [u8]), TooMuch> {
-        let (mut fields, mut at) = (Vec::<Field<'a>>::new(), 0);
-        // Where the header begins that lines may continue.
-        let mut begin = None;
-        for line in text.split_inclusive(|byte| *byte == b'\n') {
-            let from = at;
-            at += line.len();
-            self.bytes = self.bytes.checked_sub(line.len()).ok_or(TooMuch::Headers)?;
-            // A line of spaces goes on with the header before it (RFC 5322, 4.2).
-            if matches!(line, b"\n" | b"\r\n") {
-                return Ok((Head(fields), text.get(at..).unwrap_or_default()));
-            }
-            self.lines = self.lines.checked_sub(1).ok_or(TooMuch::Lines)?;
-            match line.iter().position(|byte| *byte == b':') {
-                _ if line.first().is_some_and(u8::is_ascii_whitespace) => {
-                    let whole = begin.and_then(|begin| text.get(begin..at));
-                    if let (Some(field), Some(whole)) = (fields.last_mut(), whole) {
-                        field.whole = whole;
-                    }
-                }
-                Some(colon) => {
-                    begin = Some(from);
-                    fields.push(Field {
-                        name: line.get(..colon).unwrap_or_default().trim_ascii(),
-                        whole: line,
-                    });
-                }
-                None => begin = None,
-            }
-        }
-        Ok((Head(fields), &[]))
     }
 }
 

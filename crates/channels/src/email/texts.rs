@@ -12,11 +12,14 @@ const MOST_EVENTS: usize = 10;
 /// The longest character, in bytes.
 const LONGEST_CHARACTER: usize = 4;
 
-/// What a mail says.
-pub fn text(mail: &Split<'_>) -> String {
+/// What a mail from this address says.
+pub fn text(mail: &Split<'_>, from: &str) -> String {
     let mut text = String::new();
-    for words in mail.among(&mail.texts).map(Part::text) {
+    for (words, is_whole) in mail.among(&mail.texts).map(Part::words) {
         add(&mut text, &own(&words));
+        if !is_whole {
+            add(&mut text, TOO_LONG);
+        }
         if text.len() > LONGEST_TEXT * LONGEST_CHARACTER {
             break;
         }
@@ -24,7 +27,9 @@ pub fn text(mail: &Split<'_>) -> String {
     if let Some(at) = text.find("-----BEGIN PGP MESSAGE-----") {
         text.insert_str(at, "[What follows is encrypted with OpenPGP and can't be read here.]\n");
     }
-    for event in mail.among(&mail.events).take(MOST_EVENTS).filter_map(|part| calendar::text(&part.text())) {
+    for event in
+        mail.among(&mail.events).take(MOST_EVENTS).filter_map(|part| calendar::text(&part.text(), from))
+    {
         // The same one comes as a text and as a file.
         if !text.contains(&event) {
             add(&mut text, &event);
@@ -34,7 +39,17 @@ pub fn text(mail: &Split<'_>) -> String {
     if let Some(note) = mail.parts.iter().find_map(|part| sealed(part, has_words)) {
         add(&mut text, note);
     }
-    text.chars().take(LONGEST_TEXT).collect()
+    cut(text)
+}
+
+/// A text as long as is taken. One that is longer says so in its last line.
+fn cut(text: String) -> String {
+    if text.chars().nth(LONGEST_TEXT).is_none() {
+        return text;
+    }
+    let mut beginning: String = text.chars().take(LONGEST_TEXT - TOO_LONG.len() - 2).collect();
+    add(&mut beginning, TOO_LONG);
+    beginning
 }
 
 /// Adds words after a blank line, if a person would see some.
@@ -73,7 +88,7 @@ fn sealed(part: &Part<'_>, has_words: bool) -> Option<&'static str> {
         return Some("[This mail is encrypted with OpenPGP and can't be read here.]");
     }
     // Signed files have the same type, and other names (RFC 8551, 3.2.1).
-    let name = part.name();
+    let name = part.name(None);
     let is_named = name.as_ref().is_some_and(|name| name.eq_ignore_ascii_case("smime.p7m"));
     let is_smime = part.is("application", "pkcs7-mime") || part.is("application", "x-pkcs7-mime");
     if !is_named && (!is_smime || name.is_some()) {
@@ -94,6 +109,7 @@ fn sealed(part: &Part<'_>, has_words: bool) -> Option<&'static str> {
     })
 }
 
+const TOO_LONG: &str = "[The rest of this mail is too long and was left out.]";
 const SIGNED: &str = "[The text of this mail is inside its S/MIME signature and was not read.]";
 
 #[cfg(test)]
@@ -107,7 +123,7 @@ mod tests {
 
     fn of(mail: &str) -> String {
         let mail = mail.replace('\n', "\r\n");
-        text(&Split::of(mail.as_bytes()).unwrap())
+        text(&Split::of(mail.as_bytes()).unwrap(), "ada@a.test")
     }
 
     const HTML: &str = "Content-Type: text/html\n\n<p>cancel order 4711</p>";
@@ -149,6 +165,35 @@ mod tests {
         ] {
             assert_eq!(of(&mail), expected, "{mail}");
         }
+    }
+
+    #[test]
+    fn a_large_picture_inside_of_html_hides_no_words() {
+        let picture = format!("<img src=\"data:image/png;BASE64,{}\">", "QUJDRA/+\n".repeat(1 << 20));
+        let html = format!("<p>before</p>{picture}<p>between</p>{picture}<p>after</p>");
+        let plain = format!("Content-Type: text/html\n\n{html}");
+        assert_eq!(of(&plain), "before\n\nbetween\n\nafter");
+        // Short words after such a mark are no picture.
+        let code = format!("Content-Type: text/html\n\n{picture}<p>use ;base64, or not</p>");
+        assert_eq!(of(&code), "use ;base64, or not");
+    }
+
+    #[test]
+    fn what_is_left_out_of_a_long_mail_is_said() {
+        let ends = |mail: &str| of(mail).ends_with(&format!("\n\n{TOO_LONG}"));
+        let long = "ä".repeat(LONGEST_TEXT);
+        assert!(!ends(&format!("\n{long}")) && ends(&format!("\n{long}ä")));
+        assert_eq!(of(&format!("\n{long}ä")).chars().count(), LONGEST_TEXT);
+        let comment = format!("<!--{}-->", "a".repeat(9 << 20));
+        let html = format!("Content-Type: text/html\n\n<p>before</p>{comment}<p>after</p>");
+        assert_eq!(of(&html), format!("before\n\n{TOO_LONG}"));
+        let blank = format!("Content-Type: text/html\n\n<p>before</p>{}<p>after</p>", " \n".repeat(5 << 18));
+        assert_eq!(of(&blank), format!("before\n\n{TOO_LONG}"));
+        let (blank, after) = (format!("\nbefore{}", " \n".repeat((4 << 20) + 1)), "\nafter");
+        let mail = several("mixed", &[&blank, after]);
+        assert_eq!(of(&mail), format!("before\n\n{TOO_LONG}\n\nafter"));
+        // Nobody says it in our place.
+        assert_eq!(of(&format!("\n{TOO_LONG}")), format!("\\{TOO_LONG}"));
     }
 
     #[test]

@@ -47,10 +47,7 @@ pub fn in_utf8(written: &[u8]) -> Cow<'_, [u8]> {
 
 /// Adds what stands outside of words. Lines are joined, and blanks are one space.
 fn plain(bytes: &[u8], name: Option<&str>, text: &mut String) {
-    let words = match std::str::from_utf8(bytes) {
-        Ok(words) => Cow::Borrowed(words),
-        Err(_) => Cow::Owned(charset::decode(name, bytes)),
-    };
+    let words = charset::raw(name, bytes);
     let is_blank = |c: char| matches!(c, ' ' | '\t' | '\r' | '\n');
     let mut space = false;
     for c in words.chars() {

@@ -148,6 +148,20 @@ fn without_a_charset_it_is_utf8_else_windows_1252() {
 }
 
 #[test]
+fn what_is_called_utf8_and_is_not_is_windows_1252() {
+    for (bytes, words) in [
+        (b"Gr\xfc\xdfe".as_slice(), "Grüße"),
+        (b"Gr\xc3\xbc\xc3\x9fe\n-- \nM\xfcller \x80", "Grüße\n-- \nMüller €"),
+        (b"\xef\xbb\xbfGr\xfc", "Grü"),
+        (b"\xff\xfeh\0\xe9\0", "hé"),
+        (b"\xe4", "ä"),
+    ] {
+        assert_eq!(decode(Some("utf-8"), bytes), words);
+        assert_eq!(decode(Some("UTF8"), bytes), words);
+    }
+}
+
+#[test]
 fn a_byte_order_mark_is_left_out() {
     for (name, bytes) in [
         (Some("utf-8"), b"\xef\xbb\xbfhi".as_slice()),

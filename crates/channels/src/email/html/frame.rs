@@ -8,6 +8,9 @@ const CELL: (usize, usize) = (200, 3);
 /// The longest item whose lines are indented, in bytes: a stranger's mail may nest millions of short lines.
 const LONG: usize = 256 << 10;
 
+/// How far a line is moved to the right at most, in spaces.
+const FURTHEST: usize = 80;
+
 /// What a frame stands for.
 #[derive(Debug)]
 pub enum Holds {
@@ -29,17 +32,24 @@ pub struct Frame {
     ends: usize,
     /// Whether a space stands before the next word.
     space: bool,
+    /// How far the present line, which has no words yet, is moved to the right.
+    indent: usize,
     /// Whether the present line is empty on purpose.
     is_blank: bool,
 }
 
 impl Frame {
     pub const fn new(holds: Holds) -> Self {
-        Self { holds, text: String::new(), ends: 0, space: false, is_blank: false }
+        Self { holds, text: String::new(), ends: 0, space: false, indent: 0, is_blank: false }
     }
 
     pub const fn is_row(&self) -> bool {
         matches!(self.holds, Holds::Row(_))
+    }
+
+    /// Whether it is a quote that has no words yet.
+    pub const fn is_new_quote(&self) -> bool {
+        matches!(self.holds, Holds::Quote) && self.text.is_empty()
     }
 
     /// Whether lines in both get the same kind of marks.
@@ -61,14 +71,35 @@ impl Frame {
         let is_blank = |c: char| c.is_whitespace() && c != '\u{3000}';
         let before = self.text.len();
         self.space |= words.starts_with(is_blank);
+        let mut blanks = words.chars().filter(|c| is_blank(*c));
         for (nth, word) in words.split(is_blank).enumerate() {
-            self.space |= nth > 0;
+            if nth > 0 {
+                self.space = true;
+                self.move_right(blanks.next());
+            }
             if word.chars().any(is_visible) {
                 self.push(word);
+            } else if !word.is_empty() {
+                // What fills the line after a preheader.
+                self.indent = 0;
             }
         }
-        let is_fresh = self.ends > 0 || self.text.is_empty();
+        let is_fresh = self.is_fresh();
         self.is_blank |= is_fresh && self.text.len() == before && words.contains('\u{a0}');
+    }
+
+    /// Whether the present line has no words yet.
+    const fn is_fresh(&self) -> bool {
+        self.ends > 0 || self.text.is_empty()
+    }
+
+    /// A blank moves what a line begins with to the right, if it is a no-break space or follows one. In the first line of a cell or item
+    /// it only keeps a distance.
+    fn move_right(&mut self, blank: Option<char>) {
+        let is_first = self.text.is_empty() && matches!(self.holds, Holds::Cell | Holds::Item(_));
+        if self.is_fresh() && !is_first && (blank == Some('\u{a0}') || self.indent > 0) {
+            self.indent = (self.indent + 1).min(FURTHEST);
+        }
     }
 
     /// Adds lines as they are.
@@ -92,7 +123,8 @@ impl Frame {
                 self.text.push(' ');
             }
         }
-        (self.ends, self.space, self.is_blank) = (0, false, false);
+        self.text.extend(std::iter::repeat_n(' ', self.indent));
+        (self.ends, self.space, self.indent, self.is_blank) = (0, false, 0, false);
         // Where a word may be cut, nothing is shown.
         let shown = word.chars().filter(|c| !matches!(c, '\u{ad}' | '\u{34f}' | '\u{200b}' | '\u{feff}'));
         self.text.extend(shown.map(|c| if c == '\u{a0}' { ' ' } else { c }));
@@ -103,7 +135,7 @@ impl Frame {
         if gap == 0 {
             return;
         }
-        self.space = false;
+        (self.space, self.indent) = (false, 0);
         if !self.text.is_empty() {
             self.ends = self.ends.max(gap);
             if std::mem::take(&mut self.is_blank) {
@@ -113,7 +145,7 @@ impl Frame {
     }
 
     pub fn line_break(&mut self) {
-        self.space = false;
+        (self.space, self.indent) = (false, 0);
         if !self.text.is_empty() {
             self.ends = (self.ends + 1).min(2);
         }
@@ -205,7 +237,7 @@ impl Frame {
         if !self.text.is_empty() {
             self.text.extend(std::iter::repeat_n('\n', self.ends));
         }
-        (self.ends, self.space, self.is_blank) = (0, false, false);
+        (self.ends, self.space, self.indent, self.is_blank) = (0, false, 0, false);
         self.text.push_str(text);
         self.gap(gap);
     }

@@ -1,8 +1,10 @@
 //! What an element is, and what its attributes say about how it looks.
 
 /// The attributes that count.
-const ATTRIBUTES: [&str; 11] =
-    ["alt", "class", "height", "hidden", "href", "id", "name", "start", "style", "value", "width"];
+const ATTRIBUTES: [&str; 13] = [
+    "alt", "class", "face", "height", "hidden", "href", "id", "name", "start", "style", "type", "value",
+    "width",
+];
 
 /// Whether an element has no end.
 pub fn is_void(name: &str) -> bool {
@@ -60,6 +62,34 @@ pub fn sign(name: &str) -> Option<&'static str> {
     }
 }
 
+/// The sign that the font Wingdings has in place of a letter: Outlook writes `J` for a smile, and `à` for an arrow.
+pub const fn wingding(letter: char) -> char {
+    match letter {
+        'J' => '☺',
+        'K' => '😐',
+        'L' => '☹',
+        'C' => '👍',
+        'D' => '👎',
+        'F' => '☞',
+        'à' | 'è' => '→',
+        'ß' => '←',
+        'á' => '↑',
+        'â' => '↓',
+        'ü' => '✔',
+        'û' => '✘',
+        'þ' => '☑',
+        'ý' => '☒',
+        'o' | 'q' | '¨' => '☐',
+        'l' => '●',
+        'n' | '§' => '▪',
+        'v' => '❖',
+        'Ø' => '➢',
+        '(' => '☎',
+        '*' => '✉',
+        other => other,
+    }
+}
+
 /// The lines that an element is apart from others by.
 fn gap(name: &str) -> usize {
     match name {
@@ -71,6 +101,71 @@ fn gap(name: &str) -> usize {
         | "listing" => 1,
         _ => 0,
     }
+}
+
+/// How the items of a list are counted.
+#[derive(Clone, Copy, Debug, Default)]
+pub enum Count {
+    #[default]
+    Digits,
+    Letters,
+    Capitals,
+    Roman,
+    RomanCapitals,
+}
+
+impl Count {
+    /// What stands before the item of this number: `4. `, `d. `, `iv. `
+    pub fn sign(self, number: u32) -> String {
+        let sign = match self {
+            Self::Digits => number.to_string(),
+            Self::Letters => letters(number),
+            Self::Capitals => letters(number).to_ascii_uppercase(),
+            Self::Roman => roman(number),
+            Self::RomanCapitals => roman(number).to_ascii_uppercase(),
+        };
+        sign + ". "
+    }
+}
+
+/// `a` to `z`, `aa`, `ab` …
+fn letters(number: u32) -> String {
+    let (mut letters, mut rest) = (String::new(), number);
+    while let Some(before) = rest.checked_sub(1) {
+        letters.extend(char::from_digit(before % 26 + 10, 36));
+        rest = before / 26;
+    }
+    if letters.is_empty() { number.to_string() } else { letters.chars().rev().collect() }
+}
+
+/// Beyond those that there are, which would become long, digits.
+fn roman(number: u32) -> String {
+    const SIGNS: [(u32, &str); 13] = [
+        (1_000, "m"),
+        (900, "cm"),
+        (500, "d"),
+        (400, "cd"),
+        (100, "c"),
+        (90, "xc"),
+        (50, "l"),
+        (40, "xl"),
+        (10, "x"),
+        (9, "ix"),
+        (5, "v"),
+        (4, "iv"),
+        (1, "i"),
+    ];
+    if !(1..4_000).contains(&number) {
+        return number.to_string();
+    }
+    let (mut roman, mut rest) = (String::new(), number);
+    for (value, sign) in SIGNS {
+        while let Some(less) = rest.checked_sub(value) {
+            roman.push_str(sign);
+            rest = less;
+        }
+    }
+    roman
 }
 
 /// An element as it begins.
@@ -113,6 +208,24 @@ impl Tag {
         self.get(name)?.trim().parse().ok().filter(|number| *number < 10_000)
     }
 
+    /// How it counts its items.
+    pub fn count(&self) -> Count {
+        let style = self.style("list-style-type").or_else(|| self.style("list-style")).unwrap_or_default();
+        let is = |names: &[&str]| style.split_ascii_whitespace().any(|word| names.contains(&word));
+        match self.get("type").unwrap_or_default() {
+            _ if is(&["lower-alpha", "lower-latin"]) => Count::Letters,
+            _ if is(&["upper-alpha", "upper-latin"]) => Count::Capitals,
+            _ if is(&["lower-roman"]) => Count::Roman,
+            _ if is(&["upper-roman"]) => Count::RomanCapitals,
+            _ if is(&["decimal"]) => Count::Digits,
+            "a" => Count::Letters,
+            "A" => Count::Capitals,
+            "i" => Count::Roman,
+            "I" => Count::RomanCapitals,
+            _ => Count::Digits,
+        }
+    }
+
     /// The value of a property of its style, in lower case.
     fn style(&self, property: &str) -> Option<String> {
         let mut declared = self.get("style")?.split(';').filter_map(|one| one.split_once(':'));
@@ -149,6 +262,20 @@ impl Tag {
             || self.is_style("mso-hide", "all") && (is_tiny("font-size") || is_tiny("line-height"))
     }
 
+    /// Whether its style strikes its words, and not its name.
+    pub fn is_struck(&self) -> bool {
+        let strikes = |property| self.style(property).is_some_and(|style| style.contains("line-through"));
+        !is_struck(&self.name) && (strikes("text-decoration") || strikes("text-decoration-line"))
+    }
+
+    /// Whether its font is Wingdings. `None`: it has the one around it.
+    pub fn is_wingdings(&self) -> Option<bool> {
+        let face = || self.get("face").map(str::to_ascii_lowercase);
+        let fonts = self.style("font-family").or_else(face).or_else(|| self.style("font"))?;
+        let first = fonts.split(',').next().unwrap_or_default();
+        Some(first.trim_end_matches([' ', '"', '\'']).ends_with("wingdings"))
+    }
+
     /// Whether blanks and line ends are shown as they are.
     pub fn keeps_blanks(&self) -> bool {
         matches!(&*self.name, "pre" | "textarea" | "xmp" | "plaintext" | "listing")
@@ -174,25 +301,45 @@ impl Tag {
             "blockquote" => !self.is_style("border", "none"),
             "div" => {
                 let classes = self.get("class").unwrap_or_default();
-                classes.split_ascii_whitespace().any(|class| class == "yahoo_quoted")
+                let is_quote = |class: &str| {
+                    matches!(own(class), "yahoo_quoted" | "ms-outlook-mobile-reference-message")
+                };
+                classes.split_ascii_whitespace().any(is_quote)
                     || self.get("name") == Some("quote")
+                    || self.id() == "mail-editor-reference-message-container"
             }
             _ => false,
         }
     }
 
+    /// Its id, as it was before it was quoted.
+    fn id(&self) -> &str {
+        own(self.get("id").unwrap_or_default())
+    }
+
+    /// Whether it has the line above it that Outlook draws above another mail: `border-top: solid #E1E1E1 1.0pt`, in any order, or each
+    /// in a property of its own.
+    fn has_outlooks_line(&self) -> bool {
+        // The first of four values is the upper side's.
+        let top = |property: &str| {
+            let sides = self.style(property).unwrap_or_default().replace(", ", ",");
+            sides.split_ascii_whitespace().next().unwrap_or_default().to_owned()
+        };
+        let line = match self.style("border-top") {
+            Some(line) => line.replace(", ", ","),
+            None => ["border-width", "border-style", "border-color"].map(top).join(" "),
+        };
+        let has = |words: &[&str]| line.split_ascii_whitespace().any(|word| words.contains(&word));
+        has(&["solid"])
+            && has(&["1pt", "1.0pt"])
+            && has(&["#e1e1e1", "rgb(225,225,225)", "#b5c4df", "rgb(181,196,223)"])
+    }
+
     /// Whether it and all that follows is another mail: above it, Outlook and Zimbra have the answer.
     pub fn quotes_the_rest(&self) -> bool {
-        let id = self.get("id").unwrap_or_default();
-        let has_line = || {
-            self.style("border-top").is_some_and(|line| {
-                let is_outlooks = line.contains("#e1e1e1") || line.contains("#b5c4df");
-                is_outlooks && line.contains("solid") && line.contains("1.0pt")
-            })
-        };
         match &*self.name {
-            "div" => matches!(id, "divRplyFwdMsg" | "x_divRplyFwdMsg") || has_line(),
-            "hr" => id == "zwchr",
+            "div" => matches!(self.id(), "divRplyFwdMsg" | "appendonsend") || self.has_outlooks_line(),
+            "hr" => self.id() == "zwchr",
             _ => false,
         }
     }
@@ -208,6 +355,14 @@ impl Tag {
         let is_sign = !words.chars().any(char::is_alphanumeric);
         Some(if is_sign { words.to_owned() } else { format!("[{words}]") })
     }
+}
+
+/// A name without what programs put before it when they quote a mail once more.
+fn own(mut name: &str) -> &str {
+    while let Some(rest) = name.strip_prefix("x_") {
+        name = rest;
+    }
+    name
 }
 
 /// The number that a size begins with. Others are large.

@@ -16,7 +16,7 @@ use html5gum::{
 
 use self::{
     frame::{Frame, Holds},
-    look::{STRUCK, Tag},
+    look::{Count, STRUCK, Tag},
 };
 
 /// How many elements may be open. What is nested deeper is text. Each end tag looks through them, and a stranger may write millions.
@@ -25,17 +25,38 @@ const DEPTH: usize = 200;
 const MARKS: usize = 6;
 /// How much is written, in bytes: more than is kept of any text.
 const MOST: usize = 2 << 20;
+/// The longest word that can't be a picture, in bytes.
+const PICTURE: usize = 1_000;
 /// How much of a text is looked through for its charset, in bytes.
 const BEGINNING: usize = 1_024;
 
-/// The words of a text in HTML.
-pub fn text(html: &str) -> String {
+/// The words of a text in HTML, and whether these are all.
+pub fn words(html: &str) -> (String, bool) {
     let mut page = Page::default();
     let mut emitter = CallbackEmitter::new(|event: CallbackEvent<'_>, _: Span<()>| page.see(&event));
     emitter.naively_switch_states(true);
     // The first token means that there is enough.
     Tokenizer::new_with_emitter(html, emitter).next();
-    page.finish()
+    let is_whole = page.written <= MOST;
+    (page.finish(), is_whole)
+}
+
+/// The beginning of a text in HTML without the pictures that stand in it (`data:image/png;base64,…`): they have no words, and each may
+/// be longer than what is read of any text. It has at most one byte more than `most`.
+pub fn without_pictures(html: &[u8], most: usize) -> Vec<u8> {
+    let mark = b";base64,";
+    let (mut kept, mut rest) = (Vec::new(), html);
+    while kept.len() <= most && !rest.is_empty() {
+        let at = rest.windows(mark.len()).position(|found| found.eq_ignore_ascii_case(mark));
+        let (before, after) = rest.split_at(at.map_or(rest.len(), |at| at + mark.len()));
+        kept.extend_from_slice(before.get(..most + 1).unwrap_or(before));
+        let is_encoded = |byte: &u8| byte.is_ascii_alphanumeric() || b"+/=%\r\n".contains(byte);
+        let length = after.iter().take_while(|byte| is_encoded(byte)).count();
+        let skipped = if length > PICTURE { length } else { 0 };
+        rest = after.get(skipped..).unwrap_or_default();
+    }
+    kept.truncate(most + 1);
+    kept
 }
 
 /// The charset that a text in HTML names at its beginning (`<meta charset=…>`).
@@ -61,12 +82,17 @@ struct Open {
     gap: usize,
     is_hidden: bool,
     keeps_blanks: bool,
+    /// Whether its letters are signs.
+    is_wingdings: bool,
+    /// Whether its style strikes its words.
+    is_struck: bool,
     /// Whether it has a frame of its own.
     has_frame: bool,
     /// Where its words begin, and its address.
     link: Option<(usize, String)>,
     /// The number of its next item. `None`: it counts none.
     next: Option<u32>,
+    count: Count,
 }
 
 struct Page {
@@ -122,9 +148,21 @@ impl Page {
             return;
         }
         self.written += text.len();
+        let signs: String;
+        let text = if self.is_wingdings() {
+            signs = text.chars().map(look::wingding).collect();
+            &signs
+        } else {
+            text
+        };
         if let Some(frame) = self.frames.last_mut() {
             if self.kept > 0 { frame.lines(text) } else { frame.words(text) }
         }
+    }
+
+    /// Whether the letters that come now are signs.
+    fn is_wingdings(&self) -> bool {
+        self.open.last().is_some_and(|open| open.is_wingdings)
     }
 
     fn gap(&mut self, gap: usize) {
@@ -147,7 +185,10 @@ impl Page {
         if let Some(sign) = look::sign(&tag.name) {
             self.say(sign);
         }
-        if is_inline && self.inlines == 0 && !(is_hidden || keeps_blanks || has_address) {
+        let is_struck = tag.is_struck();
+        let is_wingdings = tag.is_wingdings().unwrap_or_else(|| self.is_wingdings());
+        let changes = is_hidden || keeps_blanks || is_struck || is_wingdings != self.is_wingdings();
+        if is_inline && self.inlines == 0 && !(changes || has_address) {
             return;
         }
         if self.open.len() >= DEPTH {
@@ -166,9 +207,23 @@ impl Page {
         self.paragraphs += usize::from(tag.name == "p");
         let has_frame = holds.is_some();
         self.frames.extend(holds.map(Frame::new));
+        if is_struck {
+            self.say(STRUCK);
+        }
         let name = tag.name.clone();
         let next = if name == "ol" { Some(tag.number("start").unwrap_or(1)) } else { None };
-        self.open.push(Open { name, gap, is_hidden, keeps_blanks, has_frame, link, next });
+        self.open.push(Open {
+            name,
+            gap,
+            is_hidden,
+            keeps_blanks,
+            is_wingdings,
+            is_struck,
+            has_frame,
+            link,
+            next,
+            count: tag.count(),
+        });
     }
 
     /// Ends what a new element ends by beginning.
@@ -218,20 +273,23 @@ impl Page {
             }
             "li" => {
                 let list = self.open.iter_mut().rfind(|open| matches!(&*open.name, "ul" | "ol" | "menu"));
-                let number = list.and_then(|list| {
+                let sign = list.and_then(|list| {
                     let number = tag.number("value").or(list.next);
                     list.next = list.next.and(number).map(|number| number.saturating_add(1));
-                    list.next.and(number)
+                    list.next.and(number).map(|number| list.count.sign(number))
                 });
-                Some(Holds::Item(number.map_or_else(|| "- ".to_owned(), |number| format!("{number}. "))))
+                Some(Holds::Item(sign.unwrap_or_else(|| "- ".to_owned())))
             }
             _ => tag.quotes().then_some(Holds::Quote),
         }
     }
 
     /// All that follows is quoted, up to the end of the frame: programs such as Outlook write answers above what they answer, and put
-    /// it in no element.
+    /// it in no element. A mail may have several signs of that; between them is nothing.
     fn quote_the_rest(&mut self) {
+        if self.frames.last().is_some_and(Frame::is_new_quote) {
+            return;
+        }
         let at = self.open.iter().rposition(|open| open.has_frame).map_or(0, |at| at + 1);
         self.open.insert(at, Open { has_frame: true, gap: 1, ..Open::default() });
         self.frames.push(Frame::new(Holds::Quote));
@@ -308,6 +366,9 @@ impl Page {
     }
 
     fn ended(&mut self, open: &Open) {
+        if open.is_struck {
+            self.say(STRUCK);
+        }
         if let Some((from, href)) = open.link.as_ref().filter(|_| self.hidden == 0)
             && let Some(frame) = self.frames.last_mut()
         {

@@ -2,6 +2,10 @@
 
 use super::*;
 
+fn text(html: &str) -> String {
+    words(html).0
+}
+
 fn table(rows: &[(&str, &str)]) {
     for (html, expected) in rows {
         assert_eq!(text(html), *expected, "{html}");
@@ -75,6 +79,15 @@ fn items_have_numbers_or_dashes() {
     table(&[
         ("<ol><li>cancel 12</li><li>5 new ones</li></ol>", "1. cancel 12\n2. 5 new ones"),
         ("<ol start=4><li>a<li value=9>b<li>c</ol>", "4. a\n9. b\n10. c"),
+        // As they are counted.
+        ("<ol type=a><li>x<li>y</ol>", "a. x\nb. y"),
+        ("<ol type=A start=26><li>x<li>y<li value=0>z</ol>", "Z. x\nAA. y\n0. z"),
+        (
+            "<ol style='list-style-type: lower-roman' type=1 start=4><li>x<br>y<li value=1990>z</ol>",
+            "iv. x\n    y\nmcmxc. z",
+        ),
+        ("<ol type=I><li>x<li value=4000>y</ol>", "I. x\n4000. y"),
+        ("<ol type=a style='list-style:decimal inside'><li>x<ul type=a><li>y</ul></ol>", "1. x\n   - y"),
         ("<ul><li>a<li>b</ul>", "- a\n- b"),
         ("<p>x</p><ul><li>a<ul><li>b</li></ul></li><li>c</li></ul>y", "x\n\n- a\n  - b\n- c\n\ny"),
         ("<ol><li><p>a</p><p>b</p></li></ol>", "1. a\n\n   b"),
@@ -88,6 +101,26 @@ fn signs_keep_the_sense_of_words() {
     table(&[
         ("Please <s>do not</s> ship <del>it</del>", "Please ~~do not~~ ship ~~it~~"),
         ("<b>Please <strike>do not</strike></b> ship", "Please ~~do not~~ ship"),
+        (
+            "Please <span style='text-decoration: line-through red'>do <b>not</b></span> ship",
+            "Please ~~do not~~ ship",
+        ),
+        ("<s style='text-decoration:line-through'>a</s> b", "~~a~~ b"),
+        ("<p>a</p><p style='text-decoration-line:line-through'>b</p><p>c</p>", "a\n\n~~b~~\n\nc"),
+        (
+            "<table><tr><td>Shirt<td style='text-decoration:line-through'>25.00<td>19.00</table>",
+            "Shirt\t~~25.00~~\t19.00",
+        ),
+        ("<span style='display:none;text-decoration:line-through'>a</span>b", "b"),
+        (
+            "Thanks <span style='font-family:Wingdings'>J</span> <font face=Wingdings size=2>à</font> Just <b>do</b> it",
+            "Thanks ☺ → Just do it",
+        ),
+        (
+            "<p style='font-family:Wingdings'>ü<span style='font:7.0pt \"Times New Roman\"'>&nbsp; </span>\
+             <span style='font-family:Calibri,Wingdings'>Just</span></p><p>Just</p>",
+            "✔ Just\n\nJust",
+        ),
         ("$19<sup>99</sup>, 10<sup>6</sup>, H<sub>2</sub>O", "$19^99, 10^6, H_2O"),
         ("<p>Your code: <svg width=16 /> 482913</p>", "Your code: 482913"),
         ("<p>Your code: <svg><text>1</text></svg> 482913</p>", "Your code: 482913"),
@@ -107,9 +140,18 @@ fn what_is_quoted_is_marked() {
         ("a<div class=yahoo_quoted><div>Bo wrote:</div>b</div>", "a\n> Bo wrote:\n> b"),
         ("a<div name=quote style='margin:10px'>b</div>", "a\n> b"),
         ("<div>a</div><hr id=zwchr>From: Bo<br>b", "a\n> From: Bo\n> b"),
+        ("a<div id=appendonsend></div><p>From: Bo</p>b", "a\n> From: Bo\n>\n> b"),
+        (
+            "a<div id=mail-editor-reference-message-container><hr><div id=divRplyFwdMsg>From: Bo</div>b</div>c",
+            "a\n> From: Bo\n> b\n\nc",
+        ),
+        (
+            "a<div class='x_ms-outlook-mobile-reference-message skipProofing'>From: Bo<div id=x_x_divRplyFwdMsg>From: Ada</div>b</div>",
+            "a\n> From: Bo\n>> From: Ada\n>> b",
+        ),
         (
             "<div>a</div><div id=appendonsend></div><hr><div id=divRplyFwdMsg>From: Bo</div><div>b</div>",
-            "a\n---\n> From: Bo\n> b",
+            "a\n> From: Bo\n> b",
         ),
         (
             "<div class=WordSection1><p class=MsoNormal>a</p><div><div style='border:none;border-top:solid #E1E1E1 1.0pt;padding:3.0pt 0cm'>\
@@ -117,6 +159,48 @@ fn what_is_quoted_is_marked() {
             "a\n> From: Bo\n> b",
         ),
     ]);
+}
+
+#[test]
+fn the_line_that_outlook_draws_is_known_in_each_way_to_write_it() {
+    for style in [
+        "border:none;border-top:solid #B5C4DF 1.0pt;padding:3.0pt 0cm",
+        "border-top: 1pt solid rgb(225, 225, 225)",
+        "border-top: solid rgb(225,225,225) 1.0pt",
+        "BORDER-TOP: RGB(181, 196, 223) 1PT SOLID",
+        "border-width: 1pt medium medium; border-style: solid none none; border-color: rgb(225, 225, 225) currentcolor",
+    ] {
+        let html = format!("a<div style='{style}'>From: Bo</div>b");
+        assert_eq!(text(&html), "a\n> From: Bo\n> b", "{style}");
+    }
+    for style in [
+        "border-top: 2pt solid rgb(225, 225, 225)",
+        "border-top: 1pt dashed #e1e1e1",
+        "border-top: 1pt solid rgb(225, 225, 22)",
+        "border-width: medium 1pt; border-style: solid; border-color: #e1e1e1",
+        "border-bottom: 1pt solid #e1e1e1",
+    ] {
+        let html = format!("a<div style='{style}'>From: Bo</div>b");
+        assert_eq!(text(&html), "a\nFrom: Bo\nb", "{style}");
+    }
+}
+
+#[test]
+fn no_break_spaces_move_a_line_to_the_right() {
+    table(&[
+        ("a<br>&nbsp;&nbsp;b", "a\n  b"),
+        ("a<br> &nbsp; &nbsp; <b>&nbsp;b</b> c&nbsp;&nbsp;d", "a\n     b c d"),
+        ("<div>a</div><div>&nbsp;<a href='https://a.test'>b</a></div>", "a\n b (https://a.test)"),
+        ("<blockquote>a<br>&nbsp;&nbsp;b</blockquote>", "> a\n>   b"),
+        // Where a distance is kept to what is beside it, and after a preheader.
+        ("<table><tr><td>a</td><td>&nbsp;b<br>&nbsp;c</td></tr></table>", "a\tb /  c"),
+        ("<ul><li>&nbsp;&nbsp;a<br>&nbsp;b</ul>", "- a\n   b"),
+        ("<div>a</div><div>&nbsp;&zwnj;&nbsp;&zwnj; b</div>", "a\nb"),
+        ("a<br>&nbsp;&nbsp;<br>b", "a\n\nb"),
+        ("a<br>&nbsp;<table><tr><td>b</td></tr></table>", "a\n\nb"),
+    ]);
+    let far = text(&format!("a<br>{}b", "&nbsp;".repeat(10_000)));
+    assert_eq!(far, format!("a\n{}b", " ".repeat(80)));
 }
 
 #[test]

@@ -171,6 +171,15 @@ fn an_origin_is_the_address_that_mails_have() {
         ("ada+x@a.test", Some("ada+x@a.test")),
         // The Kelvin sign is no `k`.
         ("\u{212a}im@a.test", Some("\u{212a}im@a.test")),
+        ("ada@\u{212a}im.test", Some("ada@\u{212a}im.test")),
+        ("ada@a\u{3002}test", Some("ada@a\u{3002}test")),
+        // One domain, and two ways to write it.
+        ("user@bücher.example", Some("user@xn--bcher-kva.example")),
+        ("Bü <user@BÜCHER.example>", Some("user@xn--bcher-kva.example")),
+        ("user@XN--bcher-kva.example", Some("user@xn--bcher-kva.example")),
+        ("jörg@mail.bücher.example", Some("jörg@mail.xn--bcher-kva.example")),
+        ("user@%62ücher.example", Some("user@%62ücher.example")),
+        ("user@１２７.0.0.1", Some("user@１２７.0.0.1")),
         ("*@a.test", None),
         ("@a.test", None),
         ("ada@", None),
@@ -187,6 +196,9 @@ fn an_origin_is_the_address_that_mails_have() {
         // It is what a mail from there has.
         if let Some(address) = expected {
             assert_eq!(message(&format!("From: <{address}>\n\nhi")).origin.id, address);
+        }
+        if let Some(address) = expected.filter(|_| !written.contains(['<', ':']) && written.is_ascii()) {
+            assert_eq!(message(&format!("From: <{written}>\n\nhi")).origin.id, address);
         }
     }
 }

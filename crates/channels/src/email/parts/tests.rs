@@ -12,6 +12,10 @@ fn files(mail: &str) -> Vec<String> {
     split.among(&split.files).map(|part| String::from_utf8_lossy(&part.content()).trim().to_owned()).collect()
 }
 
+fn owned(words: &[&str]) -> Vec<String> {
+    words.iter().map(|word| (*word).to_owned()).collect()
+}
+
 fn several(kind: &str, parts: &[&str]) -> String {
     // Each level has a boundary of its own.
     let boundary = format!("b{}", parts.concat().len());
@@ -71,14 +75,91 @@ fn texts_and_files_are_told_apart() {
             vec![],
         ),
     ] {
-        assert_eq!(
-            (texts(&mail), files(&mail)),
-            (
-                expected_texts.into_iter().map(str::to_owned).collect(),
-                expected_files.into_iter().map(str::to_owned).collect()
-            ),
-            "{mail}"
-        );
+        assert_eq!((texts(&mail), files(&mail)), (owned(&expected_texts), owned(&expected_files)), "{mail}");
+    }
+}
+
+#[test]
+fn of_related_parts_the_one_is_read_that_the_others_belong_to() {
+    let style = "Content-Type: text/css\r\nContent-ID: <b>\r\n\r\nstyle";
+    let named = "Content-Type: text/html; name=a.html\r\nContent-ID: <a@b.test>\r\n\r\nnamed";
+    for (params, parts, expected_texts, expected_files) in [
+        ("start=\"<a@b.test>\"", [PICTURE, style, named], vec!["named"], vec!["picture", "style"]),
+        ("start=a@b.test", [style, named, PICTURE], vec!["named"], vec!["style", "picture"]),
+        ("type=\"Text/HTML\"", [style, PICTURE, named], vec!["named"], vec!["style", "picture"]),
+        ("start=\"<c>\"; type=text/html", [style, named, PICTURE], vec!["named"], vec!["style", "picture"]),
+        ("start=\"<b>\"; type=text/html", [named, style, PICTURE], vec!["style"], vec!["named", "picture"]),
+        ("type=\"image/png\"", [PICTURE, HTML, style], vec!["html"], vec!["picture", "style"]),
+        ("start=\"\"", [PICTURE, PLAIN, HTML], vec!["plain"], vec!["picture", "<p>html</p>"]),
+    ] {
+        let mail = several("related", &parts).replacen(';', &format!("; {params};"), 1);
+        assert_eq!((texts(&mail), files(&mail)), (owned(&expected_texts), owned(&expected_files)), "{mail}");
+    }
+    let alternative = several("alternative", &[PLAIN, HTML]);
+    let mail = several("related", &[PICTURE, &alternative]);
+    assert_eq!((texts(&mail), files(&mail)), (owned(&["plain"]), owned(&["picture"])));
+}
+
+#[test]
+fn a_text_under_a_name_that_exchange_made_up_is_read() {
+    let named = |name: &str, text: &str| {
+        format!("Content-Type: text/plain\r\nContent-Disposition: attachment; filename={name}\r\n\r\n{text}")
+    };
+    for (name, is_read) in [
+        ("ATT00001.txt", true),
+        ("att12345.TXT", true),
+        ("ATT00001.htm", true),
+        ("ATT0001.txt", false),
+        ("ATT00001.txt.exe", false),
+        ("ATT00001.csv", false),
+        ("ATTACHED.txt", false),
+    ] {
+        let mail = several("mixed", &[PLAIN, PICTURE, &named(name, "more")]);
+        assert_eq!(texts(&mail).len() == 2, is_read, "{name}");
+        assert_eq!(files(&mail).len() == 1, is_read, "{name}");
+    }
+    let long = named("ATT00001.txt", &"a".repeat(FRAGMENT_BYTES + 1));
+    assert_eq!(texts(&several("mixed", &[PLAIN, &long])), ["plain"]);
+}
+
+#[test]
+fn the_charset_of_headers_is_that_of_the_first_text_that_has_one() {
+    let html =
+        "Content-Type: text/html\r\nContent-Transfer-Encoding: base64\r\n\r\nPG1ldGEgY2hhcnNldD1iaWc1Pg==";
+    let unsaid = "Content-Type: text/plain; charset=us-ascii\r\n\r\nhi";
+    let greek = "Content-Type: text/plain; charset=iso-8859-7\r\n\r\nhi";
+    for (mail, expected) in [
+        (PLAIN.to_owned(), None),
+        (greek.to_owned(), Some("iso-8859-7")),
+        (several("mixed", &[PICTURE, greek]), Some("iso-8859-7")),
+        (several("alternative", &[unsaid, html, greek]), Some("big5")),
+        (several("mixed", &[unsaid, PICTURE]), None),
+        (several("mixed", &[greek]).replacen(';', "; charset=gbk;", 1), Some("gbk")),
+        (several("mixed", &[greek]).replacen(';', "; charset=unknown-8bit;", 1), Some("iso-8859-7")),
+    ] {
+        assert_eq!(Split::of(mail.as_bytes()).unwrap().charset().as_deref(), expected, "{mail}");
+    }
+}
+
+#[test]
+fn a_name_in_raw_bytes_changes_no_address() {
+    let of = |from: &[u8], charset| {
+        let mail = [b"From: ", from, b"\r\n\r\nhi"].concat();
+        let people = Head::read(&mail).unwrap().people("From", charset)?;
+        let first = people.first()?;
+        Some((first.name().map(str::to_owned), first.address().unwrap_or_default().to_owned()))
+    };
+    let person = |name: &str, address: &str| Some((Some(name.to_owned()), address.to_owned()));
+    for (from, charset, expected) in [
+        (b"\xcd\xf5 <a@b.test>".as_slice(), Some("gbk"), person("王", "a@b.test")),
+        (b"\"J\xf6rg, B\" <a@b.test>", None, person("Jörg, B", "a@b.test")),
+        (b"J\xf6rg <a@b.test>", Some("utf-8"), person("Jörg", "a@b.test")),
+        ("Jörg <a@b.test>".as_bytes(), Some("gbk"), person("Jörg", "a@b.test")),
+        (b"\x83@ <a@b.test>", Some("shift_jis"), person("ァ", "a@b.test")),
+        // In UTF-16, `<@>` would mean other letters, and others would mean an address.
+        (b"\xff <a@b.test>", Some("utf-16le"), person("\u{fffd}", "a@b.test")),
+    ] {
+        assert_eq!(of(from, charset), expected, "{charset:?}");
     }
 }
 
@@ -132,13 +213,41 @@ fn the_last_header_of_a_name_counts_with_all_its_lines() {
         Head::read(b"Subject: one\r\nbroken\r\n goes on\r\nSUBJECT : two\r\n  three\r\n\r\nSubject: body")
             .unwrap();
     assert_eq!(head.raw("subject").collect::<Vec<_>>(), [" one\r\n", " two\r\n  three\r\n"]);
-    assert_eq!(head.text("Subject").as_deref(), Some("two three"));
+    assert_eq!(head.text("Subject", None).as_deref(), Some("two three"));
 }
 
 #[test]
 fn a_line_of_spaces_goes_on_with_its_header() {
     let head = Head::read(b"Subject: long\r\n \r\n\tone\r\nFrom: ada@a.test\r\n\r\nhi").unwrap();
-    assert_eq!((head.text("Subject").as_deref(), head.raw("from").count()), (Some("long one"), 1));
+    assert_eq!((head.text("Subject", None).as_deref(), head.raw("from").count()), (Some("long one"), 1));
+}
+
+#[test]
+fn the_name_of_an_encoding_is_read_as_programs_write_it() {
+    for (encoding, body) in [
+        ("Base64;", "aGk="),
+        ("\"base64\"", "aGk="),
+        (" base64 (of a program)", "aGk="),
+        ("(x) 8bit", "hi"),
+        ("quoted-printable;", "=68i"),
+        ("", "hi"),
+    ] {
+        let mail = format!("Content-Type: text/plain\r\nContent-Transfer-Encoding: {encoding}\r\n\r\n{body}");
+        assert_eq!(texts(&mail), ["hi"], "{encoding}");
+    }
+}
+
+#[test]
+fn lines_below_base64_are_kept() {
+    let of = |body: &str| {
+        texts(&format!("Content-Type: text/plain\r\nContent-Transfer-Encoding: base64\r\n\r\n{body}"))
+    };
+    assert_eq!(
+        of("aGVs\r\nbG8=\r\n\r\n-- \r\nOur list\r\n"),
+        ["hello\r\n-- \r\nOur list".replace("\r\n", "\n")]
+    );
+    assert_eq!(of("no base64, at all"), ["no base64, at all"]);
+    assert_eq!(of("\r\n\r\nno base64!"), ["no base64!"]);
 }
 
 #[test]
