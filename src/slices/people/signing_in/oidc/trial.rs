@@ -3,8 +3,10 @@
 use http::{HeaderMap, Method, header};
 use openidconnect::{
     AuthorizationCode, DiscoveryError, JsonWebKey, JsonWebKeyUse, PkceCodeChallenge, RequestTokenError,
+    TokenUrl, UserInfoUrl,
     core::{CoreErrorResponseType, CoreJsonWebKey, CoreJwsSigningAlgorithm, CoreProviderMetadata},
 };
+use url::Url;
 
 use super::{
     client::client,
@@ -24,7 +26,7 @@ pub enum Verdict {
     Good,
     /// It may work.
     Look,
-    /// No one can sign in.
+    /// No one can sign in, or not safely.
     Bad,
 }
 
@@ -146,8 +148,24 @@ fn endpoints(metadata: &CoreProviderMetadata) -> Tried {
         let found = format!("{authorization}, but none for tokens");
         return Tried::bad("endpoints", found, "use a provider with the authorization code flow");
     };
+    if let Some(plain) = plain_endpoint(metadata) {
+        let found = format!("{plain} is not encrypted, though the issuer is");
+        return Tried::bad("endpoints", found, "let the provider's metadata name https URLs only");
+    }
     let user_info = metadata.userinfo_endpoint().map_or("no userinfo", |url| url.as_str());
     Tried::good("endpoints", format!("{authorization}, {}, {user_info}", token.as_str()))
+}
+
+/// The first http endpoint of an https issuer: who listens there learns the client secret, or replaces the keys.
+fn plain_endpoint(metadata: &CoreProviderMetadata) -> Option<&Url> {
+    let endpoints = [
+        Some(metadata.authorization_endpoint().url()),
+        metadata.token_endpoint().map(TokenUrl::url),
+        Some(metadata.jwks_uri().url()),
+        metadata.userinfo_endpoint().map(UserInfoUrl::url),
+    ];
+    let is_encrypted = metadata.issuer().url().scheme() == "https";
+    endpoints.into_iter().flatten().find(|url| is_encrypted && url.scheme() != "https")
 }
 
 /// Sends a code that the provider has never issued. If it refuses only the code, it knows the client.
@@ -189,4 +207,39 @@ fn redirect(provider: &Provider) -> Tried {
     }
     let advice = "set public_url to an https URL: browsers keep the cookie of a sign-in only then (and on this machine)";
     Tried::look("redirect URI", found, advice)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    #[test]
+    fn an_endpoint_of_an_encrypted_issuer_is_encrypted() {
+        let of = |scheme: &str, changed: Option<&str>| {
+            let url = |name: &str| {
+                let scheme = if changed == Some(name) { "http" } else { scheme };
+                format!("{scheme}://id.example.org/{name}")
+            };
+            let metadata: Value = json!({
+                "issuer": url("issuer"), "authorization_endpoint": url("authorize"), "token_endpoint": url("token"),
+                "jwks_uri": url("keys"), "userinfo_endpoint": url("userinfo"), "response_types_supported": ["code"],
+                "subject_types_supported": ["public"], "id_token_signing_alg_values_supported": ["RS256"],
+            });
+            endpoints(&serde_json::from_value(metadata).unwrap())
+        };
+        for endpoint in ["authorize", "token", "keys", "userinfo"] {
+            let tried = of("https", Some(endpoint));
+            assert_eq!(tried.verdict, Verdict::Bad);
+            assert!(
+                tried.found.starts_with(&format!("http://id.example.org/{endpoint} ")),
+                "{}",
+                tried.found
+            );
+        }
+        for (scheme, changed) in [("https", None), ("http", None)] {
+            assert_eq!(of(scheme, changed).verdict, Verdict::Good, "{scheme}");
+        }
+    }
 }
