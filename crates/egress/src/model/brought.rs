@@ -145,7 +145,7 @@ impl Name {
 
 /// Where a value stands.
 #[derive(Clone, Copy)]
-struct Place {
+pub struct Place {
     name: Name,
     is_nested: bool,
 }
