@@ -381,7 +381,8 @@ async fn a_batch_is_answered_in_the_version_that_has_them() {
     assert_eq!(more.await.problem(), (429, "RATE_LIMITED"));
     // What is refused for each of them is refused as for one.
     let pings = json!([message(1, "ping", json!({})), message(2, "ping", json!({}))]).to_string();
-    let foreign = [(&app.stranger, "origin", "https://evil.example"), (&app.viewer, "host", "evil.example:8080")];
+    let foreign =
+        [(&app.stranger, "origin", "https://evil.example"), (&app.viewer, "host", "evil.example:8080")];
     for (caller, name, foreign) in foreign {
         let one = post(caller, &[(name, foreign)], message(1, "ping", json!({})).to_string()).await;
         let both = post(caller, &[(name, foreign)], pings.clone()).await;
