@@ -5,6 +5,7 @@
 pub mod column;
 pub mod enums;
 pub mod files;
+pub mod finding;
 pub mod folding;
 pub mod ids;
 pub mod json;

@@ -66,6 +66,12 @@ pub fn bounded(text: &str, most: usize) -> String {
     format!("{}…", &text[..text.floor_char_boundary(most - '…'.len_utf8())])
 }
 
+/// A foreign text on one line, within this many bytes.
+#[must_use]
+pub fn bounded_line(text: &str, most: usize) -> String {
+    bounded(&one_line(text), most)
+}
+
 /// The value without NUL, which PostgreSQL keeps neither in text nor in JSON.
 #[must_use]
 pub fn without_nul(value: serde_json::Value) -> serde_json::Value {
@@ -104,6 +110,7 @@ mod tests {
         assert_eq!(bounded("a\0b", 20), "a\u{fffd}b");
         let cut = bounded(&"ü".repeat(100), 20);
         assert!(cut.len() <= 20 && cut.ends_with("ü…"), "{cut}");
+        assert_eq!(bounded_line("a\n b", 20), "a b");
     }
 
     #[test]

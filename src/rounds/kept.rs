@@ -4,6 +4,8 @@
 
 use std::time::Duration;
 
+use sea_orm::{DbBackend, DbErr};
+
 use crate::{
     base::problem::Result,
     core::{Core, config::Config},
@@ -20,6 +22,8 @@ pub struct Kept {
 
 /// Rows that the round removes.
 struct Goes {
+    /// Whether their size counts for their organization (`stored_bytes`).
+    counted: bool,
     /// The condition in SQL: `$1` is the instant or the number that [`Past`] gives.
     rows: &'static str,
     past: Past,
@@ -37,6 +41,8 @@ enum Past {
 const DAY: Duration = Duration::from_hours(24);
 /// How many versions of an organization's rules are kept.
 const VERSIONS: i64 = 200;
+/// How many rows whose size is counted one statement removes.
+const COUNTED: u64 = 500;
 
 const fn stays(table: &'static str, what: &'static str) -> Kept {
     Kept { table, what, goes: &[] }
@@ -47,7 +53,7 @@ const fn goes(table: &'static str, what: &'static str, goes: &'static [Goes]) ->
 }
 
 const fn after(rows: &'static str, past: Duration) -> Goes {
-    Goes { rows, past: Past::Age(past) }
+    Goes { counted: false, rows, past: Past::Age(past) }
 }
 
 /// The tables, by name.
@@ -77,7 +83,7 @@ pub const KEPT: &[Kept] = &[
     goes(
         "attachments",
         "As long as their message. A file that was never posted: a day.",
-        &[after("message_id IS NULL AND created_at < $1", DAY)],
+        &[Goes { counted: true, rows: "message_id IS NULL AND created_at < $1", past: Past::Age(DAY) }],
     ),
     stays("audit_chains", "One row per organization, and one for the instance."),
     stays("audit_checkpoints", "As long as the lines that they sign."),
@@ -127,7 +133,11 @@ pub const KEPT: &[Kept] = &[
     goes(
         "message_sources",
         "Mails as they came: `email.keep_source`, and no longer than the message.",
-        &[Goes { rows: "created_at <= $1", past: Past::Set(|config| config.email.keep_source()) }],
+        &[Goes {
+            counted: true,
+            rows: "created_at <= $1",
+            past: Past::Set(|config| config.email.keep_source()),
+        }],
     ),
     stays(
         "messages",
@@ -170,6 +180,7 @@ pub const KEPT: &[Kept] = &[
         "policy_versions",
         "The newest 200 of each organization.",
         &[Goes {
+            counted: false,
             rows: "id IN (SELECT id FROM (SELECT id, ROW_NUMBER() OVER (PARTITION BY organization_id \
                    ORDER BY id DESC) AS place FROM policy_versions) placed WHERE place > $1)",
             past: Past::Newest(VERSIONS),
@@ -229,13 +240,18 @@ pub async fn sweep(core: &Core) -> Result<u64> {
     let now = core.clock.now();
     let (mut gone, mut failed) = (0, None);
     for kept in KEPT {
-        for Goes { rows, past } in kept.goes {
+        for Goes { counted, rows, past } in kept.goes {
             let past = match past {
                 Past::Age(age) => now.minus(*age).0,
                 Past::Set(age) => now.minus(age(&core.config)).0,
                 Past::Newest(number) => *number,
             };
-            match core.db.sweep(kept.table, rows, past).await {
+            let swept = if *counted {
+                sweep_counted(core, kept.table, rows, past).await
+            } else {
+                core.db.sweep(kept.table, rows, past).await
+            };
+            match swept {
                 Ok(rows) => gone += rows,
                 Err(error) => {
                     tracing::error!(table = kept.table, %error, "round.failed_for_one");
@@ -245,4 +261,34 @@ pub async fn sweep(core: &Core) -> Result<u64> {
         }
     }
     failed.map_or(Ok(gone), |error| Err(error.into()))
+}
+
+/// Removes rows whose size counts for their organization: one organization after the other. Its sum is locked first, and rows that
+/// others hold are left to the next round, since those wait for the sum: two who wait for each other would both hold what they have.
+async fn sweep_counted(core: &Core, table: &str, rows: &str, past: i64) -> Result<u64, DbErr> {
+    let owners =
+        format!("SELECT DISTINCT organization_id FROM {table} WHERE {rows} ORDER BY organization_id");
+    let own = format!("({rows}) AND organization_id = $2");
+    let delete = match core.db.backend() {
+        DbBackend::Postgres => format!(
+            "WITH held AS (SELECT 1 FROM stored_bytes WHERE organization_id = $2 FOR UPDATE) DELETE FROM {table} \
+             WHERE ctid = ANY(ARRAY(SELECT ctid FROM {table} WHERE {own} AND (SELECT COUNT(*) FROM held) >= 0 \
+             LIMIT {COUNTED} FOR UPDATE SKIP LOCKED)) AND {own}"
+        ),
+        _ => format!(
+            "DELETE FROM {table} WHERE rowid IN (SELECT rowid FROM {table} WHERE {own} LIMIT {COUNTED}) AND {own}"
+        ),
+    };
+    let mut gone = 0;
+    for owner in core.db.all(owners, vec![past.into()]).await? {
+        let org: i64 = owner.try_get_by(0)?;
+        loop {
+            let now = core.db.execute(&delete, vec![past.into(), org.into()]).await?;
+            gone += now;
+            if now < COUNTED {
+                break;
+            }
+        }
+    }
+    Ok(gone)
 }

@@ -172,3 +172,14 @@ async fn a_file_not_posted_within_a_day_is_removed() {
         assert_eq!(left, 1, "{table}");
     }
 }
+
+/// Whoever removes a transcript holds files and waits for the sum. SQLite has a single writer.
+#[tokio::test(flavor = "multi_thread")]
+async fn postgres_a_forgotten_file_is_not_locked_before_the_sum_that_it_counts_in() {
+    let app = TestApp::start().await;
+    put(&app, "forgotten.txt", "text/plain", b"gone".to_vec()).await.expect(201);
+    app.clock.advance(Duration::from_hours(25));
+    let (sum, file) =
+        ("SELECT 1 FROM stored_bytes FOR UPDATE", "SELECT 1 FROM attachments FOR UPDATE NOWAIT");
+    assert_eq!(app.while_held(sum, file, sweep(&app.core)).await.unwrap(), 1);
+}

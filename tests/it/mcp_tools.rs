@@ -379,6 +379,15 @@ async fn a_batch_is_answered_in_the_version_that_has_them() {
         json!([message(1, "ping", json!({})), message(2, "tools/call", json!({ "name": "x" }))]).to_string(),
     );
     assert_eq!(more.await.problem(), (429, "RATE_LIMITED"));
+    // What is refused for each of them is refused as for one.
+    let pings = json!([message(1, "ping", json!({})), message(2, "ping", json!({}))]).to_string();
+    let foreign =
+        [(&app.stranger, "origin", "https://evil.example"), (&app.viewer, "host", "evil.example:8080")];
+    for (caller, name, foreign) in foreign {
+        let one = post(caller, &[(name, foreign)], message(1, "ping", json!({})).to_string()).await;
+        let both = post(caller, &[(name, foreign)], pings.clone()).await;
+        assert_eq!((one.status, both.status, &both.body), (403, 403, &one.body), "{name}");
+    }
     // The version is the one that is spoken where none is named.
     let told = json!([{ "jsonrpc": "2.0", "method": "notifications/initialized" }]).to_string();
     let heard = post(&app.owner, &[], told.clone()).await;

@@ -70,7 +70,7 @@ impl Vendors {
     /// Each of `about` says how one answers, as far as it differs from a plain provider: `issuer` (what follows its
     /// folder), `metadata`, `keys`, `id_token` (claims), `header` (of the token), `forged`, `token_response`,
     /// `userinfo`, `returned` (what the browser brings back), `date`; and `settings` (of the service's file),
-    /// `invited` (an address). `{issuer}` and `{client}` stand for the provider's issuer and the client id.
+    /// `invited` (an address), `linked` (whose account it is by now). `{issuer}` and `{client}` stand for the provider's issuer and the client id.
     #[expect(clippy::disallowed_methods, reason = "it ends with the test")]
     async fn start(about: impl IntoIterator<Item = (String, Value)>) -> Arc<Self> {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -337,7 +337,13 @@ async fn samples() {
     let read = |bytes: &Vec<u8>| -> Value { serde_json::from_slice(bytes).unwrap() };
     let setup = Setup::open(all.iter().map(|(name, bytes)| (name.clone(), read(bytes)))).await;
     let invite = "mutation($o: Id!, $e: String!) { inviteMember(orgId: $o, input: { email: $e, role: VIEWER }) { id } }";
-    for about in setup.vendors.all.values() {
+    for (name, about) in &setup.vendors.all {
+        if let Some(email) = about["linked"].as_str() {
+            let sql = "INSERT INTO user_identities (user_id, provider, subject, email, created_at, last_used_at) \
+                       SELECT id, $1, $2, $3, 1, 1 FROM users WHERE email = $3";
+            let subject = about["id_token"]["sub"].as_str().unwrap_or("subject-1");
+            setup.app.execute(sql, vec![table(name).into(), subject.into(), email.into()]).await;
+        }
         if let Some(email) = about["invited"].as_str() {
             setup.app.admin.gql(invite, json!({ "o": setup.app.org, "e": email })).await.data();
         }

@@ -6,7 +6,6 @@ mod policies;
 mod providers;
 
 use std::{
-    fmt,
     net::TcpListener,
     path::Path,
     time::{Duration, Instant},
@@ -18,12 +17,16 @@ use rustix::{
     io::Errno,
 };
 use secrecy::ExposeSecret;
-use serde::Serialize;
 use serde_json::json;
 
 use super::{Cli, Failure, Output};
 use crate::{
-    base::{ids::OrgId, numerals::counted, time::Clock},
+    base::{
+        finding::{Finding, Level},
+        ids::OrgId,
+        numerals::counted,
+        time::Clock,
+    },
     core::{
         audit::{self, INSTANCE},
         config::{Config, ConfigError},
@@ -60,56 +63,6 @@ pub enum Settings {
 /// Arguments of `muster config check`.
 #[derive(Debug, clap::Args)]
 pub struct Check {}
-
-/// How serious a finding is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
-enum Level {
-    Good,
-    /// It works, but deserves a look.
-    Look,
-    Bad,
-}
-
-/// The result of a check.
-#[derive(Debug, Serialize)]
-struct Finding {
-    check: &'static str,
-    level: Level,
-    found: String,
-    /// What to do about it.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    advice: Option<String>,
-}
-
-impl Finding {
-    fn good(check: &'static str, found: impl Into<String>) -> Self {
-        Self { check, level: Level::Good, found: found.into(), advice: None }
-    }
-
-    fn look(check: &'static str, found: impl Into<String>, advice: impl Into<String>) -> Self {
-        Self { check, level: Level::Look, found: found.into(), advice: Some(advice.into()) }
-    }
-
-    fn bad(check: &'static str, found: impl Into<String>, advice: impl Into<String>) -> Self {
-        Self { level: Level::Bad, ..Self::look(check, found, advice) }
-    }
-}
-
-impl fmt::Display for Finding {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mark = match self.level {
-            Level::Good => "ok  ",
-            Level::Look => "look",
-            Level::Bad => "BAD ",
-        };
-        write!(f, "{mark} {}: {}", self.check, self.found)?;
-        match &self.advice {
-            Some(advice) => write!(f, "\n     -> {advice}"),
-            None => Ok(()),
-        }
-    }
-}
 
 fn report(findings: &[Finding]) -> Output {
     let bad = findings.iter().any(|finding| finding.level == Level::Bad);

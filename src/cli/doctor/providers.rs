@@ -1,10 +1,10 @@
 //! `muster doctor --oidc`: tries the OpenID providers, without a browser.
 
-use super::{Finding, Level};
+use super::Finding;
 use crate::{
     base::time::Clock,
     core::config::Config,
-    slices::people::oidc::{Providers, Tried, Verdict, try_out},
+    slices::people::oidc::{Providers, try_out},
 };
 
 /// The name of what concerns all providers.
@@ -26,18 +26,8 @@ pub(super) async fn tried(config: &Config, name: Option<&str>) -> Vec<Finding> {
     }
     let mut findings = Vec::new();
     for provider in chosen {
-        let tried = try_out(provider, &Clock::system()).await;
-        findings.extend(tried.into_iter().map(|tried| finding(&provider.name, tried)));
+        let found = try_out(provider, &Clock::system()).await;
+        findings.extend(found.into_iter().map(|finding| finding.of(&provider.name)));
     }
     findings
-}
-
-fn finding(provider: &str, tried: Tried) -> Finding {
-    let Tried { check, verdict, found, advice } = tried;
-    let level = match verdict {
-        Verdict::Good => return Finding::good(check, format!("{provider}: {found}")),
-        Verdict::Look => Level::Look,
-        Verdict::Bad => Level::Bad,
-    };
-    Finding { level, ..Finding::look(check, format!("{provider}: {found}"), advice) }
 }

@@ -28,13 +28,36 @@ use crate::{
     },
 };
 
+/// After how many bytes of values others get the database, however few values they were: a mail may be as long as thousands of secrets.
+const BYTES: usize = 1 << 20;
+
 /// How fast values are resealed.
 #[derive(Clone, Copy, Debug)]
 pub struct Pace {
-    /// How many values are read and written at a time.
+    /// How many values are read and written at a time. Long ones are moved one by one.
     pub batch: u64,
-    /// How long to wait between two batches, to leave the database to others.
+    /// How long to wait after so many values, to leave the database to others.
     pub rest: Duration,
+}
+
+/// What was moved since the last rest.
+#[derive(Default)]
+struct SinceRest {
+    values: u64,
+    bytes: usize,
+}
+
+impl SinceRest {
+    /// Adds what was moved. Returns whether it is time to rest, from which it counts anew.
+    fn add(&mut self, pace: Pace, batch: &[Found]) -> bool {
+        self.values += batch.len() as u64;
+        self.bytes += batch.iter().map(|found| found.sealed.len()).sum::<usize>();
+        let is_due = self.values >= pace.batch || self.bytes >= BYTES;
+        if is_due {
+            *self = Self::default();
+        }
+        is_due
+    }
 }
 
 impl Default for Pace {
@@ -118,14 +141,16 @@ async fn walk(
     done: &mut Progress,
     mut told: impl FnMut(Progress),
 ) -> Result<()> {
-    let mut after = None;
+    let (mut after, mut since) = (None, SinceRest::default());
     loop {
         let batch = read(core, ring, column, after.as_ref(), pace.batch).await?;
         let Some(last) = batch.last() else { return Ok(()) };
         after = Some((last.organization, last.record.clone()));
         write(core, ring, column, &batch, done).await?;
         told(*done);
-        tokio::time::sleep(pace.rest).await;
+        if since.add(pace, &batch) {
+            tokio::time::sleep(pace.rest).await;
+        }
     }
 }
 
@@ -318,4 +343,25 @@ pub async fn retire(core: &Core, id: u32) -> Result<()> {
     change.save()?;
     let target = ("sealing key", Some(id.into()));
     Origin::operator(core).record_after("retireSealingKey", target, json!({ "id": id })).await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn others_get_the_database_after_so_many_values_or_bytes() {
+        let found = |bytes: usize| Found {
+            organization: 1,
+            record: 1_i64.into(),
+            sealed: vec![0; bytes],
+            transport: String::new(),
+        };
+        let rests = |lengths: &[usize]| {
+            let (pace, mut since) = (Pace { batch: 3, rest: Duration::ZERO }, SinceRest::default());
+            lengths.iter().map(|bytes| since.add(pace, &[found(*bytes)])).collect::<Vec<_>>()
+        };
+        assert_eq!(rests(&[10, 10, 10, 10, 10]), [false, false, true, false, false]);
+        assert_eq!(rests(&[BYTES, 10, BYTES - 10, 10]), [true, false, true, false]);
+    }
 }

@@ -131,9 +131,10 @@ async fn handle(service: &Service, request: Request) -> Response {
     in_json(service.handle(request).await.map(Body::new)).await
 }
 
-/// Answers messages one after the other, and all of them at once. Those that want no answer have none.
+/// Answers messages one after the other, and all of them at once. Those that want no answer have none. If each of them is refused for
+/// the same reason, so is the batch, as one of them would be by itself: a foreign page must not see a success.
 async fn batch(service: &Service, parts: &Parts, messages: &[&RawValue]) -> Result<Response> {
-    let (room, mut answers) = (SharedBudget::of_batch(), vec![b'[']);
+    let (room, mut answers, mut refused) = (SharedBudget::of_batch(), vec![b'['], Vec::new());
     for message in messages {
         let mut request = Request::from_parts(parts.clone(), Body::from(message.get().to_owned()));
         request.headers_mut().remove(header::CONTENT_LENGTH);
@@ -141,6 +142,9 @@ async fn batch(service: &Service, parts: &Parts, messages: &[&RawValue]) -> Resu
         let mut answer = to_bytes(body, usize::MAX).await.map_err(Problem::internal)?;
         if head.status == StatusCode::ACCEPTED {
             continue;
+        }
+        if !head.status.is_success() {
+            refused.push((head.status, answer.clone()));
         }
         // They are kept until the last one is answered.
         if let Err(full) = room.keep(&answer) {
@@ -150,6 +154,13 @@ async fn batch(service: &Service, parts: &Parts, messages: &[&RawValue]) -> Resu
             answers.push(b',');
         }
         answers.extend_from_slice(&answer);
+    }
+    if refused.len() == messages.len() && refused.windows(2).all(|two| two[0] == two[1]) {
+        return Ok(refused
+            .into_iter()
+            .next()
+            .map(|(status, answer)| json_response(status, answer))
+            .unwrap_or_default());
     }
     if answers.len() == 1 {
         let mut response = Response::new(Body::empty());

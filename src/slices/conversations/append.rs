@@ -1,4 +1,4 @@
-//! The only way to add messages, all in the caller's transaction. For each conversation: their positions, its turn, its summary.
+//! The only way to add messages, and to change what they say, all in the caller's transaction. For each conversation: their positions, its turn, its summary.
 //! Then for all of them together: their rows, and their words in the search index. The events follow the commit.
 
 use std::collections::{BTreeMap, HashMap};
@@ -12,6 +12,7 @@ use serde_json::{Value as Json, json};
 
 use super::{
     entity::{conversations, messages},
+    of_turns::announce_changed,
     rows::load,
     state::Happening,
     title::{self, title_of},
@@ -320,7 +321,7 @@ fn stored_bytes(backend: DbBackend, own: &[&mut Placed<'_>]) -> i64 {
 }
 
 /// What a message's content takes.
-pub(super) fn bytes_of(backend: DbBackend, content: &Json) -> i64 {
+fn bytes_of(backend: DbBackend, content: &Json) -> i64 {
     // PostgreSQL writes a space after each colon and comma.
     let spaces = if backend == DbBackend::Postgres { separators(content) } else { 0 };
     (content.to_string().len() + spaces).cast_signed() as i64
@@ -447,18 +448,46 @@ async fn index(tx: &Tx, placed: &[Placed<'_>], ids: &[MessageId]) -> Result<()> 
 }
 
 /// A message in the search index.
-pub(super) struct Said<'a> {
-    pub message: MessageId,
-    pub conversation: ConversationId,
+struct Said<'a> {
+    message: MessageId,
+    conversation: ConversationId,
     /// The conversation's agent.
-    pub agent: AgentId,
-    pub seq: i64,
+    agent: AgentId,
+    seq: i64,
     /// What people read.
-    pub text: &'a str,
+    text: &'a str,
+}
+
+/// Replaces what a message says: its content, its words in the search index, what it takes, and the preview if it is the last one. The
+/// conversation is locked.
+pub(super) async fn rewrite(
+    tx: &Tx,
+    conversation: &mut conversations::Model,
+    message: &messages::Model,
+    content: Json,
+) -> Result<()> {
+    use conversations::Column;
+    let text = text_of(message.kind, &content);
+    let (of, agent) = (conversation.id, conversation.agent_id);
+    reindex(tx, Said { message: message.id, conversation: of, agent, seq: message.seq, text: &text }).await?;
+    let backend = tx.scope.core.db.backend();
+    conversation.stored_bytes += bytes_of(backend, &content) - bytes_of(backend, &message.content);
+    if conversation.last_message_seq == Some(message.seq) {
+        conversation.last_message_preview = Some(preview(&text));
+    }
+    let row = tx.scope.update::<conversations::Entity>().filter(Column::Id.eq(of));
+    let row = row
+        .col_expr(Column::StoredBytes, Expr::value(conversation.stored_bytes))
+        .col_expr(Column::LastMessagePreview, Expr::value(conversation.last_message_preview.clone()));
+    row.exec(tx.connection()).await?;
+    let row = tx.scope.update::<messages::Entity>().filter(messages::Column::Id.eq(message.id));
+    row.col_expr(messages::Column::Content, Expr::value(content)).exec(tx.connection()).await?;
+    announce_changed(tx, of, message.id);
+    Ok(())
 }
 
 /// Replaces a message's words in the search index.
-pub(super) async fn reindex(tx: &Tx, said: Said<'_>) -> Result<()> {
+async fn reindex(tx: &Tx, said: Said<'_>) -> Result<()> {
     let (org, message) = (tx.scope.org.into(), said.message.into());
     match tx.connection().get_database_backend() {
         DbBackend::Postgres => {

@@ -10,7 +10,7 @@ use serde_json::json;
 use sha2::{Digest, Sha256};
 
 use super::{
-    append::{Said, bytes_of, preview, reindex},
+    append::{preview, rewrite},
     attachments,
     entity::messages,
     of_turns::announce_changed,
@@ -116,36 +116,25 @@ async fn join(tx: &Tx, first: messages::Model, key: String, incoming: &Incoming<
     for file in files {
         attachments::attach(tx, first.id, file).await?;
     }
-    let (id, conversation) = (first.id, rows::load(tx, first.conversation_id).await?);
+    let (id, mut conversation) = (first.id, rows::load(tx, first.conversation_id).await?);
     let said = first.content["text"].as_str().unwrap_or_default().to_owned();
     let mut keys = texts(&first.album_keys);
     keys.push(key);
-    let mut content = first.content.clone();
-    let is_last = conversation.last_message_seq == Some(first.seq);
     // Each part of an album that answers a message repeats that message.
     let known: HashSet<&str> = said.split("\n\n").collect();
     let more =
         more.trim().split("\n\n").filter(|paragraph| !paragraph.is_empty() && !known.contains(paragraph));
     let more: Vec<&str> = more.collect();
-    if !more.is_empty() {
-        let text = written(&format!("{said}\n\n{}", more.join("\n\n")));
-        content["text"] = json!(text);
-        let (of, agent) = (conversation.id, conversation.agent_id);
-        reindex(tx, Said { message: id, conversation: of, agent, seq: first.seq, text: &text }).await?;
-        let backend = tx.scope.core.db.backend();
-        let grown = bytes_of(backend, &content) - bytes_of(backend, &first.content);
-        let shown = if is_last { Some(preview(&text)) } else { conversation.last_message_preview.clone() };
-        let stored = conversation.stored_bytes + grown;
-        let mut summary = conversation.clone().into_active_model();
-        summary.last_message_preview = Set(shown);
-        summary.stored_bytes = Set(stored);
-        summary.update(tx.connection()).await?;
+    if more.is_empty() {
+        announce_changed(tx, conversation.id, id);
+    } else {
+        let mut content = first.content.clone();
+        content["text"] = json!(written(&format!("{said}\n\n{}", more.join("\n\n"))));
+        rewrite(tx, &mut conversation, &first, content).await?;
     }
     let mut message = first.into_active_model();
     message.album_keys = Set(json!(keys));
-    message.content = Set(content);
     message.update(tx.connection()).await?;
-    announce_changed(tx, conversation.id, id);
     rows::announce(tx, conversation.agent_id, conversation.id);
     Ok(())
 }

@@ -9,9 +9,9 @@ use serde::Serialize;
 use serde_json::{Value as Json, json};
 
 use super::{
-    append::{NewMessage, Said, add_all, bytes_of, preview, reindex},
+    append::{NewMessage, add_all, preview, rewrite},
     entity::{conversations, messages},
-    of_turns::{agent_of, announce_changed},
+    of_turns::agent_of,
     receiving::content_of,
     rows::load,
     sources,
@@ -192,18 +192,10 @@ async fn change(scope: &Scope, before: &messages::Model, content: Json) -> Resul
     if now.is_none_or(|now| now.content != before.content) {
         return Ok(false);
     }
-    let text = text_of(before.kind, &content);
-    let said =
-        Said { message: before.id, conversation: conversation.id, agent, seq: before.seq, text: &text };
-    reindex(&tx, said).await?;
-    let backend = scope.core.db.backend();
-    conversation.stored_bytes += bytes_of(backend, &content) - bytes_of(backend, &before.content);
-    let row = tx.scope.update::<messages::Entity>().filter(messages::Column::Id.eq(before.id));
-    row.col_expr(messages::Column::Content, Expr::value(content)).exec(tx.connection()).await?;
+    rewrite(&tx, &mut conversation, before, content).await?;
     let (op, kind, id) = (ChangeOp::Updated, RecordKind::Message, before.id.0);
     let changes = json!({ "text": audit::CHANGED });
     audit::record(&tx, audit::Entry { operation: "rereadMessage", op, kind, id, changes });
-    announce_changed(&tx, conversation.id, before.id);
     let told = json!({ "event": "message_reread", "text": TOLD, "message_id": before.id });
     let told = NewMessage::new(conversation.id, MessageRole::System, MessageKind::Event, told);
     add_all(&mut tx, slice::from_ref(&conversation), vec![told]).await?;

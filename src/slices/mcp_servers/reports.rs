@@ -7,7 +7,7 @@ use super::entity::mcp_server_agents::{Column, Entity};
 use crate::{
     base::{
         enums::McpServerStatus,
-        plain::{bounded, one_line},
+        plain::{bounded, bounded_line},
         problem::Result,
         time::Timestamp,
     },
@@ -37,9 +37,9 @@ pub async fn reported(tx: &Tx, from: &Reporter, report: McpReport) -> Result<()>
         McpState::Running => McpServerStatus::Running,
         McpState::Failed => McpServerStatus::Failed,
     };
-    let error = report.error.map(|error| bounded(&one_line(&error), ERROR_BYTES));
+    let error = report.error.map(|error| bounded_line(&error, ERROR_BYTES));
     let stderr = report.stderr.map(|stderr| bounded(&stderr, STDERR_BYTES));
-    let tools = report.tools.iter().take(MOST_TOOLS).map(|tool| bounded(&one_line(tool), TOOL_BYTES));
+    let tools = report.tools.iter().take(MOST_TOOLS).map(|tool| bounded_line(tool, TOOL_BYTES));
     let row = tx.scope.update::<Entity>();
     let row = row.filter(Column::McpServerId.eq(report.server_id)).filter(Column::AgentId.eq(agent.id));
     row.col_expr(Column::State, Expr::value(state.as_str()))

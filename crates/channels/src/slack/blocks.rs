@@ -4,7 +4,7 @@
 
 use serde_json::Value;
 
-use super::mrkdwn::{Reader, unescaped};
+use super::mrkdwn::{Reader, link, unescaped};
 use crate::quoted::{apart, name, quote};
 
 /// How deep shared messages and blocks may lie in each other: each level marks every line once more, and anyone in a channel may
@@ -61,7 +61,7 @@ fn block(block: &Value, reader: &mut Reader<'_>, depth: usize) -> String {
             let address = first(block, &["title_url", "video_url"]);
             apart(&[&format!("[A video: {}]", link(&said[0], &address)), &said[1]])
         }
-        "table" => joined(&block["rows"], |row| row_of(row, reader, depth), "\n"),
+        "table" => rows_of(block, reader, depth),
         "file" => "[A file of another service]".to_owned(),
         "call" => "[A call]".to_owned(),
         "divider" => String::new(),
@@ -74,12 +74,21 @@ fn unknown(kind: &str, block: &Value, reader: &mut Reader<'_>, depth: usize) -> 
     if !block.is_object() {
         return String::new();
     }
-    let said =
-        ["title", "subtitle", "text", "body", "description"].map(|field| object(&block[field], reader));
-    let within = [deep(&block["blocks"], reader, depth + 1), deep(&block["elements"], reader, depth + 1)];
+    let said = ["title", "subtitle", "caption", "text", "body", "description"]
+        .map(|field| object(&block[field], reader));
+    let within = [
+        rows_of(block, reader, depth),
+        deep(&block["blocks"], reader, depth + 1),
+        deep(&block["elements"], reader, depth + 1),
+    ];
     let said: Vec<_> = said.iter().chain(&within).map(String::as_str).collect();
     let said = apart(&said);
     if said.is_empty() { format!("[Something that Muster does not know: {}]", name(kind)) } else { said }
+}
+
+/// The rows of a `table`, or of a `data_table`, which has a `caption` as well.
+fn rows_of(block: &Value, reader: &mut Reader<'_>, depth: usize) -> String {
+    joined(&block["rows"], |row| row_of(row, reader, depth), "\n")
 }
 
 /// The cells of a row, each in its column.
@@ -304,16 +313,6 @@ fn words(text: &str) -> String {
         joined.push(' ');
     }
     joined
-}
-
-/// Words and where they lead, as `mrkdwn.rs` writes it.
-fn link(words: &str, address: &str) -> String {
-    match (words.is_empty(), address.is_empty()) {
-        (_, true) => words.to_owned(),
-        (true, false) => address.to_owned(),
-        (false, false) if words == address => words.to_owned(),
-        (false, false) => format!("{words} ({address})"),
-    }
 }
 
 /// The first of these texts that says something.

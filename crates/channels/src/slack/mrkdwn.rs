@@ -28,8 +28,12 @@ impl<'a> Reader<'a> {
         while let Some(start) = rest.find('<') {
             let Some(length) = rest[start..].find('>') else { break };
             read.push_str(&rest[..start]);
-            read.push_str(&self.command(&rest[start + 1..start + length]));
+            let words = self.command(&rest[start + 1..start + length]);
             rest = &rest[start + length + 1..];
+            if words.is_empty() {
+                rest = without_marks(&mut read, rest);
+            }
+            read.push_str(&words);
         }
         read.push_str(rest);
         unescaped(&read).trim().to_owned()
@@ -43,16 +47,34 @@ impl<'a> Reader<'a> {
             Some(("@", id)) => format!("@{}", or(label, id)),
             Some(("#", id)) => format!("#{}", or(label, id)),
             Some(("!", command)) => special(command, label),
-            _ if label.is_empty() => word.to_owned(),
-            _ if is_same(word, label) => if word.starts_with("http") { word } else { label }.to_owned(),
-            _ => format!("{label} ({word})"),
+            _ => link(label, word),
         }
     }
+}
+
+/// Takes away marks around nothing, as they are left where we were named: at the end of what was read, and at the start of the rest.
+fn without_marks<'a>(read: &mut String, mut rest: &'a str) -> &'a str {
+    for mark in read.chars().rev().take_while(|c| matches!(c, '*' | '_' | '~')).collect::<Vec<_>>() {
+        let Some(after) = rest.strip_prefix(mark) else { break };
+        read.pop();
+        rest = after;
+    }
+    rest
 }
 
 /// A text as it was written: Slack escapes three signs.
 pub fn unescaped(text: &str) -> String {
     text.replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&")
+}
+
+/// Words and where they lead.
+pub fn link(words: &str, address: &str) -> String {
+    match (words.is_empty(), address.is_empty()) {
+        (_, true) => words.to_owned(),
+        (true, false) => address.to_owned(),
+        _ if is_same(address, words) => if address.starts_with("http") { address } else { words }.to_owned(),
+        _ => format!("{words} ({address})"),
+    }
 }
 
 /// A date as people read it, a group, or everyone.
@@ -94,6 +116,9 @@ mod tests {
     fn commands_become_text() {
         for (text, expected, named) in [
             ("<@U1> hello", "hello", true),
+            ("~<@U1>~ hello", "hello", true),
+            ("so *_<@U1>_* hello~", "so  hello~", true),
+            ("*<@U1> hello*", "* hello*", true),
             ("ask <@U2> in <#C1|general>", "ask @U2 in #general", false),
             (
                 "<!here> see <https://a.test/?a=1&amp;b=2|the page> or <https://b.test>",

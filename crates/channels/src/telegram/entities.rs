@@ -1,6 +1,8 @@
 //! What is marked in a text: <https://core.telegram.org/bots/api#messageentity>. Links keep their address, code, quotes and struck
 //! words their marks; the rest (bold, italic, spoilers, emoji of one's own) is text.
 
+use std::ops::Range;
+
 use serde::Deserialize;
 
 use super::updates::{Me, User};
@@ -18,6 +20,7 @@ pub struct Entity {
 
 /// The end of a line.
 const LINE: u16 = b'\n' as u16;
+const SPACE: u16 = b' ' as u16;
 
 /// Other words instead of some of a text. Nothing is taken away where both ends are the same.
 struct Change {
@@ -35,64 +38,127 @@ impl Change {
 /// A text with its marks, without what names us, and whether something does.
 pub fn marked(text: &str, entities: &[Entity], me: &Me) -> (String, bool) {
     let units: Vec<u16> = text.encode_utf16().collect();
-    let (mut begin, mut end, mut is_named, mut quoted) = (Vec::new(), Vec::new(), false, 0);
-    for entity in entities {
-        let range = entity.offset..entity.offset.saturating_add(entity.length);
-        let Some(words) = units.get(range.clone()).filter(|words| !words.is_empty()) else { continue };
-        match entity.r#type.as_str() {
-            "blockquote" | "expandable_blockquote" if range.start >= quoted => {
-                quoted = range.end;
-                let breaks = words.iter().enumerate().filter(|(_, unit)| **unit == LINE);
-                begin.push(Change::put(range.start, line_break(&units, range.start) + "> "));
-                begin.extend(breaks.map(|(nth, _)| Change::put(range.start + nth + 1, "> ")));
-                // The next line would go on with the quote.
-                let apart = match units.get(range.end) {
-                    None => "",
-                    Some(&LINE) => "\n",
-                    Some(_) => "\n\n",
-                };
-                end.push(Change::put(range.end, apart));
-            }
-            kind => {
-                let words = String::from_utf16_lossy(words);
-                if let Some(change) = named(entity, &words, me) {
-                    is_named = true;
-                    begin.push(Change { from: range.start, to: range.end, words: change });
-                } else if let Some((before, after)) = around(kind, entity, &words) {
-                    let is_block = kind == "pre";
-                    let before = if is_block { line_break(&units, range.start) + &before } else { before };
-                    let is_followed = is_block && units.get(range.end).is_some_and(|unit| *unit != LINE);
-                    begin.push(Change::put(range.start, before));
-                    end.push(Change::put(range.end, if is_followed { after + "\n" } else { after }));
+    let entities = entities.iter().filter(|entity| is_in(entity, &units)).collect();
+    let mut reader = Reader { left: units.clone(), units: &units, entities, me, is_named: false };
+    reader.leave_out_names();
+    (reader.read().trim().to_owned(), reader.is_named)
+}
+
+struct Reader<'a> {
+    units: &'a [u16],
+    /// The same with spaces instead of the names that are left out.
+    left: Vec<u16>,
+    entities: Vec<&'a Entity>,
+    me: &'a Me,
+    is_named: bool,
+}
+
+impl Reader<'_> {
+    fn leave_out_names(&mut self) {
+        for entity in &self.entities {
+            let range = entity.offset..entity.offset + entity.length;
+            if let Some(words) = named(entity, &String::from_utf16_lossy(&self.units[range.clone()]), self.me)
+            {
+                self.is_named = true;
+                if words.is_empty() {
+                    self.left[range].fill(SPACE);
                 }
             }
         }
     }
-    // What begins last ends first, and ends before another begins.
-    end.reverse();
-    end.extend(begin);
-    end.sort_by_key(|change| change.from);
-    (written(&units, &end), is_named)
-}
 
-/// What stands before a block that does not begin a line.
-fn line_break(units: &[u16], at: usize) -> String {
-    let is_first = at.checked_sub(1).and_then(|before| units.get(before)).is_none_or(|unit| *unit == LINE);
-    if is_first { String::new() } else { "\n".to_owned() }
-}
-
-fn written(units: &[u16], changes: &[Change]) -> String {
-    let (mut text, mut from) = (String::new(), 0);
-    for change in changes.iter().filter(|change| !(change.words.is_empty() && change.from == change.to)) {
-        if change.from < from {
-            continue;
+    /// The text, each quote with what is in it: no mark reaches into a quote or out of it.
+    fn read(&self) -> String {
+        let (mut text, mut from) = (String::new(), 0);
+        for entity in &self.entities {
+            if !matches!(entity.r#type.as_str(), "blockquote" | "expandable_blockquote") {
+                continue;
+            }
+            let Some(quote) = within(entity, &(from..self.units.len())) else { continue };
+            text.push_str(&self.part(from..quote.start));
+            from = quote.end;
+            begin_line(&mut text);
+            let said = self.part(quote);
+            let lines = said.trim_end_matches('\n').split('\n').map(|line| format!("> {line}"));
+            text.push_str(&lines.collect::<Vec<_>>().join("\n"));
+            // The next line would go on with the quote.
+            text.push_str(match self.units.get(from) {
+                None => "",
+                Some(&LINE) => "\n",
+                Some(_) => "\n\n",
+            });
         }
-        text.push_str(&String::from_utf16_lossy(units.get(from..change.from).unwrap_or_default()));
-        text.push_str(&change.words);
-        from = change.to;
+        text + &self.part(from..self.units.len())
     }
-    text.push_str(&String::from_utf16_lossy(units.get(from..).unwrap_or_default()));
-    text.trim().to_owned()
+
+    /// A part of the text with the marks in it.
+    fn part(&self, part: Range<usize>) -> String {
+        let (mut begin, mut end) = (Vec::new(), Vec::new());
+        for entity in &self.entities {
+            let Some(range) = within(entity, &part) else { continue };
+            let words = String::from_utf16_lossy(&self.units[range.clone()]);
+            if let Some(words) = named(entity, &words, self.me) {
+                begin.push(Change { from: range.start, to: range.end, words });
+            } else if let Some((before, after)) = around(entity, &words) {
+                let is_block = entity.r#type == "pre";
+                let Some(range) = self.trimmed(entity, range) else { continue };
+                let is_first = range.start == part.start || self.units[range.start - 1] == LINE;
+                let is_last = range.end == part.end || self.units[range.end] == LINE;
+                let line_break = |is_needed: bool| if is_block && is_needed { "\n" } else { "" };
+                begin.push(Change::put(range.start, line_break(!is_first).to_owned() + &before));
+                end.push(Change::put(range.end, after + line_break(!is_last)));
+            }
+        }
+        // What begins last ends first, and ends before another begins.
+        end.reverse();
+        end.extend(begin);
+        end.sort_by_key(|change| change.from);
+        self.written(part, &end)
+    }
+
+    /// Where the marks of an entity stand. Those of struck words count only beside a word. `None`: no word is left.
+    fn trimmed(&self, entity: &Entity, range: Range<usize>) -> Option<Range<usize>> {
+        if entity.r#type != "strikethrough" {
+            return Some(range);
+        }
+        let is_word = |unit: &u16| !char::from_u32(u32::from(*unit)).is_some_and(char::is_whitespace);
+        let words = &self.left[range.clone()];
+        let (first, last) = (words.iter().position(is_word)?, words.iter().rposition(is_word)?);
+        Some(range.start + first..range.start + last + 1)
+    }
+
+    fn written(&self, part: Range<usize>, changes: &[Change]) -> String {
+        let (mut text, mut from) = (String::new(), part.start);
+        let some = changes.iter().filter(|change| !(change.words.is_empty() && change.from == change.to));
+        for change in some {
+            if change.from < from {
+                continue;
+            }
+            text.push_str(&String::from_utf16_lossy(&self.units[from..change.from]));
+            text.push_str(&change.words);
+            from = change.to;
+        }
+        text + &String::from_utf16_lossy(&self.units[from..part.end])
+    }
+}
+
+/// Whether the whole entity lies in the text.
+fn is_in(entity: &Entity, units: &[u16]) -> bool {
+    entity.length > 0 && entity.offset.saturating_add(entity.length) <= units.len()
+}
+
+/// What of an entity lies in a part of the text.
+fn within(entity: &Entity, part: &Range<usize>) -> Option<Range<usize>> {
+    let end = (entity.offset + entity.length).min(part.end);
+    let start = entity.offset.max(part.start);
+    (start < end).then_some(start..end)
+}
+
+/// What follows begins a line.
+fn begin_line(text: &mut String) {
+    if !text.is_empty() && !text.ends_with('\n') {
+        text.push('\n');
+    }
 }
 
 /// What stays of words that name us.
@@ -110,8 +176,8 @@ fn named(entity: &Entity, words: &str, me: &Me) -> Option<String> {
 }
 
 /// The marks around words of this kind.
-fn around(kind: &str, entity: &Entity, words: &str) -> Option<(String, String)> {
-    match kind {
+fn around(entity: &Entity, words: &str) -> Option<(String, String)> {
+    match entity.r#type.as_str() {
         "text_link" => {
             let url = entity.url.as_deref()?;
             (url != words).then(|| ("[".to_owned(), format!("]({})", address(url))))
@@ -202,6 +268,26 @@ mod tests {
             ),
             ("a\nb\nmine", json!([of("blockquote", 0, 3)]), "> a\n> b\n\nmine"),
             ("a bc", json!([of("blockquote", 0, 1)]), "> a\n\n bc"),
+            (
+                "a\nb\nc\nmine",
+                json!([of("blockquote", 0, 5), of("pre", 2, 1)]),
+                "> a\n> ```\n> b\n> ```\n> c\n\nmine",
+            ),
+            (
+                "a\nb mine",
+                json!([of("blockquote", 0, 3), of("pre", 0, 3)]),
+                "> ```\n> a\n> b\n> ```\n\n mine",
+            ),
+            (
+                "his: a b c",
+                json!([of("blockquote", 5, 5), of("pre", 7, 1)]),
+                "his: \n> a \n> ```\n> b\n> ```\n>  c",
+            ),
+            (
+                "a\nb\nc",
+                json!([of("strikethrough", 0, 5), of("blockquote", 2, 1)]),
+                "~~a~~\n> ~~b~~\n\n~~c~~",
+            ),
             ("he said no", json!([of("expandable_blockquote", 8, 2)]), "he said \n> no"),
             ("secret", json!([of("spoiler", 0, 6)]), "secret"),
             (
@@ -236,7 +322,11 @@ mod tests {
             ("/status@muster_bot now", json!([of("bot_command", 0, 18)]), "/status now"),
             ("/status now", json!([of("bot_command", 0, 7)]), "/status now"),
             ("@muster_bot", json!([of("mention", 0, 11)]), ""),
-            ("@muster_bot not", json!([of("strikethrough", 0, 15), of("mention", 0, 11)]), "~~ not~~"),
+            ("@muster_bot not", json!([of("strikethrough", 0, 15), of("mention", 0, 11)]), "~~not~~"),
+            ("@muster_bot", json!([of("strikethrough", 0, 11), of("mention", 0, 11)]), ""),
+            ("@muster_bot now", json!([of("strikethrough", 0, 12), of("mention", 0, 11)]), "now"),
+            ("no @muster_bot", json!([of("mention", 3, 11), of("strikethrough", 0, 14)]), "~~no~~"),
+            ("a @muster_bot", json!([of("blockquote", 2, 11), of("mention", 2, 11)]), "a \n>"),
         ] {
             assert_eq!(read(text, &entities), (expected.to_owned(), true), "{text}");
         }

@@ -1,10 +1,9 @@
 //! What a question brings in beyond its own bytes: files, answers and addresses that the provider reads for it, and pictures, whose
 //! bytes say little of what they cost.
 
-use std::fmt;
+use serde::de::Error;
 
-use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
-
+use super::looking::{Look, through};
 use crate::fields;
 
 /// The largest context window of the models that have a price, in tokens: what a question can have, whatever it refers to.
@@ -71,9 +70,7 @@ impl Brought {
     /// Looks through a question. What can't be looked through may bring in anything.
     pub fn of(question: &str) -> Self {
         let mut found = Self::default();
-        let mut reader = serde_json::Deserializer::from_str(question);
-        let look = Look { found: &mut found, name: Name::Other, is_nested: false };
-        if look.deserialize(&mut reader).is_err() {
+        if through(question, &mut found, Place { name: Name::Other, is_nested: false }).is_err() {
             found.anything = true;
         }
         found
@@ -146,86 +143,46 @@ impl Name {
     }
 }
 
-/// Looks at a value. Nothing of it is kept.
-struct Look<'f> {
-    found: &'f mut Brought,
+/// Where a value stands.
+#[derive(Clone, Copy)]
+pub struct Place {
     name: Name,
     is_nested: bool,
 }
 
-impl<'de> DeserializeSeed<'de> for Look<'_> {
-    type Value = ();
+impl Look for Brought {
+    type Place = Place;
 
-    fn deserialize<D: Deserializer<'de>>(self, from: D) -> Result<(), D::Error> {
-        from.deserialize_any(self)
-    }
-}
-
-impl<'de> Visitor<'de> for Look<'_> {
-    type Value = ();
-
-    fn expecting(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
-        to.write_str("a question")
-    }
-
-    fn visit_unit<E>(self) -> Result<(), E> {
-        Ok(())
-    }
-
-    fn visit_bool<E>(self, _: bool) -> Result<(), E> {
-        Ok(())
-    }
-
-    fn visit_i64<E>(self, _: i64) -> Result<(), E> {
-        Ok(())
-    }
-
-    fn visit_u64<E>(self, _: u64) -> Result<(), E> {
-        Ok(())
-    }
-
-    fn visit_f64<E>(self, _: f64) -> Result<(), E> {
-        Ok(())
-    }
-
-    fn visit_str<E>(self, text: &str) -> Result<(), E> {
-        match self.name {
-            Name::Reference | Name::Kept => self.found.anything |= !text.is_empty(),
-            Name::Address => self.found.address(text),
-            Name::Media => self.found.media(text),
-            Name::Type if text == "item_reference" || text.starts_with("web_fetch") => {
-                self.found.anything = true;
-            }
+    fn text<E: Error>(&mut self, place: Place, text: &str) -> Result<(), E> {
+        match place.name {
+            Name::Reference | Name::Kept => self.anything |= !text.is_empty(),
+            Name::Address => self.address(text),
+            Name::Media => self.media(text),
+            Name::Type if text == "item_reference" || text.starts_with("web_fetch") => self.anything = true,
             _ => {}
         }
         Ok(())
     }
 
-    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<(), A::Error> {
-        let (found, name) = (self.found, self.name);
-        while list.next_element_seed(Look { found: &mut *found, name, is_nested: true })?.is_some() {}
-        Ok(())
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
-        let (found, own) = (self.found, self.name);
-        match own {
-            Name::Text => {
-                while map.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
-                return Ok(());
-            }
-            Name::Sound => (found.sound, found.anything) = (true, true),
-            Name::Reference => found.anything = true,
+    fn object(&mut self, place: Place) -> bool {
+        match place.name {
+            Name::Sound => (self.sound, self.anything) = (true, true),
+            Name::Reference => self.anything = true,
             _ => {}
         }
-        while let Some(name) = map.next_key::<String>()? {
-            let name = match Name::of(&name, self.is_nested) {
-                Name::Id if own == Name::Kept => Name::Reference,
-                name => name,
-            };
-            map.next_value_seed(Look { found: &mut *found, name, is_nested: true })?;
-        }
-        Ok(())
+        place.name != Name::Text
+    }
+
+    fn field<E: Error>(&mut self, object: Place, name: &str) -> Result<Place, E> {
+        let name = match Name::of(name, object.is_nested) {
+            Name::Id if object.name == Name::Kept => Name::Reference,
+            name => name,
+        };
+        Ok(Place { name, is_nested: true })
+    }
+
+    fn item(&self, list: Place) -> Place {
+        Place { is_nested: true, ..list }
     }
 }
 

@@ -2,13 +2,14 @@
 //!
 //! - `call.rs`: what a request asks for; `brought.rs`: what it brings in beyond its bytes; `usage.rs`: the tokens in an answer;
 //!   `prices.rs`: what they cost.
-//! - `priced.rs`: what has a call cost more than that.
+//! - `priced.rs`: what has a call cost more than that; `looking.rs`: how both are looked for.
 //! - `purse.rs`: leases; `limits.rs`: what a refusal of the provider says.
 //! - `meter.rs`: an answer on its way to the agent; `veil.rs`: without the key.
 
 mod brought;
 mod call;
 mod limits;
+mod looking;
 mod meter;
 mod priced;
 mod prices;

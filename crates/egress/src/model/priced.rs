@@ -1,12 +1,11 @@
 //! What has a call cost more than its tokens do by the model's price: a faster lane, another place, another kind of answer, a tool
 //! that the provider runs, a cache that is kept for longer, a longer context.
 
-use std::fmt;
-
 use http::HeaderMap;
-use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
+use serde::de::Error;
 use serde_json::Value;
 
+use super::looking::{Look, through};
 use crate::fields::{self, Fields};
 
 /// Fields, and the values with which a call costs no more.
@@ -116,12 +115,10 @@ fn search(name: &'static str, raw: &str, place: Place) -> Option<&'static str> {
     if matches!(place, Place::Elsewhere) && !raw.contains(CACHE) && !raw.contains("\\u00") {
         return None;
     }
-    let mut found = None;
-    let looked =
-        Looking { place, found: &mut found }.deserialize(&mut serde_json::Deserializer::from_str(raw));
-    match looked {
+    let mut found = Found(None);
+    match through(raw, &mut found, place) {
         Ok(()) => None,
-        Err(_) => Some(found.unwrap_or(name)),
+        Err(_) => Some(found.0.unwrap_or(name)),
     }
 }
 
@@ -149,90 +146,45 @@ impl Place {
     }
 }
 
-/// Goes through a value without keeping any of it. It ends with an error when something is found.
-struct Looking<'f> {
-    place: Place,
-    found: &'f mut Option<&'static str>,
-}
+/// What was found. It ends the search.
+struct Found(Option<&'static str>);
 
-impl Looking<'_> {
-    fn finds<E: Error>(self, what: &'static str) -> Result<(), E> {
-        *self.found = Some(what);
+impl Found {
+    fn at<E: Error>(&mut self, what: &'static str) -> Result<(), E> {
+        self.0 = Some(what);
         Err(E::custom(what))
     }
 }
 
-impl<'de> DeserializeSeed<'de> for Looking<'_> {
-    type Value = ();
+impl Look for Found {
+    type Place = Place;
 
-    fn deserialize<D: Deserializer<'de>>(self, from: D) -> Result<(), D::Error> {
-        from.deserialize_any(self)
-    }
-}
-
-impl<'de> Visitor<'de> for Looking<'_> {
-    type Value = ();
-
-    fn expecting(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
-        to.write_str("a value")
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
-        while let Some(name) = map.next_key::<String>()? {
-            let is_tool = matches!(self.place, Place::Tools | Place::Tool);
-            if is_tool && PRICED_TOOLS.contains(&fields::plain(&name).as_str()) {
-                return self.finds(TOOLS);
-            }
-            map.next_value_seed(Looking { place: self.place.within(&name), found: &mut *self.found })?;
-        }
-        Ok(())
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<(), A::Error> {
-        let place = if matches!(self.place, Place::Tools) { Place::Tool } else { Place::Elsewhere };
-        while list.next_element_seed(Looking { place, found: &mut *self.found })?.is_some() {}
-        Ok(())
-    }
-
-    fn visit_str<E: Error>(self, text: &str) -> Result<(), E> {
+    fn text<E: Error>(&mut self, place: Place, text: &str) -> Result<(), E> {
         let is_free = |kind: &str| match kind.strip_suffix('*') {
             Some(begin) => text.starts_with(begin),
             None => text == kind,
         };
-        match self.place {
-            Place::Kind if !FREE_TOOLS.iter().any(|kind| is_free(kind)) => self.finds(TOOLS),
-            Place::Ttl if text != USUAL_TTL => self.finds(CACHE),
+        match place {
+            Place::Kind if !FREE_TOOLS.iter().any(|kind| is_free(kind)) => self.at(TOOLS),
+            Place::Ttl if text != USUAL_TTL => self.at(CACHE),
             _ => Ok(()),
         }
     }
 
-    fn visit_unit<E: Error>(self) -> Result<(), E> {
-        Ok(())
+    fn number<E: Error>(&mut self, place: Place) -> Result<(), E> {
+        if matches!(place, Place::Ttl) { self.at(CACHE) } else { Ok(()) }
     }
 
-    fn visit_bool<E: Error>(self, _: bool) -> Result<(), E> {
-        Ok(())
-    }
-
-    fn visit_u64<E: Error>(self, _: u64) -> Result<(), E> {
-        self.number()
-    }
-
-    fn visit_i64<E: Error>(self, _: i64) -> Result<(), E> {
-        self.number()
-    }
-
-    fn visit_f64<E: Error>(self, _: f64) -> Result<(), E> {
-        self.number()
-    }
-}
-
-impl Looking<'_> {
-    fn number<E: Error>(self) -> Result<(), E> {
-        match self.place {
-            Place::Ttl => self.finds(CACHE),
-            _ => Ok(()),
+    fn field<E: Error>(&mut self, object: Place, name: &str) -> Result<Place, E> {
+        let is_tool = matches!(object, Place::Tools | Place::Tool);
+        if is_tool && PRICED_TOOLS.contains(&fields::plain(name).as_str()) {
+            self.at(TOOLS)?;
         }
+        Ok(object.within(name))
+    }
+
+    fn item(&self, list: Place) -> Place {
+        if matches!(list, Place::Tools) { Place::Tool } else { Place::Elsewhere }
     }
 }
 

@@ -5,29 +5,50 @@
 //! when a provider vouches for an address.
 
 use anyhow::{Context, ensure};
+use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use openidconnect::{
     AccessTokenHash, AdditionalClaims, ClaimsVerificationError, EndUserFamilyName, EndUserGivenName,
-    EndUserName, IdTokenClaims, LocalizedClaim, Nonce, OAuth2TokenResponse, TokenResponse, UserInfoClaims,
-    core::CoreGenderClaim,
+    EndUserName, ExtraTokenFields, IdTokenClaims, JsonWebKey, JwsSigningAlgorithm, LocalizedClaim, Nonce,
+    OAuth2TokenResponse, SignatureVerificationError, TokenResponse, UserInfoClaims,
+    core::{CoreGenderClaim, CoreIdTokenVerifier},
 };
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::{
-    client::{Client, Tokens},
+    client::{Client, IdToken, Tokens},
     words::shown,
 };
 use crate::core::config::OidcProvider;
+
+/// Where Microsoft issues tokens: Entra, its clouds of their own, External ID, and Azure AD B2C.
+const MICROSOFT: [&str; 6] = [
+    "login.microsoftonline.com",
+    "login.microsoftonline.us",
+    "login.partner.microsoftonline.cn",
+    "sts.windows.net",
+    "ciamlogin.com",
+    "b2clogin.com",
+];
 
 /// Claims that are not standard ones.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 pub struct Further {
     /// Microsoft Entra has no `email_verified`. This optional claim says that the owner of the address's domain is
-    /// verified.
+    /// verified. Elsewhere people may be able to choose what their claims are called.
     xms_edov: Option<Value>,
 }
 
 impl AdditionalClaims for Further {}
+
+/// What stands beside the tokens.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+pub struct Beside {
+    /// The ID token as it was signed, if the library reads another one (`http.rs`).
+    pub signed: Option<String>,
+}
+
+impl ExtraTokenFields for Beside {}
 
 /// The verified claims of an ID token.
 pub type Claims = IdTokenClaims<Further, CoreGenderClaim>;
@@ -73,7 +94,30 @@ pub fn verify<'t>(
     let missing = || ClaimsVerificationError::Other("the answer has no ID token".to_owned());
     // Which other audiences are trusted is checked in `check`, whose refusal names the setting.
     let verifier = client.id_token_verifier().set_other_audience_verifier_fn(|_| true);
-    tokens.id_token().ok_or_else(missing)?.claims(&verifier, nonce)
+    let token = tokens.id_token().ok_or_else(missing)?;
+    let Some(signed) = &tokens.extra_fields().extra_fields().signed else {
+        return token.claims(&verifier, nonce);
+    };
+    check_signature(token, signed, &verifier).map_err(ClaimsVerificationError::SignatureVerification)?;
+    token.claims(&verifier.insecure_disable_signature_check(), nonce)
+}
+
+/// Checks the signature of a token that the library has not seen as it was signed. One that is signed with the client secret is
+/// refused.
+fn check_signature(
+    token: &IdToken,
+    signed: &str,
+    verifier: &CoreIdTokenVerifier<'_>,
+) -> Result<(), SignatureVerificationError> {
+    let (algorithm, key) = (token.signing_alg()?, token.signing_key(verifier)?);
+    if algorithm.uses_shared_secret() {
+        return Err(SignatureVerificationError::DisallowedAlg("a shared secret".to_owned()));
+    }
+    let (message, signature) = signed.rsplit_once('.').ok_or(SignatureVerificationError::NoSignature)?;
+    let signature = URL_SAFE_NO_PAD
+        .decode(signature)
+        .map_err(|error| SignatureVerificationError::Other(error.to_string()))?;
+    key.verify_signature(algorithm, message.as_bytes(), &signature)
 }
 
 /// Checks what [`verify`] leaves open.
@@ -112,55 +156,64 @@ pub fn check(
 }
 
 impl ProviderUser {
-    /// The person as the ID token describes them.
-    pub fn of_token(claims: &Claims) -> Self {
+    /// The person as the ID token of this issuer describes them.
+    pub fn of_token(issuer: &str, claims: &Claims) -> Self {
         Self {
             subject: claims.subject().to_string(),
             email: vouched(
                 claims.email().map(|email| email.as_str()),
                 claims.email_verified(),
-                claims.additional_claims(),
+                domain_verified(issuer, claims.additional_claims()),
             ),
             name: full_name(claims.name(), claims.given_name(), claims.family_name()),
         }
     }
 
     /// Adds what the userinfo endpoint says.
-    pub fn completed(self, said: &UserInfo) -> Self {
+    pub fn completed(self, issuer: &str, said: &UserInfo) -> Self {
         let email = vouched(
             said.email().map(|email| email.as_str()),
             said.email_verified(),
-            said.additional_claims(),
+            domain_verified(issuer, said.additional_claims()),
         );
         let name = self.name.or_else(|| full_name(said.name(), said.given_name(), said.family_name()));
         Self { email, name, ..self }
     }
 }
 
-fn vouched(email: Option<&str>, verified: Option<bool>, further: &Further) -> Result<String, NoEmail> {
+fn vouched(
+    email: Option<&str>,
+    verified: Option<bool>,
+    domain_verified: Option<bool>,
+) -> Result<String, NoEmail> {
     let email = email.filter(|email| !email.is_empty()).ok_or(NoEmail::Missing)?;
-    match verified.or_else(|| further.xms_edov.as_ref().and_then(truth)) {
+    match verified.or(domain_verified) {
         Some(true) => Ok(email.to_owned()),
         Some(false) => Err(NoEmail::Unverified),
         None => Err(NoEmail::Unsaid),
     }
 }
 
-/// A truth value, in all of the ways in which providers write one.
-pub fn truth(value: &Value) -> Option<bool> {
+/// What Microsoft says of the domain of an address. Others say nothing.
+fn domain_verified(issuer: &str, further: &Further) -> Option<bool> {
+    further.xms_edov.as_ref().filter(|_| is_microsoft(issuer)).map(is_true)
+}
+
+fn is_microsoft(issuer: &str) -> bool {
+    let url = url::Url::parse(issuer).ok().filter(|url| url.scheme() == "https");
+    let host = url.as_ref().and_then(url::Url::host_str).unwrap_or_default();
+    let is_below =
+        |known: &str| host.strip_suffix(known).is_some_and(|sub| sub.is_empty() || sub.ends_with('.'));
+    MICROSOFT.iter().any(|known| is_below(known))
+}
+
+/// Whether a claim is true, in all of the ways in which providers write that: Cognito and Azure AD B2C write texts and numbers.
+pub fn is_true(value: &Value) -> bool {
     match value {
-        Value::Bool(truth) => Some(*truth),
-        Value::Number(number) => match number.as_i64() {
-            Some(0) => Some(false),
-            Some(1) => Some(true),
-            _ => None,
-        },
-        Value::String(text) => match text.to_ascii_lowercase().as_str() {
-            "true" | "1" => Some(true),
-            "false" | "0" => Some(false),
-            _ => None,
-        },
-        _ => None,
+        Value::Bool(truth) => *truth,
+        Value::Number(number) => number.as_i64() == Some(1),
+        Value::String(text) => text == "1" || text.eq_ignore_ascii_case("true"),
+        _ => false,
     }
 }
 
@@ -191,35 +244,67 @@ mod tests {
     #[test]
     fn a_truth_value_is_written_in_many_ways() {
         for yes in [json!(true), json!("true"), json!("True"), json!("TRUE"), json!(1), json!("1")] {
-            assert_eq!(truth(&yes), Some(true), "{yes}");
+            assert!(is_true(&yes), "{yes}");
         }
-        for no in [json!(false), json!("false"), json!("False"), json!(0), json!("0")] {
-            assert_eq!(truth(&no), Some(false), "{no}");
-        }
-        for neither in [json!(null), json!("yes"), json!(""), json!(2), json!(0.5), json!([true]), json!({})]
-        {
-            assert_eq!(truth(&neither), None, "{neither}");
+        for no in [
+            json!(false),
+            json!("false"),
+            json!("0"),
+            json!(null),
+            json!("yes"),
+            json!(""),
+            json!(" true"),
+            json!(2),
+            json!(-1),
+            json!(1.5),
+            json!([true]),
+            json!({}),
+        ] {
+            assert!(!is_true(&no), "{no}");
         }
     }
 
     #[test]
     fn an_address_counts_only_if_the_provider_vouches_for_it() {
-        let entra = |value: Value| Further { xms_edov: Some(value) };
-        let none = Further { xms_edov: None };
+        let entra = |value: Value| {
+            let issuer = "https://login.microsoftonline.com/9122040d-6c67-4c5b-b112-36a304b66dad/v2.0";
+            domain_verified(issuer, &Further { xms_edov: Some(value) })
+        };
         let email = Some("ann@example.org");
-        for (email, verified, further, expected) in [
-            (email, Some(true), &none, Ok("ann@example.org".to_owned())),
-            (email, None, &entra(json!(true)), Ok("ann@example.org".to_owned())),
-            (email, None, &entra(json!("1")), Ok("ann@example.org".to_owned())),
-            (email, None, &entra(json!(false)), Err(NoEmail::Unverified)),
-            (email, None, &entra(json!("yes")), Err(NoEmail::Unsaid)),
+        for (email, verified, domain, expected) in [
+            (email, Some(true), None, Ok("ann@example.org".to_owned())),
+            (email, None, entra(json!(true)), Ok("ann@example.org".to_owned())),
+            (email, None, entra(json!("1")), Ok("ann@example.org".to_owned())),
+            (email, None, entra(json!(false)), Err(NoEmail::Unverified)),
+            (email, None, entra(json!("yes")), Err(NoEmail::Unverified)),
             // The standard claim is the one that counts.
-            (email, Some(false), &entra(json!(true)), Err(NoEmail::Unverified)),
-            (email, None, &none, Err(NoEmail::Unsaid)),
-            (None, Some(true), &none, Err(NoEmail::Missing)),
-            (Some(""), Some(true), &none, Err(NoEmail::Missing)),
+            (email, Some(false), entra(json!(true)), Err(NoEmail::Unverified)),
+            (email, None, None, Err(NoEmail::Unsaid)),
+            (None, Some(true), None, Err(NoEmail::Missing)),
+            (Some(""), Some(true), None, Err(NoEmail::Missing)),
         ] {
-            assert_eq!(vouched(email, verified, further), expected, "{email:?} {verified:?} {further:?}");
+            assert_eq!(vouched(email, verified, domain), expected, "{email:?} {verified:?} {domain:?}");
+        }
+    }
+
+    #[test]
+    fn only_microsoft_vouches_for_domains() {
+        for (issuer, expected) in [
+            ("https://login.microsoftonline.com/t/v2.0", Some(true)),
+            ("https://sts.windows.net/t/", Some(true)),
+            ("https://acme.ciamlogin.com/t/v2.0", Some(true)),
+            ("https://acme.b2clogin.com/t/v2.0/", Some(true)),
+            ("https://login.microsoftonline.us/t/v2.0", Some(true)),
+            ("https://login.microsoftonline.com.evil.example/t/v2.0", None),
+            ("https://evilb2clogin.com/t/v2.0/", None),
+            ("https://evil.example/login.microsoftonline.com", None),
+            ("https://login.microsoftonline.com@evil.example/", None),
+            ("http://login.microsoftonline.com/t/v2.0", None),
+            ("https://keycloak.example/realms/acme", None),
+            ("login.microsoftonline.com", None),
+        ] {
+            let said = domain_verified(issuer, &Further { xms_edov: Some(json!(true)) });
+            assert_eq!(said, expected, "{issuer}");
         }
     }
 

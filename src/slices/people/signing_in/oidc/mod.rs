@@ -31,7 +31,7 @@ pub use self::{
     account::Refusal,
     claims::joined,
     provider::{Memory, Provider, Providers},
-    trial::{Tried, Verdict, try_out},
+    trial::try_out,
     words::shown,
 };
 use super::{

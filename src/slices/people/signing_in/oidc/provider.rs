@@ -174,13 +174,13 @@ impl Provider {
         let nonce = Nonce::new(memory.nonce.clone());
         let (client, claims) = self.verified(now, client, &tokens, &nonce).await?;
         check(&self.settings, &client, &tokens, claims)?;
-        let person = ProviderUser::of_token(claims);
+        let person = ProviderUser::of_token(&self.settings.issuer, claims);
         // Many providers reveal the address only there.
         if matches!(person.email, Err(NoEmail::Missing | NoEmail::Unsaid)) && client.user_info_url().is_some()
         {
             let subject = claims.subject().clone();
             let said = self.user_info(&client, tokens.access_token().clone(), subject).await?;
-            return Ok(person.completed(&said));
+            return Ok(person.completed(&self.settings.issuer, &said));
         }
         Ok(person)
     }

@@ -3,65 +3,29 @@
 use http::{HeaderMap, Method, header};
 use openidconnect::{
     AuthorizationCode, DiscoveryError, JsonWebKey, JsonWebKeyUse, PkceCodeChallenge, RequestTokenError,
+    TokenUrl, UserInfoUrl,
     core::{CoreErrorResponseType, CoreJsonWebKey, CoreJwsSigningAlgorithm, CoreProviderMetadata},
 };
+use url::Url;
 
 use super::{
     client::client,
     provider::Provider,
     words::{of_discovery, of_exchange, shown},
 };
-use crate::base::{numerals::counted, time::Clock};
+use crate::base::{finding::Finding, numerals::counted, time::Clock};
 
 /// The largest acceptable difference from a provider's clock, in milliseconds. Its tokens are often valid for only a
 /// few minutes.
 const SKEW: i64 = 60_000;
 
-/// How one attempt went.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verdict {
-    /// As it should be.
-    Good,
-    /// It may work.
-    Look,
-    /// No one can sign in.
-    Bad,
-}
-
-/// One attempt.
-#[derive(Debug)]
-pub struct Tried {
-    /// What was tried.
-    pub check: &'static str,
-    /// How it went.
-    pub verdict: Verdict,
-    /// What came of it.
-    pub found: String,
-    /// What to do, unless it is good.
-    pub advice: &'static str,
-}
-
-impl Tried {
-    const fn good(check: &'static str, found: String) -> Self {
-        Self { check, verdict: Verdict::Good, found, advice: "" }
-    }
-
-    const fn look(check: &'static str, found: String, advice: &'static str) -> Self {
-        Self { check, verdict: Verdict::Look, found, advice }
-    }
-
-    const fn bad(check: &'static str, found: String, advice: &'static str) -> Self {
-        Self { check, verdict: Verdict::Bad, found, advice }
-    }
-}
-
 /// Tries a provider: discovery, issuer, clock, keys, endpoints, and whether it knows this client.
-pub async fn try_out(provider: &Provider, clock: &Clock) -> Vec<Tried> {
+pub async fn try_out(provider: &Provider, clock: &Clock) -> Vec<Finding> {
     let metadata = match provider.discover().await {
         Ok(metadata) => metadata,
         Err(error) => return vec![not_discovered(error), redirect(provider)],
     };
-    let mut tried = vec![Tried::good("issuer", metadata.issuer().to_string())];
+    let mut tried = vec![Finding::good("issuer", metadata.issuer().to_string())];
     tried.extend(skew(provider, clock).await);
     tried.push(keys(provider, &metadata));
     tried.push(endpoints(&metadata));
@@ -72,7 +36,7 @@ pub async fn try_out(provider: &Provider, clock: &Clock) -> Vec<Tried> {
     tried
 }
 
-fn not_discovered(error: DiscoveryError<super::http::HttpError>) -> Tried {
+fn not_discovered(error: DiscoveryError<super::http::HttpError>) -> Finding {
     let advice = match error {
         DiscoveryError::Validation(_) => {
             "write `issuer` letter by letter as the provider's metadata does, with or without the slash at its end; for \
@@ -82,11 +46,11 @@ fn not_discovered(error: DiscoveryError<super::http::HttpError>) -> Tried {
             "check `issuer`: its /.well-known/openid-configuration, and the keys named there, must be reachable from here"
         }
     };
-    Tried::bad("issuer", format!("{:#}", of_discovery(error)), advice)
+    Finding::bad("issuer", format!("{:#}", of_discovery(error)), advice)
 }
 
 /// The difference between the clocks, less the round trip. Nothing for a provider that doesn't tell its time.
-async fn skew(provider: &Provider, clock: &Clock) -> Option<Tried> {
+async fn skew(provider: &Provider, clock: &Clock) -> Option<Finding> {
     let url = format!("{}/.well-known/openid-configuration", provider.settings.issuer.trim_end_matches('/'));
     let request = http::Request::builder().method(Method::GET).uri(url).body(Vec::new()).ok()?;
     let before = clock.now().0;
@@ -96,10 +60,10 @@ async fn skew(provider: &Provider, clock: &Clock) -> Option<Tried> {
     // It tells whole seconds.
     let off = if there + 1_000 < before { before - there } else { (there - after).max(0) };
     Some(if off <= SKEW {
-        Tried::good("clock", format!("{off} ms from the provider's"))
+        Finding::good("clock", format!("{off} ms from the provider's"))
     } else {
         let advice = "synchronize this machine with a time server (NTP): ID tokens look expired otherwise";
-        Tried::bad("clock", format!("{} from the provider's", counted(off / 1_000, "second")), advice)
+        Finding::bad("clock", format!("{} from the provider's", counted(off / 1_000, "second")), advice)
     })
 }
 
@@ -111,13 +75,13 @@ fn told(headers: &HeaderMap) -> Option<i64> {
     Some(date + age.clamp(0, 1 << 31) * 1_000)
 }
 
-fn keys(provider: &Provider, metadata: &CoreProviderMetadata) -> Tried {
+fn keys(provider: &Provider, metadata: &CoreProviderMetadata) -> Finding {
     let signs = |key: &&CoreJsonWebKey| key.key_use().is_none_or(JsonWebKeyUse::allows_signature);
     let keys = metadata.jwks().keys().iter().filter(signs).count();
     let algorithms = metadata.id_token_signing_alg_values_supported();
     if algorithms.is_empty() {
         let found = "it signs ID tokens with no algorithm that is known here".to_owned();
-        return Tried::bad("keys", found, "let it sign with RS256");
+        return Finding::bad("keys", found, "let it sign with RS256");
     }
     let is_secret = |algorithm: &CoreJwsSigningAlgorithm| {
         matches!(
@@ -129,64 +93,118 @@ fn keys(provider: &Provider, metadata: &CoreProviderMetadata) -> Tried {
     };
     match keys {
         0 if provider.settings.client_secret.is_some() && algorithms.iter().any(is_secret) => {
-            Tried::good("keys", "none: ID tokens are signed with the client secret".to_owned())
+            Finding::good("keys", "none: ID tokens are signed with the client secret".to_owned())
         }
-        0 => Tried::bad(
+        0 => Finding::bad(
             "keys",
             format!("{} has no key for signatures", metadata.jwks_uri().as_str()),
             "give the provider a key to sign ID tokens with",
         ),
-        keys => Tried::good("keys", format!("{} for signatures", counted(keys, "key"))),
+        keys => Finding::good("keys", format!("{} for signatures", counted(keys, "key"))),
     }
 }
 
-fn endpoints(metadata: &CoreProviderMetadata) -> Tried {
+fn endpoints(metadata: &CoreProviderMetadata) -> Finding {
     let authorization = metadata.authorization_endpoint().as_str();
     let Some(token) = metadata.token_endpoint() else {
         let found = format!("{authorization}, but none for tokens");
-        return Tried::bad("endpoints", found, "use a provider with the authorization code flow");
+        return Finding::bad("endpoints", found, "use a provider with the authorization code flow");
     };
+    if let Some(plain) = plain_endpoint(metadata) {
+        let found = format!("{plain} is not encrypted, though the issuer is");
+        return Finding::bad("endpoints", found, "let the provider's metadata name https URLs only");
+    }
     let user_info = metadata.userinfo_endpoint().map_or("no userinfo", |url| url.as_str());
-    Tried::good("endpoints", format!("{authorization}, {}, {user_info}", token.as_str()))
+    Finding::good("endpoints", format!("{authorization}, {}, {user_info}", token.as_str()))
+}
+
+/// The first http endpoint of an https issuer: who listens there learns the client secret, or replaces the keys.
+fn plain_endpoint(metadata: &CoreProviderMetadata) -> Option<&Url> {
+    let endpoints = [
+        Some(metadata.authorization_endpoint().url()),
+        metadata.token_endpoint().map(TokenUrl::url),
+        Some(metadata.jwks_uri().url()),
+        metadata.userinfo_endpoint().map(UserInfoUrl::url),
+    ];
+    let is_encrypted = metadata.issuer().url().scheme() == "https";
+    endpoints.into_iter().flatten().find(|url| is_encrypted && url.scheme() != "https")
 }
 
 /// Sends a code that the provider has never issued. If it refuses only the code, it knows the client.
-async fn credentials(provider: &Provider, metadata: CoreProviderMetadata) -> Tried {
+async fn credentials(provider: &Provider, metadata: CoreProviderMetadata) -> Finding {
     const CHECK: &str = "client";
     let advice = "compare `client_id`, `client_secret` and the kind of client (with or without a secret) with the provider's settings";
     let client = match client(&provider.settings, metadata, &provider.redirect) {
         Ok(client) => client,
-        Err(error) => return Tried::bad(CHECK, error.to_string(), "correct public_url"),
+        Err(error) => return Finding::bad(CHECK, error.to_string(), "correct public_url"),
     };
     let invented = AuthorizationCode::new("muster-doctor".to_owned());
     let (_, verifier) = PkceCodeChallenge::new_random_sha256();
     let request = match client.exchange_code(invented) {
         Ok(request) => request.set_pkce_verifier(verifier),
-        Err(error) => return Tried::bad(CHECK, error.to_string(), advice),
+        Err(error) => return Finding::bad(CHECK, error.to_string(), advice),
     };
     match request.request_async(&provider.http.for_tokens()).await {
-        Ok(_) => Tried::bad(CHECK, "it takes an invented code".to_owned(), "do not use this provider"),
+        Ok(_) => Finding::bad(CHECK, "it takes an invented code".to_owned(), "do not use this provider"),
         Err(RequestTokenError::ServerResponse(said)) => match said.error() {
             CoreErrorResponseType::InvalidGrant => {
-                Tried::good(CHECK, "it refuses an invented code and nothing else".to_owned())
+                Finding::good(CHECK, "it refuses an invented code and nothing else".to_owned())
             }
-            CoreErrorResponseType::InvalidClient | CoreErrorResponseType::UnauthorizedClient => {
-                Tried::bad(CHECK, format!("it refuses the client ({})", shown(said.error().as_ref())), advice)
-            }
+            CoreErrorResponseType::InvalidClient | CoreErrorResponseType::UnauthorizedClient => Finding::bad(
+                CHECK,
+                format!("it refuses the client ({})", shown(said.error().as_ref())),
+                advice,
+            ),
             other => {
                 let found = format!("it answers an invented code with `{}`", shown(other.as_ref()));
-                Tried::look(CHECK, found, advice)
+                Finding::look(CHECK, found, advice)
             }
         },
-        Err(error) => Tried::look(CHECK, format!("{:#}", of_exchange(error)), advice),
+        Err(error) => Finding::look(CHECK, format!("{:#}", of_exchange(error)), advice),
     }
 }
 
-fn redirect(provider: &Provider) -> Tried {
+fn redirect(provider: &Provider) -> Finding {
     let found = format!("register {} at the provider", provider.redirect);
     if provider.redirect.starts_with("https:") {
-        return Tried::good("redirect URI", found);
+        return Finding::good("redirect URI", found);
     }
     let advice = "set public_url to an https URL: browsers keep the cookie of a sign-in only then (and on this machine)";
-    Tried::look("redirect URI", found, advice)
+    Finding::look("redirect URI", found, advice)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::base::finding::Level;
+
+    #[test]
+    fn an_endpoint_of_an_encrypted_issuer_is_encrypted() {
+        let of = |scheme: &str, changed: Option<&str>| {
+            let url = |name: &str| {
+                let scheme = if changed == Some(name) { "http" } else { scheme };
+                format!("{scheme}://id.example.org/{name}")
+            };
+            let metadata: Value = json!({
+                "issuer": url("issuer"), "authorization_endpoint": url("authorize"), "token_endpoint": url("token"),
+                "jwks_uri": url("keys"), "userinfo_endpoint": url("userinfo"), "response_types_supported": ["code"],
+                "subject_types_supported": ["public"], "id_token_signing_alg_values_supported": ["RS256"],
+            });
+            endpoints(&serde_json::from_value(metadata).unwrap())
+        };
+        for endpoint in ["authorize", "token", "keys", "userinfo"] {
+            let finding = of("https", Some(endpoint));
+            assert_eq!(finding.level, Level::Bad);
+            assert!(
+                finding.found.starts_with(&format!("http://id.example.org/{endpoint} ")),
+                "{}",
+                finding.found
+            );
+        }
+        for (scheme, changed) in [("https", None), ("http", None)] {
+            assert_eq!(of(scheme, changed).level, Level::Good, "{scheme}");
+        }
+    }
 }

@@ -7,15 +7,15 @@ use openidconnect::{
 };
 
 use super::http::HttpError;
-use crate::base::plain::one_line;
+use crate::base::plain::bounded_line;
 
-/// How much of a foreign text the log shows, in characters: anyone can write an error into the address that a browser
+/// How much of a foreign text the log shows, in bytes: anyone can write an error into the address that a browser
 /// comes back to.
 const SHOWN: usize = 300;
 
 /// A foreign text, in one line and shortened.
 pub fn shown(text: &str) -> String {
-    one_line(text).chars().take(SHOWN).collect()
+    bounded_line(text, SHOWN)
 }
 
 /// Why a code was not exchanged for tokens.

@@ -1,0 +1,72 @@
+//! What a check of `muster doctor` finds.
+
+use std::fmt;
+
+use serde::Serialize;
+
+/// How serious a finding is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Level {
+    /// As it should be.
+    Good,
+    /// It works, but deserves a look.
+    Look,
+    /// It does not work, or not safely.
+    Bad,
+}
+
+/// The result of a check.
+#[derive(Debug, Serialize)]
+pub struct Finding {
+    /// What was checked.
+    pub check: &'static str,
+    /// How serious it is.
+    pub level: Level,
+    /// What was found.
+    pub found: String,
+    /// What to do about it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub advice: Option<String>,
+}
+
+impl Finding {
+    /// As it should be.
+    #[must_use]
+    pub fn good(check: &'static str, found: impl Into<String>) -> Self {
+        Self { check, level: Level::Good, found: found.into(), advice: None }
+    }
+
+    /// It works, but deserves a look.
+    #[must_use]
+    pub fn look(check: &'static str, found: impl Into<String>, advice: impl Into<String>) -> Self {
+        Self { check, level: Level::Look, found: found.into(), advice: Some(advice.into()) }
+    }
+
+    /// It does not work, or not safely.
+    #[must_use]
+    pub fn bad(check: &'static str, found: impl Into<String>, advice: impl Into<String>) -> Self {
+        Self { level: Level::Bad, ..Self::look(check, found, advice) }
+    }
+
+    /// The same, with the name of what it is about.
+    #[must_use]
+    pub fn of(self, whose: &str) -> Self {
+        Self { found: format!("{whose}: {}", self.found), ..self }
+    }
+}
+
+impl fmt::Display for Finding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mark = match self.level {
+            Level::Good => "ok  ",
+            Level::Look => "look",
+            Level::Bad => "BAD ",
+        };
+        write!(f, "{mark} {}: {}", self.check, self.found)?;
+        match &self.advice {
+            Some(advice) => write!(f, "\n     -> {advice}"),
+            None => Ok(()),
+        }
+    }
+}
