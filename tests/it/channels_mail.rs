@@ -119,12 +119,34 @@ async fn a_note_precedes_a_mail_of_an_unproven_sender() {
         shown.push(read["messages"]["data"][0]["isUnproven"].clone());
     }
     assert_eq!(shown, [true, false], "and so are people");
-    let said = Part::Text { author: Some("Ada".to_owned()), text: "Where is my order?".to_owned() };
+    let text = "Subject: A question\n\nWhere is my order?".to_owned();
+    let said = Part::Text { author: Some("Ada".to_owned()), text };
     assert!(
         matches!(&told[0][..], [Part::Note { text }, part] if text.contains("not proven") && *part == said),
         "{told:?}"
     );
     assert_eq!(told[1], [said]);
+}
+
+#[tokio::test]
+async fn a_mail_without_text_says_its_subject() {
+    let dovecot = Dovecot::start().await;
+    let app =
+        TestApp::start_with(|config| config.channels.networks = vec!["127.0.0.0/8".parse().unwrap()]).await;
+    let host = app.running_agent().await;
+    let channel = connect(&app, mailbox(&dovecot, host.agent, None)).await;
+    whitelist(&app, &channel, "ada@a.test").await;
+    app.service.door.listen();
+    let mail = "From: Ada <ada@a.test>\nSubject: Call me back please\nMessage-ID: <m1@a.test>\n\n\n";
+    dovecot.deliver_at("m1", mail, soon(&app));
+    let turn = found(async || host.given().await.first().copied()).await.expect("the mail is a turn");
+    let prompt = host.takes(turn).await.prompt;
+    let text = "Subject: Call me back please".to_owned();
+    assert_eq!(prompt.last(), Some(&Part::Text { author: Some("Ada".to_owned()), text }));
+    let content: String = app.one("SELECT CAST(content AS TEXT) FROM messages", vec![]).await;
+    let content: Value = serde_json::from_str(&content).unwrap();
+    let subject = "Call me back please";
+    assert_eq!(content, json!({ "text": subject, "subject": subject, "format": "plain" }));
 }
 
 /// An SMTP server that takes no recipient for the first time. Returns its port, and whom it was asked to write to.

@@ -95,9 +95,19 @@ impl Mailed {
         self.app.one(&format!("SELECT COUNT(*) FROM {what}"), vec![]).await
     }
 
+    /// What messages say, apart from their subjects.
     async fn contents(&self) -> Vec<Value> {
-        let texts = self.app.column::<String>(TEXT).await;
-        texts.iter().map(|text| serde_json::from_str(text).unwrap()).collect()
+        let mut contents: Vec<Value> = self
+            .app
+            .column::<String>(TEXT)
+            .await
+            .iter()
+            .map(|text| serde_json::from_str(text).unwrap())
+            .collect();
+        for content in &mut contents {
+            content.as_object_mut().unwrap().remove("subject");
+        }
+        contents
     }
 
     async fn stored_bytes(&self) -> i64 {
@@ -111,7 +121,7 @@ impl Mailed {
 }
 
 fn said(text: &str) -> Value {
-    json!({ "text": text, "format": "markdown" })
+    json!({ "text": text, "format": "plain" })
 }
 
 #[tokio::test]

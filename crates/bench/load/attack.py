@@ -7,7 +7,7 @@ Started by `crates/bench/load/run --attack`. Each attack runs in a separate proc
     sockets         10,000 WebSockets that send no credential, and reconnect when they are closed
     schedules       four connections that set cron expressions which never come
     markdown        messages of 200 KB that an agent repeats: `>` 70,000 times, and lines that each belong to all of them
-    receivers       300 channels whose receiver accepts and says nothing
+    receivers       100 channels whose receiver accepts and says nothing
     mail            20 mailboxes with another mail of a megabyte as soon as one is read: nested parts, a hundred thousand headers
     imap            20 mail servers that talk without end: responses of almost a megabyte, and then one that is nested too deeply
     json            eight connections that post nested, doubled and endless JSON to a webhook, `/graphql` and `/v1`
@@ -149,7 +149,7 @@ def markdown(port, until):
 def receivers(port, until):
     hangs = channels.Receiver(hangs=True)
     with Tenant(port) as tenant:
-        urls = [tenant.channel(f"Hangs {n}", outbound_url=hangs.url)[0] for n in range(300)]
+        urls = [tenant.channel(f"Hangs {n}", outbound_url=hangs.url)[0] for n in range(100)]
         for n, url in enumerate(itertools.cycle(urls)):
             if time.monotonic() > until - 5:
                 return

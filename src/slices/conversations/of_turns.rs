@@ -161,6 +161,15 @@ fn in_place(role: MessageRole, text: String) -> String {
     if role == MessageRole::Assistant { format!("(said in your place) {text}") } else { text }
 }
 
+/// A mail's text below its subject, unless the subject is all that it says.
+fn under_subject(content: &serde_json::Value, text: String) -> String {
+    match content["subject"].as_str() {
+        Some(subject) if subject == text => format!("Subject: {subject}"),
+        Some(subject) => format!("Subject: {subject}\n\n{text}"),
+        None => text,
+    }
+}
+
 /// The messages to the agent that belong to this turn, up to `through`, oldest first. Files come without their bytes.
 ///
 /// # Errors
@@ -184,7 +193,10 @@ pub async fn said(tx: &Tx, turn: TurnId, through: i64) -> Result<Vec<Said>> {
             message: message.id,
             seq: message.seq,
             author: message.author_name,
-            text: in_place(message.role, text_of(message.kind, &message.content)),
+            text: in_place(
+                message.role,
+                under_subject(&message.content, text_of(message.kind, &message.content)),
+            ),
             is_unproven: message.unproven,
             files: Vec::new(),
         })

@@ -23,8 +23,8 @@ use super::{
 use crate::{
     base::{
         enums::{
-            ChangeOp, ConversationStatus, MessageKind, MessageRole, MessageStatus, RecordKind, Transport,
-            TurnCause,
+            ChangeOp, ConversationStatus, MessageKind, MessageRole, MessageStatus, RecordKind, TextFormat,
+            Transport, TurnCause,
         },
         ids::{AgentId, AttachmentId, ChannelId, ContactId, ConversationId, IdentityId, MessageId},
         json::texts,
@@ -174,7 +174,8 @@ impl<'a> Batch<'a> {
         let cause = turns::Cause { kind: TurnCause::Channel, user: None, token: None };
         let (files, text) = keep(tx, &incoming).await?;
         let source = incoming.source.map(|source| source.with_notes_of(&text));
-        let content = content_of(text, incoming.files.iter().map(|file| file.filename.as_str()));
+        let files_said = incoming.files.iter().map(|file| file.filename.as_str());
+        let content = content_of(incoming.transport, incoming.thread.title.as_deref(), text, files_said);
         self.files.push(files);
         self.sources.push(source);
         self.new.push(NewMessage {
@@ -232,10 +233,25 @@ pub(super) async fn keep(tx: &Tx, incoming: &Incoming<'_>) -> Result<(Vec<Attach
     Ok((kept, text))
 }
 
-/// The content of a message that says this, or names its files if it says nothing.
-pub(super) fn content_of<'a>(text: String, files: impl Iterator<Item = &'a str>) -> Value {
+/// The content of a message that says this, or names its files if it says nothing. A mail has its subject, too, which is what
+/// it says if there is nothing else, and is not Markdown: `>` ends with its line, and `# 4711` is no heading.
+pub(super) fn content_of<'a>(
+    transport: Transport,
+    title: Option<&str>,
+    text: String,
+    files: impl Iterator<Item = &'a str>,
+) -> Value {
     let text = if text.trim().is_empty() { files.collect::<Vec<_>>().join(", ") } else { text };
-    json!({ "text": written(&text), "format": "markdown" })
+    if transport != Transport::Email {
+        return json!({ "text": written(&text), "format": TextFormat::Markdown });
+    }
+    let subject = title.map(word).filter(|subject| !subject.trim().is_empty());
+    let text = if text.is_empty() { subject.clone().unwrap_or_default() } else { written(&text) };
+    let mut content = json!({ "text": text, "format": TextFormat::Plain });
+    if let Some(subject) = subject {
+        content["subject"] = subject.into();
+    }
+    content
 }
 
 /// Whether a program's origin was answered enough: two robots that don't know each other would talk forever. One that names no

@@ -19,7 +19,7 @@ use super::{
 };
 use crate::{
     base::{
-        enums::{ChangeOp, MessageKind, MessageRole, RecordKind},
+        enums::{ChangeOp, MessageKind, MessageRole, RecordKind, Transport},
         ids::{ChannelId, ConversationId, MessageId, OrgId},
         problem::{Problem, Result},
     },
@@ -174,9 +174,14 @@ const NO_MESSAGE: &str = "it is a report about another mail";
 /// The content of a message that says this. Notes that were added to the text stay, and so do the content's other fields.
 fn said(read: Inbound, notes: &str, before: &Json) -> Json {
     let files: Vec<_> = read.files.iter().map(|file| file.name.as_str()).collect();
-    let read = content_of(read.text + notes, files.into_iter());
+    let title = read.thread.title.as_deref();
+    let Json::Object(read) = content_of(Transport::Email, title, read.text + notes, files.into_iter()) else {
+        return before.clone();
+    };
     let mut content = before.clone();
-    content["text"] = read["text"].clone();
+    for (name, value) in read {
+        content[name] = value;
+    }
     content
 }
 

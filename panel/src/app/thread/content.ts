@@ -6,6 +6,8 @@ export interface Content {
   text: string
   /** TEXT alone: whether it is Markdown. */
   isMarkdown: boolean
+  /** Of a mail. */
+  subject?: string
   tool?: string
   callId?: string
   input?: Json
@@ -23,6 +25,7 @@ export function contentOf(content: Json): Content {
   return {
     text: string('text') ?? string('caption') ?? string('transcript') ?? '',
     isMarkdown: fields.format !== 'plain',
+    subject: string('subject'),
     tool: string('tool'),
     callId: string('call_id'),
     input: fields.input,

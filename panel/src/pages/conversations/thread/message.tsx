@@ -126,6 +126,11 @@ function Said({ message, follows, names, waits }: Omit<Props, 'marked' | 'result
               <Mic size={12} aria-hidden /> Recording
             </p>
           )}
+          {content.subject && content.subject !== content.text && (
+            <p className="mb-1 text-xs text-muted">
+              <Visible text={content.subject} />
+            </p>
+          )}
           {content.text &&
             (message.kind === 'TEXT' && content.isMarkdown ? (
               <Markdown text={content.text} />

@@ -5,18 +5,16 @@
 //! when a provider vouches for an address.
 
 use anyhow::{Context, ensure};
-use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use openidconnect::{
     AccessTokenHash, AdditionalClaims, ClaimsVerificationError, EndUserFamilyName, EndUserGivenName,
-    EndUserName, ExtraTokenFields, IdTokenClaims, JsonWebKey, JwsSigningAlgorithm, LocalizedClaim, Nonce,
-    OAuth2TokenResponse, SignatureVerificationError, TokenResponse, UserInfoClaims,
-    core::{CoreGenderClaim, CoreIdTokenVerifier},
+    EndUserName, IdTokenClaims, LocalizedClaim, Nonce, OAuth2TokenResponse, TokenResponse, UserInfoClaims,
+    core::CoreGenderClaim,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::{
-    client::{Client, IdToken, Tokens},
+    client::{Client, Tokens},
     words::shown,
 };
 use crate::core::config::OidcProvider;
@@ -40,15 +38,6 @@ pub struct Further {
 }
 
 impl AdditionalClaims for Further {}
-
-/// What stands beside the tokens.
-#[derive(Clone, Debug, Deserialize, Serialize)]
-pub struct Beside {
-    /// The ID token as it was signed, if the library reads another one (`http.rs`).
-    pub signed: Option<String>,
-}
-
-impl ExtraTokenFields for Beside {}
 
 /// The verified claims of an ID token.
 pub type Claims = IdTokenClaims<Further, CoreGenderClaim>;
@@ -94,30 +83,7 @@ pub fn verify<'t>(
     let missing = || ClaimsVerificationError::Other("the answer has no ID token".to_owned());
     // Which other audiences are trusted is checked in `check`, whose refusal names the setting.
     let verifier = client.id_token_verifier().set_other_audience_verifier_fn(|_| true);
-    let token = tokens.id_token().ok_or_else(missing)?;
-    let Some(signed) = &tokens.extra_fields().extra_fields().signed else {
-        return token.claims(&verifier, nonce);
-    };
-    check_signature(token, signed, &verifier).map_err(ClaimsVerificationError::SignatureVerification)?;
-    token.claims(&verifier.insecure_disable_signature_check(), nonce)
-}
-
-/// Checks the signature of a token that the library has not seen as it was signed. One that is signed with the client secret is
-/// refused.
-fn check_signature(
-    token: &IdToken,
-    signed: &str,
-    verifier: &CoreIdTokenVerifier<'_>,
-) -> Result<(), SignatureVerificationError> {
-    let (algorithm, key) = (token.signing_alg()?, token.signing_key(verifier)?);
-    if algorithm.uses_shared_secret() {
-        return Err(SignatureVerificationError::DisallowedAlg("a shared secret".to_owned()));
-    }
-    let (message, signature) = signed.rsplit_once('.').ok_or(SignatureVerificationError::NoSignature)?;
-    let signature = URL_SAFE_NO_PAD
-        .decode(signature)
-        .map_err(|error| SignatureVerificationError::Other(error.to_string()))?;
-    key.verify_signature(algorithm, message.as_bytes(), &signature)
+    tokens.id_token().ok_or_else(missing)?.claims(&verifier, nonce)
 }
 
 /// Checks what [`verify`] leaves open.

@@ -1,8 +1,8 @@
 //! The library's client for a provider, with our claims, made from the provider's metadata.
 
 use openidconnect::{
-    AuthType, ClientId, ClientSecret, EndpointMaybeSet, EndpointNotSet, EndpointSet, IdTokenFields,
-    RedirectUrl, StandardErrorResponse, StandardTokenResponse,
+    AuthType, ClientId, ClientSecret, EmptyExtraTokenFields, EndpointMaybeSet, EndpointNotSet, EndpointSet,
+    IdTokenFields, RedirectUrl, StandardErrorResponse, StandardTokenResponse,
     core::{
         CoreAuthDisplay, CoreAuthPrompt, CoreClientAuthMethod, CoreErrorResponseType, CoreGenderClaim,
         CoreJsonWebKey, CoreJweContentEncryptionAlgorithm, CoreJwsSigningAlgorithm, CoreProviderMetadata,
@@ -11,27 +11,19 @@ use openidconnect::{
 };
 use secrecy::ExposeSecret;
 
-use super::claims::{Beside, Further};
+use super::claims::Further;
 use crate::core::config::OidcProvider;
 
 /// What the token endpoint answers.
 pub type Tokens = StandardTokenResponse<
     IdTokenFields<
         Further,
-        Beside,
+        EmptyExtraTokenFields,
         CoreGenderClaim,
         CoreJweContentEncryptionAlgorithm,
         CoreJwsSigningAlgorithm,
     >,
     CoreTokenType,
->;
-
-/// An ID token.
-pub type IdToken = openidconnect::IdToken<
-    Further,
-    CoreGenderClaim,
-    CoreJweContentEncryptionAlgorithm,
-    CoreJwsSigningAlgorithm,
 >;
 
 /// The library's client.

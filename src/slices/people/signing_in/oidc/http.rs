@@ -2,12 +2,9 @@
 //!
 //! Providers put odd values into fields that we never read: `expires_in` or `updated_at` as text, `scope` as a list, `locale` as an
 //! object. The library refuses the whole answer then. So unsigned answers are reduced to the fields that we use before it sees them.
-//! Of a signed token, it gets one with a truth value that it can read, beside the one that was signed: `claims.rs` checks that one's
-//! signature.
 
 use std::{future::Future, pin::Pin};
 
-use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use openidconnect::{HttpRequest, HttpResponse};
 use serde_json::{Map, Value};
 
@@ -91,25 +88,7 @@ fn texts<const N: usize>(mut fields: Map<String, Value>, names: [&str; N]) -> Ma
 }
 
 fn tokens(fields: Map<String, Value>) -> Map<String, Value> {
-    let mut read = texts(fields, ["access_token", "token_type", "id_token"]);
-    if let Some(readable) = read.get("id_token").and_then(Value::as_str).and_then(readable)
-        && let Some(signed) = read.insert("id_token".to_owned(), readable.into())
-    {
-        read.insert("signed".to_owned(), signed);
-    }
-    read
-}
-
-/// An ID token with a truth value as `email_verified`. `None`: it needs no other one.
-fn readable(token: &str) -> Option<String> {
-    let [header, claims, signature] = token.split('.').collect::<Vec<_>>().try_into().ok()?;
-    let claims = URL_SAFE_NO_PAD.decode(claims).ok()?;
-    let mut claims: Map<String, Value> = muster_json::from_slice(&claims).ok()?;
-    let verified =
-        claims.get_mut("email_verified").filter(|value| !value.is_boolean() && !value.is_null())?;
-    *verified = is_true(verified).into();
-    let claims = URL_SAFE_NO_PAD.encode(Value::Object(claims).to_string());
-    Some(format!("{header}.{claims}.{signature}"))
+    texts(fields, ["access_token", "token_type", "id_token"])
 }
 
 fn user_info(fields: Map<String, Value>) -> Map<String, Value> {
@@ -187,36 +166,6 @@ mod tests {
         assert_eq!(of(user_info, &odd), read);
         let unsaid = json!({ "sub": "1", "email": "a@x.test", "email_verified": null });
         assert_eq!(of(user_info, &unsaid), json!({ "sub": "1", "email": "a@x.test" }));
-    }
-
-    #[test]
-    fn a_signed_token_is_read_beside_a_readable_one() {
-        let part = |json: &Value| URL_SAFE_NO_PAD.encode(json.to_string());
-        let token = |claims: &Value| format!("{}.{}.c2ln", part(&json!({ "alg": "RS256" })), part(claims));
-        let claims =
-            |verified: Value| json!({ "sub": "1", "email_verified": verified, "n": [1, { "a": null }] });
-        let answer = |token: &str| json!({ "access_token": "a", "id_token": token });
-        for (odd, truth) in [
-            (json!("True"), true),
-            (json!("true"), true),
-            (json!(1), true),
-            (json!("1"), true),
-            (json!("maybe"), false),
-            (json!(0), false),
-            (json!([]), false),
-        ] {
-            let (signed, readable) = (token(&claims(odd)), token(&claims(json!(truth))));
-            let mut expected = answer(&readable);
-            expected["signed"] = signed.clone().into();
-            let mut sent = answer(&signed);
-            sent["signed"] = "a provider's own".into();
-            assert_eq!(of(tokens, &sent), expected);
-        }
-        let plain = [claims(json!(true)), claims(json!(null)), json!({ "sub": "1" }), json!([1])];
-        let plain = plain.map(|claims| token(&claims));
-        for same in plain.iter().map(String::as_str).chain(["", "a.b", "a.%.c", "a.b.c.d.e"]) {
-            assert_eq!(of(tokens, &answer(same)), answer(same));
-        }
     }
 
     #[test]
