@@ -30,6 +30,7 @@ pub mod orgs;
 pub mod patch;
 pub mod people;
 pub mod policies;
+mod queries;
 pub mod servers;
 pub mod service_tokens;
 pub mod skills;
