@@ -19,6 +19,7 @@ mod merge;
 mod open;
 mod outbound;
 mod probe;
+mod queries;
 mod recipients;
 mod record;
 mod rows;

@@ -16,12 +16,13 @@ use super::{
     entity::channels::{Column, Entity, Model},
     open::{Opened, config},
     outbound::fail,
+    queries::channels_with_warning,
     rows,
 };
 use crate::{
     base::{
         enums::{ChangeOp, InactiveReason, RecordKind},
-        ids::{ChannelId, OrgId},
+        ids::ChannelId,
         plain::bounded,
         problem::{Result, Violation},
     },
@@ -161,24 +162,18 @@ pub(super) async fn again(scope: &Scope, channel: Model) -> Result<std::result::
 /// # Errors
 /// The database is unreachable.
 pub async fn check_again(core: &Arc<Core>) -> Result<u64> {
-    let sql = format!(
-        "SELECT organization_id, id FROM channels WHERE is_active AND archived_at IS NULL \
-         AND CAST(warnings AS TEXT) LIKE '%\"{UNCHECKED}%' ORDER BY id"
-    );
-    let unchecked = core.db.all(sql, vec![]).await?;
-    let unchecked = unchecked.iter().map(|row| Ok((row.try_get_by(0)?, row.try_get_by(1)?)));
-    let unchecked = unchecked.collect::<Result<Vec<(OrgId, ChannelId)>>>()?;
+    let unchecked = channels_with_warning(core, UNCHECKED).await?;
     let mut learnt = 0;
     for some in unchecked.chunks(AT_ONCE) {
         if core.tasks.stopping.is_cancelled() {
             break;
         }
-        let asked = some.iter().map(|(org, id)| check_one(Scope::system(core, *org), *id));
-        for ((_, channel), asked) in some.iter().zip(join_all(asked).await) {
+        let asked = some.iter().map(|place| check_one(Scope::system(core, place.organization_id), place.id));
+        for (place, asked) in some.iter().zip(join_all(asked).await) {
             match asked {
                 Ok(is_learnt) => learnt += u64::from(is_learnt),
                 // Its secrets can't be opened, say: the others are asked all the same.
-                Err(problem) => tracing::warn!(%channel, %problem, "channel.not_checked"),
+                Err(problem) => tracing::warn!(channel = %place.id, %problem, "channel.not_checked"),
             }
         }
     }

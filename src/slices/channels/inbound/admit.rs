@@ -31,7 +31,10 @@ use crate::{
     core::{Event, store::Tx},
     slices::{
         agents,
-        channels::entity::{channels, contacts, identities},
+        channels::{
+            entity::{channels, contacts, identities},
+            queries::see_authors,
+        },
         conversations::{self, Incoming},
         turns,
     },
@@ -156,20 +159,8 @@ async fn is_open(tx: &Tx, channel: ChannelId) -> Result<bool> {
 async fn seen(tx: &Tx, new: &[Option<&Arrived>]) -> Result<Known> {
     let Some(first) = new.iter().flatten().next() else { return Ok(Known::new()) };
     let origins: Vec<_> = new.iter().flatten().map(|arrived| arrived.message.origin.id.clone()).collect();
-    let db = &tx.scope.core.db;
-    // Each as the condition of its partial index says it, which is not used otherwise.
-    let (place, within): (_, Value) = match first.transport {
-        Transport::Webhook => ("transport = 'WEBHOOK' AND channel_id = $3", first.channel.into()),
-        vendor => ("transport <> 'WEBHOOK' AND transport = $3", vendor.into()),
-    };
-    let sql = format!(
-        "UPDATE identities SET last_seen_at = $4 WHERE organization_id = $1 AND origin_id {} AND {place} \
-         RETURNING origin_id, contact_id, id",
-        db.is_among()
-    );
-    let values = vec![tx.scope.org.into(), db.keys(&origins), within, tx.now.into()];
-    let rows = tx.rows(&sql, values).await?;
-    rows.iter().map(|row| Ok((row.try_get_by(0)?, (row.try_get_by(1)?, row.try_get_by(2)?)))).collect()
+    let authors = see_authors(tx, first.transport, first.channel, &origins).await?;
+    Ok(authors.into_iter().map(|author| (author.origin_id, (author.contact_id, author.id))).collect())
 }
 
 /// The message, from whoever is behind its origin: those who write for the first time are known now.

@@ -1,7 +1,6 @@
 //! Leases: of all processes one listens to a channel, so that no message is asked for twice.
 
 use muster_channels::{Cursor, Link};
-use sea_orm::Value;
 use tokio::sync::watch;
 
 use crate::{
@@ -12,6 +11,7 @@ use crate::{
         time::Timestamp,
     },
     core::{Core, Event, store::Tx},
+    slices::channels::queries::{extend_lease, keep_cursor, read_of_lease, show_link, take_lease},
 };
 
 /// How long a lease lasts. It is renewed at a third of it.
@@ -19,7 +19,7 @@ pub(super) const LEASE: std::time::Duration = std::time::Duration::from_secs(15)
 
 /// A channel's lease.
 #[derive(Clone, Debug)]
-pub(super) struct Lease {
+pub(in super::super) struct Lease {
     /// The channel's organization.
     pub org: OrgId,
     /// The channel.
@@ -37,38 +37,23 @@ pub(super) struct Position {
 }
 
 impl Lease {
-    fn key(&self) -> [Value; 3] {
-        [self.org.into(), self.channel.into(), self.holder.clone().into()]
-    }
-
     /// Takes the lease, unless somebody has it. Returns how far was read, if it was taken.
     pub async fn take(&self, core: &Core) -> Result<Option<Option<Cursor>>> {
-        let sql = "INSERT INTO channel_listeners (organization_id, channel_id, holder, until) VALUES ($1, $2, $3, $4) \
-                   ON CONFLICT (organization_id, channel_id) DO UPDATE SET holder = excluded.holder, until = excluded.until \
-                   WHERE channel_listeners.until <= $5";
-        let now = core.clock.now();
-        let mut values = self.key().to_vec();
-        values.extend([now.plus(LEASE).into(), now.into()]);
-        if core.db.execute(sql, values).await? == 0 {
+        if !take_lease(core, self, core.clock.now().plus(LEASE)).await? {
             return Ok(None);
         }
-        let sql = "SELECT cursor FROM channel_listeners WHERE organization_id = $1 AND channel_id = $2 AND holder = $3";
-        let row = core.db.one(sql.to_owned(), self.key().to_vec()).await?;
-        let cursor = match row {
-            Some(row) => row.try_get_by::<Option<String>, _>(0)?,
-            None => None,
-        };
-        Ok(Some(cursor.map(Cursor)))
+        let read = read_of_lease(core, self).await?;
+        Ok(Some(read.and_then(|read| read.cursor).map(Cursor)))
     }
 
     /// Renews it. Returns whether it still holds.
     pub async fn renew(&self, core: &Core) -> Result<bool> {
-        self.set(core, "until = $4", vec![core.clock.now().plus(LEASE).into()]).await
+        extend_lease(core, self, core.clock.now().plus(LEASE)).await
     }
 
     /// Gives it up: somebody may take it from this instant.
     pub async fn give_up(&self, core: &Core, from: Timestamp) -> Result<()> {
-        self.set(core, "until = $4", vec![from.into()]).await.map(drop)
+        extend_lease(core, self, from).await.map(drop)
     }
 
     /// Shows whether the vendor is reached. Since when is the first time that it was said.
@@ -78,13 +63,7 @@ impl Lease {
             Link::Down(cause) => (LinkState::Down, Some(cause.as_str().to_owned())),
         };
         // What is said again is not news.
-        let sql = "UPDATE channel_listeners SET link = $4, cause = $5, \
-                   linked_at = CASE WHEN link = $4 AND linked_at IS NOT NULL THEN linked_at ELSE $6 END \
-                   WHERE organization_id = $1 AND channel_id = $2 AND holder = $3 \
-                   AND (link IS NULL OR link <> $4 OR COALESCE(cause, '') <> COALESCE($5, ''))";
-        let mut values = self.key().to_vec();
-        values.extend([state.as_str().into(), cause.clone().into(), core.clock.now().into()]);
-        if core.db.execute(sql, values).await? == 1 {
+        if show_link(core, self, state, cause.clone()).await? {
             tracing::info!(channel = self.channel.0, state = state.as_str(), cause, "channel.link");
             core.events.publish(Event::new(self.org, ChangeOp::Updated, RecordKind::Channel, self.channel));
         }
@@ -100,14 +79,6 @@ impl Lease {
             }
         }
     }
-
-    async fn set(&self, core: &Core, what: &str, values: Vec<Value>) -> Result<bool> {
-        let sql = format!(
-            "UPDATE channel_listeners SET {what} WHERE organization_id = $1 AND channel_id = $2 AND holder = $3"
-        );
-        let values = self.key().into_iter().chain(values).collect();
-        Ok(core.db.execute(&sql, values).await? == 1)
-    }
 }
 
 /// Keeps how far a listener has read, in the transaction of what it brought.
@@ -115,11 +86,7 @@ impl Lease {
 /// # Errors
 /// `CONFLICT`: the lease is over, so somebody else may be reading the same.
 pub(super) async fn advance(tx: &Tx, position: &Position) -> Result<()> {
-    let sql = "UPDATE channel_listeners SET cursor = $4 WHERE organization_id = $1 AND channel_id = $2 AND holder = $3 \
-               AND until > $5";
-    let mut values = position.lease.key().to_vec();
-    values.extend([position.cursor.0.clone().into(), tx.now.into()]);
-    if tx.run(sql, values).await? == 1 {
+    if keep_cursor(tx, &position.lease, position.cursor.0.clone()).await? {
         return Ok(());
     }
     Err(Problem::new(Code::Conflict, "Another process listens to this channel now."))

@@ -27,7 +27,9 @@ use crate::{
         time::Timestamp,
     },
     core::{access::Scope, sealing::random_bytes},
-    slices::channels::{entity::channels, open::open_to_listen, outbound::fail, probe, rows},
+    slices::channels::{
+        entity::channels, open::open_to_listen, outbound::fail, probe, queries::unheard_channels, rows,
+    },
 };
 
 /// How often a process looks for channels that nobody listens to.
@@ -39,9 +41,9 @@ const HAND_OVER: Duration = Duration::from_secs(5);
 /// Why nobody listens, if nothing failed.
 const PAUSED: &str = "It is not listened to at the moment.";
 /// How many channels a process takes on at a time.
-const AT_ONCE: usize = 64;
+const AT_ONCE: i64 = 64;
 /// How many of them may be one organization's, so that no tenant's channels keep others' waiting.
-const OF_ONE: usize = AT_ONCE / 4;
+const OF_ONE: i64 = AT_ONCE / 4;
 
 /// The channels that this process listens to.
 #[derive(Default)]
@@ -69,16 +71,8 @@ impl Door {
     /// # Errors
     /// The database is unreachable.
     pub async fn waiting(&self) -> Result<Vec<(OrgId, ChannelId)>> {
-        let sql = format!(
-            "SELECT organization_id, id FROM (SELECT c.organization_id, c.id, COALESCE(l.until, c.created_at) AS due, \
-             ROW_NUMBER() OVER (PARTITION BY c.organization_id ORDER BY COALESCE(l.until, c.created_at), c.id) AS nth \
-             FROM channels c LEFT JOIN channel_listeners l ON l.organization_id = c.organization_id AND l.channel_id = c.id \
-             WHERE c.transport IN ('EMAIL', 'SLACK', 'TELEGRAM') AND c.is_active AND c.archived_at IS NULL \
-             AND c.direction <> 'OUTBOUND' AND (c.transport = 'TELEGRAM' OR NOT c.webhook_registered) \
-             AND (l.until IS NULL OR l.until <= $1)) AS waiting WHERE nth <= {OF_ONE} ORDER BY due, id LIMIT {AT_ONCE}"
-        );
-        let found = self.core.db.all(sql, vec![self.core.clock.now().into()]).await?;
-        found.iter().map(|row| Ok((row.try_get_by(0)?, row.try_get_by(1)?))).collect()
+        let unheard = unheard_channels(&self.core, OF_ONE, AT_ONCE).await?;
+        Ok(unheard.into_iter().map(|place| (place.organization_id, place.id)).collect())
     }
 
     /// Takes on channels that nobody listens to.

@@ -19,7 +19,7 @@ mod admitter;
 mod asked;
 mod beside;
 mod files;
-mod lease;
+pub(super) mod lease;
 mod listening;
 mod refused;
 mod skipped;
@@ -49,6 +49,7 @@ use self::{
 use super::{
     entity::channels,
     open::{kind_of, open},
+    queries::whitelisted,
     rows,
 };
 use crate::{
@@ -326,13 +327,10 @@ impl Door {
         if [Some(id), place.as_ref()].into_iter().flatten().any(|id| id.contains('\0')) {
             return Ok(Listed::Others);
         }
-        let list = "SELECT 1 FROM channel_whitelist WHERE organization_id = $1 AND channel_id = $2";
-        let sql = format!("SELECT EXISTS ({list}), EXISTS ({list} AND origin_id IN ($3, $4))");
-        let origins = [id.as_str(), place.as_deref().unwrap_or(id)].map(Value::from);
-        let values = [channel.organization_id.into(), channel.id.into()].into_iter().chain(origins).collect();
-        let Some(row) = self.core.db.one(sql, values).await? else { return Ok(Listed::Others) };
-        let (names_some, names_it): (bool, bool) = (row.try_get_by(0)?, row.try_get_by(1)?);
-        Ok(match (names_some, names_it) {
+        let scope = Scope::system(&self.core, channel.organization_id);
+        let origins = [id.as_str(), place.as_deref().unwrap_or(id)];
+        let Some(listed) = whitelisted(&scope, channel.id, origins).await? else { return Ok(Listed::Others) };
+        Ok(match (listed.names_some, listed.names_it) {
             (false, _) => Listed::Empty,
             (true, false) => Listed::Others,
             (true, true) => Listed::Named,

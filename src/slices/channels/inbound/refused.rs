@@ -28,7 +28,10 @@ use crate::{
     },
     slices::{
         approvals::{self, NewApproval},
-        channels::entity::{channel_refusals, channels},
+        channels::{
+            entity::{channel_refusals, channels},
+            queries::trim_refusals,
+        },
     },
 };
 
@@ -104,7 +107,7 @@ async fn write(core: &Arc<Core>, (org, channel): Channel, origins: HashMap<Strin
     let Some(row) = found.one(tx.connection()).await? else { return Ok(()) };
     let strangers = strangers(&tx, channel, &origins).await?;
     upsert(&tx, channel, origins).await?;
-    trim(&tx, channel).await?;
+    trim_refusals(&tx, channel, KEPT.cast_signed() as i64).await?;
     for (origin, name) in strangers {
         request_access(&mut tx, &row, &origin, name).await?;
     }
@@ -147,17 +150,6 @@ async fn upsert(tx: &Tx, channel: ChannelId, origins: HashMap<String, Count>) ->
         .to_owned();
     let rows = channel_refusals::Entity::insert_many(rows).on_conflict(again);
     rows.exec_without_returning(tx.connection()).await?;
-    Ok(())
-}
-
-/// Keeps the newest.
-async fn trim(tx: &Tx, channel: ChannelId) -> Result<()> {
-    let sql = format!(
-        "DELETE FROM channel_refusals WHERE organization_id = $1 AND channel_id = $2 AND origin_id IN \
-         (SELECT origin_id FROM channel_refusals WHERE organization_id = $1 AND channel_id = $2 \
-         ORDER BY last_at DESC, origin_id LIMIT 1000 OFFSET {KEPT})"
-    );
-    tx.run(&sql, vec![tx.scope.org.into(), channel.into()]).await?;
     Ok(())
 }
 

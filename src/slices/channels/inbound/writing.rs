@@ -19,7 +19,7 @@ use crate::{
         access::{Caller, Scope},
         events::Subscription,
     },
-    slices::channels::entity::channels,
+    slices::channels::{entity::channels, queries::chats_being_answered},
 };
 
 /// How often it is looked who writes.
@@ -27,7 +27,7 @@ const LOOK: Duration = Duration::from_secs(4);
 /// How long a vendor may take. What it does not hear is no loss.
 const PATIENCE: Duration = Duration::from_secs(3);
 /// In how many chats of a channel it is shown at a time.
-const CHATS: usize = 20;
+const CHATS: i64 = 20;
 
 /// Shows it until it is dropped.
 pub(super) async fn show(
@@ -43,7 +43,7 @@ pub(super) async fn show(
     let mut news = core.events.subscribe(scope.org, &Caller::System);
     let mut shown: HashMap<String, Instant> = HashMap::new();
     loop {
-        let targets = answered(&scope, channel.id).await?;
+        let targets = chats_being_answered(&scope, channel.id, CHATS).await?;
         shown.retain(|target, _| targets.contains(target));
         if targets.is_empty() {
             of_turns(&mut news).await;
@@ -72,16 +72,4 @@ async fn of_turns(news: &mut Subscription) {
             None => return std::future::pending().await,
         }
     }
-}
-
-/// The chats in which the agent works on an answer.
-async fn answered(scope: &Scope, channel: ChannelId) -> Result<Vec<String>> {
-    let sql = format!(
-        "SELECT DISTINCT c.target FROM turns t \
-         JOIN conversations c ON c.organization_id = t.organization_id AND c.id = t.conversation_id \
-         WHERE t.organization_id = $1 AND c.channel_id = $2 AND t.state = 'RUNNING' AND c.target IS NOT NULL \
-         AND c.taken_over_by IS NULL LIMIT {CHATS}"
-    );
-    let rows = scope.core.db.all(sql, vec![scope.org.into(), channel.into()]).await?;
-    rows.iter().map(|row| Ok(row.try_get_by(0)?)).collect()
 }
