@@ -14,7 +14,6 @@ use super::{
 use crate::{
     base::{
         enums::{ChangeOp, LimitKind, RecordKind},
-        ids::AgentId,
         permission::Permission,
         problem::{Problem, Result},
     },

@@ -10,7 +10,7 @@ use muster_protocol::{
 use super::{
     leases, limits,
     months::{self, Of},
-    queries::{self, Listed},
+    queries::{self, ListedModels},
     terms::{Terms, day, month},
     usage,
 };
@@ -164,7 +164,7 @@ async fn add_up(tx: &Tx, agent: &LockedAgent, terms: &Terms, call: &Call) -> Res
 /// Under which provider and model the day lists the call.
 async fn listed<'a>(tx: &Tx, agent: &LockedAgent, day: &str, call: &'a Call) -> Result<(&'a str, &'a str)> {
     let model = (call.provider.as_str(), call.model.as_str());
-    let Listed { models, same } = queries::listed_models(tx, agent.id, day, model).await?;
+    let ListedModels { models, same } = queries::listed_models(tx, agent.id, day, model).await?;
     Ok(if same > 0 || models < MODELS { model } else { (OTHERS, OTHERS) })
 }
 

@@ -39,7 +39,7 @@ pub struct ModelPrice {
 /// The database is unreachable.
 pub async fn prices_of(scope: &Scope) -> Result<Vec<ModelPrice>> {
     let core = &scope.core;
-    let place = queries::place(scope).await?;
+    let place = queries::currency_and_zone(scope).await?;
     let place = place.ok_or_else(|| Problem::not_found("organization", scope.org))?;
     let prices = core.prices.on(&place.currency, day(&zone_of(&place.timezone), core.clock.now()));
     let shown = prices.into_iter().map(|since| ModelPrice {

@@ -74,11 +74,11 @@ pub(super) async fn organization_terms(tx: &Tx) -> Result<Option<OrganizationTer
 
 row! {
     /// What prices depend on.
-    pub(super) struct Place { currency: String, timezone: String }
+    pub(super) struct CurrencyAndZone { currency: String, timezone: String }
 }
 
 /// The organization's currency and time zone. `None` if it is gone.
-pub(super) async fn place(scope: &Scope) -> Result<Option<Place>> {
+pub(super) async fn currency_and_zone(scope: &Scope) -> Result<Option<CurrencyAndZone>> {
     scope.one(sql!("SELECT currency, timezone FROM organizations WHERE id = $org"), []).await
 }
 
@@ -160,7 +160,7 @@ pub(super) async fn add_to_day(
 row! {
     /// The models that a day lists for an agent.
     #[derive(Default)]
-    pub(super) struct Listed {
+    pub(super) struct ListedModels {
         /// How many.
         models: i64,
         /// How many of them are the one in question: one or none.
@@ -174,7 +174,7 @@ pub(super) async fn listed_models(
     agent: AgentId,
     day: &str,
     (provider, model): (&str, &str),
-) -> Result<Listed> {
+) -> Result<ListedModels> {
     let sql = sql!(
         "SELECT COUNT(*) AS models, COUNT(CASE WHEN provider = $4 AND model = $5 THEN 1 END) AS same FROM model_days \
          WHERE organization_id = $org AND agent_id = $2 AND day = $3"
@@ -199,7 +199,7 @@ pub(super) async fn counted_tokens(tx: &Tx, agent: AgentId, since: Timestamp) ->
 
 row! {
     /// A call, as the cost guard counts it.
-    pub(super) struct Counted {
+    pub(super) struct CountedCall {
         started_at: Timestamp,
         /// Tokens.
         counted: i64,
@@ -207,7 +207,7 @@ row! {
 }
 
 /// The agent's calls since then, the oldest first.
-pub(super) async fn counted_calls(tx: &Tx, agent: AgentId, since: Timestamp) -> Result<Vec<Counted>> {
+pub(super) async fn counted_calls(tx: &Tx, agent: AgentId, since: Timestamp) -> Result<Vec<CountedCall>> {
     let sql = sql!(
         "SELECT started_at, ",
         COUNTED,
@@ -404,7 +404,7 @@ pub(super) async fn leased_tokens(tx: &Tx, agent: AgentId) -> Result<i64> {
 
 row! {
     /// A lease that was granted.
-    pub(super) struct Granted {
+    pub(super) struct GrantedLease {
         id: LeaseId,
         cost_micro: Option<i64>,
         tokens: Option<i64>,
@@ -413,7 +413,11 @@ row! {
 }
 
 /// The lease that this question of the agent's host got, if it is not over.
-pub(super) async fn lease_of_question(tx: &Tx, agent: AgentId, question: i64) -> Result<Option<Granted>> {
+pub(super) async fn lease_of_question(
+    tx: &Tx,
+    agent: AgentId,
+    question: i64,
+) -> Result<Option<GrantedLease>> {
     let sql = sql!(
         "SELECT id, cost_micro, tokens, until_at FROM leases WHERE organization_id = $org AND agent_id = $2 \
          AND question = $3 AND closed_at IS NULL AND until_at > $4"
@@ -502,7 +506,7 @@ pub(super) async fn add_lease(
 
 row! {
     /// A lease that was just closed.
-    pub(super) struct Closed {
+    pub(super) struct ClosedLease {
         cost_micro: Option<i64>,
         used_micro: i64,
         tokens: Option<i64>,
@@ -512,7 +516,7 @@ row! {
 }
 
 /// Closes a lease. `None` if there is none, or it was closed before.
-pub(super) async fn close_lease(tx: &Tx, agent: AgentId, lease: LeaseId) -> Result<Option<Closed>> {
+pub(super) async fn close_lease(tx: &Tx, agent: AgentId, lease: LeaseId) -> Result<Option<ClosedLease>> {
     let sql = sql!(
         "UPDATE leases SET closed_at = $4 WHERE organization_id = $org AND agent_id = $2 AND id = $3 \
          AND closed_at IS NULL RETURNING cost_micro, used_micro, tokens, used_tokens, month_at"
@@ -582,11 +586,11 @@ pub(super) async fn write_wait(tx: &Tx, agent: AgentId, limit: &Limit<'_>) -> Re
 
 row! {
     /// What an agent no longer waits for.
-    pub(super) struct Over { kind: LimitKind, since: Timestamp }
+    pub(super) struct EndedWait { kind: LimitKind, since: Timestamp }
 }
 
 /// An agent waits for nothing. Returns what it waited for.
-pub(super) async fn delete_wait(tx: &Tx, agent: AgentId) -> Result<Option<Over>> {
+pub(super) async fn delete_wait(tx: &Tx, agent: AgentId) -> Result<Option<EndedWait>> {
     let sql =
         sql!("DELETE FROM agent_limits WHERE organization_id = $org AND agent_id = $2 RETURNING kind, since");
     tx.one(sql, [agent.into()]).await

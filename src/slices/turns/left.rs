@@ -7,7 +7,7 @@ use sea_orm::{ColumnTrait, QueryFilter};
 use super::{
     entity::turns,
     limited::{is_sent_again, park_again},
-    queries::{Left, left_agents},
+    queries::{LeftAgent, left_agents},
     queue::{end_cancelled, send_due, unsend},
 };
 use crate::{
@@ -50,7 +50,7 @@ pub async fn resent(tx: &Tx, agent: &LockedAgent, id: TurnId) -> Result<()> {
 /// # Errors
 /// The database is unreachable. What was sent by then stays sent.
 pub async fn send_left(core: &Arc<Core>) -> Result<u64> {
-    let mut last = Left { organization_id: OrgId(0), agent_id: AgentId(0) };
+    let mut last = LeftAgent { organization_id: OrgId(0), agent_id: AgentId(0) };
     let (before, mut sent) = (core.clock.now().minus(LEFT), Tally::default());
     loop {
         let found = left_agents(core, before, last, BATCH as u64).await?;
@@ -64,7 +64,7 @@ pub async fn send_left(core: &Arc<Core>) -> Result<u64> {
     }
 }
 
-async fn send_to(core: &Arc<Core>, left: Left) -> Result<u64> {
+async fn send_to(core: &Arc<Core>, left: LeftAgent) -> Result<u64> {
     let tx = Scope::system(core, left.organization_id).begin().await?;
     if let Some(agent) = agents::lock_agent(&tx, left.agent_id).await? {
         send_due(&tx, &agent).await?;

@@ -57,12 +57,17 @@ pub(super) async fn reach(tx: &Tx, turn: TurnId, (first, last): (i64, i64)) -> R
 row! {
     /// An agent with turns that wait for no good reason.
     #[derive(Clone, Copy)]
-    pub(super) struct Left { organization_id: OrgId, agent_id: AgentId }
+    pub(super) struct LeftAgent { organization_id: OrgId, agent_id: AgentId }
 }
 
 /// The next agents of all organizations, after this one, that have turns which have waited since `before` and could be sent:
 /// at most so many.
-pub(super) async fn left_agents(core: &Core, before: Timestamp, after: Left, most: u64) -> Result<Vec<Left>> {
+pub(super) async fn left_agents(
+    core: &Core,
+    before: Timestamp,
+    after: LeftAgent,
+    most: u64,
+) -> Result<Vec<LeftAgent>> {
     let sql = every_org_sql!(
         "SELECT DISTINCT turns.organization_id, turns.agent_id FROM turns \
          JOIN agents a ON a.organization_id = turns.organization_id AND a.id = turns.agent_id \
@@ -82,11 +87,11 @@ pub(super) async fn left_agents(core: &Core, before: Timestamp, after: Left, mos
 
 row! {
     /// A wait.
-    pub(super) struct Wait { kind: TurnWait, from_at: Timestamp, until_at: Timestamp }
+    pub(super) struct PastWait { kind: TurnWait, from_at: Timestamp, until_at: Timestamp }
 }
 
 /// What the turn has waited for until now, by time.
-pub(super) async fn waits(tx: &Tx, turn: TurnId) -> Result<Vec<Wait>> {
+pub(super) async fn waits(tx: &Tx, turn: TurnId) -> Result<Vec<PastWait>> {
     let sql = sql!(
         "SELECT kind, from_at, until_at FROM turn_waits WHERE organization_id = $org AND turn_id = $2 ORDER BY from_at"
     );
@@ -123,7 +128,7 @@ const MOST: &str = " LIMIT 500";
 
 row! {
     /// What a trace says of a turn.
-    pub(super) struct Traced {
+    pub(super) struct TracedTurn {
         /// The agent's name.
         name: String,
         /// Whether it repeats what was said.
@@ -140,7 +145,7 @@ row! {
 }
 
 /// What a trace says of the turn.
-pub(super) async fn traced(tx: &Tx, turn: TurnId) -> Result<Option<Traced>> {
+pub(super) async fn traced(tx: &Tx, turn: TurnId) -> Result<Option<TracedTurn>> {
     let sql = sql!(
         "SELECT a.name, o.trace_content, t.model, t.started_at, t.ended_at, t.input_tokens, t.output_tokens, \
          t.cache_read_tokens, t.cache_write_tokens, t.cost_micro \
@@ -152,7 +157,7 @@ pub(super) async fn traced(tx: &Tx, turn: TurnId) -> Result<Option<Traced>> {
 
 row! {
     /// A call of a model.
-    pub(super) struct ModelCall {
+    pub(super) struct TracedCall {
         provider: String,
         model: String,
         status: Option<i64>,
@@ -167,7 +172,7 @@ row! {
 }
 
 /// The first calls of models in the turn.
-pub(super) async fn model_calls(tx: &Tx, turn: TurnId) -> Result<Vec<ModelCall>> {
+pub(super) async fn model_calls(tx: &Tx, turn: TurnId) -> Result<Vec<TracedCall>> {
     let sql = sql!(
         "SELECT provider, model, status, started_at, millis, input_tokens, output_tokens, cache_read_tokens, \
          cache_write_tokens, cost_micro FROM model_calls WHERE organization_id = $org AND turn_id = $2 \
@@ -199,7 +204,7 @@ pub(super) async fn tool_messages(tx: &Tx, turn: TurnId) -> Result<Vec<ToolMessa
 
 row! {
     /// A message in words.
-    pub(super) struct Words {
+    pub(super) struct TextMessage {
         role: String,
         /// JSON.
         content: String,
@@ -207,7 +212,7 @@ row! {
 }
 
 /// The first messages in words of the turn.
-pub(super) async fn words(tx: &Tx, turn: TurnId) -> Result<Vec<Words>> {
+pub(super) async fn text_messages(tx: &Tx, turn: TurnId) -> Result<Vec<TextMessage>> {
     let sql = sql!(
         "SELECT role, CAST(content AS TEXT) AS content FROM messages \
          WHERE organization_id = $org AND turn_id = $2 AND kind = 'TEXT' ORDER BY seq",
@@ -218,7 +223,7 @@ pub(super) async fn words(tx: &Tx, turn: TurnId) -> Result<Vec<Words>> {
 
 row! {
     /// A question to people.
-    pub(super) struct Asked {
+    pub(super) struct RaisedApproval {
         id: ApprovalId,
         kind: String,
         outcome: Option<String>,
@@ -229,7 +234,7 @@ row! {
 }
 
 /// The first approvals that were raised in the turn.
-pub(super) async fn approvals(tx: &Tx, turn: TurnId) -> Result<Vec<Asked>> {
+pub(super) async fn approvals(tx: &Tx, turn: TurnId) -> Result<Vec<RaisedApproval>> {
     let sql = sql!(
         "SELECT id, kind, outcome, created_at, COALESCE(delivered_at, resolved_at) AS over_at FROM approvals \
          WHERE organization_id = $org AND turn_id = $2 ORDER BY id",

@@ -144,7 +144,7 @@ async fn tools(tx: &Tx, turn: &turns::Model, until: Timestamp) -> Result<Vec<Pas
 
 /// Waits for people.
 async fn waits(tx: &Tx, turn: &turns::Model, until: Timestamp) -> Result<Vec<Past>> {
-    let past = |asked: queries::Asked| {
+    let past = |asked: queries::RaisedApproval| {
         let mut attributes = vec![("muster.approval.id", Known::Number(asked.id.0))];
         known(&mut attributes, "muster.approval.outcome", asked.outcome.map(Known::Text));
         let name = format!("wait {}", asked.kind.to_lowercase());
@@ -167,7 +167,7 @@ async fn held_back(tx: &Tx, turn: &turns::Model, until: Timestamp) -> Result<Vec
 /// What was said: prompts and answers.
 async fn said(tx: &Tx, turn: &turns::Model, attributes: &mut Attributes) -> Result<()> {
     let (mut input, mut output) = (Vec::new(), Vec::new());
-    for words in queries::words(tx, turn.id).await? {
+    for words in queries::text_messages(tx, turn.id).await? {
         let content: serde_json::Value = muster_json::from_str(&words.content).unwrap_or_default();
         let said = content["text"].as_str().unwrap_or_default();
         let of = |role: &str| json!({ "role": role, "parts": [{ "type": "text", "content": said }] });
