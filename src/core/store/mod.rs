@@ -26,7 +26,7 @@ pub use owner::Owner;
 pub use scoped::{Foldable, TenantEntity, held};
 pub(crate) use scoped::{entity, tenant_entity};
 pub use steps::Step;
-pub use sums::added;
+pub use sums::{FULL, added};
 pub use transaction::{Mark, Transaction};
 pub use tx::{Precondition, Tx};
 pub use words::Unusable;

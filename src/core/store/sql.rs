@@ -215,6 +215,14 @@ impl Write for Tx {
     }
 }
 
+impl Tx {
+    /// Runs a writing statement just before the commit. If it fails, nothing is committed.
+    pub fn before_commit(&self, sql: OrgSql, values: impl Into<Vec<Value>>) {
+        let values = of_org(&self.scope, values.into());
+        self.connection().before_commit(sql.0.statement(self.scope.core.db.backend(), values));
+    }
+}
+
 /// Outside a transaction, one organization's rows are read.
 impl Door for Scope {
     type Sql = OrgSql;

@@ -2,7 +2,7 @@
 
 /// A sum that is so large counts no further. One that overflowed because of a single host would refuse every later change of
 /// its row, or come back as a number that no one can read.
-const FULL: i64 = 1 << 60;
+pub const FULL: i64 = 1 << 60;
 
 /// SQL for a column and what is added to it.
 #[must_use]

@@ -10,14 +10,14 @@ use muster_protocol::Command;
 use sea_orm::{ColumnTrait, Condition, PaginatorTrait, QueryFilter, QueryOrder, sea_query::Expr};
 use serde_json::json;
 
-use super::{decide::follow, end::End, entity::approvals, rows::asked};
+use super::{decide::follow, end::End, entity::approvals, queries, rows::asked};
 use crate::{
     base::{
         enums::{
             AnswerDelivery, ApprovalKind, ApprovalOutcome, ApprovalStatus, ChangeOp, MessageKind,
             MessageRole, MessageStatus, RecordKind, TextFormat,
         },
-        ids::{AgentId, ConversationId, MessageId, TurnId},
+        ids::{AgentId, ApprovalId, ConversationId, MessageId, TurnId},
         problem::Result,
     },
     core::{Event, outbox, store::Tx},
@@ -135,7 +135,7 @@ async fn settle(tx: &Tx, approval: &approvals::Model, delivery: AnswerDelivery) 
         .col_expr(approvals::Column::UpdatedAt, Expr::value(tx.now));
     let is_settled = settled.exec(tx.connection()).await?.rows_affected > 0;
     if is_settled {
-        announce(tx, approval);
+        announce(tx, approval.id);
     }
     Ok(is_settled)
 }
@@ -202,18 +202,8 @@ pub async fn lose(tx: &mut Tx, agent: AgentId, generation: i64) -> Result<()> {
 /// # Errors
 /// The database is unreachable.
 pub async fn told_in_turn(tx: &Tx, turn: TurnId) -> Result<()> {
-    let in_turn = format!(
-        "answer_message_id IN (SELECT m.id FROM messages m WHERE m.organization_id = {} AND m.turn_id = {turn})",
-        tx.scope.org
-    );
-    let told = tx.scope.update::<approvals::Entity>().filter(Expr::cust(in_turn));
-    let told = told
-        .filter(approvals::Column::Delivery.eq(AnswerDelivery::Turn))
-        .filter(approvals::Column::DeliveredAt.is_null())
-        .col_expr(approvals::Column::DeliveredAt, Expr::value(tx.now))
-        .col_expr(approvals::Column::UpdatedAt, Expr::value(tx.now));
-    for approval in told.exec_with_returning(tx.connection()).await? {
-        announce(tx, &approval);
+    for approval in queries::mark_told(tx, turn).await? {
+        announce(tx, approval);
     }
     Ok(())
 }
@@ -257,6 +247,6 @@ fn words(approval: &approvals::Model, said: &str) -> Result<String> {
     Ok(format!("You asked whether you may do this: {}\n{by} {verdict}{comment}.", approval.title))
 }
 
-fn announce(tx: &Tx, approval: &approvals::Model) {
-    tx.announce(Event::new(tx.scope.org, ChangeOp::Updated, RecordKind::Approval, approval.id));
+fn announce(tx: &Tx, id: ApprovalId) {
+    tx.announce(Event::new(tx.scope.org, ChangeOp::Updated, RecordKind::Approval, id));
 }

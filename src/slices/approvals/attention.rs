@@ -4,16 +4,15 @@
 use std::{sync::Arc, time::Duration};
 
 use sea_orm::{
-    ColumnTrait, Condition, ConnectionTrait, QueryFilter, QueryOrder, QuerySelect, QueryTrait, Set,
-    Statement, Value, sea_query::Expr,
+    ColumnTrait, Condition, QueryFilter, QueryOrder, QuerySelect, QueryTrait, Set, sea_query::Expr,
 };
 use serde_json::json;
 
-use super::{entity::approvals, rows::load, state::Refused};
+use super::{entity::approvals, queries, rows::load, state::Refused};
 use crate::{
     base::{
         enums::{ApprovalStatus, ChangeOp, RecordKind},
-        ids::{ApprovalId, OrgId, UserId},
+        ids::{ApprovalId, UserId},
         problem::{Problem, Result, Violation},
         time::Timestamp,
     },
@@ -92,17 +91,11 @@ pub async fn snooze(scope: &Scope, id: ApprovalId, until: Option<Timestamp>) -> 
     let person = scope.person()?.id;
     let tx = scope.begin().await?;
     let approval = pending(&tx, id).await?;
-    let row = [scope.org.into(), id.into(), person.into()];
     match until {
-        None => {
-            let sql = "DELETE FROM approval_snoozes WHERE organization_id = $1 AND approval_id = $2 AND user_id = $3";
-            write(&tx, sql, row).await?;
-        }
+        None => queries::delete_snooze(&tx, id, person).await?,
         Some(until) => {
             check(until, tx.now, approval.expires_at)?;
-            let sql = "INSERT INTO approval_snoozes (organization_id, approval_id, user_id, until) VALUES ($1, $2, $3, $4) \
-                       ON CONFLICT (organization_id, approval_id, user_id) DO UPDATE SET until = excluded.until";
-            write(&tx, sql, row.into_iter().chain([until.into()])).await?;
+            queries::add_snooze(&tx, id, person, until).await?;
             notifications::forget_raised(&tx, id, person).await?;
         }
     }
@@ -147,10 +140,8 @@ pub(super) fn reminder(now: Timestamp, expires_at: Option<Timestamp>) -> Option<
 /// # Errors
 /// The database is unreachable. Who was reminded by then stays reminded.
 pub async fn remind_due(core: &Arc<Core>) -> Result<u64> {
-    let sql = "SELECT DISTINCT organization_id FROM approvals WHERE status = 'PENDING' AND remind_at <= $1";
     let mut reminded = Tally::default();
-    for row in core.db.all(sql.to_owned(), vec![core.clock.now().into()]).await? {
-        let org = OrgId(row.try_get_by(0)?);
+    for org in queries::orgs_to_remind(core).await? {
         reminded.add(org, remind_whole(&Scope::system(core, org)).await);
     }
     reminded.close()
@@ -204,12 +195,6 @@ async fn pending(tx: &Tx, id: ApprovalId) -> Result<approvals::Model> {
         ApprovalStatus::Pending => Ok(approval),
         status => Err(Refused::NotPending(status).into()),
     }
-}
-
-async fn write(tx: &Tx, sql: &str, values: impl IntoIterator<Item = Value>) -> Result<()> {
-    let statement = Statement::from_sql_and_values(tx.scope.core.db.backend(), sql, values);
-    tx.connection().execute_raw(statement).await?;
-    Ok(())
 }
 
 fn record(tx: &Tx, operation: &'static str, id: ApprovalId, changes: serde_json::Value) {

@@ -7,15 +7,13 @@
 use std::sync::Arc;
 
 use sea_orm::{
-    ActiveValue::NotSet, ColumnTrait, ConnectionTrait, QueryFilter, QueryOrder, QuerySelect, QueryTrait,
-    Statement, sea_query::Expr,
+    ActiveValue::NotSet, ColumnTrait, QueryFilter, QueryOrder, QuerySelect, QueryTrait, sea_query::Expr,
 };
 
-use super::{decide::follow, end::End, entity::approvals};
+use super::{decide::follow, end::End, entity::approvals, queries};
 use crate::{
     base::{
         enums::{ApprovalOutcome, ApprovalStatus},
-        ids::OrgId,
         problem::Result,
     },
     core::{Core, access::Scope, tally::Tally},
@@ -38,13 +36,8 @@ pub(super) fn overdue(ended: &str, column: &str) -> String {
 /// # Errors
 /// The database is unreachable. What has ended by then stays ended.
 pub async fn expire_due(core: &Arc<Core>) -> Result<u64> {
-    let db = core.db.read();
-    let sql = format!("SELECT DISTINCT organization_id FROM approvals WHERE {PENDING} AND expires_at <= $1");
-    let now = [core.clock.now().0.into()];
-    let due = Statement::from_sql_and_values(db.get_database_backend(), sql, now);
     let mut ended = Tally::default();
-    for row in db.query_all_raw(due).await? {
-        let org = OrgId(row.try_get_by_index(0)?);
+    for org in queries::orgs_with_overdue(core).await? {
         ended.add(org, expire_whole(&Scope::system(core, org)).await);
     }
     ended.close()

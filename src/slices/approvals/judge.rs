@@ -9,6 +9,7 @@ use sea_orm::{ColumnTrait, PaginatorTrait, QueryFilter, QueryOrder};
 use super::{
     NewApproval, answers,
     entity::approvals,
+    queries,
     raise::{INPUT_BYTES, is_too_long, raise},
 };
 use crate::{
@@ -162,17 +163,12 @@ fn access(tx: &Tx, agent: AgentId) -> sea_orm::Select<approvals::Entity> {
 /// The database is unreachable.
 pub async fn store_categories(core: &Core) -> Result<()> {
     let categories = core.risk.categories();
-    let stored = "SELECT folded FROM risk_categories ORDER BY folded".to_owned();
-    let mut known: Vec<String> = Vec::new();
-    for row in core.db.all(stored, vec![]).await? {
-        known.push(row.try_get_by(0)?);
-    }
+    let known = queries::risk_categories(core).await?;
     for gone in known.iter().filter(|known| !categories.contains(known)) {
-        core.db.execute("DELETE FROM risk_categories WHERE folded = $1", vec![gone.clone().into()]).await?;
+        queries::delete_risk_category(core, gone).await?;
     }
     for new in categories.iter().filter(|category| !known.contains(category)) {
-        let sql = "INSERT INTO risk_categories (folded) VALUES ($1) ON CONFLICT DO NOTHING";
-        core.db.execute(sql, vec![new.clone().into()]).await?;
+        queries::add_risk_category(core, new).await?;
     }
     Ok(())
 }

@@ -20,6 +20,7 @@ pub mod graphql;
 mod judge;
 mod list;
 pub mod plans;
+mod queries;
 mod question;
 mod raise;
 pub mod reports;

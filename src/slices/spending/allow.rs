@@ -8,13 +8,12 @@ use super::{
     graphql::AllowSpendingInput,
     limits,
     months::{self, Of},
-    release,
+    queries, release,
     terms::Terms,
 };
 use crate::{
     base::{
         enums::{ChangeOp, LimitKind, RecordKind},
-        ids::AgentId,
         permission::Permission,
         problem::{Problem, Result},
     },
@@ -48,7 +47,7 @@ pub async fn allow(scope: &Scope, input: AllowSpendingInput) -> Result<()> {
         money(&tx, of, micro).await?;
     }
     if let (Some(tokens), Of::Agent(agent)) = (input.tokens, of) {
-        add_tokens(&tx, agent, tokens).await?;
+        queries::allow_tokens(&tx, agent, tokens, tx.now.plus(HOUR)).await?;
     }
     record(&tx, of, &input);
     if !takes_back(&input) {
@@ -66,7 +65,7 @@ pub async fn allow(scope: &Scope, input: AllowSpendingInput) -> Result<()> {
 async fn hold(tx: &Tx, of: Of, kind: LimitKind) -> Result<Vec<LockedAgent>> {
     let ids = match of {
         Of::Agent(agent) => vec![agent],
-        Of::Organization => limits::waiting(tx, kind).await?,
+        Of::Organization => queries::waiting_agents(tx, kind).await?,
     };
     let mut held = Vec::with_capacity(ids.len());
     for agent in ids {
@@ -111,17 +110,6 @@ async fn money(tx: &Tx, of: Of, micro: i64) -> Result<()> {
     };
     let (_, from, _) = months::at(tx, of, &terms, tx.now).await?;
     months::allow(tx, of, from, micro).await
-}
-
-/// On top of the tokens of an hour. What was allowed before and still counts is kept.
-async fn add_tokens(tx: &Tx, agent: AgentId, tokens: i64) -> Result<()> {
-    let sql = "INSERT INTO token_allowances (organization_id, agent_id, tokens, until_at) VALUES ($1, $2, $3, $4) \
-               ON CONFLICT (organization_id, agent_id) DO UPDATE SET until_at = excluded.until_at, \
-               tokens = excluded.tokens + CASE WHEN token_allowances.until_at > $5 THEN token_allowances.tokens ELSE 0 END";
-    let values =
-        vec![tx.scope.org.into(), agent.into(), tokens.into(), tx.now.plus(HOUR).into(), tx.now.into()];
-    tx.run(sql, values).await?;
-    Ok(())
 }
 
 /// Lets those go on that waited for it, if it is enough for them.

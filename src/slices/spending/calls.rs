@@ -6,11 +6,11 @@ use muster_protocol::{
     event::Usage,
     spending::{ModelCall, price_of},
 };
-use sea_orm::Value;
 
 use super::{
     leases, limits,
     months::{self, Of},
+    queries::{self, ListedModels},
     terms::{Terms, day, month},
     usage,
 };
@@ -42,21 +42,27 @@ const MODELS: i64 = 50;
 const OTHERS: &str = "other";
 /// What the cost guard counts.
 const HOUR: Duration = Duration::from_hours(1);
-/// The tokens that the cost guard counts, of a row of `model_calls`.
-const COUNTED: &str =
-    "COALESCE(input_tokens, 0) + COALESCE(output_tokens, 0) + COALESCE(cache_write_tokens, 0)";
 
 /// A call, as it is counted.
-struct Call {
-    turn: Option<TurnId>,
-    credential: Option<ModelCredentialId>,
-    provider: String,
-    model: String,
-    status: Option<i64>,
-    started_at: Timestamp,
-    millis: i64,
-    usage: Usage,
-    cost: Option<i64>,
+pub(super) struct Call {
+    /// The turn, if the host names one of the agent's.
+    pub turn: Option<TurnId>,
+    /// The organization's model credential.
+    pub credential: Option<ModelCredentialId>,
+    /// The provider.
+    pub provider: String,
+    /// The model.
+    pub model: String,
+    /// The HTTP status.
+    pub status: Option<i64>,
+    /// When it was made.
+    pub started_at: Timestamp,
+    /// How long it took, in milliseconds.
+    pub millis: i64,
+    /// Tokens.
+    pub usage: Usage,
+    /// In millionths, if it is known.
+    pub cost: Option<i64>,
 }
 
 impl Call {
@@ -88,7 +94,7 @@ pub async fn called(tx: &mut Tx, from: &Reporter, call: ModelCall) -> Result<()>
         Some(lease) => leases::paid(tx, agent.id, lease, cost, call.counted()).await?,
         None => None,
     };
-    write(tx, agent.id, &call).await?;
+    queries::add_call(tx, agent.id, &call).await?;
     add_up(tx, &agent, &terms, &call).await?;
     for of in [Of::Agent(agent.id), Of::Organization] {
         months::at(tx, of, &terms, call.started_at).await?;
@@ -148,74 +154,18 @@ async fn read(tx: &Tx, agent: &LockedAgent, terms: &Terms, call: ModelCall) -> R
     })
 }
 
-async fn write(tx: &Tx, agent: AgentId, call: &Call) -> Result<()> {
-    let sql = "INSERT INTO model_calls (organization_id, agent_id, turn_id, model_credential_id, provider, model, status, \
-               started_at, millis, input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, cost_micro) \
-               VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)";
-    let usage = &call.usage;
-    let values: Vec<Value> = vec![
-        tx.scope.org.into(),
-        agent.into(),
-        call.turn.into(),
-        call.credential.into(),
-        call.provider.as_str().into(),
-        call.model.as_str().into(),
-        call.status.into(),
-        call.started_at.into(),
-        call.millis.into(),
-        usage.input.into(),
-        usage.output.into(),
-        usage.cache_read.into(),
-        usage.cache_write.into(),
-        call.cost.into(),
-    ];
-    tx.run(sql, values).await?;
-    Ok(())
-}
-
 /// Adds the call to its day.
 async fn add_up(tx: &Tx, agent: &LockedAgent, terms: &Terms, call: &Call) -> Result<()> {
-    let sql = "INSERT INTO model_days (organization_id, agent_id, day, provider, model, calls, unpriced_calls, input_tokens, \
-               output_tokens, cache_read_tokens, cache_write_tokens, cost_micro) \
-               VALUES ($1, $2, $3, $4, $5, 1, $6, $7, $8, $9, $10, $11) \
-               ON CONFLICT (organization_id, agent_id, day, provider, model) DO UPDATE SET calls = model_days.calls + 1, \
-               unpriced_calls = model_days.unpriced_calls + excluded.unpriced_calls, \
-               input_tokens = model_days.input_tokens + excluded.input_tokens, \
-               output_tokens = model_days.output_tokens + excluded.output_tokens, \
-               cache_read_tokens = model_days.cache_read_tokens + excluded.cache_read_tokens, \
-               cache_write_tokens = model_days.cache_write_tokens + excluded.cache_write_tokens, \
-               cost_micro = model_days.cost_micro + excluded.cost_micro";
-    let usage = &call.usage;
     let day = day(&terms.zone, call.started_at).to_string();
-    let (provider, model) = listed(tx, agent, &day, call).await?;
-    let values: Vec<Value> = vec![
-        tx.scope.org.into(),
-        agent.id.into(),
-        day.into(),
-        provider.into(),
-        model.into(),
-        i64::from(call.cost.is_none()).into(),
-        usage.input.unwrap_or(0).into(),
-        usage.output.unwrap_or(0).into(),
-        usage.cache_read.unwrap_or(0).into(),
-        usage.cache_write.unwrap_or(0).into(),
-        call.cost.unwrap_or(0).into(),
-    ];
-    tx.run(sql, values).await?;
-    Ok(())
+    let model = listed(tx, agent, &day, call).await?;
+    queries::add_to_day(tx, agent.id, &day, model, call).await
 }
 
 /// Under which provider and model the day lists the call.
 async fn listed<'a>(tx: &Tx, agent: &LockedAgent, day: &str, call: &'a Call) -> Result<(&'a str, &'a str)> {
-    let sql = "SELECT COUNT(*), COUNT(CASE WHEN provider = $4 AND model = $5 THEN 1 END) FROM model_days \
-               WHERE organization_id = $1 AND agent_id = $2 AND day = $3";
-    let (provider, model) = (call.provider.as_str(), call.model.as_str());
-    let values = vec![tx.scope.org.into(), agent.id.into(), day.into(), provider.into(), model.into()];
-    let (models, own): (i64, i64) = match tx.rows(sql, values).await?.first() {
-        Some(row) => (row.try_get_by(0)?, row.try_get_by(1)?),
-        None => (0, 0),
-    };
-    Ok(if own > 0 || models < MODELS { (provider, model) } else { (OTHERS, OTHERS) })
+    let model = (call.provider.as_str(), call.model.as_str());
+    let ListedModels { models, same } = queries::listed_models(tx, agent.id, day, model).await?;
+    Ok(if same > 0 || models < MODELS { model } else { (OTHERS, OTHERS) })
 }
 
 /// The provider takes requests: anyone who waits for it goes on.
@@ -239,39 +189,22 @@ async fn passed(tx: &mut Tx, agent: &LockedAgent, call: &Call) -> Result<()> {
 
 /// The tokens of the last 60 minutes that the cost guard counts.
 pub(super) async fn of_hour(tx: &Tx, agent: AgentId) -> Result<i64> {
-    let sql = format!(
-        "SELECT CAST(COALESCE(SUM({COUNTED}), 0) AS BIGINT) FROM model_calls \
-         WHERE organization_id = $1 AND agent_id = $2 AND started_at > $3"
-    );
-    let values = vec![tx.scope.org.into(), agent.into(), tx.now.minus(HOUR).into()];
-    let rows = tx.rows(&sql, values).await?;
-    Ok(rows.first().map_or(Ok(0), |row| row.try_get_by(0))?)
+    queries::counted_tokens(tx, agent, tx.now.minus(HOUR)).await
 }
 
 /// When so much of the last 60 minutes will have passed that fewer tokens than these count. At the earliest in a second: what
 /// open leases hold comes back when they end.
 pub(super) async fn eases(tx: &Tx, agent: AgentId, tokens: i64) -> Result<Timestamp> {
-    let sql = format!(
-        "SELECT started_at, {COUNTED} FROM model_calls WHERE organization_id = $1 AND agent_id = $2 AND started_at > $3 \
-         ORDER BY started_at"
-    );
-    let values = vec![tx.scope.org.into(), agent.into(), tx.now.minus(HOUR).into()];
-    let rows = tx.rows(&sql, values).await?;
-    let mut left: i64 = 0;
-    let mut calls: Vec<(Timestamp, i64)> = Vec::with_capacity(rows.len());
-    for row in rows {
-        let call = (row.try_get_by(0)?, row.try_get_by(1)?);
-        left += call.1;
-        calls.push(call);
-    }
+    let calls = queries::counted_calls(tx, agent, tx.now.minus(HOUR)).await?;
+    let mut left: i64 = calls.iter().map(|call| call.counted).sum();
     let soon = tx.now.plus(Duration::from_secs(1));
-    for (started_at, counted) in calls {
+    for call in calls {
         if left < tokens {
             break;
         }
-        left -= counted;
+        left -= call.counted;
         if left < tokens {
-            return Ok(started_at.plus(HOUR).max(soon));
+            return Ok(call.started_at.plus(HOUR).max(soon));
         }
     }
     Ok(tx.now.plus(Duration::from_mins(1)))

@@ -14,12 +14,13 @@ use muster_protocol::{
 use super::{
     calls, guard, limits,
     months::{self, Of},
+    queries,
     terms::Terms,
 };
 use crate::{
     base::{
         enums::{AgentStatus, CostGuardAction, LimitKind},
-        ids::{AgentId, LeaseId, OrgId},
+        ids::{AgentId, LeaseId},
         problem::{Code, Problem, Result},
         time::Timestamp,
     },
@@ -42,7 +43,7 @@ const MOST_OPEN: i64 = 16;
 /// How often a grant is tried again after another replica was faster.
 const TRIES: usize = 5;
 /// How many leases one round ends.
-const BATCH: u64 = 500;
+const BATCH: i64 = 500;
 
 /// Nothing may be spent.
 pub(super) struct Spent {
@@ -96,7 +97,7 @@ pub async fn lease(scope: &Scope, agent: AgentId, generation: i64, asked: &Lease
     if let Some(lease) = granted(&tx, agent.id, asked.question).await? {
         return Ok(Given::Lease(lease));
     }
-    if open(&tx, agent.id).await? >= MOST_OPEN {
+    if queries::open_leases(&tx, agent.id).await? >= MOST_OPEN {
         let reason = format!(
             "The agent holds {MOST_OPEN} leases already. The next is granted when one is returned or over."
         );
@@ -129,13 +130,6 @@ async fn up(tx: &Tx, agent: AgentId, generation: i64) -> Result<LockedAgent> {
     }
     let detail = format!("Launch {generation} is not the agent's present one, or has ended.");
     Err(Problem::new(Code::AgentNotRunning, detail).with("status", agent.status.as_str()))
-}
-
-/// How many leases the agent holds that are not over.
-async fn open(tx: &Tx, agent: AgentId) -> Result<i64> {
-    let sql = "SELECT COUNT(*) FROM leases WHERE organization_id = $1 AND agent_id = $2 AND closed_at IS NULL AND until_at > $3";
-    let rows = tx.rows(sql, vec![tx.scope.org.into(), agent.into(), tx.now.into()]).await?;
-    Ok(rows.first().map_or(Ok(0), |row| row.try_get_by(0))?)
 }
 
 /// Takes a part of what is left, of money and of tokens. Returns when the month began from whose budgets it is.
@@ -250,13 +244,7 @@ async fn take(tx: &Tx, agent: AgentId, from: Timestamp, micro: i64, enforced: En
 /// A part of what is left of the tokens of an hour. None: there is no cost guard.
 async fn tokens(tx: &Tx, agent: AgentId, terms: &Terms) -> Result<Result<Option<i64>, Spent>> {
     let Some(guard) = terms.guard else { return Ok(Ok(None)) };
-    let leased = "SELECT CAST(COALESCE(SUM(tokens - used_tokens), 0) AS BIGINT) FROM leases WHERE organization_id = $1 \
-                  AND agent_id = $2 AND closed_at IS NULL AND until_at > $3 AND tokens > used_tokens";
-    let values = vec![tx.scope.org.into(), agent.into(), tx.now.into()];
-    let leased: i64 = match tx.rows(leased, values).await?.first() {
-        Some(row) => row.try_get_by(0)?,
-        None => 0,
-    };
+    let leased = queries::leased_tokens(tx, agent).await?;
     let used = calls::of_hour(tx, agent).await?;
     let left = guard.tokens - used - leased;
     if left > 0 {
@@ -276,14 +264,13 @@ async fn tokens(tx: &Tx, agent: AgentId, terms: &Terms) -> Result<Result<Option<
 
 /// The lease that this question got before. Its answer was lost.
 async fn granted(tx: &Tx, agent: AgentId, question: i64) -> Result<Option<Lease>> {
-    let sql = "SELECT id, cost_micro, tokens, until_at FROM leases WHERE organization_id = $1 AND agent_id = $2 \
-               AND question = $3 AND closed_at IS NULL AND until_at > $4";
-    let values = vec![tx.scope.org.into(), agent.into(), question.into(), tx.now.into()];
-    let rows = tx.rows(sql, values).await?;
-    let Some(row) = rows.first() else { return Ok(None) };
-    let until: Timestamp = row.try_get_by(3)?;
-    let (cost_micro, tokens) = (row.try_get_by(1)?, row.try_get_by(2)?);
-    Ok(Some(Lease { id: row.try_get_by(0)?, cost_micro, tokens, until: until.0 }))
+    let granted = queries::lease_of_question(tx, agent, question).await?;
+    Ok(granted.map(|lease| Lease {
+        id: lease.id.0,
+        cost_micro: lease.cost_micro,
+        tokens: lease.tokens,
+        until: lease.until_at.0,
+    }))
 }
 
 /// A host takes nothing more from these leases. What is left goes back at once; they stay open, because reports of their calls
@@ -292,23 +279,20 @@ async fn finish(tx: &Tx, agent: AgentId, finished: &[Finished]) -> Result<()> {
     if finished.is_empty() {
         return Ok(());
     }
-    let sql = "SELECT id, cost_micro, tokens, used_micro, used_tokens, month_at FROM leases \
-               WHERE organization_id = $1 AND agent_id = $2 AND closed_at IS NULL";
-    for row in tx.rows(sql, vec![tx.scope.org.into(), agent.into()]).await? {
-        let id: i64 = row.try_get_by(0)?;
-        let Some(told) = finished.iter().find(|told| told.lease_id == id) else { continue };
-        let granted: Slice = (row.try_get_by(1)?, row.try_get_by(2)?);
-        let used: (i64, i64) = (row.try_get_by(3)?, row.try_get_by(4)?);
+    for lease in queries::unclosed_leases(tx, agent).await? {
+        let Some(told) = finished.iter().find(|told| told.lease_id == lease.id.0) else { continue };
+        let granted: Slice = (lease.cost_micro, lease.tokens);
         // What was reported is used, whatever the host says.
         let needed = |granted: Option<i64>, taken: i64, used: i64| granted.map(|of| of.min(taken.max(used)));
-        let kept = (needed(granted.0, told.cost_micro, used.0), needed(granted.1, told.tokens, used.1));
+        let kept = (
+            needed(granted.0, told.cost_micro, lease.used_micro),
+            needed(granted.1, told.tokens, lease.used_tokens),
+        );
         if kept == granted {
             continue;
         }
-        let sql = "UPDATE leases SET cost_micro = $4, tokens = $5 WHERE organization_id = $1 AND agent_id = $2 AND id = $3";
-        let values = vec![tx.scope.org.into(), agent.into(), id.into(), kept.0.into(), kept.1.into()];
-        tx.run(sql, values).await?;
-        give_back(tx, agent, row.try_get_by(5)?, granted.0.unwrap_or(0) - kept.0.unwrap_or(0)).await?;
+        queries::cut_lease(tx, agent, lease.id, kept).await?;
+        give_back(tx, agent, lease.month_at, granted.0.unwrap_or(0) - kept.0.unwrap_or(0)).await?;
         // Tokens are each agent's. The agent itself is about to learn whether that suffices.
         if kept.0 != granted.0 {
             limits::recheck(tx, Some(agent));
@@ -326,28 +310,11 @@ async fn give_back(tx: &Tx, agent: AgentId, month: Timestamp, micro: i64) -> Res
     months::spend(tx, Of::Organization, month, (0, 0, micro)).await
 }
 
-async fn write(
-    tx: &Tx,
-    agent: AgentId,
-    question: i64,
-    (month, (cost, tokens)): (Timestamp, Slice),
-) -> Result<Lease> {
+async fn write(tx: &Tx, agent: AgentId, question: i64, (month, slice): (Timestamp, Slice)) -> Result<Lease> {
     let until = tx.now.plus(LIFE);
-    let sql = "INSERT INTO leases (organization_id, agent_id, question, month_at, cost_micro, tokens, until_at, created_at) \
-               VALUES ($1, $2, $3, $4, $5, $6, $7, $8) RETURNING id";
-    let values = vec![
-        tx.scope.org.into(),
-        agent.into(),
-        question.into(),
-        month.into(),
-        cost.into(),
-        tokens.into(),
-        until.into(),
-        tx.now.into(),
-    ];
-    let rows = tx.rows(sql, values).await?;
-    let row = rows.first().ok_or_else(|| Problem::internal(anyhow::anyhow!("a lease was not written")))?;
-    Ok(Lease { id: row.try_get_by(0)?, cost_micro: cost, tokens, until: until.0 })
+    let id = queries::add_lease(tx, agent, question, (month, until), slice).await?;
+    let id = id.ok_or_else(|| Problem::internal(anyhow::anyhow!("a lease was not written")))?;
+    Ok(Lease { id: id.0, cost_micro: slice.0, tokens: slice.1, until: until.0 })
 }
 
 /// What a call has taken from its lease, which it returns to the months once. The rest stays open.
@@ -366,22 +333,12 @@ pub(super) async fn paid(
     cost: i64,
     tokens: i64,
 ) -> Result<Option<Taken>> {
-    let sql = "SELECT cost_micro, used_micro, month_at, closed_at FROM leases \
-               WHERE organization_id = $1 AND agent_id = $2 AND id = $3";
-    let key = vec![tx.scope.org.into(), agent.into(), lease.into()];
-    let rows = tx.rows(sql, key.clone()).await?;
-    let Some(row) = rows.first() else { return Ok(None) };
-    let (granted, used): (Option<i64>, i64) = (row.try_get_by(0)?, row.try_get_by(1)?);
-    let (month, closed): (Timestamp, Option<Timestamp>) = (row.try_get_by(2)?, row.try_get_by(3)?);
-    let sql = format!(
-        "UPDATE leases SET used_micro = used_micro + {cost}, used_tokens = used_tokens + {tokens} \
-         WHERE organization_id = $1 AND agent_id = $2 AND id = $3"
-    );
-    tx.run(&sql, key).await?;
-    let open = granted.map_or(0, |granted| (granted - used).max(0));
+    let Some(row) = queries::lease_of(tx, agent, lease).await? else { return Ok(None) };
+    queries::use_lease(tx, agent, lease, (cost, tokens)).await?;
+    let open = row.cost_micro.map_or(0, |granted| (granted - row.used_micro).max(0));
     // What was left of a closed lease has gone back already.
-    let micro = if closed.is_some() { 0 } else { open.min(cost) };
-    Ok(Some(Taken { micro, month }))
+    let micro = if row.closed_at.is_some() { 0 } else { open.min(cost) };
+    Ok(Some(Taken { micro, month: row.month_at }))
 }
 
 /// A host gives a lease back. What is left of it can be granted again.
@@ -397,18 +354,14 @@ pub async fn returned(tx: &Tx, from: &Reporter, lease: LeaseId) -> Result<()> {
 }
 
 async fn close(tx: &Tx, agent: &LockedAgent, lease: LeaseId) -> Result<()> {
-    let sql = "UPDATE leases SET closed_at = $4 WHERE organization_id = $1 AND agent_id = $2 AND id = $3 \
-               AND closed_at IS NULL RETURNING cost_micro, used_micro, tokens, used_tokens, month_at";
-    let values = vec![tx.scope.org.into(), agent.id.into(), lease.into(), tx.now.into()];
-    let rows = tx.rows(sql, values).await?;
-    let Some(row) = rows.first() else { return Ok(()) };
+    let Some(closed) = queries::close_lease(tx, agent.id, lease).await? else { return Ok(()) };
     let left = |granted: Option<i64>, used: i64| granted.map_or(0, |granted| (granted - used).max(0));
-    let micro = left(row.try_get_by(0)?, row.try_get_by(1)?);
-    let tokens = left(row.try_get_by(2)?, row.try_get_by(3)?);
+    let micro = left(closed.cost_micro, closed.used_micro);
+    let tokens = left(closed.tokens, closed.used_tokens);
     if micro == 0 && tokens == 0 {
         return Ok(());
     }
-    give_back(tx, agent.id, row.try_get_by(4)?, micro).await?;
+    give_back(tx, agent.id, closed.month_at, micro).await?;
     // The agent, or others, may be waiting for it.
     if micro == 0 {
         limits::recheck_tokens(tx, agent);
@@ -424,15 +377,10 @@ async fn close(tx: &Tx, agent: &LockedAgent, lease: LeaseId) -> Result<()> {
 /// # Errors
 /// The database is unreachable. What has ended by then stays ended.
 pub async fn expire_due(core: &Arc<Core>) -> Result<u64> {
-    let sql = format!(
-        "SELECT organization_id, agent_id, id FROM leases WHERE closed_at IS NULL AND until_at <= $1 \
-         ORDER BY until_at LIMIT {BATCH}"
-    );
     let mut ended = Tally::default();
-    for row in core.db.all(sql, vec![core.clock.now().into()]).await? {
-        let (org, agent, lease): (OrgId, AgentId, LeaseId) =
-            (row.try_get_by(0)?, row.try_get_by(1)?, row.try_get_by(2)?);
-        ended.add(org, expire(&Scope::system(core, org), agent, lease).await);
+    for due in queries::due_leases(core, BATCH).await? {
+        let scope = Scope::system(core, due.organization_id);
+        ended.add(scope.org, expire(&scope, due.agent_id, due.id).await);
     }
     ended.close()
 }

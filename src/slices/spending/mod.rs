@@ -18,6 +18,7 @@ mod limits;
 mod measured;
 mod months;
 mod prices;
+mod queries;
 mod release;
 mod terms;
 pub mod usage;

@@ -2,7 +2,10 @@
 
 use async_graphql::SimpleObject;
 
-use super::terms::{day, zone_of};
+use super::{
+    queries,
+    terms::{day, zone_of},
+};
 use crate::{
     base::{
         column::Decimal,
@@ -36,14 +39,12 @@ pub struct ModelPrice {
 /// The database is unreachable.
 pub async fn prices_of(scope: &Scope) -> Result<Vec<ModelPrice>> {
     let core = &scope.core;
-    let sql = "SELECT currency, timezone FROM organizations WHERE id = $1";
-    let found = core.db.one(sql.to_owned(), vec![scope.org.into()]).await?;
-    let row = found.ok_or_else(|| Problem::not_found("organization", scope.org))?;
-    let (currency, zone): (String, String) = (row.try_get_by(0)?, row.try_get_by(1)?);
-    let prices = core.prices.on(&currency, day(&zone_of(&zone), core.clock.now()));
+    let place = queries::currency_and_zone(scope).await?;
+    let place = place.ok_or_else(|| Problem::not_found("organization", scope.org))?;
+    let prices = core.prices.on(&place.currency, day(&zone_of(&place.timezone), core.clock.now()));
     let shown = prices.into_iter().map(|since| ModelPrice {
         model: since.price.model,
-        currency: currency.clone(),
+        currency: place.currency.clone(),
         since: since.from.to_string(),
         input: Decimal(since.price.input),
         output: Decimal(since.price.output),

@@ -4,15 +4,15 @@
 use std::{sync::Arc, time::Duration};
 
 use super::{
-    guard, leases,
-    limits::{self, Row},
+    guard, leases, limits,
     months::{self, Of},
+    queries::{self, Wait},
     terms::Terms,
 };
 use crate::{
     base::{
         enums::{CostGuardAction, LimitKind},
-        ids::{AgentId, ModelCredentialId, OrgId},
+        ids::{AgentId, ModelCredentialId},
         problem::Result,
         time::Timestamp,
     },
@@ -28,21 +28,17 @@ const PROBE: Duration = Duration::from_mins(2);
 /// How long others wait before they look again whether it has.
 const LOOK: Duration = Duration::from_secs(5);
 /// How many agents one round looks at.
-const BATCH: u64 = 200;
+const BATCH: i64 = 200;
 
 /// Lets agents whose time has come go on, in every organization. Returns how many.
 ///
 /// # Errors
 /// The database is unreachable. Who went on by then goes on.
 pub async fn release_due(core: &Arc<Core>) -> Result<u64> {
-    let sql = format!(
-        "SELECT organization_id, agent_id FROM agent_limits WHERE until_at IS NOT NULL AND until_at <= $1 \
-         ORDER BY until_at LIMIT {BATCH}"
-    );
     let mut released = Tally::default();
-    for row in core.db.all(sql, vec![core.clock.now().into()]).await? {
-        let (org, agent): (OrgId, AgentId) = (row.try_get_by(0)?, row.try_get_by(1)?);
-        released.add(org, release_one(&Scope::system(core, org), agent).await);
+    for due in queries::due_agents(core, BATCH).await? {
+        let scope = Scope::system(core, due.organization_id);
+        released.add(scope.org, release_one(&scope, due.agent_id).await);
     }
     released.close()
 }
@@ -62,7 +58,7 @@ async fn release(tx: &mut Tx, id: AgentId) -> Result<bool> {
         return Ok(false);
     };
     // Others may have been faster.
-    let row = limits::find(tx, id).await?.filter(|row| row.until.is_some_and(|until| until <= tx.now));
+    let row = queries::wait_of(tx, id).await?.filter(|row| row.until_at.is_some_and(|until| until <= tx.now));
     let Some(mut row) = row else { return Ok(false) };
     if !turns::waits(tx, &agent).await? {
         limits::eased(tx, &agent).await?;
@@ -73,22 +69,22 @@ async fn release(tx: &mut Tx, id: AgentId) -> Result<bool> {
     }
     if !turns::takes_turns(&agent) || orgs::is_stopped(tx).await? {
         // Nothing is sent now, so nothing is tried, and no one waits for the end of it.
-        put_off(tx, id, tx.now.plus(LOOK), None).await?;
+        queries::put_off(tx, id, tx.now.plus(LOOK), None).await?;
         return Ok(false);
     }
-    if row.credential.is_some() {
+    if row.model_credential_id.is_some() {
         let Some(inherited) = agents::inherited_credential(tx, id).await? else {
             // It no longer waits for one either.
             limits::eased(tx, &agent).await?;
             return Ok(true);
         };
-        if row.credential != Some(inherited) {
+        if row.model_credential_id != Some(inherited) {
             // It has another one by now. What the provider has said of that one counts.
             wait_for_other(tx, id, inherited).await?;
-            (row.credential, row.probing) = (Some(inherited), None);
+            (row.model_credential_id, row.probing_at) = (Some(inherited), None);
         }
     }
-    let is_first = match row.credential {
+    let is_first = match row.model_credential_id {
         None => true,
         Some(credential) => match model_credentials::limited_until(tx, credential).await? {
             None => {
@@ -96,17 +92,17 @@ async fn release(tx: &mut Tx, id: AgentId) -> Result<bool> {
                 return Ok(true);
             }
             Some(until) if until > tx.now => {
-                put_off(tx, id, until, row.probing).await?;
+                queries::put_off(tx, id, until, row.probing_at).await?;
                 return Ok(false);
             }
             Some(_) => model_credentials::probe(tx, credential, tx.now.minus(PROBE)).await?,
         },
     };
     if !is_first {
-        put_off(tx, id, tx.now.plus(LOOK), row.probing).await?;
+        queries::put_off(tx, id, tx.now.plus(LOOK), row.probing_at).await?;
         return Ok(false);
     }
-    put_off(tx, id, tx.now.plus(PROBE), Some(tx.now)).await?;
+    queries::put_off(tx, id, tx.now.plus(PROBE), Some(tx.now)).await?;
     Ok(turns::go_on(tx, &agent, Some(1)).await? > 0)
 }
 
@@ -116,7 +112,7 @@ async fn release(tx: &mut Tx, id: AgentId) -> Result<bool> {
 /// The database is unreachable.
 pub async fn changed(tx: &mut Tx, agent: &LockedAgent) -> Result<()> {
     approvals::withdraw_guards(tx, |of| of.agent == Some(agent.id)).await?;
-    match limits::find(tx, agent.id).await? {
+    match queries::wait_of(tx, agent.id).await? {
         // Its provider takes no more, whatever it may spend.
         Some(row) if row.kind == LimitKind::Usage => Ok(()),
         _ => reconsider(tx, agent).await,
@@ -128,7 +124,7 @@ pub async fn changed(tx: &mut Tx, agent: &LockedAgent) -> Result<()> {
 /// # Errors
 /// The database is unreachable.
 pub async fn reconsider(tx: &mut Tx, agent: &LockedAgent) -> Result<()> {
-    match limits::find(tx, agent.id).await? {
+    match queries::wait_of(tx, agent.id).await? {
         Some(row) if row.kind != LimitKind::Usage => {
             release_spender(tx, agent, &row).await?;
             Ok(())
@@ -139,7 +135,7 @@ pub async fn reconsider(tx: &mut Tx, agent: &LockedAgent) -> Result<()> {
 
 /// More of this kind is allowed: the agent goes on if it waits for it and it is enough.
 pub(super) async fn allowed(tx: &mut Tx, agent: &LockedAgent, kind: LimitKind) -> Result<()> {
-    if let Some(row) = limits::find(tx, agent.id).await?.filter(|row| row.kind == kind) {
+    if let Some(row) = queries::wait_of(tx, agent.id).await?.filter(|row| row.kind == kind) {
         release_spender(tx, agent, &row).await?;
     }
     Ok(())
@@ -147,7 +143,7 @@ pub(super) async fn allowed(tx: &mut Tx, agent: &LockedAgent, kind: LimitKind) -
 
 /// Lets an agent go on for which there is something to spend again. It is not prompted in vain if what came back, or was
 /// allowed, was not for it. Returns whether it goes on.
-async fn release_spender(tx: &mut Tx, agent: &LockedAgent, row: &Row) -> Result<bool> {
+async fn release_spender(tx: &mut Tx, agent: &LockedAgent, row: &Wait) -> Result<bool> {
     let terms = Terms::of(tx, agent.id).await?;
     let mut spent = leases::spent(tx, agent, &terms).await?;
     if spent.as_ref().is_some_and(|spent| spent.of == Of::Organization) {
@@ -163,35 +159,20 @@ async fn release_spender(tx: &mut Tx, agent: &LockedAgent, row: &Row) -> Result<
     };
     // They are no longer asked if the limits were changed.
     guard::tell(tx, agent, &terms, &spent).await?;
-    wait_on(tx, agent.id, row.until, (spent.until, &guard::words(&terms, &spent))).await?;
+    wait_on(tx, agent.id, row.until_at, (spent.until, &guard::words(&terms, &spent))).await?;
     Ok(false)
 }
 
 /// The agent looks again at this time, and people read why; or with the next round, if someone has changed since what it may spend.
-async fn wait_on(
-    tx: &Tx,
-    agent: AgentId,
-    seen: Option<Timestamp>,
-    (until, reason): (Timestamp, &str),
-) -> Result<()> {
-    let sql = "UPDATE agent_limits SET until_at = $4, reason = $5 WHERE organization_id = $1 AND agent_id = $2 AND until_at = $3";
-    tx.run(sql, vec![tx.scope.org.into(), agent.into(), seen.into(), until.into(), reason.into()]).await?;
+async fn wait_on(tx: &Tx, agent: AgentId, seen: Option<Timestamp>, changed: (Timestamp, &str)) -> Result<()> {
+    queries::wait_on(tx, agent, seen, changed).await?;
     agents::announce(tx, agent);
     Ok(())
 }
 
 /// The agent waits for another model credential from now on.
 async fn wait_for_other(tx: &Tx, agent: AgentId, credential: ModelCredentialId) -> Result<()> {
-    let sql = "UPDATE agent_limits SET model_credential_id = $3, probing_at = NULL \
-               WHERE organization_id = $1 AND agent_id = $2";
-    tx.run(sql, vec![tx.scope.org.into(), agent.into(), credential.into()]).await?;
+    queries::wait_for(tx, agent, credential).await?;
     agents::announce(tx, agent);
-    Ok(())
-}
-
-async fn put_off(tx: &Tx, agent: AgentId, until: Timestamp, probing: Option<Timestamp>) -> Result<()> {
-    let sql =
-        "UPDATE agent_limits SET until_at = $3, probing_at = $4 WHERE organization_id = $1 AND agent_id = $2";
-    tx.run(sql, vec![tx.scope.org.into(), agent.into(), until.into(), probing.into()]).await?;
     Ok(())
 }

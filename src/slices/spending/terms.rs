@@ -5,6 +5,7 @@ use std::time::Duration;
 use jiff::{Timestamp as Instant, civil::Date, tz::TimeZone};
 use muster_protocol::spending::Price;
 
+use super::queries;
 use crate::{
     base::{
         enums::{CostGuardAction, OverrideMode},
@@ -54,45 +55,34 @@ pub struct Terms {
 impl Terms {
     /// What applies to this agent.
     pub async fn of(tx: &Tx, agent: AgentId) -> Result<Self> {
-        let sql = "SELECT o.currency, o.timezone, o.monthly_budget_micro, o.budget_action, o.cost_guard_tokens_per_hour, \
-                   o.cost_guard_action, a.monthly_budget_micro, a.budget_action, a.cost_guard_mode, \
-                   a.cost_guard_tokens_per_hour, a.cost_guard_action, COALESCE((SELECT w.tokens FROM token_allowances w \
-                   WHERE w.organization_id = a.organization_id AND w.agent_id = a.id AND w.until_at > $3), 0) \
-                   FROM agents a JOIN organizations o ON o.id = a.organization_id \
-                   WHERE a.organization_id = $1 AND a.id = $2";
-        let values = vec![tx.scope.org.into(), agent.into(), tx.now.into()];
-        let found = tx.rows(sql, values).await?;
-        let row = found.first().ok_or_else(|| Problem::not_found("agent", agent))?;
-        let zone: String = row.try_get_by(1)?;
+        let found = queries::agent_terms(tx, agent).await?;
+        let row = found.ok_or_else(|| Problem::not_found("agent", agent))?;
         let budget = |micro: Option<i64>, action| micro.map(|micro| Budget { micro, action });
-        let (tokens, action) = match row.try_get_by(8)? {
+        let (tokens, action) = match row.guard_mode {
             OverrideMode::Off => (None, None),
-            OverrideMode::Inherit => (row.try_get_by(4)?, Some(row.try_get_by(5)?)),
-            OverrideMode::Custom => (row.try_get_by(9)?, row.try_get_by(10)?),
+            OverrideMode::Inherit => (row.organization_guard_tokens, Some(row.organization_guard_action)),
+            OverrideMode::Custom => (row.guard_tokens, row.guard_action),
         };
-        let allowed: i64 = row.try_get_by(11)?;
-        let guard = |(tokens, action): (i64, _)| Guard { tokens: tokens.saturating_add(allowed), action };
+        let guard =
+            |(tokens, action): (i64, _)| Guard { tokens: tokens.saturating_add(row.allowed_tokens), action };
         Ok(Self {
-            currency: row.try_get_by(0)?,
-            zone: zone_of(&zone),
-            organization: budget(row.try_get_by(2)?, row.try_get_by(3)?),
-            own: budget(row.try_get_by(6)?, row.try_get_by(7)?),
+            zone: zone_of(&row.timezone),
+            organization: budget(row.organization_budget_micro, row.organization_budget_action),
+            own: budget(row.budget_micro, row.budget_action),
             guard: tokens.zip(action).map(guard),
+            currency: row.currency,
         })
     }
 
     /// What applies to the organization as a whole. Its currency and months, and no agent's limits.
     pub async fn of_organization(tx: &Tx) -> Result<Self> {
-        let sql =
-            "SELECT currency, timezone, monthly_budget_micro, budget_action FROM organizations WHERE id = $1";
-        let found = tx.rows(sql, vec![tx.scope.org.into()]).await?;
-        let row = found.first().ok_or_else(|| Problem::not_found("organization", tx.scope.org))?;
-        let zone: String = row.try_get_by(1)?;
-        let (micro, action): (Option<i64>, CostGuardAction) = (row.try_get_by(2)?, row.try_get_by(3)?);
+        let found = queries::organization_terms(tx).await?;
+        let row = found.ok_or_else(|| Problem::not_found("organization", tx.scope.org))?;
+        let action = row.budget_action;
         Ok(Self {
-            currency: row.try_get_by(0)?,
-            zone: zone_of(&zone),
-            organization: micro.map(|micro| Budget { micro, action }),
+            currency: row.currency,
+            zone: zone_of(&row.timezone),
+            organization: row.monthly_budget_micro.map(|micro| Budget { micro, action }),
             own: None,
             guard: None,
         })

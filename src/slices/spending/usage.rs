@@ -20,7 +20,7 @@ use crate::{
         model_credentials,
         spending::{
             limits::{self, Limit},
-            months,
+            months, queries,
             terms::Terms,
         },
         turns,
@@ -99,8 +99,5 @@ async fn of_another(
 /// # Errors
 /// The database is unreachable.
 pub async fn passes(tx: &Tx, credential: ModelCredentialId) -> Result<()> {
-    let sql = "UPDATE agent_limits SET until_at = $3, probing_at = NULL \
-               WHERE organization_id = $1 AND model_credential_id = $2";
-    tx.run(sql, vec![tx.scope.org.into(), credential.into(), tx.now.into()]).await?;
-    Ok(())
+    queries::look_for_credential_again(tx, credential).await
 }

@@ -6,8 +6,9 @@ use sea_orm::{ColumnTrait, QueryFilter};
 
 use super::{
     entity::turns,
-    limited::{PARKED, is_sent_again, park_again},
-    queue::{DUE, end_cancelled, send_due, unsend},
+    limited::{is_sent_again, park_again},
+    queries::{LeftAgent, left_agents},
+    queue::{end_cancelled, send_due, unsend},
 };
 use crate::{
     base::{
@@ -49,24 +50,13 @@ pub async fn resent(tx: &Tx, agent: &LockedAgent, id: TurnId) -> Result<()> {
 /// # Errors
 /// The database is unreachable. What was sent by then stays sent.
 pub async fn send_left(core: &Arc<Core>) -> Result<u64> {
-    let sql = format!(
-        "SELECT DISTINCT turns.organization_id, turns.agent_id FROM turns \
-         JOIN agents a ON a.organization_id = turns.organization_id AND a.id = turns.agent_id \
-         JOIN organizations o ON o.id = turns.organization_id \
-         WHERE turns.ended_at IS NULL AND turns.updated_at <= $1 AND a.status = 'RUNNING' AND a.archived_at IS NULL \
-         AND o.stopped_at IS NULL AND o.letting_go_at IS NULL AND NOT EXISTS (SELECT 1 FROM agent_limits l \
-         WHERE l.organization_id = turns.organization_id AND l.agent_id = turns.agent_id) \
-         AND (({DUE} AND (turns.generation IS NULL OR turns.generation < a.launch_generation)) OR ({PARKED})) \
-         AND (turns.organization_id, turns.agent_id) > ($2, $3) \
-         ORDER BY turns.organization_id, turns.agent_id LIMIT {BATCH}"
-    );
-    let (before, mut last, mut sent) =
-        (core.clock.now().minus(LEFT), (OrgId(0), AgentId(0)), Tally::default());
+    let mut last = LeftAgent { organization_id: OrgId(0), agent_id: AgentId(0) };
+    let (before, mut sent) = (core.clock.now().minus(LEFT), Tally::default());
     loop {
-        let found = core.db.all(sql.clone(), vec![before.into(), last.0.into(), last.1.into()]).await?;
-        for row in &found {
-            last = (row.try_get_by(0)?, row.try_get_by(1)?);
-            sent.add(last.0, send_to(core, last).await);
+        let found = left_agents(core, before, last, BATCH as u64).await?;
+        for left in &found {
+            last = *left;
+            sent.add(last.organization_id, send_to(core, last).await);
         }
         if found.len() < BATCH {
             return sent.close();
@@ -74,9 +64,9 @@ pub async fn send_left(core: &Arc<Core>) -> Result<u64> {
     }
 }
 
-async fn send_to(core: &Arc<Core>, (org, agent): (OrgId, AgentId)) -> Result<u64> {
-    let tx = Scope::system(core, org).begin().await?;
-    if let Some(agent) = agents::lock_agent(&tx, agent).await? {
+async fn send_to(core: &Arc<Core>, left: LeftAgent) -> Result<u64> {
+    let tx = Scope::system(core, left.organization_id).begin().await?;
+    if let Some(agent) = agents::lock_agent(&tx, left.agent_id).await? {
         send_due(&tx, &agent).await?;
     }
     tx.commit().await?;

@@ -27,9 +27,6 @@ use crate::{
     },
 };
 
-/// SQL on a row of `turns`: no host has it, and it is sent again when the agent may call its model.
-pub(super) const PARKED: &str = "turns.state = 'WAITING_LIMIT' AND turns.limited = 'PARKED'";
-
 /// A call of the agent's model was refused: its turns wait.
 ///
 /// # Errors

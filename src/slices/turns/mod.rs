@@ -20,6 +20,7 @@ mod left;
 mod limited;
 pub mod plans;
 mod prompt;
+mod queries;
 mod queue;
 pub mod reports;
 mod rows;

@@ -10,6 +10,7 @@ use serde_json::json;
 use super::{
     entity::turns,
     limited::settle_spent,
+    queries::{DUE, join_queued, reach},
     rows::{announce, is_open, open, waiting},
     state::is_final,
 };
@@ -33,18 +34,6 @@ use crate::{
         orgs, spending,
     },
 };
-
-/// SQL on a row of `turns`: it waits and may be sent. Its conversation has no open turn, and no person answers in it or has
-/// answered already. The literal states make the partial indexes apply.
-pub(super) const DUE: &str = "turns.ended_at IS NULL AND turns.state = 'QUEUED' AND NOT turns.held \
-    AND NOT EXISTS (SELECT 1 FROM turns o WHERE o.organization_id = turns.organization_id \
-    AND o.conversation_id = turns.conversation_id AND o.state IN ('RUNNING', 'WAITING_APPROVAL', 'WAITING_LIMIT')) \
-    AND NOT EXISTS (SELECT 1 FROM conversations c WHERE c.organization_id = turns.organization_id \
-    AND c.id = turns.conversation_id AND c.taken_over_by IS NOT NULL)";
-
-/// SQL that sets columns of `turns`: it has messages from the seq `$3` to the seq `$4`, too. Null: no more than before.
-const REACH: &str = "first_seq = CASE WHEN first_seq < $3 THEN first_seq ELSE COALESCE($3, first_seq) END, \
-    last_seq = CASE WHEN last_seq > $4 THEN last_seq ELSE COALESCE($4, last_seq) END";
 
 /// What caused a turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -101,13 +90,7 @@ pub async fn queued(
     seqs: Option<(i64, i64)>,
 ) -> Result<TurnId> {
     let (first, last) = seqs.unzip();
-    let sql = format!(
-        "UPDATE turns SET held = FALSE, updated_at = $5, {REACH} WHERE organization_id = $1 AND conversation_id = $2 \
-         AND state = 'QUEUED' RETURNING id"
-    );
-    let values = vec![tx.scope.org.into(), conversation.into(), first.into(), last.into(), tx.now.into()];
-    if let Some(waiting) = tx.rows(&sql, values).await?.first() {
-        let id = waiting.try_get_by(0)?;
+    if let Some(id) = join_queued(tx, conversation, (first, last)).await? {
         announce(tx, ChangeOp::Updated, conversation, id);
         return Ok(id);
     }
@@ -136,14 +119,8 @@ pub async fn queued(
 ///
 /// # Errors
 /// The database is unreachable.
-pub async fn reaches(
-    tx: &Tx,
-    conversation: ConversationId,
-    turn: TurnId,
-    (first, last): (i64, i64),
-) -> Result<()> {
-    let sql = format!("UPDATE turns SET {REACH} WHERE organization_id = $1 AND id = $2");
-    tx.run(&sql, vec![tx.scope.org.into(), turn.into(), first.into(), last.into()]).await?;
+pub async fn reaches(tx: &Tx, conversation: ConversationId, turn: TurnId, seqs: (i64, i64)) -> Result<()> {
+    reach(tx, turn, seqs).await?;
     announce(tx, ChangeOp::Updated, conversation, turn);
     Ok(())
 }

@@ -4,10 +4,9 @@
 
 use std::collections::{BTreeMap, btree_map::Entry};
 
-use sea_orm::{QueryResult, Value};
 use serde_json::json;
 
-use super::{entity::turns, waited};
+use super::{entity::turns, queries, waited};
 use crate::{
     base::{
         enums::{TurnState, TurnWait},
@@ -20,8 +19,6 @@ use crate::{
     },
 };
 
-/// The most parts of a trace.
-const MOST: u64 = 500;
 /// The longest text that is repeated, in bytes.
 const LONGEST: usize = 16 * 1024;
 /// The status with which a provider takes no more requests for now.
@@ -34,17 +31,9 @@ pub(super) async fn seen(tx: &Tx, turn: &turns::Model, state: TurnState) -> Resu
     if !traces::on() {
         return Ok(());
     }
-    let sql = format!(
-        "SELECT a.name, o.trace_content, t.model, t.started_at, t.ended_at, t.input_tokens, t.output_tokens, \
-         t.cache_read_tokens, t.cache_write_tokens, t.cost_micro \
-         FROM turns t JOIN agents a ON a.organization_id = t.organization_id AND a.id = t.agent_id \
-         JOIN organizations o ON o.id = t.organization_id WHERE t.organization_id = $1 AND t.id = $2 LIMIT {MOST}"
-    );
-    let rows = tx.rows(&sql, key(tx, turn)).await?;
-    let Some(row) = rows.first() else { return Ok(()) };
-    let name: String = row.try_get_by(0)?;
-    let (from, until): (Option<Timestamp>, Option<Timestamp>) = (row.try_get_by(3)?, row.try_get_by(4)?);
-    let (from, until) = (from.unwrap_or(turn.created_at), until.unwrap_or(tx.now));
+    let Some(row) = queries::traced(tx, turn.id).await? else { return Ok(()) };
+    let name = row.name;
+    let (from, until) = (row.started_at.unwrap_or(turn.created_at), row.ended_at.unwrap_or(tx.now));
     let mut attributes = vec![
         ("gen_ai.operation.name", text("invoke_agent")),
         ("gen_ai.agent.id", text(turn.agent_id.to_string())),
@@ -54,9 +43,10 @@ pub(super) async fn seen(tx: &Tx, turn: &turns::Model, state: TurnState) -> Resu
         ("muster.turn.id", Known::Number(turn.id.0)),
         ("muster.turn.state", text(state.as_str())),
     ];
-    known(&mut attributes, "gen_ai.request.model", row.try_get_by::<Option<String>, _>(2)?.map(Known::Text));
-    usage(&mut attributes, row, 5)?;
-    if row.try_get_by(1)? {
+    known(&mut attributes, "gen_ai.request.model", row.model.map(Known::Text));
+    let tokens = [row.input_tokens, row.output_tokens, row.cache_read_tokens, row.cache_write_tokens];
+    usage(&mut attributes, tokens, row.cost_micro);
+    if row.trace_content {
         said(tx, turn, &mut attributes).await?;
     }
     let mut parts = calls(tx, turn, until).await?;
@@ -72,10 +62,6 @@ pub(super) async fn seen(tx: &Tx, turn: &turns::Model, state: TurnState) -> Resu
     Ok(())
 }
 
-fn key(tx: &Tx, turn: &turns::Model) -> Vec<Value> {
-    vec![tx.scope.org.into(), turn.id.into()]
-}
-
 fn text(text: impl Into<String>) -> Known {
     Known::Text(text.into())
 }
@@ -84,13 +70,10 @@ fn known(attributes: &mut Attributes, name: &'static str, value: Option<Known>) 
     attributes.extend(value.map(|value| (name, value)));
 }
 
-/// Tokens by class, and the cost, from this column on. By the conventions, what was read includes what a cache took part in.
-fn usage(attributes: &mut Attributes, row: &QueryResult, from: usize) -> Result<()> {
-    let mut spent: [Option<i64>; 5] = [None; 5];
-    for (at, value) in spent.iter_mut().enumerate() {
-        *value = row.try_get_by(from + at)?;
-    }
-    let [input, output, cache_read, cache_write, cost] = spent;
+/// Tokens by class: input, output, read from a cache and written to one; and the cost. By the conventions, what was read
+/// includes what a cache took part in.
+fn usage(attributes: &mut Attributes, tokens: [Option<i64>; 4], cost: Option<i64>) {
+    let [input, output, cache_read, cache_write] = tokens;
     let cached: i64 = [cache_read, cache_write].into_iter().flatten().sum();
     let all = [
         ("gen_ai.usage.input_tokens", input.map(|input| input + cached)),
@@ -102,29 +85,22 @@ fn usage(attributes: &mut Attributes, row: &QueryResult, from: usize) -> Result<
     for (name, value) in all {
         known(attributes, name, value.map(Known::Number));
     }
-    Ok(())
 }
 
 /// Calls of models, and the waits for a usage window: of each model from the end of a call that its provider refused to the
 /// next that it took.
 async fn calls(tx: &Tx, turn: &turns::Model, until: Timestamp) -> Result<Vec<Past>> {
-    let sql = format!(
-        "SELECT provider, model, status, started_at, millis, input_tokens, output_tokens, cache_read_tokens, \
-         cache_write_tokens, cost_micro FROM model_calls \
-         WHERE organization_id = $1 AND turn_id = $2 ORDER BY started_at LIMIT {MOST}"
-    );
     let (mut parts, mut waits) = (Vec::new(), BTreeMap::<String, Past>::new());
-    for row in tx.rows(&sql, key(tx, turn)).await? {
-        let (provider, model): (String, String) = (row.try_get_by(0)?, row.try_get_by(1)?);
-        let status: Option<i64> = row.try_get_by(2)?;
-        let (from, millis): (Timestamp, i64) = (row.try_get_by(3)?, row.try_get_by(4)?);
-        let ended = Timestamp(from.0.saturating_add(millis));
+    for call in queries::model_calls(tx, turn.id).await? {
+        let (provider, model, status, from) = (call.provider, call.model, call.status, call.started_at);
+        let ended = Timestamp(from.0.saturating_add(call.millis));
         let of =
             vec![("gen_ai.provider.name", text(provider)), ("gen_ai.request.model", text(model.clone()))];
         let mut attributes = vec![("gen_ai.operation.name", text("chat"))];
         attributes.extend(of.iter().cloned());
         known(&mut attributes, "http.response.status_code", status.map(Known::Number));
-        usage(&mut attributes, &row, 5)?;
+        let tokens = [call.input_tokens, call.output_tokens, call.cache_read_tokens, call.cache_write_tokens];
+        usage(&mut attributes, tokens, call.cost_micro);
         let failed = status.is_none_or(|status| !(200..300).contains(&status));
         parts.push(Past { name: format!("chat {model}"), from, until: ended, failed, attributes });
         match waits.entry(model) {
@@ -144,17 +120,12 @@ async fn calls(tx: &Tx, turn: &turns::Model, until: Timestamp) -> Result<Vec<Pas
 
 /// Calls of tools: each from its message to that of its result.
 async fn tools(tx: &Tx, turn: &turns::Model, until: Timestamp) -> Result<Vec<Past>> {
-    let sql = format!(
-        "SELECT kind, CAST(content AS TEXT), created_at FROM messages WHERE organization_id = $1 AND turn_id = $2 \
-         AND kind IN ('TOOL_CALL', 'TOOL_RESULT') ORDER BY seq LIMIT {MOST}"
-    );
     let mut parts: Vec<(String, Past)> = Vec::new();
-    for row in tx.rows(&sql, key(tx, turn)).await? {
-        let (kind, content): (String, String) = (row.try_get_by(0)?, row.try_get_by(1)?);
-        let at: Timestamp = row.try_get_by(2)?;
-        let content: serde_json::Value = muster_json::from_str(&content).unwrap_or_default();
+    for message in queries::tool_messages(tx, turn.id).await? {
+        let at = message.created_at;
+        let content: serde_json::Value = muster_json::from_str(&message.content).unwrap_or_default();
         let id = content["call_id"].as_str().unwrap_or_default().to_owned();
-        if kind == "TOOL_CALL" {
+        if message.kind == "TOOL_CALL" {
             let tool = content["tool"].as_str().unwrap_or("tool").to_owned();
             let attributes = vec![
                 ("gen_ai.operation.name", text("execute_tool")),
@@ -173,25 +144,14 @@ async fn tools(tx: &Tx, turn: &turns::Model, until: Timestamp) -> Result<Vec<Pas
 
 /// Waits for people.
 async fn waits(tx: &Tx, turn: &turns::Model, until: Timestamp) -> Result<Vec<Past>> {
-    let sql = format!(
-        "SELECT id, kind, outcome, created_at, COALESCE(delivered_at, resolved_at) FROM approvals \
-         WHERE organization_id = $1 AND turn_id = $2 ORDER BY id LIMIT {MOST}"
-    );
-    let rows = tx.rows(&sql, key(tx, turn)).await?;
-    let read = |row: &QueryResult| -> Result<Past> {
-        let kind: String = row.try_get_by(1)?;
-        let over: Option<Timestamp> = row.try_get_by(4)?;
-        let mut attributes = vec![("muster.approval.id", Known::Number(row.try_get_by(0)?))];
-        known(
-            &mut attributes,
-            "muster.approval.outcome",
-            row.try_get_by::<Option<String>, _>(2)?.map(Known::Text),
-        );
-        let name = format!("wait {}", kind.to_lowercase());
-        let from = row.try_get_by(3)?;
-        Ok(Past { name, from, until: over.unwrap_or(until), failed: false, attributes })
+    let past = |asked: queries::RaisedApproval| {
+        let mut attributes = vec![("muster.approval.id", Known::Number(asked.id.0))];
+        known(&mut attributes, "muster.approval.outcome", asked.outcome.map(Known::Text));
+        let name = format!("wait {}", asked.kind.to_lowercase());
+        let (from, until) = (asked.created_at, asked.over_at.unwrap_or(until));
+        Past { name, from, until, failed: false, attributes }
     };
-    rows.iter().map(read).collect()
+    Ok(queries::approvals(tx, turn.id).await?.into_iter().map(past).collect())
 }
 
 /// Waits for money or tokens, and for the organization's release.
@@ -206,17 +166,12 @@ async fn held_back(tx: &Tx, turn: &turns::Model, until: Timestamp) -> Result<Vec
 
 /// What was said: prompts and answers.
 async fn said(tx: &Tx, turn: &turns::Model, attributes: &mut Attributes) -> Result<()> {
-    let sql = format!(
-        "SELECT role, CAST(content AS TEXT) FROM messages WHERE organization_id = $1 AND turn_id = $2 AND kind = 'TEXT' \
-         ORDER BY seq LIMIT {MOST}"
-    );
     let (mut input, mut output) = (Vec::new(), Vec::new());
-    for row in tx.rows(&sql, key(tx, turn)).await? {
-        let (role, content): (String, String) = (row.try_get_by(0)?, row.try_get_by(1)?);
-        let content: serde_json::Value = muster_json::from_str(&content).unwrap_or_default();
+    for words in queries::text_messages(tx, turn.id).await? {
+        let content: serde_json::Value = muster_json::from_str(&words.content).unwrap_or_default();
         let said = content["text"].as_str().unwrap_or_default();
         let of = |role: &str| json!({ "role": role, "parts": [{ "type": "text", "content": said }] });
-        if role == "USER" { input.push(of("user")) } else { output.push(of("assistant")) }
+        if words.role == "USER" { input.push(of("user")) } else { output.push(of("assistant")) }
     }
     for (name, messages) in [("gen_ai.input.messages", input), ("gen_ai.output.messages", output)] {
         let written = crate::base::plain::bounded(&json!(messages).to_string(), LONGEST);

@@ -1,9 +1,7 @@
 //! What turns have waited for, other than people: money or tokens, and the release of their organization. A wait is written for
 //! each turn that it held back, once it is over. A wait for a provider is not: the turn's calls show it.
 
-use sea_orm::Value;
-
-use super::{entity::turns, queue::DUE};
+use super::{entity::turns, queries};
 use crate::{
     base::{
         enums::{LimitKind, TurnState, TurnWait},
@@ -40,12 +38,8 @@ pub(super) async fn waits(
     turn: &turns::Model,
     ended: Timestamp,
 ) -> Result<Vec<(TurnWait, Timestamp, Timestamp)>> {
-    let sql = "SELECT kind, from_at, until_at FROM turn_waits WHERE organization_id = $1 AND turn_id = $2 \
-               ORDER BY from_at";
-    let mut waits: Vec<(TurnWait, Timestamp, Timestamp)> = Vec::new();
-    for row in tx.rows(sql, vec![tx.scope.org.into(), turn.id.into()]).await? {
-        waits.push((row.try_get_by(0)?, row.try_get_by(1)?, row.try_get_by(2)?));
-    }
+    let past = queries::waits(tx, turn.id).await?.into_iter();
+    let mut waits: Vec<_> = past.map(|past| (past.kind, past.from_at, past.until_at)).collect();
     if turn.state == TurnState::WaitingLimit
         && let Some((limit, since)) = spending::limited_since(tx, turn.agent_id).await?
         && let Some(wait) = wait_of(limit)
@@ -71,18 +65,5 @@ async fn keep(tx: &Tx, agent: Option<AgentId>, wait: TurnWait, since: Timestamp)
     if !traces::on() {
         return Ok(());
     }
-    // Those that wait for a person or for another turn as well are not held back by this alone.
-    let waiting = match agent {
-        Some(_) => format!("(turns.state = 'WAITING_LIMIT' OR {DUE}) AND turns.agent_id = $5"),
-        None => DUE.to_owned(),
-    };
-    let sql = format!(
-        "INSERT INTO turn_waits (organization_id, turn_id, kind, from_at, until_at) \
-         SELECT organization_id, id, $2, CASE WHEN created_at < $3 THEN $3 ELSE created_at END, $4 FROM turns \
-         WHERE turns.organization_id = $1 AND {waiting} AND created_at < $4 AND $3 < $4 ON CONFLICT DO NOTHING"
-    );
-    let mut values: Vec<Value> = vec![tx.scope.org.into(), wait.as_str().into(), since.into(), tx.now.into()];
-    values.extend(agent.map(Value::from));
-    tx.run(&sql, values).await?;
-    Ok(())
+    queries::add_waits(tx, agent, wait, since).await
 }
