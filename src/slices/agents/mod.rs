@@ -16,6 +16,7 @@ mod list;
 mod locked;
 mod model;
 pub mod plans;
+mod queries;
 mod record;
 mod recovery;
 pub mod reporter;

@@ -5,14 +5,14 @@
 //! settles what is left of that launch. Reports of a launch that never was are ignored and logged.
 
 use muster_protocol::event::{EndReason, Offer, RefusedReason};
-use sea_orm::{ActiveModelTrait, ConnectionTrait, IntoActiveModel, Set, Statement};
+use sea_orm::{ActiveModelTrait, IntoActiveModel, Set};
 use serde_json::json;
 
 use super::{
     entity::agents,
     explain, inherited_credential, launches,
     locked::{LockedAgent, lock_agent_even_deleted},
-    plans,
+    plans, queries,
     recovery::End,
     reporter::{Reporter, current, of_no_launch},
     rows::{self, announce, find},
@@ -306,13 +306,8 @@ pub async fn refused(tx: &mut Tx, from: &Reporter, command_id: i64, reason: Refu
 
 /// The turn that this command is about.
 async fn turn_of(tx: &Tx, agent: &LockedAgent, command: i64) -> Result<Option<TurnId>> {
-    let sql =
-        "SELECT payload FROM outbox WHERE id = $1 AND organization_id = $2 AND agent_id = $3 AND kind = $4";
-    let values = [command.into(), tx.scope.org.0.into(), agent.id.0.into(), OutboxKind::Turn.into()];
-    let found = Statement::from_sql_and_values(tx.scope.core.db.backend(), sql, values);
-    let Some(row) = tx.connection().query_one_raw(found).await? else { return Ok(None) };
-    let payload: serde_json::Value = row.try_get_by_index(0)?;
-    Ok(payload["turn_id"].as_i64().map(TurnId))
+    let payload = queries::command_payload(tx, agent.id, (command, OutboxKind::Turn)).await?;
+    Ok(payload.and_then(|payload| payload["turn_id"].as_i64()).map(TurnId))
 }
 
 /// The agent's row, held, if this is its present launch.

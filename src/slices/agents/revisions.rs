@@ -9,15 +9,13 @@ use std::{
     sync::LazyLock,
 };
 
-use sea_orm::{
-    ColumnTrait, ConnectionTrait, EntityTrait, NotSet, QueryFilter, QuerySelect, Set, Statement, Value,
-    sea_query::Expr,
-};
+use sea_orm::{ColumnTrait, EntityTrait, NotSet, QueryFilter, QuerySelect, Set, sea_query::Expr};
 use serde_json::{Value as Json, json};
 
 use super::{
     UpdateAgentInput,
     entity::{agent_revisions, agents},
+    queries,
 };
 use crate::{
     base::{
@@ -104,7 +102,7 @@ async fn follow_lot(tx: &Tx, agents: &[agents::Model], reverts_to: Option<i64>) 
     let raised = tx.scope.update::<agents::Entity>().col_expr(agents::Column::Revision, next);
     raised.filter(agents::Column::Id.is_in(changed.iter().copied())).exec(tx.connection()).await?;
     if has_many {
-        forget(tx, &changed).await?;
+        queries::forget_revisions(tx, &changed, KEPT).await?;
     }
     Ok(())
 }
@@ -147,10 +145,7 @@ fn content(agent: &agents::Model, equipment: BTreeMap<String, Vec<Json>>) -> Con
 /// The newest revision of each agent that has one.
 async fn newest(tx: &Tx, agents: &[agents::Model]) -> Result<BTreeMap<AgentId, agent_revisions::Model>> {
     let ids = agents.iter().map(|agent| agent.id);
-    let is_newest = Expr::cust(
-        "number = (SELECT a.revision FROM agents a \
-         WHERE a.organization_id = agent_revisions.organization_id AND a.id = agent_revisions.agent_id)",
-    );
+    let is_newest = Expr::cust(queries::IS_NEWEST_REVISION);
     let found = tx.scope.find::<agent_revisions::Entity>();
     let found = found.filter(agent_revisions::Column::AgentId.is_in(ids)).filter(is_newest);
     let found = found.all(tx.connection()).await?;
@@ -162,42 +157,12 @@ async fn equipment(
     tx: &Tx,
     agents: &[agents::Model],
 ) -> Result<BTreeMap<AgentId, BTreeMap<String, Vec<Json>>>> {
-    let places: Vec<String> = (2..agents.len() + 2).map(|place| format!("${place}")).collect();
-    let part = |kind: &str, table: &str, one: &str, version: &str| {
-        format!(
-            "SELECT j.agent_id, '{kind}' AS kind, x.id AS id, {version} AS version FROM {one}_agents j \
-             JOIN {table} x ON x.organization_id = j.organization_id AND x.id = j.{one}_id \
-             WHERE j.organization_id = $1 AND j.agent_id IN ({}) AND x.archived_at IS NULL",
-            places.join(", ")
-        )
-    };
-    let sql = [
-        part(SKILLS, "skills", "skill", "x.version"),
-        part(MCP_SERVERS, "mcp_servers", "mcp_server", "CAST(0 AS BIGINT)"),
-        part(CREDENTIALS, "credentials", "credential", "CAST(0 AS BIGINT)"),
-    ];
-    let sql = format!("{} ORDER BY kind, id", sql.join(" UNION ALL "));
-    let mut values: Vec<Value> = vec![tx.scope.org.into()];
-    values.extend(agents.iter().map(|agent| Value::from(agent.id)));
-    let statement = Statement::from_sql_and_values(tx.scope.core.db.backend(), sql, values);
+    let agents: Vec<AgentId> = agents.iter().map(|agent| agent.id).collect();
     let mut found: BTreeMap<AgentId, BTreeMap<String, Vec<Json>>> = BTreeMap::new();
-    for row in tx.connection().query_all_raw(statement).await? {
-        let (agent, kind): (AgentId, String) = (row.try_get_by(0)?, row.try_get_by(1)?);
-        let (id, version): (i64, i64) = (row.try_get_by(2)?, row.try_get_by(3)?);
-        let shown = if kind == SKILLS { json!({ "id": id, "version": version }) } else { id.into() };
-        found.entry(agent).or_default().entry(kind).or_default().push(shown);
+    for thing in queries::equipment(tx, &agents).await? {
+        let (id, version) = (thing.id, thing.version);
+        let shown = if thing.kind == SKILLS { json!({ "id": id, "version": version }) } else { id.into() };
+        found.entry(thing.agent_id).or_default().entry(thing.kind).or_default().push(shown);
     }
     Ok(found)
-}
-
-/// Removes the oldest revisions of agents that have many.
-async fn forget(tx: &Tx, agents: &[AgentId]) -> Result<()> {
-    let old = Expr::cust(format!(
-        "number <= (SELECT a.revision - {KEPT} FROM agents a WHERE a.organization_id = agent_revisions.organization_id \
-         AND a.id = agent_revisions.agent_id AND agent_revisions.number <> COALESCE(a.launched_revision, 0))"
-    ));
-    let gone = tx.scope.delete::<agent_revisions::Entity>();
-    let gone = gone.filter(agent_revisions::Column::AgentId.is_in(agents.iter().copied())).filter(old);
-    gone.exec(tx.connection()).await?;
-    Ok(())
 }

@@ -17,25 +17,23 @@ use super::{
     entity::agents,
     launches,
     locked::LockedAgent,
-    plans,
+    plans, queries,
     recovery::Tries,
     reports, revisions,
     rows::{self, announce, find, finish, living, load},
     state::{Action, Step},
-    status::{HALTED, explain},
+    status::explain,
 };
 use crate::{
     base::{
         enums::{AgentStatus, ChangeOp, OutboxKind, RecordKind, StatusReason, TurnCut},
-        ids::{AgentId, OrgId, ServerId},
+        ids::{AgentId, ServerId},
         problem::{Code, Problem, Result},
     },
     core::{Core, access::Scope, audit, outbox, store::Tx, tally::Tally},
     slices::{approvals, orgs, servers, turns},
 };
 
-/// How many agents that have failed one round starts.
-const BATCH: u64 = 1000;
 /// How many agents one call starts, and how many of them one transaction holds: whoever else needs these waits meanwhile.
 const LOT: usize = 100;
 const CHUNK: usize = 25;
@@ -121,14 +119,10 @@ pub(super) async fn start_again(tx: &mut Tx, id: AgentId) -> Result<()> {
 /// # Errors
 /// The database is unreachable. What was started by then stays started.
 pub async fn start_due(core: &Arc<Core>) -> Result<u64> {
-    let sql = format!(
-        "SELECT t.organization_id, t.id FROM agents t WHERE t.restart_at <= $1 AND t.archived_at IS NULL \
-         AND NOT {HALTED} ORDER BY t.restart_at LIMIT {BATCH}"
-    );
     let mut started = Tally::default();
-    for row in core.db.all(sql, vec![core.clock.now().into()]).await? {
-        let (org, id): (OrgId, AgentId) = (row.try_get_by("organization_id")?, row.try_get_by("id")?);
-        started.add(org, start_if_due(&Scope::system(core, org), id).await);
+    for due in queries::due_restarts(core).await? {
+        let scope = Scope::system(core, due.organization_id);
+        started.add(scope.org, start_if_due(&scope, due.id).await);
     }
     started.close()
 }

@@ -6,22 +6,22 @@
 use std::{sync::Arc, time::Duration};
 
 use muster_protocol::Command;
-use sea_orm::{ActiveModelTrait, IntoActiveModel, QueryResult, Set};
+use sea_orm::{ActiveModelTrait, IntoActiveModel, Set};
 use serde_json::json;
 
 use super::{
     entity::agents,
     launches,
+    queries::{self, AWAY, HALTED, LateStart},
     recovery::{self, End},
     rows::{announce, find, host_of},
 };
 use crate::{
     base::{
         enums::{AgentStatus, ChangeOp, RecordKind, StatusReason},
-        ids::{AgentId, OrgId},
+        ids::AgentId,
         plain::bounded,
         problem::Result,
-        time::Timestamp,
     },
     core::{Core, access::Scope, audit, outbox, store::Tx, tally::Tally},
     slices::notifications,
@@ -29,15 +29,6 @@ use crate::{
 
 /// The most that is kept of a detail, in bytes.
 pub(super) const DETAIL_BYTES: usize = 8 * 1024;
-/// How many starts one round looks at.
-const BATCH: u64 = 1000;
-
-/// The condition in SQL that no host is connected to the server of the agent `t`.
-const AWAY: &str = "EXISTS (SELECT 1 FROM servers s WHERE s.organization_id = t.organization_id AND s.id = t.server_id \
-     AND s.status NOT IN ('ONLINE', 'DEGRADED'))";
-/// The condition in SQL that the organization of the agent `t` is stopped.
-pub(super) const HALTED: &str =
-    "EXISTS (SELECT 1 FROM organizations o WHERE o.id = t.organization_id AND o.stopped_at IS NOT NULL)";
 
 /// The condition in SQL that somebody has restarted the agent `t`, and it is not down yet.
 const RESTARTING: &str = "EXISTS (SELECT 1 FROM agent_launches l WHERE l.organization_id = t.organization_id \
@@ -132,33 +123,25 @@ pub(super) async fn failed(tx: &Tx, agent: agents::Model, end: End, detail: Opti
 /// # Errors
 /// The database is unreachable. What has ended by then stays ended.
 pub async fn end_late_starts(core: &Arc<Core>) -> Result<u64> {
-    // The literal status makes the partial index apply.
-    let sql = format!(
-        "SELECT t.organization_id, t.id, t.status_changed_at, CASE WHEN {AWAY} OR {HALTED} THEN 1 ELSE 0 END AS waits \
-         FROM agents t WHERE t.status = 'SPAWNING' AND t.status_changed_at <= $1 AND t.archived_at IS NULL \
-         ORDER BY t.status_changed_at LIMIT {BATCH}"
-    );
     let mut ended = Tally::default();
     // Looking at them from half their time on sets a clock back rarely, and in time.
     let half = core.clock.now().minus(deadline(core) / 2);
-    for row in core.db.all(sql, vec![half.into()]).await? {
-        let (org, id): (OrgId, AgentId) = (row.try_get_by("organization_id")?, row.try_get_by("id")?);
-        ended.add(org, end_if_late(&Scope::system(core, org), id, &row).await);
+    for start in queries::late_starts(core, half).await? {
+        let scope = Scope::system(core, start.organization_id);
+        ended.add(scope.org, end_if_late(&scope, &start).await);
     }
     ended.close()
 }
 
 /// Ends a start if it takes too long, or sets its clock back if nobody could launch the agent. Returns whether it ended.
-async fn end_if_late(scope: &Scope, id: AgentId, row: &QueryResult) -> Result<bool> {
-    let (now, since): (Timestamp, Timestamp) = (scope.core.clock.now(), row.try_get_by("status_changed_at")?);
-    if row.try_get_by::<i32, _>("waits")? == 1 {
-        let back = "UPDATE agents SET status_changed_at = $1 \
-                    WHERE organization_id = $2 AND id = $3 AND status = 'SPAWNING' AND status_changed_at = $4";
-        let values = vec![now.into(), scope.org.into(), id.into(), since.into()];
-        scope.core.db.execute(back, values).await?;
+async fn end_if_late(scope: &Scope, start: &LateStart) -> Result<bool> {
+    let now = scope.core.clock.now();
+    if start.waits == 1 {
+        queries::set_clock_back(&scope.core, start, now).await?;
         return Ok(false);
     }
-    Ok(since <= now.minus(deadline(&scope.core)) && end_late_start(scope, id).await?)
+    let is_late = start.status_changed_at <= now.minus(deadline(&scope.core));
+    Ok(is_late && end_late_start(scope, start.id).await?)
 }
 
 fn deadline(core: &Core) -> Duration {

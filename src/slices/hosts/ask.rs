@@ -5,12 +5,11 @@
 
 use muster_protocol::plan::{Given, Wanted};
 
-use super::{Ended, Link};
+use super::{Ended, Link, queries};
 use crate::{
     base::{
         ids::{AgentId, ApprovalId, TurnId},
         problem::{Code, Result},
-        time::Timestamp,
     },
     slices::{agents, approvals, spending, turns},
 };
@@ -25,15 +24,11 @@ pub async fn answer(
     generation: i64,
     wanted: Wanted,
 ) -> Result<Option<Given>, Ended> {
-    let sql = "SELECT s.host_confirmed_at FROM servers s JOIN agents a \
-               ON a.organization_id = s.organization_id AND a.server_id = s.id AND a.archived_at IS NULL \
-               WHERE s.organization_id = $1 AND s.id = $2 AND s.host_epoch = $3 AND a.id = $4";
-    let Some(row) = link.scope.core.db.one(sql.to_owned(), link.values([agent.into()])).await? else {
+    let Some(trust) = queries::trust(link, AgentId(agent)).await? else {
         link.fence().await?;
         return Ok(None);
     };
-    let confirmed_at: Option<Timestamp> = row.try_get_by(0)?;
-    if confirmed_at.is_none() && matches!(wanted, Wanted::Lease(_)) {
+    if trust.host_confirmed_at.is_none() && matches!(wanted, Wanted::Lease(_)) {
         let reason = "The host is not confirmed, so it calls no models, and spends nothing.".to_owned();
         return Ok(Some(Given::Refused { reason }));
     }

@@ -4,16 +4,14 @@
 //! host answers that it is too late. One that expires before that is never sent.
 
 use muster_protocol::command::{Command, Order};
-use sea_orm::QueryResult;
 
-use super::{Ended, Link, hello, rows, write};
+use super::{
+    Ended, Link,
+    queries::{self, Waiting},
+};
 use crate::{
-    base::{
-        problem::{Problem, Result},
-        time::Timestamp,
-    },
+    base::problem::{Problem, Result},
     core::store::Tx,
-    slices::orgs::MAY_GO,
 };
 
 /// How many commands may wait for a host to acknowledge them.
@@ -25,13 +23,11 @@ pub const MOST_UNACKNOWLEDGED: i64 = 64;
 /// The connection is not the current one; the database can't be reached.
 pub async fn received(link: &Link, through: i64) -> Result<(), Ended> {
     let tx = link.scope.begin().await?;
-    let sql =
-        "UPDATE servers SET command_ack = $4 WHERE organization_id = $1 AND id = $2 AND host_epoch = $3";
-    if write(&tx, sql, link.values([through.into()])).await? != 1 {
+    if !queries::store_received(&tx, link, through).await? {
         tx.rollback().await?;
         return Err(link.fenced().await);
     }
-    hello::acknowledge(&tx, link.server, through).await?;
+    queries::acknowledge(&tx, link.server, through).await?;
     Ok(tx.commit().await?)
 }
 
@@ -55,23 +51,14 @@ pub async fn next(link: &Link, sent: i64, received: i64) -> Result<Vec<Order>, E
 /// The commands that can be sent, in their order. A new one has the number 0. While the organization is stopped, what
 /// was not sent before waits, unless it ends something.
 async fn waiting(link: &Link, sent: i64, room: i64) -> Result<Vec<Order>> {
-    let core = &link.scope.core;
-    let sql = format!(
-        "SELECT c.id, c.host_seq, c.agent_id, c.generation, c.payload, c.expires_at FROM outbox c \
-         WHERE c.organization_id = $1 AND c.server_id = $2 AND c.acknowledged_at IS NULL \
-         AND (c.host_seq > $3 OR (c.host_seq IS NULL AND c.expires_at > $4 AND {MAY_GO})) \
-         ORDER BY CASE WHEN c.host_seq IS NULL THEN 1 ELSE 0 END, c.host_seq, c.id LIMIT {room}"
-    );
-    let now = core.clock.now();
-    let values = vec![link.scope.org.into(), link.server.into(), sent.into(), now.into()];
-    let found = core.db.all(sql, values).await?;
-    found.iter().filter_map(|row| order(row).transpose()).collect()
+    let found = queries::waiting(link, sent, room).await?;
+    found.into_iter().filter_map(|row| order(row).transpose()).collect()
 }
 
 /// A row as a command. `None`: a later version has written it, and has to send it.
-fn order(row: &QueryResult) -> Result<Option<Order>> {
-    let (id, seq): (i64, Option<i64>) = (row.try_get_by("id")?, row.try_get_by("host_seq")?);
-    let command: Command = match serde_json::from_value(row.try_get_by("payload")?) {
+fn order(row: Waiting) -> Result<Option<Order>> {
+    let (id, seq) = (row.id, row.host_seq);
+    let command: Command = match serde_json::from_value(row.payload) {
         Ok(command) => command,
         Err(error) if seq.is_some() => return Err(Problem::internal(error)),
         Err(error) => {
@@ -82,9 +69,9 @@ fn order(row: &QueryResult) -> Result<Option<Order>> {
     Ok(Some(Order {
         id,
         seq: seq.unwrap_or_default(),
-        agent_id: row.try_get_by("agent_id")?,
-        generation: row.try_get_by("generation")?,
-        deadline: row.try_get_by::<Timestamp, _>("expires_at")?.0,
+        agent_id: row.agent_id,
+        generation: row.generation,
+        deadline: row.expires_at.0,
         command,
     }))
 }
@@ -92,15 +79,12 @@ fn order(row: &QueryResult) -> Result<Option<Order>> {
 /// Numbers new commands.
 async fn number(link: &Link, orders: &mut [Order]) -> Result<(), Ended> {
     let tx = link.scope.begin().await?;
-    let sql = "UPDATE servers SET command_seq = command_seq + $4 WHERE organization_id = $1 AND id = $2 \
-               AND host_epoch = $3 RETURNING command_seq";
     let count = orders.len().cast_signed() as i64;
-    let Some(row) = rows(&tx, sql, link.values([count.into()])).await?.into_iter().next() else {
+    let Some(last) = queries::take_numbers(&tx, link, count).await? else {
         tx.rollback().await?;
         return Err(link.fenced().await);
     };
-    let before = row.try_get_by::<i64, _>("command_seq")? - count;
-    for (seq, order) in (before + 1..).zip(orders) {
+    for (seq, order) in (last - count + 1..).zip(orders) {
         order.seq = seq;
         assign(&tx, order).await?;
     }
@@ -108,9 +92,7 @@ async fn number(link: &Link, orders: &mut [Order]) -> Result<(), Ended> {
 }
 
 async fn assign(tx: &Tx, order: &Order) -> Result<()> {
-    let sql = "UPDATE outbox SET host_seq = $1 WHERE organization_id = $2 AND id = $3 AND host_seq IS NULL \
-               AND acknowledged_at IS NULL";
-    if write(tx, sql, vec![order.seq.into(), tx.scope.org.into(), order.id.into()]).await? == 1 {
+    if queries::number_command(tx, order.id, order.seq).await? {
         return Ok(());
     }
     Err(Problem::internal(anyhow::anyhow!("command {} is gone or has a number", order.id)))

@@ -17,22 +17,16 @@ use std::{
 
 use futures::FutureExt;
 use muster_protocol::{Event, Happening};
-use sea_orm::Value;
 
-use super::{Ended, Link, Refusal, apply, rows, write};
+use super::{Ended, Link, Refusal, apply, queries};
 use crate::{
     base::{
         ids::AgentId,
         problem::{Code, Problem, Result},
-        time::Timestamp,
     },
     core::{outbox, store::Tx},
     slices::servers,
 };
-
-/// When the host of an agent's server was confirmed.
-const CONFIRMED: &str = "SELECT s.host_confirmed_at FROM servers s \
-                         WHERE s.organization_id = agents.organization_id AND s.id = agents.server_id";
 
 /// How many events a transaction takes.
 pub const MOST_EVENTS: usize = 200;
@@ -61,9 +55,7 @@ async fn attempt(link: &Link, events: &[Event], one_by_one: bool) -> Result<u32,
     let (Some(first), Some(last)) = (events.first(), events.last()) else { return Ok(0) };
     let mut tx = link.scope.begin().await?;
     let launches = launches(&tx, link, events).await?;
-    let sql = "UPDATE servers SET event_seq = $4 WHERE organization_id = $1 AND id = $2 AND host_epoch = $3 \
-               AND event_seq = $5";
-    if write(&tx, sql, link.values([last.seq.into(), (first.seq - 1).into()])).await? != 1 {
+    if !queries::move_events(&tx, link, (first.seq - 1, last.seq)).await? {
         tx.rollback().await?;
         link.fence().await?;
         return Err(gap(first.seq - 1).into());
@@ -131,26 +123,16 @@ impl Launches {
 /// in which everything else holds several.
 async fn launches(tx: &Tx, link: &Link, events: &[Event]) -> Result<Launches> {
     let ids = agents_of(events);
-    let db = &tx.scope.core.db;
-    let sql = |columns: &str| {
-        let among = db.is_among();
-        format!("SELECT {columns} FROM agents WHERE organization_id = $1 AND id {among} AND server_id = $3")
-    };
-    let values: Vec<Value> = vec![link.scope.org.into(), db.keys(&ids), link.server.into()];
-    let own: Result<HashSet<i64>> =
-        rows(tx, &sql("id"), values.clone()).await?.iter().map(|row| Ok(row.try_get_by(0)?)).collect();
-    let own = own?;
+    let own: HashSet<i64> = queries::agents_on(tx, link.server, &ids).await?.into_iter().collect();
     let left = left(tx, link, &ids, |id| own.contains(id)).await?;
     let all: Vec<AgentId> = own.into_iter().chain(left.into_iter().map(|(id, _)| id)).map(AgentId).collect();
     apply::hold(tx, &all, events).await?;
     // Some may have been moved before they were held.
-    let found = rows(tx, &sql(&format!("id, launch_generation, ({CONFIRMED})")), values).await?;
-    let own: Result<HashMap<i64, i64>> =
-        found.iter().map(|row| Ok((row.try_get_by(0)?, row.try_get_by(1)?))).collect();
-    let own = own?;
+    let found = queries::launches_on(tx, link.server, &ids).await?;
+    let own: HashMap<i64, i64> = found.iter().map(|row| (row.id, row.launch_generation)).collect();
     let left = self::left(tx, link, &ids, |id| own.contains_key(id)).await?;
     let is_unconfirmed = match found.first() {
-        Some(row) => row.try_get_by::<Option<Timestamp>, _>(2)?.is_none(),
+        Some(row) => row.host_confirmed_at.is_none(),
         None => !left.is_empty() && servers::is_unconfirmed(tx, link.server).await?,
     };
     let told = if is_unconfirmed { Some(told(tx, link, &ids).await?) } else { None };
@@ -159,17 +141,9 @@ async fn launches(tx: &Tx, link: &Link, events: &[Event]) -> Result<Launches> {
 
 /// The launches that a host was told of. One that is not over is where its agent is, however long ago that was.
 async fn told(tx: &Tx, link: &Link, ids: &[i64]) -> Result<HashSet<(i64, i64)>> {
-    let db = &tx.scope.core.db;
-    let sql = format!(
-        "SELECT id, launch_generation FROM agents WHERE organization_id = $1 AND id {} AND server_id = $3 \
-         AND status NOT IN ('STOPPED', 'ERROR')",
-        db.is_among()
-    );
-    let values: Vec<Value> = vec![link.scope.org.into(), db.keys(ids), link.server.into()];
     let mut told = outbox::launches_of(tx, link.server, ids).await?;
-    for row in rows(tx, &sql, values).await? {
-        told.insert((row.try_get_by(0)?, row.try_get_by(1)?));
-    }
+    let open = queries::open_launches_on(tx, link.server, ids).await?;
+    told.extend(open.into_iter().map(|launch| (launch.id, launch.launch_generation)));
     Ok(told)
 }
 

@@ -7,16 +7,17 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use muster_protocol::join::{Join, Joined, Machine};
-use sea_orm::Value;
 use serde_json::json;
 
-use super::{readable, recognize, rejoin, rows, write};
+use super::{
+    queries::{self, Facts},
+    readable, recognize, rejoin,
+};
 use crate::{
     base::{
         enums::{ChangeOp, RecordKind},
-        ids::{OrgId, ServerId},
+        ids::ServerId,
         problem::{Code, Problem, Result},
-        time::Timestamp,
     },
     core::{
         Core,
@@ -50,36 +51,35 @@ pub async fn join(
     }
     let token = Token::parse_kind(TokenKind::Provisioning, token).ok_or_else(unknown)?.hash;
     let own = check(join)?;
-    let sql =
-        "SELECT organization_id, id FROM servers WHERE provisioning_token_hash = $1 AND archived_at IS NULL";
-    let found =
-        core.db.one(sql.to_owned(), vec![token.as_bytes().to_vec().into()]).await?.ok_or_else(unknown)?;
-    let (org, server): (OrgId, ServerId) = (found.try_get_by("organization_id")?, found.try_get_by("id")?);
+    let found = queries::server_of_provisioning(core, token).await?.ok_or_else(unknown)?;
+    let (org, server) = (found.organization_id, found.id);
     let scope = Scope::host(core, org, ip, request_id);
     let tx = scope.begin().await?;
-    let before = Before::hold(&tx, server, token).await?.ok_or_else(unknown)?;
-    let server_name = before.server_name.clone();
+    // Of two machines that join at once, only one wins.
+    let before = queries::hold_server(&tx, server, token).await?.ok_or_else(unknown)?;
+    let server_name = before.name.clone();
     let mut joined = Joined { organization_id: org.0, server_id: server.0, server_name, known: None };
     let is_same_machine = before.machine_id.as_deref() == Some(&join.machine.id);
-    if let Some(taken_by) = &before.host_token {
-        let is_same = *taken_by == own && is_same_machine;
+    if let Some(taken_by) = before.host_token_hash.as_deref().and_then(TokenHash::from_slice) {
+        let is_same = taken_by == own && is_same_machine;
         if !is_same || join.again.is_none() {
             tx.rollback().await?;
             return if is_same { Ok(joined) } else { Err(taken(before.hostname.as_deref())) };
         }
     }
-    if before.expires_at.is_none_or(|at| at <= tx.now) {
+    if before.provisioning_token_expires_at.is_none_or(|at| at <= tx.now) {
         let detail =
             "The provisioning token has expired. Regenerate the server's token, and join with the new one.";
         return Err(Problem::new(Code::TokenExpired, detail));
     }
-    vouch(&tx, server, own, before.confirms).await?;
+    let confirms = before.provisioning_confirms;
+    vouch(&tx, server, own, confirms).await?;
     take(&tx, server, own, &join.machine).await?;
     if let Some(again) = &join.again {
         joined.known = Some(rejoin::begin(&tx, server, again).await?);
     }
     if !is_same_machine {
-        rejoin::begin_again(&tx, server).await?;
+        queries::reset_numbers(&tx, server).await?;
         if before.machine_id.is_some() {
             // Homes and backups stay on the machine before, and so does what was to be done with them.
             backups::machine_replaced(&tx, server).await?;
@@ -93,12 +93,12 @@ pub async fn join(
         id: server.0,
         changes: json!({
             "hostname": [before.hostname, hostname], "machine_id": [before.machine_id, join.machine.id],
-            "host_confirmed": [false, before.confirms],
+            "host_confirmed": [false, confirms],
         }),
     };
     audit::record(&tx, entry);
     tx.commit().await?;
-    if !before.confirms {
+    if !confirms {
         agents::plans::withhold_all(&scope, server).await?;
     }
     Ok(joined)
@@ -121,74 +121,30 @@ pub(super) fn check(join: &Join) -> Result<TokenHash> {
     Ok(token.hash)
 }
 
-/// What the server's row said before.
-struct Before {
-    server_name: String,
-    expires_at: Option<Timestamp>,
-    host_token: Option<TokenHash>,
-    machine_id: Option<String>,
-    hostname: Option<String>,
-    /// Whether the maker of the provisioning token vouches for the host.
-    confirms: bool,
-}
-
-impl Before {
-    /// Locks the row: of two machines that join at once, only one wins.
-    async fn hold(tx: &Tx, server: ServerId, token: TokenHash) -> Result<Option<Self>> {
-        let sql = "UPDATE servers SET host_epoch = host_epoch WHERE organization_id = $1 AND id = $2 \
-                   AND provisioning_token_hash = $3 RETURNING name, provisioning_token_expires_at, host_token_hash, \
-                   machine_id, hostname, provisioning_confirms";
-        let values = vec![tx.scope.org.into(), server.into(), token.as_bytes().to_vec().into()];
-        let Some(row) = rows(tx, sql, values).await?.into_iter().next() else { return Ok(None) };
-        let host_token: Option<Vec<u8>> = row.try_get_by("host_token_hash")?;
-        Ok(Some(Self {
-            server_name: row.try_get_by("name")?,
-            expires_at: row.try_get_by("provisioning_token_expires_at")?,
-            host_token: host_token.and_then(|bytes| TokenHash::from_slice(&bytes)),
-            machine_id: row.try_get_by("machine_id")?,
-            hostname: row.try_get_by("hostname")?,
-            confirms: row.try_get_by("provisioning_confirms")?,
-        }))
-    }
-}
-
 /// Stores the host's token and its machine.
 async fn take(tx: &Tx, server: ServerId, token: TokenHash, machine: &Machine) -> Result<()> {
-    let sql = "UPDATE servers SET host_token_hash = $3, machine_id = $4, hostname = $5, os = $6, arch = $7, \
-               cpu_cores = $8, memory_mb = $9, disk_mb = $10, version = $11, provisioned_at = $12, updated_at = $12 \
-               WHERE organization_id = $1 AND id = $2";
-    let mut values: Vec<Value> = vec![tx.scope.org.into(), server.into(), token.as_bytes().to_vec().into()];
-    values.extend([machine.id.clone().into(), readable(&machine.hostname, 255).into()]);
-    values.extend(self::machine(machine));
-    values.push(tx.now.into());
-    write(tx, sql, values).await?;
-    Ok(())
+    let hostname = readable(&machine.hostname, 255);
+    queries::store_host(tx, server, token, (&machine.id, hostname), facts(machine)).await
 }
 
 /// Notes from where the host joins, and whether it is confirmed. One that keeps its token keeps its confirmation.
 async fn vouch(tx: &Tx, server: ServerId, token: TokenHash, confirms: bool) -> Result<()> {
-    let sql = "UPDATE servers SET joins = joins + 1, joined_from = $3, host_confirmed_at = $4 \
-               WHERE organization_id = $1 AND id = $2 AND (host_token_hash IS NULL OR host_token_hash <> $5)";
     let from = tx.scope.request.ip.map(|ip| ip.to_string());
-    let confirmed = confirms.then_some(tx.now);
-    let mut values: Vec<Value> = vec![tx.scope.org.into(), server.into(), from.into(), confirmed.into()];
-    values.push(token.as_bytes().to_vec().into());
-    write(tx, sql, values).await?;
-    Ok(())
+    queries::store_joining(tx, server, token, (from, confirms.then_some(tx.now))).await
 }
 
-/// The values of os, arch, cpu_cores, memory_mb, disk_mb, version.
-pub(super) fn machine(machine: &Machine) -> [Value; 6] {
+/// What is stored of a machine.
+pub(super) fn facts(machine: &Machine) -> Facts {
     // The schema shows them as `Int`.
     let size = |size: i64| Some(size).filter(|size| (1..=i64::from(i32::MAX)).contains(size));
-    [
-        readable(&machine.os, 64).into(),
-        readable(&machine.arch, 64).into(),
-        size(machine.cpu_cores).into(),
-        size(machine.memory_mb).into(),
-        size(machine.disk_mb).into(),
-        readable(&machine.version, 64).into(),
-    ]
+    Facts {
+        os: readable(&machine.os, 64),
+        arch: readable(&machine.arch, 64),
+        cpu_cores: size(machine.cpu_cores),
+        memory_mb: size(machine.memory_mb),
+        disk_mb: size(machine.disk_mb),
+        version: readable(&machine.version, 64),
+    }
 }
 
 fn unknown() -> Problem {

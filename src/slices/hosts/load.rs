@@ -5,9 +5,11 @@
 use std::time::Duration;
 
 use muster_protocol::frame::Load;
-use sea_orm::{QueryResult, Value};
 
-use super::{Ended, Link, hello, rows, write};
+use super::{
+    Ended, Link, hello,
+    queries::{self, Loaded},
+};
 use crate::{
     base::{
         enums::{ApprovalKind, ServerStatus, Severity},
@@ -55,11 +57,11 @@ impl Readings {
         self.stored = Some(now);
         let load = plausible(load);
         let mut tx = link.scope.begin().await?;
-        let Some(server) = store(&tx, link, &load).await? else {
+        let Some(server) = queries::store_load(&tx, link, &load).await? else {
             tx.rollback().await?;
             return Err(link.fenced().await);
         };
-        let readings = readings(&load, orgs::alert_thresholds(&tx).await?, server.cores);
+        let readings = readings(&load, orgs::alert_thresholds(&tx).await?, server.cpu_cores);
         let alerts = self.count(readings);
         for kind in alerts {
             raise(&mut tx, link, &server, kind, readings[kind]).await?;
@@ -72,9 +74,7 @@ impl Readings {
             status => status,
         };
         if status != server.status {
-            let sql =
-                "UPDATE servers SET status = $4 WHERE organization_id = $1 AND id = $2 AND host_epoch = $3";
-            write(&tx, sql, link.values([status.into()])).await?;
+            queries::store_status(&tx, link, status).await?;
             hello::announce(&tx, link.server);
         }
         Ok(tx.commit().await?)
@@ -119,33 +119,9 @@ fn readings(load: &Load, most: AlertThresholds, cores: Option<i64>) -> [Reading;
     [(load.ram_pct, most.ram_pct), (load.cpu_pct, most.cpu_pct), (per_core, most.load_factor)]
 }
 
-/// The server that a reading is about.
-struct Server {
-    name: String,
-    status: ServerStatus,
-    cores: Option<i64>,
-}
-
-async fn store(tx: &Tx, link: &Link, load: &Load) -> Result<Option<Server>> {
-    let sql = "UPDATE servers SET cpu_pct = $4, ram_pct = $5, load_1 = $6, load_5 = $7, load_15 = $8, \
-               uptime_seconds = $9, last_seen_at = $10 WHERE organization_id = $1 AND id = $2 AND host_epoch = $3 \
-               RETURNING name, status, cpu_cores";
-    let [one, five, fifteen] = load.load.map_or([None; 3], |loads| loads.map(Some));
-    let mut values: Vec<Value> = link.values([load.cpu_pct.into(), load.ram_pct.into()]);
-    values.extend([one.into(), five.into(), fifteen.into(), load.uptime_seconds.into(), tx.now.into()]);
-    let server = |row: QueryResult| -> Result<Server> {
-        let (name, status) = (row.try_get_by("name")?, row.try_get_by("status")?);
-        Ok(Server { name, status, cores: row.try_get_by("cpu_cores")? })
-    };
-    rows(tx, sql, values).await?.into_iter().next().map(server).transpose()
-}
-
 /// Raises an alert, unless one of its kind is open. The server's row is locked, so nobody else does so meanwhile.
-async fn raise(tx: &mut Tx, link: &Link, server: &Server, kind: usize, (value, most): Reading) -> Result<()> {
-    let sql = "SELECT 1 FROM approvals WHERE organization_id = $1 AND server_id = $2 AND kind = 'SERVER_ALERT' \
-               AND category = $3 AND status = 'PENDING' LIMIT 1";
-    let values = vec![link.scope.org.into(), link.server.into(), KINDS[kind].into()];
-    if !rows(tx, sql, values).await?.is_empty() {
+async fn raise(tx: &mut Tx, link: &Link, server: &Loaded, kind: usize, (value, most): Reading) -> Result<()> {
+    if queries::pending_alert(tx, link.server, KINDS[kind]).await?.is_some() {
         return Ok(());
     }
     let (value, most) = (value.unwrap_or_default(), most.unwrap_or_default());

@@ -24,12 +24,12 @@ mod hello;
 mod join;
 mod keeping;
 mod load;
+mod queries;
 mod refused;
 mod rejoin;
 mod viewing;
 
 use muster_protocol::{ToHost, frame::RefusedCode};
-use sea_orm::{ConnectionTrait, QueryResult, Statement, Value};
 
 pub use self::{
     apply::apply,
@@ -55,7 +55,6 @@ use crate::{
             Scope,
             token::{Token, TokenHash, TokenKind},
         },
-        store::Tx,
     },
 };
 
@@ -163,11 +162,9 @@ fn unknown() -> Problem {
 /// # Errors
 /// `UNAUTHENTICATED` for a token that is not a host's any more.
 pub async fn identify(core: &Core, token: TokenHash) -> Result<Identity> {
-    let sql = "SELECT organization_id, id FROM servers WHERE host_token_hash = $1 AND archived_at IS NULL";
-    let row =
-        core.db.one(sql.to_owned(), vec![token.as_bytes().to_vec().into()]).await?.ok_or_else(unknown)?;
+    let found = queries::server_of_host(core, token).await?.ok_or_else(unknown)?;
     core.access.cache.note_proven(token);
-    Ok(Identity { org: row.try_get_by(0)?, server: row.try_get_by(1)?, token })
+    Ok(Identity { org: found.organization_id, server: found.id, token })
 }
 
 impl Link {
@@ -176,15 +173,12 @@ impl Link {
     /// # Errors
     /// SUPERSEDED, or TOKEN if the host's token is not valid any more.
     pub async fn fence(&self) -> Result<(), Ended> {
-        let sql = "SELECT host_epoch, host_token_hash FROM servers WHERE organization_id = $1 AND id = $2";
-        let values = vec![self.scope.org.into(), self.server.into()];
-        let row = self.scope.core.db.one(sql.to_owned(), values).await?;
-        let row = row.ok_or_else(|| Problem::not_found("server", self.server))?;
-        let (epoch, token): (i64, Option<Vec<u8>>) = (row.try_get_by(0)?, row.try_get_by(1)?);
-        if epoch == self.epoch {
+        let current = queries::connection(self).await?;
+        let current = current.ok_or_else(|| Problem::not_found("server", self.server))?;
+        if current.host_epoch == self.epoch {
             return Ok(());
         }
-        Err(if token.as_deref() == Some(self.token.as_bytes()) {
+        Err(if current.host_token_hash.as_deref() == Some(self.token.as_bytes()) {
             let reason = "A newer connection of this host has taken over. If it is not this program's own, a copy of \
                           its folder is running elsewhere: stop one of them.";
             Refusal::new(RefusedCode::Superseded, reason).into()
@@ -202,24 +196,6 @@ impl Link {
             Ok(()) => Problem::internal(anyhow::anyhow!("a fenced write of the current epoch")).into(),
         }
     }
-
-    /// The values that a fenced statement begins with: organization, server, epoch.
-    fn values(&self, more: impl IntoIterator<Item = Value>) -> Vec<Value> {
-        let own = [self.scope.org.into(), self.server.into(), self.epoch.into()];
-        own.into_iter().chain(more).collect()
-    }
-}
-
-/// Runs a statement in a transaction; returns the number of rows affected.
-async fn write(tx: &Tx, sql: &str, values: Vec<Value>) -> Result<u64> {
-    let statement = Statement::from_sql_and_values(tx.scope.core.db.backend(), sql, values);
-    Ok(tx.connection().execute_raw(statement).await?.rows_affected())
-}
-
-/// The rows of a statement in a transaction.
-async fn rows(tx: &Tx, sql: &str, values: Vec<Value>) -> Result<Vec<QueryResult>> {
-    let statement = Statement::from_sql_and_values(tx.scope.core.db.backend(), sql, values);
-    Ok(tx.connection().query_all_raw(statement).await?)
 }
 
 /// A text of a host that people will read: on one line, without what a terminal would obey, and not longer than this.

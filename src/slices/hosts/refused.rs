@@ -3,7 +3,7 @@
 
 use muster_protocol::frame::RefusedCode;
 
-use super::{Refusal, hello, write};
+use super::{Refusal, hello, queries};
 use crate::{
     base::{enums::HostRefusal, ids::ServerId, problem::Result},
     core::access::Scope,
@@ -33,11 +33,7 @@ const fn for_people(code: RefusedCode) -> Option<HostRefusal> {
 pub async fn refused(scope: &Scope, server: ServerId, refusal: &Refusal) -> Result<()> {
     let Some(code) = for_people(refusal.code) else { return Ok(()) };
     let tx = scope.begin().await?;
-    let sql = "UPDATE servers SET refused_code = $3, refused_reason = $4, refused_at = $5 \
-               WHERE organization_id = $1 AND id = $2 AND host_token_hash IS NOT NULL AND archived_at IS NULL";
-    let values =
-        vec![scope.org.into(), server.into(), code.into(), refusal.reason.clone().into(), tx.now.into()];
-    if write(&tx, sql, values).await? == 1 {
+    if queries::store_refusal(&tx, server, code, &refusal.reason).await? {
         hello::announce(&tx, server);
     }
     tx.commit().await

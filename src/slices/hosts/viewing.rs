@@ -5,8 +5,11 @@ use std::{collections::HashMap, time::Duration};
 use muster_protocol::frame::Delta;
 use tokio::time::Instant;
 
-use super::{Ended, Link, Refusal};
-use crate::{base::ids::ConversationId, core::events};
+use super::{Ended, Link, Refusal, queries};
+use crate::{
+    base::ids::{AgentId, ConversationId},
+    core::events,
+};
 
 /// The longest text of a delta, in bytes.
 const LONGEST: usize = 4 << 10;
@@ -67,11 +70,7 @@ impl Viewing {
 }
 
 async fn is_own(link: &Link, delta: &Delta) -> Result<bool, Ended> {
-    let sql = "SELECT 1 FROM servers s \
-               JOIN agents a ON a.organization_id = s.organization_id AND a.server_id = s.id \
-               JOIN conversations c ON c.organization_id = a.organization_id AND c.agent_id = a.id \
-               WHERE s.organization_id = $1 AND s.id = $2 AND s.host_epoch = $3 AND a.id = $4 \
-               AND a.launch_generation = $5 AND c.id = $6";
-    let more = [delta.agent_id, delta.generation, delta.conversation_id].map(Into::into);
-    Ok(link.scope.core.db.one(sql.to_owned(), link.values(more)).await?.is_some())
+    let (launch, conversation) =
+        ((AgentId(delta.agent_id), delta.generation), ConversationId(delta.conversation_id));
+    Ok(queries::conversation_of(link, launch, conversation).await?.is_some())
 }

@@ -7,6 +7,7 @@ mod entity;
 pub mod graphql;
 mod host;
 mod input;
+mod queries;
 mod refused;
 
 use muster_protocol::plan::Destination;

@@ -2,6 +2,7 @@
 
 use muster_protocol::plan::Destination;
 
+use super::queries;
 use crate::{
     base::{
         plain::{self, bounded},
@@ -32,24 +33,9 @@ pub async fn unreached(tx: &Tx, from: &Reporter, to: Destination, reason: String
     let host = bounded(&plain::one_line(&to.host), HOST_BYTES);
     let reason = bounded(&plain::one_line(&reason), REASON_BYTES);
     let at = from.time(tx, crate::base::time::Timestamp(0));
-    let sql = "INSERT INTO refused_destinations (organization_id, agent_id, host, port, reason, count, last_at) \
-               VALUES ($1, $2, $3, $4, $5, $6, $7) ON CONFLICT (organization_id, agent_id, host, port) DO UPDATE \
-               SET reason = excluded.reason, count = refused_destinations.count + excluded.count, \
-               last_at = excluded.last_at";
-    let values = vec![
-        tx.scope.org.into(),
-        agent.id.into(),
-        host.into(),
-        i64::from(to.port).into(),
-        reason.into(),
-        count.clamp(1, MOST).into(),
-        at.into(),
-    ];
-    tx.run(sql, values).await?;
-    let sql = "DELETE FROM refused_destinations WHERE organization_id = $1 AND agent_id = $2 AND id NOT IN \
-               (SELECT id FROM refused_destinations WHERE organization_id = $1 AND agent_id = $2 \
-               ORDER BY last_at DESC, id DESC LIMIT $3)";
-    tx.run(sql, vec![tx.scope.org.into(), agent.id.into(), KEPT.into()]).await?;
+    let count = count.clamp(1, MOST);
+    queries::count_refused(tx, agent.id, (host, to.port), (reason, count), at).await?;
+    queries::forget_refused(tx, agent.id, KEPT).await?;
     agents::announce(tx, agent.id);
     Ok(())
 }

@@ -7,9 +7,7 @@
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
-use sea_orm::{ConnectionTrait, QueryResult, Statement, Value};
-
-use super::{are_on, look};
+use super::{are_on, look, queries};
 use crate::{
     base::{ids::UserId, problem::Result},
     core::{
@@ -23,16 +21,8 @@ use crate::{
 const QUIET: Duration = Duration::from_mins(5);
 /// How long an entry is worth sending.
 const LIFETIME: Duration = Duration::from_hours(24);
-/// How many people one round looks at.
-const PEOPLE: u64 = 200;
-/// How many rows of a person are collected at a time.
-const ROWS: u64 = 500;
 /// How many things one mail names.
 const NAMED: usize = 50;
-
-/// The condition in SQL that the person has snoozed the approval of the notification `n`. `$1` is the time.
-const SNOOZED: &str = "EXISTS (SELECT 1 FROM approval_snoozes z WHERE z.organization_id = n.organization_id \
-     AND z.approval_id = n.approval_id AND z.user_id = n.user_id AND z.until > $1)";
 
 /// Collects what is due, and returns how many people are notified.
 ///
@@ -43,32 +33,22 @@ pub async fn collect_due(core: &Arc<Core>) -> Result<u64> {
         return Ok(0);
     }
     let now = core.clock.now();
-    // A mail that could not be sent yet is followed by no other.
-    let sql = format!(
-        "SELECT DISTINCT n.user_id FROM notifications n WHERE n.due_at <= $1 AND NOT {SNOOZED} \
-         AND NOT EXISTS (SELECT 1 FROM notified d WHERE d.user_id = n.user_id AND d.told_at > $2) \
-         AND NOT EXISTS (SELECT 1 FROM outbox x WHERE x.order_key = 'notifications:' || CAST(n.user_id AS TEXT) \
-         AND x.acknowledged_at IS NULL) LIMIT {PEOPLE}"
-    );
     let mut told = 0;
-    for row in core.db.all(sql, vec![now.into(), now.minus(QUIET).into()]).await? {
-        told += u64::from(collect(core, row.try_get_by(0)?).await?);
+    // A mail that could not be sent yet is followed by no other.
+    for person in queries::due_people(core, now, now.minus(QUIET)).await? {
+        told += u64::from(collect(core, person).await?);
     }
     Ok(told)
 }
 
 /// Collects what one person is due to be told. Returns whether there is anything, and no one else was faster.
 async fn collect(core: &Core, user: UserId) -> Result<bool> {
-    let now = core.clock.now();
-    let sql = format!(
-        "SELECT n.id, n.raised, n.organization_id, n.what, n.approval_id, n.agent_id FROM notifications n \
-         WHERE n.user_id = $2 AND n.due_at <= $1 AND NOT {SNOOZED} ORDER BY n.id LIMIT {ROWS}"
-    );
-    let rows = core.db.all(sql, vec![now.into(), user.into()]).await?;
+    let rows = queries::due(core, user, core.clock.now()).await?;
     let (mut read, mut about) = (BTreeMap::<i64, Vec<i64>>::new(), Vec::new());
     for row in rows {
-        read.entry(row.try_get_by(1)?).or_default().push(row.try_get_by(0)?);
-        let one = about_of(&row)?;
+        read.entry(row.raised).or_default().push(row.id);
+        let (org, what, approval, agent) = (row.organization_id, row.what, row.approval_id, row.agent_id);
+        let one = About { org, what, approval, agent };
         if look::at(core, user, &one).await?.is_some() {
             about.push(one);
         }
@@ -77,10 +57,8 @@ async fn collect(core: &Core, user: UserId) -> Result<bool> {
     if !about.is_empty() && !take_turn(core, &tx, user).await? {
         return Ok(false);
     }
-    let sql =
-        format!("DELETE FROM notifications WHERE user_id = $1 AND id {} AND raised = $3", core.db.is_among());
     for (raised, ids) in read {
-        execute(core, &tx, &sql, vec![user.into(), core.db.keys(&ids), raised.into()]).await?;
+        queries::remove(core, &tx, user, (&ids, raised)).await?;
     }
     let has_any = !about.is_empty();
     if has_any {
@@ -100,22 +78,6 @@ fn send(core: &Core, tx: &Transaction, user: UserId, about: Vec<About>, more: us
 
 /// Notes that the person is notified now. Fails if that was done less than five minutes ago.
 pub(super) async fn take_turn(core: &Core, tx: &Transaction, user: UserId) -> Result<bool> {
-    let sql = "INSERT INTO notified (user_id, told_at) VALUES ($1, $2) ON CONFLICT (user_id) DO UPDATE \
-               SET told_at = excluded.told_at WHERE notified.told_at <= $3";
     let now = core.clock.now();
-    Ok(execute(core, tx, sql, vec![user.into(), now.into(), now.minus(QUIET).into()]).await? == 1)
-}
-
-fn about_of(row: &QueryResult) -> Result<About> {
-    Ok(About {
-        org: row.try_get_by(2)?,
-        what: row.try_get_by(3)?,
-        approval: row.try_get_by(4)?,
-        agent: row.try_get_by(5)?,
-    })
-}
-
-async fn execute(core: &Core, tx: &Transaction, sql: &str, values: Vec<Value>) -> Result<u64> {
-    let statement = Statement::from_sql_and_values(core.db.backend(), sql, values);
-    Ok(tx.execute_raw(statement).await?.rows_affected())
+    queries::take_turn(tx, user, (now, now.minus(QUIET))).await
 }

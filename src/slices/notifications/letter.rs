@@ -5,6 +5,7 @@ use jiff::Timestamp as Instant;
 
 use super::{
     look::{self, Approval, Line, Subject},
+    queries,
     tell::zone,
 };
 use crate::{
@@ -42,8 +43,7 @@ pub async fn compose(
     let Some(first) = lines.first() else { return Ok(None) };
     let person = people::user(core, user).await?;
     // The quiet time counts from the attempt that succeeds.
-    let sql = "UPDATE notified SET told_at = $2 WHERE user_id = $1";
-    core.db.execute(sql, vec![user.into(), core.clock.now().into()]).await?;
+    queries::store_told(core, user).await?;
     let rest = lines.len() - 1 + more;
     let mut subject = phrase(first);
     if rest > 0 {

@@ -1,15 +1,12 @@
 //! What there is to say about an approval or an agent now: nothing once it is decided, once the agent is up again, or to a
 //! person who may no longer see it.
 
-use sea_orm::QueryResult;
-
-use super::tell::{REACHABLE, permission};
+use super::{queries, tell::permission};
 use crate::{
     base::{
         enums::{ApprovalKind, NotificationKind, Severity, StatusReason},
         ids::{AgentId, ApprovalId, OrgId, UserId},
-        permission::Role,
-        problem::{Problem, Result},
+        problem::Result,
         time::Timestamp,
     },
     core::{Core, outbox::About},
@@ -68,71 +65,32 @@ pub struct Approval {
 /// # Errors
 /// The database is unreachable.
 pub async fn at(core: &Core, user: UserId, about: &About) -> Result<Option<Line>> {
-    let (sql, id) = match (about.approval, about.agent) {
-        (Some(approval), _) => (of_approval(about.what), approval.0),
-        (None, Some(agent)) => (of_agent(), agent.0),
+    let who = (about.org, user);
+    let (role, org_name, zone, subject) = match (about.approval, about.agent) {
+        (Some(id), _) => {
+            let Some(row) = queries::approval(core, who, (id, about.what)).await? else { return Ok(None) };
+            let subject = Subject::Approval(Approval {
+                id,
+                kind: row.kind,
+                severity: row.severity,
+                about: row.about,
+                text: asked(row.title, row.body),
+                expires_at: row.expires_at,
+            });
+            (row.role, row.org_name, row.zone, subject)
+        }
+        (None, Some(id)) => {
+            let Some(row) = queries::failed_agent(core, who, id).await? else { return Ok(None) };
+            let subject = Subject::Agent { id, name: row.name, reason: row.status_reason };
+            (row.role, row.org_name, row.zone, subject)
+        }
         (None, None) => return Ok(None),
     };
-    let values = vec![about.org.into(), user.into(), id.into(), core.clock.now().into()];
-    let Some(row) = core.db.one(sql, values).await? else { return Ok(None) };
-    let role: Role = row.try_get_by::<String, _>(0)?.parse().map_err(Problem::internal)?;
-    if !core.policy.allows(about.org, role, permission(about.what)) {
-        return Ok(None);
-    }
-    let subject = match (about.approval, about.agent) {
-        (Some(id), _) => Subject::Approval(approval(id, &row)?),
-        (None, Some(id)) => Subject::Agent { id, name: row.try_get_by(3)?, reason: row.try_get_by(4)? },
-        (None, None) => return Ok(None),
-    };
-    let (org_name, zone) = (row.try_get_by(1)?, row.try_get_by(2)?);
-    Ok(Some(Line { what: about.what, org: about.org, org_name, zone, subject }))
+    let line = Line { what: about.what, org: about.org, org_name, zone, subject };
+    Ok(core.policy.allows(about.org, role, permission(about.what)).then_some(line))
 }
 
-/// What both statements select first. `$1` is the organization, `$2` the person.
-const MEMBER: &str = "SELECT m.role, o.name, COALESCE(u.time_zone, o.timezone)";
-
-/// `$3` is the approval, `$4` the time.
-fn of_approval(what: NotificationKind) -> String {
-    let still = match what {
-        NotificationKind::ApprovalAssigned => " AND a.assignee_id = m.user_id",
-        _ => "",
-    };
-    format!(
-        "{MEMBER}, a.kind, a.severity, \
-         COALESCE(CASE WHEN a.kind IN ('CHANNEL_ERROR', 'ACCESS_REQUEST') THEN c.name END, g.name, s.name), \
-         CASE WHEN o.mail_request_text THEN a.title END, CASE WHEN o.mail_request_text THEN a.body END, a.expires_at \
-         FROM members m JOIN users u ON u.id = m.user_id JOIN organizations o ON o.id = m.organization_id \
-         JOIN approvals a ON a.organization_id = m.organization_id AND a.id = $3 \
-         LEFT JOIN agents g ON g.organization_id = a.organization_id AND g.id = a.agent_id \
-         LEFT JOIN channels c ON c.organization_id = a.organization_id AND c.id = a.channel_id \
-         LEFT JOIN servers s ON s.organization_id = a.organization_id AND s.id = a.server_id \
-         WHERE m.organization_id = $1 AND m.user_id = $2 AND {REACHABLE} \
-         AND a.status = 'PENDING' AND (a.expires_at IS NULL OR a.expires_at > $4){still} \
-         AND NOT EXISTS (SELECT 1 FROM approval_snoozes z WHERE z.organization_id = a.organization_id \
-         AND z.approval_id = a.id AND z.user_id = m.user_id AND z.until > $4)"
-    )
-}
-
-/// `$3` is the agent, `$4` the time.
-fn of_agent() -> String {
-    format!(
-        "{MEMBER}, g.name, g.status_reason \
-         FROM members m JOIN users u ON u.id = m.user_id JOIN organizations o ON o.id = m.organization_id \
-         JOIN agents g ON g.organization_id = m.organization_id AND g.id = $3 \
-         WHERE m.organization_id = $1 AND m.user_id = $2 AND {REACHABLE} \
-         AND g.status = 'ERROR' AND g.archived_at IS NULL AND g.status_changed_at <= $4"
-    )
-}
-
-fn approval(id: ApprovalId, row: &QueryResult) -> Result<Approval> {
-    let (title, body): (Option<String>, Option<String>) = (row.try_get_by(6)?, row.try_get_by(7)?);
+fn asked(title: Option<String>, body: Option<String>) -> Option<String> {
     let text = [title, body].into_iter().flatten().collect::<Vec<_>>().join(": ");
-    Ok(Approval {
-        id,
-        kind: row.try_get_by(3)?,
-        severity: row.try_get_by(4)?,
-        about: row.try_get_by(5)?,
-        text: Some(text).filter(|text| !text.is_empty()),
-        expires_at: row.try_get_by(8)?,
-    })
+    Some(text).filter(|text| !text.is_empty())
 }

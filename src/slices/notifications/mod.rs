@@ -13,14 +13,16 @@ mod collect;
 pub mod graphql;
 mod letter;
 mod look;
+mod queries;
 mod settings;
 mod tell;
 
 pub use self::{
     collect::collect_due,
     letter::compose,
+    queries::REACHABLE,
     settings::{Choice, Paces, of, set},
-    tell::{REACHABLE, agent_failed, approval_assigned, approval_expiring, approval_raised, forget_raised},
+    tell::{agent_failed, approval_assigned, approval_expiring, approval_raised, forget_raised},
 };
 use crate::core::Core;
 

@@ -10,6 +10,7 @@ pub mod graphql;
 mod input;
 mod limits;
 mod operator;
+mod queries;
 mod rows;
 mod stop;
 
@@ -22,6 +23,7 @@ pub use self::{
         store_plans, value as limit,
     },
     operator::{NewOrganization, Overview, all, check_name, create, find, find_in},
+    queries::MAY_GO,
     rows::{AlertThresholds, alert_thresholds, default_image, is_stopped, session_limit, set_avatar},
-    stop::{MAY_GO, let_go, release, require_going, stop, stopped},
+    stop::{let_go, release, require_going, stop, stopped},
 };

@@ -2,13 +2,11 @@
 
 use std::sync::Arc;
 
-use sea_orm::{
-    ActiveModelTrait, ColumnTrait, EntityTrait, IntoActiveModel, QueryFilter, QueryOrder, QueryResult, Set,
-};
+use sea_orm::{ActiveModelTrait, ColumnTrait, EntityTrait, IntoActiveModel, QueryFilter, QueryOrder, Set};
 use serde::Serialize;
 use serde_json::json;
 
-use super::{entity::organizations, rows::load};
+use super::{entity::organizations, queries, rows::load};
 use crate::{
     base::{
         enums::{ChangeOp, Plan, RecordKind},
@@ -18,7 +16,12 @@ use crate::{
         problem::{Code, Problem, Result},
         time::Timestamp,
     },
-    core::{Core, access::Scope, audit, store::Db},
+    core::{
+        Core,
+        access::Scope,
+        audit,
+        store::{Db, sql::row},
+    },
     slices::{
         people,
         servers::{self, CreateImageInput},
@@ -39,23 +42,25 @@ pub struct NewOrganization {
     pub owner: UserId,
 }
 
-/// An organization as the operator sees it.
-#[derive(Clone, Debug, Serialize)]
-pub struct Overview {
-    /// Its id.
-    pub id: OrgId,
-    /// The name.
-    pub name: String,
-    /// The plan. Its limits apply unless the contract overrides them.
-    pub plan: Plan,
-    /// Since when there is the organization.
-    pub created_at: Timestamp,
-    /// The number of members.
-    pub members: i64,
-    /// The number of OWNERs who can sign in.
-    pub owners: i64,
-    /// The number of agents, not counting archived ones.
-    pub agents: i64,
+row! {
+    /// An organization as the operator sees it.
+    #[derive(Clone, Debug, Serialize)]
+    pub struct Overview {
+        /// Its id.
+        id: OrgId,
+        /// The name.
+        name: String,
+        /// The plan. Its limits apply unless the contract overrides them.
+        plan: Plan,
+        /// Since when there is the organization.
+        created_at: Timestamp,
+        /// The number of members.
+        members: i64,
+        /// The number of OWNERs who can sign in.
+        owners: i64,
+        /// The number of agents, not counting archived ones.
+        agents: i64,
+    }
 }
 
 /// All organizations, ordered by id.
@@ -63,24 +68,7 @@ pub struct Overview {
 /// # Errors
 /// The database is unreachable.
 pub async fn all(db: &Db) -> Result<Vec<Overview>> {
-    let sql = "SELECT o.id, o.name, o.plan, o.created_at, \
-               (SELECT COUNT(*) FROM members m WHERE m.organization_id = o.id), \
-               (SELECT COUNT(*) FROM members m JOIN users u ON u.id = m.user_id WHERE m.organization_id = o.id \
-                AND m.role = 'OWNER' AND u.disabled_at IS NULL), \
-               (SELECT COUNT(*) FROM agents a WHERE a.organization_id = o.id AND a.archived_at IS NULL) \
-               FROM organizations o ORDER BY o.id";
-    let read = |row: &QueryResult| -> Result<Overview> {
-        Ok(Overview {
-            id: row.try_get_by(0)?,
-            name: row.try_get_by(1)?,
-            plan: row.try_get_by(2)?,
-            created_at: row.try_get_by(3)?,
-            members: row.try_get_by(4)?,
-            owners: row.try_get_by(5)?,
-            agents: row.try_get_by(6)?,
-        })
-    };
-    db.all(sql.to_owned(), vec![]).await?.iter().map(read).collect()
+    queries::overviews(db).await
 }
 
 /// Creates an organization with its owner and a default image, so that it can have agents right away.

@@ -2,23 +2,23 @@
 //!
 //! From the transaction of the stop on, no agent starts or resumes ([`require_going`]), no turn is sent
 //! ([`super::is_stopped`]), and commands wait in the outbox, except those that end something or tell a host of the stop
-//! ([`MAY_GO`]). Running turns are cancelled; agents stay up, and their hosts let nothing of theirs out. Releasing lets everything go on, queued turns at most [`TURNS`] a second.
+//! ([`super::MAY_GO`]). Running turns are cancelled; agents stay up, and their hosts let nothing of theirs out. Releasing lets everything go on, queued turns at most [`TURNS`] a second.
 //! Permissions: `organization.stop`, and `organization.release`, which fewer people have.
 
 use std::{sync::Arc, time::Duration};
 
-use sea_orm::{
-    ActiveModelTrait, ColumnTrait, ConnectionTrait, DbBackend, IntoActiveModel, QueryFilter, QueryResult,
-    Set, Statement, sea_query::Expr,
-};
+use sea_orm::{ActiveModelTrait, ColumnTrait, IntoActiveModel, QueryFilter, Set, sea_query::Expr};
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::{entity::organizations, rows::load};
+use super::{
+    entity::organizations,
+    queries::{self, Stop},
+    rows::load,
+};
 use crate::{
     base::{
         enums::{ChangeOp, RecordKind, TurnCut},
-        ids::OrgId,
         plain,
         problem::{Code, Problem, Result},
         time::Timestamp,
@@ -32,10 +32,6 @@ use crate::{
     },
     slices::{agents, turns},
 };
-
-/// SQL on a row of `outbox` with the alias `c`: whether the command may be sent, as far as a stop is concerned.
-pub const MAY_GO: &str = "(c.kind IN ('STOP', 'CANCEL', 'SYNC') OR NOT EXISTS (SELECT 1 FROM organizations stopped \
-     WHERE stopped.id = c.organization_id AND stopped.stopped_at IS NOT NULL))";
 
 /// How many queued turns are sent in each [`PAUSE`] after a release.
 const TURNS: u64 = 5;
@@ -91,15 +87,14 @@ pub struct Stopped {
 /// # Errors
 /// The database is unreachable.
 pub async fn stopped(scope: &Scope) -> Result<Option<Stopped>> {
-    let sql = "SELECT stopped_at, stopped_by_name, stop_reason FROM organizations WHERE id = $1";
-    let found = scope.core.db.one(sql.to_owned(), vec![scope.org.into()]).await?;
-    found.as_ref().map_or(Ok(None), read)
+    Ok(queries::stop(scope).await?.and_then(Stopped::of))
 }
 
-fn read(row: &QueryResult) -> Result<Option<Stopped>> {
-    let Some(at) = row.try_get_by(0)? else { return Ok(None) };
-    let (by, reason): (Option<String>, Option<String>) = (row.try_get_by(1)?, row.try_get_by(2)?);
-    Ok(Some(Stopped { by: by.unwrap_or_default(), at, reason: reason.unwrap_or_default() }))
+impl Stopped {
+    fn of(row: Stop) -> Option<Self> {
+        let (by, reason) = (row.stopped_by_name.unwrap_or_default(), row.stop_reason.unwrap_or_default());
+        Some(Self { by, at: row.stopped_at?, reason })
+    }
 }
 
 /// Releases the organization: what waits goes on. Returns whether it was stopped.
@@ -136,13 +131,8 @@ pub async fn release(scope: &Scope, reason: Option<&str>) -> Result<bool> {
 /// # Errors
 /// `ORGANIZATION_STOPPED`, naming who stopped it and since when.
 pub async fn require_going(tx: &Tx) -> Result<()> {
-    let backend = tx.scope.core.db.backend();
-    let held = if backend == DbBackend::Postgres { " FOR SHARE" } else { "" };
-    let sql =
-        format!("SELECT stopped_at, stopped_by_name, stop_reason FROM organizations WHERE id = $1{held}");
-    let statement = Statement::from_sql_and_values(backend, sql, [tx.scope.org.0.into()]);
-    let found = tx.connection().query_one_raw(statement).await?;
-    let Some(Stopped { by, at, reason }) = found.as_ref().map_or(Ok(None), read)? else { return Ok(()) };
+    let stopped = queries::stop_held(tx).await?.and_then(Stopped::of);
+    let Some(Stopped { by, at, reason }) = stopped else { return Ok(()) };
     let detail = format!("{by} stopped the whole organization at {at}. Nothing starts until it is released.");
     let problem = Problem::new(Code::OrganizationStopped, detail).with("stopped_by", by);
     Err(problem.with("stopped_at", at.to_string()).with("reason", reason))
@@ -153,11 +143,8 @@ pub async fn require_going(tx: &Tx) -> Result<()> {
 /// # Errors
 /// The database is unreachable. What was sent by then stays sent.
 pub async fn let_go(core: &Arc<Core>) -> Result<u64> {
-    let due = "SELECT id FROM organizations WHERE letting_go_at <= $1";
-    let due = core.db.all(due.to_owned(), vec![core.clock.now().minus(PAUSE).into()]).await?;
     let mut sent = Tally::default();
-    for row in due {
-        let org = OrgId(row.try_get_by(0)?);
+    for org in queries::letting_go(core, core.clock.now().minus(PAUSE)).await? {
         sent.add(org, let_some_go(&Scope::system(core, org)).await);
     }
     sent.close()
