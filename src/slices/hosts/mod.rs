@@ -10,6 +10,7 @@
 //! - `load.rs`: how busy the machine is, and when that is worth an alert.
 //! - `viewing.rs`, `graphql.rs`: text that is being written, for live viewers.
 //! - `keeping.rs`: the rounds: who is cut off, who is there, who is gone.
+//! - `queries.rs`: the SQL of all of them.
 //!
 //! Organization and server come from the connection's token, never from a frame. What a host says about an agent counts
 //! only if the agent is on its server and the launch is the current one; what an earlier launch on its server has spent counts,

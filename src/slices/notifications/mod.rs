@@ -5,6 +5,7 @@
 //! - `look.rs`: what there is to say about it by then, if the person may still see it.
 //! - `letter.rs`: the medium mail.
 //! - `settings.rs`, `graphql.rs`: what each member has chosen.
+//! - `queries.rs`: the SQL of all of them.
 //!
 //! Nothing here decides anything: a notification leads to the panel. Its rows belong to people, who may be members of
 //! several organizations, so they are read without a scope; every statement names the organization or the person.

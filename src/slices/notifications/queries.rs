@@ -129,7 +129,7 @@ pub(super) async fn reachable(tx: &Tx, who: Who) -> Result<Vec<Member>> {
         }
         Who::Answering => (sql!(MEMBERS, REACHABLE, " AND m.role IN ('OWNER', 'ADMIN')", BY_ID), None),
     };
-    tx.all(sql, Vec::from_iter(value)).await
+    tx.all(sql, value.into_iter().collect::<Vec<_>>()).await
 }
 
 /// Stores what a person is to be told at `due`. What they are still to be told is counted.
