@@ -243,6 +243,24 @@ impl Scope {
         let made = db.each(text, of_org(self, values.into()), |row| R::read(&row).map(&mut read)).await?;
         Ok(made.into_iter().collect::<std::result::Result<_, _>>()?)
     }
+
+    /// The rows of these statements in one, which stand between `before` and `after`. For searches in places that are chosen when
+    /// they run.
+    ///
+    /// # Errors
+    /// Those of [`Door::query`]; a row can't be read.
+    pub async fn union<R: Row>(
+        &self,
+        statements: &[OrgSql],
+        (before, after): (&'static str, &'static str),
+        values: impl Into<Vec<Value>>,
+    ) -> Result<Vec<R>> {
+        let db = &self.core.db;
+        let texts: Vec<_> = statements.iter().map(|sql| sql.0.of(db.backend())).collect();
+        let text = [before, &texts.join(" UNION ALL "), after].concat();
+        let rows = db.all(text, of_org(self, values.into())).await?;
+        Ok(rows.iter().map(R::read).collect::<std::result::Result<_, _>>()?)
+    }
 }
 
 fn of_org(scope: &Scope, values: Vec<Value>) -> Vec<Value> {
