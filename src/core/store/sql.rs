@@ -24,9 +24,12 @@ pub struct Text {
 }
 
 impl Text {
+    fn of(self, backend: DbBackend) -> &'static str {
+        if backend == DbBackend::Postgres { self.postgres } else { self.sqlite }
+    }
+
     fn statement(self, backend: DbBackend, values: Vec<Value>) -> Statement {
-        let text = if backend == DbBackend::Postgres { self.postgres } else { self.sqlite };
-        Statement::from_sql_and_values(backend, text, values)
+        Statement::from_sql_and_values(backend, self.of(backend), values)
     }
 }
 
@@ -230,6 +233,43 @@ impl Door for Scope {
     async fn query(&self, sql: OrgSql, values: Vec<Value>) -> Result<Vec<QueryResult>> {
         let db = &self.core.db;
         Ok(db.read().query_all_raw(sql.0.statement(db.backend(), of_org(self, values))).await?)
+    }
+}
+
+impl Scope {
+    /// What `read` makes of each row of a statement, in their order. For searches, whose rows are large: only what is made of them
+    /// is kept. If the connection is lost in between, the statement runs once more, so that `read` may see a row twice.
+    ///
+    /// # Errors
+    /// Those of [`Door::query`]; a row can't be read.
+    pub async fn each<R: Row, T>(
+        &self,
+        sql: OrgSql,
+        values: impl Into<Vec<Value>>,
+        mut read: impl FnMut(R) -> T,
+    ) -> Result<Vec<T>> {
+        let db = &self.core.db;
+        let text = sql.0.of(db.backend()).to_owned();
+        let made = db.each(text, of_org(self, values.into()), |row| R::read(&row).map(&mut read)).await?;
+        Ok(made.into_iter().collect::<std::result::Result<_, _>>()?)
+    }
+
+    /// The rows of these statements in one, which stand between `before` and `after`. For searches in places that are chosen when
+    /// they run.
+    ///
+    /// # Errors
+    /// Those of [`Door::query`]; a row can't be read.
+    pub async fn union<R: Row>(
+        &self,
+        statements: &[OrgSql],
+        (before, after): (&'static str, &'static str),
+        values: impl Into<Vec<Value>>,
+    ) -> Result<Vec<R>> {
+        let db = &self.core.db;
+        let texts: Vec<_> = statements.iter().map(|sql| sql.0.of(db.backend())).collect();
+        let text = [before, &texts.join(" UNION ALL "), after].concat();
+        let rows = db.all(text, of_org(self, values.into())).await?;
+        Ok(rows.iter().map(R::read).collect::<std::result::Result<_, _>>()?)
     }
 }
 

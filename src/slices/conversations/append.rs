@@ -4,8 +4,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use sea_orm::{
-    ColumnTrait, ConnectionTrait, DbBackend, EntityTrait, NotSet, QueryFilter, QueryTrait, Set, Statement,
-    Value,
+    ColumnTrait, ConnectionTrait, DbBackend, EntityTrait, NotSet, QueryFilter, QueryTrait, Set,
     sea_query::{Expr, Query},
 };
 use serde_json::{Value as Json, json};
@@ -13,6 +12,7 @@ use serde_json::{Value as Json, json};
 use super::{
     entity::{conversations, messages},
     of_turns::announce_changed,
+    queries::search::{Words, delete_words, insert_words},
     rows::load,
     state::Happening,
     title::{self, title_of},
@@ -488,42 +488,17 @@ pub(super) async fn rewrite(
 
 /// Replaces a message's words in the search index.
 async fn reindex(tx: &Tx, said: Said<'_>) -> Result<()> {
-    let (org, message) = (tx.scope.org.into(), said.message.into());
-    match tx.connection().get_database_backend() {
-        DbBackend::Postgres => {
-            let old = "DELETE FROM message_search WHERE organization_id = $1 AND message_id = $2";
-            tx.run(old, vec![org, message]).await?
-        }
-        _ => tx.run("DELETE FROM messages_fts WHERE rowid = $1", vec![message]).await?,
-    };
+    delete_words(tx, said.message).await?;
     add_words(tx, std::iter::once(said)).await
 }
 
-async fn add_words(tx: &Tx, messages: impl ExactSizeIterator<Item = Said<'_>>) -> Result<()> {
-    let backend = tx.connection().get_database_backend();
-    let mut values: Vec<Value> = Vec::new();
-    let mut rows = Vec::with_capacity(messages.len());
-    for Said { message: id, conversation, agent, seq, text } in messages {
-        let mut words = tokens(text);
-        words.extend(place_tokens(tx.scope.org, agent, conversation));
-        let at = values.len();
-        if backend == DbBackend::Postgres {
-            values.extend([tx.scope.org.0, id.0, conversation.0, seq].map(Value::from));
-            values.push(words.into());
-            let [org, id, conversation, seq, words] = [1, 2, 3, 4, 5].map(|n| at + n);
-            rows.push(format!("(${org}, ${id}, ${conversation}, ${seq}, array_to_tsvector(${words}))"));
-        } else {
-            values.extend([id.0.into(), words.join(" ").into()]);
-            rows.push(format!("(${}, ${})", at + 1, at + 2));
-        }
-    }
-    let table = match backend {
-        DbBackend::Postgres => "message_search (organization_id, message_id, conversation_id, seq, tokens)",
-        _ => "messages_fts (rowid, tokens)",
-    };
-    let sql = format!("INSERT INTO {table} VALUES {}", rows.join(", "));
-    tx.connection().execute_raw(Statement::from_sql_and_values(backend, sql, values)).await?;
-    Ok(())
+async fn add_words(tx: &Tx, messages: impl Iterator<Item = Said<'_>>) -> Result<()> {
+    let words = messages.map(|Said { message, conversation, agent, seq, text }| {
+        let mut tokens = tokens(text);
+        tokens.extend(place_tokens(tx.scope.org, agent, conversation));
+        Words { message, conversation, seq, tokens }
+    });
+    insert_words(tx, words).await
 }
 
 /// The beginning of a message, on one line.

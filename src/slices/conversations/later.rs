@@ -3,7 +3,7 @@
 //! A part joins the first message of its album while the turn of that one waits; afterwards it follows without a turn. A version
 //! is a message of its own. It makes no turn if the first one was answered.
 
-use std::{collections::HashSet, time::Duration};
+use std::{collections::HashSet, sync::Arc, time::Duration};
 
 use sea_orm::{ActiveModelTrait, ColumnTrait, IntoActiveModel, QueryFilter, QueryOrder, QuerySelect, Set};
 use serde_json::json;
@@ -14,6 +14,7 @@ use super::{
     attachments,
     entity::messages,
     of_turns::announce_changed,
+    queries,
     receiving::{Incoming, keep, word, written},
     rows,
 };
@@ -24,7 +25,7 @@ use crate::{
         json::texts,
         problem::Result,
     },
-    core::{Core, store::Tx},
+    core::{Core, access::Scope, store::Tx},
     slices::turns,
 };
 
@@ -43,23 +44,23 @@ type Place = (ConversationId, MessageId);
 /// # Errors
 /// The database is unreachable.
 pub async fn has_earlier(
-    core: &Core,
+    core: &Arc<Core>,
     (org, channel): (OrgId, ChannelId),
     message: &muster_channels::Inbound,
 ) -> Result<bool> {
     let version_of = message.vendor_id.as_ref().filter(|_| message.is_edit);
-    for (column, value) in [("vendor_id", version_of), ("album", message.album.as_ref())] {
-        // PostgreSQL takes no text with NUL.
-        let Some(value) = value.filter(|value| !value.contains('\0')) else { continue };
-        let sql = format!(
-            "SELECT EXISTS (SELECT 1 FROM messages WHERE organization_id = $1 AND via_channel_id = $2 AND {column} = $3)"
-        );
-        let row = core.db.one(sql, vec![org.into(), channel.into(), word(value).into()]).await?;
-        if row.map_or(Ok(false), |row| row.try_get_by(0))? {
-            return Ok(true);
-        }
+    // PostgreSQL takes no text with NUL.
+    let usable = |value: &&String| !value.contains('\0');
+    let scope = Scope::system(core, org);
+    if let Some(vendor_id) = version_of.filter(usable)
+        && queries::has_vendor_id(&scope, channel, &word(vendor_id)).await?
+    {
+        return Ok(true);
     }
-    Ok(false)
+    match message.album.as_ref().filter(usable) {
+        Some(album) => queries::has_album(&scope, channel, &word(album)).await,
+        None => Ok(false),
+    }
 }
 
 /// The newest album of a conversation, and the length of the names of its parts, which grows with each part that joins.
@@ -67,10 +68,8 @@ pub async fn has_earlier(
 /// # Errors
 /// The database is unreachable.
 pub async fn newest_album(tx: &Tx, conversation: ConversationId) -> Result<Option<(MessageId, i64)>> {
-    let sql = "SELECT id, CAST(LENGTH(CAST(album_keys AS TEXT)) AS BIGINT) FROM messages \
-               WHERE organization_id = $1 AND conversation_id = $2 AND album IS NOT NULL ORDER BY seq DESC LIMIT 1";
-    let found = tx.rows(sql, vec![tx.scope.org.into(), conversation.into()]).await?;
-    found.first().map(|row| Ok((row.try_get_by(0)?, row.try_get_by(1)?))).transpose()
+    let album = queries::newest_album(tx, conversation).await?;
+    Ok(album.map(|album| (album.id, album.length)))
 }
 
 /// Takes a message that needs none of its own: a part joins the first one, and what is known already changes nothing. Otherwise

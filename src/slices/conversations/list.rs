@@ -1,8 +1,9 @@
 //! Lists of conversations: filters and order (specification, operation 11), and the feed that people read.
 
-use std::sync::LazyLock;
-
-use super::graphql::Conversation;
+use super::{
+    graphql::Conversation,
+    queries::{UNDELIVERED, UNREAD},
+};
 use crate::{
     base::{
         enums::{ConversationSort, ConversationStatus, SortOrder},
@@ -124,13 +125,6 @@ pub struct FeedFilter {
     pub search: Option<String>,
 }
 
-/// SQL: the message `m` could not be delivered, in the last seven days.
-pub const FAILED: &str = "m.delivery_status = 'FAILED' AND m.created_at > :now - 604800000";
-/// SQL: the conversation `t` has such a message.
-pub static UNDELIVERED: LazyLock<String> = LazyLock::new(|| {
-    format!("t.id IN (SELECT m.conversation_id FROM messages m WHERE m.organization_id = $1 AND {FAILED})")
-});
-
 /// SQL: the agent waits for a decision in it.
 const WAITING: &str = "t.id IN (SELECT COALESCE(p.conversation_id, 0) FROM approvals p WHERE p.organization_id = $1 \
                        AND p.status = 'PENDING' AND (p.expires_at IS NULL OR p.expires_at > :now))";
@@ -151,11 +145,11 @@ pub fn feed(scope: &Scope, filter: &FeedFilter) -> Rows<Conversation> {
         .filter_if("t.channel_id = ?", filter.channel_id.map(|id| id.0))
         .filter_if("t.last_activity_at >= ?", filter.from)
         .filter_if("t.last_activity_at < ?", filter.to)
-        .whether(super::reads::UNREAD, filter.unread)
+        .whether(UNREAD, filter.unread)
         .whether(mine(), filter.mine)
         .whether("t.taken_over_by IS NOT NULL", filter.taken_over)
         .whether(WAITING, filter.waiting)
-        .whether(&UNDELIVERED, filter.undelivered);
+        .whether(UNDELIVERED, filter.undelivered);
     words(filter.search.as_deref()).fold(rows, |rows, word| {
         let Some(pattern) = holding(word) else { return rows.filter("1 = 0", []) };
         let condition = format!("({} OR {} OR t.ref = ?)", has_name(), holds("t.title_folded"));

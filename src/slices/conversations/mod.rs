@@ -25,6 +25,7 @@ mod of_turns;
 mod page;
 mod panel;
 mod places;
+mod queries;
 mod reads;
 mod receiving;
 pub mod reports;
@@ -45,14 +46,14 @@ pub use self::{
     append::{Delivery, NewMessage, add, append, append_error},
     attachments::{File, Upload, Uploaded, content, file, of_message, upload},
     later::{has_earlier, is_deletion, newest_album},
-    list::{FAILED, UNDELIVERED},
-    of_deliveries::{Place, move_targets, place_of, record_delivery, require_message, retarget, target_of},
+    of_deliveries::{Place, move_targets, place_of, record_delivery, require_message, retarget},
     of_turns::{
         Said, SaidFile, agent_of, assign, deliver, forget_sessions, hand_on, load_files, measured,
         remember_session, require_of, said, said_in_its_place, settle, thread,
     },
     panel::{ConversationEdit, NewConversation, Post, post, reference, start, update},
-    reads::{UNREAD, mark_read},
+    queries::{TARGET, count_failed, count_undelivered, count_unread},
+    reads::mark_read,
     receiving::{Incoming, receive, stored, word},
     rereading::{Reread, Wanted, reread},
     retention::forget_old,

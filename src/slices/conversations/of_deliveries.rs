@@ -1,12 +1,13 @@
 //! What deliveries need of conversations: where a message goes, and showing what became of it.
 
 use muster_channels::{Named, Scene};
-use sea_orm::{ColumnTrait, PaginatorTrait, QueryFilter, QueryResult, sea_query::Expr};
+use sea_orm::{ColumnTrait, PaginatorTrait, QueryFilter, sea_query::Expr};
 
 use super::{
     append::Delivery,
     entity::{conversations, messages},
     of_turns::announce_changed,
+    queries,
 };
 use crate::{
     base::{
@@ -19,7 +20,7 @@ use crate::{
 };
 
 /// How many earlier messages a mail refers to.
-const REFS: usize = 20;
+const REFS: i64 = 20;
 
 /// Where a message goes.
 #[derive(Clone, Debug)]
@@ -74,42 +75,14 @@ pub async fn place_of(scope: &Scope, message: MessageId) -> Result<Option<Place>
 
 /// Who speaks with whom in a conversation, and who wrote last before this position.
 async fn scene(scope: &Scope, conversation: ConversationId, before: i64) -> Result<Option<Scene>> {
-    let writer = last_writer("c", "$3");
-    let sql = format!(
-        "SELECT h.id, h.name, a.id, a.name, p.id, p.name, {writer} FROM conversations c \
-         JOIN channels h ON h.organization_id = c.organization_id AND h.id = c.channel_id \
-         JOIN agents a ON a.organization_id = c.organization_id AND a.id = c.agent_id \
-         LEFT JOIN contacts p ON p.organization_id = c.organization_id AND p.id = c.contact_id \
-         AND p.archived_at IS NULL WHERE c.organization_id = $1 AND c.id = $2"
-    );
-    let values = vec![scope.org.into(), conversation.into(), before.into()];
-    let Some(row) = scope.core.db.one(sql, values).await? else { return Ok(None) };
-    let contact: (Option<i64>, Option<String>) = (row.try_get_by(4)?, row.try_get_by(5)?);
+    let Some(found) = queries::speakers(scope, conversation, before).await? else { return Ok(None) };
     Ok(Some(Scene {
         conversation: conversation.0,
-        channel: Named { id: row.try_get_by(0)?, name: row.try_get_by(1)? },
-        agent: Named { id: row.try_get_by(2)?, name: row.try_get_by(3)? },
-        contact: contact.0.zip(contact.1).map(|(id, name)| Named { id, name }),
-        origin: row.try_get_by(6)?,
+        channel: Named { id: found.channel_id, name: found.channel_name },
+        agent: Named { id: found.agent_id, name: found.agent_name },
+        contact: found.contact_id.zip(found.contact_name).map(|(id, name)| Named { id, name }),
+        origin: found.origin,
     }))
-}
-
-/// Where a message goes, as SQL: [`Place::target`]. `conversation` and `message` are the names of a row, and of a message's id.
-pub fn target_of(conversation: &str, message: &str) -> String {
-    let position = format!(
-        "(SELECT s.seq FROM messages s WHERE s.organization_id = {conversation}.organization_id AND s.id = {message})"
-    );
-    let writer = last_writer(conversation, &position);
-    format!("COALESCE(CASE WHEN {conversation}.transport = 'EMAIL' THEN {writer} END, {conversation}.target)")
-}
-
-/// The address of who wrote last in a conversation before a position, as SQL.
-fn last_writer(conversation: &str, before: &str) -> String {
-    format!(
-        "(SELECT i.origin_id FROM messages m JOIN identities i ON i.organization_id = m.organization_id \
-         AND i.id = m.via_identity_id WHERE m.organization_id = {conversation}.organization_id \
-         AND m.conversation_id = {conversation}.id AND m.seq < {before} ORDER BY m.seq DESC LIMIT 1)"
-    )
 }
 
 /// Vendor ids of messages before this one, in the order of their messages, and whether they came in.
@@ -118,17 +91,8 @@ async fn earlier(
     conversation: ConversationId,
     before: MessageId,
 ) -> Result<Vec<(String, bool)>> {
-    let sql = format!(
-        "SELECT vendor_id, part FROM (SELECT m.vendor_id, m.id AS message, CAST(0 AS BIGINT) AS part FROM messages m \
-         WHERE m.organization_id = $1 AND m.conversation_id = $2 AND m.id < $3 AND m.vendor_id IS NOT NULL \
-         UNION ALL SELECT d.vendor_id, d.message_id, d.part FROM deliveries d \
-         WHERE d.organization_id = $1 AND d.conversation_id = $2 AND d.message_id < $3 AND d.vendor_id IS NOT NULL) v \
-         ORDER BY message DESC, part DESC LIMIT {REFS}"
-    );
-    let values = vec![scope.org.into(), conversation.into(), before.into()];
-    let rows = scope.core.db.all(sql, values).await?;
-    let read = |row: &QueryResult| Ok((row.try_get_by(0)?, row.try_get_by::<i64, _>(1)? == 0));
-    rows.iter().rev().map(read).collect()
+    let newest = queries::earlier_vendor_ids(scope, conversation, before, REFS).await?;
+    Ok(newest.into_iter().rev().map(|earlier| (earlier.vendor_id, earlier.part == 0)).collect())
 }
 
 /// Shows on a message what became of its delivery.

@@ -10,11 +10,11 @@ use super::{
     append::{NewMessage, add},
     attachments,
     entity::conversations,
+    queries::insert_watch,
     reads,
     rows::load,
     state::Happening,
     takeover::{self, Speaker},
-    watches,
 };
 use crate::{
     base::{
@@ -90,7 +90,7 @@ pub async fn start(scope: &Scope, new: NewConversation) -> Result<ConversationId
     .insert(tx.connection())
     .await?;
     if let Some(user) = scope.request.caller.user() {
-        watches::add(&tx, conversation.id, user).await?;
+        insert_watch(&tx, conversation.id, user).await?;
     }
     record(
         &tx,

@@ -7,6 +7,7 @@ use sea_orm::{ActiveModelTrait, ActiveValue::Set, ColumnTrait, Condition, QueryF
 
 use super::{
     entity::conversation_reads::{self, Column},
+    queries::UNREAD,
     rows::load,
 };
 use crate::{
@@ -22,12 +23,6 @@ use crate::{
 pub const READ_SEQ: &str = "(CASE WHEN CAST(:viewer AS BIGINT) IS NOT NULL THEN COALESCE((SELECT r.seq \
     FROM conversation_reads r WHERE r.organization_id = t.organization_id AND r.conversation_id = t.id \
     AND r.user_id = :viewer), 0) END)";
-/// SQL: the caller has not read the conversation to its end. False for a service token.
-pub const UNREAD: &str = "(t.message_count > 0 AND t.last_activity_at > :now - 2592000000 \
-    AND t.last_activity_at >= COALESCE((SELECT m.created_at FROM members m \
-    WHERE m.organization_id = t.organization_id AND m.user_id = :viewer), 9223372036854775807) \
-    AND t.last_seq > COALESCE((SELECT r.seq FROM conversation_reads r \
-    WHERE r.organization_id = t.organization_id AND r.conversation_id = t.id AND r.user_id = :viewer), 0))";
 
 /// SQL: the number of messages that the caller has not read. Null for a service token. Of the newest thousand: a list can't walk
 /// through all that somebody has never read.

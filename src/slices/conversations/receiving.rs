@@ -17,6 +17,7 @@ use super::{
     entity::{conversations, messages},
     later::joined,
     panel::free_reference,
+    queries,
     sources::{self, Source},
     storage::of_readers,
 };
@@ -105,13 +106,7 @@ pub async fn stored(tx: &Tx, channel: ChannelId, keys: &[String]) -> Result<Hash
     if keys.is_empty() {
         return Ok(HashSet::new());
     }
-    let db = &tx.scope.core.db;
-    let sql = format!(
-        "SELECT dedupe_key FROM messages WHERE organization_id = $1 AND dedupe_key {} AND via_channel_id = $3",
-        db.is_among()
-    );
-    let rows = tx.rows(&sql, vec![tx.scope.org.into(), db.keys(keys), channel.into()]).await?;
-    rows.iter().map(|row| Ok(row.try_get_by(0)?)).collect()
+    Ok(queries::stored_keys(tx, channel, keys).await?.into_iter().collect())
 }
 
 /// Stores messages and makes their turns, unless they may be part of a loop. Returns where each is. The
@@ -257,21 +252,9 @@ pub(super) fn content_of<'a>(
 /// Whether a program's origin was answered enough: two robots that don't know each other would talk forever. One that names no
 /// thread begins a conversation each time, so there is a limit for the whole channel, too.
 async fn is_enough(tx: &Tx, conversation: ConversationId, incoming: &Incoming<'_>) -> Result<bool> {
-    let sql = "SELECT COUNT(CASE WHEN conversation_id = $4 THEN 1 END), COUNT(*) FROM messages \
-               WHERE organization_id = $1 AND via_identity_id = $2 AND via_channel_id = $3 AND created_at > $5 \
-               AND role = 'USER' AND turn_id IS NOT NULL";
-    let since = tx.now.minus(Duration::from_hours(1));
-    let values = vec![
-        tx.scope.org.into(),
-        incoming.identity.into(),
-        incoming.channel.into(),
-        conversation.into(),
-        since.into(),
-    ];
-    let rows = tx.rows(sql, values).await?;
-    let Some(row) = rows.first() else { return Ok(false) };
-    let (here, all): (i64, i64) = (row.try_get_by(0)?, row.try_get_by(1)?);
-    Ok(here >= ANSWERED_HERE || all >= ANSWERED)
+    let place = (incoming.identity, incoming.channel, conversation);
+    let answered = queries::answered(tx, place, tx.now.minus(Duration::from_hours(1))).await?;
+    Ok(answered.is_some_and(|answered| answered.here >= ANSWERED_HERE || answered.anywhere >= ANSWERED))
 }
 
 /// The conversation that a message belongs to, locked: the one of the newest message that it refers to, else the one with its

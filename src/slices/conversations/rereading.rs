@@ -1,10 +1,10 @@
 //! Reading messages again that are kept as they came (`sources.rs`): an earlier version may have misread them. Only their text
 //! changes, with its words in the search index. An event in the conversation says so; no turn begins.
 
-use std::{fmt::Write, slice, sync::Arc};
+use std::{slice, sync::Arc};
 
 use muster_channels::Inbound;
-use sea_orm::{ColumnTrait, QueryFilter, Value, sea_query::Expr};
+use sea_orm::{ColumnTrait, QueryFilter, sea_query::Expr};
 use serde::Serialize;
 use serde_json::{Value as Json, json};
 
@@ -12,6 +12,7 @@ use super::{
     append::{NewMessage, add_all, preview, rewrite},
     entity::{conversations, messages},
     of_turns::agent_of,
+    queries,
     receiving::content_of,
     rows::load,
     sources,
@@ -93,33 +94,15 @@ pub async fn reread(core: &Arc<Core>, wanted: &Wanted, rehearsal: bool) -> Resul
 }
 
 /// The next messages that are kept as they came.
-async fn find(core: &Core, wanted: &Wanted, (org, message): (OrgId, MessageId)) -> Result<Vec<Place>> {
-    let mut values: Vec<Value> = vec![org.into(), message.into()];
-    let mut sql = "SELECT s.organization_id, m.conversation_id, s.message_id FROM message_sources s \
-                   JOIN messages m ON m.organization_id = s.organization_id AND m.id = s.message_id \
-                   WHERE (s.organization_id, s.message_id) > ($1, $2)"
-        .to_owned();
-    let only = [
-        ("s.organization_id", wanted.org.map(Value::from)),
-        ("m.via_channel_id", wanted.channel.map(Value::from)),
-        ("m.conversation_id", wanted.conversation.map(Value::from)),
-    ];
-    for (column, id) in only {
-        if let Some(id) = id {
-            values.push(id);
-            let _ = write!(sql, " AND {column} = ${}", values.len());
-        }
-    }
-    if !wanted.messages.is_empty() {
-        let ids: Vec<_> = wanted.messages.iter().map(ToString::to_string).collect();
-        let _ = write!(sql, " AND s.message_id IN ({})", ids.join(", "));
-    }
-    let _ = write!(sql, " ORDER BY s.organization_id, s.message_id LIMIT {FOUND}");
-    let rows = core.db.all(sql, values).await?;
-    let place = |row: &sea_orm::QueryResult| {
-        Ok(Place { org: row.try_get_by(0)?, conversation: row.try_get_by(1)?, message: row.try_get_by(2)? })
+async fn find(core: &Core, wanted: &Wanted, after: (OrgId, MessageId)) -> Result<Vec<Place>> {
+    let of = (wanted.org, wanted.channel, wanted.conversation);
+    let found = queries::kept(core, after, of, &wanted.messages, FOUND.cast_signed() as i64).await?;
+    let place = |kept: queries::Kept| Place {
+        org: kept.organization_id,
+        conversation: kept.conversation_id,
+        message: kept.message_id,
     };
-    rows.iter().map(place).collect()
+    Ok(found.into_iter().map(place).collect())
 }
 
 /// Reads a message again. `None`: it is gone.

@@ -2,7 +2,7 @@
 
 use sea_orm::{ColumnTrait, PaginatorTrait, QueryFilter, sea_query::Expr};
 
-use super::{entity::conversations, state::Happening};
+use super::{entity::conversations, queries, state::Happening};
 use crate::{
     base::{
         enums::{ChangeOp, RecordKind},
@@ -51,17 +51,7 @@ pub async fn await_decision(tx: &mut Tx, id: ConversationId) -> Result<()> {
 /// # Errors
 /// `NOT_FOUND`.
 pub async fn decided(tx: &mut Tx, id: ConversationId) -> Result<()> {
-    let waiting = tx
-        .scope
-        .find::<conversations::Entity>()
-        .filter(conversations::Column::Id.eq(id))
-        .filter(Expr::cust(
-            "EXISTS (SELECT 1 FROM approvals p WHERE p.organization_id = conversations.organization_id \
-             AND p.conversation_id = conversations.id AND p.status = 'PENDING')",
-        ))
-        .count(tx.connection())
-        .await?;
-    if waiting > 0 { Ok(()) } else { happen(tx, id, Happening::Decided).await }
+    if queries::awaits_decision(tx, id).await? { Ok(()) } else { happen(tx, id, Happening::Decided).await }
 }
 
 /// Tells subscribers that a conversation of `agent` has changed.

@@ -6,18 +6,20 @@ use std::{
     ops::{ControlFlow, Range},
 };
 
-use sea_orm::{ColumnTrait, DbBackend, DbErr, QueryFilter, QueryResult, QuerySelect, Value};
+use sea_orm::{ColumnTrait, DbBackend, QueryFilter, QuerySelect};
 
 pub use super::words::{text_of, tokens};
 use super::{
     entity::{conversations, messages},
     graphql::{FoundMessage, MessageHit, MessagesFound},
     places::Stages,
+    queries::search::{
+        Found, FoundAnywhere, Wanted, find_anywhere, find_in_conversation, merge_segments, segments,
+    },
     words::{agent_token, conversation_token, indexed, is_shared, organization_token, words},
 };
 use crate::{
     base::{
-        enums::MessageKind,
         ids::{AgentId, ConversationId},
         problem::{Problem, Result},
     },
@@ -40,101 +42,27 @@ const SNIPPET: usize = 240;
 /// How many of them precede the first match.
 const LEAD: usize = 60;
 
-/// Walks SQLite's index from the newest message on and reads messages only for hits. In FTS5, ordering by rowid is
-/// free; `CROSS JOIN` keeps the planner from starting with the messages.
-fn sqlite(Sought { columns, joins, order, .. }: &Sought) -> String {
-    let place = match order {
-        Order::Seq => "m.seq",
-        Order::Id => "messages_fts.rowid",
-    };
-    format!(
-        "SELECT {columns}, m.content FROM messages_fts CROSS JOIN messages m ON m.id = messages_fts.rowid {joins} \
-         WHERE messages_fts MATCH $2 AND m.organization_id = $1 AND {place} < $3 \
-         ORDER BY messages_fts.rowid DESC LIMIT $4"
-    )
-}
-
-/// Queries PostgreSQL's index stage by stage, from the newest messages on, until there are enough hits (`places.rs`).
-/// Messages are read only for hits.
-///
-/// PostgreSQL's plan must not depend on its estimates for words: it knows how often each occurs but not which
-/// occur together, and bad estimates led it to read whole conversations. So the index on terms must be the only
-/// choice: `+ 0` rules out the others. Repeating a condition, which costs the index nothing, keeps the estimate
-/// low for any table size, and so avoids JIT compilation of the statement.
-fn postgres(Sought { columns, joins, order, .. }: &Sought) -> String {
-    const TERMS: &str = "search_terms(s.tokens, s.organization_id, s.message_id, s.conversation_id, s.seq)";
-    let (place, by) = match order {
-        Order::Seq => ("seq", "seq"),
-        Order::Id => ("message_id", "id"),
-    };
-    format!(
-        "WITH RECURSIVE walk (stage, below, found) AS ( \
-            SELECT 1, $3::bigint, ARRAY[]::bigint[] \
-            UNION ALL \
-            SELECT CASE WHEN cardinality(f.found) < ($7::bigint[])[w.stage] THEN cardinality($5::text[]) ELSE w.stage + 1 END, \
-                ($6::bigint[])[w.stage], f.found \
-            FROM walk w CROSS JOIN LATERAL (SELECT w.found || ARRAY( \
-                SELECT s.message_id FROM message_search s \
-                WHERE {TERMS} @@ (($5::text[])[w.stage]::tsquery && $2::text::tsquery) \
-                AND {TERMS} @@ ($5::text[])[w.stage]::tsquery \
-                AND s.organization_id + 0 = $1 AND s.{place} < w.below \
-                ORDER BY s.{place} DESC LIMIT $4 - cardinality(w.found)) AS found OFFSET 0) f \
-            WHERE cardinality(w.found) < $4 AND w.stage <= cardinality($5::text[])) \
-        SELECT {columns}, m.content::text \
-        FROM unnest((SELECT found FROM walk ORDER BY stage DESC LIMIT 1)) h (id) \
-        JOIN messages m ON m.organization_id = $1 AND m.id = h.id {joins} \
-        ORDER BY m.{by} DESC"
-    )
-}
-
-/// The columns of a hit, as [`hit`] reads them. The text comes last.
-const HIT: &str = "m.seq, m.id, m.role, m.kind, m.created_at";
-
-/// What counts as newer: a greater seq, in one conversation, or a greater id.
-#[derive(Clone, Copy)]
-enum Order {
-    Seq,
-    Id,
-}
-
-/// Where a search looks, and what it reads of a hit.
-struct Sought<'a> {
+/// Where a search looks.
+struct Place {
     /// The token of every message that it searches.
     whole: String,
     /// A token that they must have besides.
     part: Option<String>,
-    order: Order,
     /// Only messages before this place.
     below: i64,
-    columns: String,
-    joins: &'a str,
 }
 
-impl Sought<'_> {
-    /// What `read` makes of the newest messages with every word, at most `limit`, newest first. Messages can be large, so none
-    /// is kept.
-    async fn each<T>(
-        &self,
-        scope: &Scope,
-        question: &Question,
-        limit: i64,
-        read: impl FnMut(QueryResult) -> Result<T, DbErr>,
-    ) -> Result<Vec<T>> {
+impl Place {
+    /// The question there, in the words of the database's index, for `most` messages.
+    fn ask(&self, scope: &Scope, question: &Question, most: i64) -> Wanted {
         let is_postgres = scope.core.db.backend() == DbBackend::Postgres;
         let (quote, and) = if is_postgres { ('\'', " & ") } else { ('"', " AND ") };
         // The stages name the whole.
         let whole = Some(&self.whole).filter(|_| !is_postgres);
         let places = whole.into_iter().chain(&self.part).map(|token| format!("{quote}{token}{quote}"));
         let terms: Vec<String> = places.chain([question.terms(quote, and)]).collect();
-        let mut values: Vec<Value> =
-            vec![scope.org.0.into(), terms.join(and).into(), self.below.into(), limit.into()];
-        if is_postgres {
-            let Stages { places, floors, few } = Stages::of(&self.whole, self.below - 1);
-            values.extend([places.into(), floors.into(), few.into()]);
-        }
-        let sql = if is_postgres { postgres(self) } else { sqlite(self) };
-        let made = scope.core.db.each(sql, values, read).await?;
-        Ok(made.into_iter().collect::<Result<_, DbErr>>()?)
+        let stages = is_postgres.then(|| Stages::of(&self.whole, self.below - 1));
+        Wanted { terms: terms.join(and), below: self.below, most, stages }
     }
 }
 
@@ -157,17 +85,10 @@ pub async fn find(
     if question.runs.is_empty() {
         return Ok(Vec::new());
     }
-    let sought = Sought {
-        whole: conversation_token(conversation),
-        part: None,
-        order: Order::Seq,
-        below: last + 1,
-        columns: HIT.to_owned(),
-        joins: "",
-    };
+    let place = Place { whole: conversation_token(conversation), part: None, below: last + 1 };
     let is_vague = question.is_vague();
-    let most = if is_vague { HITS + SPARE } else { HITS };
-    let hits = sought.each(scope, &question, most, |row| hit(&row, 5, &question, is_vague)).await?;
+    let wanted = place.ask(scope, &question, if is_vague { HITS + SPARE } else { HITS });
+    let hits = find_in_conversation(scope, wanted, |found| hit(found, &question, is_vague)).await?;
     let mut hits: Vec<_> = hits.into_iter().flatten().take(HITS as usize).collect();
     hits.reverse();
     Ok(hits)
@@ -193,19 +114,12 @@ pub async fn find_everywhere(
     if question.runs.is_empty() || below <= 1 {
         return Ok(MessagesFound { data: Vec::new(), next: None });
     }
-    let sought = Sought {
-        whole: organization_token(scope.org),
-        part: agent.map(agent_token),
-        order: Order::Id,
-        below,
-        columns: format!("{HIT}, c.id, c.ref, c.title, c.agent_id, a.name"),
-        joins: "JOIN conversations c ON c.organization_id = $1 AND c.id = m.conversation_id \
-                JOIN agents a ON a.organization_id = $1 AND a.id = c.agent_id",
-    };
+    let place = Place { whole: organization_token(scope.org), part: agent.map(agent_token), below };
     let is_vague = question.is_vague();
     let most = limit + 1 + if is_vague { SPARE } else { 0 };
-    let read = |row: QueryResult| Ok((row.try_get_by(1)?, found(&row, &question, is_vague)?));
-    let rows: Vec<(i64, Option<FoundMessage>)> = sought.each(scope, &question, most, read).await?;
+    let read = |row: FoundAnywhere| (row.message.id.0, found(row, &question, is_vague));
+    let rows: Vec<(i64, Option<FoundMessage>)> =
+        find_anywhere(scope, place.ask(scope, &question, most), read).await?;
     let oldest = rows.last().filter(|_| rows.len() == most as usize).map(|(id, _)| *id);
     let mut data: Vec<_> = rows.into_iter().filter_map(|(_, found)| found).collect();
     let last = if data.len() > limit as usize {
@@ -236,16 +150,10 @@ fn place_of(cursor: &str) -> Result<i64> {
 }
 
 /// A message found in some conversation.
-fn found(row: &QueryResult, question: &Question, is_vague: bool) -> Result<Option<FoundMessage>, DbErr> {
-    let Some(hit) = hit(row, 10, question, is_vague)? else { return Ok(None) };
-    Ok(Some(FoundMessage {
-        hit,
-        conversation_id: row.try_get_by(5)?,
-        reference: row.try_get_by(6)?,
-        title: row.try_get_by(7)?,
-        agent_id: row.try_get_by(8)?,
-        agent_name: row.try_get_by(9)?,
-    }))
+fn found(row: FoundAnywhere, question: &Question, is_vague: bool) -> Option<FoundMessage> {
+    let FoundAnywhere { message, conversation_id, reference, title, agent_id, agent_name } = row;
+    let hit = hit(message, question, is_vague)?;
+    Some(FoundMessage { hit, conversation_id, reference, title, agent_id, agent_name })
 }
 
 /// Merges the segments of SQLite's index once there are many: each message adds a segment, and a search looks
@@ -257,49 +165,27 @@ fn found(row: &QueryResult, question: &Question, is_vague: bool) -> Result<Optio
 pub async fn merge_index(core: &Core) -> Result<u64> {
     let mut steps = 0;
     if core.db.backend() == DbBackend::Sqlite {
-        while steps < STEPS && pieces(core).await? > PIECES {
+        while steps < STEPS && segments(core).await? > PIECES {
             // A negative number starts merging all segments, whatever their size. Later steps continue.
             let pages = if steps == 0 { -PAGES } else { PAGES };
-            let sql = "INSERT INTO messages_fts (messages_fts, rank) VALUES ('merge', $1)";
-            core.db.execute(sql, vec![pages.into()]).await?;
+            merge_segments(core, pages).await?;
             steps += 1;
         }
     }
     Ok(steps)
 }
 
-async fn pieces(core: &Core) -> Result<i64> {
-    let row =
-        core.db.one("SELECT COUNT(DISTINCT segid) FROM messages_fts_idx".to_owned(), Vec::new()).await?;
-    Ok(row.map_or(Ok(0), |row| row.try_get_by(0))?)
-}
-
-/// A message found by the index, whose content is in the column `content`. None if `is_vague` and the text doesn't contain
-/// what was searched for.
-fn hit(
-    row: &QueryResult,
-    content: usize,
-    question: &Question,
-    is_vague: bool,
-) -> Result<Option<MessageHit>, DbErr> {
-    let kind: MessageKind = row.try_get_by(3)?;
-    let content: String = row.try_get_by(content)?;
+/// A message found by the index. None if `is_vague` and the text doesn't contain what was searched for.
+fn hit(found: Found, question: &Question, is_vague: bool) -> Option<MessageHit> {
+    let Found { seq, id, role, kind, created_at, content } = found;
     // The database stores only valid JSON.
     let content = muster_json::from_str(&content).unwrap_or_default();
     let text = text_of(kind, &content);
     if is_vague && !question.is_in(&text) {
-        return Ok(None);
+        return None;
     }
     let (snippet, ranges) = question.snippet(&text);
-    Ok(Some(MessageHit {
-        seq: row.try_get_by(0)?,
-        id: row.try_get_by(1)?,
-        role: row.try_get_by(2)?,
-        kind,
-        created_at: row.try_get_by(4)?,
-        snippet,
-        ranges,
-    }))
+    Some(MessageHit { seq, id, role, kind, created_at, snippet, ranges })
 }
 
 /// What is searched for: runs of adjacent tokens, each of which must occur.

@@ -2,10 +2,10 @@
 //! read them again (`rereading.rs`). They go with their message, or when their time is over (`email.keep_source`).
 
 use bytes::Bytes;
-use sea_orm::QueryResult;
 use secrecy::ExposeSecret;
 use tokio::task::spawn_blocking;
 
+use super::queries;
 use crate::{
     base::{
         ids::{MessageId, OrgId},
@@ -43,17 +43,13 @@ fn place(org: OrgId, message: MessageId) -> SealContext<'static> {
 
 /// Keeps a message as it came, if the plan has room for more than messages.
 pub(super) async fn keep(tx: &Tx, message: MessageId, source: Bytes, notes: &str) -> Result<()> {
-    let (org, ring, place) = (tx.scope.org, tx.scope.core.keys.current(), place(tx.scope.org, message));
+    let (ring, place) = (tx.scope.core.keys.current(), place(tx.scope.org, message));
     let seal = move || ring.seal_bytes(&source, &place);
     let sealed = spawn_blocking(seal).await.map_err(Problem::internal)?;
     let size = (sealed.len() + notes.len()).cast_signed() as i64;
-    let sql = "INSERT INTO message_sources (organization_id, message_id, source_sealed, notes, size_bytes, created_at) \
-               VALUES ($1, $2, $3, $4, $5, $6)";
-    let row = vec![org.into(), message.into(), sealed.into(), notes.into(), size.into(), tx.now.into()];
-    tx.run(sql, row).await?;
+    queries::insert_source(tx, message, sealed, notes, size).await?;
     if !orgs::fits(tx).await? {
-        let sql = "DELETE FROM message_sources WHERE organization_id = $1 AND message_id = $2";
-        tx.run(sql, vec![org.into(), message.into()]).await?;
+        queries::delete_source(tx, message).await?;
     }
     Ok(())
 }
@@ -66,17 +62,12 @@ pub(super) struct Kept {
 
 /// What is kept of a message.
 pub(super) async fn kept(scope: &Scope, message: MessageId) -> Result<Option<Kept>> {
-    let sql =
-        "SELECT source_sealed, notes FROM message_sources WHERE organization_id = $1 AND message_id = $2";
-    let row = scope.core.db.one(sql.to_owned(), vec![scope.org.into(), message.into()]).await?;
-    let read =
-        |row: QueryResult| -> Result<(Vec<u8>, String)> { Ok((row.try_get_by(0)?, row.try_get_by(1)?)) };
-    let Some((sealed, notes)) = row.map(read).transpose()? else { return Ok(None) };
+    let Some(found) = queries::sealed_source(scope, message).await? else { return Ok(None) };
     let (ring, place) = (scope.core.keys.current(), place(scope.org, message));
     let open = move || {
-        let opened = ring.open_bytes(&sealed, &place)?;
+        let opened = ring.open_bytes(&found.source_sealed, &place)?;
         Ok(Bytes::copy_from_slice(opened.expose_secret()))
     };
     let source = spawn_blocking(open).await.map_err(Problem::internal)?;
-    Ok(Some(Kept { source, notes }))
+    Ok(Some(Kept { source, notes: found.notes }))
 }

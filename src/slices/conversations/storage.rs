@@ -11,13 +11,14 @@ use serde_json::{Value, json};
 use super::{
     append::{NewMessage, add_all, preview},
     entity::conversations,
+    queries,
     rows::load,
     words::text_of,
 };
 use crate::{
     base::{
         enums::{MessageKind, MessageRole},
-        ids::{ConversationId, OrgId},
+        ids::OrgId,
         problem::{Code, Problem, Result},
     },
     core::{Core, access::Scope, store::Tx, tally::Tally},
@@ -43,12 +44,10 @@ pub async fn count_stored(core: &Arc<Core>) -> Result<u64> {
 /// Cancels the organization's turns, and says why in their conversations.
 async fn stop_turns(scope: &Scope) -> Result<bool> {
     let mut tx = scope.begin().await?;
-    let sql = "SELECT DISTINCT conversation_id FROM turns WHERE organization_id = $1 AND cancel_requested_at IS NULL \
-               AND state IN ('RUNNING', 'WAITING_APPROVAL', 'WAITING_LIMIT') ORDER BY conversation_id";
-    let open = tx.rows(sql, vec![scope.org.into()]).await?;
+    let open = queries::with_running_turns(&tx).await?;
     let cancelled = turns::cancel_all(&mut tx, None).await?;
-    for row in open {
-        let conversation = load(&tx, ConversationId(row.try_get_by(0)?)).await?;
+    for id in open {
+        let conversation = load(&tx, id).await?;
         tell(&mut tx, &conversation).await?;
     }
     tx.commit().await?;

@@ -8,20 +8,19 @@
 
 use std::{sync::Arc, time::Duration};
 
-use sea_orm::{
-    ColumnTrait, Condition, ConnectionTrait, QueryFilter, QueryOrder, QueryResult, Statement, sea_query::Expr,
-};
+use sea_orm::{ColumnTrait, Condition, QueryFilter, QueryOrder, sea_query::Expr};
 use serde_json::{Value, json};
 
 use super::{
     append::{NewMessage, append},
     entity::{conversations, messages},
+    queries::{self, TakenOver},
     rows::load,
 };
 use crate::{
     base::{
         enums::{ChangeOp, ConversationStatus, MessageKind, MessageRole, RecordKind},
-        ids::{ConversationId, OrgId, UserId},
+        ids::{ConversationId, UserId},
         permission::Permission,
         problem::{Code, Problem, Result},
         time::Timestamp,
@@ -147,10 +146,6 @@ pub(super) async fn spoken(tx: &Tx, id: ConversationId) -> Result<()> {
     Ok(())
 }
 
-/// SQL on the conversation `c`: the role of the person who holds it. Null for one who can't sign in to the organization.
-const ROLE: &str = "(SELECT m.role FROM members m JOIN users u ON u.id = m.user_id \
-    WHERE m.organization_id = c.organization_id AND m.user_id = c.taken_over_by AND u.disabled_at IS NULL)";
-
 /// Why a take-over ends by itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Over {
@@ -163,15 +158,15 @@ enum Over {
 }
 
 impl Over {
-    /// Whether and why the take-over ends, by a row of [`ROLE`] and `last_word_at`.
-    fn of(core: &Core, org: OrgId, row: &QueryResult) -> Result<Option<Self>> {
-        let role: Option<String> = row.try_get_by(0)?;
-        let Some(role) = role else { return Ok(Some(Self::Gone)) };
-        if !core.policy.allows(org, role.parse().map_err(Problem::internal)?, Permission::AgentInteract) {
+    /// Whether and why the take-over ends.
+    fn of(core: &Core, taken: &TakenOver) -> Result<Option<Self>> {
+        let Some(role) = &taken.role else { return Ok(Some(Self::Gone)) };
+        let role = role.parse().map_err(Problem::internal)?;
+        if !core.policy.allows(taken.organization_id, role, Permission::AgentInteract) {
             return Ok(Some(Self::Demoted));
         }
-        let last_word: Option<Timestamp> = row.try_get_by(1)?;
-        Ok(last_word.filter(|at| *at <= core.clock.now().minus(IDLE)).map(|_| Self::Silent))
+        let is_silent = taken.last_word_at.is_some_and(|at| at <= core.clock.now().minus(IDLE));
+        Ok(is_silent.then_some(Self::Silent))
     }
 
     /// What the thread says.
@@ -193,33 +188,25 @@ impl Over {
 pub async fn end_abandoned(core: &Arc<Core>) -> Result<u64> {
     // Reads every take-over, because policies decide who may write and the database doesn't know them. There are only
     // as many as people can handle at once.
-    let sql = format!(
-        "SELECT {ROLE}, c.last_word_at, c.organization_id, c.id FROM conversations c \
-         WHERE c.taken_over_by IS NOT NULL ORDER BY c.last_word_at"
-    );
     let mut ended = Tally::default();
-    for row in core.db.all(sql, vec![]).await? {
-        let (org, id): (OrgId, ConversationId) = (row.try_get_by(2)?, row.try_get_by(3)?);
-        ended.add(org, end_if_abandoned(&Scope::system(core, org), id, &row).await);
+    for taken in queries::taken_over(core).await? {
+        let org = taken.organization_id;
+        ended.add(org, end_if_abandoned(&Scope::system(core, org), &taken).await);
     }
     ended.close()
 }
 
-/// Ends a take-over if it is over by this row, and still is once the agent is held. Returns whether it ended.
-async fn end_if_abandoned(scope: &Scope, id: ConversationId, seen: &QueryResult) -> Result<bool> {
-    if Over::of(&scope.core, scope.org, seen)?.is_none() {
+/// Ends a take-over if it was over when it was seen, and still is once the agent is held. Returns whether it ended.
+async fn end_if_abandoned(scope: &Scope, seen: &TakenOver) -> Result<bool> {
+    if Over::of(&scope.core, seen)?.is_none() {
         return Ok(false);
     }
+    let id = seen.id;
     let (mut tx, agent, conversation) = open(scope, id).await?;
     let Some(holder) = conversation.taken_over_by else { return Ok(false) };
-    let sql = format!(
-        "SELECT {ROLE}, c.last_word_at FROM conversations c WHERE c.organization_id = $1 AND c.id = $2"
-    );
-    let values = [scope.org.into(), id.into()];
-    let now = Statement::from_sql_and_values(scope.core.db.backend(), sql, values);
     // Others may have been faster.
-    let Some(row) = tx.connection().query_one_raw(now).await? else { return Ok(false) };
-    let Some(over) = Over::of(&scope.core, scope.org, &row)? else { return Ok(false) };
+    let Some(taken) = queries::holder(&tx, id).await? else { return Ok(false) };
+    let Some(over) = Over::of(&scope.core, &taken)? else { return Ok(false) };
     let text = over.text(&people::name_of(&tx, holder).await?);
     end(&mut tx, agent.as_ref(), id, "TAKE_OVER_ENDED", text).await?;
     finish(tx, "endTakeOver", &conversation, None).await?;

@@ -1,15 +1,16 @@
 //! Who watches a conversation: they are told of what its agent asks there. Whoever starts one watches it.
 
-use sea_orm::{ConnectionTrait, Statement};
-
-use super::agent_of;
+use super::{
+    agent_of,
+    queries::{delete_watch, insert_watch},
+};
 use crate::{
     base::{
         enums::{ChangeOp, RecordKind},
-        ids::{ConversationId, UserId},
+        ids::ConversationId,
         problem::Result,
     },
-    core::{access::Scope, events::Event, store::Tx},
+    core::{access::Scope, events::Event},
 };
 
 /// SQL on the conversation `t`: whether the reader watches it. Null for a service token.
@@ -24,7 +25,8 @@ pub async fn watch(scope: &Scope, id: ConversationId, watches: bool) -> Result<(
     let person = scope.person()?.id;
     let tx = scope.begin().await?;
     let agent = agent_of(&tx, id).await?;
-    let changes = if watches { add(&tx, id, person).await? } else { remove(&tx, id, person).await? };
+    let changes =
+        if watches { insert_watch(&tx, id, person).await? } else { delete_watch(&tx, id, person).await? };
     if !changes {
         return Ok(());
     }
@@ -32,20 +34,4 @@ pub async fn watch(scope: &Scope, id: ConversationId, watches: bool) -> Result<(
     let watched = Event::new(scope.org, ChangeOp::Updated, RecordKind::Conversation, id);
     tx.announce(watched.of(agent).only(person));
     tx.commit().await
-}
-
-/// Lets a member watch a conversation. Returns whether they didn't.
-pub(super) async fn add(tx: &Tx, id: ConversationId, user: UserId) -> Result<bool> {
-    let sql = "INSERT INTO conversation_watches (organization_id, conversation_id, user_id, created_at) \
-               VALUES ($1, $2, $3, $4) ON CONFLICT DO NOTHING";
-    let values = [tx.scope.org.into(), id.into(), user.into(), tx.now.into()];
-    let statement = Statement::from_sql_and_values(tx.scope.core.db.backend(), sql, values);
-    Ok(tx.connection().execute_raw(statement).await?.rows_affected() > 0)
-}
-
-async fn remove(tx: &Tx, id: ConversationId, user: UserId) -> Result<bool> {
-    let sql = "DELETE FROM conversation_watches WHERE organization_id = $1 AND conversation_id = $2 AND user_id = $3";
-    let values = [tx.scope.org.into(), id.into(), user.into()];
-    let statement = Statement::from_sql_and_values(tx.scope.core.db.backend(), sql, values);
-    Ok(tx.connection().execute_raw(statement).await?.rows_affected() > 0)
 }

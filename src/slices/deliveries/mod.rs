@@ -19,6 +19,7 @@ mod again;
 mod entity;
 pub mod graphql;
 mod parts;
+mod queries;
 mod sending;
 mod settling;
 mod skipping;

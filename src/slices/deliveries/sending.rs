@@ -11,11 +11,12 @@ use std::{sync::Arc, time::Duration};
 
 use futures::future::join_all;
 use muster_channels::{Attachment, Part, Receipt, Rendered, Traits, Transport};
-use sea_orm::{ColumnTrait, FromQueryResult, QueryFilter, QueryResult, sea_query::Expr};
+use sea_orm::{ColumnTrait, QueryFilter, sea_query::Expr};
 
 use super::{
     entity::deliveries,
     parts::{add_rest, split},
+    queries::{Due, due_channels, due_parts},
     settling::{settle, uncertain},
     verdict::{Verdict, judge},
 };
@@ -40,14 +41,9 @@ use crate::{
 /// How long a part waits that can't be read.
 const UNREAD: Duration = Duration::from_secs(10);
 /// How many parts a channel sends at a time.
-const AT_ONCE: u64 = 4;
+const AT_ONCE: i64 = 4;
 /// How much longer than a call its claim lasts: for asking the vendor, and for writing down what became of it.
 const MARGIN: Duration = Duration::from_secs(30);
-
-/// Nothing of the part's conversation goes out before it.
-const FIRST: &str = "NOT EXISTS (SELECT 1 FROM deliveries e WHERE e.organization_id = d.organization_id \
-                     AND e.conversation_id = d.conversation_id AND (e.message_id, e.part) < (d.message_id, d.part) \
-                     AND e.status IN ('PENDING', 'SENDING'))";
 
 /// Gives every channel with something to send a lane. A lane is not news, so this returns 0: what it sent is seen on messages.
 ///
@@ -55,14 +51,8 @@ const FIRST: &str = "NOT EXISTS (SELECT 1 FROM deliveries e WHERE e.organization
 /// The database is unreachable.
 pub async fn send_due(core: &Arc<Core>) -> Result<u64> {
     let line = core.ledger.line(What::Lanes);
-    let due = format!(
-        "SELECT d.organization_id, d.channel_id, d.available_at FROM deliveries d \
-         JOIN channels c ON c.organization_id = d.organization_id AND c.id = d.channel_id \
-         WHERE d.status IN ('PENDING', 'SENDING') AND d.available_at <= $1 AND c.is_active AND c.direction <> 'INBOUND' \
-         AND (c.send_after IS NULL OR c.send_after <= $1) AND {FIRST}"
-    );
-    for row in core.db.all(outbox::oldest_due(&due), vec![core.clock.now().into()]).await? {
-        let (org, channel): (OrgId, ChannelId) = (row.try_get_by(0)?, row.try_get_by(1)?);
+    for due in due_channels(core).await? {
+        let (org, channel) = (due.organization_id, due.channel_id);
         let Some(lane) = core.outbox.lanes.enter(line, org, channel) else { continue };
         let task = Arc::clone(core);
         core.tasks.spawn(async move {
@@ -111,7 +101,7 @@ struct Ready {
 /// What is due and has room. What somebody left behind is settled.
 async fn ready(scope: &Scope, channel: ChannelId, sender: &Sender) -> Result<Ready> {
     let mut ready = Ready::default();
-    for due in due(scope, channel).await? {
+    for due in due_parts(scope, channel, AT_ONCE).await? {
         if !consider(scope, channel, sender, due, &mut ready).await? {
             break;
         }
@@ -159,33 +149,6 @@ async fn hold(scope: &Scope, channel: ChannelId, id: DeliveryId, full: Full) -> 
         held.col_expr(deliveries::Column::AvailableAt, Expr::value(until)).exec(tx.connection()).await?;
     }
     tx.commit().await
-}
-
-/// The first part of a conversation.
-struct Due {
-    part: deliveries::Model,
-    /// Where it goes. Empty: nobody knows, which its attempt finds out.
-    target: String,
-}
-
-/// The first parts of conversations that are due: to be sent, or left behind by somebody who died.
-async fn due(scope: &Scope, channel: ChannelId) -> Result<Vec<Due>> {
-    let target = conversations::target_of("v", "d.message_id");
-    let sql = format!(
-        "SELECT d.*, COALESCE({target}, '') AS target FROM deliveries d \
-         JOIN channels c ON c.organization_id = d.organization_id AND c.id = d.channel_id \
-         JOIN conversations v ON v.organization_id = d.organization_id AND v.id = d.conversation_id \
-         WHERE d.organization_id = $1 AND d.channel_id = $2 AND d.status IN ('PENDING', 'SENDING') \
-         AND d.available_at <= $3 AND c.is_active AND c.direction <> 'INBOUND' \
-         AND (c.send_after IS NULL OR c.send_after <= $3) \
-         AND {FIRST} ORDER BY d.available_at, d.id LIMIT {AT_ONCE}"
-    );
-    let values = vec![scope.org.into(), channel.into(), scope.core.clock.now().into()];
-    let found = scope.core.db.all(sql, values).await?;
-    let due = |row: &QueryResult| {
-        Ok(Due { part: deliveries::Model::from_query_result(row, "")?, target: row.try_get("", "target")? })
-    };
-    found.iter().map(due).collect()
 }
 
 /// Claims a part, unless somebody else was faster. The intent is written before the call. The row of a whole message becomes

@@ -5,4 +5,5 @@
 
 pub mod graphql;
 mod overview;
+mod queries;
 mod search;

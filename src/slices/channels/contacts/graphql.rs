@@ -127,7 +127,7 @@ fn matching(rows: Rows<Contact>, search: Option<&str>) -> Rows<Contact> {
         holds("t.name_folded"),
         holds("i.origin_id_folded"),
         holds("i.display_name_folded"),
-        is_reached("t.organization_id", "t.id"),
+        is_reached!("t.organization_id", "t.id"),
     );
     rows.filter(&condition, [word.clone().into(), word.clone().into(), word.into()])
 }

@@ -1,0 +1,381 @@
+//! SQL of conversations. Beside it, that of the search index, and of the retention of transcripts.
+
+pub(super) mod retention;
+pub(super) mod search;
+
+use crate::{
+    base::{
+        ids::{ChannelId, ConversationId, IdentityId, MessageId, OrgId, UserId},
+        problem::Result,
+        time::Timestamp,
+    },
+    core::{
+        Core,
+        access::Scope,
+        store::{
+            Tx,
+            sql::{Door as _, Write as _, every_org_sql, row, sql},
+        },
+    },
+};
+
+/// The reader has not read the conversation `t` to its end. False for a service token.
+macro_rules! unread {
+    ($now:literal, $viewer:literal) => {
+        concat!(
+            "(t.message_count > 0 AND t.last_activity_at > ",
+            $now,
+            " - 2592000000 AND t.last_activity_at >= COALESCE((SELECT m.created_at FROM members m \
+             WHERE m.organization_id = t.organization_id AND m.user_id = ",
+            $viewer,
+            "), 9223372036854775807) AND t.last_seq > COALESCE((SELECT r.seq FROM conversation_reads r \
+             WHERE r.organization_id = t.organization_id AND r.conversation_id = t.id AND r.user_id = ",
+            $viewer,
+            "), 0))"
+        )
+    };
+}
+
+/// The message `m` could not be delivered, in the last seven days.
+macro_rules! failed {
+    ($now:literal) => {
+        concat!("m.delivery_status = 'FAILED' AND m.created_at > ", $now, " - 604800000")
+    };
+}
+
+/// The conversation `t` has such a message.
+macro_rules! undelivered {
+    ($org:literal, $now:literal) => {
+        concat!(
+            "t.id IN (SELECT m.conversation_id FROM messages m WHERE m.organization_id = ",
+            $org,
+            " AND ",
+            failed!($now),
+            ")"
+        )
+    };
+}
+
+/// For lists of conversations: the reader has not read the conversation `t` to its end.
+pub(super) const UNREAD: &str = unread!(":now", ":viewer");
+/// For lists of conversations: a message of the conversation `t` could not be delivered, in the last seven days.
+pub(super) const UNDELIVERED: &str = undelivered!("$1", ":now");
+
+/// The number of conversations that the caller has not read to the end. 0 for a service token.
+///
+/// # Errors
+/// The database is unreachable; so for the others.
+pub async fn count_unread(scope: &Scope) -> Result<i64> {
+    let sql =
+        sql!("SELECT COUNT(*) FROM conversations t WHERE t.organization_id = $org AND ", unread!("$2", "$3"));
+    let values = [scope.core.clock.now().into(), scope.request.caller.user().into()];
+    Ok(scope.scalar(sql, values).await?.unwrap_or(0))
+}
+
+/// The number of messages of the last seven days that could not be delivered.
+///
+/// # Errors
+/// See [`count_unread`].
+pub async fn count_failed(scope: &Scope) -> Result<i64> {
+    let sql = sql!("SELECT COUNT(*) FROM messages m WHERE m.organization_id = $org AND ", failed!("$2"));
+    Ok(scope.scalar(sql, [scope.core.clock.now().into()]).await?.unwrap_or(0))
+}
+
+/// The number of conversations with such a message.
+///
+/// # Errors
+/// See [`count_unread`].
+pub async fn count_undelivered(scope: &Scope) -> Result<i64> {
+    let sql = sql!(
+        "SELECT COUNT(*) FROM conversations t WHERE t.organization_id = $org AND ",
+        undelivered!("$org", "$2")
+    );
+    Ok(scope.scalar(sql, [scope.core.clock.now().into()]).await?.unwrap_or(0))
+}
+
+/// The address of who wrote last in a conversation before a position.
+macro_rules! last_writer {
+    ($conversation:literal, $before:literal) => {
+        concat!(
+            "(SELECT i.origin_id FROM messages m JOIN identities i ON i.organization_id = m.organization_id \
+             AND i.id = m.via_identity_id WHERE m.organization_id = ",
+            $conversation,
+            ".organization_id AND m.conversation_id = ",
+            $conversation,
+            ".id AND m.seq < ",
+            $before,
+            " ORDER BY m.seq DESC LIMIT 1)"
+        )
+    };
+}
+
+/// SQL for where the message of a delivery `d` in its conversation `v` goes: [`Place::target`](super::Place::target).
+pub const TARGET: &str = concat!(
+    "COALESCE(CASE WHEN v.transport = 'EMAIL' THEN ",
+    last_writer!(
+        "v",
+        "(SELECT s.seq FROM messages s WHERE s.organization_id = v.organization_id AND s.id = d.message_id)"
+    ),
+    " END, v.target)"
+);
+
+row! {
+    /// Who speaks with whom, and who wrote last.
+    pub(super) struct Speakers {
+        channel_id: i64,
+        channel_name: String,
+        agent_id: i64,
+        agent_name: String,
+        contact_id: Option<i64>,
+        contact_name: Option<String>,
+        origin: Option<String>,
+    }
+}
+
+/// Who speaks with whom in a conversation, and who wrote last before this position. `None` if it has no channel.
+pub(super) async fn speakers(
+    scope: &Scope,
+    conversation: ConversationId,
+    before: i64,
+) -> Result<Option<Speakers>> {
+    let sql = sql!(
+        "SELECT h.id AS channel_id, h.name AS channel_name, a.id AS agent_id, a.name AS agent_name, \
+         p.id AS contact_id, p.name AS contact_name, ",
+        last_writer!("c", "$3"),
+        " AS origin FROM conversations c \
+         JOIN channels h ON h.organization_id = c.organization_id AND h.id = c.channel_id \
+         JOIN agents a ON a.organization_id = c.organization_id AND a.id = c.agent_id \
+         LEFT JOIN contacts p ON p.organization_id = c.organization_id AND p.id = c.contact_id \
+         AND p.archived_at IS NULL WHERE c.organization_id = $org AND c.id = $2"
+    );
+    scope.one(sql, [conversation.into(), before.into()]).await
+}
+
+row! {
+    /// What the vendor calls a message, or a part of one.
+    pub(super) struct VendorId {
+        vendor_id: String,
+        /// 0 for a message that came in.
+        part: i64,
+    }
+}
+
+/// What the vendor calls the messages before this one, `most` of them, the newest first.
+pub(super) async fn earlier_vendor_ids(
+    scope: &Scope,
+    conversation: ConversationId,
+    before: MessageId,
+    most: i64,
+) -> Result<Vec<VendorId>> {
+    let sql = sql!(
+        "SELECT vendor_id, part FROM (SELECT m.vendor_id, m.id AS message, CAST(0 AS BIGINT) AS part FROM messages m \
+         WHERE m.organization_id = $org AND m.conversation_id = $2 AND m.id < $3 AND m.vendor_id IS NOT NULL \
+         UNION ALL SELECT d.vendor_id, d.message_id, d.part FROM deliveries d \
+         WHERE d.organization_id = $org AND d.conversation_id = $2 AND d.message_id < $3 AND d.vendor_id IS NOT NULL) v \
+         ORDER BY message DESC, part DESC LIMIT $4"
+    );
+    scope.all(sql, [conversation.into(), before.into(), most.into()]).await
+}
+
+/// Those of the keys whose messages came in through the channel before.
+pub(super) async fn stored_keys(tx: &Tx, channel: ChannelId, keys: &[String]) -> Result<Vec<String>> {
+    let sql = sql!(
+        "SELECT dedupe_key FROM messages WHERE organization_id = $org AND dedupe_key = ANY($2) AND via_channel_id = $3"
+    );
+    tx.column(sql, [tx.scope.core.db.keys(keys), channel.into()]).await
+}
+
+row! {
+    /// How many messages of an identity had a turn.
+    pub(super) struct Answered {
+        /// In the conversation.
+        here: i64,
+        /// In the whole channel.
+        anywhere: i64,
+    }
+}
+
+/// How many messages of an identity in a channel have had a turn since then.
+pub(super) async fn answered(
+    tx: &Tx,
+    (identity, channel, conversation): (IdentityId, ChannelId, ConversationId),
+    since: Timestamp,
+) -> Result<Option<Answered>> {
+    let sql = sql!(
+        "SELECT COUNT(CASE WHEN conversation_id = $4 THEN 1 END) AS here, COUNT(*) AS anywhere FROM messages \
+         WHERE organization_id = $org AND via_identity_id = $2 AND via_channel_id = $3 AND created_at > $5 \
+         AND role = 'USER' AND turn_id IS NOT NULL"
+    );
+    tx.one(sql, [identity.into(), channel.into(), conversation.into(), since.into()]).await
+}
+
+/// Whether a message with this vendor id came in through the channel.
+pub(super) async fn has_vendor_id(scope: &Scope, channel: ChannelId, vendor_id: &str) -> Result<bool> {
+    let sql = sql!(
+        "SELECT EXISTS (SELECT 1 FROM messages WHERE organization_id = $org AND via_channel_id = $2 AND vendor_id = $3)"
+    );
+    Ok(scope.scalar(sql, [channel.into(), vendor_id.into()]).await?.unwrap_or(false))
+}
+
+/// Whether a message of this album came in through the channel.
+pub(super) async fn has_album(scope: &Scope, channel: ChannelId, album: &str) -> Result<bool> {
+    let sql = sql!(
+        "SELECT EXISTS (SELECT 1 FROM messages WHERE organization_id = $org AND via_channel_id = $2 AND album = $3)"
+    );
+    Ok(scope.scalar(sql, [channel.into(), album.into()]).await?.unwrap_or(false))
+}
+
+row! {
+    /// An album.
+    pub(super) struct Album {
+        /// Its first message.
+        id: MessageId,
+        /// The length of the names of its parts.
+        length: i64,
+    }
+}
+
+/// The newest album of a conversation.
+pub(super) async fn newest_album(tx: &Tx, conversation: ConversationId) -> Result<Option<Album>> {
+    let sql = sql!(
+        "SELECT id, CAST(LENGTH(CAST(album_keys AS TEXT)) AS BIGINT) AS length FROM messages \
+         WHERE organization_id = $org AND conversation_id = $2 AND album IS NOT NULL ORDER BY seq DESC LIMIT 1"
+    );
+    tx.one(sql, [conversation.into()]).await
+}
+
+/// Keeps a message as it came.
+pub(super) async fn insert_source(
+    tx: &Tx,
+    message: MessageId,
+    sealed: Vec<u8>,
+    notes: &str,
+    bytes: i64,
+) -> Result<()> {
+    let sql = sql!(
+        "INSERT INTO message_sources (organization_id, message_id, source_sealed, notes, size_bytes, created_at) \
+         VALUES ($org, $2, $3, $4, $5, $6)"
+    );
+    tx.execute(sql, [message.into(), sealed.into(), notes.into(), bytes.into(), tx.now.into()]).await?;
+    Ok(())
+}
+
+/// Forgets a message as it came.
+pub(super) async fn delete_source(tx: &Tx, message: MessageId) -> Result<()> {
+    let sql = sql!("DELETE FROM message_sources WHERE organization_id = $org AND message_id = $2");
+    tx.execute(sql, [message.into()]).await?;
+    Ok(())
+}
+
+row! {
+    /// A message as it came.
+    pub(super) struct SealedSource {
+        source_sealed: Vec<u8>,
+        notes: String,
+    }
+}
+
+/// A message as it came, if that is kept.
+pub(super) async fn sealed_source(scope: &Scope, message: MessageId) -> Result<Option<SealedSource>> {
+    let sql = sql!(
+        "SELECT source_sealed, notes FROM message_sources WHERE organization_id = $org AND message_id = $2"
+    );
+    scope.one(sql, [message.into()]).await
+}
+
+row! {
+    /// A message that is kept as it came.
+    pub(super) struct Kept {
+        organization_id: OrgId,
+        conversation_id: ConversationId,
+        message_id: MessageId,
+    }
+}
+
+/// The messages of all organizations, or of these, that are kept as they came: `most` of those after a place.
+pub(super) async fn kept(
+    core: &Core,
+    (after_org, after): (OrgId, MessageId),
+    (org, channel, conversation): (Option<OrgId>, Option<ChannelId>, Option<ConversationId>),
+    messages: &[MessageId],
+    most: i64,
+) -> Result<Vec<Kept>> {
+    const KEPT: &str = "SELECT s.organization_id, m.conversation_id, s.message_id FROM message_sources s \
+         JOIN messages m ON m.organization_id = s.organization_id AND m.id = s.message_id \
+         WHERE (s.organization_id, s.message_id) > ($1, $2) \
+         AND (CAST($3 AS BIGINT) IS NULL OR s.organization_id = $3) \
+         AND (CAST($4 AS BIGINT) IS NULL OR m.via_channel_id = $4) \
+         AND (CAST($5 AS BIGINT) IS NULL OR m.conversation_id = $5)";
+    const NEXT: &str = " ORDER BY s.organization_id, s.message_id LIMIT $6";
+    let mut values =
+        vec![after_org.into(), after.into(), org.into(), channel.into(), conversation.into(), most.into()];
+    let sql = if messages.is_empty() {
+        every_org_sql!(KEPT, NEXT)
+    } else {
+        let messages: Vec<i64> = messages.iter().map(|message| message.0).collect();
+        values.push(core.db.keys(&messages));
+        every_org_sql!(KEPT, " AND s.message_id = ANY($7)", NEXT)
+    };
+    core.db.every_org().all(sql, values).await
+}
+
+/// The conversations whose turns an agent has begun, and nobody has cancelled.
+pub(super) async fn with_running_turns(tx: &Tx) -> Result<Vec<ConversationId>> {
+    let sql = sql!(
+        "SELECT DISTINCT conversation_id FROM turns WHERE organization_id = $org AND cancel_requested_at IS NULL \
+         AND state IN ('RUNNING', 'WAITING_APPROVAL', 'WAITING_LIMIT') ORDER BY conversation_id"
+    );
+    tx.column(sql, []).await
+}
+
+/// Whether the agent waits for a decision in a conversation.
+pub(super) async fn awaits_decision(tx: &Tx, conversation: ConversationId) -> Result<bool> {
+    let sql = sql!(
+        "SELECT EXISTS (SELECT 1 FROM approvals WHERE organization_id = $org AND conversation_id = $2 \
+         AND status = 'PENDING')"
+    );
+    Ok(tx.scalar(sql, [conversation.into()]).await?.unwrap_or(false))
+}
+
+row! {
+    /// A conversation that a person has taken over.
+    pub(super) struct TakenOver {
+        organization_id: OrgId,
+        id: ConversationId,
+        /// The person's role. `None` for one who can't sign in to the organization.
+        role: Option<String>,
+        last_word_at: Option<Timestamp>,
+    }
+}
+
+const TAKEN_OVER: &str = "SELECT c.organization_id, c.id, (SELECT m.role FROM members m JOIN users u ON u.id = m.user_id \
+     WHERE m.organization_id = c.organization_id AND m.user_id = c.taken_over_by AND u.disabled_at IS NULL) AS role, \
+     c.last_word_at FROM conversations c";
+
+/// The conversations of all organizations that people have taken over, those first where nothing was said for the longest time.
+pub(super) async fn taken_over(core: &Core) -> Result<Vec<TakenOver>> {
+    let sql = every_org_sql!(TAKEN_OVER, " WHERE c.taken_over_by IS NOT NULL ORDER BY c.last_word_at");
+    core.db.every_org().all(sql, []).await
+}
+
+/// A conversation that a person has taken over. `None`: it is gone.
+pub(super) async fn holder(tx: &Tx, id: ConversationId) -> Result<Option<TakenOver>> {
+    tx.one(sql!(TAKEN_OVER, " WHERE c.organization_id = $org AND c.id = $2"), [id.into()]).await
+}
+
+/// Lets a member watch a conversation. Returns whether they didn't.
+pub(super) async fn insert_watch(tx: &Tx, id: ConversationId, user: UserId) -> Result<bool> {
+    let sql = sql!(
+        "INSERT INTO conversation_watches (organization_id, conversation_id, user_id, created_at) \
+         VALUES ($org, $2, $3, $4) ON CONFLICT DO NOTHING"
+    );
+    Ok(tx.execute(sql, [id.into(), user.into(), tx.now.into()]).await? > 0)
+}
+
+/// Lets a member no longer watch a conversation. Returns whether they did.
+pub(super) async fn delete_watch(tx: &Tx, id: ConversationId, user: UserId) -> Result<bool> {
+    let sql = sql!(
+        "DELETE FROM conversation_watches WHERE organization_id = $org AND conversation_id = $2 AND user_id = $3"
+    );
+    Ok(tx.execute(sql, [id.into(), user.into()]).await? > 0)
+}
