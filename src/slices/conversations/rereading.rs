@@ -12,7 +12,6 @@ use super::{
     append::{NewMessage, add_all, preview, rewrite},
     entity::{conversations, messages},
     of_turns::agent_of,
-    queries,
     receiving::content_of,
     rows::load,
     sources,
@@ -96,8 +95,8 @@ pub async fn reread(core: &Arc<Core>, wanted: &Wanted, rehearsal: bool) -> Resul
 /// The next messages that are kept as they came.
 async fn find(core: &Core, wanted: &Wanted, after: (OrgId, MessageId)) -> Result<Vec<Place>> {
     let of = (wanted.org, wanted.channel, wanted.conversation);
-    let found = queries::kept(core, after, of, &wanted.messages, FOUND.cast_signed() as i64).await?;
-    let place = |kept: queries::Kept| Place {
+    let found = super::queries::kept(core, after, of, &wanted.messages, FOUND.cast_signed() as i64).await?;
+    let place = |kept: super::queries::Kept| Place {
         org: kept.organization_id,
         conversation: kept.conversation_id,
         message: kept.message_id,
