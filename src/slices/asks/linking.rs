@@ -10,15 +10,14 @@
 use std::{sync::Arc, time::Duration};
 
 use muster_channels::{Inbound, Proof};
-use sea_orm::QueryResult;
 use serde_json::json;
 use sha2::{Digest, Sha256};
 
-use super::{Heard, rights};
+use super::{Heard, queries, rights};
 use crate::{
     base::{
         enums::{ChangeOp, RecordKind},
-        ids::{ChannelId, OrgId, UserId},
+        ids::{ChannelId, OrgId},
         plain::bounded,
         problem::{Code as Refusal, Problem, Result},
         time::Timestamp,
@@ -29,7 +28,7 @@ use crate::{
         audit,
         outbox::{self, Mail, Notice},
         sealing::random_bytes,
-        store::Tx,
+        store::{Tx, sql::row},
     },
     slices::channels,
 };
@@ -53,17 +52,19 @@ pub struct Code {
     pub expires_at: Timestamp,
 }
 
-/// A chat that someone has linked.
-#[derive(Clone, Debug)]
-pub struct Linked {
-    /// The channel.
-    pub channel: ChannelId,
-    /// Who it is, as the vendor calls them.
-    pub origin: String,
-    /// And as people do.
-    pub origin_name: Option<String>,
-    /// Since when.
-    pub at: Timestamp,
+row! {
+    /// A chat that someone has linked.
+    #[derive(Clone, Debug)]
+    pub struct Linked {
+        /// The channel.
+        channel: ChannelId,
+        /// Who it is, as the vendor calls them.
+        origin: String,
+        /// And as people do.
+        origin_name: Option<String>,
+        /// Since when.
+        at: Timestamp,
+    }
 }
 
 /// Makes a code for the caller. It takes the place of an earlier one.
@@ -78,13 +79,7 @@ pub async fn link(scope: &Scope, channel: ChannelId) -> Result<Code> {
         return Err(Problem::new(Refusal::NotSupported, detail));
     }
     let code = Code { text: text(random_bytes()), expires_at: tx.now.plus(LIFETIME) };
-    let sql = "INSERT INTO channel_link_codes (organization_id, channel_id, user_id, code_hash, tries, expires_at) \
-               VALUES ($1, $2, $3, $4, 0, $5) ON CONFLICT (organization_id, channel_id, user_id) \
-               DO UPDATE SET code_hash = excluded.code_hash, tries = 0, expires_at = excluded.expires_at";
-    let hash = hash(&code.text);
-    let values =
-        vec![tx.scope.org.into(), channel.into(), person.into(), hash.into(), code.expires_at.into()];
-    tx.run(sql, values).await?;
+    queries::put_code(&tx, channel, person, hash(&code.text), code.expires_at).await?;
     record(&tx, "linkChat", channel, json!({}));
     tx.commit().await?;
     Ok(code)
@@ -97,8 +92,7 @@ pub async fn link(scope: &Scope, channel: ChannelId) -> Result<Code> {
 pub async fn unlink(scope: &Scope, channel: ChannelId) -> Result<()> {
     let person = scope.person()?.id;
     let tx = scope.begin().await?;
-    let sql = "DELETE FROM channel_links WHERE organization_id = $1 AND channel_id = $2 AND user_id = $3";
-    if tx.run(sql, vec![tx.scope.org.into(), channel.into(), person.into()]).await? == 0 {
+    if queries::delete_link(&tx, channel, person).await? == 0 {
         return channels::proves_people(&tx, channel).await.map(drop);
     }
     record(&tx, "unlinkChat", channel, json!({}));
@@ -111,18 +105,7 @@ pub async fn unlink(scope: &Scope, channel: ChannelId) -> Result<()> {
 /// `PERMISSION_DENIED` for a service token.
 pub async fn of(scope: &Scope) -> Result<Vec<Linked>> {
     let person = scope.person()?.id;
-    let sql = "SELECT channel_id, origin_id, origin_name, created_at FROM channel_links \
-               WHERE organization_id = $1 AND user_id = $2 ORDER BY channel_id";
-    let rows = scope.core.db.all(sql.to_owned(), vec![scope.org.into(), person.into()]).await?;
-    let read = |row: &QueryResult| {
-        Ok(Linked {
-            channel: row.try_get_by(0)?,
-            origin: row.try_get_by(1)?,
-            origin_name: row.try_get_by(2)?,
-            at: row.try_get_by(3)?,
-        })
-    };
-    rows.iter().map(read).collect()
+    queries::links_of(scope, person).await
 }
 
 /// Ends all links of a channel, and tells people why. What was asked there is forgotten: a message of the next bot may have the
@@ -131,18 +114,14 @@ pub async fn of(scope: &Scope) -> Result<Vec<Linked>> {
 /// # Errors
 /// The database is unreachable.
 pub async fn unlink_all(tx: &Tx, channel: ChannelId, name: &str) -> Result<()> {
-    let place = || vec![tx.scope.org.into(), channel.into()];
-    tx.run("DELETE FROM channel_link_codes WHERE organization_id = $1 AND channel_id = $2", place()).await?;
-    let sql = "SELECT u.id, u.email FROM channel_links l JOIN users u ON u.id = l.user_id \
-               WHERE l.organization_id = $1 AND l.channel_id = $2 AND u.disabled_at IS NULL ORDER BY u.id";
-    for row in tx.rows(sql, place()).await? {
-        let (user_id, to): (UserId, String) = (row.try_get_by(0)?, row.try_get_by(1)?);
+    queries::delete_codes(tx, channel).await?;
+    for person in queries::linked_people(tx, channel).await? {
+        let (user_id, to) = (person.id, person.email);
         let mail = Mail::Notice { user_id, to, what: Notice::ChatUnlinked, from: name.to_owned() };
         outbox::enqueue_mail(&tx.scope.core, tx.connection(), &mail, tx.now.plus(NOTICE));
     }
-    tx.run("DELETE FROM channel_links WHERE organization_id = $1 AND channel_id = $2", place()).await?;
-    tx.run("DELETE FROM approval_asks WHERE organization_id = $1 AND channel_id = $2", place()).await?;
-    Ok(())
+    queries::delete_links(tx, channel).await?;
+    queries::delete_asks(tx, channel).await
 }
 
 /// Tries a message as a code. One that looks like a code while someone links a chat is never stored.
@@ -158,31 +137,22 @@ pub async fn introduce(
         return Ok(Heard::NotOurs);
     }
     let Some(code) = code_of(&message.text) else { return Ok(Heard::NotOurs) };
-    let any = "SELECT 1 FROM channel_link_codes WHERE organization_id = $1 AND channel_id = $2 LIMIT 1";
-    if core.db.one(any.to_owned(), vec![org.into(), channel.into()]).await?.is_none() {
+    let system = Scope::system(core, org);
+    if !queries::has_codes(&system, channel).await? {
         return Ok(Heard::NotOurs);
     }
-    let mut tx = Scope::system(core, org).begin().await?;
-    let sql = "DELETE FROM channel_link_codes WHERE organization_id = $1 AND channel_id = $2 AND code_hash = $3 \
-               AND expires_at > $4 RETURNING user_id";
-    let values = vec![org.into(), channel.into(), hash(&code).into(), tx.now.into()];
-    let Some(row) = tx.rows(sql, values).await?.pop() else { return wrong(tx, channel).await };
-    let user: UserId = row.try_get_by(0)?;
+    let mut tx = system.begin().await?;
+    let Some(user) = queries::take_code(&tx, channel, hash(&code)).await? else {
+        return wrong(tx, channel).await;
+    };
     let origin = bounded(&message.origin.id, WORD_BYTES);
-    let before = "DELETE FROM channel_links WHERE organization_id = $1 AND channel_id = $2 AND (user_id = $3 OR origin_id = $4)";
-    tx.run(before, vec![org.into(), channel.into(), user.into(), origin.clone().into()]).await?;
-    let sql = "INSERT INTO channel_links (organization_id, channel_id, user_id, origin_id, origin_name, target, created_at) \
-               VALUES ($1, $2, $3, $4, $5, $6, $7)";
+    queries::delete_replaced_links(&tx, channel, user, &origin).await?;
     let name = message.origin.name.as_deref().map(|name| bounded(name, WORD_BYTES));
     let target = bounded(&message.thread.target, WORD_BYTES);
-    let place = [org.into(), channel.into(), user.into(), origin.clone().into()];
-    let values = place.into_iter().chain([name.into(), target.clone().into(), tx.now.into()]).collect();
-    tx.run(sql, values).await?;
+    queries::insert_link(&tx, channel, user, (&origin, name), &target).await?;
     // They may no longer have the chat that they had linked before.
-    let waiting = "UPDATE approval_asks SET target = $4 \
-                   WHERE organization_id = $1 AND channel_id = $2 AND user_id = $3 AND state = 'TO_ASK'";
-    tx.run(waiting, vec![org.into(), channel.into(), user.into(), target.into()]).await?;
-    if let Some(theirs) = rights::in_transaction(&tx, (org, channel), &origin).await? {
+    queries::move_asks(&tx, channel, user, &target).await?;
+    if let Some(theirs) = rights::in_transaction(&tx, channel, &origin).await? {
         tx.scope = theirs;
     }
     record(&tx, "chatLinked", channel, json!({ "origin_id": origin }));
@@ -192,8 +162,7 @@ pub async fn introduce(
 
 /// Counts a wrong code. Those who go on guessing are not answered.
 async fn wrong(tx: Tx, channel: ChannelId) -> Result<Heard> {
-    let sql = "UPDATE channel_link_codes SET tries = tries + 1 WHERE organization_id = $1 AND channel_id = $2 AND tries < $3";
-    let counted = tx.run(sql, vec![tx.scope.org.into(), channel.into(), ANSWERED.into()]).await?;
+    let counted = queries::count_wrong_code(&tx, channel, ANSWERED).await?;
     tx.commit().await?;
     if counted == 0 {
         return Ok(Heard::Nothing);

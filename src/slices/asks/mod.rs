@@ -14,6 +14,7 @@ mod deciding;
 mod entity;
 pub mod graphql;
 mod linking;
+mod queries;
 mod rights;
 mod sending;
 mod wording;

@@ -10,7 +10,7 @@ use sea_orm::{ColumnTrait, Condition, QueryFilter, QueryOrder, QuerySelect, sea_
 
 use super::{
     entity::approval_asks::{Column, Entity, Model},
-    rights,
+    queries, rights,
     wording::{self, Terms},
 };
 use crate::{
@@ -47,12 +47,8 @@ const LONGEST_WAIT: Duration = Duration::from_hours(1);
 /// The database is unreachable.
 pub async fn send_due(core: &Arc<Core>) -> Result<u64> {
     let line = core.ledger.line(What::Asking);
-    let due = "SELECT a.organization_id, a.channel_id, a.available_at FROM approval_asks a \
-         JOIN channels c ON c.organization_id = a.organization_id AND c.id = a.channel_id \
-         WHERE a.state IN ('TO_ASK', 'TO_CLOSE') AND a.available_at <= $1 AND c.is_active \
-         AND c.direction = 'BIDIRECTIONAL' AND (c.send_after IS NULL OR c.send_after <= $1)";
-    for row in core.db.all(outbox::oldest_due(due), vec![core.clock.now().into()]).await? {
-        let (org, channel): (OrgId, ChannelId) = (row.try_get_by(0)?, row.try_get_by(1)?);
+    for due in queries::due_channels(core).await? {
+        let (org, channel) = (due.organization_id, due.channel_id);
         let Some(lane) = core.outbox.asking.enter(line, org, channel) else { continue };
         let task = Arc::clone(core);
         core.tasks.spawn(async move {
@@ -159,8 +155,7 @@ enum Step {
 
 async fn ask(scope: &Scope, transport: &dyn Transport, row: &Model) -> Result<Step> {
     let Some(shown) = approvals::shown(scope, row.approval_id).await? else { return Ok(Step::Closed) };
-    let place = (row.organization_id, row.channel_id);
-    let may = rights::of_member(&scope.core, place, row.user_id).await?.is_some();
+    let may = rights::of_member(scope, row.channel_id, row.user_id).await?.is_some();
     if shown.status != ApprovalStatus::Pending || !may {
         return Ok(Step::Closed);
     }
@@ -245,12 +240,7 @@ async fn settle(scope: &Scope, row: &Model, seen: Timestamp, step: Step) -> Resu
     match step {
         Step::Asked(receipt, digest) => {
             // With the chat that it went to: its member may have linked another meanwhile.
-            let sql = "UPDATE approval_asks SET state = CASE WHEN state = 'TO_ASK' THEN 'ASKED' ELSE state END, vendor_id = $4, \
-                       digest = $5, attempts = 0, available_at = $6, target = $7 \
-                       WHERE organization_id = $1 AND id = $2 AND available_at = $3";
-            let place = [tx.scope.org.into(), row.id.into(), row.available_at.into()];
-            let asked = [receipt.vendor_id.into(), digest.into(), now.into(), row.target.as_str().into()];
-            tx.run(sql, place.into_iter().chain(asked).collect()).await?;
+            queries::note_asked(&tx, row, receipt.vendor_id, digest).await?;
         }
         Step::Closed => write(&tx, row, (AskState::Closed, attempts, now)).await?,
         Step::Later(wait) => write(&tx, row, (row.state, attempts, now.plus(wait))).await?,
@@ -277,12 +267,9 @@ async fn write(tx: &Tx, row: &Model, (state, attempts, at): (AskState, i64, Time
 
 /// On what terms something is asked.
 pub(super) async fn terms(scope: &Scope, shown: &Shown) -> Result<Terms> {
-    let sql = "SELECT o.chat_risk_limit, g.name FROM organizations o \
-               LEFT JOIN agents g ON g.organization_id = o.id AND g.id = $2 WHERE o.id = $1";
-    let values = vec![scope.org.into(), shown.agent.into()];
-    let row = scope.core.db.one(sql.to_owned(), values).await?;
-    let row = row.ok_or_else(|| Problem::internal(anyhow::anyhow!("an organization without a row")))?;
-    Ok(Terms { risk_limit: row.try_get_by(0)?, agent: row.try_get_by(1)?, link: link(scope, shown.id) })
+    let found = queries::asking(scope, shown.agent).await?;
+    let found = found.ok_or_else(|| Problem::internal(anyhow::anyhow!("an organization without a row")))?;
+    Ok(Terms { risk_limit: found.chat_risk_limit, agent: found.agent_name, link: link(scope, shown.id) })
 }
 
 /// Where the panel shows an approval.

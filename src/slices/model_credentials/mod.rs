@@ -9,6 +9,7 @@
 mod entity;
 pub mod graphql;
 mod input;
+mod queries;
 
 use async_graphql::MaybeUndefined;
 use muster_protocol::{Secret, plan::ModelAccess};
@@ -19,8 +20,8 @@ use sea_orm::{
 use secrecy::ExposeSecret;
 use serde_json::json;
 
-use self::entity::model_credentials;
 pub use self::input::{CreateModelCredentialInput, UpdateModelCredentialInput};
+use self::{entity::model_credentials, queries::replace_default};
 use crate::{
     base::{
         enums::{ChangeOp, RecordKind},
@@ -325,19 +326,6 @@ fn seal(tx: &Tx, id: ModelCredentialId, secret: &SecretText) -> Vec<u8> {
 
 fn folded(provider: &str) -> String {
     provider.trim().to_lowercase()
-}
-
-/// Makes room for the default of a provider. Returns the ones that no longer are it. The caller has locked the organization.
-async fn replace_default(
-    tx: &Tx,
-    provider: &str,
-    except: Option<ModelCredentialId>,
-) -> Result<Vec<ModelCredentialId>> {
-    let sql = "UPDATE model_credentials SET is_default = FALSE WHERE organization_id = $1 AND provider = $2 \
-               AND is_default AND id <> $3 RETURNING id";
-    let except = except.map_or(0, |except| except.0);
-    let replaced = tx.rows(sql, vec![tx.scope.org.into(), provider.into(), except.into()]).await?;
-    replaced.iter().map(|row| Ok(row.try_get_by(0)?)).collect()
 }
 
 /// Loads the credential and holds it, after the organization and its agents.

@@ -14,6 +14,7 @@ pub mod graphql;
 mod lines;
 mod objects;
 pub mod permissions;
+mod queries;
 mod simulate;
 mod versions;
 

@@ -5,7 +5,10 @@ use serde::Serialize;
 use serde_json::json;
 use sha2::{Digest, Sha256};
 
-use super::entity::policy_versions::{ActiveModel, Column, Entity, Model};
+use super::{
+    entity::policy_versions::{ActiveModel, Column, Entity, Model},
+    queries::version_text,
+};
 use crate::{
     base::{
         enums::PolicyAuthor,
@@ -124,10 +127,10 @@ pub async fn version_named(scope: &Scope, name: &str) -> Result<String> {
 /// # Errors
 /// `NOT_FOUND`.
 pub async fn text_of(db: &Db, id: PolicyVersionId) -> Result<(OrgId, Option<String>)> {
-    let sql = "SELECT organization_id, text FROM policy_versions WHERE id = $1";
-    let row = db.one(sql.to_owned(), vec![id.0.into()]).await?;
-    let row = row.ok_or_else(|| Problem::new(Code::NotFound, format!("There is no policy version {id}.")))?;
-    Ok((OrgId(row.try_get_by_index(0)?), row.try_get_by_index(1)?))
+    let found = version_text(db, id).await?;
+    let gone = || Problem::new(Code::NotFound, format!("There is no policy version {id}."));
+    let found = found.ok_or_else(gone)?;
+    Ok((found.organization_id, found.text))
 }
 
 /// The newest version of the organization's own rules.

@@ -7,6 +7,7 @@
 mod entity;
 pub mod graphql;
 mod input;
+mod queries;
 mod versions;
 
 use async_graphql::MaybeUndefined;

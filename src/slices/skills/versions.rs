@@ -6,14 +6,12 @@
 
 use std::{collections::BTreeSet, sync::LazyLock};
 
-use sea_orm::{
-    ActiveModelTrait, ColumnTrait, ConnectionTrait, NotSet, QueryFilter, QuerySelect, Set, Statement,
-    sea_query::Expr,
-};
+use sea_orm::{ActiveModelTrait, ColumnTrait, NotSet, QueryFilter, QuerySelect, Set, sea_query::Expr};
 
 use super::{
     UpdateSkillInput,
     entity::{skill_versions, skills},
+    queries::delete_old_versions,
 };
 use crate::{
     base::{
@@ -62,18 +60,7 @@ pub(super) async fn follow(tx: &Tx, skill: &skills::Model, reverts_to: Option<i6
     row.insert(tx.connection()).await?;
     let raised = tx.scope.update::<skills::Entity>().filter(skills::Column::Id.eq(skill.id));
     raised.col_expr(skills::Column::Version, Expr::value(number)).exec(tx.connection()).await?;
-    forget(tx, skill.id, number).await
-}
-
-/// Removes the oldest versions of a skill that has many, or long ones.
-async fn forget(tx: &Tx, skill: SkillId, newest: i64) -> Result<()> {
-    let sql = "DELETE FROM skill_versions WHERE organization_id = $1 AND skill_id = $2 AND number < $3 AND (number <= $3 - $4 \
-               OR (SELECT SUM(newer.bytes) FROM skill_versions newer WHERE newer.organization_id = $1 AND newer.skill_id = $2 \
-               AND newer.number < $3 AND newer.number >= skill_versions.number) > $5)";
-    let values = [tx.scope.org.into(), skill.into(), newest.into(), KEPT.into(), KEPT_BYTES.into()];
-    let statement = Statement::from_sql_and_values(tx.scope.core.db.backend(), sql, values);
-    tx.connection().execute_raw(statement).await?;
-    Ok(())
+    delete_old_versions(tx, skill.id, number, (KEPT, KEPT_BYTES)).await
 }
 
 async fn find(tx: &Tx, skill: SkillId, number: i64) -> Result<Option<skill_versions::Model>> {

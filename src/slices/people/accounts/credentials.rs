@@ -4,13 +4,14 @@
 //! address has an account unless they have proved it is theirs: a password reset is answered before anything is
 //! looked up, and a change to an address that is already taken is answered like any other but sends no mail.
 
-use sea_orm::{ActiveModelTrait, ConnectionTrait, IntoActiveModel, Set, Statement};
+use sea_orm::{ActiveModelTrait, IntoActiveModel, Set};
 use secrecy::SecretString;
 use serde_json::json;
 
 use super::{
     letters::{Notice, notify},
     links::{self, Purpose},
+    queries,
     users::{announce, by_email, by_id, is_email},
 };
 use crate::{
@@ -29,6 +30,7 @@ use crate::{
         SignInOrigin,
         entity::users,
         signing_in::{
+            queries::delete_challenges,
             sessions::{hold_unchanged, is_recent},
             throttle::{self, Key},
         },
@@ -84,7 +86,7 @@ pub async fn confirm_email(request: &Request, token: &SecretString) -> Result<()
     row.email_confirmed_at = Set(Some(core.clock.now()));
     row.updated_at = Set(core.clock.now());
     row.update(&tx).await?;
-    throttle::refund(core, &tx, &address).await?;
+    throttle::refund(&tx, &address).await?;
     record_personal(&tx, request, PersonalEntry::done("confirmEmail", user.id, changes).by(&user.name));
     core.access.cache.invalidate_after(&tx);
     tx.commit().await?;
@@ -140,8 +142,8 @@ pub async fn reset_password(request: &Request, token: &SecretString, new: &Secre
     check_password(new, &user.email, "newPassword")?;
     set_password(core, &tx, &user, hash, None).await?;
     let forgiven = [Key::account(&email), Key::pair(&email, request.ip)];
-    throttle::forgive(core, &tx, &forgiven).await?;
-    throttle::refund(core, &tx, &address).await?;
+    throttle::forgive(&tx, &forgiven).await?;
+    throttle::refund(&tx, &address).await?;
     notify(core, &tx, &user, &user.email, Notice::PasswordChanged, &SignInOrigin::of(request));
     record_personal(
         &tx,
@@ -219,20 +221,9 @@ pub async fn end_ways_in(
 }
 
 /// Ends the person's sessions, except all generations of `keep`'s.
-pub async fn end_sessions(
-    core: &Core,
-    db: &impl ConnectionTrait,
-    user: UserId,
-    keep: Option<&Person>,
-) -> Result<()> {
-    let sql = "UPDATE sessions SET revoked_at = $1 WHERE user_id = $2 AND revoked_at IS NULL \
-               AND family NOT IN (SELECT family FROM sessions WHERE user_id = $2 AND id = $3)";
-    let kept = keep.map_or(0, |person| person.session.0);
-    let values = [core.clock.now().0.into(), user.0.into(), kept.into()];
-    db.execute_raw(Statement::from_sql_and_values(core.db.backend(), sql, values)).await?;
-    let sql = "DELETE FROM sign_in_challenges WHERE user_id = $1";
-    db.execute_raw(Statement::from_sql_and_values(core.db.backend(), sql, [user.0.into()])).await?;
-    Ok(())
+pub async fn end_sessions(core: &Core, tx: &Transaction, user: UserId, keep: Option<&Person>) -> Result<()> {
+    queries::revoke_sessions(tx, user, keep.map(|person| person.session), core.clock.now()).await?;
+    delete_challenges(tx, user).await
 }
 
 /// Mails a link to a new address. Using the link makes the address the person's.
@@ -309,7 +300,7 @@ pub async fn require_password(
     if !core.access.passwords.verify(password, Some(stored)).await.map_err(Problem::internal)? {
         return Err(wrong());
     }
-    throttle::forgive(core, core.db.writer(), &[counter]).await?;
+    throttle::forgive(&core.db.installation(), &[counter]).await?;
     Ok(user)
 }
 

@@ -1,17 +1,19 @@
 //! Accounts as the operator sees them: across all organizations, with the details needed to investigate an
 //! attack or a complaint. No request leads here.
 
-use sea_orm::Value;
 use serde::Serialize;
 
-use super::users::Membership;
+use super::{queries, users::Membership};
 use crate::{
     base::{
         ids::{OrgId, TokenId, UserId},
         problem::{Code, Problem, Result},
         time::Timestamp,
     },
-    core::{Core, store::Db},
+    core::{
+        Core,
+        store::{Db, sql::row},
+    },
     slices::people::signing_in::{
         identities::{self, LinkedAccount},
         listed::{self, OpenSession},
@@ -28,20 +30,6 @@ pub enum Whose {
     MembersOf(OrgId),
     /// One person's account.
     One(UserId),
-}
-
-impl Whose {
-    /// The SQL condition on a column that holds a person's id.
-    fn condition(self, column: &str) -> (String, Vec<Value>) {
-        match self {
-            Self::All => ("TRUE".to_owned(), Vec::new()),
-            Self::MembersOf(org) => {
-                let sql = format!("{column} IN (SELECT user_id FROM members WHERE organization_id = $1)");
-                (sql, vec![org.0.into()])
-            }
-            Self::One(user) => (format!("{column} = $1"), vec![user.0.into()]),
-        }
-    }
 }
 
 /// An account as the operator sees it.
@@ -67,15 +55,17 @@ pub struct Account {
     pub memberships: Vec<Membership>,
 }
 
-/// An active service token that a person created.
-#[derive(Clone, Debug, Serialize)]
-pub struct MadeToken {
-    /// The organization that it belongs to.
-    pub organization_id: OrgId,
-    /// Its id.
-    pub id: TokenId,
-    /// What the token is for.
-    pub name: String,
+row! {
+    /// An active service token that a person created.
+    #[derive(Clone, Debug, Serialize)]
+    pub struct MadeToken {
+        /// The organization that it belongs to.
+        organization_id: OrgId,
+        /// Its id.
+        id: TokenId,
+        /// What the token is for.
+        name: String,
+    }
 }
 
 /// An account with every way to sign in to it.
@@ -99,27 +89,22 @@ pub struct Details {
 /// # Errors
 /// The database is unreachable.
 pub async fn accounts(db: &Db, whose: Whose) -> Result<Vec<Account>> {
-    let (condition, values) = whose.condition("id");
-    let sql = format!(
-        "SELECT id, email, name, email_confirmed_at, disabled_at, (password_hash IS NOT NULL), \
-         (totp_confirmed_at IS NOT NULL), created_at FROM users WHERE {condition} ORDER BY id"
-    );
     let mut memberships = memberships(db, whose).await?.into_iter().peekable();
     let mut accounts = Vec::new();
-    for row in db.all(sql, values).await? {
-        let id = row.try_get_by(0)?;
+    for found in queries::accounts(db, whose).await? {
+        let id = found.id;
         // Both lists are ordered by id. Skip memberships of people added or removed between the two reads.
         while memberships.next_if(|(user, _)| *user < id).is_some() {}
         let theirs = std::iter::from_fn(|| memberships.next_if(|(user, _)| *user == id));
         accounts.push(Account {
             id,
-            email: row.try_get_by(1)?,
-            name: row.try_get_by(2)?,
-            email_confirmed: row.try_get_by::<Option<Timestamp>, _>(3)?.is_some(),
-            disabled_at: row.try_get_by(4)?,
-            has_password: row.try_get_by(5)?,
-            has_second_factor: row.try_get_by(6)?,
-            created_at: row.try_get_by(7)?,
+            email: found.email,
+            name: found.name,
+            email_confirmed: found.email_confirmed_at.is_some(),
+            disabled_at: found.disabled_at,
+            has_password: found.has_password,
+            has_second_factor: found.has_second_factor,
+            created_at: found.created_at,
             memberships: theirs.map(|(_, membership)| membership).collect(),
         });
     }
@@ -133,48 +118,26 @@ pub async fn accounts(db: &Db, whose: Whose) -> Result<Vec<Account>> {
 pub async fn details(core: &Core, providers: &Providers, user: UserId) -> Result<Details> {
     let account = accounts(&core.db, Whose::One(user)).await?.pop();
     let account = account.ok_or_else(|| Problem::new(Code::NotFound, "The user no longer exists."))?;
-    let sql = "SELECT COUNT(*) FROM recovery_codes WHERE user_id = $1 AND used_at IS NULL";
-    let codes = core.db.one(sql.to_owned(), vec![user.0.into()]).await?;
     Ok(Details {
         account,
-        recovery_codes: codes.map_or(Ok(0), |row| row.try_get_by(0))?,
+        recovery_codes: queries::unused_codes(core, user).await?,
         sessions: listed::open_of(core, user, None).await?,
-        linked_accounts: identities::of(core, providers, core.db.read(), user).await?,
-        service_tokens: made_tokens(core, user).await?,
+        linked_accounts: identities::of(providers, &core.db.installation(), user).await?,
+        service_tokens: queries::made_tokens(core, user).await?,
     })
 }
 
 /// Memberships, ordered by person and organization.
 pub async fn memberships(db: &Db, whose: Whose) -> Result<Vec<(UserId, Membership)>> {
-    let (condition, values) = whose.condition("m.user_id");
-    let sql = format!(
-        "SELECT m.user_id, m.organization_id, o.name, m.role, m.created_at, o.require_second_factor FROM members m \
-         JOIN organizations o ON o.id = m.organization_id WHERE {condition} ORDER BY m.user_id, m.organization_id"
-    );
-    let read = |row: &sea_orm::QueryResult| -> Result<(UserId, Membership)> {
+    let show = |found: queries::FoundMembership| {
         let membership = Membership {
-            organization_id: row.try_get_by(1)?,
-            organization_name: row.try_get_by(2)?,
-            role: row.try_get_by::<String, _>(3)?.parse().map_err(Problem::internal)?,
-            created_at: row.try_get_by(4)?,
-            requires_second_factor: row.try_get_by(5)?,
+            organization_id: found.organization_id,
+            organization_name: found.organization_name,
+            role: found.role,
+            created_at: found.created_at,
+            requires_second_factor: found.require_second_factor,
         };
-        Ok((row.try_get_by(0)?, membership))
+        (found.user_id, membership)
     };
-    db.all(sql, values).await?.iter().map(read).collect()
-}
-
-/// The active service tokens that a person created. They belong to organizations and outlive the account.
-pub async fn made_tokens(core: &Core, user: UserId) -> Result<Vec<MadeToken>> {
-    let sql = "SELECT organization_id, id, name FROM service_tokens WHERE created_by = $1 AND revoked_at IS NULL \
-               AND (expires_at IS NULL OR expires_at > $2) ORDER BY organization_id, id";
-    let rows = core.db.all(sql.to_owned(), vec![user.0.into(), core.clock.now().0.into()]).await?;
-    let read = |row: &sea_orm::QueryResult| -> Result<MadeToken> {
-        Ok(MadeToken {
-            organization_id: row.try_get_by(0)?,
-            id: row.try_get_by(1)?,
-            name: row.try_get_by(2)?,
-        })
-    };
-    rows.iter().map(read).collect()
+    Ok(queries::memberships(db, whose).await?.into_iter().map(show).collect())
 }

@@ -11,4 +11,5 @@ pub mod letters;
 pub mod links;
 pub mod operator;
 pub mod preferences;
+mod queries;
 pub mod users;

@@ -5,16 +5,17 @@
 //! [`CREDENTIALS_KEPT`](crate::core::access::CREDENTIALS_KEPT), and checks open sockets and streams every
 //! [`RECHECK`](crate::fields::RECHECK).
 
-use sea_orm::{ActiveModelTrait, ConnectionTrait, DbBackend, IntoActiveModel, QueryResult, Set, Statement};
+use sea_orm::{ActiveModelTrait, DbBackend, IntoActiveModel, Set};
 use secrecy::SecretString;
 use serde::Serialize;
 use serde_json::json;
 
 use super::{
     credentials::{end_sessions, end_ways_in},
-    directory::{MadeToken, made_tokens},
+    directory::MadeToken,
     letters::{Notice, notify_by_operator},
     links::{self, Purpose},
+    queries,
     users::hold,
 };
 use crate::{
@@ -26,7 +27,7 @@ use crate::{
     core::{
         Core,
         audit::{Origin, PersonalEntry, record_personal},
-        store::Transaction,
+        store::{Transaction, sql::row},
     },
     slices::people::{
         entity::users,
@@ -37,13 +38,15 @@ use crate::{
     },
 };
 
-/// An organization by id and name, in the operator's output.
-#[derive(Clone, Debug, Serialize)]
-pub struct OrganizationRef {
-    /// Its id.
-    pub id: OrgId,
-    /// The name.
-    pub name: String,
+row! {
+    /// An organization by id and name, in the operator's output.
+    #[derive(Clone, Debug, Serialize)]
+    pub struct OrganizationRef {
+        /// Its id.
+        id: OrgId,
+        /// The name.
+        name: String,
+    }
 }
 
 /// The result of disabling an account.
@@ -127,7 +130,7 @@ pub async fn disable(core: &Core, user: UserId) -> Result<Disabled> {
         let changes = json!({ "disabled_at": disabled_at, "sessions": "revoked" });
         record_personal(&tx, Origin::operator(core), PersonalEntry::done("disableUser", user, changes));
     }
-    let organizations_without_owner = organizations_where(core, &tx, user, WITHOUT_OWNER).await?;
+    let organizations_without_owner = queries::without_owner(&tx, user).await?;
     core.access.cache.invalidate_after(&tx);
     tx.commit().await?;
     Ok(Disabled {
@@ -137,7 +140,7 @@ pub async fn disable(core: &Core, user: UserId) -> Result<Disabled> {
         disabled_at,
         sessions_ended,
         organizations_without_owner,
-        service_tokens: made_tokens(core, user).await?,
+        service_tokens: queries::made_tokens(core, user).await?,
     })
 }
 
@@ -174,12 +177,12 @@ pub async fn reset_second_factor(core: &Core, user: UserId) -> Result<WithoutFac
         return Err(Problem::new(Code::Conflict, detail));
     }
     factor::remove(core, &tx, &person).await?;
-    throttle::forgive(core, &tx, &[Key::second_factor(user)]).await?;
+    throttle::forgive(&tx, &[Key::second_factor(user)]).await?;
     let sessions_ended = end_everything(core, &tx, &person).await?;
     notify_by_operator(core, &tx, &person, Notice::SecondFactorReset);
     let changes = json!({ "second_factor": false, "sessions": "revoked" });
     record_personal(&tx, Origin::operator(core), PersonalEntry::done("resetSecondFactor", user, changes));
-    let organizations_requiring_one = organizations_where(core, &tx, user, REQUIRING_FACTOR).await?;
+    let organizations_requiring_one = queries::requiring_factor(&tx, user).await?;
     core.access.cache.invalidate_after(&tx);
     tx.commit().await?;
     Ok(WithoutFactor { id: user, email: person.email, sessions_ended, organizations_requiring_one })
@@ -199,7 +202,7 @@ pub async fn reset_password(core: &Core, user: UserId) -> Result<NewLink> {
     row.update(&tx).await?;
     let sessions_ended = end_everything(core, &tx, &person).await?;
     let (token, expires_at) = links::by_hand(core, &tx, &person, Purpose::Reset).await?;
-    throttle::forgive(core, &tx, &[Key::account(&person.email), Key::password(user)]).await?;
+    throttle::forgive(&tx, &[Key::account(&person.email), Key::password(user)]).await?;
     notify_by_operator(core, &tx, &person, Notice::PasswordReset);
     let changes = json!({ "password": "changed", "sessions": "revoked" });
     record_personal(&tx, Origin::operator(core), PersonalEntry::done("resetUserPassword", user, changes));
@@ -225,44 +228,16 @@ async fn set_disabled(
 /// Ends the sessions and everything that could let someone else in: sign-ins in progress, password links, and
 /// links that would change the address. Returns how many sessions were open.
 async fn end_everything(core: &Core, tx: &Transaction, person: &users::Model) -> Result<i64> {
-    let sql = "SELECT COUNT(DISTINCT family) FROM sessions WHERE user_id = $1 AND revoked_at IS NULL AND expires_at > $2";
-    let values = [person.id.0.into(), core.clock.now().0.into()];
-    let open = tx.query_one_raw(Statement::from_sql_and_values(core.db.backend(), sql, values)).await?;
+    let open = queries::open_sessions(tx, person.id, core.clock.now()).await?;
     end_ways_in(core, tx, person, None).await?;
-    Ok(open.map_or(Ok(0), |row| row.try_get_by(0))?)
+    Ok(open)
 }
 
 /// Locks the organizations the person is an OWNER of, as everyone who counts owners does. Lock these before the
 /// person: accepting an invitation uses the same order.
 async fn lock_owned(core: &Core, tx: &Transaction, user: UserId) -> Result<()> {
     if core.db.backend() == DbBackend::Postgres {
-        let sql = "SELECT 1 FROM organizations WHERE id IN (SELECT organization_id FROM members WHERE user_id = $1 \
-                   AND role = 'OWNER') ORDER BY id FOR NO KEY UPDATE";
-        let statement = Statement::from_sql_and_values(core.db.backend(), sql, [user.0.into()]);
-        tx.query_all_raw(statement).await?;
+        queries::lock_owned(tx, user).await?;
     }
     Ok(())
-}
-
-const WITHOUT_OWNER: &str = "m.role = 'OWNER' AND NOT EXISTS (SELECT 1 FROM members x JOIN users u ON u.id = x.user_id \
-                             WHERE x.organization_id = m.organization_id AND x.role = 'OWNER' AND u.disabled_at IS NULL)";
-const REQUIRING_FACTOR: &str = "o.require_second_factor";
-
-/// The person's organizations that meet the condition.
-async fn organizations_where(
-    core: &Core,
-    tx: &Transaction,
-    user: UserId,
-    condition: &str,
-) -> Result<Vec<OrganizationRef>> {
-    let sql = format!(
-        "SELECT o.id, o.name FROM members m JOIN organizations o ON o.id = m.organization_id \
-         WHERE m.user_id = $1 AND {condition} ORDER BY o.id"
-    );
-    let rows =
-        tx.query_all_raw(Statement::from_sql_and_values(core.db.backend(), sql, [user.0.into()])).await?;
-    let read = |row: &QueryResult| -> Result<OrganizationRef> {
-        Ok(OrganizationRef { id: row.try_get_by(0)?, name: row.try_get_by(1)? })
-    };
-    rows.iter().map(read).collect()
 }

@@ -3,13 +3,15 @@
 use async_graphql::SimpleObject;
 use sea_orm::{
     ActiveModelTrait, ColumnTrait, ConnectionTrait, EntityTrait, IntoActiveModel, NotSet, QueryFilter, Set,
-    Statement,
 };
 use secrecy::SecretString;
 use serde::Serialize;
 use serde_json::json;
 
-use super::directory::{self, Whose};
+use super::{
+    directory::{self, Whose},
+    queries,
+};
 use crate::{
     base::{
         enums::{ChangeOp, RecordKind},
@@ -186,9 +188,7 @@ fn unknown_user(reference: &str) -> Problem {
 /// `NOT_FOUND` for an unknown address.
 pub async fn find_role_in(db: &Db, org: OrgId, email: &str) -> Result<Option<Role>> {
     let user = find_user_in(db, email).await?;
-    let sql = "SELECT role FROM members WHERE organization_id = $1 AND user_id = $2";
-    let Some(row) = db.one(sql.to_owned(), vec![org.0.into(), user.0.into()]).await? else { return Ok(None) };
-    Ok(Some(row.try_get_by_index::<String>(0)?.parse().map_err(Problem::internal)?))
+    queries::role_in(db, org, user).await
 }
 
 /// A person's own record.
@@ -229,11 +229,8 @@ pub async fn set_avatar(
 /// # Errors
 /// The database is unreachable.
 pub async fn announce(core: &Core, tx: &Transaction, id: UserId) -> Result<()> {
-    let sql = "SELECT organization_id FROM members WHERE user_id = $1";
-    let statement = Statement::from_sql_and_values(tx.get_database_backend(), sql, [id.into()]);
-    for row in tx.query_all_raw(statement).await? {
-        let event = Event::new(row.try_get_by(0)?, ChangeOp::Updated, RecordKind::Member, id);
-        tx.announce(&core.events, event);
+    for org in queries::organizations_of(tx, id).await? {
+        tx.announce(&core.events, Event::new(org, ChangeOp::Updated, RecordKind::Member, id));
     }
     Ok(())
 }

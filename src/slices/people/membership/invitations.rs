@@ -14,7 +14,10 @@ use sea_orm::{
 use secrecy::SecretString;
 use serde_json::{Value, json};
 
-use super::members::{add_to, require_reach};
+use super::{
+    members::{add_to, require_reach},
+    queries,
+};
 use crate::{
     base::{
         enums::{ChangeOp, RecordKind},
@@ -234,13 +237,11 @@ pub async fn compose(core: &Core, id: InvitationId) -> Result<Option<(String, Le
         .exec_with_returning(core.db.writer())
         .await?;
     let Some(row) = minted.into_iter().next() else { return Ok(None) };
-    let sql = "SELECT o.name, u.name FROM organizations o LEFT JOIN users u ON u.id = $2 WHERE o.id = $1";
-    let values = vec![row.organization_id.into(), row.invited_by.into()];
-    let Some(names) = core.db.one(sql.to_owned(), values).await? else { return Ok(None) };
-    let (organization, inviter): (String, Option<String>) = (names.try_get_by(0)?, names.try_get_by(1)?);
-    let inviter = inviter.as_deref().unwrap_or("An administrator");
+    let names = queries::names(core, row.organization_id, row.invited_by).await?;
+    let Some(names) = names else { return Ok(None) };
+    let inviter = names.inviter.as_deref().unwrap_or("An administrator");
     let role = row.role.to_string();
-    let values = [("organization", &*organization), ("inviter", inviter), ("role", &role)];
+    let values = [("organization", &*names.organization), ("inviter", inviter), ("role", &role)];
     let form = (Template::Invitation, "accept-invitation");
     Ok(Some((row.email, with_link(core, form, (&token, row.expires_at), &values))))
 }
@@ -289,7 +290,7 @@ pub async fn accept(request: &Arc<Request>, token: &SecretString, said: &Accepta
     };
     take(&tx, row.id, token, user.id).await?;
     add_to(&tx, user.id, row.role).await?;
-    throttle::refund(core, tx.connection(), &address).await?;
+    throttle::refund(tx.connection(), &address).await?;
     let entry = PersonalEntry::done(
         "acceptInvitation",
         user.id,
@@ -345,7 +346,7 @@ async fn prove(
             if !core.access.passwords.verify(password, stored).await.map_err(Problem::internal)? {
                 return Err(theirs());
             }
-            throttle::forgive(core, core.db.writer(), &pair).await?;
+            throttle::forgive(&core.db.installation(), &pair).await?;
             Ok(None)
         }
         // The account signs in through a provider.

@@ -3,4 +3,5 @@
 pub mod graphql;
 pub mod invitations;
 pub mod members;
+mod queries;
 pub mod rows;

@@ -5,6 +5,7 @@ use std::collections::HashSet;
 
 use sea_orm::{ColumnTrait, PaginatorTrait, QueryFilter, Select, sea_query::Expr};
 
+use super::queries::ENABLED;
 use crate::{
     base::{ids::UserId, permission::Role, problem::Result},
     core::{
@@ -56,9 +57,8 @@ pub async fn has_member_with(tx: &Tx, roles: &[Role]) -> Result<bool> {
 
 /// The members with one of these roles whose accounts are enabled.
 pub(super) fn enabled(tx: &Tx, roles: &[Role]) -> Select<members::Entity> {
-    let enabled = Expr::cust("user_id IN (SELECT id FROM users WHERE disabled_at IS NULL)");
     let found = tx.scope.find::<members::Entity>();
-    found.filter(members::Column::Role.is_in(roles.iter().copied())).filter(enabled)
+    found.filter(members::Column::Role.is_in(roles.iter().copied())).filter(Expr::cust(ENABLED))
 }
 
 /// A member, if the user is one.

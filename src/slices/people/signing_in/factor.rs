@@ -7,13 +7,16 @@
 
 use std::time::Duration;
 
-use sea_orm::{ActiveModelTrait, ConnectionTrait, IntoActiveModel, Set, Statement};
+use sea_orm::{ActiveModelTrait, IntoActiveModel, Set};
 use secrecy::{ExposeSecret, SecretString};
 use serde_json::json;
 use sha2::{Digest, Sha256};
 use totp_rs::{Builder, Totp};
 
-use super::throttle::{self, Key};
+use super::{
+    queries,
+    throttle::{self, Key},
+};
 use crate::{
     base::{
         ids::{OrgId, UserId},
@@ -24,6 +27,7 @@ use crate::{
         access::Person,
         audit::{PersonalEntry, record_personal},
         sealing::{SealContext, random_bytes},
+        store::Transaction,
     },
     slices::people::{
         SignInOrigin,
@@ -128,7 +132,7 @@ pub async fn confirm(request: &Request, person: &Person, code: &SecretString) ->
     row.totp_confirmed_at = Set(Some(core.clock.now()));
     row.updated_at = Set(core.clock.now());
     row.update(&tx).await?;
-    throttle::forgive(core, &tx, &[Key::second_factor(user.id)]).await?;
+    throttle::forgive(&tx, &[Key::second_factor(user.id)]).await?;
     notify(core, &tx, &user, &user.email, Notice::SecondFactorOn, &SignInOrigin::of(request));
     record_personal(
         &tx,
@@ -167,14 +171,14 @@ pub async fn disable(
 }
 
 /// Removes the secret and the recovery codes.
-pub async fn remove(core: &Core, db: &impl ConnectionTrait, user: &users::Model) -> Result<()> {
+pub async fn remove(core: &Core, tx: &Transaction, user: &users::Model) -> Result<()> {
     let mut row = user.clone().into_active_model();
     row.totp_secret_sealed = Set(None);
     row.totp_confirmed_at = Set(None);
     row.totp_last_step = Set(None);
     row.updated_at = Set(core.clock.now());
-    row.update(db).await?;
-    clear_codes(core, db, user.id).await
+    row.update(tx).await?;
+    queries::delete_recovery_codes(tx, user.id).await
 }
 
 /// Replaces the recovery codes. The new ones are shown only once.
@@ -198,11 +202,7 @@ pub async fn regenerate(request: &Request, person: &Person, code: &SecretString)
 
 /// Opens a transaction after checking the person's second factor. It holds the person, before their recovery codes, as the
 /// operator does who resets a second factor.
-async fn prove(
-    request: &Request,
-    person: &Person,
-    code: &SecretString,
-) -> Result<crate::core::store::Transaction> {
+async fn prove(request: &Request, person: &Person, code: &SecretString) -> Result<Transaction> {
     let core = &request.core;
     charge(core, person.id, code).await?;
     let tx = request.begin().await?;
@@ -211,7 +211,7 @@ async fn prove(
         return Err(Problem::new(Code::Conflict, "The account has no second factor."));
     }
     check(core, &tx, &user, code).await?.ok_or_else(wrong)?;
-    throttle::forgive(core, &tx, &[Key::second_factor(user.id)]).await?;
+    throttle::forgive(&tx, &[Key::second_factor(user.id)]).await?;
     Ok(tx)
 }
 
@@ -227,20 +227,17 @@ pub async fn charge(core: &Core, user: UserId, code: &SecretString) -> Result<Du
 /// Accepts a code of either kind and returns which it was, or None if it is wrong.
 pub async fn check(
     core: &Core,
-    db: &impl ConnectionTrait,
+    tx: &Transaction,
     user: &users::Model,
     code: &SecretString,
 ) -> Result<Option<Proof>> {
     let code = code.expose_secret().trim();
     if is_totp(code) {
-        let good = user.totp_confirmed_at.is_some() && check_totp(core, db, user, code).await?;
+        let good = user.totp_confirmed_at.is_some() && check_totp(core, tx, user, code).await?;
         return Ok(good.then_some(Proof::Totp));
     }
-    let sql =
-        "UPDATE recovery_codes SET used_at = $1 WHERE user_id = $2 AND code_hash = $3 AND used_at IS NULL";
-    let values = [core.clock.now().0.into(), user.id.0.into(), hash(user.id, code).into()];
-    let used = db.execute_raw(Statement::from_sql_and_values(core.db.backend(), sql, values)).await?;
-    Ok((used.rows_affected() == 1).then_some(Proof::RecoveryCode))
+    let used = queries::use_recovery_code(tx, user.id, hash(user.id, code), core.clock.now()).await?;
+    Ok((used == 1).then_some(Proof::RecoveryCode))
 }
 
 fn is_totp(code: &str) -> bool {
@@ -248,7 +245,7 @@ fn is_totp(code: &str) -> bool {
     digits.clone().count() == 6 && digits.into_iter().all(|byte| byte.is_ascii_digit())
 }
 
-async fn check_totp(core: &Core, db: &impl ConnectionTrait, user: &users::Model, code: &str) -> Result<bool> {
+async fn check_totp(core: &Core, tx: &Transaction, user: &users::Model, code: &str) -> Result<bool> {
     let Some(sealed) = &user.totp_secret_sealed else { return Ok(false) };
     let secret = core.keys.open_bytes(sealed, &place(user.id)).map_err(Problem::internal)?;
     let seconds = u64::try_from(core.clock.now().unix_seconds()).unwrap_or_default();
@@ -257,29 +254,18 @@ async fn check_totp(core: &Core, db: &impl ConnectionTrait, user: &users::Model,
         return Ok(false);
     };
     let step = i64::try_from(step).unwrap_or(i64::MAX);
-    let sql = "UPDATE users SET totp_last_step = $1 WHERE id = $2 AND COALESCE(totp_last_step, -1) < $1";
-    let values = [step.into(), user.id.0.into()];
-    let taken = db.execute_raw(Statement::from_sql_and_values(core.db.backend(), sql, values)).await?;
-    Ok(taken.rows_affected() == 1)
+    Ok(queries::take_step(tx, user.id, step).await? == 1)
 }
 
-async fn renew_codes(core: &Core, db: &impl ConnectionTrait, user: UserId) -> Result<Vec<String>> {
-    clear_codes(core, db, user).await?;
+async fn renew_codes(core: &Core, tx: &Transaction, user: UserId) -> Result<Vec<String>> {
+    queries::delete_recovery_codes(tx, user).await?;
     let mut codes = Vec::with_capacity(RECOVERY_CODES);
     for _ in 0..RECOVERY_CODES {
         let code = recovery_code();
-        let sql = "INSERT INTO recovery_codes (user_id, code_hash, created_at) VALUES ($1, $2, $3)";
-        let values = [user.0.into(), hash(user, &code).into(), core.clock.now().0.into()];
-        db.execute_raw(Statement::from_sql_and_values(core.db.backend(), sql, values)).await?;
+        queries::insert_recovery_code(tx, user, hash(user, &code), core.clock.now()).await?;
         codes.push(code);
     }
     Ok(codes)
-}
-
-async fn clear_codes(core: &Core, db: &impl ConnectionTrait, user: UserId) -> Result<()> {
-    let sql = "DELETE FROM recovery_codes WHERE user_id = $1";
-    db.execute_raw(Statement::from_sql_and_values(core.db.backend(), sql, [user.0.into()])).await?;
-    Ok(())
 }
 
 /// `abcd-efgh-jkmn-pqrs`: 80 bits.

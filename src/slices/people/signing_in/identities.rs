@@ -5,11 +5,10 @@
 //! told by mail.
 
 use async_graphql::SimpleObject;
-use sea_orm::{ConnectionTrait, Statement};
 use serde::Serialize;
 use serde_json::json;
 
-use super::oidc::Providers;
+use super::{oidc::Providers, queries};
 use crate::{
     base::{
         ids::{LinkedAccountId, UserId},
@@ -20,6 +19,7 @@ use crate::{
         Core, Request,
         access::Person,
         audit::{PersonalEntry, record_personal},
+        store::sql::{Door, InstallationSql},
     },
     slices::people::{
         SignInOrigin,
@@ -51,8 +51,7 @@ pub struct LinkedAccount {
 
 /// Whether a person can sign in through a provider.
 pub async fn has(core: &Core, user: UserId) -> Result<bool> {
-    let sql = "SELECT 1 FROM user_identities WHERE user_id = $1 LIMIT 1";
-    Ok(core.db.one(sql.to_owned(), vec![user.0.into()]).await?.is_some())
+    queries::has_identity(core, user).await
 }
 
 /// A person's linked accounts, oldest first.
@@ -64,33 +63,28 @@ pub async fn linked_accounts(
     providers: &Providers,
     person: &Person,
 ) -> Result<Vec<LinkedAccount>> {
-    of(core, providers, core.db.read(), person.id).await
+    of(providers, &core.db.installation(), person.id).await
 }
 
 /// [`linked_accounts`] for any user.
 pub async fn of(
-    core: &Core,
     providers: &Providers,
-    db: &impl ConnectionTrait,
+    door: &impl Door<Sql = InstallationSql>,
     user: UserId,
 ) -> Result<Vec<LinkedAccount>> {
-    let sql = "SELECT id, provider, email, created_at, last_used_at FROM user_identities \
-               WHERE user_id = $1 ORDER BY id";
-    let statement = Statement::from_sql_and_values(core.db.backend(), sql, [user.0.into()]);
-    let read = |row: &sea_orm::QueryResult| -> Result<LinkedAccount> {
-        let name: String = row.try_get_by(1)?;
-        let provider = providers.get(&name);
-        Ok(LinkedAccount {
-            id: row.try_get_by(0)?,
-            label: provider.map_or(name.as_str(), |provider| provider.label()).to_owned(),
+    let show = |found: queries::Identity| {
+        let provider = providers.get(&found.provider);
+        LinkedAccount {
+            id: found.id,
+            label: provider.map_or(found.provider.as_str(), |provider| provider.label()).to_owned(),
             is_usable: provider.is_some(),
-            provider: name,
-            email: row.try_get_by(2)?,
-            created_at: row.try_get_by(3)?,
-            last_used_at: row.try_get_by(4)?,
-        })
+            provider: found.provider,
+            email: found.email,
+            created_at: found.created_at,
+            last_used_at: found.last_used_at,
+        }
     };
-    db.query_all_raw(statement).await?.iter().map(read).collect()
+    Ok(queries::identities(door, user).await?.into_iter().map(show).collect())
 }
 
 /// Unlinks one of a person's accounts at another provider. Cancels sign-ins in progress; open sessions stay.
@@ -107,7 +101,7 @@ pub async fn unlink(
     let tx = request.begin().await?;
     // If two requests unlink at once, the second sees the first one's result.
     let user = hold(&tx, person.id).await?;
-    let all = of(core, providers, &tx, user.id).await?;
+    let all = of(providers, &tx, user.id).await?;
     let gone = || Problem::new(Code::NotFound, format!("You have no linked account {id}."));
     let linked = all.iter().find(|linked| linked.id == id).ok_or_else(gone)?;
     let another = all.iter().any(|other| other.id != id && other.is_usable);
@@ -116,12 +110,9 @@ pub async fn unlink(
                       a password with `requestPasswordReset` first.";
         return Err(Problem::new(Code::Conflict, detail));
     }
-    let sql = "DELETE FROM user_identities WHERE id = $1 AND user_id = $2";
-    let values = [id.0.into(), user.id.0.into()];
-    tx.execute_raw(Statement::from_sql_and_values(core.db.backend(), sql, values)).await?;
+    queries::delete_identity(&tx, id, user.id).await?;
     // Someone who has just come back from the provider holds a code that is valid for a minute.
-    let sql = "DELETE FROM sign_in_challenges WHERE user_id = $1";
-    tx.execute_raw(Statement::from_sql_and_values(core.db.backend(), sql, [user.id.0.into()])).await?;
+    queries::delete_challenges(&tx, user.id).await?;
     notify(core, &tx, &user, &user.email, Notice::AccountUnlinked, &SignInOrigin::of(request));
     let changes = json!({ "provider": linked.provider, "email": linked.email });
     record_personal(&tx, request, PersonalEntry::done("unlinkAccount", user.id, changes));

@@ -11,6 +11,7 @@ pub mod graphql;
 pub mod identities;
 pub mod listed;
 pub mod oidc;
+pub mod queries;
 pub mod sessions;
 pub mod sign_in;
 pub mod throttle;

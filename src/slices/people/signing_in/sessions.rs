@@ -22,6 +22,7 @@ use secrecy::SecretString;
 use serde_json::json;
 use zeroize::Zeroizing;
 
+use super::queries::is_since;
 use crate::{
     base::{
         enums::SessionKind,
@@ -403,11 +404,7 @@ const RECENT: Duration = Duration::from_mins(10);
 
 /// Whether the person has signed in recently, however often the session was renewed since.
 pub async fn is_recent(core: &Core, session: SessionId) -> Result<bool> {
-    let sql = "SELECT 1 FROM sessions s JOIN sessions f ON f.user_id = s.user_id AND f.family = s.family \
-               WHERE s.id = $1 AND f.generation = 0 AND f.created_at > $2";
-    let since = core.clock.now().minus(RECENT);
-    let found = core.db.all(sql.to_owned(), vec![session.into(), since.into()]).await?;
-    Ok(!found.is_empty())
+    is_since(core, session, core.clock.now().minus(RECENT)).await
 }
 
 /// The later generations of the session's family, oldest first.

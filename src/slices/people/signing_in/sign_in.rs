@@ -6,13 +6,13 @@
 
 use std::time::Duration;
 
-use sea_orm::{ColumnTrait, ConnectionTrait, EntityTrait, QueryFilter, Statement, sea_query::Expr};
+use sea_orm::{ColumnTrait, ConnectionTrait, EntityTrait, QueryFilter, sea_query::Expr};
 use secrecy::{ExposeSecret, SecretString};
 use serde_json::json;
 
 use super::{
     browser::{self, InBrowser},
-    factor,
+    factor, queries,
     sessions::{admissible, hold_unchanged, open_for},
     throttle::{self, Attempt, Key},
 };
@@ -28,6 +28,10 @@ use crate::{
         access::token::{Token, TokenHash, TokenKind},
         audit::{self, Origin, PersonalEntry, record_personal},
         limits::RequestNotes,
+        store::{
+            Transaction,
+            sql::{InstallationSql, Write},
+        },
     },
     slices::people::{
         SignInOrigin, SignedIn,
@@ -122,9 +126,10 @@ pub async fn sign_in(
         note_failure(request, id, "signIn", attempt.wait);
         return Err(attempt.put_off.unwrap_or_else(refused));
     };
-    throttle::forgive(core, core.db.writer(), &[Key::pair(email, request.ip), Key::account(email)]).await?;
+    let door = core.db.installation();
+    throttle::forgive(&door, &[Key::pair(email, request.ip), Key::account(email)]).await?;
     if is_free {
-        throttle::refund(core, core.db.writer(), &Key::address(request.ip)).await?;
+        throttle::refund(&door, &Key::address(request.ip)).await?;
     }
     if user.password_hash.as_deref().is_some_and(|stored| core.access.passwords.is_outdated(stored)) {
         rehash(core, &mut user, password).await?;
@@ -147,9 +152,7 @@ fn refused() -> Problem {
 /// Whether the account has had a session from this IP address.
 async fn has_been_here(request: &Request, user: Option<&users::Model>) -> Result<bool> {
     let ip = request.ip.map(|ip| ip.to_string()).unwrap_or_default();
-    let id = user.map_or(0, |user| user.id.0);
-    let sql = "SELECT 1 FROM sessions WHERE user_id = $1 AND ip = $2 LIMIT 1";
-    Ok(request.core.db.one(sql.to_owned(), vec![id.into(), ip.into()]).await?.is_some())
+    queries::has_session_from(&request.core, user.map(|user| user.id), ip).await
 }
 
 /// Writes the audit entry for a failed attempt. The log says who had to wait.
@@ -210,7 +213,9 @@ pub async fn complete_sign_in(
 ) -> Result<Entered> {
     let core = &request.core;
     let hash = hash_of(challenge, Awaited::SecondFactor)?;
-    let user = awaiting(core, core.db.read(), hash, Awaited::SecondFactor).await?;
+    let awaited = (Awaited::SecondFactor.parts().0, hash);
+    let challenged = queries::challenged(&core.db.installation(), awaited, core.clock.now()).await?;
+    let user = awaiting(core.db.read(), challenged).await?;
     let wait = factor::charge(core, user.id, code).await?;
     let tx = request.begin().await?;
     let user = by_id(&tx, user.id).await?;
@@ -220,7 +225,7 @@ pub async fn complete_sign_in(
         return Err(Problem::new(Code::SignInFailed, "The code is incorrect or was already used."));
     };
     use_up(core, &tx, hash).await?;
-    throttle::forgive(core, &tx, &[Key::second_factor(user.id)]).await?;
+    throttle::forgive(&tx, &[Key::second_factor(user.id)]).await?;
     let client = SignInOrigin::of(request);
     let changes = if proof == factor::Proof::RecoveryCode {
         notify(core, &tx, &user, &user.email, Notice::RecoveryCodeUsed, &client);
@@ -236,7 +241,7 @@ pub async fn complete_sign_in(
 
 /// Issues a code for a person who signed in at a provider. [`exchange`] accepts it once.
 pub async fn issue_code(core: &Core, user: UserId) -> Result<SecretString> {
-    Ok(challenge(core, core.db.writer(), user, (Awaited::Exchange, CODE_TTL)).await?.0)
+    Ok(challenge(core, &core.db.installation(), user, (Awaited::Exchange, CODE_TTL)).await?.0)
 }
 
 /// Issues a code for a link that the operator hands over, which signs in a person who has proved nothing. The audit log
@@ -265,9 +270,11 @@ pub async fn exchange(request: &Request, kind: SessionKind, code: &SecretString)
     throttle::charge(core, std::slice::from_ref(&address)).await?;
     let hash = hash_of(code, Awaited::Exchange)?;
     let tx = request.begin().await?;
-    let user = awaiting(core, &tx, hash, Awaited::Exchange).await?;
+    let awaited = (Awaited::Exchange.parts().0, hash);
+    let challenged = queries::challenged(&tx, awaited, core.clock.now()).await?;
+    let user = awaiting(&tx, challenged).await?;
     use_up(core, &tx, hash).await?;
-    throttle::refund(core, &tx, &address).await?;
+    throttle::refund(&tx, &address).await?;
     let entry = PersonalEntry::done("exchangeSignInCode", user.id, json!({})).by(&user.name);
     record_personal(&tx, request, entry);
     tx.commit().await?;
@@ -276,7 +283,7 @@ pub async fn exchange(request: &Request, kind: SessionKind, code: &SecretString)
 
 async fn challenge(
     core: &Core,
-    db: &impl ConnectionTrait,
+    door: &impl Write<Sql = InstallationSql>,
     user: UserId,
     (awaited, ttl): (Awaited, Duration),
 ) -> Result<(SecretString, Timestamp)> {
@@ -284,10 +291,7 @@ async fn challenge(
     let (token, hash) = Token::generate(token_kind);
     let now = core.clock.now();
     let expires_at = now.plus(ttl);
-    let sql = "INSERT INTO sign_in_challenges (user_id, kind, token_hash, created_at, expires_at) VALUES ($1, $2, $3, $4, $5)";
-    let values =
-        [user.0.into(), kind.into(), hash.as_bytes().to_vec().into(), now.0.into(), expires_at.0.into()];
-    db.execute_raw(Statement::from_sql_and_values(core.db.backend(), sql, values)).await?;
+    queries::insert_challenge(door, user, (kind, hash), (now, expires_at)).await?;
     Ok((token, expires_at))
 }
 
@@ -297,25 +301,15 @@ fn hash_of(token: &SecretString, awaited: Awaited) -> Result<TokenHash> {
 }
 
 /// The person whose sign-in this is, if it is still open.
-async fn awaiting(
-    core: &Core,
-    db: &impl ConnectionTrait,
-    hash: TokenHash,
-    awaited: Awaited,
-) -> Result<users::Model> {
-    let sql = "SELECT user_id FROM sign_in_challenges WHERE token_hash = $1 AND kind = $2 AND used_at IS NULL AND expires_at > $3";
-    let values = [hash.as_bytes().to_vec().into(), awaited.parts().0.into(), core.clock.now().0.into()];
-    let row = db.query_one_raw(Statement::from_sql_and_values(core.db.backend(), sql, values)).await?;
-    let user = by_id(db, row.ok_or_else(over)?.try_get_by(0)?).await?;
+async fn awaiting(db: &impl ConnectionTrait, challenged: Option<UserId>) -> Result<users::Model> {
+    let user = by_id(db, challenged.ok_or_else(over)?).await?;
     if user.disabled_at.is_some() { Err(over()) } else { Ok(user) }
 }
 
 /// If two requests use one at once, only one succeeds.
-async fn use_up(core: &Core, db: &impl ConnectionTrait, hash: TokenHash) -> Result<()> {
-    let sql = "UPDATE sign_in_challenges SET used_at = $1 WHERE token_hash = $2 AND used_at IS NULL";
-    let values = [core.clock.now().0.into(), hash.as_bytes().to_vec().into()];
-    let used = db.execute_raw(Statement::from_sql_and_values(core.db.backend(), sql, values)).await?;
-    if used.rows_affected() == 1 { Ok(()) } else { Err(over()) }
+async fn use_up(core: &Core, tx: &Transaction, hash: TokenHash) -> Result<()> {
+    let used = queries::use_challenge(tx, hash, core.clock.now()).await?;
+    if used == 1 { Ok(()) } else { Err(over()) }
 }
 
 fn over() -> Problem {

@@ -13,9 +13,9 @@
 
 use std::{net::IpAddr, time::Duration};
 
-use sea_orm::{ConnectionTrait, Statement};
 use sha2::{Digest, Sha256};
 
+use super::queries;
 use crate::{
     base::{
         folding,
@@ -24,7 +24,13 @@ use crate::{
         numerals::counted,
         problem::{Code, Problem, Result},
     },
-    core::{Core, store::Transaction},
+    core::{
+        Core,
+        store::{
+            Transaction,
+            sql::{InstallationSql, Write},
+        },
+    },
 };
 
 /// Failures are forgotten after this long without another one; `rounds/kept.rs` then removes them.
@@ -206,28 +212,16 @@ pub async fn charge_sign_in(core: &Core, email: &str, ip: Option<IpAddr>) -> Res
 /// Updates a counter's failures. Returns how long the next attempt has to wait for it.
 async fn count(core: &Core, tx: &Transaction, key: &Key, failures: i64) -> Result<Duration> {
     let (now, delay) = (core.clock.now(), key.rule().delay(failures));
-    let sql =
-        "UPDATE sign_in_throttle SET failures = $1, blocked_until = $2, updated_at = $3 WHERE key_hash = $4";
-    let values = [failures.into(), now.plus(delay).0.into(), now.0.into(), key.hash.clone().into()];
-    tx.execute_raw(Statement::from_sql_and_values(core.db.backend(), sql, values)).await?;
+    queries::set_counter(tx, &key.hash, failures, (now.plus(delay), now)).await?;
     Ok(delay)
 }
 
 /// Locks a counter until the transaction ends. Returns its failures and until when it blocks.
 async fn held(core: &Core, tx: &Transaction, key: &Key) -> Result<(i64, i64)> {
     let now = core.clock.now();
-    // One statement inserts or locks. With two, a concurrent reset could delete the row in between, and this
-    // attempt would be free.
-    let sql = "INSERT INTO sign_in_throttle (key_hash, failures, blocked_until, updated_at) VALUES ($1, 0, 0, $2) \
-               ON CONFLICT (key_hash) DO UPDATE SET failures = sign_in_throttle.failures \
-               RETURNING failures, blocked_until, updated_at";
-    let values = [key.hash.clone().into(), now.0.into()];
-    let row = tx.query_one_raw(Statement::from_sql_and_values(core.db.backend(), sql, values)).await?;
-    let Some(row) = row else { return Ok((0, 0)) };
-    let (failures, blocked_until, updated_at): (i64, i64, i64) =
-        (row.try_get_by(0)?, row.try_get_by(1)?, row.try_get_by(2)?);
-    let forgotten = updated_at < now.minus(FORGOTTEN).0;
-    Ok((if forgotten { 0 } else { failures }, blocked_until))
+    let Some(counter) = queries::lock_counter(tx, &key.hash, now).await? else { return Ok((0, 0)) };
+    let forgotten = counter.updated_at < now.minus(FORGOTTEN).0;
+    Ok((if forgotten { 0 } else { counter.failures }, counter.blocked_until))
 }
 
 fn refusal(millis: i64) -> Problem {
@@ -240,20 +234,16 @@ fn refusal(millis: i64) -> Problem {
 }
 
 /// Resets these counters: the person has proved who they are.
-pub async fn forgive(core: &Core, db: &impl ConnectionTrait, keys: &[Key]) -> Result<()> {
+pub async fn forgive(door: &impl Write<Sql = InstallationSql>, keys: &[Key]) -> Result<()> {
     for key in keys {
-        let sql = "DELETE FROM sign_in_throttle WHERE key_hash = $1";
-        db.execute_raw(Statement::from_sql_and_values(core.db.backend(), sql, [key.hash.clone().into()]))
-            .await?;
+        queries::delete_counter(door, &key.hash).await?;
     }
     Ok(())
 }
 
 /// Refunds one charge, because nothing was guessed. Other people's failures from the same IP address stay.
-pub async fn refund(core: &Core, db: &impl ConnectionTrait, key: &Key) -> Result<()> {
-    let sql = "UPDATE sign_in_throttle SET failures = failures - 1, blocked_until = 0 WHERE key_hash = $1 AND failures > 0";
-    db.execute_raw(Statement::from_sql_and_values(core.db.backend(), sql, [key.hash.clone().into()])).await?;
-    Ok(())
+pub async fn refund(door: &impl Write<Sql = InstallationSql>, key: &Key) -> Result<()> {
+    queries::lower_counter(door, &key.hash).await
 }
 
 #[cfg(test)]

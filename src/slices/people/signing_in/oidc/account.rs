@@ -7,7 +7,7 @@
 
 use std::sync::Arc;
 
-use sea_orm::{ActiveModelTrait, ConnectionTrait, IntoActiveModel, Set, Statement};
+use sea_orm::{ActiveModelTrait, ConnectionTrait, IntoActiveModel, Set};
 use serde_json::json;
 
 use super::{
@@ -32,6 +32,7 @@ use crate::{
         },
         entity::users,
         membership::invitations,
+        signing_in::queries::{identified, insert_identity, note_use},
     },
 };
 
@@ -119,17 +120,12 @@ async fn linked(
     provider: &Provider,
     provider_user: &ProviderUser,
 ) -> Result<Option<UserId>, Refusal> {
-    let sql = "SELECT user_id FROM user_identities WHERE provider = $1 AND subject = $2";
-    let values = vec![provider.name.as_str().into(), provider_user.subject.as_str().into()];
-    let Some(row) = core.db.one(sql.to_owned(), values).await? else { return Ok(None) };
-    let user = by_id(core.db.read(), row.try_get_by(0)?).await?;
+    let Some(user) = identified(core, &provider.name, &provider_user.subject).await? else { return Ok(None) };
+    let user = by_id(core.db.read(), user).await?;
     if user.disabled_at.is_some() {
         return Err(Refusal::NoAccount);
     }
-    let sql = "UPDATE user_identities SET last_used_at = $1 WHERE provider = $2 AND subject = $3";
-    let values =
-        vec![core.clock.now().0.into(), provider.name.as_str().into(), provider_user.subject.as_str().into()];
-    core.db.execute(sql, values).await?;
+    note_use(core, &provider.name, &provider_user.subject).await?;
     Ok(Some(user.id))
 }
 
@@ -166,17 +162,8 @@ async fn link(
         }
         None => return Err(Refusal::NoAccount),
     };
-    let now = core.clock.now().0;
-    let sql = "INSERT INTO user_identities (user_id, provider, subject, email, created_at, last_used_at) \
-               VALUES ($1, $2, $3, $4, $5, $5)";
-    let values = [
-        user.id.0.into(),
-        provider.name.as_str().into(),
-        provider_user.subject.as_str().into(),
-        email.into(),
-        now.into(),
-    ];
-    tx.execute_raw(Statement::from_sql_and_values(core.db.backend(), sql, values)).await?;
+    let identity = (provider.name.as_str(), provider_user.subject.as_str());
+    insert_identity(&tx, user.id, identity, email, core.clock.now()).await?;
     notify(core, &tx, &user, &user.email, Notice::AccountLinked, &SignInOrigin::of(request));
     let entry =
         PersonalEntry::done("linkAccount", user.id, json!({ "provider": provider.name, "email": email }))

@@ -71,7 +71,7 @@ pub async fn complete(
     let mut provider_user = found.map_err(|error| Refusal::Provider(format!("{error:#}")))?;
     provider_user.name = provider_user.name.or(returned.name);
     let user = account::open(request, provider, &provider_user).await?;
-    throttle::forgive(core, core.db.writer(), &[address]).await?;
+    throttle::forgive(&core.db.installation(), &[address]).await?;
     Ok(issue_code(core, user).await?)
 }
 

@@ -1,5 +1,7 @@
 //! The audit log in the GraphQL schema.
 
+mod queries;
+
 use std::sync::LazyLock;
 
 use async_graphql::{Context, Json, Object, SimpleObject};
@@ -15,7 +17,7 @@ use crate::{
     },
     core::{
         audit::CHANGED,
-        store::{holding, holds},
+        store::{holding, holds, sql::row},
     },
     fields::{
         Answer, Enter, answer,
@@ -85,13 +87,15 @@ impl Record for AuditEntry {
     }
 }
 
-/// The state of an organization's hash chain.
-#[derive(SimpleObject)]
-pub struct AuditSeal {
-    /// The last entry in the chain.
-    pub chain_seq: i64,
-    /// When the chain was last sealed with a signature. Null: not yet.
-    pub sealed_at: Option<Timestamp>,
+row! {
+    /// The state of an organization's hash chain.
+    #[derive(SimpleObject)]
+    pub struct AuditSeal {
+        /// The last entry in the chain.
+        chain_seq: i64,
+        /// When the chain was last sealed with a signature. Null: not yet.
+        sealed_at: Option<Timestamp>,
+    }
 }
 
 /// A field that was changed.
@@ -262,14 +266,7 @@ impl AuditQuery {
     async fn audit_seal(&self, ctx: &Context<'_>, org_id: OrgId) -> Answer<AuditSeal> {
         answer(async {
             let scope = ctx.enter(org_id).await?;
-            let sql = "SELECT c.last_seq, (SELECT k.at FROM audit_checkpoints k WHERE k.chain = c.chain \
-                       AND k.kind = 'CHECKPOINT' ORDER BY k.seq DESC LIMIT 1) \
-                       FROM audit_chains c WHERE c.chain = $1";
-            let row = scope.core.db.one(sql.to_owned(), vec![scope.org.0.into()]).await?;
-            Ok(match row {
-                Some(row) => AuditSeal { chain_seq: row.try_get_by(0)?, sealed_at: row.try_get_by(1)? },
-                None => AuditSeal { chain_seq: 0, sealed_at: None },
-            })
+            Ok(queries::seal(&scope).await?.unwrap_or(AuditSeal { chain_seq: 0, sealed_at: None }))
         })
         .await
     }
