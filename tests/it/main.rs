@@ -155,6 +155,7 @@ mod spending_hosts;
 mod spending_leases;
 mod spending_parked;
 mod spending_windows;
+mod sql;
 mod stalls;
 mod status;
 mod stop;

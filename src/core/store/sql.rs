@@ -54,7 +54,6 @@ macro_rules! sql {
 }
 
 /// A statement about rows of no organization: people, sessions, keys.
-#[expect(unused_macros, reason = "until people's statements go through it")]
 macro_rules! installation_sql {
     ($($part:expr),+ $(,)?) => {
         $crate::core::store::sql::InstallationSql($crate::core::store::sql::text!($($part),+))
@@ -111,7 +110,6 @@ macro_rules! row {
     };
 }
 
-#[expect(unused_imports, reason = "until people's statements go through it")]
 pub(crate) use {every_org_sql, installation_sql, row, sql, text};
 
 /// A row of an answer.

@@ -66,21 +66,12 @@ pub(super) async fn take_lease(core: &Core, lease: &Lease, until: Timestamp) -> 
     Ok(core.db.every_org().execute(sql, values).await? > 0)
 }
 
-row! {
-    /// How far a listener has read.
-    pub(super) struct Read {
-        organization_id: OrgId,
-        cursor: Option<String>,
-    }
-}
-
 /// How far the channel of a lease was read.
-pub(super) async fn read_of_lease(core: &Core, lease: &Lease) -> Result<Option<Read>> {
+pub(super) async fn cursor_of_lease(core: &Core, lease: &Lease) -> Result<Option<String>> {
     let sql = every_org_sql!(
-        "SELECT organization_id, cursor FROM channel_listeners \
-         WHERE organization_id = $1 AND channel_id = $2 AND holder = $3"
+        "SELECT cursor FROM channel_listeners WHERE organization_id = $1 AND channel_id = $2 AND holder = $3"
     );
-    core.db.every_org().one(sql, held(lease)).await
+    Ok(core.db.every_org().scalar(sql, held(lease)).await?.flatten())
 }
 
 /// Lets a lease last until then. Returns whether it still holds.

@@ -15,14 +15,14 @@ use std::{
 };
 
 use muster_channels::{Origin, Proof};
-use sea_orm::{ActiveModelTrait, ColumnTrait, NotSet, QueryFilter, Set, Value, sea_query::Expr};
+use sea_orm::{ActiveModelTrait, ColumnTrait, NotSet, QueryFilter, Set, sea_query::Expr};
 use serde::Serialize;
 use tokio::time::sleep;
 
 use super::{Arrived, Ignored};
 use crate::{
     base::{
-        enums::{ChangeOp, RecordKind, Transport},
+        enums::{ChangeOp, RecordKind},
         ids::{AgentId, ChannelId, ContactId, ConversationId, IdentityId, MessageId},
         plain::bounded,
         problem::Result,

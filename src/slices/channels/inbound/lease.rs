@@ -11,7 +11,7 @@ use crate::{
         time::Timestamp,
     },
     core::{Core, Event, store::Tx},
-    slices::channels::queries::{extend_lease, keep_cursor, read_of_lease, show_link, take_lease},
+    slices::channels::queries::{cursor_of_lease, extend_lease, keep_cursor, show_link, take_lease},
 };
 
 /// How long a lease lasts. It is renewed at a third of it.
@@ -42,8 +42,7 @@ impl Lease {
         if !take_lease(core, self, core.clock.now().plus(LEASE)).await? {
             return Ok(None);
         }
-        let read = read_of_lease(core, self).await?;
-        Ok(Some(read.and_then(|read| read.cursor).map(Cursor)))
+        Ok(Some(cursor_of_lease(core, self).await?.map(Cursor)))
     }
 
     /// Renews it. Returns whether it still holds.

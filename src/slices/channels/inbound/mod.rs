@@ -34,7 +34,7 @@ use bytes::Bytes;
 use http::HeaderMap;
 use moka::sync::Cache;
 use muster_channels::{Event, Inbound, Kind, Origin, RawRequest, Refusal, Reply, Transport};
-use sea_orm::{ColumnTrait, EntityTrait, QueryFilter, Value};
+use sea_orm::{ColumnTrait, EntityTrait, QueryFilter};
 
 pub use self::admit::Admitted;
 pub(crate) use self::files::unread;

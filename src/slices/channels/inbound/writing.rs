@@ -11,7 +11,6 @@ use tokio::time::{Instant, sleep, timeout};
 use crate::{
     base::{
         enums::{ChannelDirection, RecordKind},
-        ids::ChannelId,
         problem::Result,
     },
     core::{
