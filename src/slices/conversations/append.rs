@@ -395,8 +395,8 @@ async fn insert(tx: &Tx, placed: &mut [Placed<'_>]) -> Result<Vec<MessageId>> {
     // No database promises an order of what it returns.
     let mut ids: HashMap<(ConversationId, i64), MessageId> = HashMap::with_capacity(placed.len());
     for row in tx.connection().query_all(&insert).await? {
-        let place = (row.try_get_by_index(0)?, row.try_get_by_index(1)?);
-        ids.insert(place, row.try_get_by_index(2)?);
+        let place = (row.try_get_by("conversation_id")?, row.try_get_by("seq")?);
+        ids.insert(place, row.try_get_by("id")?);
     }
     let id = |message: &Placed<'_>| ids.get(&(message.new.conversation, message.seq)).copied();
     let ids: Option<Vec<_>> = placed.iter().map(id).collect();
