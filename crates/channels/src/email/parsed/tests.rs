@@ -75,6 +75,29 @@ fn a_sender_with_control_characters_is_refused() {
 }
 
 #[test]
+fn the_sender_is_the_first_who_has_an_address() {
+    for (from, expected) in [
+        ("Lovelace, Ada <ada@a.test>", Some(("ada@a.test", "Lovelace, Ada"))),
+        ("Lovelace, <ada@a.test>, Bo <bo@b.test>", Some(("ada@a.test", "Lovelace"))),
+        ("\"Lovelace, Ada\" <ada@a.test>", Some(("ada@a.test", "Lovelace, Ada"))),
+        ("eve@evil.test, Ada <ada@a.test>", Some(("eve@evil.test", ""))),
+        ("Eve <eve@evil.test>, Ada <ada@a.test>", Some(("eve@evil.test", "Eve"))),
+        // What may be an address to others is nobody's name.
+        ("\"eve@evil.test\", Ada <ada@a.test>", None),
+        ("<@evil.test\0>, Ada <ada@a.test>", None),
+        ("Lovelace, Ada", None),
+    ] {
+        let read = event(&Bytes::from(format!("From: {from}\r\n\r\nhi")), beside()).ok().flatten();
+        let origin = read.map(|read| match read {
+            Event::Message(message) => message.origin,
+            other => panic!("{other:?}"),
+        });
+        let origin = origin.as_ref().map(|one| (one.id.as_str(), one.name.as_deref().unwrap_or_default()));
+        assert_eq!(origin, expected, "{from}");
+    }
+}
+
+#[test]
 fn the_answer_goes_to_from_and_never_to_reply_to() {
     let mail = "From: ada@a.test\nReply-To: eve@evil.test\nMessage-ID: <1@a>\n\nhi";
     assert_eq!(message(mail).thread.target, "ada@a.test");
@@ -123,26 +146,29 @@ fn report(action: &str, original: &str) -> String {
 #[test]
 fn a_mail_that_comes_back_is_a_bounce() {
     let expected = Bounce {
-        vendor_id: "C-1.d-1@b.test".into(),
+        vendor_id: "C-1.d-1.0123456789abcdef0123@b.test".into(),
         cause: "The mail came back: smtp; 550 no such user".into(),
     };
-    let whole =
-        "Content-Type: message/rfc822\n\nFrom: agent@b.test\nMessage-ID: <C-1.d-1@b.test>\nSubject: x\n\nhi";
-    let headers = "Content-Type: text/rfc822-headers\n\nFrom: agent@b.test\nMessage-ID: <C-1.d-1@b.test>\n";
+    let whole = "Content-Type: message/rfc822\n\nFrom: agent@b.test\nMessage-ID: <C-1.d-1.0123456789abcdef0123@b.test>\nSubject: x\n\nhi";
+    let headers = "Content-Type: text/rfc822-headers\n\nFrom: agent@b.test\nMessage-ID: <C-1.d-1.0123456789abcdef0123@b.test>\n";
     for original in [whole, headers] {
         assert_eq!(read(&report("failed", original)), Some(Event::Bounced(expected.clone())));
         assert_eq!(read(&report("delayed", original)), None);
     }
     // A report about nothing of ours is a mail that nobody answers.
     let strange = headers.replace("d-1", "d\0");
-    for other in ["Content-Type: text/plain\n\nnothing", &strange] {
-        assert!(message(&report("failed", other)).is_automatic);
+    let foreign = headers.replace("C-1.d-1.", "");
+    for other in ["Content-Type: text/plain\n\nnothing", &strange, &foreign] {
+        for action in ["failed", "delayed"] {
+            let read = message(&report(action, other));
+            assert!(read.is_automatic && read.text.starts_with("Sorry."), "{other}");
+        }
     }
 }
 
 #[test]
 fn only_the_beginning_of_a_report_is_read() {
-    let original = "Content-Type: text/rfc822-headers\n\nMessage-ID: <C-1.d-1@b.test>\n";
+    let original = "Content-Type: text/rfc822-headers\n\nMessage-ID: <C-1.d-1.0123456789abcdef0123@b.test>\n";
     for (length, is_read) in [(60 << 10, true), (70 << 10, false)] {
         let long = format!("delayed-{}\nAction: failed", "x".repeat(length));
         let report = report("failed", original)
