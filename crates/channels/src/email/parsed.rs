@@ -241,18 +241,36 @@ fn digest(head: &Head<'_>, address: &str, subject: Option<&str>, text: &str) -> 
 fn files(bytes: &Bytes, mail: &Split<'_>, charset: Option<&str>) -> Vec<RemoteFile> {
     let file = |(nth, part): (usize, &Part<'_>)| {
         let named = part.content_type.as_ref().filter(|kind| !kind.subtype.is_empty());
-        let media_type = named.map_or_else(
-            || "application/octet-stream".to_owned(),
-            |kind| format!("{}/{}", kind.kind, kind.subtype),
-        );
+        let media_type = match named {
+            Some(kind) => format!("{}/{}", kind.kind, kind.subtype),
+            // One of a digest.
+            None if part.kind == Kind::Mail => "message/rfc822".to_owned(),
+            None => "application/octet-stream".to_owned(),
+        };
         let content = match part.content() {
             Cow::Borrowed(content) => bytes.slice_ref(content),
             Cow::Owned(content) => Bytes::from(content),
         };
-        let name = part.name(charset).unwrap_or_else(|| unnamed(nth, &media_type));
+        let name =
+            part.name(charset).map(|name| in_no_folder(&name)).unwrap_or_else(|| unnamed(nth, &media_type));
         RemoteFile { name, media_type, size: Some(content.len() as u64), content: Content::Here(content) }
     };
-    mail.among(&mail.files).take(MOST_FILES).enumerate().map(file).collect()
+    mail.documents_first().take(MOST_FILES).enumerate().map(file).collect()
+}
+
+/// The name of a file without the folders that it was in. Other slashes are signs of the name itself, which no file system takes:
+/// `Invoice 5/2026.pdf`.
+fn in_no_folder(name: &str) -> String {
+    let is_drive = |name: &str| {
+        let mut signs = name.chars();
+        signs.next().is_some_and(|sign| sign.is_ascii_alphabetic())
+            && signs.next() == Some(':')
+            && signs.next().is_some_and(|sign| matches!(sign, '/' | '\\'))
+    };
+    if name.starts_with(['/', '\\', '~']) && name.contains(['/', '\\']) || is_drive(name) {
+        return name.rsplit(['/', '\\']).next().unwrap_or_default().to_owned();
+    }
+    name.replace(['/', '\\'], "_")
 }
 
 /// The name of a file that has none.

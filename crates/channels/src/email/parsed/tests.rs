@@ -134,6 +134,48 @@ fn a_header_that_is_not_utf8_counts() {
     assert!(matches!(read, Some(Event::Message(message)) if message.is_automatic));
 }
 
+#[test]
+fn slashes_in_the_name_of_a_file_are_kept_as_signs() {
+    for (name, expected) in [
+        ("Invoice 5/2026.pdf", "Invoice 5_2026.pdf"),
+        ("a/b\\c.pdf", "a_b_c.pdf"),
+        ("C:\\fakepath\\a.pdf", "a.pdf"),
+        ("c:/x/a.pdf", "a.pdf"),
+        ("/home/x/a.pdf", "a.pdf"),
+        ("\\\\server\\x\\a.pdf", "a.pdf"),
+        ("~/a.pdf", "a.pdf"),
+        ("~a.pdf", "~a.pdf"),
+        ("AZ: 5.pdf", "AZ: 5.pdf"),
+    ] {
+        assert_eq!(in_no_folder(name), expected);
+    }
+}
+
+#[test]
+fn pictures_that_the_html_shows_come_after_other_files() {
+    let file =
+        |kind: &str, id: &str| format!("--x\nContent-Type: {kind}; name={id}\nContent-ID: <{id}>\n\n{id}\n");
+    let html =
+        "--x\nContent-Type: text/html\n\n<img src='CID:a%40b.test'><img src=cid:c><a href=\"cid:d\">x</a>\n";
+    let (a, b, c, d) = (
+        file("image/png", "a@b.test"),
+        file("image/png", "b"),
+        file("image/gif", "c"),
+        file("text/csv", "d"),
+    );
+    let mail =
+        format!("From: ada@a.test\nContent-Type: multipart/related; boundary=x\n\n{html}{a}{b}{c}{d}--x--\n");
+    let names: Vec<_> = message(&mail).files.into_iter().map(|file| file.name).collect();
+    assert_eq!(names, ["b", "d", "a@b.test", "c"]);
+}
+
+#[test]
+fn mails_of_a_digest_are_known_as_mails() {
+    let digest = "From: ada@a.test\nContent-Type: multipart/digest; boundary=x\n\n--x\n\nFrom: bo@b.test\n\nhi\n--x--\n";
+    let files = message(digest).files;
+    assert_eq!((files[0].name.as_str(), files[0].media_type.as_str()), ("message.eml", "message/rfc822"));
+}
+
 fn report(action: &str, original: &str) -> String {
     format!(
         "From: MAILER-DAEMON@c.test\nSubject: Undelivered\nMIME-Version: 1.0\n\
