@@ -75,7 +75,7 @@ fn cells_are_apart() {
         ),
         (
             "<table><tr><td rowspan=2 colspan=2>a<td>b<td rowspan=3>c<tr><td>d<td>x<tr><td>e<td>f<td>g</table><table><tr><td>h<td>i</table>",
-            "a\t\tb\tc\n\t\td\t\tx\ne\tf\t\tg\nh\ti",
+            "a\t\tb\tc\n\t\td\t\tx\ne\tf\tg\nh\ti",
         ),
         ("<table><tr><td colspan=0>a<td rowspan=x>b<tr><td>c<td>d</table>", "a\tb\nc\td"),
         (
