@@ -348,7 +348,7 @@ fn depth_and_length_are_bounded() {
     assert_eq!(quotes, ">>>>>> a\n>>>>>> b");
     let long = text(&format!("<b>{}</b>", "word ".repeat(200)).repeat(3_000));
     assert!((MOST / 2..MOST + 2_000).contains(&long.len()), "{}", long.len());
-    let cells = "<tr><td colspan=1000000 rowspan=1000000>x<td>y".repeat(60_000);
+    let cells = "<tr><td colspan=9999 rowspan=9999>x<td>y".repeat(60_000);
     let cells = text(&format!("<table>{cells}</table>"));
     assert!(cells.starts_with(&format!("x{}y\n", "\t".repeat(50))) && cells.len() <= MOST * 2);
     let attributes: String = (0..100_000).map(|n| format!(" a{n}=b")).collect();
