@@ -1,11 +1,12 @@
 //! What is marked in a text: <https://core.telegram.org/bots/api#messageentity>. Links keep their address, code, quotes and struck
-//! words their marks; the rest (bold, italic, spoilers, emoji of one's own) is text.
+//! words their marks, dates their moment; the rest (bold, italic, spoilers, emoji of one's own) is text.
 
 use std::ops::Range;
 
 use serde::Deserialize;
 
 use super::updates::{Me, User};
+use crate::quoted::ticks;
 
 /// Offsets and lengths are in UTF-16 code units.
 #[derive(Deserialize)]
@@ -16,6 +17,7 @@ pub struct Entity {
     url: Option<String>,
     language: Option<String>,
     user: Option<User>,
+    unix_time: Option<i64>,
 }
 
 /// The end of a line.
@@ -195,14 +197,13 @@ fn around(entity: &Entity, words: &str) -> Option<(String, String)> {
             Some((format!("{ticks}{language}\n"), format!("{last}{ticks}")))
         }
         "strikethrough" => Some(("~~".to_owned(), "~~".to_owned())),
+        // Each reader sees it in their own time, and in words of their app.
+        "date_time" => {
+            let at = jiff::Timestamp::from_second(entity.unix_time?).ok()?;
+            Some((String::new(), format!(" ({at})")))
+        }
         _ => None,
     }
-}
-
-/// More backticks than the words have side by side.
-fn ticks(words: &str, least: usize) -> String {
-    let longest = words.split(|c| c != '`').map(str::len).max().unwrap_or_default();
-    "`".repeat(if longest < least { least } else { longest + 1 })
 }
 
 /// An address that ends where the brackets around it do.
@@ -290,6 +291,12 @@ mod tests {
             ),
             ("he said no", json!([of("expandable_blockquote", 8, 2)]), "he said \n> no"),
             ("secret", json!([of("spoiler", 0, 6)]), "secret"),
+            (
+                "at 5pm or x",
+                json!([{"type": "date_time", "offset": 3, "length": 3, "unix_time": 1_790_100_000},
+                    {"type": "date_time", "offset": 10, "length": 1, "unix_time": i64::MAX}]),
+                "at 5pm (2026-09-22T18:00:00Z) or x",
+            ),
             (
                 "#tag $USD a@b.test +49",
                 json!([of("hashtag", 0, 4), of("cashtag", 5, 4), of("email", 10, 8)]),
