@@ -23,6 +23,7 @@ pub struct Entity {
 /// The end of a line.
 const LINE: u16 = b'\n' as u16;
 const SPACE: u16 = b' ' as u16;
+const TILDE: u16 = b'~' as u16;
 
 /// Other words instead of some of a text. Nothing is taken away where both ends are the same.
 struct Change {
@@ -107,6 +108,12 @@ impl Reader<'_> {
                 let is_first = range.start == part.start || self.units[range.start - 1] == LINE;
                 let is_last = range.end == part.end || self.units[range.end] == LINE;
                 let line_break = |is_needed: bool| if is_block && is_needed { "\n" } else { "" };
+                // Three tildes side by side are no marks, but the beginning of code.
+                let is_tilde = |at: usize| entity.r#type == "strikethrough" && self.units[at] == TILDE;
+                let before = if is_tilde(range.start) { before + "\\" } else { before };
+                if range.len() > 1 && is_tilde(range.end - 1) {
+                    end.push(Change::put(range.end - 1, "\\"));
+                }
                 begin.push(Change::put(range.start, line_break(!is_first).to_owned() + &before));
                 end.push(Change::put(range.end, after + line_break(!is_last)));
             }
@@ -260,6 +267,7 @@ mod tests {
                 "a [bold link](https://a.test/)",
             ),
             ("not now", json!([of("strikethrough", 0, 3)]), "~~not~~ now"),
+            ("~x~\nb", json!([of("strikethrough", 0, 3)]), "~~\\~x\\~~~\nb"),
             ("run rm -r x", json!([of("code", 4, 7)]), "run `rm -r x`"),
             ("run `x", json!([of("code", 4, 2)]), "run `` `x ``"),
             (
