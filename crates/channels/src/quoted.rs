@@ -54,10 +54,18 @@ fn is_note(line: &str) -> bool {
 
 /// A line as people see it: in lower case, without marks at its beginning and what is not seen, each space like any other.
 fn folded(line: &str) -> String {
-    let is_mark = |c: char| c.is_whitespace() || matches!(c, '>' | '*' | '_' | '~' | '#' | '-' | '+' | '•');
-    let seen: String = line.chars().filter(|c| !is_unseen(*c)).collect();
-    let words: Vec<_> = seen.trim_start_matches(is_mark).split_whitespace().collect();
-    words.join(" ").replace(['*', '_', '~', '`'], "").to_lowercase()
+    let mut folded = String::new();
+    for c in line.chars().filter(|c| !is_unseen(*c)) {
+        match c {
+            '*' | '_' | '~' | '`' => {}
+            '>' | '#' | '-' | '+' | '•' if folded.is_empty() => {}
+            c if c.is_whitespace() => {
+                folded.push_str(if folded.is_empty() || folded.ends_with(' ') { "" } else { " " })
+            }
+            c => folded.extend(c.to_lowercase()),
+        }
+    }
+    folded
 }
 
 /// Whether a character shows nothing, but may change how others are seen.

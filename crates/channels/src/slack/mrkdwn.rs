@@ -4,6 +4,10 @@ use jiff::Timestamp;
 
 use crate::quoted::{coded, fenced};
 
+/// The longest text whose marks are read, in bytes. Slack cuts texts after 40,000 characters, but whoever has a channel's secret may
+/// send more, and signs take many times the memory of their text.
+const LONGEST: usize = 200_000;
+
 /// Reads texts, without what names us.
 pub struct Reader<'a> {
     us: &'a [&'a str],
@@ -26,6 +30,9 @@ impl<'a> Reader<'a> {
 
     /// Reads a text, as Markdown.
     pub fn read(&mut self, text: &str) -> String {
+        if text.len() > LONGEST {
+            return self.without_commands(text).trim().to_owned();
+        }
         let signs = self.signs(text);
         end_quotes(&marked(&signs, true)).trim().to_owned()
     }
@@ -141,17 +148,23 @@ fn put_block<'a>(signs: &mut Vec<Sign>, code: &str, after: &'a str) -> &'a str {
 
 /// Words that are no Markdown, as Markdown.
 pub fn literal(text: &str) -> String {
+    if text.len() > LONGEST {
+        return text.to_owned();
+    }
     let signs: Vec<_> = text.chars().map(|c| Sign { c, is_typed: true }).collect();
     marked(&signs, false)
 }
 
 /// A text as Markdown: Slack's marks are those of Markdown if they are any, and what only Markdown would read is escaped.
 fn marked(signs: &[Sign], has_marks: bool) -> String {
-    let lines = signs.split(|sign| sign.c == '\n').map(|line| marked_line(line, has_marks));
-    lines.collect::<Vec<_>>().join("\n")
+    let mut written = String::new();
+    for line in signs.split_inclusive(|sign| sign.c == '\n') {
+        write_line(line, has_marks, &mut written);
+    }
+    written
 }
 
-fn marked_line(line: &[Sign], has_marks: bool) -> String {
+fn write_line(line: &[Sign], has_marks: bool, written: &mut String) {
     let marks = if has_marks { pairs(line) } else { vec![false; line.len()] };
     let is_mark = |nth: usize, c: char| line.get(nth).is_some_and(|sign| sign.is_typed && sign.c == c);
     let left =
@@ -159,8 +172,8 @@ fn marked_line(line: &[Sign], has_marks: bool) -> String {
     let last_link =
         (1..line.len()).rev().find(|nth| is_mark(*nth, '(') && is_mark(nth - 1, ']')).unwrap_or_default();
     let heading = line.iter().take_while(|sign| sign.is_typed && sign.c == '#').count();
-    let is_heading = (1..=6).contains(&heading) && line.get(heading).is_none_or(|sign| sign.c == ' ');
-    let mut written = String::new();
+    let is_heading =
+        (1..=6).contains(&heading) && line.get(heading).is_none_or(|sign| sign.c.is_whitespace());
     for (nth, Sign { c, is_typed }) in line.iter().enumerate() {
         let beside = [nth.checked_sub(1).and_then(|before| line.get(before)), line.get(nth + 1)];
         let is_alone = beside.iter().all(|sign| sign.is_none_or(|sign| sign.c.is_whitespace()));
@@ -182,7 +195,6 @@ fn marked_line(line: &[Sign], has_marks: bool) -> String {
             _ => written.push(*c),
         }
     }
-    written
 }
 
 /// Which signs of a line are marks around words.
@@ -221,16 +233,16 @@ fn is_entity(rest: &[Sign]) -> bool {
 
 /// A text whose quotes end where they do: without an empty line, the next line would go on with one.
 fn end_quotes(text: &str) -> String {
-    let (mut ended, mut was_quoted) = (Vec::new(), false);
-    for line in text.split('\n') {
+    let (mut ended, mut was_quoted) = (String::new(), false);
+    for line in text.split_inclusive('\n') {
         let is_quoted = line.starts_with('>');
         if was_quoted && !is_quoted && !line.trim().is_empty() {
-            ended.push("");
+            ended.push('\n');
         }
-        ended.push(line);
+        ended.push_str(line);
         was_quoted = is_quoted;
     }
-    ended.join("\n")
+    ended
 }
 
 /// Takes away marks around nothing, as they are left where we were named: at the end of what was read, and at the start of the rest.
