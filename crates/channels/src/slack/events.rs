@@ -298,9 +298,11 @@ fn files(raw: &Value) -> (Vec<RemoteFile>, String) {
     let (mut files, mut notes) = (Vec::new(), Vec::new());
     for file in all {
         notes.extend(heard(file));
-        match note(file) {
-            Some(note) => notes.push(note),
-            None => files.push(remote(file)),
+        if let Some(note) = note(file) {
+            notes.push(note);
+        } else {
+            notes.extend(described(file));
+            files.push(remote(file));
         }
     }
     let notes: Vec<_> = notes.iter().map(String::as_str).collect();
@@ -314,6 +316,16 @@ fn heard(file: &Value) -> Option<String> {
     let words = words.replace('[', "(").replace(']', ")").lines().collect::<Vec<_>>().join(" ");
     let more = if preview["has_more"] == true { " …" } else { "" };
     Some(format!("[Slack's transcription of a clip came with this message: {words}{more}]"))
+}
+
+/// What its author says of a file beside its name. Slack makes a title of the name.
+fn described(file: &Value) -> Option<String> {
+    let text = |field: &str| name(file[field].as_str().unwrap_or_default());
+    let (called, title, seen) = (file_name(file), text("title"), text("alt_txt"));
+    let is_named = called == title || called.rsplit_once('.').is_some_and(|(stem, _)| stem == title);
+    let said = [if is_named { "" } else { &title }, &seen];
+    let said = said.into_iter().filter(|said| !said.is_empty()).collect::<Vec<_>>().join(", ");
+    (!said.is_empty()).then(|| format!("[A file came with this message: {called}, {said}]"))
 }
 
 /// What stands for something that Slack tells as a file, but that is none.

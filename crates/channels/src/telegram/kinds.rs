@@ -22,7 +22,7 @@ const KINDS: [(&str, &str, Told); 17] = [
     ("contact", "A contact", contact),
     ("dice", "A die", dice),
     ("game", "A game", titled),
-    ("gift", "A gift", |gift| text(gift, "text")),
+    ("gift", "A gift", gift),
     ("giveaway", "A giveaway", prizes),
     ("giveaway_winners", "The winners of a giveaway", prizes),
     ("invoice", "An invoice", |invoice| listed(&[titled(invoice), amount(invoice)])),
@@ -154,7 +154,8 @@ pub fn of(message: &Value) -> Vec<Kind> {
         kinds.push(venue);
     }
     if let Some(shared) = message["users_shared"]["users"].as_array() {
-        let users = shared.iter().map(|user| person(user, "user_id")).collect::<Vec<_>>();
+        let users =
+            shared.iter().map(|user| with_id(person(user, "user_id"), &user["user_id"])).collect::<Vec<_>>();
         kinds.push(Kind::new("People", listed(&users)));
     }
     if let Some(sent) = message.get("web_app_data").filter(|sent| !sent.is_null()) {
@@ -259,8 +260,20 @@ fn checklist(checklist: &Value) -> String {
 }
 
 fn chat(shared: &Value) -> String {
-    let (title, id) = (text(shared, "title"), shared["chat_id"].to_string());
-    if title.is_empty() { id } else { title }
+    with_id(text(shared, "title"), &shared["chat_id"])
+}
+
+/// A name and the id that it was asked for.
+fn with_id(name: String, id: &Value) -> String {
+    let id = id.to_string();
+    if name.is_empty() || name == id { id } else { format!("{name} ({id})") }
+}
+
+fn gift(given: &Value) -> String {
+    let gift = &given["gift"];
+    let price =
+        gift["star_count"].as_i64().map(|stars| format!("worth {stars} Telegram Stars")).unwrap_or_default();
+    listed(&[text(given, "text"), text(&gift["sticker"], "emoji"), price])
 }
 
 fn contact(contact: &Value) -> String {
@@ -275,7 +288,11 @@ fn prizes(giveaway: &Value) -> String {
     let winners: Vec<_> =
         giveaway["winners"].as_array().into_iter().flatten().map(|user| person(user, "id")).collect();
     let count = giveaway["winner_count"].as_i64().map(|count| format!("{count} winners")).unwrap_or_default();
-    listed(&[count, text(giveaway, "prize_description"), listed(&winners)])
+    let stars = giveaway["prize_star_count"]
+        .as_i64()
+        .map(|stars| format!("{stars} Telegram Stars"))
+        .unwrap_or_default();
+    listed(&[count, text(giveaway, "prize_description"), stars, listed(&winners)])
 }
 
 /// Telegram counts in the smallest unit of a currency, whose size differs.
@@ -372,9 +389,17 @@ mod tests {
             ),
             (
                 json!({"users_shared": {"request_id": 1, "users": [{"user_id": 5, "first_name": "Ada"}, {"user_id": 6}]}}),
-                "[People came with this message: Ada, 6]",
+                "[People came with this message: Ada (5), 6]",
             ),
             (json!({"chat_shared": {"request_id": 1, "chat_id": -5}}), "[A chat came with this message: -5]"),
+            (
+                json!({"chat_shared": {"chat_id": -5, "title": "Ops"}}),
+                "[A chat came with this message: Ops (-5)]",
+            ),
+            (
+                json!({"gift": {"gift": {"sticker": {"emoji": "🎂"}, "star_count": 25}}}),
+                "[A gift came with this message: 🎂, worth 25 Telegram Stars]",
+            ),
             (
                 json!({"giveaway": {"winner_count": 2, "prize_description": "Tea"}}),
                 "[A giveaway came with this message: 2 winners, Tea]",
