@@ -16,7 +16,7 @@ const EXCEPTIONS: &[&str] = &[];
 
 #[test]
 fn features_have_their_sql_in_queries() {
-    let found = sources().into_iter().filter(|(file, text)| !file.ends_with("queries.rs") && has_sql(text));
+    let found = sources().into_iter().filter(|(file, text)| !is_of_queries(file) && has_sql(text));
     let found: BTreeSet<String> = found.map(|(file, _)| file).collect();
     let excepted: BTreeSet<String> = EXCEPTIONS.iter().map(ToString::to_string).collect();
     let new: Vec<_> = found.difference(&excepted).collect();
@@ -30,7 +30,7 @@ fn statements_ask_for_the_organization_of_each_table() {
     let tables = tenant_tables();
     assert!(tables.contains("agents") && !tables.contains("users"), "{tables:?}");
     let mut count = 0;
-    for (file, text) in sources().into_iter().filter(|(file, _)| file.ends_with("queries.rs")) {
+    for (file, text) in sources().into_iter().filter(|(file, _)| is_of_queries(file)) {
         for statement in statements(&text) {
             count += 1;
             let open = unasked(&statement, &tables);
@@ -66,6 +66,10 @@ fn sources() -> Vec<(String, String)> {
         (file.strip_prefix(&root).unwrap().to_str().unwrap().to_owned(), text)
     };
     files.map(read).filter(|(file, _)| !file.ends_with("tests.rs")).collect()
+}
+
+fn is_of_queries(file: &str) -> bool {
+    file.ends_with("queries.rs") || file.contains("/queries/")
 }
 
 fn has_sql(text: &str) -> bool {
