@@ -20,6 +20,9 @@ const TOLERANCE: u64 = 5 * 60;
 /// How many signatures of one request are looked at.
 const MOST_SIGNATURES: usize = 16;
 
+/// How long the words about texts are, in bytes.
+const WORD: usize = 10;
+
 /// How secrets are written: the libraries of Standard Webhooks take them with padding and without.
 const BASE64_OF_SECRETS: GeneralPurpose = GeneralPurpose::new(
     &alphabet::STANDARD,
@@ -62,7 +65,12 @@ impl Key {
 
     /// A word that only who has the secret can say about a text.
     pub(crate) fn word(&self, text: &str) -> String {
-        hex::encode(&self.mac(&[text.as_bytes()]).finalize().into_bytes()[..10])
+        hex::encode(&self.mac(&[text.as_bytes()]).finalize().into_bytes()[..WORD])
+    }
+
+    /// Whether it looks like such a word, under whatever secret.
+    pub(crate) fn is_word(text: &str) -> bool {
+        text.len() == WORD * 2 && text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
     }
 
     fn mac(&self, parts: &[&[u8]]) -> Hmac<Sha256> {

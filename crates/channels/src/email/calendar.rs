@@ -1,4 +1,4 @@
-//! Events that come by mail (RFC 5545, RFC 5546), in words.
+//! Events and tasks that come by mail (RFC 5545, RFC 5546), in words.
 
 use jiff::{
     Span, ToSpan,
@@ -10,7 +10,7 @@ const MOST: usize = 256 << 10;
 /// The longest value that is shown, in characters.
 const LONGEST: usize = 2_000;
 
-/// What a calendar in a mail from this address says about its first event, in words. `None`: it has none.
+/// What a calendar in a mail from this address says about its first event or task, in words. `None`: it has none.
 pub fn text(calendar: &str, from: &str) -> Option<String> {
     let calendar = calendar.get(..calendar.floor_char_boundary(MOST))?;
     let lines = unfolded(calendar);
@@ -21,16 +21,25 @@ pub fn text(calendar: &str, from: &str) -> Option<String> {
     for line in lines.lines().filter_map(Line::read) {
         match (&*line.name, within.last().copied()) {
             ("BEGIN", _) => {
-                events += usize::from(line.value.eq_ignore_ascii_case("VEVENT"));
+                if let Some(is_task) = is_task(line.value) {
+                    events += 1;
+                    event.is_task |= is_task && events == 1;
+                }
                 within.push(line.value);
             }
             ("END", _) => drop(within.pop()),
             ("METHOD", Some(_)) => event.method = line.value.to_ascii_uppercase(),
-            (_, Some(part)) if part.eq_ignore_ascii_case("VEVENT") && events == 1 => event.add(&line, from),
+            (_, Some(part)) if is_task(part).is_some() && events == 1 => event.add(&line, from),
             _ => {}
         }
     }
     (events > 0).then(|| event.words(from, events - 1))
+}
+
+/// Whether a part of a calendar is a task. `None`: it is no event either.
+fn is_task(part: &str) -> Option<bool> {
+    let is_task = part.eq_ignore_ascii_case("VTODO");
+    (is_task || part.eq_ignore_ascii_case("VEVENT")).then_some(is_task)
 }
 
 /// Lines that go on are one (3.1).
@@ -39,6 +48,7 @@ fn unfolded(calendar: &str) -> String {
 }
 
 /// `NAME;PARAM=value:value`
+#[derive(Clone)]
 struct Line<'a> {
     name: String,
     params: &'a str,
@@ -105,6 +115,7 @@ impl<'a> Line<'a> {
 
 #[derive(Default)]
 struct Event {
+    is_task: bool,
     method: String,
     summary: String,
     begin: Option<Moment>,
@@ -114,6 +125,12 @@ struct Event {
     place: String,
     organizer: String,
     repeats: String,
+    /// When it does not take place, though it would by how it repeats.
+    except: Vec<String>,
+    /// Until when a task is to be done.
+    due: Option<Moment>,
+    /// What is said about an invitation or an answer to it.
+    comment: String,
     status: String,
     words: String,
     answer: Option<Answer>,
@@ -163,6 +180,14 @@ impl Event {
             "LOCATION" => self.place = line.text(),
             "ORGANIZER" => self.organizer = line.person(),
             "RRULE" => self.repeats = line.text(),
+            "EXDATE" => {
+                let values = line.value.split(',').map(|value| Line { value, ..line.clone() });
+                let moments = values.filter_map(|line| Moment::read(&line));
+                self.except.extend(moments.map(|moment| moment.until(None)));
+            }
+            "DUE" => self.due = Moment::read(line),
+            "COMMENT" if !self.comment.is_empty() => self.comment.extend(["\n", &line.text()]),
+            "COMMENT" => self.comment = line.text(),
             "STATUS" => self.status = line.value.to_ascii_uppercase(),
             "DESCRIPTION" => self.words = line.text(),
             "ATTENDEE" => {
@@ -177,6 +202,8 @@ impl Event {
 
     fn words(&self, from: &str, others: usize) -> String {
         let what = match &*self.method {
+            "CANCEL" if self.is_task => "Calendar: a task is cancelled",
+            _ if self.is_task => "Calendar: a task",
             "CANCEL" => "Calendar: an event is cancelled",
             "REPLY" => "Calendar: an answer to an invitation",
             "COUNTER" => "Calendar: another time is proposed",
@@ -189,14 +216,18 @@ impl Event {
             let end = self.lasts.and_then(|lasts| begin.after(lasts));
             begin.until(self.end.as_ref().or(end.as_ref()))
         });
+        let (except, due) = (self.except.join(", "), self.due.as_ref().map(|due| due.until(None)));
         let answer = self.answer.as_ref().filter(|_| self.method == "REPLY").map(|answer| answer.words(from));
         for (label, value) in [
             ("", Some(&self.summary)),
             ("", answer.as_ref()),
             ("When: ", when.as_ref()),
+            ("Due: ", due.as_ref()),
             ("Repeats: ", Some(&self.repeats)),
+            ("Except: ", Some(&except)),
             ("Where: ", Some(&self.place)),
             ("Organizer: ", Some(&self.organizer)),
+            ("Comment: ", Some(&self.comment)),
             ("\n", Some(&self.words)),
         ] {
             if let Some(value) = value.filter(|value| !value.is_empty()) {
@@ -326,6 +357,17 @@ mod tests {
                 "ATTENDEE;PARTSTAT=NEEDS-ACTION:mailto:di@d.test\nATTENDEE;PARTSTAT=DECLINED;CN=Cy:mailto:cy@c.test",
                 "[Calendar: an answer to an invitation]\nCy <cy@c.test> declines, sent by bo@b.test",
             ),
+            (
+                "COUNTER",
+                "SUMMARY:Tea\nDTSTART:20261201T150000Z\nCOMMENT:Could we do\n  it later?\nCOMMENT:Please",
+                "[Calendar: another time is proposed]\nTea\nWhen: 2026-12-01 15:00 (UTC)\nComment: Could we do it later?\nPlease",
+            ),
+            (
+                "REQUEST",
+                "SUMMARY:Tea\nRRULE:FREQ=DAILY\nEXDATE;TZID=Asia/Tokyo:20261202T100000,20261203T100000\nEXDATE;VALUE=DATE:20261224,x",
+                "[Calendar: an invitation]\nTea\nRepeats: FREQ=DAILY\n\
+                 Except: 2026-12-02 10:00 (Asia/Tokyo), 2026-12-03 10:00 (Asia/Tokyo), 2026-12-24",
+            ),
             ("PUBLISH", "SUMMARY:Tea\nSTATUS:CANCELLED", "[Calendar: an event is cancelled]\nTea"),
             (
                 "REQUEST",
@@ -342,7 +384,11 @@ mod tests {
         ] {
             assert_eq!(event(method, lines), expected, "{lines}");
         }
-        for nothing in ["", "hello", "BEGIN:VCALENDAR\nBEGIN:VTODO\nSUMMARY:x\nEND:VTODO"] {
+        let task = "BEGIN:VCALENDAR\nMETHOD:PUBLISH\nBEGIN:VTODO\nSUMMARY:Pay the bill\nDUE;VALUE=DATE:20261130\nEND:VTODO\n";
+        assert_eq!(text(task, "").unwrap(), "[Calendar: a task]\nPay the bill\nDue: 2026-11-30");
+        let cancelled = task.replace("PUBLISH", "CANCEL");
+        assert!(text(&cancelled, "").unwrap().starts_with("[Calendar: a task is cancelled]"));
+        for nothing in ["", "hello", "BEGIN:VCALENDAR\nBEGIN:VFREEBUSY\nSUMMARY:x\nEND:VFREEBUSY"] {
             assert_eq!(text(nothing, ""), None, "{nothing:?}");
         }
     }

@@ -75,6 +75,12 @@ fn id(config: &EmailConfig, part: &Part<'_>, domain: &str) -> String {
     format!("{}.{}{word}@{domain}", part.conversation, part.id)
 }
 
+/// Whether an id may be one of ours. Keys and addresses change while mails are on their way, so it is known by its form only.
+pub fn may_be_ours(id: &str) -> bool {
+    let word = id.rsplit_once('@').and_then(|(local, _)| local.rsplit_once('.'));
+    word.is_some_and(|(rest, word)| rest.contains('.') && Key::is_word(word))
+}
+
 fn subject(part: &Part<'_>) -> String {
     let title: String =
         part.title.unwrap_or(part.conversation).chars().filter(|c| !c.is_control()).take(200).collect();
@@ -130,6 +136,23 @@ mod tests {
         let mail = String::from_utf8(mail.body(String::new()).unwrap().formatted()).unwrap();
         let from = mail.find("References:").unwrap();
         Some(mail[from..].split("\r\n\r\n").next().unwrap().split("\r\nContent-").next().unwrap().to_owned())
+    }
+
+    #[test]
+    fn our_ids_are_known_by_their_form() {
+        let word = Key::new(&"a key".to_owned().into()).unwrap().word("d-1");
+        assert!(may_be_ours(&format!("C-1.d-1.{word}@b.test")));
+        let upper = word.to_uppercase();
+        for other in [
+            "foreign@b.test",
+            "C-1.d-1@b.test",
+            &format!("C-1.d-1.{upper}@b.test"),
+            &format!("C-1.d-1.{word}0@b.test"),
+            &format!("d-1.{word}@b.test"),
+            &format!("C-1.d-1.{word}"),
+        ] {
+            assert!(!may_be_ours(other), "{other}");
+        }
     }
 
     #[test]

@@ -6,12 +6,12 @@ use std::borrow::Cow;
 
 use bytes::Bytes;
 use jiff::Timestamp;
-use mail_parser::{Address, HeaderValue};
+use mail_parser::{Addr, Address, HeaderValue};
 use sha2::{Digest, Sha256};
 use tokio::task::spawn_blocking;
 
 use super::{
-    automatic, dates,
+    automatic, dates, letter,
     parts::{Head, Kind, Part, Split},
     proof, texts,
 };
@@ -58,7 +58,7 @@ pub async fn read(mail: Bytes, beside: Beside) -> Result<Option<Event>, Unread> 
     }
 }
 
-/// What happened, by a mail. A report that another one is late is nothing.
+/// What happened, by a mail. A report that one of ours is late is nothing, and a report about another is a mail like others.
 pub fn event(bytes: &Bytes, beside: Beside) -> Result<Option<Event>, Refusal> {
     let mail = Split::of(bytes).map_err(|why| Refusal::Malformed(why.to_string().into()))?;
     if automatic::is_report(&mail.head) {
@@ -97,6 +97,20 @@ fn address(written: Option<&str>) -> Option<String> {
     let address = lower(written?);
     let is_one = address.contains('@') && !address.contains(char::is_control);
     is_one.then(|| in_ascii(&address).unwrap_or(address))
+}
+
+/// The name and address of the first of those who wrote a mail. Words before it that have no address are the first part of a name with a
+/// comma in it: `Lovelace, Ada <ada@a.test>`.
+fn author(from: &Address<'_>) -> Option<(Option<String>, Option<String>)> {
+    // What another program may take for an address counts as one, however it is written.
+    let names_nobody = |one: &&Addr<'_>| {
+        let words = [one.name(), one.address()].into_iter().flatten();
+        !words.into_iter().any(|word| word.contains('@'))
+    };
+    let begin = from.iter().take_while(names_nobody).filter_map(|one| one.name().or(one.address()));
+    let author = from.iter().find(|one| !names_nobody(one))?;
+    let name: Vec<_> = begin.chain(author.name()).collect();
+    Some(((!name.is_empty()).then(|| name.join(", ")), address(author.address())))
 }
 
 /// An address whose domain has other letters than ASCII, as programs write it that know no others: `user@xn--bcher-kva.example`. `None`:
@@ -141,8 +155,7 @@ fn inbound(bytes: &Bytes, mail: &Split<'_>, beside: Beside) -> Result<Inbound, R
     let head = &mail.head;
     let charset = mail.charset();
     let from = head.people("From", charset.as_deref());
-    let author = from.as_ref().and_then(Address::first);
-    let address = author.and_then(|author| address(author.address()));
+    let (name, address) = from.as_ref().and_then(author).unwrap_or_default();
     let address = address.ok_or_else(|| Refusal::Malformed("it has no sender".into()))?;
     let id = head.id();
     let text = texts::text(mail, &address);
@@ -174,11 +187,7 @@ fn inbound(bytes: &Bytes, mail: &Split<'_>, beside: Beside) -> Result<Inbound, R
             title: subject.filter(|subject| !subject.is_empty()),
             is_private: false,
         },
-        origin: Origin {
-            id: address,
-            place: None,
-            name: author.and_then(|author| author.name()).map(str::to_owned),
-        },
+        origin: Origin { id: address, place: None, name },
         is_addressed: true,
         labels: beside.labels,
         context: String::new(),
@@ -232,18 +241,36 @@ fn digest(head: &Head<'_>, address: &str, subject: Option<&str>, text: &str) -> 
 fn files(bytes: &Bytes, mail: &Split<'_>, charset: Option<&str>) -> Vec<RemoteFile> {
     let file = |(nth, part): (usize, &Part<'_>)| {
         let named = part.content_type.as_ref().filter(|kind| !kind.subtype.is_empty());
-        let media_type = named.map_or_else(
-            || "application/octet-stream".to_owned(),
-            |kind| format!("{}/{}", kind.kind, kind.subtype),
-        );
+        let media_type = match named {
+            Some(kind) => format!("{}/{}", kind.kind, kind.subtype),
+            // One of a digest.
+            None if part.kind == Kind::Mail => "message/rfc822".to_owned(),
+            None => "application/octet-stream".to_owned(),
+        };
         let content = match part.content() {
             Cow::Borrowed(content) => bytes.slice_ref(content),
             Cow::Owned(content) => Bytes::from(content),
         };
-        let name = part.name(charset).unwrap_or_else(|| unnamed(nth, &media_type));
+        let name =
+            part.name(charset).map(|name| in_no_folder(&name)).unwrap_or_else(|| unnamed(nth, &media_type));
         RemoteFile { name, media_type, size: Some(content.len() as u64), content: Content::Here(content) }
     };
-    mail.among(&mail.files).take(MOST_FILES).enumerate().map(file).collect()
+    mail.documents_first().take(MOST_FILES).enumerate().map(file).collect()
+}
+
+/// The name of a file without the folders that it was in. Other slashes are signs of the name itself, which no file system takes:
+/// `Invoice 5/2026.pdf`.
+fn in_no_folder(name: &str) -> String {
+    let is_drive = |name: &str| {
+        let mut signs = name.chars();
+        signs.next().is_some_and(|sign| sign.is_ascii_alphabetic())
+            && signs.next() == Some(':')
+            && signs.next().is_some_and(|sign| matches!(sign, '/' | '\\'))
+    };
+    if name.starts_with(['/', '\\', '~']) && name.contains(['/', '\\']) || is_drive(name) {
+        return name.rsplit(['/', '\\']).next().unwrap_or_default().to_owned();
+    }
+    name.replace(['/', '\\'], "_")
 }
 
 /// The name of a file that has none.
@@ -298,20 +325,21 @@ fn bounce(mail: &Split<'_>) -> Report {
             key.trim().eq_ignore_ascii_case(name).then(|| value.trim().to_owned())
         })
     };
-    match field("Action").unwrap_or_default().to_ascii_lowercase().as_str() {
-        "failed" => {}
-        "delayed" | "relayed" | "expanded" | "delivered" => return Report::Late,
-        _ => return Report::Other,
-    }
     // Of the mail that came back only the headers are read.
     let is_original = |part: &&Part<'_>| part.kind == Kind::Mail || part.is("text", "rfc822-headers");
     let mut originals = mail.parts.iter().filter(is_original);
     let original = originals.find_map(|part| Head::read(&part.content()).ok()?.id());
     // One with other characters is not ours, and no database takes all of them.
-    let ours = original.filter(|id| !id.contains(char::is_control));
+    let ours = original.filter(|id| letter::may_be_ours(id) && !id.contains(char::is_control));
     let Some(vendor_id) = ours else { return Report::Other };
-    let why = field("Diagnostic-Code").or_else(|| field("Status")).unwrap_or_default();
-    Report::Failed(Bounce { vendor_id, cause: format!("The mail came back: {why}").into() })
+    match field("Action").unwrap_or_default().to_ascii_lowercase().as_str() {
+        "failed" => {
+            let why = field("Diagnostic-Code").or_else(|| field("Status")).unwrap_or_default();
+            Report::Failed(Bounce { vendor_id, cause: format!("The mail came back: {why}").into() })
+        }
+        "delayed" | "relayed" | "expanded" | "delivered" => Report::Late,
+        _ => Report::Other,
+    }
 }
 
 #[cfg(test)]

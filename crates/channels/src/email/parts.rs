@@ -8,13 +8,13 @@
 mod around;
 mod head;
 
-use std::{borrow::Cow, cell::OnceCell};
+use std::{borrow::Cow, cell::OnceCell, collections::HashSet};
 
 use mail_parser::{decoders::base64::base64_decode, parsers::MessageStream};
 
 pub use self::head::Head;
 use self::{
-    around::{Around, Several},
+    around::{Around, Several, plain_id},
     head::Left,
 };
 use super::{charset, content_type::ContentType, flowed, html, texts::is_visible, words};
@@ -85,6 +85,12 @@ impl<'a> Part<'a> {
     /// A parameter of its type.
     pub fn param(&self, name: &str) -> Option<&str> {
         self.content_type.as_ref()?.param(name)
+    }
+
+    /// The id by which HTML shows it.
+    fn id(&self) -> Option<Vec<u8>> {
+        let id = String::from_utf8_lossy(self.head.last("Content-ID")?.value()).into_owned();
+        Some(plain_id(&id).as_bytes().to_vec())
     }
 
     /// The name that it gives itself. `charset`: that of the mail, where the part has none.
@@ -229,6 +235,21 @@ impl<'a> Split<'a> {
     /// Those parts of a list.
     pub fn among(&self, list: &[usize]) -> impl Iterator<Item = &Part<'a>> {
         list.iter().filter_map(|at| self.parts.get(*at))
+    }
+
+    /// The parts that come with it: first those that people look for, and then the pictures that its HTML shows where they belong. Who
+    /// reads takes only so many files.
+    pub fn documents_first(&self) -> impl Iterator<Item = &Part<'a>> {
+        let is_picture = |part: &&Part<'_>| part.content_type.as_ref().is_some_and(|own| own.kind == "image");
+        let mut shown = HashSet::new();
+        if self.files.len() > 1 && self.among(&self.files).any(|part| is_picture(&part)) {
+            for part in self.parts.iter().filter(|part| part.kind == Kind::Html) {
+                html::pictures(&part.beginning().0, &mut shown);
+            }
+        }
+        let is_shown = |part: &&Part<'_>| is_picture(part) && part.id().is_some_and(|id| shown.contains(&id));
+        let (pictures, others): (Vec<_>, Vec<_>) = self.among(&self.files).partition(is_shown);
+        others.into_iter().chain(pictures)
     }
 
     fn add(&mut self, left: &mut Left, entity: &'a [u8], around: &mut Around) -> Result<(), TooMuch> {

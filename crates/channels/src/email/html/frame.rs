@@ -11,6 +11,11 @@ const LONG: usize = 256 << 10;
 /// How far a line is moved to the right at most, in spaces.
 const FURTHEST: usize = 80;
 
+/// How many lines the header of a mail has at least, where another quotes it in an unknown language, and how long its labels are in
+/// characters.
+const HEADER_LINES: usize = 3;
+const LABEL: usize = 30;
+
 /// What a frame stands for.
 #[derive(Debug)]
 pub enum Holds {
@@ -55,6 +60,28 @@ impl Frame {
     /// Whether lines in both get the same kind of marks.
     pub const fn marks_like(&self, other: &Self) -> bool {
         matches!((&self.holds, &other.holds), (Holds::Quote, Holds::Quote) | (Holds::Item(_), Holds::Item(_)))
+    }
+
+    /// A quote whose first words are not those of another mail's header is none: people draw lines, too. Who quotes in another language
+    /// has other labels, and names a time and a recipient beside the sender.
+    pub fn check_header(&mut self) {
+        let label = |line: &str| {
+            let label = line.split_once([':', '：']).map_or("", |(label, _)| label.trim()).to_lowercase();
+            (!label.is_empty() && label.chars().count() <= LABEL).then_some(label)
+        };
+        let labels: Vec<_> = self.text.lines().filter_map(label).collect();
+        let is_sure = labels.iter().any(|label| matches!(&**label, "sent" | "date" | "subject"));
+        let is_header = labels.len() >= HEADER_LINES || labels.len() > 1 && is_sure;
+        if matches!(self.holds, Holds::Quote) && !is_header {
+            self.holds = Holds::Lines;
+        }
+    }
+
+    /// The empty cells that a row has where it has none of its own. Returns how many there are now.
+    pub fn fill_row(&mut self, empty: usize) -> usize {
+        let Holds::Row(cells) = &mut self.holds else { return 0 };
+        cells.extend(std::iter::repeat_n(String::new(), empty));
+        cells.len()
     }
 
     pub const fn len(&self) -> usize {
@@ -159,10 +186,13 @@ impl Frame {
         }
     }
 
-    /// Words that began here lead to this address.
-    pub fn link(&mut self, from: usize, href: &str) {
+    /// Words that began here lead to this address. If there are none, it stands for a picture.
+    pub fn link(&mut self, from: usize, href: &str, is_picture: bool) {
         let words = self.text.get(from..).unwrap_or_default().trim();
         if words.is_empty() {
+            if let Some(address) = address(href, "").filter(|_| is_picture) {
+                self.words(&address);
+            }
             return;
         }
         if let Some(address) = address(href, words) {

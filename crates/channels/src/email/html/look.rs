@@ -1,10 +1,13 @@
 //! What an element is, and what its attributes say about how it looks.
 
 /// The attributes that count.
-const ATTRIBUTES: [&str; 13] = [
-    "alt", "class", "face", "height", "hidden", "href", "id", "name", "start", "style", "type", "value",
-    "width",
+const ATTRIBUTES: [&str; 15] = [
+    "alt", "class", "colspan", "face", "height", "hidden", "href", "id", "name", "rowspan", "start", "style",
+    "type", "value", "width",
 ];
+
+/// How many columns or rows a cell may stand in: browsers take 1000, and a stranger could make millions of empty cells with them.
+const SPAN: u32 = 50;
 
 /// Whether an element has no end.
 pub fn is_void(name: &str) -> bool {
@@ -338,17 +341,37 @@ impl Tag {
     /// Whether it and all that follows is another mail: above it, Outlook and Zimbra have the answer.
     pub fn quotes_the_rest(&self) -> bool {
         match &*self.name {
-            "div" => matches!(self.id(), "divRplyFwdMsg" | "appendonsend") || self.has_outlooks_line(),
+            "div" => self.is_named_quote() || self.has_outlooks_line(),
             "hr" => self.id() == "zwchr",
             _ => false,
         }
     }
 
+    fn is_named_quote(&self) -> bool {
+        matches!(self.id(), "divRplyFwdMsg" | "appendonsend")
+    }
+
+    /// Whether only its line says so: people draw such lines, too.
+    pub fn may_quote_the_rest(&self) -> bool {
+        !self.is_named_quote() && self.name == "div" && self.has_outlooks_line()
+    }
+
+    /// How many columns and rows a cell stands in.
+    pub fn spans(&self) -> (usize, usize) {
+        let span = |name| self.number(name).map_or(1, |span| span.clamp(1, SPAN) as usize);
+        (span("colspan"), span("rowspan"))
+    }
+
+    /// Whether it is a picture that nobody sees.
+    pub fn is_dot(&self) -> bool {
+        let is_dot = |side: &str| self.get(side).is_some_and(|size| matches!(size.trim(), "0" | "1" | "1px"));
+        is_dot("width") && is_dot("height")
+    }
+
     /// The words that stand for a picture.
     pub fn picture(&self) -> Option<String> {
         let words = self.get("alt")?.trim();
-        let is_dot = |side: &str| self.get(side).is_some_and(|size| matches!(size.trim(), "0" | "1" | "1px"));
-        if words.is_empty() || is_dot("width") && is_dot("height") {
+        if words.is_empty() || self.is_dot() {
             return None;
         }
         // An emoji stands for itself.

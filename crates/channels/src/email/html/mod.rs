@@ -9,6 +9,8 @@
 mod frame;
 mod look;
 
+use std::collections::HashSet;
+
 use html5gum::{
     Span, Tokenizer,
     emitters::callback::{CallbackEmitter, CallbackEvent},
@@ -18,15 +20,21 @@ use self::{
     frame::{Frame, Holds},
     look::{Count, STRUCK, Tag},
 };
+use super::words::percent;
 
 /// How many elements may be open. What is nested deeper is text. Each end tag looks through them, and a stranger may write millions.
 const DEPTH: usize = 200;
 /// How deep quotes and items are marked. Marks of more would make a stranger's text many times as long.
 const MARKS: usize = 6;
+/// How many columns of a table cells may cover from above: a stranger's may have millions.
+const COLUMNS: usize = 100;
 /// How much is written, in bytes: more than is kept of any text.
 const MOST: usize = 2 << 20;
 /// The longest word that can't be a picture, in bytes.
 const PICTURE: usize = 1_000;
+/// How many pictures are known that HTML shows, and how long the id of each may be in bytes. A stranger's HTML may have millions.
+const PICTURES: usize = 500;
+const LONGEST_ID: usize = 300;
 /// How much of a text is looked through for its charset, in bytes.
 const BEGINNING: usize = 1_024;
 
@@ -57,6 +65,19 @@ pub fn without_pictures(html: &[u8], most: usize) -> Vec<u8> {
     }
     kept.truncate(most + 1);
     kept
+}
+
+/// Adds the ids of the pictures that a text in HTML shows (`cid:…`).
+pub fn pictures(html: &[u8], ids: &mut HashSet<Vec<u8>>) {
+    let (mark, mut rest) = (b"cid:", html);
+    while let Some(at) = rest.windows(mark.len()).position(|found| found.eq_ignore_ascii_case(mark)) {
+        rest = rest.get(at + mark.len()..).unwrap_or_default();
+        let is_id = |byte: &u8| !byte.is_ascii_whitespace() && !b"\"'<>)&".contains(byte);
+        let length = rest.iter().take(LONGEST_ID).take_while(|byte| is_id(byte)).count();
+        if ids.len() < PICTURES {
+            ids.extend(rest.get(..length).map(|id| percent(id, b'%')));
+        }
+    }
 }
 
 /// The charset that a text in HTML names at its beginning (`<meta charset=…>`).
@@ -90,6 +111,14 @@ struct Open {
     has_frame: bool,
     /// Where its words begin, and its address.
     link: Option<(usize, String)>,
+    /// Whether a picture without words stands in it.
+    has_picture: bool,
+    /// Whether it is quoted as another mail, with all that follows, if it is that mail's header.
+    may_quote: bool,
+    /// How many columns and rows a cell stands in.
+    spans: (usize, usize),
+    /// Of a table: in how many rows more each column has a cell from above.
+    covered: Vec<usize>,
     /// The number of its next item. `None`: it counts none.
     next: Option<u32>,
     count: Count,
@@ -195,11 +224,12 @@ impl Page {
             self.deeper += 1;
             return self.say(" ");
         }
-        if self.hidden == 0 && tag.quotes_the_rest() {
-            self.quote_the_rest();
-        }
+        let quotes = self.hidden == 0 && tag.quotes_the_rest() && self.quote_the_rest();
         let holds = if self.hidden > 0 || is_hidden { None } else { self.holds(tag) };
         let from = self.frames.last().map_or(0, Frame::len);
+        if matches!(holds, Some(Holds::Cell)) {
+            self.cover_columns();
+        }
         let link = tag.get("href").filter(|_| has_address).map(|href| (from, href.to_owned()));
         self.hidden += usize::from(is_hidden);
         self.kept += usize::from(keeps_blanks);
@@ -223,6 +253,9 @@ impl Page {
             link,
             next,
             count: tag.count(),
+            may_quote: quotes && tag.may_quote_the_rest(),
+            spans: tag.spans(),
+            ..Open::default()
         });
     }
 
@@ -285,14 +318,44 @@ impl Page {
     }
 
     /// All that follows is quoted, up to the end of the frame: programs such as Outlook write answers above what they answer, and put
-    /// it in no element. A mail may have several signs of that; between them is nothing.
-    fn quote_the_rest(&mut self) {
+    /// it in no element. A mail may have several signs of that; between them is nothing. Returns whether this is the first of them.
+    fn quote_the_rest(&mut self) -> bool {
         if self.frames.last().is_some_and(Frame::is_new_quote) {
-            return;
+            return false;
         }
         let at = self.open.iter().rposition(|open| open.has_frame).map_or(0, |at| at + 1);
         self.open.insert(at, Open { has_frame: true, gap: 1, ..Open::default() });
         self.frames.push(Frame::new(Holds::Quote));
+        true
+    }
+
+    /// Adds the empty cells before a new one where cells from above stand.
+    fn cover_columns(&mut self) {
+        let Some(row) = self.frames.last_mut().filter(|frame| frame.is_row()) else { return };
+        let Some(table) = self.open.iter().rfind(|open| open.name == "table") else { return };
+        let at = row.fill_row(0);
+        let empty = table.covered.iter().skip(at).take_while(|rows| **rows > 0).count();
+        row.fill_row(empty);
+        self.written += empty;
+    }
+
+    /// A cell has ended: it stands in other columns and rows, too.
+    fn span(&mut self, (columns, rows): (usize, usize)) {
+        let Some(row) = self.frames.last_mut().filter(|frame| frame.is_row()) else { return };
+        let end = row.fill_row(columns - 1);
+        self.written += columns - 1;
+        let Some(table) = self.open.iter_mut().rfind(|open| open.name == "table") else { return };
+        if rows > 1 && end <= COLUMNS {
+            table.covered.resize(table.covered.len().max(end), 0);
+            table.covered.iter_mut().take(end).skip(end - columns).for_each(|left| *left = rows);
+        }
+    }
+
+    /// A row has ended.
+    fn end_row(&mut self) {
+        if let Some(table) = self.open.iter_mut().rfind(|open| open.name == "table") {
+            table.covered.iter_mut().for_each(|left| *left = left.saturating_sub(1));
+        }
     }
 
     /// An element without an end.
@@ -301,7 +364,8 @@ impl Page {
             return;
         }
         if tag.name == "hr" && tag.quotes_the_rest() && self.open.len() < DEPTH {
-            return self.quote_the_rest();
+            self.quote_the_rest();
+            return;
         }
         self.written += 1;
         let Some(frame) = self.frames.last_mut() else { return };
@@ -312,6 +376,10 @@ impl Page {
                 if let Some(words) = tag.picture() {
                     self.written += words.len();
                     frame.words(&words);
+                } else if !tag.is_dot()
+                    && let Some(link) = self.open.iter_mut().rfind(|open| open.link.is_some())
+                {
+                    link.has_picture = true;
                 }
             }
             _ => {}
@@ -373,7 +441,12 @@ impl Page {
             && let Some(frame) = self.frames.last_mut()
         {
             self.written += href.len();
-            frame.link(*from, href);
+            frame.link(*from, href, open.has_picture);
+        }
+        if open.may_quote
+            && let Some(frame) = self.frames.last_mut()
+        {
+            frame.check_header();
         }
         if open.has_frame
             && self.frames.len() > 1
@@ -382,6 +455,11 @@ impl Page {
             let depth = self.frames.iter().filter(|around| around.marks_like(&frame)).count();
             if let Some(around) = self.frames.last_mut() {
                 around.take(frame, depth < MARKS);
+            }
+            match &*open.name {
+                "td" | "th" => self.span(open.spans),
+                "tr" => self.end_row(),
+                _ => {}
             }
         }
         self.gap(open.gap);

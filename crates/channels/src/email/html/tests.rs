@@ -67,6 +67,21 @@ fn cells_are_apart() {
             "<table><tr><td><table><tr><td>a</td></tr></table></td><td><table><tr><td>b</td></tr></table></td></tr></table>",
             "a\tb",
         ),
+        // Cells that stand in several columns and rows.
+        (
+            "<table><tr><th>Day<th>Open<th>Close<tr><td rowspan=2>Monday<td>9<td>12<tr><td>14<td>18<tr><td>Tuesday<td><td>17\
+             <tr><td colspan=2>Sum<td>99</table>",
+            "Day\tOpen\tClose\nMonday\t9\t12\n\t14\t18\nTuesday\t\t17\nSum\t\t99",
+        ),
+        (
+            "<table><tr><td rowspan=2 colspan=2>a<td>b<td rowspan=3>c<tr><td>d<td>x<tr><td>e<td>f<td>g</table><table><tr><td>h<td>i</table>",
+            "a\t\tb\tc\n\t\td\t\tx\ne\tf\tg\nh\ti",
+        ),
+        ("<table><tr><td colspan=0>a<td rowspan=x>b<tr><td>c<td>d</table>", "a\tb\nc\td"),
+        (
+            "<table><tr><td rowspan=2><table><tr><td rowspan=9>a<td>b</table><td>c<tr><td>d<td>e</table>",
+            "a\tb\tc\n\td\te",
+        ),
         // What is forgotten.
         ("<td>a<td>b", "a\tb"),
         ("<table>loose<tr>text<td>a</table>end", "loose\ntext\na\nend"),
@@ -155,8 +170,8 @@ fn what_is_quoted_is_marked() {
         ),
         (
             "<div class=WordSection1><p class=MsoNormal>a</p><div><div style='border:none;border-top:solid #E1E1E1 1.0pt;padding:3.0pt 0cm'>\
-             <p class=MsoNormal><b>From:</b> Bo</p></div></div><p class=MsoNormal>b</p></div>",
-            "a\n> From: Bo\n> b",
+             <p class=MsoNormal><b>From:</b> Bo<br><b>Sent:</b> Monday<br><b>Subject:</b> c</p></div></div><p class=MsoNormal>b</p></div>",
+            "a\n> From: Bo\n> Sent: Monday\n> Subject: c\n> b",
         ),
     ]);
 }
@@ -170,8 +185,11 @@ fn the_line_that_outlook_draws_is_known_in_each_way_to_write_it() {
         "BORDER-TOP: RGB(181, 196, 223) 1PT SOLID",
         "border-width: 1pt medium medium; border-style: solid none none; border-color: rgb(225, 225, 225) currentcolor",
     ] {
-        let html = format!("a<div style='{style}'>From: Bo</div>b");
-        assert_eq!(text(&html), "a\n> From: Bo\n> b", "{style}");
+        let html = format!("a<div style='{style}'>Von: Bo<br>Gesendet: Montag<br>An: Ada</div>b");
+        assert_eq!(text(&html), "a\n> Von: Bo\n> Gesendet: Montag\n> An: Ada\n> b", "{style}");
+        // A line that a person drew.
+        let html = format!("a<div style='{style}'><p>From: Berlin<br>To: Munich</div><p>b");
+        assert_eq!(text(&html), "a\nFrom: Berlin\nTo: Munich\n\nb", "{style}");
     }
     for style in [
         "border-top: 2pt solid rgb(225, 225, 225)",
@@ -226,7 +244,14 @@ fn links_keep_their_addresses() {
             "up x y z",
         ),
         ("<a href='https://a.test/1'><img src=x alt=Logo></a>", "[Logo] (https://a.test/1)"),
-        ("<a href='https://a.test/1'><img src=x></a>b", "b"),
+        // Without words, a picture is what people press.
+        ("<a href='https://a.test/1'><img src=x></a>b", "https://a.test/1b"),
+        ("<a href='https://a.test/1'><img src=x> </a> b", "https://a.test/1 b"),
+        ("<a href='https://a.test/1'><img src=x width=1 height=1></a><a href='https://a.test/2'></a>b", "b"),
+        (
+            "<a href='https://a.test/1'><img src=x>Pay</a> <a href='#x'><img src=y></a>",
+            "Pay (https://a.test/1)",
+        ),
         ("<a href='https://a.test/1'><div>Title</div></a><div>b</div>", "Title (https://a.test/1)\nb"),
         (
             "<a href='https://a.test/1'>one<a href='https://a.test/2'>two",
@@ -323,6 +348,9 @@ fn depth_and_length_are_bounded() {
     assert_eq!(quotes, ">>>>>> a\n>>>>>> b");
     let long = text(&format!("<b>{}</b>", "word ".repeat(200)).repeat(3_000));
     assert!((MOST / 2..MOST + 2_000).contains(&long.len()), "{}", long.len());
+    let cells = "<tr><td colspan=9999 rowspan=9999>x<td>y".repeat(60_000);
+    let cells = text(&format!("<table>{cells}</table>"));
+    assert!(cells.starts_with(&format!("x{}y\n", "\t".repeat(50))) && cells.len() <= MOST * 2);
     let attributes: String = (0..100_000).map(|n| format!(" a{n}=b")).collect();
     assert_eq!(text(&format!("<div{attributes}>x</div>")), "x");
 }

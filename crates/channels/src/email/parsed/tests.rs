@@ -75,6 +75,29 @@ fn a_sender_with_control_characters_is_refused() {
 }
 
 #[test]
+fn the_sender_is_the_first_who_has_an_address() {
+    for (from, expected) in [
+        ("Lovelace, Ada <ada@a.test>", Some(("ada@a.test", "Lovelace, Ada"))),
+        ("Lovelace, <ada@a.test>, Bo <bo@b.test>", Some(("ada@a.test", "Lovelace"))),
+        ("\"Lovelace, Ada\" <ada@a.test>", Some(("ada@a.test", "Lovelace, Ada"))),
+        ("eve@evil.test, Ada <ada@a.test>", Some(("eve@evil.test", ""))),
+        ("Eve <eve@evil.test>, Ada <ada@a.test>", Some(("eve@evil.test", "Eve"))),
+        // What may be an address to others is nobody's name.
+        ("\"eve@evil.test\", Ada <ada@a.test>", None),
+        ("<@evil.test\0>, Ada <ada@a.test>", None),
+        ("Lovelace, Ada", None),
+    ] {
+        let read = event(&Bytes::from(format!("From: {from}\r\n\r\nhi")), beside()).ok().flatten();
+        let origin = read.map(|read| match read {
+            Event::Message(message) => message.origin,
+            other => panic!("{other:?}"),
+        });
+        let origin = origin.as_ref().map(|one| (one.id.as_str(), one.name.as_deref().unwrap_or_default()));
+        assert_eq!(origin, expected, "{from}");
+    }
+}
+
+#[test]
 fn the_answer_goes_to_from_and_never_to_reply_to() {
     let mail = "From: ada@a.test\nReply-To: eve@evil.test\nMessage-ID: <1@a>\n\nhi";
     assert_eq!(message(mail).thread.target, "ada@a.test");
@@ -111,6 +134,48 @@ fn a_header_that_is_not_utf8_counts() {
     assert!(matches!(read, Some(Event::Message(message)) if message.is_automatic));
 }
 
+#[test]
+fn slashes_in_the_name_of_a_file_are_kept_as_signs() {
+    for (name, expected) in [
+        ("Invoice 5/2026.pdf", "Invoice 5_2026.pdf"),
+        ("a/b\\c.pdf", "a_b_c.pdf"),
+        ("C:\\fakepath\\a.pdf", "a.pdf"),
+        ("c:/x/a.pdf", "a.pdf"),
+        ("/home/x/a.pdf", "a.pdf"),
+        ("\\\\server\\x\\a.pdf", "a.pdf"),
+        ("~/a.pdf", "a.pdf"),
+        ("~a.pdf", "~a.pdf"),
+        ("AZ: 5.pdf", "AZ: 5.pdf"),
+    ] {
+        assert_eq!(in_no_folder(name), expected);
+    }
+}
+
+#[test]
+fn pictures_that_the_html_shows_come_after_other_files() {
+    let file =
+        |kind: &str, id: &str| format!("--x\nContent-Type: {kind}; name={id}\nContent-ID: <{id}>\n\n{id}\n");
+    let html =
+        "--x\nContent-Type: text/html\n\n<img src='CID:a%40b.test'><img src=cid:c><a href=\"cid:d\">x</a>\n";
+    let (a, b, c, d) = (
+        file("image/png", "a@b.test"),
+        file("image/png", "b"),
+        file("image/gif", "c"),
+        file("text/csv", "d"),
+    );
+    let mail =
+        format!("From: ada@a.test\nContent-Type: multipart/related; boundary=x\n\n{html}{a}{b}{c}{d}--x--\n");
+    let names: Vec<_> = message(&mail).files.into_iter().map(|file| file.name).collect();
+    assert_eq!(names, ["b", "d", "a@b.test", "c"]);
+}
+
+#[test]
+fn mails_of_a_digest_are_known_as_mails() {
+    let digest = "From: ada@a.test\nContent-Type: multipart/digest; boundary=x\n\n--x\n\nFrom: bo@b.test\n\nhi\n--x--\n";
+    let files = message(digest).files;
+    assert_eq!((files[0].name.as_str(), files[0].media_type.as_str()), ("message.eml", "message/rfc822"));
+}
+
 fn report(action: &str, original: &str) -> String {
     format!(
         "From: MAILER-DAEMON@c.test\nSubject: Undelivered\nMIME-Version: 1.0\n\
@@ -123,26 +188,29 @@ fn report(action: &str, original: &str) -> String {
 #[test]
 fn a_mail_that_comes_back_is_a_bounce() {
     let expected = Bounce {
-        vendor_id: "C-1.d-1@b.test".into(),
+        vendor_id: "C-1.d-1.0123456789abcdef0123@b.test".into(),
         cause: "The mail came back: smtp; 550 no such user".into(),
     };
-    let whole =
-        "Content-Type: message/rfc822\n\nFrom: agent@b.test\nMessage-ID: <C-1.d-1@b.test>\nSubject: x\n\nhi";
-    let headers = "Content-Type: text/rfc822-headers\n\nFrom: agent@b.test\nMessage-ID: <C-1.d-1@b.test>\n";
+    let whole = "Content-Type: message/rfc822\n\nFrom: agent@b.test\nMessage-ID: <C-1.d-1.0123456789abcdef0123@b.test>\nSubject: x\n\nhi";
+    let headers = "Content-Type: text/rfc822-headers\n\nFrom: agent@b.test\nMessage-ID: <C-1.d-1.0123456789abcdef0123@b.test>\n";
     for original in [whole, headers] {
         assert_eq!(read(&report("failed", original)), Some(Event::Bounced(expected.clone())));
         assert_eq!(read(&report("delayed", original)), None);
     }
     // A report about nothing of ours is a mail that nobody answers.
     let strange = headers.replace("d-1", "d\0");
-    for other in ["Content-Type: text/plain\n\nnothing", &strange] {
-        assert!(message(&report("failed", other)).is_automatic);
+    let foreign = headers.replace("C-1.d-1.", "");
+    for other in ["Content-Type: text/plain\n\nnothing", &strange, &foreign] {
+        for action in ["failed", "delayed"] {
+            let read = message(&report(action, other));
+            assert!(read.is_automatic && read.text.starts_with("Sorry."), "{other}");
+        }
     }
 }
 
 #[test]
 fn only_the_beginning_of_a_report_is_read() {
-    let original = "Content-Type: text/rfc822-headers\n\nMessage-ID: <C-1.d-1@b.test>\n";
+    let original = "Content-Type: text/rfc822-headers\n\nMessage-ID: <C-1.d-1.0123456789abcdef0123@b.test>\n";
     for (length, is_read) in [(60 << 10, true), (70 << 10, false)] {
         let long = format!("delayed-{}\nAction: failed", "x".repeat(length));
         let report = report("failed", original)

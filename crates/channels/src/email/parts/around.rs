@@ -44,7 +44,7 @@ impl Inner {
 }
 
 /// An id without its brackets.
-fn plain_id(id: &str) -> &str {
+pub fn plain_id(id: &str) -> &str {
     id.trim().trim_start_matches('<').trim_end_matches('>')
 }
 
