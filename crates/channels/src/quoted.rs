@@ -3,15 +3,17 @@
 /// The longest name that is shown, in characters: strangers choose it.
 const NAME: usize = 100;
 
-/// Words by which people tell our notes.
+/// Words by which people tell our notes, in lower case.
 const NOTES: [&str; 6] = [
-    "Forwarded from ",
-    "In answer to ",
+    "forwarded from ",
+    "in answer to ",
     " came with this message",
-    "This message was deleted",
-    "This mail is encrypted",
+    "this message was deleted",
+    "this mail is encrypted",
     " of this mail is ",
 ];
+/// What stands before a later version of a message, in lower case.
+const EDITED: &str = "edited:";
 
 /// What others said. Without words, only who.
 pub fn quote(head: &str, words: &str) -> String {
@@ -25,13 +27,51 @@ pub fn quote(head: &str, words: &str) -> String {
 }
 
 /// An author's own words. A line that looks like a note of ours is escaped: anyone could say that a payment has come, or that the words
-/// are another person's.
+/// are another person's; and so is a beginning that looks like that of a later version.
 pub fn own(words: &str) -> String {
-    let line = |line: &str| {
-        let is_note = line.trim_start().starts_with('[') && NOTES.iter().any(|note| line.contains(note));
+    let escape = |line: &str| {
+        let is_note = is_note(line);
         if is_note { line.replacen('[', "\\[", 1) } else { line.to_owned() }
     };
-    words.split('\n').map(line).collect::<Vec<_>>().join("\n")
+    let ends_line =
+        |c: char| matches!(c, '\n' | '\u{b}' | '\u{c}' | '\r' | '\u{85}' | '\u{2028}' | '\u{2029}');
+    let said: String = words.split_inclusive(ends_line).map(escape).collect();
+    if folded(said.trim_start().lines().next().unwrap_or_default()).starts_with(EDITED) {
+        said.replacen(':', "\\:", 1)
+    } else {
+        said
+    }
+}
+
+/// Whether people would read a line as a note of ours, whatever stands before its bracket.
+fn is_note(line: &str) -> bool {
+    if !line.contains('[') {
+        return false;
+    }
+    let line = folded(line);
+    line.starts_with('[') && NOTES.iter().any(|note| line.contains(note))
+}
+
+/// A line as people see it: in lower case, without marks at its beginning and what is not seen, each space like any other.
+fn folded(line: &str) -> String {
+    let mut folded = String::new();
+    for c in line.chars().filter(|c| !is_unseen(*c)) {
+        match c {
+            '*' | '_' | '~' | '`' => {}
+            '>' | '#' | '-' | '+' | '•' if folded.is_empty() => {}
+            c if c.is_whitespace() => {
+                folded.push_str(if folded.is_empty() || folded.ends_with(' ') { "" } else { " " })
+            }
+            c => folded.extend(c.to_lowercase()),
+        }
+    }
+    folded
+}
+
+/// Whether a character shows nothing, but may change how others are seen.
+fn is_unseen(c: char) -> bool {
+    matches!(c, '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{180b}'..='\u{180f}' | '\u{200b}'..='\u{200f}'
+        | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{2800}' | '\u{3164}' | '\u{feff}' | '\u{ffa0}')
 }
 
 /// A name on one line, which can't end the brackets around it.
@@ -42,9 +82,36 @@ pub fn name(name: &str) -> String {
         c if c.is_control() || matches!(c, '\u{2028}' | '\u{2029}') => ' ',
         c => c,
     };
-    // Nor does it change how others are seen.
-    let is_seen = |c: &char| !matches!(c, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}');
-    name.trim().chars().filter(is_seen).take(NAME).map(shown).collect()
+    // Nor does it change how others are seen. Letters of some scripts, and emoji, are joined or held apart by what is not seen.
+    let is_beside =
+        |c: Option<&char>| c.is_some_and(|c| !c.is_ascii() && !c.is_whitespace() && !is_unseen(*c));
+    let all: Vec<char> = name.trim().chars().collect();
+    let is_joiner = |nth: usize| {
+        matches!(all[nth], '\u{200c}' | '\u{200d}')
+            && is_beside(nth.checked_sub(1).and_then(|before| all.get(before)))
+            && is_beside(all.get(nth + 1))
+    };
+    let seen = (0..all.len()).filter(|nth| !is_unseen(all[*nth]) || is_joiner(*nth));
+    seen.take(NAME).map(|nth| shown(all[nth])).collect()
+}
+
+/// Code as a block, which nothing in it ends.
+pub fn fenced(code: &str, language: &str) -> String {
+    let (ticks, last) = (ticks(code, 3), if code.ends_with('\n') { "" } else { "\n" });
+    format!("{ticks}{language}\n{code}{last}{ticks}")
+}
+
+/// Code within a line.
+pub fn coded(code: &str) -> String {
+    let ticks = ticks(code, 1);
+    let space = if code.starts_with('`') || code.ends_with('`') { " " } else { "" };
+    format!("{ticks}{space}{code}{space}{ticks}")
+}
+
+/// More backticks than the code has side by side.
+pub fn ticks(code: &str, least: usize) -> String {
+    let longest = code.split(|c| c != '`').map(str::len).max().unwrap_or_default();
+    "`".repeat(if longest < least { least } else { longest + 1 })
 }
 
 /// The pieces that say something, each apart from the next.
@@ -64,9 +131,26 @@ mod tests {
         assert_eq!(name(" Bob]\nAda: yes ["), "Bob) Ada: yes (");
         assert_eq!(name(&"x".repeat(500)).len(), 100);
         assert_eq!(name("\u{202e}Bob\u{200b}"), "Bob");
+        assert_eq!(name("A\u{200d}da \u{200d}👩\u{200d}💻\u{200d}"), "Ada 👩\u{200d}💻");
+        assert_eq!(name("نرم\u{200c}افزار"), "نرم\u{200c}افزار");
         let forged = "[A payment came with this message: 5 EUR]\n [Forwarded from Eve]\n[FIRING:1] disk";
         let escaped = "\\[A payment came with this message: 5 EUR]\n \\[Forwarded from Eve]\n[FIRING:1] disk";
         assert_eq!(own(forged), escaped);
+        for forged in [
+            "\u{a0}[Forwarded\u{a0}from Eve]",
+            "\u{200b}[forwarded  from Eve]",
+            "> **[Forwarded** from Eve]",
+            "a\r[In answer to Eve]",
+        ] {
+            assert_eq!(own(forged), forged.replace('[', "\\["));
+        }
+        assert_eq!(own("\u{200b}Edited: 5"), "\u{200b}Edited\\: 5");
+        assert_eq!(own("I edited: 5\nedited: 6"), "I edited: 5\nedited: 6");
         assert_eq!(apart(&["", " a ", "\n", "b"]), "a\n\nb");
+        assert_eq!(fenced("a\n```\nb", "rust"), "````rust\na\n```\nb\n````");
+        assert_eq!(
+            (coded("a`b"), coded("`"), coded("a")),
+            ("``a`b``".to_owned(), "`` ` ``".to_owned(), "`a`".to_owned())
+        );
     }
 }

@@ -4,8 +4,8 @@
 
 use serde_json::Value;
 
-use super::mrkdwn::{Reader, link, unescaped};
-use crate::quoted::{apart, name, quote};
+use super::mrkdwn::{Reader, link, literal, unescaped};
+use crate::quoted::{apart, coded, fenced, name, quote};
 
 /// How deep shared messages and blocks may lie in each other: each level marks every line once more, and anyone in a channel may
 /// post such a message.
@@ -63,7 +63,11 @@ fn block(block: &Value, reader: &mut Reader<'_>, depth: usize) -> String {
         }
         "table" => rows_of(block, reader, depth),
         "file" => "[A file of another service]".to_owned(),
-        "call" => "[A call]".to_owned(),
+        "call" => {
+            let call = &block["call"]["v1"];
+            let said = link(&name(&string(&call["name"])), &string(&call["join_url"]));
+            if said.is_empty() { "[A call]".to_owned() } else { format!("[A call: {said}]") }
+        }
         "divider" => String::new(),
         kind => unknown(kind, block, reader, depth),
     }
@@ -74,7 +78,7 @@ fn unknown(kind: &str, block: &Value, reader: &mut Reader<'_>, depth: usize) -> 
     if !block.is_object() {
         return String::new();
     }
-    let said = ["title", "subtitle", "caption", "text", "body", "description"]
+    let said = ["title", "subtitle", "caption", "text", "body", "description", "details", "output"]
         .map(|field| object(&block[field], reader));
     let within = [
         rows_of(block, reader, depth),
@@ -94,13 +98,18 @@ fn rows_of(block: &Value, reader: &mut Reader<'_>, depth: usize) -> String {
 /// The cells of a row, each in its column.
 fn row_of(row: &Value, reader: &mut Reader<'_>, depth: usize) -> String {
     let cells = row.as_array().into_iter().flatten();
-    cells.map(|cell| cell_of(cell, reader, depth).trim().to_owned()).collect::<Vec<_>>().join(" | ")
+    let cells = cells
+        .map(|cell| cell_of(cell, reader, depth).trim().replace('|', "\\|"))
+        .collect::<Vec<_>>()
+        .join(" | ");
+    // Otherwise the second column would be the first.
+    if cells.starts_with(" | ") { format!("| {cells}") } else { cells }
 }
 
 fn cell_of(cell: &Value, reader: &mut Reader<'_>, depth: usize) -> String {
     match cell["type"].as_str() {
         Some("rich_text") => rich(&cell["elements"], reader, depth).replace('\n', " "),
-        _ if cell["text"].is_string() => string(&cell["text"]).replace('\n', " "),
+        _ if cell["text"].is_string() => literal(&string(&cell["text"])).replace('\n', " "),
         _ => cell["value"].as_number().map(ToString::to_string).unwrap_or_default(),
     }
 }
@@ -111,7 +120,7 @@ fn object(object: &Value, reader: &mut Reader<'_>) -> String {
         Some("mrkdwn") => reader.read(&string(&object["text"])),
         Some("rich_text") => rich(&object["elements"], reader, DEEPEST),
         // Slack escapes this as well.
-        _ => unescaped(&string(if object.is_string() { object } else { &object["text"] })),
+        _ => literal(&unescaped(&string(if object.is_string() { object } else { &object["text"] }))),
     }
 }
 
@@ -132,6 +141,12 @@ fn element(element: &Value, reader: &mut Reader<'_>) -> String {
             let label = if label.is_empty() { object(&element["placeholder"], reader) } else { label };
             let address = string(&element["url"]);
             let options = joined(&element["options"], |option| object(&option["text"], reader), ", ");
+            let chosen = chosen(element, reader);
+            let options = match (options.is_empty(), chosen.is_empty()) {
+                (_, true) => options,
+                (true, false) => chosen,
+                (false, false) => format!("{options}; chosen: {chosen}"),
+            };
             match (label.is_empty(), options.is_empty()) {
                 (true, true) => String::new(),
                 (false, true) => format!("[{}]", link(&label, &address)),
@@ -142,12 +157,31 @@ fn element(element: &Value, reader: &mut Reader<'_>) -> String {
     }
 }
 
+/// What is chosen before somebody chooses.
+fn chosen(element: &Value, reader: &mut Reader<'_>) -> String {
+    let simple = [
+        "initial_date",
+        "initial_time",
+        "initial_value",
+        "initial_user",
+        "initial_channel",
+        "initial_conversation",
+    ];
+    let said = [
+        first(element, &simple),
+        moment(&element["initial_date_time"]),
+        object(&element["initial_option"]["text"], reader),
+        joined(&element["initial_options"], |option| object(&option["text"], reader), ", "),
+    ];
+    said.into_iter().find(|said| !said.is_empty()).unwrap_or_default()
+}
+
 /// <https://docs.slack.dev/reference/block-kit/blocks/rich-text-block>
 fn rich(elements: &Value, reader: &mut Reader<'_>, depth: usize) -> String {
     if depth > DEEPEST + 1 {
         return too_deep(elements);
     }
-    let mut written = Vec::new();
+    let (mut written, mut was_quote) = (String::new(), false);
     for element in elements.as_array().into_iter().flatten() {
         let inner = &element["elements"];
         let said = match element["type"].as_str().unwrap_or_default() {
@@ -155,13 +189,24 @@ fn rich(elements: &Value, reader: &mut Reader<'_>, depth: usize) -> String {
             "rich_text_quote" => {
                 inline(inner, reader).lines().map(|line| format!("> {line}")).collect::<Vec<_>>().join("\n")
             }
-            "rich_text_preformatted" => format!("```\n{}\n```", inline(inner, reader).trim_end()),
+            "rich_text_preformatted" => fenced(typed(inner).trim_end(), ""),
             "rich_text_section" => inline(inner, reader),
             kind => unknown(kind, element, reader, depth + 1),
         };
-        written.push(said.trim_end_matches('\n').to_owned());
+        if !written.is_empty() {
+            // The next line would go on with the quote.
+            written.push_str(if was_quote { "\n\n" } else { "\n" });
+        }
+        written.push_str(said.trim_end_matches('\n'));
+        was_quote = element["type"] == "rich_text_quote";
     }
-    written.join("\n")
+    written
+}
+
+/// The words of code, without marks.
+fn typed(elements: &Value) -> String {
+    let word = |element: &Value| first(element, &["text", "url", "fallback", "value"]);
+    elements.as_array().into_iter().flatten().map(word).collect()
 }
 
 fn list(list: &Value, reader: &mut Reader<'_>) -> String {
@@ -188,8 +233,11 @@ fn word(element: &Value, reader: &mut Reader<'_>) -> String {
     let text = string(&element["text"]);
     let named = |field: &str| string(&element[field]);
     match element["type"].as_str().unwrap_or_default() {
-        "text" if element["style"]["code"] == true && !text.contains('`') => format!("`{text}`"),
-        "text" if element["style"]["strike"] == true && !text.trim().is_empty() => format!("~~{text}~~"),
+        "text" if element["style"]["code"] == true && !text.is_empty() => coded(&text),
+        "text" if element["style"]["strike"] == true && !text.trim().is_empty() => {
+            format!("~~{}~~", literal(&text))
+        }
+        "text" => literal(&text),
         "link" => link(&text, &named("url")),
         "user" if reader.is_us(&named("user_id")) => String::new(),
         "user" => format!("@{}", named("user_id")),
@@ -201,7 +249,7 @@ fn word(element: &Value, reader: &mut Reader<'_>) -> String {
         "emoji" => format!(":{}:", named("name")),
         "date" => {
             let fallback = named("fallback");
-            if fallback.is_empty() { moment(&element["timestamp"]) } else { fallback }
+            if fallback.trim().is_empty() { moment(&element["timestamp"]) } else { fallback }
         }
         "color" => named("value"),
         _ => text,
@@ -266,9 +314,25 @@ fn shared(attachment: &Value, depth: usize) -> String {
     let said = if said.is_empty() { reader.read(&string(&attachment["fallback"])) } else { said };
     let author = name(&first(attachment, &["author_name", "author_subname", "author_id"]));
     let author = if author.is_empty() { "someone".to_owned() } else { author };
-    let channel = name(&first(attachment, &["channel_name", "channel_id"]));
-    let place = if channel.is_empty() { String::new() } else { format!(" in #{channel}") };
+    let channel = place(attachment);
+    let place = match channel.as_str() {
+        "" => String::new(),
+        channel if channel.starts_with('D') && attachment["channel_id"] == channel => {
+            " in a direct message".to_owned()
+        }
+        channel => format!(" in #{channel}"),
+    };
     quote(&format!("Forwarded from {author}{place}"), &said)
+}
+
+/// Where it was: the channel's name, which may stand below it alone, or else its id.
+fn place(attachment: &Value) -> String {
+    let footer = string(&attachment["footer"]);
+    let below =
+        footer.split_once('#').and_then(|(_, name)| name.split_whitespace().next()).unwrap_or_default();
+    let named = name(&first(attachment, &["channel_name"]));
+    let named = if named.is_empty() { name(below) } else { named };
+    if named.is_empty() { name(&string(&attachment["channel_id"])) } else { named }
 }
 
 /// A file's name or title.
@@ -304,7 +368,10 @@ pub fn fuller(one: String, other: String) -> String {
 fn words(text: &str) -> String {
     let is_between = |c: char| {
         c.is_whitespace()
-            || matches!(c, '*' | '_' | '~' | '`' | '>' | '•' | '|' | '[' | ']' | '(' | ')' | '“' | '”' | '"')
+            || matches!(
+                c,
+                '*' | '_' | '~' | '`' | '\\' | '>' | '•' | '|' | '[' | ']' | '(' | ')' | '“' | '”' | '"'
+            )
     };
     let words = text.split(is_between).map(|word| word.trim_matches(['.', ',', ':', ';', '!', '?', '-']));
     let mut joined = " ".to_owned();

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::{
     blocks::{self, file_name, is_shared},
-    mrkdwn::Reader,
+    mrkdwn::{Reader, unescaped},
 };
 use crate::{
     contract::{Content, Event, Inbound, Origin, Press, Proof, Refusal, RemoteFile, Thread},
@@ -220,7 +220,7 @@ fn said(raw: &Value, place: &Place, us: &[&str], proof: Proof) -> Result<Inbound
         album: None,
         is_edit: false,
         answers: message.thread_ts.as_ref().map(|thread| format!("{channel}:{thread}")),
-        origin: Origin { id: author, place: (!is_private).then(|| channel.clone()), name: None },
+        origin: Origin { id: author, place: (!is_private).then(|| channel.clone()), name: author_name(raw) },
         authors,
         is_automatic: of_app,
         proof,
@@ -240,6 +240,14 @@ fn said(raw: &Value, place: &Place, us: &[&str], proof: Proof) -> Result<Inbound
         at: at(&message.ts),
         source: None,
     })
+}
+
+/// The author's name, where Slack says it: of apps, and of people of other workspaces.
+fn author_name(raw: &Value) -> Option<String> {
+    let (app, user) = (&raw["bot_profile"], &raw["user_profile"]);
+    let names = [&raw["username"], &app["name"], &user["display_name"], &user["real_name"]];
+    let names = names.iter().filter_map(|name| name.as_str()).map(|said| name(&unescaped(said)));
+    names.into_iter().find(|name| !name.is_empty())
 }
 
 /// What people see of a message. Its `text` is all of what they write themselves; apps write it for notifications, and may say
@@ -289,13 +297,35 @@ fn files(raw: &Value) -> (Vec<RemoteFile>, String) {
         .flat_map(|message| message["files"].as_array().into_iter().flatten());
     let (mut files, mut notes) = (Vec::new(), Vec::new());
     for file in all {
-        match note(file) {
-            Some(note) => notes.push(note),
-            None => files.push(remote(file)),
+        notes.extend(heard(file));
+        if let Some(note) = note(file) {
+            notes.push(note);
+        } else {
+            notes.extend(described(file));
+            files.push(remote(file));
         }
     }
     let notes: Vec<_> = notes.iter().map(String::as_str).collect();
     (files, apart(&notes))
+}
+
+/// What Slack heard in a voice or video clip, or its beginning.
+fn heard(file: &Value) -> Option<String> {
+    let preview = &file["transcription"]["preview"];
+    let words = preview["content"].as_str().map(str::trim).filter(|words| !words.is_empty())?;
+    let words = words.replace('[', "(").replace(']', ")").lines().collect::<Vec<_>>().join(" ");
+    let more = if preview["has_more"] == true { " …" } else { "" };
+    Some(format!("[Slack's transcription of a clip came with this message: {words}{more}]"))
+}
+
+/// What its author says of a file beside its name. Slack makes a title of the name.
+fn described(file: &Value) -> Option<String> {
+    let text = |field: &str| name(file[field].as_str().unwrap_or_default());
+    let (called, title, seen) = (file_name(file), text("title"), text("alt_txt"));
+    let is_named = called == title || called.rsplit_once('.').is_some_and(|(stem, _)| stem == title);
+    let said = [if is_named { "" } else { &title }, &seen];
+    let said = said.into_iter().filter(|said| !said.is_empty()).collect::<Vec<_>>().join(", ");
+    (!said.is_empty()).then(|| format!("[A file came with this message: {called}, {said}]"))
 }
 
 /// What stands for something that Slack tells as a file, but that is none.

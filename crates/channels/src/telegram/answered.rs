@@ -10,38 +10,55 @@ use super::{
 };
 use crate::quoted::{apart, name, quote};
 
+/// Whether a message answers one. Each message of a topic points at the topic's beginning, which says nothing.
+pub fn is_answer(message: &Value) -> bool {
+    let answered = &message["reply_to_message"];
+    answered.is_object() && answered["forum_topic_created"].is_null()
+}
+
 /// What a message answers. Not what we said ourselves, which the conversation has, unless its author points out a part of that.
 pub fn context(message: &Value, me: &Me) -> String {
-    let (answered, elsewhere) = (&message["reply_to_message"], &message["external_reply"]);
-    let chosen = words(&message["quote"], "text", "entities");
-    let part = if chosen.is_empty() { one_of(answered, message).unwrap_or_default() } else { chosen };
-    if answered.is_object() {
-        let is_ours = answered["from"]["id"].as_i64() == Some(me.id);
-        let whose =
-            if is_ours { "your message".to_owned() } else { format!("what {} wrote", author(answered)) };
-        return match (part.is_empty(), is_ours) {
-            (false, _) => quote(&format!("In answer to a part of {whose}"), &part),
-            (true, true) => String::new(),
-            (true, false) => {
-                let said = all_of(answered);
-                let said = if said.is_empty() { said } else { forwarded(answered, &said).unwrap_or(said) };
-                // The beginning of a topic says nothing.
-                if said.is_empty() { said } else { quote(&format!("In answer to {whose}"), &said) }
-            }
-        };
+    let elsewhere = &message["external_reply"];
+    if is_answer(message) {
+        return here(message, &message["reply_to_message"], me);
     }
     if elsewhere.is_object() {
+        let part = part_of(message, elsewhere);
         let said = if part.is_empty() { apart_of(&kinds::quoted(elsewhere)) } else { part };
-        return quote(
-            &format!("In answer to what {} wrote in another chat", from(&elsewhere["origin"])),
-            &said,
-        );
+        let is_here = !elsewhere["chat"]["id"].is_null() && elsewhere["chat"]["id"] == message["chat"]["id"];
+        let place = if is_here { "in another topic" } else { "in another chat" };
+        return quote(&format!("In answer to what {} wrote {place}", from(&elsewhere["origin"])), &said);
     }
     let story = &message["reply_to_story"]["chat"];
     if story.is_object() {
         return format!("[In answer to a story of {}]", titled(story));
     }
     String::new()
+}
+
+/// The answered words of this chat.
+fn here(message: &Value, answered: &Value, me: &Me) -> String {
+    let is_ours = answered["from"]["id"].as_i64() == Some(me.id);
+    let whose = if is_ours { "your message".to_owned() } else { format!("what {} wrote", author(answered)) };
+    let part = part_of(message, answered);
+    let part = if part.is_empty() { one_of(answered, message).unwrap_or_default() } else { part };
+    let as_passed_on = |said: String| forwarded(answered, &said).unwrap_or(said);
+    match (part.is_empty(), is_ours) {
+        (false, _) => quote(&format!("In answer to a part of {whose}"), &as_passed_on(part)),
+        (true, true) => String::new(),
+        (true, false) => {
+            let said = all_of(answered);
+            let unknown = || kinds::unknown(answered).map(|kind| kind.shown()).unwrap_or_default();
+            let said = if said.is_empty() { unknown() } else { said };
+            quote(&format!("In answer to {whose}"), &as_passed_on(said))
+        }
+    }
+}
+
+/// The words that the author chose, and the files that they stand beside.
+fn part_of(message: &Value, answered: &Value) -> String {
+    let chosen = words(&message["quote"], "text", "entities");
+    if chosen.is_empty() { chosen } else { apart(&[&chosen, &apart_of(&kinds::files(answered))]) }
 }
 
 /// The task of a checklist, or the option of a poll, that a message answers.
@@ -184,6 +201,19 @@ mod tests {
                     "forward_origin": {"type": "hidden_user", "sender_user_name": "Eve"}}}),
                 "[In answer to what Bob B wrote]\n> [Forwarded from Eve]\n> > Pay 900",
             ),
+            (
+                json!({"reply_to_message": {"from": bob, "text": "Pay 900 now", "document": {"file_name": "a.pdf"},
+                    "forward_origin": {"type": "hidden_user", "sender_user_name": "Eve"}}, "quote": {"text": "Pay 900"}}),
+                "[In answer to a part of what Bob B wrote]\n> [Forwarded from Eve]\n> > Pay 900\n> >\n> > [A file: a.pdf]",
+            ),
+            (
+                json!({"reply_to_message": {"from": bob, "rich_message": {"blocks": []}}}),
+                "[In answer to what Bob B wrote]\n> [Something that Muster does not know (rich message)]",
+            ),
+            (
+                json!({"reply_to_message": {"from": bob, "new_chat_title": "T"}}),
+                "[In answer to what Bob B wrote]",
+            ),
             // Ours is known.
             (json!({"reply_to_message": {"from": {"id": 7, "first_name": "M"}, "text": "5 or 6"}}), ""),
             (
@@ -195,6 +225,11 @@ mod tests {
             (
                 json!({"external_reply": {"origin": {"type": "channel", "chat": {"title": "News"}}, "photo": [{}]}}),
                 "[In answer to what News wrote in another chat]\n> [A photo]",
+            ),
+            (
+                json!({"chat": {"id": -5}, "external_reply": {"chat": {"id": -5}, "origin": {"type": "user", "sender_user": bob},
+                    "photo": [{}]}, "quote": {"text": "look"}}),
+                "[In answer to what Bob B wrote in another topic]\n> look\n>\n> [A photo]",
             ),
             (
                 json!({"external_reply": {"origin": {"type": "hidden_user", "sender_user_name": "Eve"}}, "quote": {"text": "so"}}),

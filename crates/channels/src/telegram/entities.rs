@@ -1,11 +1,12 @@
 //! What is marked in a text: <https://core.telegram.org/bots/api#messageentity>. Links keep their address, code, quotes and struck
-//! words their marks; the rest (bold, italic, spoilers, emoji of one's own) is text.
+//! words their marks, dates their moment; the rest (bold, italic, spoilers, emoji of one's own) is text.
 
 use std::ops::Range;
 
 use serde::Deserialize;
 
 use super::updates::{Me, User};
+use crate::quoted::ticks;
 
 /// Offsets and lengths are in UTF-16 code units.
 #[derive(Deserialize)]
@@ -16,11 +17,13 @@ pub struct Entity {
     url: Option<String>,
     language: Option<String>,
     user: Option<User>,
+    unix_time: Option<i64>,
 }
 
 /// The end of a line.
 const LINE: u16 = b'\n' as u16;
 const SPACE: u16 = b' ' as u16;
+const TILDE: u16 = b'~' as u16;
 
 /// Other words instead of some of a text. Nothing is taken away where both ends are the same.
 struct Change {
@@ -105,6 +108,12 @@ impl Reader<'_> {
                 let is_first = range.start == part.start || self.units[range.start - 1] == LINE;
                 let is_last = range.end == part.end || self.units[range.end] == LINE;
                 let line_break = |is_needed: bool| if is_block && is_needed { "\n" } else { "" };
+                // Three tildes side by side are no marks, but the beginning of code.
+                let is_tilde = |at: usize| entity.r#type == "strikethrough" && self.units[at] == TILDE;
+                let before = if is_tilde(range.start) { before + "\\" } else { before };
+                if range.len() > 1 && is_tilde(range.end - 1) {
+                    end.push(Change::put(range.end - 1, "\\"));
+                }
                 begin.push(Change::put(range.start, line_break(!is_first).to_owned() + &before));
                 end.push(Change::put(range.end, after + line_break(!is_last)));
             }
@@ -195,14 +204,13 @@ fn around(entity: &Entity, words: &str) -> Option<(String, String)> {
             Some((format!("{ticks}{language}\n"), format!("{last}{ticks}")))
         }
         "strikethrough" => Some(("~~".to_owned(), "~~".to_owned())),
+        // Each reader sees it in their own time, and in words of their app.
+        "date_time" => {
+            let at = jiff::Timestamp::from_second(entity.unix_time?).ok()?;
+            Some((String::new(), format!(" ({at})")))
+        }
         _ => None,
     }
-}
-
-/// More backticks than the words have side by side.
-fn ticks(words: &str, least: usize) -> String {
-    let longest = words.split(|c| c != '`').map(str::len).max().unwrap_or_default();
-    "`".repeat(if longest < least { least } else { longest + 1 })
 }
 
 /// An address that ends where the brackets around it do.
@@ -259,6 +267,7 @@ mod tests {
                 "a [bold link](https://a.test/)",
             ),
             ("not now", json!([of("strikethrough", 0, 3)]), "~~not~~ now"),
+            ("~x~\nb", json!([of("strikethrough", 0, 3)]), "~~\\~x\\~~~\nb"),
             ("run rm -r x", json!([of("code", 4, 7)]), "run `rm -r x`"),
             ("run `x", json!([of("code", 4, 2)]), "run `` `x ``"),
             (
@@ -290,6 +299,12 @@ mod tests {
             ),
             ("he said no", json!([of("expandable_blockquote", 8, 2)]), "he said \n> no"),
             ("secret", json!([of("spoiler", 0, 6)]), "secret"),
+            (
+                "at 5pm or x",
+                json!([{"type": "date_time", "offset": 3, "length": 3, "unix_time": 1_790_100_000},
+                    {"type": "date_time", "offset": 10, "length": 1, "unix_time": i64::MAX}]),
+                "at 5pm (2026-09-22T18:00:00Z) or x",
+            ),
             (
                 "#tag $USD a@b.test +49",
                 json!([of("hashtag", 0, 4), of("cashtag", 5, 4), of("email", 10, 8)]),

@@ -3,24 +3,26 @@
 
 use serde_json::Value;
 
-use crate::quoted::name;
+use crate::quoted::{apart, fenced, name};
 
 /// What came, and what is known of it.
 pub struct Kind {
     what: String,
     details: String,
+    /// What stands below, as it was sent.
+    data: String,
 }
 
 type Told = fn(&Value) -> String;
 
 /// Fields that are told, what each is, and what is told of it. A message has at most a few of them.
-const KINDS: [(&str, &str, Told); 18] = [
+const KINDS: [(&str, &str, Told); 17] = [
     ("checklist", "A checklist", checklist),
     ("chat_shared", "A chat", chat),
     ("contact", "A contact", contact),
     ("dice", "A die", dice),
     ("game", "A game", titled),
-    ("gift", "A gift", |gift| text(gift, "text")),
+    ("gift", "A gift", gift),
     ("giveaway", "A giveaway", prizes),
     ("giveaway_winners", "The winners of a giveaway", prizes),
     ("invoice", "An invoice", |invoice| listed(&[titled(invoice), amount(invoice)])),
@@ -32,7 +34,6 @@ const KINDS: [(&str, &str, Told); 18] = [
     ("story", "A story", |story| listed(&[text(&story["chat"], "title"), "bots can't see it".to_owned()])),
     ("successful_payment", "A payment", |paid| listed(&[amount(paid), text(paid, "invoice_payload")])),
     ("unique_gift", "A gift", |gift| text(&gift["gift"], "name")),
-    ("web_app_data", "Data of a web app", |data| text(data, "data")),
 ];
 
 /// Files, as they are named in what quotes them.
@@ -121,20 +122,25 @@ const SERVICE: [&str; 68] = [
 ];
 
 impl Kind {
+    fn new(what: impl Into<String>, details: String) -> Self {
+        Self { what: what.into(), details, data: String::new() }
+    }
+
     /// As it stands in its message.
     pub fn came(&self) -> String {
-        let Self { what, details } = self;
-        if details.is_empty() {
-            format!("[{what} came with this message]")
-        } else {
-            format!("[{what} came with this message: {details}]")
-        }
+        self.told(" came with this message")
     }
 
     /// As it stands in a quote.
-    fn shown(&self) -> String {
-        let Self { what, details } = self;
-        if details.is_empty() { format!("[{what}]") } else { format!("[{what}: {details}]") }
+    pub fn shown(&self) -> String {
+        self.told("")
+    }
+
+    fn told(&self, came: &str) -> String {
+        let Self { what, details, data } = self;
+        let details = if details.is_empty() { String::new() } else { format!(": {details}") };
+        let data = if data.is_empty() { String::new() } else { fenced(data, "") };
+        apart(&[&format!("[{what}{came}{details}]"), &data])
     }
 }
 
@@ -148,12 +154,20 @@ pub fn of(message: &Value) -> Vec<Kind> {
         kinds.push(venue);
     }
     if let Some(shared) = message["users_shared"]["users"].as_array() {
-        let users = shared.iter().map(|user| person(user, "user_id")).collect::<Vec<_>>();
-        kinds.push(Kind { what: "People".to_owned(), details: listed(&users) });
+        let users =
+            shared.iter().map(|user| with_id(person(user, "user_id"), &user["user_id"])).collect::<Vec<_>>();
+        kinds.push(Kind::new("People", listed(&users)));
+    }
+    if let Some(sent) = message.get("web_app_data").filter(|sent| !sent.is_null()) {
+        let button = text(sent, "button_text");
+        let details = if button.is_empty() { button } else { format!("sent by the button “{button}”") };
+        // Programs read it.
+        let data = sent["data"].as_str().unwrap_or_default().to_owned();
+        kinds.push(Kind { data, ..Kind::new("Data of a web app", details) });
     }
     // Animated ones can't be looked at everywhere.
     if let Some(emoji) = message["sticker"]["emoji"].as_str() {
-        kinds.push(Kind { what: "A sticker".to_owned(), details: name(emoji) });
+        kinds.push(Kind::new("A sticker", name(emoji)));
     }
     kinds
 }
@@ -166,26 +180,42 @@ pub fn unknown(message: &Value) -> Option<Kind> {
     });
     let (field, _) = unknown.next()?;
     let what = format!("Something that Muster does not know ({})", name(&field.replace('_', " ")));
-    Some(Kind { what, details: String::new() })
+    Some(Kind::new(what, String::new()))
 }
 
 /// What somebody else's message has, for a quote: files by their names.
 pub fn quoted(message: &Value) -> Vec<String> {
+    files(message).into_iter().chain(of(message).iter().map(Kind::shown)).collect()
+}
+
+/// The files of somebody else's message, by their names.
+pub fn files(message: &Value) -> Vec<String> {
     let is_there =
         |field: &str| !matches!(&message[field], Value::Null) && message[field] != Value::Array(Vec::new());
     let file = |(field, what): &(&str, &str)| {
         // An animation is told as a document too; a sticker is told by its emoji.
         let is_twice = (*field == "document" && is_there("animation"))
             || (*field == "sticker" && message["sticker"]["emoji"].is_string());
-        let details = text(&message[*field], "file_name");
-        (is_there(field) && !is_twice).then(|| Kind { what: (*what).to_owned(), details }.shown())
+        let (file, file_name) = (&message[*field], text(&message[*field], "file_name"));
+        let details = if file_name.is_empty() {
+            track(&text(file, "performer"), &text(file, "title"))
+        } else {
+            file_name
+        };
+        (is_there(field) && !is_twice).then(|| Kind::new(*what, details).shown())
     };
-    FILES.iter().filter_map(file).chain(of(message).iter().map(Kind::shown)).collect()
+    FILES.iter().filter_map(file).collect()
+}
+
+/// What a piece of music is called.
+pub fn track(performer: &str, title: &str) -> String {
+    let said: Vec<_> = [performer, title].into_iter().filter(|said| !said.is_empty()).collect();
+    said.join(" – ")
 }
 
 fn kind(message: &Value, field: &str, what: &str, told: Told) -> Option<Kind> {
     let value = message.get(field).filter(|value| !value.is_null())?;
-    Some(Kind { what: what.to_owned(), details: told(value) })
+    Some(Kind::new(what, told(value)))
 }
 
 /// A text of an object's, on one line.
@@ -230,8 +260,20 @@ fn checklist(checklist: &Value) -> String {
 }
 
 fn chat(shared: &Value) -> String {
-    let (title, id) = (text(shared, "title"), shared["chat_id"].to_string());
-    if title.is_empty() { id } else { title }
+    with_id(text(shared, "title"), &shared["chat_id"])
+}
+
+/// A name and the id that it was asked for.
+fn with_id(name: String, id: &Value) -> String {
+    let id = id.to_string();
+    if name.is_empty() || name == id { id } else { format!("{name} ({id})") }
+}
+
+fn gift(given: &Value) -> String {
+    let gift = &given["gift"];
+    let price =
+        gift["star_count"].as_i64().map(|stars| format!("worth {stars} Telegram Stars")).unwrap_or_default();
+    listed(&[text(given, "text"), text(&gift["sticker"], "emoji"), price])
 }
 
 fn contact(contact: &Value) -> String {
@@ -246,7 +288,11 @@ fn prizes(giveaway: &Value) -> String {
     let winners: Vec<_> =
         giveaway["winners"].as_array().into_iter().flatten().map(|user| person(user, "id")).collect();
     let count = giveaway["winner_count"].as_i64().map(|count| format!("{count} winners")).unwrap_or_default();
-    listed(&[count, text(giveaway, "prize_description"), listed(&winners)])
+    let stars = giveaway["prize_star_count"]
+        .as_i64()
+        .map(|stars| format!("{stars} Telegram Stars"))
+        .unwrap_or_default();
+    listed(&[count, text(giveaway, "prize_description"), stars, listed(&winners)])
 }
 
 /// Telegram counts in the smallest unit of a currency, whose size differs.
@@ -343,16 +389,24 @@ mod tests {
             ),
             (
                 json!({"users_shared": {"request_id": 1, "users": [{"user_id": 5, "first_name": "Ada"}, {"user_id": 6}]}}),
-                "[People came with this message: Ada, 6]",
+                "[People came with this message: Ada (5), 6]",
             ),
             (json!({"chat_shared": {"request_id": 1, "chat_id": -5}}), "[A chat came with this message: -5]"),
+            (
+                json!({"chat_shared": {"chat_id": -5, "title": "Ops"}}),
+                "[A chat came with this message: Ops (-5)]",
+            ),
+            (
+                json!({"gift": {"gift": {"sticker": {"emoji": "🎂"}, "star_count": 25}}}),
+                "[A gift came with this message: 🎂, worth 25 Telegram Stars]",
+            ),
             (
                 json!({"giveaway": {"winner_count": 2, "prize_description": "Tea"}}),
                 "[A giveaway came with this message: 2 winners, Tea]",
             ),
             (
-                json!({"web_app_data": {"data": "{\"a\":1}", "button_text": "Send"}}),
-                "[Data of a web app came with this message: {\"a\":1}]",
+                json!({"web_app_data": {"data": "{\"a\":\n [1, \"```\"]}", "button_text": "Send"}}),
+                "[Data of a web app came with this message: sent by the button “Send”]\n\n````\n{\"a\":\n [1, \"```\"]}\n````",
             ),
             (json!({"sticker": {"emoji": "😀"}}), "[A sticker came with this message: 😀]"),
         ] {
@@ -391,6 +445,10 @@ mod tests {
             json!({"animation": {"file_name": "a.mp4"}, "document": {"file_name": "a.mp4"}, "photo": []});
         assert_eq!(quoted(&message), ["[An animation: a.mp4]"]);
         assert_eq!(quoted(&json!({"photo": [{"file_id": "x"}]})), ["[A photo]"]);
+        assert_eq!(
+            quoted(&json!({"audio": {"title": "Blue", "performer": "Ada"}})),
+            ["[An audio file: Ada – Blue]"]
+        );
         assert_eq!(
             quoted(&json!({"sticker": {"emoji": "😀"}, "dice": {"emoji": "🎲", "value": 2}})),
             ["[A die: 🎲 2]", "[A sticker: 😀]"]

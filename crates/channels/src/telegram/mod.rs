@@ -1,7 +1,7 @@
 //! TELEGRAM: bots, by long polling or by webhook.
 //!
-//! Targets are `<chat>` or, in a forum, `<chat>/<topic>`; messages are `<chat>:<message>`, since Telegram numbers them in each
-//! chat, with `<bot>/` before it where each bot has numbers of its own.
+//! Targets are `<chat>` or, in a forum, `<chat>/<topic>`, in a channel's direct messages `<chat>/direct-<topic>`; messages are
+//! `<chat>:<message>`, since Telegram numbers them in each chat, with `<bot>/` before it where each bot has numbers of its own.
 //!
 //! Telegram confirms updates by the offset of the **next** question, which is asked after the commit; with a webhook, by the
 //! answer, and what is not confirmed comes again.
@@ -247,6 +247,10 @@ impl Transport for Telegram {
     fn typing<'a>(&'a self, target: &'a str) -> BoxFuture<'a, Result<(), Failure>> {
         Box::pin(async move {
             let mut action = outgoing::addressed(target)?;
+            // Telegram shows it in no channel's direct messages.
+            if !action["direct_messages_topic_id"].is_null() {
+                return Ok(());
+            }
             action["action"] = "typing".into();
             self.api.ask("sendChatAction", &action).await.map(drop)
         })

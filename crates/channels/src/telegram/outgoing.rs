@@ -14,6 +14,9 @@ const UNPARSED: &str = "can't parse entities";
 /// What it says if an edit changes nothing.
 const UNCHANGED: &str = "message is not modified";
 
+/// What stands before the topic of a channel's direct messages in a target.
+pub const DIRECT: &str = "direct-";
+
 /// Sends a text or one file.
 pub async fn send(api: &Api, part: &Part<'_>) -> Result<Receipt, Failure> {
     match (part.files, part.replaces) {
@@ -32,15 +35,17 @@ pub fn place(target: &str) -> (&str, Option<&str>) {
     }
 }
 
-/// `chat_id` and `message_thread_id` of a target.
+/// `chat_id` of a target, and the field of its topic.
 pub fn addressed(target: &str) -> Result<Value, Failure> {
     let (chat, topic) = place(target);
     let number = |text: &str| {
         text.parse::<i64>().map_err(|_| Failure::Refused("This is not a chat of Telegram.".into()))
     };
     let mut address = json!({"chat_id": number(chat)?});
-    if let Some(topic) = topic {
-        address["message_thread_id"] = number(topic)?.into();
+    match topic.map(|topic| (topic, topic.strip_prefix(DIRECT))) {
+        Some((_, Some(direct))) => address["direct_messages_topic_id"] = number(direct)?.into(),
+        Some((topic, None)) => address["message_thread_id"] = number(topic)?.into(),
+        None => {}
     }
     Ok(address)
 }
@@ -110,6 +115,7 @@ async fn document(api: &Api, part: &Part<'_>, file: &Attachment) -> Result<Recei
 
 fn receipt(api: &Api, sent: &Value) -> Receipt {
     let (chat, kind) = (sent["chat"]["id"].as_i64(), sent["chat"]["type"].as_str().unwrap_or_default());
-    let ids = chat.zip(sent["message_id"].as_i64());
+    // A long video gets its number later.
+    let ids = chat.zip(sent["message_id"].as_i64().filter(|number| *number > 0));
     Receipt { vendor_id: ids.map(|(chat, number)| id_of(api.bot(), (chat, kind), number)), target: None }
 }

@@ -11,6 +11,7 @@ use super::{
     answered,
     entities::{Entity, marked},
     kinds::{self, Kind},
+    outgoing::DIRECT,
 };
 use crate::{
     contract::{Content, Event, Inbound, Origin, Press, Proof, Refusal, RemoteFile, Thread},
@@ -72,6 +73,7 @@ struct Message {
     chat: Chat,
     date: i64,
     media_group_id: Option<String>,
+    direct_messages_topic: Option<DirectTopic>,
     reply_to_message: Option<Answered>,
     migrate_to_chat_id: Option<i64>,
     text: Option<String>,
@@ -96,6 +98,12 @@ struct Message {
 struct Answered {
     message_id: i64,
     from: Option<User>,
+}
+
+/// What one person and a channel write to each other.
+#[derive(Deserialize)]
+struct DirectTopic {
+    topic_id: i64,
 }
 
 /// A short video, and the picture from it.
@@ -123,6 +131,8 @@ struct File {
     file_name: Option<String>,
     mime_type: Option<String>,
     file_size: Option<u64>,
+    title: Option<String>,
+    performer: Option<String>,
 }
 
 /// An album of which one part names us is for us.
@@ -154,6 +164,12 @@ pub fn decode(update: &Value, me: &Me) -> Result<Option<Event>, Refusal> {
         return Ok(None);
     };
     let message = Message::deserialize(raw).map_err(malformed)?;
+    // Its answer must be as well, and within 15 seconds; anything else would show all what one person asked in secret.
+    if !raw["ephemeral_message_id"].is_null() {
+        return Err(Refusal::Malformed(
+            "It is seen by its author and the bot alone, and Muster can't answer so.".into(),
+        ));
+    }
     let edit = name.starts_with("edited").then(|| update["update_id"].to_string());
     Ok(told(message, raw, edit, me))
 }
@@ -194,6 +210,9 @@ fn told(mut message: Message, raw: &Value, edit: Option<String>, me: &Me) -> Opt
     if let Some(to) = message.migrate_to_chat_id {
         return Some(Event::Moved { from: message.chat.id.to_string(), to: to.to_string() });
     }
+    if !answered::is_answer(raw) {
+        message.reply_to_message = None;
+    }
     // It tells a place every few seconds.
     if edit.is_some() && raw["location"]["live_period"].is_number() {
         return None;
@@ -217,8 +236,9 @@ fn told(mut message: Message, raw: &Value, edit: Option<String>, me: &Me) -> Opt
     let answers_us = |answered: &Answered| answered.from.as_ref().is_some_and(|from| from.id == me.id);
     let is_private = chat.r#type == "private";
     let is_reply = message.reply_to_message.as_ref().is_some_and(answers_us);
-    let target = match message.message_thread_id {
-        Some(topic) if message.is_topic_message => format!("{}/{topic}", chat.id),
+    let target = match (&message.direct_messages_topic, message.message_thread_id) {
+        (Some(topic), _) => format!("{}/{DIRECT}{}", chat.id, topic.topic_id),
+        (None, Some(topic)) if message.is_topic_message => format!("{}/{topic}", chat.id),
         _ => chat.id.to_string(),
     };
     let named = |number| id_of(me.id, (chat.id, &chat.r#type), number);
@@ -312,7 +332,7 @@ fn files(message: &mut Message, raw: &Value) -> Vec<RemoteFile> {
     let others = [
         (document, "document", "application/octet-stream"),
         (message.animation.take(), "animation.mp4", "video/mp4"),
-        (message.audio.take(), "audio.mp3", "audio/mpeg"),
+        (message.audio.take().map(called), "audio.mp3", "audio/mpeg"),
         (live, "live photo.mp4", "video/mp4"),
         (message.video.take(), "video.mp4", "video/mp4"),
         (message.video_note.take(), "video.mp4", "video/mp4"),
@@ -332,6 +352,23 @@ fn files(message: &mut Message, raw: &Value) -> Vec<RemoteFile> {
         content: Content::Here(Bytes::copy_from_slice(card.as_bytes())),
     });
     photo.into_iter().chain(others).chain(sticker).chain(card).collect()
+}
+
+/// Music with a name: its own, or what it is called.
+fn called(mut file: File) -> File {
+    let said = |text: &Option<String>| text.as_deref().unwrap_or_default().trim().to_owned();
+    let track = kinds::track(&said(&file.performer), &said(&file.title));
+    if file.file_name.is_none() && !track.is_empty() {
+        let end = match file.mime_type.as_deref() {
+            Some("audio/mp4" | "audio/x-m4a") => "m4a",
+            Some("audio/ogg") => "ogg",
+            Some("audio/flac" | "audio/x-flac") => "flac",
+            Some("audio/wav" | "audio/x-wav") => "wav",
+            _ => "mp3",
+        };
+        file.file_name = Some(format!("{track}.{end}"));
+    }
+    file
 }
 
 fn named(file: File, name: &str, media_type: &str) -> RemoteFile {

@@ -51,6 +51,17 @@ fn who_and_where() {
 }
 
 #[test]
+fn an_answer_goes_into_the_topic() {
+    use super::super::outgoing::addressed;
+    let asked =
+        json!({"message_thread_id": 9, "is_topic_message": true, "direct_messages_topic": {"topic_id": 5}});
+    let target = inbound(&group("hello", &asked)).thread.target;
+    assert_eq!(addressed(&target).unwrap(), json!({"chat_id": -100, "direct_messages_topic_id": 5}));
+    assert_eq!(addressed("-100/9").unwrap(), json!({"chat_id": -100, "message_thread_id": 9}));
+    assert!(addressed("-100/direct-x").is_err());
+}
+
+#[test]
 fn what_each_bot_numbers_for_itself_has_the_bot_in_its_name() {
     for (kind, chat, named) in [("private", 5, "7/5"), ("group", -9, "7/-9"), ("supergroup", -100, "-100")] {
         let more = json!({"chat": {"id": chat, "type": kind}, "reply_to_message": {"message_id": 2}});
