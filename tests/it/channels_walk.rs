@@ -126,16 +126,16 @@ async fn a_mail_is_answered_and_its_reply_continues() {
         "id": id, "title": "My order", "transport": "EMAIL", "channelId": channel, "contactName": "Ada",
     });
     assert_eq!(begun, expected);
-    house.hears(&crew, id, "You said: Where is it?").await;
+    house.hears(&crew, id, "You said: Subject: My order\n\nWhere is it?").await;
     let first = next(&mut smtp).await;
-    answers(&first, "You said: Where is it?");
+    answers(&first, "You said: Subject: My order");
     assert_eq!(header(&first, "in-reply-to"), "<first@walk.test>");
     assert_eq!(header(&first, "references"), "<first@walk.test>");
     are_sent(&house, id, 1).await;
     let said = messages(&house, id).await.remove(0);
     let expected = json!({
         "role": "USER", "authorName": "Ada", "isUnproven": false, "viaChannelId": channel,
-        "content": { "text": "Where is it?", "format": "markdown" }, "delivery": null,
+        "content": { "text": "Where is it?", "format": "plain", "subject": "My order" }, "delivery": null,
     });
     assert_eq!(said, expected);
 
@@ -143,9 +143,9 @@ async fn a_mail_is_answered_and_its_reply_continues() {
     let answered = header(&first, "message-id").to_owned();
     let more = format!("In-Reply-To: {answered}\n");
     dovecot.deliver("m2", &mail("second", "And another thing", &more, "When does it come?"));
-    house.hears(&crew, id, "You said: When does it come?").await;
+    house.hears(&crew, id, "You said: Subject: And another thing\n\nWhen does it come?").await;
     let second = next(&mut smtp).await;
-    answers(&second, "You said: When does it come?");
+    answers(&second, "You said: Subject: And another thing");
     assert_eq!(header(&second, "in-reply-to"), "<second@walk.test>");
     let references: Vec<_> = header(&second, "references").split_whitespace().collect();
     assert_eq!(references, ["<first@walk.test>", answered.as_str(), "<second@walk.test>"]);

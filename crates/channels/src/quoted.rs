@@ -60,7 +60,9 @@ fn folded(line: &str) -> String {
             '*' | '_' | '~' | '`' => {}
             '>' | '#' | '-' | '+' | '•' if folded.is_empty() => {}
             c if c.is_whitespace() => {
-                folded.push_str(if folded.is_empty() || folded.ends_with(' ') { "" } else { " " })
+                if !folded.is_empty() && !folded.ends_with(' ') {
+                    folded.push(' ');
+                }
             }
             c => folded.extend(c.to_lowercase()),
         }

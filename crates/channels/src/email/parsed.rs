@@ -251,8 +251,7 @@ fn files(bytes: &Bytes, mail: &Split<'_>, charset: Option<&str>) -> Vec<RemoteFi
             Cow::Borrowed(content) => bytes.slice_ref(content),
             Cow::Owned(content) => Bytes::from(content),
         };
-        let name =
-            part.name(charset).map(|name| in_no_folder(&name)).unwrap_or_else(|| unnamed(nth, &media_type));
+        let name = part.name(charset).map_or_else(|| unnamed(nth, &media_type), |name| in_no_folder(&name));
         RemoteFile { name, media_type, size: Some(content.len() as u64), content: Content::Here(content) }
     };
     mail.documents_first().take(MOST_FILES).enumerate().map(file).collect()

@@ -123,13 +123,11 @@ fn code_at(text: &str) -> Option<(&str, &str)> {
 fn put_block<'a>(signs: &mut Vec<Sign>, code: &str, after: &'a str) -> &'a str {
     let start = signs.iter().rposition(|sign| sign.c == '\n').map_or(0, |end| end + 1);
     let is_quoted = signs.get(start).is_some_and(|sign| sign.c == '>');
-    let is_begun = signs[start..].iter().any(|sign| !sign.c.is_whitespace() && !(is_quoted && sign.c == '>'));
-    if is_begun || is_quoted {
-        if !is_begun {
-            signs.truncate(start);
-        } else {
-            write(signs, "\n");
-        }
+    let is_beside = |sign: &Sign| sign.c.is_whitespace() || is_quoted && sign.c == '>';
+    if !signs[start..].iter().all(is_beside) {
+        write(signs, "\n");
+    } else if is_quoted {
+        signs.truncate(start);
     }
     let block = fenced(code.trim_matches('\n'), "");
     let block = if is_quoted {

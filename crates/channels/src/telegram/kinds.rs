@@ -155,7 +155,7 @@ pub fn of(message: &Value) -> Vec<Kind> {
     }
     if let Some(shared) = message["users_shared"]["users"].as_array() {
         let users =
-            shared.iter().map(|user| with_id(person(user, "user_id"), &user["user_id"])).collect::<Vec<_>>();
+            shared.iter().map(|user| with_id(&person(user, "user_id"), &user["user_id"])).collect::<Vec<_>>();
         kinds.push(Kind::new("People", listed(&users)));
     }
     if let Some(sent) = message.get("web_app_data").filter(|sent| !sent.is_null()) {
@@ -260,11 +260,11 @@ fn checklist(checklist: &Value) -> String {
 }
 
 fn chat(shared: &Value) -> String {
-    with_id(text(shared, "title"), &shared["chat_id"])
+    with_id(&text(shared, "title"), &shared["chat_id"])
 }
 
 /// A name and the id that it was asked for.
-fn with_id(name: String, id: &Value) -> String {
+fn with_id(name: &str, id: &Value) -> String {
     let id = id.to_string();
     if name.is_empty() || name == id { id } else { format!("{name} ({id})") }
 }
