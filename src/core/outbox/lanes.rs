@@ -56,12 +56,6 @@ pub const OLDEST_DUE: [&str; 2] = [
     ") due GROUP BY organization_id, channel_id) first WHERE nth <= 128 ORDER BY since, channel_id",
 ];
 
-/// The same as one text.
-#[must_use]
-pub fn oldest_due(due: &str) -> String {
-    OLDEST_DUE.join(due)
-}
-
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeMap;

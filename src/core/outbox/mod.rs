@@ -33,7 +33,7 @@ use tokio::sync::watch;
 pub use self::{
     hosts::{Hosts, Open, Woken},
     kinds::{About, Mail, Notice},
-    lanes::{Lane, Lanes, OLDEST_DUE, oldest_due},
+    lanes::{Lane, Lanes, OLDEST_DUE},
     pace::{Full, Pace, Room},
     wakers::Wakers,
     worker::{Claim, Outcome, work},

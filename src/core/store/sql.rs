@@ -4,7 +4,7 @@
 //! |---|---|---|
 //! | [`sql!`] | [`Tx`], [`Scope`] | one organization's rows: `$org` occurs in the text, or it does not compile |
 //! | [`installation_sql!`] | [`Installation`], [`Transaction`] | people, keys and other rows of no organization |
-//! | [`every_org_sql!`] | [`EveryOrg`] | jobs over all organizations: what is selected names its `organization_id` |
+//! | [`every_org_sql!`] | [`EveryOrg`] | jobs over all organizations: `organization_id` occurs where rows are selected |
 //!
 //! Texts are constants of `queries.rs` files, put together when they are compiled. They are PostgreSQL's: for SQLite
 //! `= ANY($2)` becomes a list, and locks (`FOR …`) go. Values are `$2, $3, …` beside `$org`, and `$1, $2, …` elsewhere.
@@ -55,15 +55,17 @@ macro_rules! sql {
 
 /// A statement about rows of no organization: people, sessions, keys.
 macro_rules! installation_sql {
-    ($($part:expr),+ $(,)?) => {
+    ($($part:expr),+ $(,)?) => {{
+        const { assert!(!$crate::core::store::sql::names(&[$($part),+], "$org"), "the text has an $org") };
         $crate::core::store::sql::InstallationSql($crate::core::store::sql::text!($($part),+))
-    };
+    }};
 }
 
 /// A statement about all organizations, for jobs.
 macro_rules! every_org_sql {
     ($($part:expr),+ $(,)?) => {{
         const {
+            assert!(!$crate::core::store::sql::names(&[$($part),+], "$org"), "the text has an $org");
             assert!(
                 $crate::core::store::sql::names(&[$($part),+], "organization_id") || !$crate::core::store::sql::is_select(&[$($part),+]),
                 "what is selected has no organization_id"
