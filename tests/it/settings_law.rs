@@ -8,7 +8,7 @@ use std::{collections::BTreeSet, fs, path::PathBuf};
 
 use muster::slices::orgs::Limit;
 
-use crate::harness::files_below;
+use crate::{harness::files_below, sql};
 
 /// The settings of a table: who sets and shows them, and which only the operator sets.
 struct Table {
@@ -183,7 +183,8 @@ fn sources() -> Vec<Source> {
         let code: Vec<&str> = text.lines().map(|line| line.split("//").next().unwrap()).collect();
         let code = code.join("\n");
         // Quotes inside a statement are rare enough to ignore.
-        let statements = code.split('"').skip(1).step_by(2).map(str::to_owned).collect();
+        let mut statements: Vec<String> = code.split('"').skip(1).step_by(2).map(str::to_owned).collect();
+        statements.extend(sql::statements(&code, sql::MACROS));
         Source { path, code, statements }
     };
     all.into_iter().map(read).collect()

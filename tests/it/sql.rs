@@ -40,7 +40,7 @@ fn statements_ask_for_the_organization_of_each_table() {
     assert!(tables.contains("agents") && !tables.contains("users"), "{tables:?}");
     let mut count = 0;
     for (file, text) in sources().into_iter().filter(|(file, _)| is_of_queries(file)) {
-        for statement in statements(&text) {
+        for statement in statements(&text, &["sql!("]) {
             count += 1;
             let open = unasked(&statement, &tables);
             assert!(open.is_empty(), "{file}: {open:?} without organization_id in\n{statement}");
@@ -59,7 +59,7 @@ fn a_table_without_its_organization_is_found() {
     assert_eq!(asked("UPDATE turns SET state = $2 WHERE id = $org"), ["turns"]);
     let text = r#"sql!("SELECT 1 FROM turns \
         WHERE ", MINE); const MINE: &str = "organization_id = $org"; every_org_sql!("SELECT 2")"#;
-    assert_eq!(statements(text), ["SELECT 1 FROM turns WHERE organization_id = $org"]);
+    assert_eq!(statements(text, &["sql!("]), ["SELECT 1 FROM turns WHERE organization_id = $org"]);
 }
 
 /// The files of features, without comments and unit tests.
@@ -129,11 +129,15 @@ fn literals(source: &str) -> Vec<(usize, String)> {
     found
 }
 
-/// The texts in `sql!`, put together.
-fn statements(source: &str) -> Vec<String> {
+/// The macros that make statements of texts.
+pub const MACROS: &[&str] = &["sql!(", "installation_sql!(", "every_org_sql!("];
+
+/// The texts in these macros, put together.
+pub fn statements(source: &str, macros: &[&str]) -> Vec<String> {
     let literals: BTreeMap<usize, String> = literals(source).into_iter().collect();
     let constants: BTreeMap<String, String> = constants(source, &literals);
-    let calls = source.match_indices("sql!(").filter(|(at, _)| !source[..*at].ends_with('_'));
+    let calls = macros.iter().flat_map(|name| source.match_indices(name));
+    let calls = calls.filter(|(at, _)| !source[..*at].ends_with('_'));
     calls.map(|(at, call)| together(source, at + call.len(), &literals, &constants)).collect()
 }
 
