@@ -36,7 +36,7 @@ pub fn text(calendar: &str, from: &str) -> Option<String> {
     (events > 0).then(|| event.words(from, events - 1))
 }
 
-/// Whether a part of a calendar is a task. `None`: it is no event either.
+/// Whether a part of a calendar is a task. `None`: it is neither a task nor an event.
 fn is_task(part: &str) -> Option<bool> {
     let is_task = part.eq_ignore_ascii_case("VTODO");
     (is_task || part.eq_ignore_ascii_case("VEVENT")).then_some(is_task)

@@ -12,7 +12,7 @@ const LONGEST: usize = 200;
 const MONTHS: [&str; 12] =
     ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"];
 
-/// The moment that a date names. `None`: there is no such moment.
+/// The moment that a date names. `None`: the date is invalid.
 pub fn read(written: &str) -> Option<Timestamp> {
     let beginning = written.get(..written.floor_char_boundary(LONGEST))?;
     let plain = without_comments(beginning);

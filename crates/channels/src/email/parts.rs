@@ -381,7 +381,7 @@ struct Between<'a> {
 }
 
 impl<'a> Between<'a> {
-    /// Those of a body. `None`: there is no boundary in it.
+    /// The parts of a body. `None`: it has no boundary.
     fn of(body: &'a [u8], kind: &ContentType) -> Option<Self> {
         let named = kind.param("boundary").map(|boundary| boundary.as_bytes().to_vec());
         named.and_then(|boundary| Self::after(body, boundary)).or_else(|| Self::after(body, seen(body)?))

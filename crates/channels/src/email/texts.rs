@@ -173,7 +173,7 @@ mod tests {
         let html = format!("<p>before</p>{picture}<p>between</p>{picture}<p>after</p>");
         let plain = format!("Content-Type: text/html\n\n{html}");
         assert_eq!(of(&plain), "before\n\nbetween\n\nafter");
-        // Short words after such a mark are no picture.
+        // A short word after such a mark is text.
         let code = format!("Content-Type: text/html\n\n{picture}<p>use ;base64, or not</p>");
         assert_eq!(of(&code), "use ;base64, or not");
     }

@@ -362,7 +362,7 @@ impl Tag {
         (span("colspan"), span("rowspan"))
     }
 
-    /// Whether it is a picture that nobody sees.
+    /// Whether it is an invisible picture.
     pub fn is_dot(&self) -> bool {
         let is_dot = |side: &str| self.get(side).is_some_and(|size| matches!(size.trim(), "0" | "1" | "1px"));
         is_dot("width") && is_dot("height")
