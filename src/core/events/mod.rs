@@ -16,6 +16,7 @@
 //! - `deltas.rs`: the exception: the text of messages that are being written.
 
 mod deltas;
+mod event;
 mod memo;
 mod relay;
 
@@ -31,6 +32,7 @@ use tokio::sync::broadcast;
 
 pub use self::{
     deltas::{Delta, Deltas, Watching},
+    event::{Event, Publish, merged},
     memo::Memo,
     relay::{relay, send_rest},
 };
@@ -39,70 +41,10 @@ use self::{
     relay::{Outgoing, Told},
 };
 use super::access::Caller;
-use crate::base::{
-    enums::{ChangeOp, RecordKind},
-    ids::{OrgId, ServerId, UserId},
-};
+use crate::base::ids::{OrgId, ServerId};
 
 /// How many events a subscriber may fall behind.
 const BEHIND: usize = 1024;
-
-/// A committed change.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Event {
-    /// The record's organization.
-    pub org: OrgId,
-    /// The record's kind.
-    pub kind: RecordKind,
-    /// The record's id; for a member, the user's.
-    pub id: i64,
-    /// What happened to it.
-    pub op: ChangeOp,
-    /// The parent record, where subscribers filter by it: a conversation's agent, a message's conversation.
-    pub of: Option<i64>,
-    /// The only person who is notified: of a change to what is theirs alone, such as how far they have read.
-    pub only: Option<UserId>,
-}
-
-impl Event {
-    /// A change of which everyone who may see the record is notified.
-    #[must_use]
-    pub fn new(org: OrgId, op: ChangeOp, kind: RecordKind, id: impl Into<i64>) -> Self {
-        Self { org, kind, id: id.into(), op, of: None, only: None }
-    }
-
-    /// The same, of a record with this parent.
-    #[must_use]
-    pub fn of(self, parent: impl Into<i64>) -> Self {
-        Self { of: Some(parent.into()), ..self }
-    }
-
-    /// The same, of which only this person is notified.
-    #[must_use]
-    pub fn only(self, person: UserId) -> Self {
-        Self { only: Some(person), ..self }
-    }
-}
-
-/// The events of one transaction, one for each record: created stays created, and deleted ends it.
-pub(super) fn merged(events: impl IntoIterator<Item = Event>) -> Vec<Event> {
-    let mut merged: Vec<Event> = Vec::new();
-    for event in events {
-        let is_same = |other: &&mut Event| {
-            (other.org, other.kind, other.id, other.only) == (event.org, event.kind, event.id, event.only)
-        };
-        match merged.iter_mut().find(is_same) {
-            Some(earlier) => {
-                earlier.of = earlier.of.or(event.of);
-                if earlier.op != ChangeOp::Created || event.op == ChangeOp::Deleted {
-                    earlier.op = event.op;
-                }
-            }
-            None => merged.push(event),
-        }
-    }
-    merged
-}
 
 /// What a subscriber receives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -140,6 +82,12 @@ pub struct Subscription {
     room: Arc<Room>,
     place: u64,
     news: broadcast::Receiver<(u64, News)>,
+}
+
+impl Publish for Hub {
+    fn publish(&self, event: Event) {
+        Self::publish(self, event);
+    }
 }
 
 impl Hub {
@@ -265,6 +213,7 @@ impl Drop for Subscription {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::base::enums::{ChangeOp, RecordKind};
 
     fn event(org: i64, id: i64) -> Event {
         Event::new(OrgId(org), ChangeOp::Updated, RecordKind::Agent, id)

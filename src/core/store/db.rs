@@ -16,7 +16,6 @@ use sqlx::{
 
 use super::{
     connections::{Connections, Driver, Opener},
-    sql::{EveryOrg, Installation},
     transaction::Transaction,
     words::Unusable,
 };
@@ -264,6 +263,14 @@ impl Db {
         self.write.close().await;
     }
 }
+
+/// Outside a transaction, rows of no organization.
+#[derive(Clone, Copy, Debug)]
+pub struct Installation<'a>(pub(super) &'a Db);
+
+/// Outside a transaction, rows of all organizations, for jobs.
+#[derive(Clone, Copy, Debug)]
+pub struct EveryOrg<'a>(pub(super) &'a Db);
 
 /// How connections for reading and for writing are opened.
 fn openers(settings: &Database) -> anyhow::Result<(Opener, Opener)> {

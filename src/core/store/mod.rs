@@ -19,7 +19,7 @@ mod tx;
 mod words;
 
 pub use connections::{Connections, Driver};
-pub use db::Db;
+pub use db::{Db, EveryOrg, Installation};
 pub use folded::{holding, holds, starting};
 pub use links::{Link, Relinked, linked, relink};
 pub use owner::Owner;

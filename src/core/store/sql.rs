@@ -11,7 +11,7 @@
 
 use sea_orm::{ConnectionTrait, DbBackend, QueryResult, Statement, TryGetable, Value};
 
-use super::{Db, Transaction, Tx};
+use super::{EveryOrg, Installation, Transaction, Tx};
 use crate::{base::problem::Result, core::access::Scope};
 
 /// A statement in the words of both databases.
@@ -293,10 +293,6 @@ impl Write for Transaction {
     }
 }
 
-/// Outside a transaction, rows of no organization.
-#[derive(Clone, Copy, Debug)]
-pub struct Installation<'a>(pub(super) &'a Db);
-
 impl Door for Installation<'_> {
     type Sql = InstallationSql;
 
@@ -311,10 +307,6 @@ impl Write for Installation<'_> {
         Ok(self.0.writer().execute_raw(statement).await?.rows_affected())
     }
 }
-
-/// Outside a transaction, rows of all organizations, for jobs.
-#[derive(Clone, Copy, Debug)]
-pub struct EveryOrg<'a>(pub(super) &'a Db);
 
 impl Door for EveryOrg<'_> {
     type Sql = EveryOrgSql;

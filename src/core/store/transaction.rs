@@ -18,7 +18,7 @@ use tokio::sync::{Mutex, MutexGuard};
 use tracing::Instrument;
 
 use super::connections::{Driver, Lent, parts};
-use crate::core::events::{Event, Hub, merged};
+use crate::core::events::{Event, Publish, merged};
 
 /// An open transaction. Dropping it rolls it back.
 pub struct Transaction {
@@ -46,7 +46,7 @@ struct BeforeCommit {
 /// Work to do after the commit.
 enum AfterCommit {
     /// Notifies subscribers, after all other work.
-    Announce(Arc<Hub>, Event),
+    Announce(Event, Arc<dyn Publish>),
     Run(Box<dyn FnOnce() + Send>),
 }
 
@@ -84,8 +84,8 @@ impl Transaction {
     }
 
     /// Notifies subscribers after the commit: once per record, however often it changed.
-    pub(crate) fn announce(&self, hub: &Arc<Hub>, event: Event) {
-        self.hooks().after.push(AfterCommit::Announce(Arc::clone(hub), event));
+    pub(crate) fn announce(&self, publisher: Arc<dyn Publish>, event: Event) {
+        self.hooks().after.push(AfterCommit::Announce(event, publisher));
     }
 
     /// Commits. A commit that has started runs to its end, even if the caller has gone.
@@ -209,19 +209,21 @@ impl ConnectionTrait for Transaction {
     }
 }
 
-/// Does what follows a commit: all other work first, so that who is notified finds it done.
+/// Does what follows a commit: all other work first, so that subscribers find it done.
 fn follow(after: Vec<AfterCommit>) {
-    let mut announced = Vec::new();
+    let (mut events, mut publisher) = (Vec::new(), None);
     for work in after {
         match work {
-            AfterCommit::Announce(hub, event) => announced.push((hub, event)),
+            AfterCommit::Announce(event, to) => {
+                events.push(event);
+                publisher = Some(to);
+            }
             AfterCommit::Run(work) => work(),
         }
     }
-    let Some((hub, _)) = announced.first() else { return };
-    let hub = Arc::clone(hub);
-    for event in merged(announced.into_iter().map(|(_, event)| event)) {
-        hub.publish(event);
+    let Some(publisher) = publisher else { return };
+    for event in merged(events) {
+        publisher.publish(event);
     }
 }
 

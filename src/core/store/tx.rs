@@ -1,6 +1,8 @@
 //! A transaction opened by a caller. Only a [`Tx`] writes audit lines, enqueues commands and announces changes, so that
 //! all of this happens with the change or not at all.
 
+use std::sync::Arc;
+
 use futures::future::BoxFuture;
 use sea_orm::{ConnectionTrait, QueryResult, Statement, Value};
 
@@ -59,7 +61,7 @@ impl Tx {
 
     /// Notifies subscribers after the commit: once per record, however often it changed.
     pub fn announce(&self, event: Event) {
-        self.connection.announce(&self.scope.core.events, event);
+        self.connection.announce(Arc::clone(&self.scope.core.events) as _, event);
     }
 
     /// Marks this point: what follows may fail alone.

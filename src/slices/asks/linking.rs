@@ -13,7 +13,11 @@ use muster_channels::{Inbound, Proof};
 use serde_json::json;
 use sha2::{Digest, Sha256};
 
-use super::{Heard, queries, rights};
+use super::{
+    Heard,
+    queries::{self, Linked},
+    rights,
+};
 use crate::{
     base::{
         enums::{ChangeOp, RecordKind},
@@ -28,7 +32,7 @@ use crate::{
         audit,
         outbox::{self, Mail, Notice},
         sealing::random_bytes,
-        store::{Tx, sql::row},
+        store::Tx,
     },
     slices::channels,
 };
@@ -50,21 +54,6 @@ pub struct Code {
     pub text: String,
     /// When it stops working.
     pub expires_at: Timestamp,
-}
-
-row! {
-    /// A chat that someone has linked.
-    #[derive(Clone, Debug)]
-    pub struct Linked {
-        /// The channel.
-        channel: ChannelId,
-        /// Who it is, as the vendor calls them.
-        origin: String,
-        /// And as people do.
-        origin_name: Option<String>,
-        /// Since when.
-        at: Timestamp,
-    }
 }
 
 /// Makes a code for the caller. It takes the place of an earlier one.

@@ -22,7 +22,8 @@ mod wording;
 pub use self::{
     asking::{ask, over},
     deciding::{answered, pressed},
-    linking::{Code, Linked, introduce, link, of, unlink, unlink_all},
+    linking::{Code, introduce, link, of, unlink, unlink_all},
+    queries::Linked,
     sending::send_due,
 };
 

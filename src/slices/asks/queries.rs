@@ -1,6 +1,6 @@
 //! SQL of asks.
 
-use super::{entity::approval_asks::Model, linking::Linked};
+use super::entity::approval_asks::Model;
 use crate::{
     base::{
         ids::{AgentId, ApprovalId, ChannelId, OrgId, UserId},
@@ -137,6 +137,21 @@ pub(super) async fn delete_links(tx: &Tx, channel: ChannelId) -> Result<()> {
     let sql = sql!("DELETE FROM channel_links WHERE organization_id = $org AND channel_id = $2");
     tx.execute(sql, [channel.into()]).await?;
     Ok(())
+}
+
+row! {
+    /// A chat that someone has linked.
+    #[derive(Clone, Debug)]
+    pub struct Linked {
+        /// The channel.
+        channel: ChannelId,
+        /// Who it is, as the vendor calls them.
+        origin: String,
+        /// And as people do.
+        origin_name: Option<String>,
+        /// Since when.
+        at: Timestamp,
+    }
 }
 
 /// The chats that a person has linked.

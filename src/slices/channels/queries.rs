@@ -2,7 +2,6 @@
 
 use sea_orm::Value;
 
-use super::inbound::lease::Lease;
 use crate::{
     base::{
         enums::{LinkState, Transport},
@@ -48,6 +47,17 @@ pub(super) async fn see_authors(
         vendor => (sql!(SEEN, "AND transport <> 'WEBHOOK' AND transport = $3", AUTHOR), vendor.into()),
     };
     tx.all(sql, [tx.scope.core.db.keys(origins), within, tx.now.into()]).await
+}
+
+/// A channel's lease.
+#[derive(Clone, Debug)]
+pub(super) struct Lease {
+    /// The channel's organization.
+    pub org: OrgId,
+    /// The channel.
+    pub channel: ChannelId,
+    /// Who holds it: a name that no other process has.
+    pub holder: String,
 }
 
 /// What holds a lease: its organization, channel and holder.

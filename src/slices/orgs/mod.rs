@@ -22,8 +22,8 @@ pub use self::{
         Limit, check_count, check_limit, check_stored, count_stored, fits, lock, pace, require_room,
         store_plans, value as limit,
     },
-    operator::{NewOrganization, Overview, all, check_name, create, find, find_in},
-    queries::MAY_GO,
+    operator::{NewOrganization, all, check_name, create, find, find_in},
+    queries::{MAY_GO, Overview},
     rows::{AlertThresholds, alert_thresholds, default_image, is_stopped, session_limit, set_avatar},
     stop::{let_go, release, require_going, stop, stopped},
 };

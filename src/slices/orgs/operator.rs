@@ -3,10 +3,13 @@
 use std::sync::Arc;
 
 use sea_orm::{ActiveModelTrait, ColumnTrait, EntityTrait, IntoActiveModel, QueryFilter, QueryOrder, Set};
-use serde::Serialize;
 use serde_json::json;
 
-use super::{entity::organizations, queries, rows::load};
+use super::{
+    entity::organizations,
+    queries::{self, Overview},
+    rows::load,
+};
 use crate::{
     base::{
         enums::{ChangeOp, Plan, RecordKind},
@@ -14,14 +17,8 @@ use crate::{
         permission::Role,
         plain::{NAME_RULE, is_name},
         problem::{Code, Problem, Result},
-        time::Timestamp,
     },
-    core::{
-        Core,
-        access::Scope,
-        audit,
-        store::{Db, sql::row},
-    },
+    core::{Core, access::Scope, audit, store::Db},
     slices::{
         people,
         servers::{self, CreateImageInput},
@@ -40,27 +37,6 @@ pub struct NewOrganization {
     pub plan: Plan,
     /// Its first OWNER.
     pub owner: UserId,
-}
-
-row! {
-    /// An organization as the operator sees it.
-    #[derive(Clone, Debug, Serialize)]
-    pub struct Overview {
-        /// Its id.
-        id: OrgId,
-        /// The name.
-        name: String,
-        /// The plan. Its limits apply unless the contract overrides them.
-        plan: Plan,
-        /// Since when there is the organization.
-        created_at: Timestamp,
-        /// The number of members.
-        members: i64,
-        /// The number of OWNERs who can sign in.
-        owners: i64,
-        /// The number of agents, not counting archived ones.
-        agents: i64,
-    }
 }
 
 /// All organizations, ordered by id.

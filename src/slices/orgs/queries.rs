@@ -1,8 +1,9 @@
 //! SQL of organizations.
 
 use sea_orm::Value;
+use serde::Serialize;
 
-use super::{Limit, Overview};
+use super::Limit;
 use crate::{
     base::{enums::Plan, ids::OrgId, problem::Result, time::Timestamp},
     core::{
@@ -245,6 +246,27 @@ pub(super) async fn stop_held(tx: &Tx) -> Result<Option<Stop>> {
 pub(super) async fn letting_go(core: &Core, late: Timestamp) -> Result<Vec<OrgId>> {
     let sql = every_org_sql!("SELECT id AS organization_id FROM organizations WHERE letting_go_at <= $1");
     core.db.every_org().column(sql, [late.into()]).await
+}
+
+row! {
+    /// An organization as the operator sees it.
+    #[derive(Clone, Debug, Serialize)]
+    pub struct Overview {
+        /// Its id.
+        id: OrgId,
+        /// The name.
+        name: String,
+        /// The plan. Its limits apply unless the contract overrides them.
+        plan: Plan,
+        /// Since when there is the organization.
+        created_at: Timestamp,
+        /// The number of members.
+        members: i64,
+        /// The number of OWNERs who can sign in.
+        owners: i64,
+        /// The number of agents, not counting archived ones.
+        agents: i64,
+    }
 }
 
 /// All organizations, ordered by id.

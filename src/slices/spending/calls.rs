@@ -10,14 +10,14 @@ use muster_protocol::{
 use super::{
     leases, limits,
     months::{self, Of},
-    queries::{self, ListedModels},
+    queries::{self, Call, ListedModels},
     terms::{Terms, day, month},
     usage,
 };
 use crate::{
     base::{
         enums::{LimitKind, UsageStatus},
-        ids::{AgentId, LeaseId, ModelCredentialId, TurnId},
+        ids::{AgentId, LeaseId, TurnId},
         plain::{self, bounded},
         problem::Result,
         time::Timestamp,
@@ -42,28 +42,6 @@ const MODELS: i64 = 50;
 const OTHERS: &str = "other";
 /// What the cost guard counts.
 const HOUR: Duration = Duration::from_hours(1);
-
-/// A call, as it is counted.
-pub(super) struct Call {
-    /// The turn, if the host names one of the agent's.
-    pub turn: Option<TurnId>,
-    /// The organization's model credential.
-    pub credential: Option<ModelCredentialId>,
-    /// The provider.
-    pub provider: String,
-    /// The model.
-    pub model: String,
-    /// The HTTP status.
-    pub status: Option<i64>,
-    /// When it was made.
-    pub started_at: Timestamp,
-    /// How long it took, in milliseconds.
-    pub millis: i64,
-    /// Tokens.
-    pub usage: Usage,
-    /// In millionths, if it is known.
-    pub cost: Option<i64>,
-}
 
 impl Call {
     fn has_passed(&self) -> bool {

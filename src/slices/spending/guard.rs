@@ -6,8 +6,9 @@ use muster_protocol::plan::Given;
 
 use super::{
     leases::Spent,
-    limits::{self, Limit},
+    limits,
     months::{self, Of},
+    queries::Limit,
     terms::Terms,
 };
 use crate::{

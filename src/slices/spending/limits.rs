@@ -1,31 +1,18 @@
 //! Agents that may not call their model at the moment: their rows. `release.rs` lets them go on.
 
-use super::{months, queries, terms::zone_of};
+use super::{
+    months,
+    queries::{self, Limit},
+    terms::zone_of,
+};
 use crate::{
-    base::{
-        enums::LimitKind,
-        ids::{AgentId, ModelCredentialId},
-        problem::Result,
-        time::Timestamp,
-    },
+    base::{enums::LimitKind, ids::AgentId, problem::Result, time::Timestamp},
     core::store::Tx,
     slices::{
         agents::{self, LockedAgent},
         approvals, turns,
     },
 };
-
-/// What keeps an agent from calling its model.
-pub(super) struct Limit<'a> {
-    /// What was reached.
-    pub kind: LimitKind,
-    /// The same in words.
-    pub reason: &'a str,
-    /// When to go on.
-    pub until: Timestamp,
-    /// The organization's model credential whose provider refuses.
-    pub credential: Option<ModelCredentialId>,
-}
 
 /// The agent may not call its model until then.
 pub(super) async fn set(tx: &Tx, agent: AgentId, limit: &Limit<'_>) -> Result<()> {

@@ -4,25 +4,16 @@
 
 use jiff::tz::TimeZone;
 
-pub use super::queries::Month;
+pub use super::queries::{Month, Of};
 use super::{
     queries,
     terms::{Terms, month, moved},
 };
 use crate::{
-    base::{enums::LimitKind, ids::AgentId, problem::Result, time::Timestamp},
+    base::{enums::LimitKind, problem::Result, time::Timestamp},
     core::store::Tx,
     slices::approvals::Guarded,
 };
-
-/// Whose month it is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Of {
-    /// An agent's.
-    Agent(AgentId),
-    /// The organization's.
-    Organization,
-}
 
 impl Of {
     /// Its limit of this kind, as people are asked about it.

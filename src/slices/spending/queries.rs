@@ -3,7 +3,6 @@
 use muster_protocol::event::Usage;
 use sea_orm::Value;
 
-use super::{calls::Call, limits::Limit, months::Of};
 use crate::{
     base::{
         enums::{CostGuardAction, LimitKind, OverrideMode},
@@ -91,6 +90,28 @@ pub(super) async fn allow_tokens(tx: &Tx, agent: AgentId, tokens: i64, until: Ti
     );
     tx.execute(sql, [agent.into(), tokens.into(), until.into(), tx.now.into()]).await?;
     Ok(())
+}
+
+/// A call, as it is counted.
+pub(super) struct Call {
+    /// The turn, if the host names one of the agent's.
+    pub turn: Option<TurnId>,
+    /// The organization's model credential.
+    pub credential: Option<ModelCredentialId>,
+    /// The provider.
+    pub provider: String,
+    /// The model.
+    pub model: String,
+    /// The HTTP status.
+    pub status: Option<i64>,
+    /// When it was made.
+    pub started_at: Timestamp,
+    /// How long it took, in milliseconds.
+    pub millis: i64,
+    /// Tokens.
+    pub usage: Usage,
+    /// In millionths, if it is known.
+    pub cost: Option<i64>,
 }
 
 /// Adds a call of a model.
@@ -277,6 +298,15 @@ row! {
         /// What people have allowed on top of the budget.
         allowed_micro: i64,
     }
+}
+
+/// Whose month it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Of {
+    /// An agent's.
+    Agent(AgentId),
+    /// The organization's.
+    Organization,
 }
 
 /// The one of two statements that concerns this row of a month, the agent's or the organization's, and its values: an
@@ -561,6 +591,18 @@ pub(super) async fn wait_of(tx: &Tx, agent: AgentId) -> Result<Option<Wait>> {
          WHERE organization_id = $org AND agent_id = $2"
     );
     tx.one(sql, [agent.into()]).await
+}
+
+/// What keeps an agent from calling its model.
+pub(super) struct Limit<'a> {
+    /// What was reached.
+    pub kind: LimitKind,
+    /// The same in words.
+    pub reason: &'a str,
+    /// When to go on.
+    pub until: Timestamp,
+    /// The organization's model credential whose provider refuses.
+    pub credential: Option<ModelCredentialId>,
 }
 
 /// An agent waits for this from now on, or as long as before if it waited for the same.

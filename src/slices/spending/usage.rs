@@ -19,8 +19,8 @@ use crate::{
         },
         model_credentials,
         spending::{
-            limits::{self, Limit},
-            months, queries,
+            limits, months,
+            queries::{self, Limit},
             terms::Terms,
         },
         turns,

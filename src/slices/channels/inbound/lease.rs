@@ -6,7 +6,6 @@ use tokio::sync::watch;
 use crate::{
     base::{
         enums::{ChangeOp, LinkState, RecordKind},
-        ids::{ChannelId, OrgId},
         problem::{Code, Problem, Result},
         time::Timestamp,
     },
@@ -14,19 +13,10 @@ use crate::{
     slices::channels::queries::{cursor_of_lease, extend_lease, keep_cursor, show_link, take_lease},
 };
 
+pub(super) use crate::slices::channels::queries::Lease;
+
 /// How long a lease lasts. It is renewed at a third of it.
 pub(super) const LEASE: std::time::Duration = std::time::Duration::from_secs(15);
-
-/// A channel's lease.
-#[derive(Clone, Debug)]
-pub(in super::super) struct Lease {
-    /// The channel's organization.
-    pub org: OrgId,
-    /// The channel.
-    pub channel: ChannelId,
-    /// Who holds it: a name that no other process has.
-    pub holder: String,
-}
 
 /// How far a listener has read.
 pub(super) struct Position {

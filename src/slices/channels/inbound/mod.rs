@@ -19,7 +19,7 @@ mod admitter;
 mod asked;
 mod beside;
 mod files;
-pub(super) mod lease;
+mod lease;
 mod listening;
 mod refused;
 mod skipped;

@@ -1,5 +1,7 @@
 //! Users: people who can sign in. A user belongs to no organization.
 
+use std::sync::Arc;
+
 use async_graphql::SimpleObject;
 use sea_orm::{
     ActiveModelTrait, ColumnTrait, ConnectionTrait, EntityTrait, IntoActiveModel, NotSet, QueryFilter, Set,
@@ -230,7 +232,10 @@ pub async fn set_avatar(
 /// The database is unreachable.
 pub async fn announce(core: &Core, tx: &Transaction, id: UserId) -> Result<()> {
     for org in queries::organizations_of(tx, id).await? {
-        tx.announce(&core.events, Event::new(org, ChangeOp::Updated, RecordKind::Member, id));
+        tx.announce(
+            Arc::clone(&core.events) as _,
+            Event::new(org, ChangeOp::Updated, RecordKind::Member, id),
+        );
     }
     Ok(())
 }
