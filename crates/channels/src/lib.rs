@@ -18,9 +18,10 @@
 //! - `contract/`: what core and transports say to each other. [`Transport`] is the trait, [`open`] makes one.
 //! - `world/`: HTTP, names, TLS, time; its guard keeps what tenants type from leading inward.
 //! - `signature.rs`: signatures of requests; `markdown/`: one text for each vendor's eyes, in parts.
-//! - `email/`, `slack/`, `telegram/`, `webhook/`: a transport each; `pauses.rs`: how long a listener waits before it tries again;
-//!   `quoted.rs`: words of others in a message.
+//! - `email/`, `slack/`, `telegram/`, `webhook/`: a transport each; `bounds.rs`: how much and how long;
+//!   `pauses.rs`: how long a listener waits before it tries again; `quoted.rs`: words of others in a message.
 
+mod bounds;
 mod contract;
 mod email;
 mod markdown;
@@ -45,9 +46,9 @@ pub use self::{
     contract::{
         Actions, Attachment, Bounce, Button, Cause, Config, Content, Cursor, Dialect, EmailConfig, Event,
         Failure, Files, Hold, Identity, Inbound, Inlet, Kind, Limit, Link, Longest, MailServer, Named,
-        Origin, Part, Press, Proof, RawRequest, Reading, Receipt, Received, Refusal, RemoteFile, Rendered,
-        Reply, Room, Scene, Scope, Sink, Skipped, SlackConfig, SlackInlet, SlackTokenError, Spool, Stopped,
-        TelegramConfig, Thread, Traits, Transport, Unit, WebhookConfig,
+        OneLine, Origin, Part, Press, Proof, RawRequest, Reading, Receipt, Received, Refusal, RemoteFile,
+        Rendered, Reply, Room, Scene, Scope, Sink, Skipped, SlackConfig, SlackInlet, SlackTokenError, Spool,
+        Stopped, TelegramConfig, Thread, Traits, Transport, Unit, WebhookConfig,
     },
     email::{TOPMOST as TOPMOST_RESULTS, origin as email_origin},
     markdown::{render, render_plain},

@@ -2,25 +2,22 @@
 
 use std::time::Duration;
 
-const FIRST: Duration = Duration::from_secs(1);
-const LONGEST: Duration = Duration::from_secs(60);
-
 /// The pauses between attempts.
 pub struct Pauses(Duration);
 
 impl Pauses {
     pub fn new() -> Self {
-        Self(FIRST)
+        Self(Duration::from_secs(1))
     }
 
     /// It worked: the next pause is short again.
     pub fn reset(&mut self) {
-        self.0 = FIRST;
+        *self = Self::new();
     }
 
     /// Waits, at least as long as the vendor asks.
     pub async fn wait(&mut self, asked: Option<Duration>) {
         tokio::time::sleep(self.0.max(asked.unwrap_or_default())).await;
-        self.0 = (self.0 * 2).min(LONGEST);
+        self.0 = (self.0 * 2).min(Duration::from_secs(60));
     }
 }

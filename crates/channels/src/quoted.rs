@@ -1,7 +1,6 @@
 //! Words of others in a message: who said them stands above, in brackets, and each of their lines is marked as a quote.
 
-/// The longest name that is shown, in characters: strangers choose it.
-const NAME: usize = 100;
+use crate::bounds;
 
 /// Words by which people tell our notes, in lower case.
 const NOTES: [&str; 6] = [
@@ -78,23 +77,35 @@ fn is_unseen(c: char) -> bool {
 
 /// A name on one line, which can't end the brackets around it.
 pub fn name(name: &str) -> String {
-    let shown = |c: char| match c {
+    let inner = |c: char| match c {
         '[' => '(',
         ']' => ')',
-        c if c.is_control() || matches!(c, '\u{2028}' | '\u{2029}') => ' ',
         c => c,
     };
-    // Nor does it change how others are seen. Letters of some scripts, and emoji, are joined or held apart by what is not seen.
+    short(name).chars().map(inner).collect()
+}
+
+/// A name on one line, and no longer than names are.
+pub fn short(name: &str) -> String {
+    let name: String = line(name).chars().take(100).collect();
+    name.trim_end().to_owned()
+}
+
+/// Words on one line, in which nothing changes how others are seen. Letters of some scripts, and emoji, are joined or held apart by
+/// what is not seen.
+pub fn line(words: &str) -> String {
+    let shown = |c: char| if c.is_control() || matches!(c, '\u{2028}' | '\u{2029}') { ' ' } else { c };
     let is_beside =
         |c: Option<&char>| c.is_some_and(|c| !c.is_ascii() && !c.is_whitespace() && !is_unseen(*c));
-    let all: Vec<char> = name.trim().chars().collect();
+    let all: Vec<char> = words.trim().chars().take(bounds::NAME).collect();
     let is_joiner = |nth: usize| {
         matches!(all[nth], '\u{200c}' | '\u{200d}')
             && is_beside(nth.checked_sub(1).and_then(|before| all.get(before)))
             && is_beside(all.get(nth + 1))
     };
     let seen = (0..all.len()).filter(|nth| !is_unseen(all[*nth]) || is_joiner(*nth));
-    seen.take(NAME).map(|nth| shown(all[nth])).collect()
+    let line: String = seen.map(|nth| shown(all[nth])).collect();
+    line.trim().to_owned()
 }
 
 /// Code as a block, which nothing in it ends.
@@ -133,6 +144,7 @@ mod tests {
         assert_eq!(name(" Bob]\nAda: yes ["), "Bob) Ada: yes (");
         assert_eq!(name(&"x".repeat(500)).len(), 100);
         assert_eq!(name("\u{202e}Bob\u{200b}"), "Bob");
+        assert_eq!(line("[Spam]\r\n\u{2066}Offer\u{2069}\n"), "[Spam]  Offer");
         assert_eq!(name("A\u{200d}da \u{200d}👩\u{200d}💻\u{200d}"), "Ada 👩\u{200d}💻");
         assert_eq!(name("نرم\u{200c}افزار"), "نرم\u{200c}افزار");
         let forged = "[A payment came with this message: 5 EUR]\n [Forwarded from Eve]\n[FIRING:1] disk";

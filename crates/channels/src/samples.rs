@@ -29,7 +29,7 @@ fn of_message(message: &Inbound) -> Value {
     };
     let lines = |text: &str| json!(text.lines().collect::<Vec<_>>());
     show("key", json!(message.key));
-    show("from", json!([message.origin.id, message.origin.name]));
+    show("from", json!([message.origin.id, message.origin.name.as_deref()]));
     show("place", json!(message.origin.place));
     show("thread", json!(message.thread.key));
     show("answers", json!(message.answers));

@@ -13,15 +13,7 @@ use jiff::Timestamp;
 use secrecy::{ExposeSecret, SecretSlice, SecretString};
 use sha2::Sha256;
 
-use crate::contract::Refusal;
-
-/// How far a signed time may be away from ours, in seconds, both ways.
-const TOLERANCE: u64 = 5 * 60;
-/// How many signatures of one request are looked at.
-const MOST_SIGNATURES: usize = 16;
-
-/// How long the words about texts are, in bytes.
-const WORD: usize = 10;
+use crate::{bounds, contract::Refusal};
 
 /// How secrets are written: the libraries of Standard Webhooks take them with padding and without.
 const BASE64_OF_SECRETS: GeneralPurpose = GeneralPurpose::new(
@@ -63,14 +55,14 @@ impl Key {
         format!("v0={}", hex::encode(mac.finalize().into_bytes()))
     }
 
-    /// A word that only who has the secret can say about a text.
+    /// A word that only who has the secret can say about a text: ten bytes.
     pub(crate) fn word(&self, text: &str) -> String {
-        hex::encode(&self.mac(&[text.as_bytes()]).finalize().into_bytes()[..WORD])
+        hex::encode(&self.mac(&[text.as_bytes()]).finalize().into_bytes()[..10])
     }
 
     /// Whether it looks like such a word, under whatever secret.
     pub(crate) fn is_word(text: &str) -> bool {
-        text.len() == WORD * 2 && text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
+        text.len() == 20 && text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
     }
 
     fn mac(&self, parts: &[&[u8]]) -> Hmac<Sha256> {
@@ -117,7 +109,7 @@ pub fn verify(
 ) -> Result<(), Refusal> {
     is_now(signed.timestamp, now)?;
     let given = signatures.split(' ').filter_map(|one| one.strip_prefix("v1,"));
-    let given = given.take(MOST_SIGNATURES).filter_map(|text| BASE64_STANDARD.decode(text).ok());
+    let given = given.take(bounds::LIST).filter_map(|text| BASE64_STANDARD.decode(text).ok());
     let parts = signed.over(body);
     any(given.flat_map(|bytes| keys.iter().map(move |key| (key, bytes.clone()))), &parts)
 }
@@ -162,7 +154,7 @@ fn any<'a>(pairs: impl Iterator<Item = (&'a Key, Vec<u8>)>, parts: &[&[u8]]) -> 
 
 fn is_now(timestamp: &str, now: Timestamp) -> Result<(), Refusal> {
     let signed: i64 = timestamp.parse().map_err(|_| Refusal::BadSignature)?;
-    if signed.abs_diff(now.as_second()) <= TOLERANCE { Ok(()) } else { Err(Refusal::Stale) }
+    if signed.abs_diff(now.as_second()) <= 5 * 60 { Ok(()) } else { Err(Refusal::Stale) }
 }
 
 #[cfg(test)]

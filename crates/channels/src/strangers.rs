@@ -22,14 +22,8 @@ use crate::{
     render, slack, telegram, traits, webhook,
 };
 
-/// The stack of a worker.
-const STACK: usize = 2 << 20;
 /// How many times its length something may take.
 const MULTIPLE: usize = 10;
-/// What it may take beside that, in bytes: tables, and what the allocator keeps.
-const BESIDE: usize = 48 << 20;
-/// The same of markdown, whose words, marks and nodes are kept until all of it is read.
-const OF_MARKDOWN: usize = 200;
 
 const NESTS: [&str; 22] = [
     "(",
@@ -127,10 +121,11 @@ fn one_of_long(wrapped: impl Fn(String) -> Vec<String>) -> impl Fn(String) -> Ve
 fn reads(name: &str, text: String, multiple: usize, read: impl Fn(String) + Send + 'static) {
     let (length, begin) = (text.len(), format!("{:.50}", text.replace('\0', "")));
     let (before, _) = memory();
-    let thread = thread::Builder::new().stack_size(STACK).spawn(move || read(text)).unwrap();
+    let thread = thread::Builder::new().stack_size(2 << 20).spawn(move || read(text)).unwrap();
     thread.join().unwrap_or_else(|_| panic!("{name} panics: {begin}"));
     let taken = memory().1.saturating_sub(before);
-    assert!(taken <= multiple * length + BESIDE, "{name} takes {taken} bytes for {length}: {begin}");
+    // Beside that there are tables, and what the allocator keeps.
+    assert!(taken <= multiple * length + (48 << 20), "{name} takes {taken} bytes for {length}: {begin}");
 }
 
 fn waiting(future: impl Future<Output = ()>) {
@@ -411,7 +406,8 @@ fn no_markdown_ends_the_process_or_becomes_endless() {
     for bytes in sizes() {
         let odd = if bytes < 1 << 20 { odd_markdown(bytes) } else { Vec::new() };
         for (nth, text) in markdown(bytes).into_iter().chain(odd).enumerate() {
-            reads("markdown", text, OF_MARKDOWN, move |text| {
+            // Words, marks and nodes are kept until all of it is read.
+            reads("markdown", text, 200, move |text| {
                 // All vendors' texts are read in the same way, so each long one is for one vendor.
                 let is_for = |at: usize| bytes <= 1 << 10 || nth % kinds.len() == at;
                 for (_, kind) in kinds.iter().enumerate().filter(|(at, _)| is_for(*at)) {

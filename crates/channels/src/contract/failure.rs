@@ -3,6 +3,7 @@
 use std::{fmt, time::Duration};
 
 use super::traits::Scope;
+use crate::bounds;
 
 /// Why something did not happen at the vendor. Each variant has one consequence for the delivery and its channel.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -70,8 +71,6 @@ impl Failure {
 pub struct Cause(String);
 
 impl Cause {
-    const LONGEST: usize = 300;
-
     /// What it says.
     pub fn as_str(&self) -> &str {
         &self.0
@@ -81,7 +80,7 @@ impl Cause {
 impl<T: AsRef<str>> From<T> for Cause {
     fn from(text: T) -> Self {
         let printable = |c: char| if c.is_control() { ' ' } else { c };
-        Self(text.as_ref().chars().map(printable).take(Self::LONGEST).collect())
+        Self(text.as_ref().chars().map(printable).take(bounds::NAME).collect())
     }
 }
 

@@ -1,11 +1,14 @@
 //! What comes from the vendor.
 
+use std::ops::Deref;
+
 use bytes::Bytes;
 use futures::future::BoxFuture;
 use http::HeaderMap;
 use jiff::Timestamp;
 
 use super::failure::Cause;
+use crate::quoted;
 
 /// A request to a channel's inbound path, as it came.
 #[derive(Clone, Copy)]
@@ -123,7 +126,43 @@ pub struct Origin {
     /// The group's id, which the whitelist may hold instead.
     pub place: Option<String>,
     /// The author's name, as people know it.
-    pub name: Option<String>,
+    pub name: Option<OneLine>,
+}
+
+impl Origin {
+    /// The author as people see them: by name, else by id.
+    pub fn author(&self) -> Option<OneLine> {
+        self.name.clone().or_else(|| OneLine::name(&self.id))
+    }
+}
+
+/// A name or a title on one line, in which nothing changes how other words are seen: with line ends in it, its owner could say
+/// something in the name of others.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OneLine(String);
+
+impl OneLine {
+    /// What can be seen of a name. `None`: nothing.
+    pub fn name(name: &str) -> Option<Self> {
+        Self::of(quoted::short(name))
+    }
+
+    /// What can be seen of a title. `None`: nothing.
+    pub fn title(title: &str) -> Option<Self> {
+        Self::of(quoted::line(title))
+    }
+
+    fn of(seen: String) -> Option<Self> {
+        (!seen.is_empty()).then_some(Self(seen))
+    }
+}
+
+impl Deref for OneLine {
+    type Target = str;
+
+    fn deref(&self) -> &str {
+        &self.0
+    }
 }
 
 /// How sure it is who wrote a message.
@@ -150,7 +189,7 @@ pub struct Thread {
     /// Where answers go: opaque to the core, which hands it back in [`Part::target`](super::Part::target).
     pub target: String,
     /// A title, such as a mail's subject.
-    pub title: Option<String>,
+    pub title: Option<OneLine>,
     /// Whether only its author and we can read it.
     pub is_private: bool,
 }

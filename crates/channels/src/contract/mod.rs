@@ -21,8 +21,8 @@ pub use self::{
     },
     failure::{Cause, Failure, Refusal},
     inbound::{
-        Bounce, Content, Cursor, Event, Inbound, Link, Origin, Press, Proof, RawRequest, Reading, Received,
-        RemoteFile, Reply, Sink, Skipped, Stopped, Thread,
+        Bounce, Content, Cursor, Event, Inbound, Link, OneLine, Origin, Press, Proof, RawRequest, Reading,
+        Received, RemoteFile, Reply, Sink, Skipped, Stopped, Thread,
     },
     outbound::{Attachment, Button, Named, Part, Receipt, Rendered, Scene},
     room::{Hold, Room},

@@ -8,15 +8,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::contract::Skipped;
 
-/// How often a mail is tried at least.
-const TRIES: u32 = 2;
-/// The same of one whose attempts don't come to their end, and how long after the first one the last one begins.
+/// How often a mail is tried whose attempts don't come to their end, and how long after the first one the last one begins: services
+/// are restarted.
 const UNFINISHED: u32 = 3;
 const REST: SignedDuration = SignedDuration::from_mins(2);
-/// How long a mail is tried at least that may be given out later: mail servers are restarted.
-const OUTAGE: SignedDuration = SignedDuration::from_mins(15);
-/// The longest subject or reason that is kept, in characters.
-const WORDS: usize = 100;
 
 /// How often reading a mail has failed. It is part of the cursor.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -59,7 +54,8 @@ impl Tried {
     pub fn is_over(&self, now: Timestamp) -> bool {
         let lasted = now.duration_since(self.since);
         match &self.failed {
-            Some(failed) => self.times >= TRIES && (failed.is_certain || lasted >= OUTAGE),
+            // Mail servers are restarted, too.
+            Some(failed) => self.times >= 2 && (failed.is_certain || lasted >= SignedDuration::from_mins(15)),
             None => self.times >= UNFINISHED && lasted >= REST,
         }
     }
@@ -90,7 +86,7 @@ pub fn skipped(uid: u32, subject: Option<String>, why: &str) -> Skipped {
 /// The beginning of a text, in one line: it is in the log.
 fn short(mut text: String) -> String {
     text.retain(|c| !c.is_control());
-    if text.chars().nth(WORDS).is_none() { text } else { text.chars().take(WORDS).collect() }
+    text.chars().take(100).collect()
 }
 
 #[cfg(test)]

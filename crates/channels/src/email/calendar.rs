@@ -2,20 +2,19 @@
 
 use jiff::{
     Span, ToSpan,
-    civil::{Date, Time},
+    civil::{Date, DateTime, Time},
 };
 
-/// How much of a calendar is read, in bytes: an invitation has some thousands.
-const MOST: usize = 256 << 10;
-/// The longest value that is shown, in characters.
-const LONGEST: usize = 2_000;
+use super::zones::Zones;
+use crate::bounds;
 
 /// What a calendar in a mail from this address says about its first event or task, in words. `None`: it has none.
 pub fn text(calendar: &str, from: &str) -> Option<String> {
-    let calendar = calendar.get(..calendar.floor_char_boundary(MOST))?;
+    let calendar = calendar.get(..calendar.floor_char_boundary(256 << 10))?;
     let lines = unfolded(calendar);
     let mut event = Event::default();
     let mut events = 0;
+    let mut zones = Zones::default();
     // What the present line stands in: `VCALENDAR`, `VEVENT`, `VALARM` …
     let mut within: Vec<&str> = Vec::new();
     for line in lines.lines().filter_map(Line::read) {
@@ -25,15 +24,27 @@ pub fn text(calendar: &str, from: &str) -> Option<String> {
                     events += 1;
                     event.is_task |= is_task && events == 1;
                 }
+                if line.value.eq_ignore_ascii_case("VTIMEZONE") {
+                    zones.begin();
+                } else if is_time_of_zone(line.value) {
+                    zones.begin_rule();
+                }
                 within.push(line.value);
             }
             ("END", _) => drop(within.pop()),
+            ("TZID", Some(part)) if part.eq_ignore_ascii_case("VTIMEZONE") => zones.name(line.value),
+            (name, Some(part)) if is_time_of_zone(part) => zones.add(name, line.value),
             ("METHOD", Some(_)) => event.method = line.value.to_ascii_uppercase(),
             (_, Some(part)) if is_task(part).is_some() && events == 1 => event.add(&line, from),
             _ => {}
         }
     }
-    (events > 0).then(|| event.words(from, events - 1))
+    (events > 0).then(|| event.words(from, events - 1, &zones))
+}
+
+/// Whether a part of a calendar is one of a zone's: its standard or its summer time.
+fn is_time_of_zone(part: &str) -> bool {
+    part.eq_ignore_ascii_case("STANDARD") || part.eq_ignore_ascii_case("DAYLIGHT")
 }
 
 /// Whether a part of a calendar is a task. `None`: it is neither a task nor an event.
@@ -82,7 +93,7 @@ impl<'a> Line<'a> {
     /// A text without its escapes.
     fn text(&self) -> String {
         let (mut text, mut escaped) = (String::new(), false);
-        for c in self.value.chars().take(LONGEST) {
+        for c in self.value.chars().take(2_000) {
             match c {
                 '\\' if !escaped => escaped = true,
                 'n' | 'N' if escaped => {
@@ -98,9 +109,8 @@ impl<'a> Line<'a> {
         text.trim().to_owned()
     }
 
-    /// `mailto:ada@a.test`
     fn address(&self) -> &'a str {
-        self.value.split_once(':').map_or(self.value, |(_, address)| address)
+        address(self.value)
     }
 
     /// `Ada <ada@a.test>`
@@ -126,7 +136,7 @@ struct Event {
     organizer: String,
     repeats: String,
     /// When it does not take place, though it would by how it repeats.
-    except: Vec<String>,
+    except: Vec<Moment>,
     /// Until when a task is to be done.
     due: Option<Moment>,
     /// What is said about an invitation or an answer to it.
@@ -143,6 +153,8 @@ struct Answer {
     is_sender: bool,
     /// `PARTSTAT`
     what: &'static str,
+    /// Whom they send in their place.
+    sent: String,
 }
 
 impl Answer {
@@ -151,10 +163,14 @@ impl Answer {
             "ACCEPTED" => "accepts",
             "DECLINED" => "declines",
             "TENTATIVE" => "accepts tentatively",
-            "DELEGATED" => "sends someone else",
+            "DELEGATED" => DELEGATES,
             _ => UNDECIDED,
         };
-        Self { who: line.person(), is_sender: line.address().eq_ignore_ascii_case(from), what }
+        let sent = line.param("DELEGATED-TO").filter(|_| what == DELEGATES).unwrap_or_default();
+        let sent: Vec<_> =
+            sent.split(',').take(10).map(|one| address(one.trim_matches([' ', '"']))).collect();
+        let is_sender = line.address().eq_ignore_ascii_case(from);
+        Self { who: line.person(), is_sender, what, sent: sent.join(", ") }
     }
 
     /// Of several people in an answer, it is the sender's, else of one who has decided.
@@ -163,12 +179,25 @@ impl Answer {
     }
 
     fn words(&self, from: &str) -> String {
-        let Self { who, is_sender, what } = self;
-        if *is_sender { format!("{who} {what}") } else { format!("{who} {what}, sent by {from}") }
+        let Self { who, is_sender, what, sent } = self;
+        let mut words = format!("{who} {what}");
+        if !sent.is_empty() {
+            words.extend([": ", sent]);
+        }
+        if !is_sender {
+            words.extend([", sent by ", from]);
+        }
+        words
     }
 }
 
 const UNDECIDED: &str = "has not decided";
+const DELEGATES: &str = "sends someone else";
+
+/// `mailto:ada@a.test`
+fn address(value: &str) -> &str {
+    value.split_once(':').map_or(value, |(_, address)| address)
+}
 
 impl Event {
     fn add(&mut self, line: &Line<'_>, from: &str) {
@@ -182,8 +211,7 @@ impl Event {
             "RRULE" => self.repeats = line.text(),
             "EXDATE" => {
                 let values = line.value.split(',').map(|value| Line { value, ..line.clone() });
-                let moments = values.filter_map(|line| Moment::read(&line));
-                self.except.extend(moments.map(|moment| moment.until(None)));
+                self.except.extend(values.filter_map(|line| Moment::read(&line)));
             }
             "DUE" => self.due = Moment::read(line),
             "COMMENT" if !self.comment.is_empty() => self.comment.extend(["\n", &line.text()]),
@@ -200,7 +228,7 @@ impl Event {
         }
     }
 
-    fn words(&self, from: &str, others: usize) -> String {
+    fn words(&self, from: &str, others: usize, zones: &Zones) -> String {
         let what = match &*self.method {
             "CANCEL" if self.is_task => "Calendar: a task is cancelled",
             _ if self.is_task => "Calendar: a task",
@@ -214,9 +242,16 @@ impl Event {
         let mut words = format!("[{what}]");
         let when = self.begin.as_ref().map(|begin| {
             let end = self.lasts.and_then(|lasts| begin.after(lasts));
-            begin.until(self.end.as_ref().or(end.as_ref()))
+            let end = self.end.as_ref().or(end.as_ref()).map(|end| end.located(zones));
+            begin.located(zones).until(end.as_ref())
         });
-        let (except, due) = (self.except.join(", "), self.due.as_ref().map(|due| due.until(None)));
+        let at = |moment: &Moment| moment.located(zones).until(None);
+        let except: Vec<_> = self.except.iter().take(bounds::LIST).map(at).collect();
+        let mut except = except.join(", ");
+        if let Some(more) = self.except.len().checked_sub(bounds::LIST).filter(|more| *more > 0) {
+            except.extend([" and ", &more.to_string(), " more"]);
+        }
+        let due = self.due.as_ref().map(at);
         let answer = self.answer.as_ref().filter(|_| self.method == "REPLY").map(|answer| answer.words(from));
         for (label, value) in [
             ("", Some(&self.summary)),
@@ -242,6 +277,7 @@ impl Event {
 }
 
 /// A day, or a time of it in a zone.
+#[derive(Clone)]
 struct Moment {
     day: Date,
     /// `10:30`
@@ -264,11 +300,26 @@ impl Moment {
         Some(Self { day, time: clock, zone })
     }
 
-    /// The moment that is so much later. `None`: there is none.
-    fn after(&self, lasts: Span) -> Option<Self> {
+    /// `None`: its time is invalid.
+    fn local(&self) -> Option<DateTime> {
         let time =
             self.time.as_ref().map_or(Some(Time::midnight()), |time| Time::strptime("%H:%M", time).ok());
-        let end = self.day.to_datetime(time?).checked_add(lasts).ok().filter(|_| lasts.is_positive())?;
+        Some(self.day.to_datetime(time?))
+    }
+
+    /// The same moment, whose zone says how far it is from UTC, if the calendar does.
+    fn located(&self, zones: &Zones) -> Self {
+        let offset = self.local().and_then(|at| zones.offset(&self.zone, at));
+        let zone = match offset {
+            Some(offset) if offset != self.zone => format!("{}, {offset}", self.zone),
+            _ => self.zone.clone(),
+        };
+        Self { zone, ..self.clone() }
+    }
+
+    /// The moment that is so much later. `None`: there is none.
+    fn after(&self, lasts: Span) -> Option<Self> {
+        let end = self.local()?.checked_add(lasts).ok().filter(|_| lasts.is_positive())?;
         let time = self.time.as_ref().map(|_| end.strftime("%H:%M").to_string());
         Some(Self { day: end.date(), time, zone: self.zone.clone() })
     }
@@ -338,6 +389,24 @@ mod tests {
     }
 
     #[test]
+    fn zones_of_the_calendar_say_how_far_they_are_from_utc() {
+        let zone = "BEGIN:VTIMEZONE\nTZID:Customized Time Zone\nBEGIN:STANDARD\nDTSTART:16010101T030000\nTZOFFSETTO:+0100\n\
+                    RRULE:FREQ=YEARLY;BYDAY=-1SU;BYMONTH=10\nEND:STANDARD\nBEGIN:DAYLIGHT\nDTSTART:16010101T020000\n\
+                    TZOFFSETTO:+0200\nRRULE:FREQ=YEARLY;BYDAY=-1SU;BYMONTH=3\nEND:DAYLIGHT\nEND:VTIMEZONE\n";
+        let event = "BEGIN:VEVENT\nDTSTART;TZID=\"Customized Time Zone\":20261024T220000\nDURATION:PT5H30M\n\
+                     EXDATE;TZID=Customized Time Zone:20261201T100000\nEND:VEVENT\n";
+        // The zone may stand behind its event.
+        for calendar in [format!("{zone}{event}"), format!("{event}{zone}")] {
+            assert_eq!(
+                text(&format!("BEGIN:VCALENDAR\n{calendar}END:VCALENDAR"), "bo@b.test").unwrap(),
+                "[Calendar: an event]\n\
+                 When: 2026-10-24 22:00 (Customized Time Zone, UTC+02:00) to 2026-10-25 03:30 (Customized Time Zone, UTC+01:00)\n\
+                 Except: 2026-12-01 10:00 (Customized Time Zone, UTC+01:00)"
+            );
+        }
+    }
+
+    #[test]
     fn what_happens_to_an_event_is_said() {
         for (method, lines, expected) in [
             ("CANCEL", "SUMMARY:Tea", "[Calendar: an event is cancelled]\nTea"),
@@ -354,6 +423,17 @@ mod tests {
             ),
             (
                 "REPLY",
+                "ATTENDEE;PARTSTAT=DELEGATED;DELEGATED-TO=\"mailto:ev@e.test\",\"MAILTO:fy@f.test\";CN=Bo:mailto:bo@b.test\n\
+                 ATTENDEE;PARTSTAT=ACCEPTED;DELEGATED-FROM=\"mailto:bo@b.test\":mailto:ev@e.test",
+                "[Calendar: an answer to an invitation]\nBo <bo@b.test> sends someone else: ev@e.test, fy@f.test",
+            ),
+            (
+                "REPLY",
+                "ATTENDEE;PARTSTAT=DELEGATED:mailto:cy@c.test",
+                "[Calendar: an answer to an invitation]\ncy@c.test sends someone else, sent by bo@b.test",
+            ),
+            (
+                "REPLY",
                 "ATTENDEE;PARTSTAT=NEEDS-ACTION:mailto:di@d.test\nATTENDEE;PARTSTAT=DECLINED;CN=Cy:mailto:cy@c.test",
                 "[Calendar: an answer to an invitation]\nCy <cy@c.test> declines, sent by bo@b.test",
             ),
@@ -367,6 +447,14 @@ mod tests {
                 "SUMMARY:Tea\nRRULE:FREQ=DAILY\nEXDATE;TZID=Asia/Tokyo:20261202T100000,20261203T100000\nEXDATE;VALUE=DATE:20261224,x",
                 "[Calendar: an invitation]\nTea\nRepeats: FREQ=DAILY\n\
                  Except: 2026-12-02 10:00 (Asia/Tokyo), 2026-12-03 10:00 (Asia/Tokyo), 2026-12-24",
+            ),
+            (
+                "REQUEST",
+                &format!("EXDATE:20261224T100000Z{}", ",x,20261225T100000Z".repeat(1_000)),
+                &format!(
+                    "[Calendar: an invitation]\nExcept: 2026-12-24 10:00 (UTC){} and 901 more",
+                    ", 2026-12-25 10:00 (UTC)".repeat(99)
+                ),
             ),
             ("PUBLISH", "SUMMARY:Tea\nSTATUS:CANCELLED", "[Calendar: an event is cancelled]\nTea"),
             (

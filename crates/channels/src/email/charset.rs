@@ -11,9 +11,6 @@ use encoding_rs::{
 };
 use mail_parser::decoders::charsets::{DecoderFnc, map::charset_decoder};
 
-/// The longest name of a charset, in bytes.
-const LONGEST_NAME: usize = 60;
-
 /// How bytes become words.
 #[derive(Clone, Copy)]
 enum Charset {
@@ -32,9 +29,35 @@ enum Charset {
     Unsaid,
 }
 
+impl Charset {
+    /// Whether it has seven bits, and bytes that are said to be of it have eight, and none of its marks.
+    fn is_wrong_for(self, bytes: &[u8]) -> bool {
+        let has = |mark: &[u8]| bytes.windows(mark.len()).any(|found| found == mark);
+        match self {
+            _ if bytes.is_ascii() => false,
+            Self::Standard(encoding) => encoding == ISO_2022_JP && !has(b"\x1b$"),
+            Self::Shifted { on, .. } => !has(on),
+            _ => false,
+        }
+    }
+
+    /// What bytes say for which it is wrong: UTF-8, else another encoding of its language.
+    fn meant(self, bytes: &[u8]) -> Cow<'_, str> {
+        let encodings = match self {
+            Self::Shifted { meant, .. } => [UTF_8, meant, meant],
+            _ => [UTF_8, EUC_JP, SHIFT_JIS],
+        };
+        let mut found = encodings
+            .iter()
+            .filter_map(|encoding| encoding.decode_without_bom_handling_and_without_replacement(bytes));
+        found.next().unwrap_or_else(|| guessed(bytes))
+    }
+}
+
 /// What bytes say in a charset. A byte-order mark is left out.
 pub fn decode(name: Option<&str>, bytes: &[u8]) -> String {
     let text = match name.map_or(Charset::Unsaid, charset) {
+        charset if charset.is_wrong_for(bytes) => charset.meant(bytes),
         Charset::Standard(encoding) if encoding == ISO_2022_JP => Cow::Owned(japanese(bytes)),
         Charset::Standard(encoding) if encoding == UTF_8 => utf8(bytes),
         Charset::Standard(encoding) => encoding.decode(bytes).0,
@@ -102,7 +125,7 @@ fn charset(name: &str) -> Charset {
     // `"gbk"`, `utf-8; format=flowed`, `iso-8859-1*en` (RFC 2231, 5).
     let name = name.split([';', '*', ',']).next().unwrap_or_default();
     let name = name.trim_matches(|c: char| c.is_whitespace() || matches!(c, '"' | '\''));
-    if name.len() > LONGEST_NAME {
+    if name.len() > 60 {
         return Charset::Unsaid;
     }
     // Without what programs write in different ways: `Windows-1252`, `CP_1252`, `x-cp1252`, `ISO 8859-1`.

@@ -7,14 +7,14 @@ use jiff::{
     tz::Offset,
 };
 
-/// How much of a date is read, in bytes: a stranger's header may have a megabyte.
-const LONGEST: usize = 200;
+use crate::bounds;
+
 const MONTHS: [&str; 12] =
     ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"];
 
 /// The moment that a date names. `None`: the date is invalid.
 pub fn read(written: &str) -> Option<Timestamp> {
-    let beginning = written.get(..written.floor_char_boundary(LONGEST))?;
+    let beginning = written.get(..written.floor_char_boundary(bounds::NAME))?;
     let plain = without_comments(beginning);
     if let Ok(moment) = plain.trim().parse() {
         return Some(moment);
@@ -117,7 +117,6 @@ fn clock(time: &str) -> Option<Time> {
 
 /// How many seconds a zone is east of UTC: `+0100`, `GMT+1`, `EST`. Of other names nothing is known (4.3).
 fn offset(zone: &str) -> Option<i32> {
-    const HOUR: i32 = 3_600;
     let Some(sign) = zone.find(['+', '-']) else {
         let hours = match zone.to_ascii_uppercase().as_str() {
             "EDT" => -4,
@@ -127,14 +126,14 @@ fn offset(zone: &str) -> Option<i32> {
             "PST" => -8,
             _ => 0,
         };
-        return Some(hours * HOUR);
+        return Some(hours * 3_600);
     };
     let (_, number) = zone.split_at(sign);
     let digits: String = number.chars().filter(char::is_ascii_digit).collect();
     let count: i32 = digits.parse().ok()?;
     let east = match digits.len() {
-        1 | 2 => count * HOUR,
-        3 | 4 => count / 100 * HOUR + count % 100 * 60,
+        1 | 2 => count * 3_600,
+        3 | 4 => count / 100 * 3_600 + count % 100 * 60,
         _ => return None,
     };
     Some(if number.starts_with('-') { -east } else { east })

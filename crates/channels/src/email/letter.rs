@@ -15,9 +15,6 @@ use crate::{
     signature::Key,
 };
 
-/// The longest id that is named, in bytes: a line has no more than 998 (RFC 5322, 2.1.1).
-const LONGEST_ID: usize = 960;
-
 /// A mail, and its id.
 pub struct Letter {
     pub mail: Message,
@@ -92,7 +89,8 @@ fn subject(part: &Part<'_>) -> String {
 /// that `post.rs` can leave out those that a server does not take. `None`: there are none.
 fn ids<'a>(name: &'static str, ids: impl IntoIterator<Item = &'a str>) -> Option<HeaderValue> {
     let fits = |id: &&str| {
-        id.len() <= LONGEST_ID && !id.contains(|c: char| c.is_control() || matches!(c, '<' | '>'))
+        // A line has no more than 998 bytes (RFC 5322, 2.1.1).
+        id.len() <= 960 && !id.contains(|c: char| c.is_control() || matches!(c, '<' | '>'))
     };
     let lines: Vec<String> = ids.into_iter().filter(fits).map(|id| format!("<{id}>")).collect();
     let name = HeaderName::new_from_ascii_str(name);

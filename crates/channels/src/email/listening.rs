@@ -22,6 +22,7 @@ use super::{
     said::Mail,
 };
 use crate::{
+    bounds,
     contract::{Cursor, EmailConfig, Event, Failure, Link, Sink, Skipped},
     pauses::Pauses,
     world::World,
@@ -29,14 +30,8 @@ use crate::{
 
 /// How long to wait after a mail that is skipped: a tenant's server can list any number of them, and each is written down.
 const BETWEEN_SKIPPED: Duration = Duration::from_millis(100);
-/// How long IDLE lasts at most; servers end it after 30 minutes.
-const LONGEST_IDLE: std::time::Duration = std::time::Duration::from_secs(25 * 60);
-/// How far back is read again if the mailbox was made anew.
-const DAYS_AGAIN: i64 = 7;
-/// The largest mail that is read.
+/// The largest mail that is read: a stranger's would take three times its size of the organization's memory.
 const LARGEST: u64 = 40 * 1024 * 1024;
-/// How long a subject may be that is asked for alone, with its header's name.
-const SUBJECT: u64 = 64 * 1024;
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Place {
@@ -143,7 +138,8 @@ impl Reader<'_> {
             self.read_new(&mut mailbox).await?;
             pauses.reset();
             mailbox.let_go();
-            let longest = self.config.poll.min(LONGEST_IDLE);
+            // Servers end IDLE after 30 minutes.
+            let longest = self.config.poll.min(Duration::from_secs(25 * 60));
             if can_idle {
                 mailbox.idle(longest).await?;
             } else {
@@ -164,7 +160,7 @@ impl Reader<'_> {
             Some(next) => next.saturating_sub(1),
             None => mailbox.search("ALL").await?.map_or(0, |(_, last)| last),
         };
-        let recent = (self.world.clock)() - SignedDuration::from_hours(24 * DAYS_AGAIN);
+        let recent = (self.world.clock)() - SignedDuration::from_hours(7 * 24);
         let since = match &before {
             None => Some(self.config.since),
             Some(before) if is_same(before) => Some(recent.max(self.config.since)),
@@ -256,7 +252,7 @@ impl Reader<'_> {
         let fetched = async {
             // Before it is tried again, so that people can find it.
             let head = match before {
-                Some(_) => mailbox.fetch(uid, "HEADER.FIELDS (SUBJECT)", SUBJECT).await?,
+                Some(_) => mailbox.fetch(uid, "HEADER.FIELDS (SUBJECT)", bounds::TEXT as u64).await?,
                 None => None,
             };
             let subject = head.and_then(|head| parsed::subject(&head));

@@ -15,17 +15,14 @@ use super::{
     said::{Mail, Said, Verdict},
 };
 use crate::{
+    bounds::SILENCE,
     contract::{Failure, MailServer, Room},
     world::{Guard, Stream},
 };
 
 /// How long not to hear a server that talks in IDLE without telling of mail: twenty that never stopped kept the workers busy.
 const BETWEEN_SAID: Duration = Duration::from_millis(100);
-/// How long a command may take, beside the mail that it asks for.
-const PATIENCE: Duration = Duration::from_secs(90);
-/// The port on which everything is encrypted from the start.
-const IMAPS: u16 = 993;
-/// How many mails are listed at a time.
+/// How many mails are listed at a time: a tenant's server can name any number.
 pub const LISTED: usize = 500;
 
 /// Why a command was not done.
@@ -89,23 +86,22 @@ pub async fn open(guard: &Guard, server: &MailServer, room: &dyn Room) -> Result
 
 /// Connects, and encrypts as the server's settings say.
 async fn greeted(guard: &Guard, server: &MailServer, room: &dyn Room) -> Result<Mailbox, Failure> {
-    let place = (server.host.as_str(), server.port);
-    let stream = guard.connect(place.0, place.1).await?;
+    let stream = guard.connect(&server.host, server.port).await?;
     if !server.tls {
         unencrypted(guard.is_trusted(&stream))?;
     }
-    let stream: Box<dyn Stream> = if server.tls && server.port == IMAPS {
-        Box::new(guard.secure(place, stream).await?)
+    let stream: Box<dyn Stream> = if server.tls && server.port == 993 {
+        Box::new(guard.secure(&server.host, server.port, stream).await?)
     } else {
         Box::new(stream)
     };
     let mut mailbox = Mailbox { stream, responses: Responses::new(room), tags: 0, is_more: false };
     mailbox.welcomed().await?;
-    if server.tls && server.port != IMAPS {
+    if server.tls && server.port != 993 {
         mailbox.ask("STARTTLS", |_| {}).await?;
         // What was read before the encryption began could be anybody's.
         mailbox.responses.forget();
-        mailbox.stream = Box::new(guard.secure(place, mailbox.stream).await?);
+        mailbox.stream = Box::new(guard.secure(&server.host, server.port, mailbox.stream).await?);
     }
     Ok(mailbox)
 }
@@ -119,7 +115,7 @@ pub fn unencrypted(is_trusted: bool) -> Result<(), Failure> {
 
 impl Mailbox {
     async fn welcomed(&mut self) -> Result<(), Undone> {
-        match self.hear(Instant::now() + PATIENCE).await? {
+        match self.hear(Instant::now() + SILENCE).await? {
             Said::Ready | Said::Validity(_) | Said::Next(_) => Ok(()),
             Said::Bye => Err(Broken::Lost.into()),
             _ => Err(Broken::Unclear.into()),
@@ -131,7 +127,7 @@ impl Mailbox {
             return self.ask(&format!("LOGIN {} {}", quoted(user), quoted(password)), |_| {}).await;
         };
         let tag = self.tell("AUTHENTICATE XOAUTH2").await?;
-        let until = Instant::now() + PATIENCE;
+        let until = Instant::now() + SILENCE;
         // A server that refuses the token asks again, with its reason, and waits for an empty answer before it says no.
         let mut answer = STANDARD.encode(bearer::shown(user, token));
         loop {
@@ -210,7 +206,7 @@ impl Mailbox {
         let mut body = None;
         let command = format!("UID FETCH {uid} (UID BODY.PEEK[{part}])");
         // At the least rate that is allowed (`responses.rs`).
-        let patience = PATIENCE + Duration::from_secs(bytes / (64 << 10));
+        let patience = SILENCE + Duration::from_secs(bytes / (64 << 10));
         let asked = self.ask_for(&command, patience, |said| {
             if let Said::Mail(mail) = said
                 && mail.uid == Some(uid)
@@ -225,7 +221,7 @@ impl Mailbox {
     /// Waits in IDLE until the server tells of another mail, but not longer than this.
     pub async fn idle(&mut self, longest: Duration) -> Result<(), Undone> {
         let tag = self.tell("IDLE").await?;
-        let until = Instant::now() + PATIENCE;
+        let until = Instant::now() + SILENCE;
         loop {
             match self.hear(until).await? {
                 Said::Go => break,
@@ -248,12 +244,12 @@ impl Mailbox {
             }
         }
         self.send("DONE").await?;
-        self.done(tag, Instant::now() + PATIENCE, |_| {}).await
+        self.done(tag, Instant::now() + SILENCE, |_| {}).await
     }
 
     /// Sends a command, and hands on what the server says until it has done it.
     pub async fn ask(&mut self, command: &str, said: impl FnMut(Said) + Send) -> Result<(), Undone> {
-        self.ask_for(command, PATIENCE, said).await
+        self.ask_for(command, SILENCE, said).await
     }
 
     async fn ask_for(
@@ -304,7 +300,7 @@ impl Mailbox {
             self.stream.write_all(line.as_bytes()).await?;
             self.stream.flush().await
         };
-        timeout(PATIENCE, sent).await.map_err(|_| Broken::Slow)??;
+        timeout(SILENCE, sent).await.map_err(|_| Broken::Slow)??;
         Ok(())
     }
 

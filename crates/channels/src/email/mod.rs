@@ -9,7 +9,8 @@
 //! - `parts.rs`: a mail in parts, within bounds; `parsed.rs`: what it says.
 //! - `charset.rs`, `words.rs`, `content_type.rs`: bytes, encoded words and parameters as words.
 //! - `dates.rs`: when it was written.
-//! - `texts.rs`: the words of a whole mail; `html/`, `flowed.rs`, `calendar.rs`: those of HTML, of lines that go on, of events.
+//! - `texts.rs`: the words of a whole mail; `html/`, `flowed.rs`, `calendar.rs`: those of HTML, of lines that go on, of events;
+//!   `zones.rs`: time zones of events.
 //! - `automatic.rs`: whether a program wrote it; `proof.rs`: whether its From is true.
 //! - `letter.rs`: an answer as a mail; `post.rs`: handing it over.
 
@@ -35,6 +36,7 @@ mod said;
 mod samples;
 mod texts;
 mod words;
+mod zones;
 
 pub use self::{parsed::origin, proof::TOPMOST};
 #[cfg(test)]

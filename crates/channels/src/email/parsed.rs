@@ -15,17 +15,14 @@ use super::{
     parts::{Head, Kind, Part, Split},
     proof, texts,
 };
-use crate::contract::{Bounce, Content, Event, Inbound, Origin, Proof, Refusal, RemoteFile, Thread};
+use crate::{
+    bounds,
+    contract::{Bounce, Content, Event, Inbound, OneLine, Origin, Proof, Refusal, RemoteFile, Thread},
+};
 
-/// How many mails a thread is looked for by.
+/// How many mails a thread is looked for by: a stranger may name any number.
 const MOST_REFS: usize = 50;
-/// How many files one mail may have.
-const MOST_FILES: usize = 50;
-/// How many recipients of a mail may join its conversation.
-const MOST_READERS: usize = 100;
-/// How much of a report about another mail is read, in bytes: invalid bytes take three times their length.
-const STATUS_BYTES: usize = 64 << 10;
-/// The longest text that is taken.
+/// The longest text of a stranger that is taken.
 pub const LONGEST_TEXT: usize = 500_000;
 
 /// What is known of a mail beside its text.
@@ -73,8 +70,7 @@ pub fn event(bytes: &Bytes, beside: Beside) -> Result<Option<Event>, Refusal> {
 
 /// The subject of a mail, as far as its beginning has one.
 pub fn subject(mail: &[u8]) -> Option<String> {
-    const BEGINNING: usize = 64 << 10;
-    let head = Head::read(mail.get(..BEGINNING).unwrap_or(mail)).ok()?;
+    let head = Head::read(mail.get(..bounds::TEXT).unwrap_or(mail)).ok()?;
     let kind = head.content_type();
     let charset = kind.as_ref().and_then(|kind| kind.param("charset"));
     head.text("Subject", charset).filter(|subject| !subject.is_empty())
@@ -164,7 +160,7 @@ fn inbound(bytes: &Bytes, mail: &Split<'_>, beside: Beside) -> Result<Inbound, R
     let proves = |server| proof::passes(head, server, &address);
     let sent_at = head.raw("Date").next_back().and_then(|date| dates::read(&date));
     let mut readers = [head.addresses("To"), head.addresses("Cc")].concat();
-    readers.truncate(MOST_READERS);
+    readers.truncate(bounds::LIST);
     Ok(Inbound {
         key: Some(key.clone()),
         vendor_id: id,
@@ -184,10 +180,10 @@ fn inbound(bytes: &Bytes, mail: &Split<'_>, beside: Beside) -> Result<Inbound, R
             refs: refs(head),
             target: address.clone(),
             readers,
-            title: subject.filter(|subject| !subject.is_empty()),
+            title: subject.as_deref().and_then(OneLine::title),
             is_private: false,
         },
-        origin: Origin { id: address, place: None, name },
+        origin: Origin { id: address, place: None, name: name.as_deref().and_then(OneLine::name) },
         is_addressed: true,
         labels: beside.labels,
         context: String::new(),
@@ -254,7 +250,7 @@ fn files(bytes: &Bytes, mail: &Split<'_>, charset: Option<&str>) -> Vec<RemoteFi
         let name = part.name(charset).map_or_else(|| unnamed(nth, &media_type), |name| in_no_folder(&name));
         RemoteFile { name, media_type, size: Some(content.len() as u64), content: Content::Here(content) }
     };
-    mail.documents_first().take(MOST_FILES).enumerate().map(file).collect()
+    mail.documents_first().take(50).enumerate().map(file).collect()
 }
 
 /// The name of a file without the folders that it was in. Other slashes are signs of the name itself, which no file system takes:
@@ -314,7 +310,7 @@ fn bounce(mail: &Split<'_>) -> Report {
     // Programs write some lines.
     let text = |part: &Part<'_>| {
         let content = part.content();
-        String::from_utf8_lossy(content.get(..STATUS_BYTES).unwrap_or(&content)).into_owned()
+        String::from_utf8_lossy(content.get(..bounds::TEXT).unwrap_or(&content)).into_owned()
     };
     let status = mail.parts.iter().find(|part| part.is("message", "delivery-status")).map(text);
     let Some(status) = status else { return Report::Other };

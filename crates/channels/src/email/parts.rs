@@ -18,25 +18,16 @@ use self::{
     head::Left,
 };
 use super::{charset, content_type::ContentType, flowed, html, texts::is_visible, words};
+use crate::bounds;
 
-/// How deep parts may be nested. Programs write three or four levels.
+/// How deep parts may be nested: a stranger's could be as deep as they are many. Programs write three or four levels.
 const DEPTH: usize = 10;
-/// How many parts a mail may have.
+/// How many parts a stranger's mail may have, how many lines the headers of all of them, and how many bytes.
 const PARTS: usize = 500;
-/// How many lines the headers of all parts may have.
 const HEADER_LINES: usize = 10_000;
-/// How long the headers of all parts may be, in bytes.
 const HEADER_BYTES: usize = 1 << 20;
-/// The longest boundary that is guessed, in bytes (RFC 2046, 5.1.1).
-const BOUNDARY: usize = 70;
-/// The longest text that may be blank, in bytes. A stranger's mail may have 500.
-const BLANK_BYTES: usize = 64 << 10;
 /// How much of one text is decoded, in bytes: strangers send more.
 const TEXT_BYTES: usize = 8 << 20;
-/// How much of a text is looked at for its charset, before it is decoded, in bytes.
-const BEGINNING: usize = 4 << 10;
-/// The longest text under a name that a program made up, in bytes: more is a file that had none.
-const FRAGMENT_BYTES: usize = 64 << 10;
 
 /// Why a mail is not split.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -147,7 +138,8 @@ impl<'a> Part<'a> {
 
     /// Whether a person sees nothing of its text.
     fn is_blank(&self) -> bool {
-        let is_blank = || self.body.len() <= BLANK_BYTES && !self.text().chars().any(is_visible);
+        // Of a stranger's 500 texts each is looked at.
+        let is_blank = || self.body.len() <= bounds::TEXT && !self.text().chars().any(is_visible);
         *self.blank.get_or_init(is_blank)
     }
 
@@ -225,7 +217,7 @@ impl<'a> Split<'a> {
         let own = self.head.content_type();
         let own = own.as_ref().and_then(|own| own.param("charset")).filter(|name| charset::says(name));
         let of = |part: &Part<'_>| {
-            let beginning = part.body.get(..BEGINNING).unwrap_or(part.body);
+            let beginning = part.body.get(..4 << 10).unwrap_or(part.body);
             part.charset(&part.decoded(beginning)).map(str::to_owned)
         };
         let is_text = |part: &&Part<'_>| matches!(part.kind, Kind::Plain | Kind::Html | Kind::OtherText);
@@ -334,7 +326,8 @@ fn is_attached(part: &Part<'_>) -> bool {
 
 /// Whether a part is a piece of the text itself, under the name that Exchange gives to what has none: `ATT00001.txt`.
 fn is_fragment(part: &Part<'_>) -> bool {
-    let is_text = matches!(part.kind, Kind::Plain | Kind::Html) && part.body.len() <= FRAGMENT_BYTES;
+    // A longer one is a file that had no name.
+    let is_text = matches!(part.kind, Kind::Plain | Kind::Html) && part.body.len() <= bounds::TEXT;
     let is_made_up = |name: String| {
         let name = name.to_ascii_lowercase();
         let (name, ending) = name.split_once('.').unwrap_or_default();
@@ -407,7 +400,7 @@ fn seen(body: &[u8]) -> Option<Vec<u8>> {
             return Some(boundary.to_vec());
         }
         boundary = line.strip_prefix(b"--").map(<[u8]>::trim_ascii);
-        boundary = boundary.filter(|word| (1..=BOUNDARY).contains(&word.len()));
+        boundary = boundary.filter(|word| (1..=70).contains(&word.len()));
     }
     None
 }

@@ -28,19 +28,16 @@ use tokio::{
 
 use super::{bearer, mailbox::unencrypted};
 use crate::{
+    bounds,
     contract::{Failure, MailServer},
     world::{Metered, Most, Stream, World},
 };
 
-/// How long the conversation before the mail may take.
+/// How long each step before the mail may take: a tenant's server that says nothing would keep its channel's other mails waiting.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// How long the mail may take: servers look at it before they answer.
-const HANDING_OVER: Duration = Duration::from_secs(120);
-/// The port on which everything is encrypted from the start.
-const SMTPS: u16 = 465;
 /// The longest answer to one command. Most have one line; to EHLO it is some twenty. The library reads up to 100,000 bytes, and looks
 /// at all lines again with each.
-const LONGEST_ANSWER: Most = Most { bytes: 64 * 1024, lines: 200 };
+const LONGEST_ANSWER: Most = Most { bytes: bounds::TEXT, lines: 200 };
 
 /// Stands for the greeting, which was heard before the encryption began.
 const GREETING: &[u8] = b"220 go on\r\n";
@@ -59,7 +56,7 @@ pub async fn hand_over(world: &World, server: &MailServer, mail: &Message) -> Re
     if !connection.server_info().supports_feature(Extension::EightBitMime) {
         bytes = seven_bits(&bytes);
     }
-    match timeout(HANDING_OVER, connection.send(mail.envelope(), &bytes)).await {
+    match timeout(bounds::TRANSFER, connection.send(mail.envelope(), &bytes)).await {
         Ok(Ok(_)) => {}
         Ok(Err(error)) => return Err(refused(&error)),
         Err(_) => return Err(Failure::Unknown("The mail server does not answer in time.".into())),
@@ -85,7 +82,7 @@ async fn open(world: &World, server: &MailServer) -> Result<AsyncSmtpConnection,
     let needs_tls = server.login.is_some() || !is_trusted;
     let (stream, heard): (Box<dyn Stream>, _) = match (server.tls, server.port) {
         (false, _) => (Box::new(stream), &b""[..]),
-        (true, SMTPS) => (Box::new(world.guard.secure((&server.host, server.port), stream).await?), &b""[..]),
+        (true, 465) => (Box::new(world.guard.secure(&server.host, server.port, stream).await?), &b""[..]),
         (true, _) => (encrypted(world, server, stream, &hello, needs_tls).await?, GREETING),
     };
     let stream = Metered::new(stream, LONGEST_ANSWER);
@@ -123,7 +120,7 @@ async fn encrypted(
     // What was read before the encryption began is dropped: it could be anybody's.
     let stream = talk.0.into_inner().into_inner();
     match (can, needs_tls) {
-        (true, _) => Ok(Box::new(world.guard.secure((&server.host, server.port), stream).await?)),
+        (true, _) => Ok(Box::new(world.guard.secure(&server.host, server.port, stream).await?)),
         (false, true) => Err(Failure::NotSent("The mail server offers no encryption.".into())),
         (false, false) => Ok(Box::new(stream)),
     }

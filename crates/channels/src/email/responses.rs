@@ -11,29 +11,20 @@ use tokio::{
     time::{Instant, sleep, timeout_at},
 };
 
-use crate::contract::{Hold, Room};
+use crate::{
+    bounds,
+    contract::{Hold, Room},
+};
 
-/// The longest response, without its literals: the numbers of some 100,000 mails.
+/// The longest response that a tenant's server may give, without its literals: the numbers of some 100,000 mails.
 const LINE: usize = 1 << 20;
-/// How deep brackets may be nested. What is asked for needs three levels.
+/// How deep it may nest brackets. What is asked for needs three levels.
 const DEPTH: usize = 32;
-/// All that a server may say to one command: the largest mail that is read, or a line for each of very many mails.
+/// All that it may say to one command: the largest mail that is read, or a line for each of very many mails.
 const ANSWER: usize = 48 << 20;
-/// The bytes that must come in each [`PACE`] while memory is held for the answer, or it must end: 64 KiB a second. A server that
+/// The bytes that must come in ten seconds while memory is held for the answer, or it must end: 64 KiB a second. A server that
 /// stops within its answer, or after it, would keep its organization's share of the memory from others.
 const STEP: usize = 640 << 10;
-/// See [`STEP`].
-const PACE: Duration = Duration::from_secs(10);
-/// What is not counted of each mailbox.
-const SMALL: usize = 64 << 10;
-/// How often a byte is in memory at most: as it came, as what is in it, and while either grows.
-const COPIES: usize = 3;
-/// How long others' mails may keep one waiting.
-const CROWDED: Duration = Duration::from_secs(60);
-/// How often one that waits looks whether there is room.
-const LOOK: Duration = Duration::from_millis(250);
-/// How many bytes are read at a time, outside of literals.
-const LITTLE: usize = 8 << 10;
 
 /// Why nothing more is read of a connection.
 #[derive(Debug, thiserror::Error)]
@@ -134,7 +125,7 @@ impl Responses {
                 let literals = std::mem::take(&mut self.scan).literals;
                 return Ok(Response { bytes: self.buffer.split_to(end).freeze(), literals });
             }
-            let most = self.scan.literal().map_or(LITTLE, |end| (end - self.buffer.len()).min(STEP));
+            let most = self.scan.literal().map_or(8 << 10, |end| (end - self.buffer.len()).min(STEP));
             self.read(stream, most, until).await?;
         }
     }
@@ -164,22 +155,25 @@ impl Responses {
             return (until, Broken::Slow);
         }
         let paced = self.pace.filter(|(_, goal)| self.answer < *goal);
-        let (paced, _) = *self.pace.insert(paced.unwrap_or((Instant::now() + PACE, self.answer + STEP)));
+        let (paced, _) = *self
+            .pace
+            .insert(paced.unwrap_or((Instant::now() + Duration::from_secs(10), self.answer + STEP)));
         if paced < until { (paced, Broken::TooSlow) } else { (until, Broken::Slow) }
     }
 
-    /// Counts memory for so many bytes. If the organization has its share, it waits a while.
+    /// Counts memory for so many bytes, beside the first few: each is there three times at most, as it came, as what is in it, and
+    /// while either grows. If the organization has its share, it waits a while.
     async fn make_room(&mut self, bytes: usize) -> Result<(), Broken> {
-        let needed = COPIES * bytes.saturating_sub(SMALL);
+        let needed = 3 * bytes.saturating_sub(bounds::TEXT);
         let mut waited = Duration::ZERO;
         while needed > self.held {
             if self.hold.grow(needed - self.held) {
                 self.held = needed;
-            } else if waited > CROWDED {
+            } else if waited > Duration::from_secs(60) {
                 return Err(Broken::Crowded);
             } else {
                 let begun = Instant::now();
-                sleep(LOOK).await;
+                sleep(Duration::from_millis(250)).await;
                 waited += begun.elapsed();
                 self.pause(begun.elapsed());
             }

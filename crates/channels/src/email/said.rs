@@ -6,11 +6,10 @@ use bytes::Bytes;
 use jiff::Timestamp;
 
 use super::responses::{Broken, Response};
+use crate::bounds;
 
 /// The most keywords of a mail that count, and the longest of them in bytes.
 const LABELS: (usize, usize) = (100, 200);
-/// The longest words of a server that are kept, in bytes.
-const WORDS: usize = 300;
 
 /// What a response says.
 #[derive(Debug, PartialEq)]
@@ -168,7 +167,7 @@ impl<'a> Words<'a> {
 
     fn rest(&self) -> Cow<'a, str> {
         let rest = self.rest_bytes();
-        String::from_utf8_lossy(rest.get(..LINE_OF_WORDS).unwrap_or(rest))
+        String::from_utf8_lossy(rest.get(..bounds::TEXT).unwrap_or(rest))
     }
 
     fn next(&mut self) -> Option<Word<'a>> {
@@ -208,7 +207,7 @@ impl<'a> Words<'a> {
     }
 
     fn verdict(&self, status: &[u8]) -> Option<Verdict> {
-        let words = || self.rest().trim().chars().take(WORDS).collect();
+        let words = || self.rest().trim().chars().take(bounds::NAME).collect();
         match status.to_ascii_uppercase().as_slice() {
             b"OK" => Some(Verdict::Ok),
             b"NO" => Some(Verdict::No(words())),
@@ -261,9 +260,6 @@ impl<'a> Words<'a> {
         }
     }
 }
-
-/// How much of a server's words or capabilities is looked at, in bytes.
-const LINE_OF_WORDS: usize = 16 << 10;
 
 /// What stands in quotes, up to the one that closes them.
 fn quoted(text: &[u8]) -> Option<&[u8]> {

@@ -38,11 +38,11 @@ fn samples() {
 fn said(message: &Inbound) -> Value {
     let file = |file: &RemoteFile| json!({ "name": &file.name, "type": &file.media_type, "size": file.size });
     let mut value = json!({
-        "from": message.origin.name.as_ref().map_or_else(
+        "from": message.origin.name.as_deref().map_or_else(
             || message.origin.id.clone(),
             |name| format!("{name} <{}>", message.origin.id),
         ),
-        "subject": &message.thread.title,
+        "subject": message.thread.title.as_deref(),
         "text": message.text.lines().collect::<Vec<_>>(),
         "files": message.files.iter().map(file).collect::<Vec<_>>(),
         "refs": &message.thread.refs,

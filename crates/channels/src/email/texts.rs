@@ -7,11 +7,6 @@ use super::{
 };
 use crate::quoted::own;
 
-/// How many events of a mail are put into words.
-const MOST_EVENTS: usize = 10;
-/// The longest character, in bytes.
-const LONGEST_CHARACTER: usize = 4;
-
 /// What a mail from this address says.
 pub fn text(mail: &Split<'_>, from: &str) -> String {
     let mut text = String::new();
@@ -20,16 +15,14 @@ pub fn text(mail: &Split<'_>, from: &str) -> String {
         if !is_whole {
             add(&mut text, TOO_LONG);
         }
-        if text.len() > LONGEST_TEXT * LONGEST_CHARACTER {
+        if text.len() > 4 * LONGEST_TEXT {
             break;
         }
     }
     if let Some(at) = text.find("-----BEGIN PGP MESSAGE-----") {
         text.insert_str(at, "[What follows is encrypted with OpenPGP and can't be read here.]\n");
     }
-    for event in
-        mail.among(&mail.events).take(MOST_EVENTS).filter_map(|part| calendar::text(&part.text(), from))
-    {
+    for event in mail.among(&mail.events).take(10).filter_map(|part| calendar::text(&part.text(), from)) {
         // The same one comes as a text and as a file.
         if !text.contains(&event) {
             add(&mut text, &event);

@@ -10,7 +10,8 @@ use mail_parser::decoders::base64::base64_decode;
 
 use super::charset;
 
-/// The longest encoded word, in bytes: RFC 2047 allows 75, and programs write more. It bounds how far the end of each is looked for.
+/// The longest encoded word, in bytes: RFC 2047 allows 75, and programs write more. The end of each of a stranger's many words is
+/// looked for so far.
 pub const LONGEST_WORD: usize = 1_000;
 
 /// What a header without structure says. Bytes outside of encoded words are UTF-8, else of the charset.

@@ -7,12 +7,8 @@ use std::{borrow::Cow, ops::Range};
 
 use pulldown_cmark::CowStr;
 
-/// The deepest nest that is parsed as one. People write three or four; what is shown is less ([`super::pieces`]).
+/// The deepest nest that is parsed as one: a stranger's can be as deep as it is long. People write three or four; what is shown is less ([`super::pieces`]).
 const DEEPEST: usize = 32;
-/// How many columns of a line's beginning hold one more level at least: a marker and a space.
-const LEVEL: usize = 2;
-/// How many columns a tab takes at most.
-const TAB: usize = 4;
 
 /// A text in which no line can begin deeper than [`DEEPEST`].
 pub struct Bounded<'a> {
@@ -83,10 +79,11 @@ fn too_deep(line: &str) -> Option<usize> {
     while let Some(byte) = bytes.get(at) {
         match byte {
             b' ' => columns += 1,
-            b'\t' => columns += TAB,
+            b'\t' => columns += 4,
             _ => {
                 let (length, sign) = marker(&bytes[at..])?;
-                if markers + columns / LEVEL >= DEEPEST {
+                // A level takes two columns at least: a marker and a space.
+                if markers + columns / 2 >= DEEPEST {
                     return (!is_rule(&bytes[at..])).then_some(at + sign);
                 }
                 markers += 1;

@@ -13,9 +13,6 @@ use crate::contract::Dialect;
 
 /// How deep quotes and lists may be nested; deeper ones are written as if they were not nested further.
 const DEEPEST: usize = 6;
-/// How many bytes all addresses of links may have, beside twice the length of the text: an address that is defined once can be
-/// referred to any number of times.
-const ADDRESSES: usize = 10_000;
 
 /// One step of a text.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -62,7 +59,8 @@ pub enum Mark {
 pub fn of(markdown: &Bounded<'_>, dialect: Dialect, longest: usize) -> (Vec<Piece>, Vec<usize>) {
     let options = Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH | Options::ENABLE_TASKLISTS;
     let mut reader = Reader::new(dialect, longest);
-    reader.addresses_left = ADDRESSES + 2 * markdown.text.len();
+    // An address that is defined once can be referred to any number of times.
+    reader.addresses_left = 10_000 + 2 * markdown.text.len();
     let (mut is_code, mut needless) = (false, Vec::new());
     let events = Parser::new_ext(&markdown.text, options).into_offset_iter().map(|(event, part)| {
         is_code = match event {

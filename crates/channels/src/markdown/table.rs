@@ -1,17 +1,12 @@
 //! Tables as lines of text, for dialects that have none.
 
-/// The widest a column may be before its cells are no longer padded.
-const WIDEST: usize = 40;
-
-/// How many times its own length a table may become by padding. Only one that consists of nearly empty cells would become longer.
-const PADDED: usize = 4;
-
 /// Draws rows, the first of which is the head.
 pub fn draw(rows: &[Vec<String>]) -> String {
     let rows: Vec<_> = rows.iter().map(|row| filled(row)).collect();
     let mut widths = widths(&rows);
     let bare = length(&rows, &vec![0; widths.len()]);
-    if length(&rows, &widths) > PADDED * bare {
+    // Nearly empty cells are not padded: the table would become many times as long.
+    if length(&rows, &widths) > 4 * bare {
         widths.fill(0);
     }
     let mut drawn = String::new();
@@ -41,7 +36,7 @@ fn widths(rows: &[&[String]]) -> Vec<usize> {
     let mut widths = vec![0; columns];
     for row in rows {
         for (width, cell) in widths.iter_mut().zip(*row) {
-            *width = (*width).max(cell.trim().chars().count().min(WIDEST));
+            *width = (*width).max(cell.trim().chars().count().min(40));
         }
     }
     widths

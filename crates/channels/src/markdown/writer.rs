@@ -12,8 +12,6 @@ use crate::contract::{Dialect, Longest, Rendered, Unit};
 pub const MOST_PARTS: usize = 100;
 /// The last one of them, where there would be more.
 const REST: &str = "… The rest of this message is in the panel.";
-/// The most bytes of a text with its marks, where these are not counted: Telegram refuses what is longer before it reads the marks.
-const RAW: usize = 1 << 15;
 
 /// All parts, or as many as a text may have.
 pub fn write(pieces: &[Piece], dialect: Dialect, longest: Longest) -> Vec<Rendered> {
@@ -272,7 +270,8 @@ impl Part {
         let plain = self.plain.count + added.plain.count;
         let marked = match self.plain.unit {
             Unit::Characters => self.marked.count + added.marked.count <= longest,
-            Unit::VisibleUtf16 => self.marked.text.len() + added.marked.text.len() <= RAW,
+            // Telegram refuses what is longer before it reads the marks.
+            Unit::VisibleUtf16 => self.marked.text.len() + added.marked.text.len() <= 32_768,
         };
         plain <= longest && marked
     }

@@ -1,6 +1,6 @@
 //! Calls of Slack's Web API. Errors come with status 200 and `ok: false`.
 
-use std::{io, time::Duration};
+use std::io;
 
 use bytes::Bytes;
 use reqwest::RequestBuilder;
@@ -9,15 +9,12 @@ use serde_json::Value;
 use url::{Url, form_urlencoded};
 
 use crate::{
+    bounds,
     contract::{Cause, Failure, Scope, Spool},
     world::{Answer, Stream, Vendor, World},
 };
 
-const PATIENCE: Duration = Duration::from_secs(15);
-const UPLOAD: Duration = Duration::from_secs(120);
 const PEER: &str = "Slack";
-/// How long to wait if Slack doesn't say.
-const WAIT: Duration = Duration::from_secs(30);
 
 /// Slack, with one token.
 pub struct Api {
@@ -53,7 +50,7 @@ impl Api {
     pub async fn upload(&self, to: &str, bytes: Bytes) -> Result<(), Failure> {
         let url =
             Url::parse(to).map_err(|_| Failure::NotSent("Slack gives no address for the file.".into()))?;
-        let answer = self.vendor.call(PEER, self.vendor.http.post(url).body(bytes), UPLOAD).await?;
+        let answer = self.vendor.call(PEER, self.vendor.http.post(url).body(bytes), bounds::TRANSFER).await?;
         if answer.status.is_success() {
             return Ok(());
         }
@@ -78,7 +75,7 @@ impl Api {
     }
 
     async fn call(&self, request: RequestBuilder) -> Result<Value, Failure> {
-        let answer = self.vendor.call(PEER, request, PATIENCE).await?;
+        let answer = self.vendor.call(PEER, request, bounds::ANSWER).await?;
         judge(&answer, (self.clock)())
     }
 }
@@ -119,5 +116,9 @@ fn judge(answer: &Answer, now: jiff::Timestamp) -> Result<Value, Failure> {
 }
 
 fn limited(answer: &Answer, now: jiff::Timestamp, cause: Cause) -> Failure {
-    Failure::RateLimited { wait: answer.retry_after(now).unwrap_or(WAIT), scope: Scope::Target, cause }
+    Failure::RateLimited {
+        wait: answer.retry_after(now).unwrap_or(bounds::RETRY),
+        scope: Scope::Target,
+        cause,
+    }
 }

@@ -4,7 +4,7 @@
 
 use serde_json::Value;
 
-use super::mrkdwn::{Reader, link, literal, unescaped};
+use super::mrkdwn::{Reader, dated, link, literal, unescaped};
 use crate::quoted::{apart, coded, fenced, name, quote};
 
 /// How deep shared messages and blocks may lie in each other: each level marks every line once more, and anyone in a channel may
@@ -46,15 +46,16 @@ fn block(block: &Value, reader: &mut Reader<'_>, depth: usize) -> String {
         "section" => {
             let said = object(&block["text"], reader);
             let fields = joined(&block["fields"], |field| object(field, reader), "\n");
-            apart(&[&said, &fields, &element(&block["accessory"], reader)])
+            apart(&[&said, &fields, &element(&block["accessory"], reader, depth)])
         }
-        "context" => joined(&block["elements"], |one| element(one, reader), " "),
         "markdown" => string(&block["text"]),
-        "image" => element(block, reader),
-        "actions" | "context_actions" => joined(&block["elements"], |one| element(one, reader), " "),
+        "image" => element(block, reader, depth),
+        "context" | "actions" | "context_actions" => {
+            joined(&block["elements"], |one| element(one, reader, depth), " ")
+        }
         "input" => {
             let (label, hint) = (object(&block["label"], reader), object(&block["hint"], reader));
-            apart(&[&label, &element(&block["element"], reader), &hint])
+            apart(&[&label, &element(&block["element"], reader, depth), &hint])
         }
         "video" => {
             let said = [object(&block["title"], reader), object(&block["description"], reader)];
@@ -73,21 +74,123 @@ fn block(block: &Value, reader: &mut Reader<'_>, depth: usize) -> String {
     }
 }
 
-/// A block that we don't know: what such blocks often have, and that there was one.
+/// What people read first of a block, in this order.
+const FIRST: [&str; 12] = [
+    "title",
+    "subtitle",
+    "label",
+    "caption",
+    "text",
+    "body",
+    "description",
+    "subtext",
+    "details",
+    "output",
+    "columns",
+    "rows",
+];
+/// What stands below the rest.
+const LAST: [&str; 3] = ["sources", "actions", "footer"];
+/// Seen only after something is pressed, or never.
+const UNSEEN: [&str; 4] = ["confirm", "filter", "metadata", "style"];
+/// What lines of rich text are made of.
+const INLINE: [&str; 10] =
+    ["text", "link", "user", "usergroup", "channel", "team", "broadcast", "emoji", "date", "color"];
+
+/// A block that we don't know: all that we know within it, or that there was one.
 fn unknown(kind: &str, block: &Value, reader: &mut Reader<'_>, depth: usize) -> String {
     if !block.is_object() {
         return String::new();
     }
-    let said = ["title", "subtitle", "caption", "text", "body", "description", "details", "output"]
-        .map(|field| object(&block[field], reader));
-    let within = [
-        rows_of(block, reader, depth),
-        deep(&block["blocks"], reader, depth + 1),
-        deep(&block["elements"], reader, depth + 1),
-    ];
-    let said: Vec<_> = said.iter().chain(&within).map(String::as_str).collect();
-    let said = apart(&said);
+    let said = gathered(block, reader, depth);
     if said.is_empty() { format!("[Something that Muster does not know: {}]", name(kind)) } else { said }
+}
+
+/// The words of all that we know within something.
+fn gathered(thing: &Value, reader: &mut Reader<'_>, depth: usize) -> String {
+    let Some(fields) = thing.as_object() else { return String::new() };
+    if depth > DEEPEST {
+        return "[Deeper levels are left out]".to_owned();
+    }
+    let named = |fields: &[&'static str]| -> Vec<_> {
+        fields.iter().map(|field| &thing[*field]).filter(|value| !value.is_null()).collect()
+    };
+    let is_other = |field: &&str| [&FIRST[..], &LAST, &UNSEEN].iter().all(|known| !known.contains(field));
+    let mut others: Vec<_> = fields.iter().filter(|(field, _)| is_other(&field.as_str())).collect();
+    others.sort_by_key(|(field, _)| field.as_str());
+    let (buttons, others): (Vec<_>, Vec<_>) = others
+        .into_iter()
+        .filter(|(_, value)| value.is_object() || value.is_array())
+        .partition(|(field, value)| is_element(field) && value["type"].is_null() && value.is_object());
+    let others = others.into_iter().map(|(_, value)| value);
+    // Of things without a type, such as the lines of a chart.
+    let called = if thing["type"].is_null() { object(&thing["name"], reader) } else { String::new() };
+    let mut said = vec![called];
+    for value in named(&FIRST).into_iter().chain(others).chain(named(&LAST)) {
+        said.push(if value.is_string() { object(value, reader) } else { nested(value, reader, depth + 1) });
+    }
+    let buttons = buttons.iter().map(|(_, button)| object(&button["text"], reader));
+    let buttons: Vec<_> = buttons.filter(|said| !said.is_empty()).map(|said| format!("[{said}]")).collect();
+    said.push(buttons.join(" "));
+    let mut said: Vec<_> = said.into_iter().filter(|said| !said.trim().is_empty()).collect();
+    let address = first(thing, &["url", "title_url"]);
+    match said.first_mut() {
+        Some(words) => *words = link(words, &address),
+        None if !address.is_empty() => said.push(address),
+        None => {}
+    }
+    let state = name(&first(thing, &["status", "level"]));
+    if let Some(words) = said.first_mut().filter(|_| !matches!(state.as_str(), "" | "default")) {
+        words.push_str(&format!(" ({state})"));
+    }
+    if let Some(number) = thing["value"].as_number() {
+        said.push(number.to_string());
+    }
+    let between =
+        if thing["type"].is_null() && said.iter().all(|said| !said.contains('\n')) { ": " } else { "\n\n" };
+    said.join(between)
+}
+
+/// What a field of such a block holds.
+fn nested(value: &Value, reader: &mut Reader<'_>, depth: usize) -> String {
+    let Some(items) = value.as_array() else {
+        return part(value, reader, depth).unwrap_or_else(|| gathered(value, reader, depth));
+    };
+    let kind = items.iter().find_map(|item| item["type"].as_str()).unwrap_or_default();
+    if INLINE.contains(&kind) {
+        return inline(value, reader);
+    }
+    let item = |item: &Value| match item {
+        Value::Array(_) => row_of(item, reader, depth),
+        _ if item["type"].is_null() => gathered(item, reader, depth),
+        _ => part(item, reader, depth).unwrap_or_else(|| block(item, reader, depth)),
+    };
+    let between = if kind.is_empty() {
+        "\n"
+    } else if is_element(kind) {
+        " "
+    } else {
+        "\n\n"
+    };
+    joined(value, item, between)
+}
+
+/// A part of a block that is not a block itself.
+fn part(value: &Value, reader: &mut Reader<'_>, depth: usize) -> Option<String> {
+    match value["type"].as_str().unwrap_or_default() {
+        "mrkdwn" | "plain_text" | "raw_text" => Some(object(value, reader)),
+        "rich_text" => Some(rich(&value["elements"], reader, depth)),
+        "url" => Some(link(&string(&value["text"]), &string(&value["url"]))),
+        kind if is_element(kind) || value["image_url"].is_string() => Some(element(value, reader, depth)),
+        _ => None,
+    }
+}
+
+/// Whether this is something to press or to choose.
+fn is_element(kind: &str) -> bool {
+    ["button", "buttons", "select", "picker", "_input", "checkboxes", "overflow"]
+        .iter()
+        .any(|end| kind.ends_with(end))
 }
 
 /// The rows of a `table`, or of a `data_table`, which has a `caption` as well.
@@ -110,7 +213,8 @@ fn cell_of(cell: &Value, reader: &mut Reader<'_>, depth: usize) -> String {
     match cell["type"].as_str() {
         Some("rich_text") => rich(&cell["elements"], reader, depth).replace('\n', " "),
         _ if cell["text"].is_string() => literal(&string(&cell["text"])).replace('\n', " "),
-        _ => cell["value"].as_number().map(ToString::to_string).unwrap_or_default(),
+        _ if cell["value"].is_number() => cell["value"].to_string(),
+        _ => nested(cell, reader, depth + 1).replace('\n', " "),
     }
 }
 
@@ -125,7 +229,7 @@ fn object(object: &Value, reader: &mut Reader<'_>) -> String {
 }
 
 /// Something to look at or to press: what is written on it.
-fn element(element: &Value, reader: &mut Reader<'_>) -> String {
+fn element(element: &Value, reader: &mut Reader<'_>, depth: usize) -> String {
     match element["type"].as_str().unwrap_or_default() {
         "mrkdwn" | "plain_text" => object(element, reader),
         "image" => {
@@ -140,7 +244,8 @@ fn element(element: &Value, reader: &mut Reader<'_>) -> String {
             let label = object(&element["text"], reader);
             let label = if label.is_empty() { object(&element["placeholder"], reader) } else { label };
             let address = string(&element["url"]);
-            let options = joined(&element["options"], |option| object(&option["text"], reader), ", ");
+            let options = [options(&element["options"], reader), groups(&element["option_groups"], reader)];
+            let options = options.into_iter().filter(|said| !said.is_empty()).collect::<Vec<_>>().join("; ");
             let chosen = chosen(element, reader);
             let options = match (options.is_empty(), chosen.is_empty()) {
                 (_, true) => options,
@@ -148,13 +253,31 @@ fn element(element: &Value, reader: &mut Reader<'_>) -> String {
                 (false, false) => format!("{options}; chosen: {chosen}"),
             };
             match (label.is_empty(), options.is_empty()) {
-                (true, true) => String::new(),
+                (true, true) => gathered(element, reader, depth + 1),
                 (false, true) => format!("[{}]", link(&label, &address)),
                 (true, false) => format!("[{options}]"),
                 (false, false) => format!("[{label}: {options}]"),
             }
         }
     }
+}
+
+/// What may be chosen, with what stands below each.
+fn options(options: &Value, reader: &mut Reader<'_>) -> String {
+    let mut option = |option: &Value| {
+        let said = link(&object(&option["text"], reader), &string(&option["url"]));
+        let more = object(&option["description"], reader);
+        if more.is_empty() { said } else { format!("{said} ({more})") }
+    };
+    joined(options, |one| option(one), ", ")
+}
+
+fn groups(groups: &Value, reader: &mut Reader<'_>) -> String {
+    let mut group = |group: &Value| {
+        let (label, options) = (object(&group["label"], reader), options(&group["options"], reader));
+        if label.is_empty() { options } else { format!("{label}: {options}") }
+    };
+    joined(groups, |one| group(one), "; ")
 }
 
 /// What is chosen before somebody chooses.
@@ -205,7 +328,10 @@ fn rich(elements: &Value, reader: &mut Reader<'_>, depth: usize) -> String {
 
 /// The words of code, without marks.
 fn typed(elements: &Value) -> String {
-    let word = |element: &Value| first(element, &["text", "url", "fallback", "value"]);
+    let word = |element: &Value| match element["type"].as_str() {
+        Some("date") => date(element),
+        _ => first(element, &["text", "url", "fallback", "value"]),
+    };
     elements.as_array().into_iter().flatten().map(word).collect()
 }
 
@@ -221,12 +347,42 @@ fn list(list: &Value, reader: &mut Reader<'_>) -> String {
     items.map(item).collect::<Vec<_>>().join("\n")
 }
 
+/// The styles of words, and their marks. The first is around the others.
+const STYLES: [(&str, &str); 3] = [("strike", "~~"), ("bold", "**"), ("italic", "_")];
+
 fn inline(elements: &Value, reader: &mut Reader<'_>) -> String {
+    let elements = elements.as_array().into_iter().flatten();
+    let words: Vec<_> = elements.map(|element| (word(element, reader), &element["style"])).collect();
+    styled(&words, &STYLES)
+}
+
+/// Words that have a style side by side are marked together.
+fn styled(words: &[(String, &Value)], styles: &[(&str, &str)]) -> String {
+    let Some(((style, mark), others)) = styles.split_first() else {
+        return words.iter().map(|(word, _)| word.as_str()).collect();
+    };
+    let has = |styles: &Value| styles[*style] == true;
     let mut said = String::new();
-    for element in elements.as_array().into_iter().flatten() {
-        said.push_str(&word(element, reader));
+    for run in words.chunk_by(|(_, one), (_, other)| has(one) == has(other)) {
+        let inner = styled(run, others);
+        if has(run[0].1) {
+            inner.split_inclusive('\n').for_each(|line| put_marked(line, mark, &mut said));
+        } else {
+            said.push_str(&inner);
+        }
     }
     said
+}
+
+/// A mark beside a space is none.
+fn put_marked(line: &str, mark: &str, said: &mut String) {
+    let words = line.trim();
+    let (before, after) = (line.len() - line.trim_start().len(), line.trim_end().len());
+    if words.is_empty() {
+        said.push_str(line);
+    } else {
+        said.extend([&line[..before], mark, words, mark, &line[after..]]);
+    }
 }
 
 fn word(element: &Value, reader: &mut Reader<'_>) -> String {
@@ -234,9 +390,6 @@ fn word(element: &Value, reader: &mut Reader<'_>) -> String {
     let named = |field: &str| string(&element[field]);
     match element["type"].as_str().unwrap_or_default() {
         "text" if element["style"]["code"] == true && !text.is_empty() => coded(&text),
-        "text" if element["style"]["strike"] == true && !text.trim().is_empty() => {
-            format!("~~{}~~", literal(&text))
-        }
         "text" => literal(&text),
         "link" => link(&text, &named("url")),
         "user" if reader.is_us(&named("user_id")) => String::new(),
@@ -247,18 +400,28 @@ fn word(element: &Value, reader: &mut Reader<'_>) -> String {
         "broadcast" => format!("@{}", named("range")),
         // As it stands in texts.
         "emoji" => format!(":{}:", named("name")),
-        "date" => {
-            let fallback = named("fallback");
-            if fallback.trim().is_empty() { moment(&element["timestamp"]) } else { fallback }
-        }
+        "date" => date(element),
         "color" => named("value"),
-        _ => text,
+        "" => text,
+        kind => {
+            let said = first(element, &["text", "title", "name", "fallback"]);
+            let said = link(&said, &named("url"));
+            if said.is_empty() {
+                format!("[Something that Muster does not know: {}]", name(kind))
+            } else {
+                said
+            }
+        }
     }
 }
 
+fn date(element: &Value) -> String {
+    let fallback = string(&element["fallback"]);
+    dated(element["timestamp"].as_i64(), fallback.trim(), &string(&element["url"]))
+}
+
 fn moment(at: &Value) -> String {
-    let at = at.as_i64().and_then(|at| jiff::Timestamp::from_second(at).ok());
-    at.map(|at| at.to_string()).unwrap_or_default()
+    dated(at.as_i64(), "", "")
 }
 
 fn attached(attachments: &Value, of_app: bool, reader: &mut Reader<'_>, depth: usize) -> String {
@@ -272,9 +435,7 @@ fn attachment(attachment: &Value, of_app: bool, reader: &mut Reader<'_>, depth: 
     if is_shared(attachment) {
         return shared(attachment, depth);
     }
-    let is_preview =
-        ["from_url", "original_url", "app_unfurl_url"].iter().any(|field| attachment[*field].is_string());
-    if is_preview && !of_app {
+    if is_preview(attachment) && !of_app {
         return String::new();
     }
     let mut read = |field: &str| reader.read(&string(&attachment[field]));
@@ -288,6 +449,11 @@ fn attachment(attachment: &Value, of_app: bool, reader: &mut Reader<'_>, depth: 
     let image = if image.is_empty() { image } else { format!("[An image: {image}]") };
     let said = apart(&[&pretext, &author, &title, &text, &fields, &blocks, &image, &buttons, &footer]);
     if said.is_empty() { reader.read(&string(&attachment["fallback"])) } else { said }
+}
+
+/// Whether it shows what a link leads to.
+pub fn is_preview(attachment: &Value) -> bool {
+    ["from_url", "original_url", "app_unfurl_url"].iter().any(|field| attachment[*field].is_string())
 }
 
 /// Whether it is another message.
@@ -306,7 +472,7 @@ fn shared(attachment: &Value, depth: usize) -> String {
         |one| deep(&one["message"]["blocks"], reader, depth + 1),
         "\n\n",
     );
-    let said = fuller(said, blocks);
+    let said = seen(said, blocks);
     let of_app = attachment["bot_id"].is_string() || attachment["author_id"].is_null();
     let within = attached(&attachment["attachments"], of_app, reader, depth + 1);
     let files = joined(&attachment["files"], |file| format!("[A file: {}]", file_name(file)), "\n\n");
@@ -352,9 +518,15 @@ fn element_of_old(action: &Value) -> String {
     if label.is_empty() { label } else { format!("[{}]", link(&label, &string(&action["url"]))) }
 }
 
-/// Both, or one if it has all words of the other, side by side.
+/// What people see of a message with this text and these blocks: Slack shows the blocks. What only the text says is kept.
+pub fn seen(text: String, blocks: String) -> String {
+    let is_all_in_blocks = words(&blocks, false).contains(&words(&text, false));
+    if is_all_in_blocks && !blocks.is_empty() { blocks } else { fuller(text, blocks) }
+}
+
+/// Both, or one if it has all words of the other, side by side, with the same struck and the same less than nothing.
 pub fn fuller(one: String, other: String) -> String {
-    let (words, others) = (words(&one), words(&other));
+    let (words, others) = (words(&one, true), words(&other, true));
     if words.contains(&others) {
         one
     } else if others.contains(&words) {
@@ -364,8 +536,9 @@ pub fn fuller(one: String, other: String) -> String {
     }
 }
 
-/// The words of a text with a space around each, without the marks that are written in several ways.
-fn words(text: &str) -> String {
+/// The words of a text with a space around each, without the marks that are written in several ways. `is_exact` tells struck words
+/// and what is less than nothing from others.
+fn words(text: &str, is_exact: bool) -> String {
     let is_between = |c: char| {
         c.is_whitespace()
             || matches!(
@@ -373,11 +546,23 @@ fn words(text: &str) -> String {
                 '*' | '_' | '~' | '`' | '\\' | '>' | '•' | '|' | '[' | ']' | '(' | ')' | '“' | '”' | '"'
             )
     };
-    let words = text.split(is_between).map(|word| word.trim_matches(['.', ',', ':', ';', '!', '?', '-']));
     let mut joined = " ".to_owned();
-    for word in words.filter(|word| !word.is_empty()) {
-        joined.push_str(word);
-        joined.push(' ');
+    for (nth, part) in text.split("~~").enumerate() {
+        let is_struck = is_exact && nth % 2 == 1;
+        for word in part.split(is_between) {
+            let bare = word.trim_matches(['.', ',', ':', ';', '!', '?', '-']);
+            if bare.is_empty() {
+                continue;
+            }
+            if is_struck {
+                joined.push('~');
+            }
+            if is_exact && word.starts_with('-') {
+                joined.push('-');
+            }
+            joined.push_str(bare);
+            joined.push(' ');
+        }
     }
     joined
 }

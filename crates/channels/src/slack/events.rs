@@ -6,11 +6,11 @@ use serde_json::Value;
 
 use super::{
     blocks::{self, file_name, is_shared},
-    mrkdwn::{Reader, unescaped},
+    mrkdwn::{Reader, link, literal, unescaped},
 };
 use crate::{
-    contract::{Content, Event, Inbound, Origin, Press, Proof, Refusal, RemoteFile, Thread},
-    quoted::{apart, name, own},
+    contract::{Content, Event, Inbound, OneLine, Origin, Press, Proof, Refusal, RemoteFile, Thread},
+    quoted::{apart, name, own, quote},
 };
 
 #[derive(Deserialize)]
@@ -111,9 +111,6 @@ const SERVICE: [&str; 34] = [
 /// Messages whose kind says nothing beside what they have.
 const KNOWN: [&str; 4] = ["bot_message", "file_share", "me_message", "thread_broadcast"];
 
-/// How many users of ours are looked for in a text. Slack names one.
-const AUTHORIZATIONS: usize = 20;
-
 /// What a payload says, if it is something for us.
 pub fn decode(payload: &Value, proof: Proof) -> Result<Option<Event>, Refusal> {
     match payload["type"].as_str() {
@@ -139,7 +136,7 @@ fn malformed(error: serde_json::Error) -> Refusal {
 
 fn message(callback: &Callback, proof: Proof) -> Result<Option<Event>, Refusal> {
     let event = &callback.event;
-    let us = callback.authorizations.iter().take(AUTHORIZATIONS).filter_map(|one| one.user_id.as_deref());
+    let us = callback.authorizations.iter().take(20).filter_map(|one| one.user_id.as_deref());
     let us: Vec<_> = us.collect();
     let place = Place::deserialize(event).map_err(malformed)?;
     let said = |raw: &Value| said(raw, &place, &us, proof);
@@ -152,15 +149,21 @@ fn message(callback: &Callback, proof: Proof) -> Result<Option<Event>, Refusal> 
     Ok(message.map(|message| Event::Message(Box::new(message))))
 }
 
-/// A later version of a message. Previews of its links and answers in its thread change it too, but are no edits.
+/// A later version of a message. Previews of its links and answers in its thread change it too, without being edits. Slack marks no
+/// edits by which an app changes blocks: what people read tells them.
 fn changed(
     event: &Value,
     said: impl Fn(&Value) -> Result<Inbound, Refusal>,
 ) -> Result<Option<Inbound>, Refusal> {
     let (now, before) = (&event["message"], &event["previous_message"]);
-    let Some(at) = now["edited"]["ts"].as_str().filter(|at| before["edited"]["ts"] != *at) else {
+    let marked = now["edited"]["ts"].as_str().filter(|at| before["edited"]["ts"] != *at);
+    let is_silent = marked.is_none() && is_of_app(now) && before.is_object();
+    let silent = || event["event_ts"].as_str().or(event["ts"].as_str()).filter(|_| is_silent);
+    let Some(at) = marked.or_else(silent) else { return Ok(None) };
+    let words = |version: &Value| said(version).ok().map(|said| said.text);
+    if is_silent && words(&without_previews(now)) == words(&without_previews(before)) {
         return Ok(None);
-    };
+    }
     let mut version = said(now)?;
     if said(before).is_ok_and(|before| before.text == version.text) {
         return Ok(None);
@@ -174,6 +177,18 @@ fn changed(
     version.thread.refs.extend(version.vendor_id.clone());
     version.is_edit = true;
     Ok(Some(version))
+}
+
+/// A message without what Slack adds to it, and without files, which edits leave as they are.
+fn without_previews(message: &Value) -> Value {
+    let mut message = message.clone();
+    if let Some(attachments) = message["attachments"].as_array_mut() {
+        attachments.retain(|one| !blocks::is_preview(one) && one["is_msg_unfurl"] != true);
+    }
+    if let Some(fields) = message.as_object_mut() {
+        fields.remove("files");
+    }
+    message
 }
 
 /// A message that is gone.
@@ -192,7 +207,7 @@ fn deleted(before: &Value, said: impl Fn(&Value) -> Result<Inbound, Refusal>) ->
 fn said(raw: &Value, place: &Place, us: &[&str], proof: Proof) -> Result<Inbound, Refusal> {
     let message = Message::deserialize(raw).map_err(malformed)?;
     let mut reader = Reader::new(us);
-    let of_app = message.bot_id.is_some() || message.subtype.as_deref() == Some("bot_message");
+    let of_app = is_of_app(raw);
     let (files, notes) = files(raw);
     let text = text(raw, &message, of_app, &mut reader);
     let text = apart(&[&text, &notes]);
@@ -242,12 +257,17 @@ fn said(raw: &Value, place: &Place, us: &[&str], proof: Proof) -> Result<Inbound
     })
 }
 
+/// Whether an app wrote it.
+fn is_of_app(raw: &Value) -> bool {
+    raw["bot_id"].is_string() || raw["subtype"] == "bot_message"
+}
+
 /// The author's name, where Slack says it: of apps, and of people of other workspaces.
-fn author_name(raw: &Value) -> Option<String> {
+fn author_name(raw: &Value) -> Option<OneLine> {
     let (app, user) = (&raw["bot_profile"], &raw["user_profile"]);
     let names = [&raw["username"], &app["name"], &user["display_name"], &user["real_name"]];
-    let names = names.iter().filter_map(|name| name.as_str()).map(|said| name(&unescaped(said)));
-    names.into_iter().find(|name| !name.is_empty())
+    let mut names = names.iter().filter_map(|name| name.as_str());
+    names.find_map(|name| OneLine::name(&unescaped(name)))
 }
 
 /// What people see of a message. Its `text` is all of what they write themselves; apps write it for notifications, and may say
@@ -257,7 +277,7 @@ fn text(raw: &Value, message: &Message, of_app: bool, reader: &mut Reader<'_>) -
     let is_own = |block: &&Value| of_app || text.is_empty() || block["type"] != "rich_text";
     let blocks = raw["blocks"].as_array().into_iter().flatten().filter(is_own).cloned().collect();
     let blocks = blocks::text(&Value::Array(blocks), reader);
-    let said = own(&blocks::fuller(text, blocks));
+    let said = own(&blocks::seen(text, blocks));
     let attached = blocks::attachments(&raw["attachments"], of_app, reader);
     // People comment on what they share, often with a word of it.
     let said = if of_app { blocks::fuller(said, attached) } else { apart(&[&said, &attached]) };
@@ -301,7 +321,7 @@ fn files(raw: &Value) -> (Vec<RemoteFile>, String) {
         if let Some(note) = note(file) {
             notes.push(note);
         } else {
-            notes.extend(described(file));
+            notes.extend(mail(file).or_else(|| described(file)));
             files.push(remote(file));
         }
     }
@@ -316,6 +336,33 @@ fn heard(file: &Value) -> Option<String> {
     let words = words.replace('[', "(").replace(']', ")").lines().collect::<Vec<_>>().join(" ");
     let more = if preview["has_more"] == true { " …" } else { "" };
     Some(format!("[Slack's transcription of a clip came with this message: {words}{more}]"))
+}
+
+/// A mail that was forwarded to Slack, in words. Its file is its HTML.
+fn mail(file: &Value) -> Option<String> {
+    if file["mode"] != "email" && file["filetype"] != "email" {
+        return None;
+    }
+    let text = |value: &Value| name(&unescaped(value.as_str().unwrap_or_default()));
+    let list = |field: &str, said: &dyn Fn(&Value) -> String| {
+        let all = file[field].as_array().into_iter().flatten().map(said);
+        all.filter(|said| !said.is_empty()).collect::<Vec<_>>().join(", ")
+    };
+    let sender = |one: &Value| {
+        let said = link(&text(&one["name"]), &text(&one["address"]));
+        if said.is_empty() { text(&one["original"]) } else { said }
+    };
+    let words = [&file["plain_text"], &file["preview_plain_text"]];
+    let words = words.into_iter().filter_map(Value::as_str).find(|words| !words.trim().is_empty());
+    let (subject, title) = (text(&file["subject"]), text(&file["title"]));
+    let said = [
+        ("", if subject.is_empty() { title } else { subject }),
+        ("from ", list("from", &sender)),
+        ("with ", list("attachments", &|one| text(&one["filename"]))),
+    ];
+    let said = said.iter().filter(|(_, said)| !said.is_empty()).map(|(role, said)| format!("{role}{said}"));
+    let head = format!("A mail came with this message: {}", said.collect::<Vec<_>>().join(", "));
+    Some(quote(head.trim_end_matches([':', ' ']), &literal(&words.unwrap_or_default().replace("\r\n", "\n"))))
 }
 
 /// What its author says of a file beside its name. Slack makes a title of the name.

@@ -270,16 +270,23 @@ pub fn link(words: &str, address: &str) -> String {
     }
 }
 
+/// A moment, in seconds. Each reader sees it in their own time, and not the words, which are for programs that show none.
+pub fn dated(at: Option<i64>, words: &str, address: &str) -> String {
+    let at = at.and_then(|at| Timestamp::from_second(at).ok()).map(|at| at.to_string()).unwrap_or_default();
+    let said = match (words, at) {
+        (words, at) if at.is_empty() || words.contains(&at) => words.to_owned(),
+        ("", at) => at,
+        (words, at) => format!("{words} ({at})"),
+    };
+    link(&said, address)
+}
+
 /// A date as people read it, a group, or everyone.
 fn special(command: &str, label: &str) -> String {
     if let Some(date) = command.strip_prefix("date^") {
-        let at = date.split('^').next().and_then(|at| at.parse().ok());
-        let at = at.and_then(|at| Timestamp::from_second(at).ok());
-        return if label.is_empty() {
-            at.map(|at| at.to_string()).unwrap_or_default()
-        } else {
-            label.to_owned()
-        };
+        let mut fields = date.splitn(3, '^');
+        let at = fields.next().and_then(|at| at.parse().ok());
+        return dated(at, label, fields.nth(1).unwrap_or_default());
     }
     let group = command.strip_prefix("subteam^").unwrap_or(command);
     format!("@{}", or(label, group).trim_start_matches('@'))
@@ -322,9 +329,18 @@ mod tests {
             ("open < and <", "open < and <", false),
             ("<!subteam^S1|@team> <>", "@team", false),
             ("<!subteam^S1> <!everyone> <!channel|channel>", "@S1 @everyone @channel", false),
-            ("on <!date^1392734382^{date_short}|Feb 18, 2014>", "on Feb 18, 2014", false),
-            ("on <!date^1392734382^{date}^https://a.test/|Feb 18>", "on Feb 18", false),
+            ("on <!date^1392734382^{date_short}|soon>", "on soon (2014-02-18T14:39:42Z)", false),
+            (
+                "on <!date^1392734382^{date}^https://a.test/|Feb 18>",
+                "on Feb 18 (2014-02-18T14:39:42Z) (https://a.test/)",
+                false,
+            ),
             ("on <!date^1392734382^{date_short}> <!date^x^y>", "on 2014-02-18T14:39:42Z", false),
+            (
+                "<!date^x^{date}^https://a.test|soon> <!date^99999999999999^{date}|b>",
+                "soon (https://a.test) b",
+                false,
+            ),
             (
                 "<mailto:a@b.test|a@b.test> <http://b.test|b.test> <tel:+49|+49>",
                 "a@b.test http://b.test +49",

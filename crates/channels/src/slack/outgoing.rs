@@ -7,8 +7,6 @@ use crate::contract::{Attachment, Failure, Part, Receipt};
 
 /// What our metadata is called.
 const EVENT: &str = "muster_message";
-/// The longest text of a block.
-const LONGEST_BLOCK: usize = 3000;
 
 /// Sends a text or one file.
 pub async fn send(api: &Api, part: &Part<'_>) -> Result<Receipt, Failure> {
@@ -80,7 +78,8 @@ fn message(part: &Part<'_>) -> Result<Value, Failure> {
 }
 
 fn blocks(part: &Part<'_>) -> Result<Value, Failure> {
-    if part.text.text.chars().count() > LONGEST_BLOCK {
+    // Slack takes so many in a block.
+    if part.text.text.chars().count() > 3000 {
         return Err(Failure::Refused("The text is too long for a message with buttons.".into()));
     }
     let buttons = part.buttons.iter().enumerate().map(|(nth, button)| {

@@ -1,6 +1,6 @@
 //! Socket Mode: a socket that we open, on which Slack tells what happens. What is not acknowledged comes again.
 
-use std::{convert::Infallible, time::Duration};
+use std::convert::Infallible;
 
 use futures::{SinkExt, StreamExt};
 use serde_json::{Value, json};
@@ -10,14 +10,11 @@ use url::Url;
 
 use super::{api::Api, events};
 use crate::{
+    bounds,
     contract::{Failure, Link, Proof, Sink, Skipped},
     pauses::Pauses,
     world::Stream,
 };
-
-/// Slack pings more often; silence means that the connection is dead.
-const SILENCE: Duration = Duration::from_secs(90);
-const HANDSHAKE: Duration = Duration::from_secs(15);
 
 type Socket = WebSocketStream<Box<dyn Stream>>;
 
@@ -60,7 +57,8 @@ async fn session(api: &Api, sink: &dyn Sink, pauses: &mut Pauses) -> Result<Infa
     let opened = api.ask("apps.connections.open", &json!({})).await?;
     let mut socket = connect(api, opened["url"].as_str().unwrap_or_default()).await?;
     loop {
-        let frame = timeout(SILENCE, socket.next()).await.map_err(|_| lost("it is silent"))?;
+        // Slack pings more often; silence means that the connection is dead.
+        let frame = timeout(bounds::SILENCE, socket.next()).await.map_err(|_| lost("it is silent"))?;
         match frame {
             Some(Ok(Message::Text(text))) => take(&text, &mut socket, sink, pauses).await?,
             // Pings are answered by the library.
@@ -75,7 +73,7 @@ async fn connect(api: &Api, address: &str) -> Result<Socket, Failure> {
     let url = Url::parse(address).ok().filter(|url| matches!(url.scheme(), "ws" | "wss"));
     let url = url.ok_or_else(|| lost("Slack gives no address for it"))?;
     let stream = api.connect(&url).await.map_err(|error| lost(&error.to_string()))?;
-    let shaken = timeout(HANDSHAKE, tokio_tungstenite::client_async(url.as_str(), stream)).await;
+    let shaken = timeout(bounds::NETWORK_WAIT, tokio_tungstenite::client_async(url.as_str(), stream)).await;
     match shaken {
         Ok(Ok((socket, _))) => Ok(socket),
         Ok(Err(_)) => Err(lost("Slack refuses it")),

@@ -1,11 +1,9 @@
 //! Words of others that a message stands in a relation to: what it answers, and what it passes on.
 
-use serde::Deserialize;
 use serde_json::Value;
 
 use super::{
-    entities::{Entity, marked},
-    kinds::{self, person},
+    kinds::{self, person, words},
     updates::Me,
 };
 use crate::quoted::{apart, name, quote};
@@ -65,7 +63,7 @@ fn part_of(message: &Value, answered: &Value) -> String {
 fn one_of(answered: &Value, message: &Value) -> Option<String> {
     let of = |list: &Value, field: &str, id: &Value| {
         let is_it = |item: &&Value| !id.is_null() && item[field] == *id;
-        list.as_array()?.iter().find(is_it)?["text"].as_str().map(str::to_owned)
+        list.as_array()?.iter().find(is_it).map(|item| words(item, "text", "text_entities"))
     };
     of(&answered["checklist"]["tasks"], "id", &message["reply_to_checklist_task_id"])
         .or_else(|| of(&answered["poll"]["options"], "persistent_id", &message["reply_to_poll_option_id"]))
@@ -90,14 +88,6 @@ fn all_of(message: &Value) -> String {
 
 fn apart_of(said: &[String]) -> String {
     apart(&said.iter().map(String::as_str).collect::<Vec<_>>())
-}
-
-/// A text with its marks. Where these are odd, without.
-fn words(message: &Value, text: &str, entities: &str) -> String {
-    let Some(text) = message[text].as_str() else { return String::new() };
-    let entities = Vec::<Entity>::deserialize(&message[entities]).unwrap_or_default();
-    // Where others name us, it stays.
-    marked(text, &entities, &Me { id: 0, username: None }).0
 }
 
 /// Who wrote a message.

@@ -8,15 +8,14 @@ use serde_json::Value;
 use url::Url;
 
 use crate::{
+    bounds,
     contract::{Cause, Failure, Scope, Spool},
     world::{Answer, Vendor, World},
 };
 
-/// Longer than Telegram keeps a question open.
+/// A connection to Telegram that is dead would keep us waiting. Longer than Telegram keeps a question open.
 const PATIENCE: Duration = Duration::from_secs(65);
 const PEER: &str = "Telegram";
-/// How long to wait if Telegram doesn't say.
-const WAIT: u64 = 5;
 /// What Telegram says if a chat takes no messages of ours, beside status 403.
 const GONE: [&str; 6] = [
     "chat not found",
@@ -105,7 +104,7 @@ impl Api {
             403 => Failure::TargetGone(cause),
             409 => Failure::Taken(cause),
             429 => {
-                let wait = Duration::from_secs(parameters["retry_after"].as_u64().unwrap_or(WAIT));
+                let wait = parameters["retry_after"].as_u64().map_or(bounds::RETRY, Duration::from_secs);
                 Failure::RateLimited { wait, scope: Scope::Target, cause }
             }
             400..500 => Failure::Refused(cause),

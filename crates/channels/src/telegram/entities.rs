@@ -1,7 +1,7 @@
 //! What is marked in a text: <https://core.telegram.org/bots/api#messageentity>. Links keep their address, code, quotes and struck
 //! words their marks, dates their moment; the rest (bold, italic, spoilers, emoji of one's own) is text.
 
-use std::ops::Range;
+use std::{collections::BTreeSet, ops::Range};
 
 use serde::Deserialize;
 
@@ -22,8 +22,6 @@ pub struct Entity {
 
 /// The end of a line.
 const LINE: u16 = b'\n' as u16;
-const SPACE: u16 = b' ' as u16;
-const TILDE: u16 = b'~' as u16;
 
 /// Other words instead of some of a text. Nothing is taken away where both ends are the same.
 struct Change {
@@ -47,6 +45,26 @@ pub fn marked(text: &str, entities: &[Entity], me: &Me) -> (String, bool) {
     (reader.read().trim().to_owned(), reader.is_named)
 }
 
+/// What has other marks around it than struck words.
+#[derive(Default)]
+struct Others {
+    /// Where such marks stand.
+    ends: BTreeSet<usize>,
+    codes: Vec<Range<usize>>,
+}
+
+impl Others {
+    fn keep(&mut self, entity: &Entity, range: Range<usize>) {
+        let kind = entity.r#type.as_str();
+        if matches!(kind, "text_link" | "code" | "pre") {
+            self.ends.extend([range.start, range.end]);
+        }
+        if matches!(kind, "code" | "pre") {
+            self.codes.push(range);
+        }
+    }
+}
+
 struct Reader<'a> {
     units: &'a [u16],
     /// The same with spaces instead of the names that are left out.
@@ -64,7 +82,7 @@ impl Reader<'_> {
             {
                 self.is_named = true;
                 if words.is_empty() {
-                    self.left[range].fill(SPACE);
+                    self.left[range].fill(u16::from(b' '));
                 }
             }
         }
@@ -96,7 +114,7 @@ impl Reader<'_> {
 
     /// A part of the text with the marks in it.
     fn part(&self, part: Range<usize>) -> String {
-        let (mut begin, mut end) = (Vec::new(), Vec::new());
+        let (mut begin, mut end, mut others) = (Vec::new(), Vec::new(), Others::default());
         for entity in &self.entities {
             let Some(range) = within(entity, &part) else { continue };
             let words = String::from_utf16_lossy(&self.units[range.clone()]);
@@ -104,36 +122,122 @@ impl Reader<'_> {
                 begin.push(Change { from: range.start, to: range.end, words });
             } else if let Some((before, after)) = around(entity, &words) {
                 let is_block = entity.r#type == "pre";
-                let Some(range) = self.trimmed(entity, range) else { continue };
                 let is_first = range.start == part.start || self.units[range.start - 1] == LINE;
                 let is_last = range.end == part.end || self.units[range.end] == LINE;
                 let line_break = |is_needed: bool| if is_block && is_needed { "\n" } else { "" };
-                // Three tildes side by side are no marks, but the beginning of code.
-                let is_tilde = |at: usize| entity.r#type == "strikethrough" && self.units[at] == TILDE;
-                let before = if is_tilde(range.start) { before + "\\" } else { before };
-                if range.len() > 1 && is_tilde(range.end - 1) {
-                    end.push(Change::put(range.end - 1, "\\"));
-                }
                 begin.push(Change::put(range.start, line_break(!is_first).to_owned() + &before));
                 end.push(Change::put(range.end, after + line_break(!is_last)));
+                others.keep(entity, range);
             }
         }
-        // What begins last ends first, and ends before another begins.
+        let (struck, escaped) = self.struck(&part, &others);
+        for range in struck {
+            begin.push(Change::put(range.start, "~~"));
+            end.push(Change::put(range.end, "~~"));
+        }
+        begin.extend(escaped.into_iter().map(|at| Change::put(at, "\\")));
+        // What begins last ends first, and ends before another begins; what is put before words stands before others in their place.
         end.reverse();
         end.extend(begin);
-        end.sort_by_key(|change| change.from);
+        end.sort_by_key(|change| (change.from, change.from != change.to));
         self.written(part, &end)
     }
 
-    /// Where the marks of an entity stand. Those of struck words count only beside a word. `None`: no word is left.
-    fn trimmed(&self, entity: &Entity, range: Range<usize>) -> Option<Range<usize>> {
-        if entity.r#type != "strikethrough" {
-            return Some(range);
+    /// Where marks of struck words stand, and which signs beside and between them must not count as such marks. No mark reaches over the
+    /// end of a line or of a link, where markdown knows none; and there is none within code.
+    fn struck(&self, part: &Range<usize>, others: &Others) -> (Vec<Range<usize>>, BTreeSet<usize>) {
+        let is_struck = |entity: &&&Entity| entity.r#type == "strikethrough";
+        let struck = self.entities.iter().filter(is_struck);
+        let mut struck: Vec<_> = struck.filter_map(|entity| within(entity, part)).collect();
+        struck.sort_by_key(|range| range.start);
+        let mut joined: Vec<Range<usize>> = Vec::new();
+        for range in struck {
+            match joined.last_mut() {
+                Some(last) if range.start <= last.end => last.end = last.end.max(range.end),
+                _ => joined.push(range),
+            }
         }
-        let is_word = |unit: &u16| !char::from_u32(u32::from(*unit)).is_some_and(char::is_whitespace);
-        let words = &self.left[range.clone()];
-        let (first, last) = (words.iter().position(is_word)?, words.iter().rposition(is_word)?);
-        Some(range.start + first..range.start + last + 1)
+        let mut pieces = Vec::new();
+        for range in joined {
+            let mut from = range.start;
+            for at in range.clone() {
+                if self.units[at] == LINE || others.ends.contains(&at) {
+                    pieces.push(from..at);
+                    from = if self.units[at] == LINE { at + 1 } else { at };
+                }
+            }
+            pieces.push(from..range.end);
+        }
+        pieces.retain(|piece| !others.codes.iter().any(|code| code.contains(&piece.start)));
+        let pieces: Vec<_> =
+            pieces.into_iter().filter_map(|piece| self.trimmed(piece, part, others)).collect();
+        let escaped = pieces.iter().flat_map(|piece| self.escaped(piece, part, others)).collect();
+        (pieces, escaped)
+    }
+
+    /// Where the marks of struck words count: beside words, and beside other signs only where no word is on the other side. `None`: no word is
+    /// left.
+    fn trimmed(&self, piece: Range<usize>, part: &Range<usize>, others: &Others) -> Option<Range<usize>> {
+        let (left, mut chars) = (&self.left, Vec::with_capacity(piece.len()));
+        let mut at = piece.start;
+        for c in char::decode_utf16(left[piece.clone()].iter().copied()) {
+            let c = c.unwrap_or(char::REPLACEMENT_CHARACTER);
+            chars.push((at, c));
+            at += c.len_utf16();
+        }
+        let is_beside_marks = |at: usize| others.ends.contains(&at);
+        let text =
+            String::from_utf16_lossy(&left[piece.start.saturating_sub(2).max(part.start)..piece.start]);
+        let before = text.chars().next_back().filter(|_| !is_beside_marks(piece.start));
+        let text = String::from_utf16_lossy(&left[piece.end..(piece.end + 2).min(part.end)]);
+        let after = text.chars().next().filter(|_| !is_beside_marks(piece.end));
+        let is_line = piece.start == part.start || left[piece.start - 1] == LINE;
+        let mut from = if is_line { begun(&chars) } else { 0 };
+        let mut to = chars.len();
+        while from < to {
+            let (first, last) = (chars[from].1, chars[to - 1].1);
+            let before = if from == 0 { before } else { Some(chars[from - 1].1) };
+            let after = if to == chars.len() { after } else { Some(chars[to].1) };
+            let is_left = |c: char| from > 0 && changes_another(c);
+            if first.is_whitespace() || may_be_sign(first) && !before.is_none_or(is_apart) || is_left(first) {
+                from += 1;
+            } else if last.is_whitespace()
+                || may_be_sign(last) && !after.is_none_or(is_apart)
+                || last == '\u{200d}' && to < chars.len()
+            {
+                to -= 1;
+            } else {
+                return Some(chars[from].0..chars.get(to).map_or(piece.end, |(end, _)| *end));
+            }
+        }
+        None
+    }
+
+    /// The signs of a struck piece, and beside it, that would become part of its marks, or take their meaning.
+    fn escaped(&self, piece: &Range<usize>, part: &Range<usize>, others: &Others) -> Vec<usize> {
+        let is = |at: usize, sign: u8| self.units[at] == u16::from(sign);
+        let is_tilde = |at: usize| is(at, b'~');
+        let (first, last) = (piece.start, piece.end - 1);
+        let is_doubled = |at: usize| at > first && is_tilde(at - 1) || at < last && is_tilde(at + 1);
+        let within = piece.clone().filter(|at| is_tilde(*at));
+        let mut escaped: Vec<_> =
+            within.filter(|at| *at == first || *at == last || is_doubled(*at)).collect();
+        // Two of them are one already.
+        let is_escaping =
+            |from: usize, at: usize| (from..=at).rev().take_while(|at| is(*at, b'\\')).count() % 2 == 1;
+        if is_escaping(first, last) {
+            escaped.push(last);
+        }
+        if first > part.start
+            && !others.ends.contains(&first)
+            && (is_tilde(first - 1) || is_escaping(part.start, first - 1))
+        {
+            escaped.push(first - 1);
+        }
+        if piece.end < part.end && !others.ends.contains(&piece.end) && is_tilde(piece.end) {
+            escaped.push(piece.end);
+        }
+        escaped
     }
 
     fn written(&self, part: Range<usize>, changes: &[Change]) -> String {
@@ -161,6 +265,52 @@ fn within(entity: &Entity, part: &Range<usize>) -> Option<Range<usize>> {
     let end = (entity.offset + entity.length).min(part.end);
     let start = entity.offset.max(part.start);
     (start < end).then_some(start..end)
+}
+
+/// Whether a character is a part of the one before it.
+fn changes_another(c: char) -> bool {
+    matches!(c, '\u{300}'..='\u{36f}' | '\u{1ab0}'..='\u{1aff}' | '\u{1dc0}'..='\u{1dff}' | '\u{200c}' | '\u{200d}'
+        | '\u{20d0}'..='\u{20ff}' | '\u{fe00}'..='\u{fe0f}' | '\u{fe20}'..='\u{fe2f}')
+}
+
+/// Whether markdown may take a character for punctuation: its versions differ over symbols.
+fn may_be_sign(c: char) -> bool {
+    !c.is_alphanumeric() && !c.is_whitespace() && !changes_another(c)
+}
+
+/// Whether all versions of markdown take a character for white space or punctuation.
+fn is_apart(c: char) -> bool {
+    c.is_ascii_whitespace()
+        || c.is_ascii_punctuation()
+        || matches!(c, '\u{a0}' | '¡' | '§' | '«' | '¶' | '·' | '»' | '¿' | '\u{2010}'..='\u{2027}' | '\u{202f}'..='\u{2043}'
+            | '\u{2045}'..='\u{2051}' | '\u{3000}'..='\u{3003}' | '\u{3008}'..='\u{3011}')
+}
+
+/// How many characters at the beginning of a line make it one of a list, a quote or a heading.
+fn begun(line: &[(usize, char)]) -> usize {
+    let at = |nth: usize| line.get(nth).map(|(_, c)| *c);
+    let is_space = |nth: usize| at(nth).is_some_and(char::is_whitespace);
+    let run =
+        |from: usize, is_one: fn(char) -> bool| line[from..].iter().take_while(|(_, c)| is_one(*c)).count();
+    let mut from = 0;
+    loop {
+        let word = from + run(from, char::is_whitespace);
+        let (digits, hashes) = (run(word, |c| c.is_ascii_digit()), run(word, |c| c == '#'));
+        let ends = |length: usize| is_space(word + length).then_some(length + 1);
+        let length = match at(word) {
+            Some('>') => Some(1),
+            Some('-' | '+' | '*' | '•') => ends(1),
+            Some('#') if hashes < 7 => ends(hashes),
+            _ if (1..10).contains(&digits) && matches!(at(word + digits), Some('.' | ')')) => {
+                ends(digits + 1)
+            }
+            _ => None,
+        };
+        match length {
+            Some(length) => from = word + length,
+            None => return from,
+        }
+    }
 }
 
 /// What follows begins a line.
@@ -203,7 +353,6 @@ fn around(entity: &Entity, words: &str) -> Option<(String, String)> {
             let last = if words.ends_with('\n') { "" } else { "\n" };
             Some((format!("{ticks}{language}\n"), format!("{last}{ticks}")))
         }
-        "strikethrough" => Some(("~~".to_owned(), "~~".to_owned())),
         // Each reader sees it in their own time, and in words of their app.
         "date_time" => {
             let at = jiff::Timestamp::from_second(entity.unix_time?).ok()?;
@@ -322,6 +471,39 @@ mod tests {
             ),
         ] {
             assert_eq!(read(text, &entities), (expected.to_owned(), false), "{text} {entities}");
+        }
+    }
+
+    #[test]
+    fn struck_words_are_struck_in_markdown_too() {
+        let struck = |offset, length| of("strikethrough", offset, length);
+        let link = |offset, length| json!({"type": "text_link", "offset": offset, "length": length, "url": "https://a.test/"});
+        for (text, entities, expected) in [
+            ("No\n\nnot today\nok", json!([struck(0, 13)]), "~~No~~\n\n~~not today~~\nok"),
+            ("Buy:\n- milk\n- bread\nend", json!([struck(5, 14)]), "Buy:\n- ~~milk~~\n- ~~bread~~\nend"),
+            ("1. a\n> # b\n- \n-c", json!([struck(0, 16)]), "1. ~~a~~\n> # ~~b~~\n- \n~~-c~~"),
+            ("oldprice new", json!([struck(0, 3), of("bold", 3, 5), struck(3, 5)]), "~~oldprice~~ new"),
+            ("old price", json!([struck(0, 6), struck(4, 5)]), "~~old price~~"),
+            ("price(100)now 50", json!([struck(5, 5)]), "price(~~100~~)now 50"),
+            ("price (100) now", json!([struck(6, 5)]), "price ~~(100)~~ now"),
+            ("price€100€now", json!([struck(5, 5)]), "price€~~100~~€now"),
+            ("price 100 €", json!([struck(6, 5)]), "price ~~100 €~~"),
+            ("un„möglich“e", json!([struck(2, 9)]), "un„~~möglich~~“e"),
+            ("a👩\u{200d}💻 b c", json!([struck(1, 7)]), "a👩\u{200d}💻 ~~b~~ c"),
+            ("cafe\u{301}s", json!([struck(0, 5)]), "~~cafe\u{301}~~s"),
+            ("a?!b", json!([struck(1, 2)]), "a?!b"),
+            ("a~~b ~c", json!([struck(0, 4), struck(6, 1)]), "~~a\\~\\~b~~ \\~~~c~~"),
+            ("a~b", json!([struck(0, 1), struck(2, 1)]), "~~a~~\\~~~b~~"),
+            ("c:\\a\\", json!([struck(3, 2)]), "c:\\\\~~a\\\\~~"),
+            (
+                "oldprice new",
+                json!([link(3, 5), struck(0, 12)]),
+                "~~old~~[~~price~~](https://a.test/) ~~new~~",
+            ),
+            ("a b c", json!([struck(0, 5), of("code", 2, 1)]), "~~a~~ `b` ~~c~~"),
+            ("/go@muster_bot", json!([of("bot_command", 0, 14), struck(0, 14)]), "~~/go~~"),
+        ] {
+            assert_eq!(read(text, &entities).0, expected, "{text} {entities}");
         }
     }
 

@@ -1,8 +1,13 @@
 //! What a message has beside text and files, in words: <https://core.telegram.org/bots/api#message>. Fields are looked for one by one
 //! and may be of any type: Telegram adds some each year, and one that is odd costs no message.
 
+use serde::Deserialize;
 use serde_json::Value;
 
+use super::{
+    entities::{Entity, marked},
+    updates::Me,
+};
 use crate::quoted::{apart, fenced, name};
 
 /// What came, and what is known of it.
@@ -31,7 +36,7 @@ const KINDS: [(&str, &str, Told); 17] = [
     ("passport_data", "Passport data", |_| "Muster does not read it".to_owned()),
     ("poll", "A poll", poll),
     ("refunded_payment", "A refund", amount),
-    ("story", "A story", |story| listed(&[text(&story["chat"], "title"), "bots can't see it".to_owned()])),
+    ("story", "A story", |story| listed(&[owner(&story["chat"]), "bots can't see it".to_owned()])),
     ("successful_payment", "A payment", |paid| listed(&[amount(paid), text(paid, "invoice_payload")])),
     ("unique_gift", "A gift", |gift| text(&gift["gift"], "name")),
 ];
@@ -218,6 +223,14 @@ fn kind(message: &Value, field: &str, what: &str, told: Told) -> Option<Kind> {
     Some(Kind::new(what, told(value)))
 }
 
+/// A text with its marks. Where these are odd, without.
+pub fn words(value: &Value, text: &str, entities: &str) -> String {
+    let Some(text) = value[text].as_str() else { return String::new() };
+    let entities = Vec::<Entity>::deserialize(&value[entities]).unwrap_or_default();
+    // Where others name us, it stays.
+    marked(text, &entities, &Me { id: 0, username: None }).0
+}
+
 /// A text of an object's, on one line.
 fn text(value: &Value, field: &str) -> String {
     value[field].as_str().map(line).unwrap_or_default()
@@ -250,13 +263,19 @@ pub fn person(user: &Value, id: &str) -> String {
     }
 }
 
+/// Whose a chat is: a group's or channel's title, or the person.
+fn owner(chat: &Value) -> String {
+    let title = text(chat, "title");
+    if title.is_empty() { person(chat, "id") } else { title }
+}
+
 fn checklist(checklist: &Value) -> String {
     let task = |task: &Value| {
         let is_done = task["completion_date"].as_i64().is_some_and(|at| at > 0);
-        format!("{} {}", if is_done { "☑" } else { "☐" }, text(task, "text"))
+        format!("{} {}", if is_done { "☑" } else { "☐" }, line(&words(task, "text", "text_entities")))
     };
     let tasks: Vec<_> = checklist["tasks"].as_array().into_iter().flatten().map(task).collect();
-    format!("{}: {}", text(checklist, "title"), listed(&tasks))
+    format!("{}: {}", line(&words(checklist, "title", "title_entities")), listed(&tasks))
 }
 
 fn chat(shared: &Value) -> String {
@@ -273,7 +292,7 @@ fn gift(given: &Value) -> String {
     let gift = &given["gift"];
     let price =
         gift["star_count"].as_i64().map(|stars| format!("worth {stars} Telegram Stars")).unwrap_or_default();
-    listed(&[text(given, "text"), text(&gift["sticker"], "emoji"), price])
+    listed(&[line(&words(given, "text", "entities")), text(&gift["sticker"], "emoji"), price])
 }
 
 fn contact(contact: &Value) -> String {
@@ -323,9 +342,10 @@ fn paid(media: &Value) -> String {
 
 fn poll(poll: &Value) -> String {
     let options = poll["options"].as_array().into_iter().flatten();
-    let options: Vec<_> = options.map(|option| format!("“{}”", text(option, "text"))).collect();
-    let asked = format!("“{}” ({})", text(poll, "question"), listed(&options));
-    listed(&[asked, text(poll, "description")])
+    let options: Vec<_> =
+        options.map(|option| format!("“{}”", line(&words(option, "text", "text_entities")))).collect();
+    let asked = format!("“{}” ({})", line(&words(poll, "question", "question_entities")), listed(&options));
+    listed(&[asked, line(&words(poll, "description", "description_entities"))])
 }
 
 #[cfg(test)]
@@ -380,12 +400,29 @@ mod tests {
                 "[A story came with this message: News, bots can't see it]",
             ),
             (
+                json!({"story": {"chat": {"id": 5, "first_name": "Eva", "last_name": "Q", "username": "eva"}, "id": 1}}),
+                "[A story came with this message: Eva Q, bots can't see it]",
+            ),
+            (
+                json!({"story": {"chat": {"id": 5, "username": "eva"}, "id": 1}}),
+                "[A story came with this message: @eva, bots can't see it]",
+            ),
+            (
                 json!({"paid_media": {"star_count": 3, "paid_media": [{"type": "preview"}]}}),
                 "[Paid media came with this message: 1 for 3 Telegram Stars, not kept]",
             ),
             (
                 json!({"checklist": {"title": "Move", "tasks": [{"id": 1, "text": "Pack"}, {"id": 2, "text": "Call", "completion_date": 9}]}}),
                 "[A checklist came with this message: Move: ☐ Pack, ☑ Call]",
+            ),
+            (
+                json!({"checklist": {"title": "Old plan", "title_entities": [{"type": "strikethrough", "offset": 0, "length": 3}],
+                    "tasks": [{"id": 1, "text": "Pack", "text_entities": [{"type": "strikethrough", "offset": 0, "length": 4}]}]}}),
+                "[A checklist came with this message: ~~Old~~ plan: ☐ ~~Pack~~]",
+            ),
+            (
+                json!({"gift": {"gift": {"star_count": 25}, "text": "For you", "entities": [{"type": "strikethrough", "offset": 0, "length": 3}]}}),
+                "[A gift came with this message: ~~For~~ you, worth 25 Telegram Stars]",
             ),
             (
                 json!({"users_shared": {"request_id": 1, "users": [{"user_id": 5, "first_name": "Ada"}, {"user_id": 6}]}}),

@@ -63,8 +63,6 @@ const UPDATES: [&str; 5] =
     ["message", "edited_message", "channel_post", "edited_channel_post", "callback_query"];
 /// What is said if the webhook does not work.
 const UNREACHED: &str = "Telegram can't reach the webhook";
-/// How long Telegram may keep a question open, in seconds.
-const POLL: u64 = 50;
 
 /// A bot.
 pub struct Telegram {
@@ -113,8 +111,8 @@ impl Telegram {
         let mut offset: Option<i64> = cursor.and_then(|cursor| cursor.0.parse().ok());
         let (mut pauses, mut is_up) = (Pauses::new(), false);
         loop {
-            // The first answer comes at once, so that it is known whether there is one.
-            let patience = if is_up { POLL } else { 0 };
+            // Telegram keeps it open for so many seconds. The first answer comes at once, so that it is known whether there is one.
+            let patience = if is_up { 50 } else { 0 };
             let question =
                 json!({"offset": offset, "timeout": patience, "limit": 100, "allowed_updates": UPDATES});
             let wait = match self.api.ask("getUpdates", &question).await {

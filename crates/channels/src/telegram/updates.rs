@@ -14,7 +14,7 @@ use super::{
     outgoing::DIRECT,
 };
 use crate::{
-    contract::{Content, Event, Inbound, Origin, Press, Proof, Refusal, RemoteFile, Thread},
+    contract::{Content, Event, Inbound, OneLine, Origin, Press, Proof, Refusal, RemoteFile, Thread},
     quoted::{apart, own},
 };
 
@@ -195,7 +195,7 @@ fn pressed(query: CallbackQuery, me: &Me) -> Option<Event> {
     let chat = message.chat;
     Some(Event::Pressed(Press {
         key: format!("press:{}", query.id),
-        origin: origin((Some(&query.from), None, None), &chat),
+        origin: origin(Some(&query.from), None, None, &chat),
         proof: Proof::Vendor,
         is_private: chat.r#type == "private",
         target: chat.id.to_string(),
@@ -255,14 +255,14 @@ fn told(mut message: Message, raw: &Value, edit: Option<String>, me: &Me) -> Opt
             // A later version belongs where the first is.
             refs: is_edit.then(|| id.clone()).into_iter().chain(answers.clone()).collect(),
             target,
-            title: chat.title.clone(),
+            title: chat.title.as_deref().and_then(OneLine::title),
             is_private,
         },
         vendor_id: Some(id),
         album,
         is_edit,
         answers,
-        origin: origin((message.from.as_ref(), message.sender_chat.as_ref(), signature), chat),
+        origin: origin(message.from.as_ref(), message.sender_chat.as_ref(), signature, chat),
         authors: message.from.iter().map(|from| from.id.to_string()).collect(),
         is_automatic: is_automatic(&message),
         proof: Proof::Vendor,
@@ -303,10 +303,7 @@ fn is_automatic(message: &Message) -> bool {
 }
 
 /// Who wrote something. Who writes in the name of a chat has that chat's id.
-fn origin(
-    (from, sender_chat, signature): (Option<&User>, Option<&Chat>, Option<&str>),
-    chat: &Chat,
-) -> Origin {
+fn origin(from: Option<&User>, sender_chat: Option<&Chat>, signature: Option<&str>, chat: &Chat) -> Origin {
     let name = |user: &User| {
         let last = user.last_name.as_deref().unwrap_or_default();
         format!("{} {last}", user.first_name).trim().to_owned()
@@ -315,10 +312,11 @@ fn origin(
         (Some(title), Some(author)) => Some(format!("{author} ({title})")),
         (title, _) => title.clone(),
     };
+    let signed = |title| signed(title).as_deref().and_then(OneLine::name);
     let place = (chat.r#type != "private").then(|| chat.id.to_string());
     match (sender_chat, from) {
         (Some(sender), _) => Origin { id: sender.id.to_string(), place, name: signed(&sender.title) },
-        (None, Some(user)) => Origin { id: user.id.to_string(), place, name: Some(name(user)) },
+        (None, Some(user)) => Origin { id: user.id.to_string(), place, name: OneLine::name(&name(user)) },
         (None, None) => Origin { id: chat.id.to_string(), place, name: signed(&chat.title) },
     }
 }

@@ -1,7 +1,5 @@
 //! What a webhook sends, and what an answer to it means.
 
-use std::time::Duration;
-
 use base64::{Engine, prelude::BASE64_STANDARD};
 use http::{
     HeaderMap, HeaderName, HeaderValue, StatusCode,
@@ -12,13 +10,11 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::{
+    bounds,
     contract::{Attachment, Failure, Named, Part, Receipt, Scene, Scope},
     signature::{self, Key, Signed},
     world::Answer,
 };
-
-/// How long to wait if the receiver doesn't say.
-const WAIT: Duration = Duration::from_secs(60);
 
 #[derive(Serialize)]
 struct Envelope<'a> {
@@ -148,7 +144,7 @@ pub fn judge(answer: &Answer, now: Timestamp) -> Result<Receipt, Failure> {
     Err(match status {
         StatusCode::GONE => Failure::Gone(cause),
         StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE => {
-            let wait = answer.retry_after(now).unwrap_or(WAIT);
+            let wait = answer.retry_after(now).unwrap_or(bounds::RETRY);
             Failure::RateLimited { wait, scope: Scope::Channel, cause }
         }
         StatusCode::BAD_REQUEST

@@ -35,7 +35,6 @@ impl Answer {
 
     /// How long the other side asks to wait, in seconds or until a date. At most a day.
     pub fn retry_after(&self, now: Timestamp) -> Option<Duration> {
-        const MOST: Duration = Duration::from_secs(24 * 60 * 60);
         let text = self.headers.get(RETRY_AFTER)?.to_str().ok()?.trim();
         let seconds = match text.parse::<u64>() {
             Ok(seconds) => seconds,
@@ -44,7 +43,7 @@ impl Answer {
                 u64::try_from(until.as_second() - now.as_second()).unwrap_or_default()
             }
         };
-        Some(Duration::from_secs(seconds).min(MOST))
+        Some(Duration::from_secs(seconds).min(Duration::from_secs(24 * 60 * 60)))
     }
 }
 

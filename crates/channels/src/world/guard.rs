@@ -2,9 +2,9 @@
 //!
 //! A URL's host in digits is checked by itself, since the HTTP client doesn't ask its resolver about it; a name is resolved
 //! once, every address is checked, and the checked one is connected to. Redirects are not followed and the environment's
-//! proxies are not used: both lead past the checks. Of an answer's body, [`LONGEST_ANSWER`] bytes are read.
+//! proxies are not used: both lead past the checks. Of an answer's body, 64 KiB are read.
 
-use std::{error::Error, io, net::SocketAddr, sync::Arc, time::Duration};
+use std::{error::Error, io, net::SocketAddr, sync::Arc};
 
 use muster_addresses::{AddressError, Addresses};
 use reqwest::{
@@ -21,14 +21,10 @@ use super::{
     answer::{Answer, failed, pour},
     stream::{self, Stream},
 };
-use crate::contract::{Cause, Failure, Spool};
-
-/// How much of an answer is read.
-const LONGEST_ANSWER: usize = 64 * 1024;
-/// How long a connection may take.
-const CONNECT: Duration = Duration::from_secs(5);
-/// How long a call may take in all.
-const CALL: Duration = Duration::from_secs(15);
+use crate::{
+    bounds,
+    contract::{Cause, Failure, Spool},
+};
 
 /// Why a call or connection is not made.
 #[derive(Debug, thiserror::Error)]
@@ -91,8 +87,8 @@ impl Guard {
             .dns_resolver(Arc::new(Checked(addresses.clone())))
             .redirect(Policy::none())
             .no_proxy()
-            .connect_timeout(CONNECT)
-            .timeout(CALL)
+            .connect_timeout(bounds::NETWORK_WAIT)
+            .timeout(bounds::ANSWER)
             .build()?;
         Ok(Self { addresses, http, tls: Arc::new(tls) })
     }
@@ -128,7 +124,7 @@ impl Guard {
         self.check(request.url().as_str())?;
         let host = request.url().host_str().unwrap_or_default().to_owned();
         let response = self.http.execute(request).await.map_err(|error| refused(&host, &error))?;
-        Answer::read(response, LONGEST_ANSWER).await.map_err(|error| failed(&host, &error))
+        Answer::read(response, bounds::TEXT).await.map_err(|error| failed(&host, &error))
     }
 
     /// Reads a file of at most `most` bytes. Returns its length.
@@ -145,7 +141,7 @@ impl Guard {
         let unreachable = |source| GuardError::Unreachable { host: host.to_owned(), port, source };
         let mut last = io::ErrorKind::AddrNotAvailable.into();
         for address in addresses {
-            match timeout(CONNECT, TcpStream::connect(SocketAddr::new(address, port))).await {
+            match timeout(bounds::NETWORK_WAIT, TcpStream::connect(SocketAddr::new(address, port))).await {
                 Ok(Ok(stream)) => return Ok(stream),
                 Ok(Err(error)) => last = error,
                 Err(_) => last = io::ErrorKind::TimedOut.into(),
@@ -157,7 +153,8 @@ impl Guard {
     /// Encrypts a connection to a host.
     pub(crate) async fn secure<S: Stream>(
         &self,
-        (host, port): (&str, u16),
+        host: &str,
+        port: u16,
         on: S,
     ) -> Result<TlsStream<S>, GuardError> {
         let failed = |source| GuardError::Unreachable { host: host.to_owned(), port, source };

@@ -5,7 +5,6 @@ use std::{
     pin::Pin,
     sync::Arc,
     task::{Context, Poll},
-    time::Duration,
 };
 
 use rustls::{ClientConfig, pki_types::ServerName};
@@ -16,8 +15,7 @@ use tokio::{
 };
 use tokio_rustls::{TlsConnector, client::TlsStream};
 
-/// How long the encryption may take to begin.
-const HANDSHAKE: Duration = Duration::from_secs(10);
+use crate::bounds;
 
 /// A connection, encrypted or not.
 pub trait Stream: AsyncRead + AsyncWrite + Unpin + Send + Sync + std::fmt::Debug {}
@@ -92,5 +90,5 @@ impl<S: Stream> AsyncWrite for Metered<S> {
 pub async fn handshake<S: Stream>(tls: &Arc<ClientConfig>, host: &str, on: S) -> io::Result<TlsStream<S>> {
     let name = ServerName::try_from(host.to_owned()).map_err(io::Error::other)?;
     let shaken = TlsConnector::from(Arc::clone(tls)).connect(name, on);
-    timeout(HANDSHAKE, shaken).await.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))
+    timeout(bounds::NETWORK_WAIT, shaken).await.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))
 }

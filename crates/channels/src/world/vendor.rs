@@ -12,14 +12,10 @@ use super::{
     answer::{Answer, failed, pour},
     stream::{self, Stream},
 };
-use crate::contract::{Failure, Spool};
-
-/// How long a connection may take.
-const CONNECT: Duration = Duration::from_secs(5);
-/// How long a file may take to be read.
-const DOWNLOAD: Duration = Duration::from_secs(120);
-/// The longest answer that is not a file.
-const LONGEST_ANSWER: usize = 8 * 1024 * 1024;
+use crate::{
+    bounds,
+    contract::{Failure, Spool},
+};
 
 /// Calls vendors. Clones share their connections.
 #[derive(Clone)]
@@ -33,7 +29,7 @@ impl Vendor {
         let http = Client::builder()
             .tls_backend_preconfigured(tls.clone())
             .redirect(Policy::none())
-            .connect_timeout(CONNECT)
+            .connect_timeout(bounds::NETWORK_WAIT)
             .build()?;
         Ok(Self { http, tls: Arc::new(tls) })
     }
@@ -47,7 +43,7 @@ impl Vendor {
     ) -> Result<Answer, Failure> {
         let answer = async {
             let response = request.timeout(patience).send().await?;
-            Answer::read(response, LONGEST_ANSWER).await
+            Answer::read(response, 8 << 20).await
         };
         answer.await.map_err(|error| failed(peer, &error))
     }
@@ -60,7 +56,8 @@ impl Vendor {
         to: Spool<'_>,
         most: u64,
     ) -> Result<u64, Failure> {
-        let response = request.timeout(DOWNLOAD).send().await.map_err(|error| failed(peer, &error))?;
+        let response =
+            request.timeout(bounds::TRANSFER).send().await.map_err(|error| failed(peer, &error))?;
         pour(peer, response, to, most).await
     }
 
@@ -69,7 +66,7 @@ impl Vendor {
         let host = url.host_str().ok_or(io::ErrorKind::InvalidInput)?;
         let port = url.port_or_known_default().ok_or(io::ErrorKind::InvalidInput)?;
         let bare = host.trim_start_matches('[').trim_end_matches(']');
-        let connected = timeout(CONNECT, TcpStream::connect((bare, port)));
+        let connected = timeout(bounds::NETWORK_WAIT, TcpStream::connect((bare, port)));
         let stream = connected.await.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))?;
         match url.scheme() {
             "ws" => Ok(Box::new(stream)),

@@ -11,7 +11,7 @@ use serde_json::{Map, Value, json};
 use tokio::process::Command;
 
 use crate::{
-    peers::{file, on_this_machine, told},
+    peers::{node, on_this_machine, told},
     support::{message, open_world, part, text},
     webhook::receiver,
 };
@@ -19,14 +19,7 @@ use crate::{
 const SECRET: &str = "It's a Secret to Everybody";
 
 fn libraries() -> Command {
-    let folder = file("tests/peers/channels");
-    assert!(
-        folder.join("node_modules").is_dir(),
-        "the peers are not installed: npm ci --prefix tests/peers/channels"
-    );
-    let mut command = on_this_machine(Command::new("node"));
-    command.arg(folder.join("webhook.mjs"));
-    command
+    on_this_machine(node("channels", "webhook.mjs"))
 }
 
 fn channel(outbound_url: Option<String>) -> Arc<dyn Transport> {

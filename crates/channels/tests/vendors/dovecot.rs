@@ -11,6 +11,7 @@ use std::{
 };
 
 use tempfile::TempDir;
+use tokio::{io::AsyncReadExt as _, net::TcpStream};
 
 /// Whose mailbox it is.
 pub const USER: &str = "agent";
@@ -31,7 +32,7 @@ impl Dovecot {
     /// One that also takes access tokens, about which it asks `tokens`: `GET /<token>`.
     pub async fn start_with(tokens: Option<SocketAddr>) -> Self {
         let folder = TempDir::with_prefix("channels-").unwrap();
-        let port = StdListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let port = reserved_port();
         let path = folder.path().join("dovecot.conf");
         certify(folder.path());
         let passwords = tokens.map_or_else(String::new, |at| by_token(folder.path(), at));
@@ -62,7 +63,7 @@ impl Dovecot {
         let address = SocketAddr::from(([127, 0, 0, 1], port));
         let started = Self { process, folder, address };
         for _ in 0..500 {
-            if tokio::net::TcpStream::connect(address).await.is_ok() {
+            if greets(address).await {
                 return started;
             }
             tokio::time::sleep(Duration::from_millis(20)).await;
@@ -145,6 +146,20 @@ impl Drop for Dovecot {
         let _ = Command::new("kill").arg(self.process.id().to_string()).status();
         let _ = self.process.wait();
     }
+}
+
+/// A free port that the system gives to no one who binds port 0: below the range of those, another one for each process.
+pub fn reserved_port() -> u16 {
+    let start = u16::try_from(std::process::id() % 20_000).unwrap();
+    let mut ports = (start..20_000).chain(0..start).map(|port| 10_000 + port);
+    ports.find(|port| StdListener::bind(("127.0.0.1", *port)).is_ok()).expect("a free port")
+}
+
+/// Whether an IMAP server greets there.
+async fn greets(address: SocketAddr) -> bool {
+    let Ok(mut stream) = TcpStream::connect(address).await else { return false };
+    let mut greeting = [0; 4];
+    stream.read_exact(&mut greeting).await.is_ok() && greeting == *b"* OK"
 }
 
 fn config(folder: &Path, port: u16) -> String {

@@ -12,11 +12,12 @@ use jiff::Timestamp;
 use muster_channels::{Config, Failure, RawRequest, Transport, WebhookConfig, open};
 use tokio::{
     io::{AsyncBufReadExt, BufReader},
-    net::{TcpListener, TcpStream},
+    net::TcpStream,
     process::Command,
 };
 
 use crate::{
+    dovecot::reserved_port,
     peers::{self, file, on_this_machine, output},
     support::{Seen, message, open_world, part, serve, text},
 };
@@ -96,7 +97,7 @@ async fn its_senders_are_understood() {
 #[tokio::test]
 async fn its_receiver_takes_what_we_send() {
     for secret in SECRETS {
-        let port = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap().port();
+        let port = reserved_port();
         let mut command = python(&example("receive.py"));
         command.env("PORT", port.to_string()).env("SECRET", secret).stderr(Stdio::null());
         let mut receiver = command.spawn().unwrap();

@@ -1,4 +1,4 @@
-//! Programs that others wrote, as processes (`tests/peers/channels`).
+//! Programs that others wrote, as processes (`tests/peers`).
 
 use std::{
     path::{Path, PathBuf},
@@ -34,11 +34,31 @@ pub fn peer(name: &str) -> Command {
     command
 }
 
-/// No proxy of the environment: the servers are on this machine.
-pub fn on_this_machine(mut command: Command) -> Command {
+/// A folder of programs for Node.js.
+pub fn peer_folder(name: &str) -> PathBuf {
+    let folder = file("tests/peers");
+    assert!(folder.join("node_modules").is_dir(), "the peers are not installed: npm ci --prefix tests/peers");
+    folder.join(name)
+}
+
+/// A script in one of these folders.
+pub fn node(folder: &str, script: &str) -> Command {
+    let mut command = without_proxy(Command::new("node"));
+    command.current_dir(peer_folder(folder)).arg(script).kill_on_drop(true);
+    command
+}
+
+/// The servers are on this machine.
+fn without_proxy(mut command: Command) -> Command {
     for name in ["http_proxy", "https_proxy", "all_proxy", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"] {
         command.env_remove(name);
     }
+    command
+}
+
+/// No proxy of the environment, and all that it reads and writes is the test's.
+pub fn on_this_machine(command: Command) -> Command {
+    let mut command = without_proxy(command);
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
     command
 }

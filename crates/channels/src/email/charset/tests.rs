@@ -173,3 +173,20 @@ fn a_byte_order_mark_is_left_out() {
         assert_eq!(decode(name, bytes), "hi", "{name:?}");
     }
 }
+
+#[test]
+fn a_charset_of_seven_bits_has_no_bytes_of_eight() {
+    for (name, bytes, expected) in [
+        ("iso-2022-jp", "実はUTF-8です".as_bytes(), "実はUTF-8です"),
+        ("ISO-2022-JP", b"\xc6\xfc\xcb\xdc", "日本"),
+        ("iso-2022-jp", b"\x93\xfa\x96\x7b", "日本"),
+        ("iso-2022-jp", b"caf\xe9", "café"),
+        ("hz-gb-2312", "你好".as_bytes(), "你好"),
+        ("hz-gb-2312", b"\xc4\xe3\xba\xc3", "你好"),
+        ("iso-2022-kr", "안녕".as_bytes(), "안녕"),
+        // What has its marks is of it.
+        ("iso-2022-jp", b"\x1b$BF|K\\\x1b(B \xff", "日本 \u{fffd}"),
+    ] {
+        assert_eq!(decode(Some(name), bytes), expected, "{name} {bytes:?}");
+    }
+}

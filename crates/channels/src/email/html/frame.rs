@@ -1,20 +1,12 @@
 //! Words in lines, and what lines stand in: cells, rows, items and quotes.
 
-use super::super::texts::is_visible;
+use super::{super::texts::is_visible, look::STRUCK};
 
 /// The longest cell that is put into one line with others, in bytes and lines.
 const CELL: (usize, usize) = (200, 3);
 
 /// The longest item whose lines are indented, in bytes: a stranger's mail may nest millions of short lines.
 const LONG: usize = 256 << 10;
-
-/// How far a line is moved to the right at most, in spaces.
-const FURTHEST: usize = 80;
-
-/// How many lines the header of a mail has at least, where another quotes it in an unknown language, and how long its labels are in
-/// characters.
-const HEADER_LINES: usize = 3;
-const LABEL: usize = 30;
 
 /// What a frame stands for.
 #[derive(Debug)]
@@ -41,11 +33,23 @@ pub struct Frame {
     indent: usize,
     /// Whether the present line is empty on purpose.
     is_blank: bool,
+    /// Whether the next words are struck, and the last ones are marked so and may go on.
+    is_struck: bool,
+    is_marked: bool,
 }
 
 impl Frame {
     pub const fn new(holds: Holds) -> Self {
-        Self { holds, text: String::new(), ends: 0, space: false, indent: 0, is_blank: false }
+        Self {
+            holds,
+            text: String::new(),
+            ends: 0,
+            space: false,
+            indent: 0,
+            is_blank: false,
+            is_struck: false,
+            is_marked: false,
+        }
     }
 
     pub const fn is_row(&self) -> bool {
@@ -67,11 +71,12 @@ impl Frame {
     pub fn check_header(&mut self) {
         let label = |line: &str| {
             let label = line.split_once([':', '：']).map_or("", |(label, _)| label.trim()).to_lowercase();
-            (!label.is_empty() && label.chars().count() <= LABEL).then_some(label)
+            (!label.is_empty() && label.chars().count() <= 30).then_some(label)
         };
         let labels: Vec<_> = self.text.lines().filter_map(label).collect();
         let is_sure = labels.iter().any(|label| matches!(&**label, "sent" | "date" | "subject"));
-        let is_header = labels.len() >= HEADER_LINES || labels.len() > 1 && is_sure;
+        // Three lines at least, where the language is unknown.
+        let is_header = labels.len() >= 3 || labels.len() > 1 && is_sure;
         if matches!(self.holds, Holds::Quote) && !is_header {
             self.holds = Holds::Lines;
         }
@@ -89,7 +94,21 @@ impl Frame {
     }
 
     pub fn text(self) -> String {
-        self.text
+        self.ended().1
+    }
+
+    /// The next words are struck, or not. Each line of struck words has marks of its own.
+    pub fn strike(&mut self, is_struck: bool) {
+        self.is_struck = is_struck;
+        if !is_struck {
+            self.end_mark();
+        }
+    }
+
+    fn end_mark(&mut self) {
+        if std::mem::take(&mut self.is_marked) {
+            self.text.push_str(STRUCK);
+        }
     }
 
     /// Adds words, between which blanks are one space.
@@ -125,7 +144,7 @@ impl Frame {
     fn move_right(&mut self, blank: Option<char>) {
         let is_first = self.text.is_empty() && matches!(self.holds, Holds::Cell | Holds::Item(_));
         if self.is_fresh() && !is_first && (blank == Some('\u{a0}') || self.indent > 0) {
-            self.indent = (self.indent + 1).min(FURTHEST);
+            self.indent = (self.indent + 1).min(80);
         }
     }
 
@@ -144,6 +163,9 @@ impl Frame {
     }
 
     fn push(&mut self, word: &str) {
+        if self.ends > 0 {
+            self.end_mark();
+        }
         if !self.text.is_empty() {
             self.text.extend(std::iter::repeat_n('\n', self.ends));
             if self.ends == 0 && self.space {
@@ -152,6 +174,9 @@ impl Frame {
         }
         self.text.extend(std::iter::repeat_n(' ', self.indent));
         (self.ends, self.space, self.indent, self.is_blank) = (0, false, 0, false);
+        if self.is_struck && !std::mem::replace(&mut self.is_marked, true) {
+            self.text.push_str(STRUCK);
+        }
         // Where a word may be cut, nothing is shown.
         let shown = word.chars().filter(|c| !matches!(c, '\u{ad}' | '\u{34f}' | '\u{200b}' | '\u{feff}'));
         self.text.extend(shown.map(|c| if c == '\u{a0}' { ' ' } else { c }));
@@ -179,6 +204,7 @@ impl Frame {
     }
 
     pub fn rule(&mut self) {
+        self.strike(false);
         self.gap(1);
         if !self.text.is_empty() {
             self.push("---");
@@ -188,7 +214,8 @@ impl Frame {
 
     /// Words that began here lead to this address. If there are none, it stands for a picture.
     pub fn link(&mut self, from: usize, href: &str, is_picture: bool) {
-        let words = self.text.get(from..).unwrap_or_default().trim();
+        let words = self.text.get(from..).unwrap_or_default();
+        let words = words.trim_matches(|c: char| c.is_whitespace() || c == '~');
         if words.is_empty() {
             if let Some(address) = address(href, "").filter(|_| is_picture) {
                 self.words(&address);
@@ -202,9 +229,14 @@ impl Frame {
         }
     }
 
+    fn ended(mut self) -> (Holds, String) {
+        self.end_mark();
+        (self.holds, self.text)
+    }
+
     /// Adds what stood in a frame of its own, marked as what it is.
     pub fn take(&mut self, frame: Self, is_marked: bool) {
-        let Self { holds, text, .. } = frame;
+        let (holds, text) = frame.ended();
         match holds {
             Holds::Quote | Holds::Item(_) if !is_marked => self.block(&text, 1),
             Holds::Cell => match &mut self.holds {
@@ -264,6 +296,7 @@ impl Frame {
         if text.is_empty() {
             return;
         }
+        self.end_mark();
         if !self.text.is_empty() {
             self.text.extend(std::iter::repeat_n('\n', self.ends));
         }

@@ -1,10 +1,14 @@
 //! What an element is, and what its attributes say about how it looks.
 
 /// The attributes that count.
-const ATTRIBUTES: [&str; 15] = [
-    "alt", "class", "colspan", "face", "height", "hidden", "href", "id", "name", "rowspan", "start", "style",
-    "type", "value", "width",
+const ATTRIBUTES: [&str; 16] = [
+    "alt", "checked", "class", "colspan", "face", "height", "hidden", "href", "id", "name", "rowspan",
+    "start", "style", "type", "value", "width",
 ];
+
+/// What programs put before each class and id when they quote a mail or show it, and what stands in it: `x_`, `m_-123`, `ydp1a2b`, `yiv123`.
+const PREFIXES: [(&str, &str); 4] =
+    [("x_", ""), ("m_", "-0123456789"), ("ydp", "0123456789abcdef"), ("yiv", "0123456789")];
 
 /// How many columns or rows a cell may stand in: browsers take 1000, and a stranger could make millions of empty cells with them.
 const SPAN: u32 = 50;
@@ -30,6 +34,64 @@ pub fn is_void(name: &str) -> bool {
     )
 }
 
+/// Whether nothing in an element is shown.
+pub fn hides(name: &str) -> bool {
+    matches!(
+        name,
+        "style"
+            | "script"
+            | "title"
+            | "template"
+            | "iframe"
+            | "noembed"
+            | "noframes"
+            | "select"
+            | "datalist"
+            | "svg"
+            | "canvas"
+            | "video"
+            | "audio"
+            | "xml"
+    )
+}
+
+/// Whether an element is a formula, or holds words or HTML in one.
+pub fn is_formula(name: &str) -> bool {
+    matches!(name, "math" | "mi" | "mo" | "mn" | "ms" | "mtext" | "annotation-xml")
+}
+
+/// Whether an element can't stand in a drawing or formula, which it ends where its end was forgotten.
+pub fn ends_drawing(name: &str) -> bool {
+    let is_formatting = || {
+        matches!(
+            name,
+            "b" | "big"
+                | "body"
+                | "br"
+                | "code"
+                | "em"
+                | "embed"
+                | "head"
+                | "i"
+                | "img"
+                | "meta"
+                | "nobr"
+                | "ruby"
+                | "s"
+                | "small"
+                | "span"
+                | "strike"
+                | "strong"
+                | "sub"
+                | "sup"
+                | "tt"
+                | "u"
+                | "var"
+        )
+    };
+    gap(name) > 0 || is_formatting()
+}
+
 /// Whether an element stands in no line.
 pub fn is_block(name: &str) -> bool {
     gap(name) > 0
@@ -52,8 +114,9 @@ pub fn holds_in(name: &str, ended: &str) -> bool {
 /// What stands before and after struck words.
 pub const STRUCK: &str = "~~";
 
-pub fn is_struck(name: &str) -> bool {
-    matches!(name, "s" | "strike" | "del")
+/// Whether an element strikes all words up to its end, wherever that is.
+pub fn strikes(name: &str) -> bool {
+    matches!(name, "s" | "strike")
 }
 
 /// The sign without which the words of an element would mean something else: `$19<sup>99</sup>` is not `$1999`.
@@ -61,7 +124,7 @@ pub fn sign(name: &str) -> Option<&'static str> {
     match name {
         "sup" => Some("^"),
         "sub" => Some("_"),
-        name => is_struck(name).then_some(STRUCK),
+        _ => None,
     }
 }
 
@@ -252,23 +315,28 @@ impl Tag {
         let is_tiny = |property: &str| {
             self.style(property).is_some_and(|size| size_of(&size) <= 1.0 && !size.ends_with('%'))
         };
-        matches!(
-            &*self.name,
-            "style" | "script" | "title" | "template" | "iframe" | "noembed" | "noframes" | "select"
-                | "datalist" | "svg" | "canvas" | "video" | "audio" | "xml"
-        ) || self.get("hidden").is_some()
+        self.get("hidden").is_some()
             || self.is_style("display", "none")
-            || self.is_style("visibility", "hidden")
             || self.is_zero("opacity")
             || self.is_style("overflow", "hidden") && (self.is_zero("max-height") || self.is_zero("height"))
             // Outlook shows something else in place of what only has this: a button.
             || self.is_style("mso-hide", "all") && (is_tiny("font-size") || is_tiny("line-height"))
     }
 
-    /// Whether its style strikes its words, and not its name.
+    /// Whether its words are not visible, though they have their place. `None`: as those around it.
+    pub fn is_veiled(&self) -> Option<bool> {
+        let style = self.style("visibility")?;
+        match &*style {
+            "hidden" | "collapse" => Some(true),
+            "visible" => Some(false),
+            _ => None,
+        }
+    }
+
+    /// Whether it strikes the words in it.
     pub fn is_struck(&self) -> bool {
         let strikes = |property| self.style(property).is_some_and(|style| style.contains("line-through"));
-        !is_struck(&self.name) && (strikes("text-decoration") || strikes("text-decoration-line"))
+        self.name == "del" || strikes("text-decoration") || strikes("text-decoration-line")
     }
 
     /// Whether its font is Wingdings. `None`: it has the one around it.
@@ -291,8 +359,8 @@ impl Tag {
         // Outlook's paragraphs are lines.
         let is_line = || {
             let class = self.get("class").unwrap_or_default();
-            self.name == "p"
-                && (class.starts_with("Mso") || class.starts_with("x_Mso") || self.is_zero("margin"))
+            let is_outlooks = class.split_once("Mso").is_some_and(|(before, _)| is_prefix(before));
+            self.name == "p" && (is_outlooks || self.is_zero("margin"))
         };
         if gap > 1 && is_line() { 1 } else { gap }
     }
@@ -305,19 +373,23 @@ impl Tag {
             "div" => {
                 let classes = self.get("class").unwrap_or_default();
                 let is_quote = |class: &str| {
-                    matches!(own(class), "yahoo_quoted" | "ms-outlook-mobile-reference-message")
+                    is_named(class, "yahoo_quoted") || is_named(class, "ms-outlook-mobile-reference-message")
                 };
                 classes.split_ascii_whitespace().any(is_quote)
-                    || self.get("name") == Some("quote")
-                    || self.id() == "mail-editor-reference-message-container"
+                    || self.get("name").is_some_and(|name| is_named(name, "quote"))
+                    || self.has_id("mail-editor-reference-message-container")
+                    || self.has_id("yahoo_quoted")
             }
             _ => false,
         }
     }
 
-    /// Its id, as it was before it was quoted.
-    fn id(&self) -> &str {
-        own(self.get("id").unwrap_or_default())
+    /// Whether it has this id, also with a number at its end (`yahoo_quoted_3699820886`).
+    fn has_id(&self, wanted: &str) -> bool {
+        let id = self.get("id").unwrap_or_default().trim();
+        let id =
+            id.rsplit_once('_').filter(|(_, number)| number.parse::<u64>().is_ok()).map_or(id, |(id, _)| id);
+        is_named(id, wanted)
     }
 
     /// Whether it has the line above it that Outlook draws above another mail: `border-top: solid #E1E1E1 1.0pt`, in any order, or each
@@ -342,13 +414,13 @@ impl Tag {
     pub fn quotes_the_rest(&self) -> bool {
         match &*self.name {
             "div" => self.is_named_quote() || self.has_outlooks_line(),
-            "hr" => self.id() == "zwchr",
+            "hr" => self.has_id("zwchr"),
             _ => false,
         }
     }
 
     fn is_named_quote(&self) -> bool {
-        matches!(self.id(), "divRplyFwdMsg" | "appendonsend")
+        self.has_id("divRplyFwdMsg") || self.has_id("appendonsend")
     }
 
     /// Whether only its line says so: people draw such lines, too.
@@ -368,8 +440,31 @@ impl Tag {
         is_dot("width") && is_dot("height")
     }
 
+    /// The words that stand for it, if it has no end.
+    pub fn words(&self) -> Option<String> {
+        match &*self.name {
+            "img" => self.picture(),
+            "input" => self.input(),
+            _ => None,
+        }
+    }
+
+    /// What a person sees of a field: whether it is checked, or its value.
+    fn input(&self) -> Option<String> {
+        let value = || self.get("value").map(str::trim).filter(|value| !value.is_empty());
+        match &*self.get("type").unwrap_or_default().trim().to_ascii_lowercase() {
+            "checkbox" | "radio" => {
+                Some(if self.get("checked").is_some() { " [x] " } else { " [ ] " }.to_owned())
+            }
+            "image" => self.picture(),
+            "hidden" | "password" | "file" | "color" | "range" => None,
+            "submit" | "button" | "reset" => value().map(|value| format!(" [{value}] ")),
+            _ => value().map(|value| format!(" {value} ")),
+        }
+    }
+
     /// The words that stand for a picture.
-    pub fn picture(&self) -> Option<String> {
+    fn picture(&self) -> Option<String> {
         let words = self.get("alt")?.trim();
         if words.is_empty() || self.is_dot() {
             return None;
@@ -380,12 +475,22 @@ impl Tag {
     }
 }
 
-/// A name without what programs put before it when they quote a mail once more.
-fn own(mut name: &str) -> &str {
-    while let Some(rest) = name.strip_prefix("x_") {
+/// Whether a class or id is this one, also with what programs put before it.
+fn is_named(name: &str, wanted: &str) -> bool {
+    name.strip_suffix(wanted).is_some_and(is_prefix)
+}
+
+/// Whether all this is what programs put before classes and ids.
+fn is_prefix(mut name: &str) -> bool {
+    let after = |name: &str| {
+        PREFIXES.iter().find_map(|(prefix, letters)| {
+            Some(name.strip_prefix(prefix)?.trim_start_matches(|c| letters.contains(c)).len())
+        })
+    };
+    while let Some(rest) = after(name).and_then(|length| name.get(name.len() - length..)) {
         name = rest;
     }
-    name
+    name.is_empty()
 }
 
 /// The number that a size begins with. Others are large.

@@ -4,47 +4,51 @@
 //! is left out. Tags come from a tokenizer that looks at each byte once; this walker keeps no tree, only the elements that are open, so
 //! depth, memory and time are bounded.
 //!
-//! - `look.rs`: what elements are, and what their style says; `frame.rs`: lines, cells, items and quotes.
+//! - `look.rs`: what elements are, and what their style says; `unseen.rs`: what is not shown; `frame.rs`: lines, cells, items and quotes.
 
 mod frame;
 mod look;
+mod unseen;
 
 use std::collections::HashSet;
 
 use html5gum::{
-    Span, Tokenizer,
+    Span, State, Tokenizer,
     emitters::callback::{CallbackEmitter, CallbackEvent},
 };
 
 use self::{
     frame::{Frame, Holds},
-    look::{Count, STRUCK, Tag},
+    look::{Count, Tag},
+    unseen::Unseen,
 };
 use super::words::percent;
+use crate::bounds;
 
 /// How many elements may be open. What is nested deeper is text. Each end tag looks through them, and a stranger may write millions.
 const DEPTH: usize = 200;
 /// How deep quotes and items are marked. Marks of more would make a stranger's text many times as long.
 const MARKS: usize = 6;
-/// How many columns of a table cells may cover from above: a stranger's may have millions.
-const COLUMNS: usize = 100;
-/// How much is written, in bytes: more than is kept of any text.
+/// How much is written, in bytes, of a stranger's text: more than is kept of any.
 const MOST: usize = 2 << 20;
-/// The longest word that can't be a picture, in bytes.
-const PICTURE: usize = 1_000;
-/// How many pictures are known that HTML shows, and how long the id of each may be in bytes. A stranger's HTML may have millions.
-const PICTURES: usize = 500;
-const LONGEST_ID: usize = 300;
-/// How much of a text is looked through for its charset, in bytes.
-const BEGINNING: usize = 1_024;
+
+/// What the tokenizer is to do next, if it is not what it would do by itself.
+enum Next {
+    /// What follows is markup, also after the beginning of an element that otherwise holds none.
+    Markup,
+    /// There is enough.
+    Nothing,
+}
 
 /// The words of a text in HTML, and whether these are all.
 pub fn words(html: &str) -> (String, bool) {
     let mut page = Page::default();
     let mut emitter = CallbackEmitter::new(|event: CallbackEvent<'_>, _: Span<()>| page.see(&event));
     emitter.naively_switch_states(true);
-    // The first token means that there is enough.
-    Tokenizer::new_with_emitter(html, emitter).next();
+    let mut tokenizer = Tokenizer::new_with_emitter(html, emitter);
+    while let Some(Ok(Next::Markup)) = tokenizer.next() {
+        tokenizer.set_state(State::Data);
+    }
     let is_whole = page.written <= MOST;
     (page.finish(), is_whole)
 }
@@ -60,7 +64,8 @@ pub fn without_pictures(html: &[u8], most: usize) -> Vec<u8> {
         kept.extend_from_slice(before.get(..most + 1).unwrap_or(before));
         let is_encoded = |byte: &u8| byte.is_ascii_alphanumeric() || b"+/=%\r\n".contains(byte);
         let length = after.iter().take_while(|byte| is_encoded(byte)).count();
-        let skipped = if length > PICTURE { length } else { 0 };
+        // A shorter word can't be a picture.
+        let skipped = if length > 1_000 { length } else { 0 };
         rest = after.get(skipped..).unwrap_or_default();
     }
     kept.truncate(most + 1);
@@ -73,8 +78,8 @@ pub fn pictures(html: &[u8], ids: &mut HashSet<Vec<u8>>) {
     while let Some(at) = rest.windows(mark.len()).position(|found| found.eq_ignore_ascii_case(mark)) {
         rest = rest.get(at + mark.len()..).unwrap_or_default();
         let is_id = |byte: &u8| !byte.is_ascii_whitespace() && !b"\"'<>)&".contains(byte);
-        let length = rest.iter().take(LONGEST_ID).take_while(|byte| is_id(byte)).count();
-        if ids.len() < PICTURES {
+        let length = rest.iter().take(bounds::NAME).take_while(|byte| is_id(byte)).count();
+        if ids.len() < 500 {
             ids.extend(rest.get(..length).map(|id| percent(id, b'%')));
         }
     }
@@ -82,7 +87,7 @@ pub fn pictures(html: &[u8], ids: &mut HashSet<Vec<u8>>) {
 
 /// The charset that a text in HTML names at its beginning (`<meta charset=…>`).
 pub fn charset(html: &[u8]) -> Option<&str> {
-    let beginning = html.get(..BEGINNING).unwrap_or(html);
+    let beginning = html.get(..1_024).unwrap_or(html);
     let word = b"charset=";
     let at = beginning.windows(word.len()).position(|found| found.eq_ignore_ascii_case(word))?;
     let rest = beginning.get(at + word.len()..)?;
@@ -102,11 +107,15 @@ struct Open {
     /// The lines that it is apart from others by. 0: it stands in a line.
     gap: usize,
     is_hidden: bool,
+    /// Whether its words are not visible, which elements in it may be again.
+    is_veiled: bool,
     keeps_blanks: bool,
     /// Whether its letters are signs.
     is_wingdings: bool,
-    /// Whether its style strikes its words.
+    /// Whether it strikes its words, by its style or as what it is.
     is_struck: bool,
+    /// How many `<s>` were open when it began.
+    strikes: usize,
     /// Whether it has a frame of its own.
     has_frame: bool,
     /// Where its words begin, and its address.
@@ -129,11 +138,17 @@ struct Page {
     /// The first one is the page itself.
     frames: Vec<Frame>,
     tag: Tag,
-    /// How many of the open ones are hidden, keep blanks, stand in a line, are paragraphs.
+    /// What is not shown now.
+    unseen: Option<Unseen>,
+    /// How many of the open ones are hidden, strike their words, are formulas, keep blanks, stand in a line, are paragraphs.
     hidden: usize,
+    struck: usize,
+    formulas: usize,
     kept: usize,
     inlines: usize,
     paragraphs: usize,
+    /// How many `<s>` are open. They strike what follows also where another element ends before them.
+    strikes: usize,
     /// How many more are open that are not kept.
     deeper: usize,
     written: usize,
@@ -141,30 +156,59 @@ struct Page {
 
 impl Default for Page {
     fn default() -> Self {
-        let (open, frames, tag) = (Vec::new(), vec![Frame::new(Holds::Lines)], Tag::default());
-        Self { open, frames, tag, hidden: 0, kept: 0, inlines: 0, paragraphs: 0, deeper: 0, written: 0 }
+        Self {
+            open: Vec::new(),
+            frames: vec![Frame::new(Holds::Lines)],
+            tag: Tag::default(),
+            unseen: None,
+            hidden: 0,
+            struck: 0,
+            formulas: 0,
+            kept: 0,
+            inlines: 0,
+            paragraphs: 0,
+            strikes: 0,
+            deeper: 0,
+            written: 0,
+        }
     }
 }
 
 impl Page {
-    /// Takes what the tokenizer found. `Some`: there is enough.
-    fn see(&mut self, event: &CallbackEvent<'_>) -> Option<()> {
+    /// Takes what the tokenizer found.
+    fn see(&mut self, event: &CallbackEvent<'_>) -> Option<Next> {
+        let mut next = None;
         match event {
             CallbackEvent::OpenStartTag { name } => self.tag = Tag::named(name),
             CallbackEvent::AttributeName { name } => self.tag.attribute(name),
             CallbackEvent::AttributeValue { value } => self.tag.value(value),
             CallbackEvent::CloseStartTag { self_closing } => {
                 let tag = std::mem::take(&mut self.tag);
-                // It has no end, as only elements of foreign kinds may.
-                if !(*self_closing && tag.name == "svg") {
+                let is_foreign = self.is_foreign() || matches!(&*tag.name, "svg" | "math");
+                // Only elements of foreign kinds may have no end, and no other kind of words than markup. Mail programs run no scripts.
+                if !(*self_closing && is_foreign && !look::is_void(&tag.name)) {
                     self.begin(&tag);
+                }
+                if is_foreign || tag.name == "noscript" {
+                    next = Some(Next::Markup);
                 }
             }
             CallbackEvent::EndTag { name } => self.end(&String::from_utf8_lossy(name)),
             CallbackEvent::String { value } => self.say(&String::from_utf8_lossy(value)),
             CallbackEvent::Comment { .. } | CallbackEvent::Doctype { .. } | CallbackEvent::Error(_) => {}
         }
-        (self.written > MOST).then_some(())
+        if self.written > MOST { Some(Next::Nothing) } else { next }
+    }
+
+    /// Whether a new element is one of a drawing or a formula.
+    fn is_foreign(&self) -> bool {
+        match &self.unseen {
+            Some(unseen) => unseen.is_foreign(),
+            None => {
+                let in_formula = self.open.iter().rev().find(|open| look::is_formula(&open.name));
+                self.formulas > 0 && in_formula.is_some_and(|open| open.name == "math")
+            }
+        }
     }
 
     fn finish(mut self) -> String {
@@ -173,20 +217,39 @@ impl Page {
     }
 
     fn say(&mut self, text: &str) {
-        if self.hidden > 0 {
+        if self.is_wingdings() {
+            let signs: String = text.chars().map(look::wingding).collect();
+            self.put(&signs, self.kept > 0);
+        } else {
+            self.put(text, self.kept > 0);
+        }
+    }
+
+    /// Adds words to the present frame, if they are seen.
+    fn put(&mut self, words: &str, keeps_blanks: bool) {
+        if self.is_out_of_sight() {
             return;
         }
-        self.written += text.len();
-        let signs: String;
-        let text = if self.is_wingdings() {
-            signs = text.chars().map(look::wingding).collect();
-            &signs
-        } else {
-            text
-        };
+        let is_struck = self.is_struck();
+        let lines = if keeps_blanks { words.matches('\n').count() + 1 } else { 1 };
+        self.written += words.len() + if is_struck { 2 * look::STRUCK.len() * lines } else { 0 };
         if let Some(frame) = self.frames.last_mut() {
-            if self.kept > 0 { frame.lines(text) } else { frame.words(text) }
+            frame.strike(is_struck);
+            if keeps_blanks { frame.lines(words) } else { frame.words(words) }
         }
+    }
+
+    /// Whether what comes now is not seen.
+    fn is_out_of_sight(&self) -> bool {
+        self.hidden > 0 || self.unseen.is_some() || self.is_veiled()
+    }
+
+    fn is_veiled(&self) -> bool {
+        self.open.last().is_some_and(|open| open.is_veiled)
+    }
+
+    const fn is_struck(&self) -> bool {
+        self.struck > 0 || self.strikes > 0
     }
 
     /// Whether the letters that come now are signs.
@@ -201,8 +264,28 @@ impl Page {
     }
 
     fn begin(&mut self, tag: &Tag) {
+        if let Some(unseen) = &mut self.unseen {
+            let in_table = self.open.iter().any(|open| open.name == "table");
+            if !unseen.is_ended_by(&tag.name, in_table) {
+                return unseen.begin(&tag.name);
+            }
+            self.unseen = None;
+            if tag.name == "select" {
+                return;
+            }
+        }
+        if self.is_foreign()
+            && look::ends_drawing(&tag.name)
+            && let Some(at) = self.open.iter().rposition(|open| open.name == "math")
+        {
+            self.close(at);
+        }
         if look::is_void(&tag.name) {
             return self.stand(tag);
+        }
+        if look::hides(&tag.name) {
+            self.unseen = Some(Unseen::new(&tag.name));
+            return;
         }
         self.imply(tag);
         let gap = self.gap_of(tag);
@@ -214,9 +297,17 @@ impl Page {
         if let Some(sign) = look::sign(&tag.name) {
             self.say(sign);
         }
+        self.strikes += usize::from(look::strikes(&tag.name));
         let is_struck = tag.is_struck();
         let is_wingdings = tag.is_wingdings().unwrap_or_else(|| self.is_wingdings());
-        let changes = is_hidden || keeps_blanks || is_struck || is_wingdings != self.is_wingdings();
+        let is_veiled = tag.is_veiled().unwrap_or_else(|| self.is_veiled());
+        let is_formula = tag.name == "math";
+        let changes = is_hidden
+            || keeps_blanks
+            || is_struck
+            || is_formula
+            || is_wingdings != self.is_wingdings()
+            || is_veiled != self.is_veiled();
         if is_inline && self.inlines == 0 && !(changes || has_address) {
             return;
         }
@@ -232,23 +323,24 @@ impl Page {
         }
         let link = tag.get("href").filter(|_| has_address).map(|href| (from, href.to_owned()));
         self.hidden += usize::from(is_hidden);
+        self.struck += usize::from(is_struck);
+        self.formulas += usize::from(is_formula);
         self.kept += usize::from(keeps_blanks);
         self.inlines += usize::from(is_inline);
         self.paragraphs += usize::from(tag.name == "p");
         let has_frame = holds.is_some();
         self.frames.extend(holds.map(Frame::new));
-        if is_struck {
-            self.say(STRUCK);
-        }
         let name = tag.name.clone();
         let next = if name == "ol" { Some(tag.number("start").unwrap_or(1)) } else { None };
         self.open.push(Open {
             name,
             gap,
             is_hidden,
+            is_veiled,
             keeps_blanks,
             is_wingdings,
             is_struck,
+            strikes: self.strikes,
             has_frame,
             link,
             next,
@@ -299,6 +391,8 @@ impl Page {
                         name: "tr".to_owned(),
                         gap: 1,
                         has_frame: true,
+                        is_veiled: self.is_veiled(),
+                        is_wingdings: self.is_wingdings(),
                         ..Open::default()
                     });
                 }
@@ -345,7 +439,7 @@ impl Page {
         let end = row.fill_row(columns - 1);
         self.written += columns - 1;
         let Some(table) = self.open.iter_mut().rfind(|open| open.name == "table") else { return };
-        if rows > 1 && end <= COLUMNS {
+        if rows > 1 && end <= bounds::LIST {
             table.covered.resize(table.covered.len().max(end), 0);
             table.covered.iter_mut().take(end).skip(end - columns).for_each(|left| *left = rows);
         }
@@ -363,20 +457,24 @@ impl Page {
         if self.hidden > 0 || tag.is_hidden() {
             return;
         }
+        let is_veiled = tag.is_veiled().unwrap_or_else(|| self.is_veiled());
+        if is_veiled && tag.name != "br" {
+            return;
+        }
         if tag.name == "hr" && tag.quotes_the_rest() && self.open.len() < DEPTH {
             self.quote_the_rest();
             return;
         }
         self.written += 1;
+        if let Some(words) = tag.words() {
+            return self.put(&words, false);
+        }
         let Some(frame) = self.frames.last_mut() else { return };
         match &*tag.name {
             "br" => frame.line_break(),
             "hr" => frame.rule(),
             "img" => {
-                if let Some(words) = tag.picture() {
-                    self.written += words.len();
-                    frame.words(&words);
-                } else if !tag.is_dot()
+                if !tag.is_dot()
                     && let Some(link) = self.open.iter_mut().rfind(|open| open.link.is_some())
                 {
                     link.has_picture = true;
@@ -387,12 +485,22 @@ impl Page {
     }
 
     fn end(&mut self, name: &str) {
+        if let Some(unseen) = &mut self.unseen {
+            let is_around = |name: &str| self.open.iter().any(|open| open.name == name);
+            let Some(is_own) = unseen.end(name, is_around) else { return };
+            self.unseen = None;
+            if is_own {
+                return;
+            }
+        }
         if name == "br" {
             return self.stand(&Tag::named(b"br"));
         }
         let is_inline = !look::is_block(name);
-        if look::is_struck(name) {
-            self.say(STRUCK);
+        if look::strikes(name) {
+            // A cell does not end what began outside.
+            let cell = self.open.iter().rfind(|open| matches!(&*open.name, "td" | "th"));
+            self.strikes = self.strikes.saturating_sub(1).max(cell.map_or(0, |cell| cell.strikes));
         }
         if is_inline && self.inlines == 0 {
             return;
@@ -434,13 +542,13 @@ impl Page {
     }
 
     fn ended(&mut self, open: &Open) {
-        if open.is_struck {
-            self.say(STRUCK);
-        }
+        self.struck -= usize::from(open.is_struck);
+        let is_struck = self.is_struck();
         if let Some((from, href)) = open.link.as_ref().filter(|_| self.hidden == 0)
             && let Some(frame) = self.frames.last_mut()
         {
             self.written += href.len();
+            frame.strike(is_struck);
             frame.link(*from, href, open.has_picture);
         }
         if open.may_quote
@@ -457,13 +565,17 @@ impl Page {
                 around.take(frame, depth < MARKS);
             }
             match &*open.name {
-                "td" | "th" => self.span(open.spans),
+                "td" | "th" => {
+                    self.strikes = open.strikes;
+                    self.span(open.spans);
+                }
                 "tr" => self.end_row(),
                 _ => {}
             }
         }
         self.gap(open.gap);
         self.hidden -= usize::from(open.is_hidden);
+        self.formulas -= usize::from(open.name == "math");
         self.kept -= usize::from(open.keeps_blanks);
         self.inlines -= usize::from(open.gap == 0 && !look::is_block(&open.name));
         self.paragraphs -= usize::from(open.name == "p");

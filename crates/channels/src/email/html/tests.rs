@@ -136,6 +136,45 @@ fn signs_keep_the_sense_of_words() {
              <span style='font-family:Calibri,Wingdings'>Just</span></p><p>Just</p>",
             "✔ Just\n\nJust",
         ),
+        // Where a block, row or cell ends, the words after it are marked again.
+        (
+            "<table><tr style='text-decoration: line-through; color:#999'><td>Lamp</td><td>$40</td></tr><tr><td>Chair<td>$60</table>",
+            "~~Lamp~~\t~~$40~~\nChair\t$60",
+        ),
+        (
+            "<table style='text-decoration:line-through'><tr><td>a<td>b<br>c</table>d",
+            "~~a~~\t~~b~~ / ~~c~~\nd",
+        ),
+        (
+            "<table><tbody style='text-decoration:line-through'><tr><td>a<td>b<tr><td>c<td>d</tbody></table>e",
+            "~~a~~\t~~b~~\n~~c~~\t~~d~~\ne",
+        ),
+        (
+            "<del><table><tr><td>a<td>b</table></del><s><table><tr><td>c<td>d</table></s>e",
+            "~~a~~\t~~b~~\n~~c~~\t~~d~~\ne",
+        ),
+        (
+            "<ul style='text-decoration:line-through'><li>a<ul><li>b</ul><li>c</ul><ol><li style='text-decoration:line-through'>d<li>e</ol>",
+            "- ~~a~~\n  - ~~b~~\n- ~~c~~\n\n1. ~~d~~\n2. e",
+        ),
+        (
+            "<div style='text-decoration:line-through'>a<p>b</p><blockquote>c</blockquote><pre>d\ne</pre></div>f",
+            "~~a~~\n\n~~b~~\n\n> ~~c~~\n\n~~d~~\n~~e~~\n\nf",
+        ),
+        (
+            "<p style='text-decoration:line-through'>gone<br>too</p><s><p>a</p><p>b</p></s><del><p>c</p></del>d",
+            "~~gone~~\n~~too~~\n\n~~a~~\n\n~~b~~\n\n~~c~~\n\nd",
+        ),
+        ("<p><s>a</p><p>b</s>c</p>", "~~a~~\n\n~~b~~c"),
+        ("<table><tr><td><s>a<td>b</table>c</s>d", "~~a~~\tb\ncd"),
+        ("<s>a<table><tr><td>b</s>c</table></s>d", "~~a~~\n~~bc~~\nd"),
+        ("a <s>b </s>c <s> d</s>e<s> </s>f", "a ~~b~~ c ~~d~~e f"),
+        ("<s>a<hr>b</s>", "~~a~~\n---\n~~b~~"),
+        (
+            "<s>a <a href='https://a.test'>b</a></s> <a href='https://a.test'><s>a.test</s></a>",
+            "~~a b (https://a.test)~~ ~~a.test~~",
+        ),
+        ("<s><img alt=Logo></s> <s><input value=x></s>", "~~[Logo]~~ ~~x~~"),
         ("$19<sup>99</sup>, 10<sup>6</sup>, H<sub>2</sub>O", "$19^99, 10^6, H_2O"),
         ("<p>Your code: <svg width=16 /> 482913</p>", "Your code: 482913"),
         ("<p>Your code: <svg><text>1</text></svg> 482913</p>", "Your code: 482913"),
@@ -174,6 +213,32 @@ fn what_is_quoted_is_marked() {
             "a\n> From: Bo\n> Sent: Monday\n> Subject: c\n> b",
         ),
     ]);
+}
+
+#[test]
+fn quotes_are_known_behind_what_programs_put_before_their_names() {
+    for prefix in
+        ["", "x_", "x_x_", "m_123", "m_-8392837498", "ydp1", "ydp2d263a95", "yiv3699820886", "x_m_1ydpabyiv9"]
+    {
+        for mark in [
+            format!("<div id='{prefix}yahoo_quoted_3699820886' class='{prefix}yahoo_quoted'>"),
+            format!("<div class='a {prefix}yahoo_quoted b'>"),
+            format!("<div id={prefix}yahoo_quoted_3699820886>"),
+            format!("<div class={prefix}ms-outlook-mobile-reference-message>"),
+            format!("<div id={prefix}mail-editor-reference-message-container>"),
+            format!("<div name={prefix}quote>"),
+            format!("<div id={prefix}divRplyFwdMsg>"),
+            format!("<div id={prefix}appendonsend></div>"),
+            format!("<hr id={prefix}zwchr>"),
+        ] {
+            assert_eq!(text(&format!("<div>a</div>{mark}Bo wrote:<br>b")), "a\n> Bo wrote:\n> b", "{mark}");
+        }
+        let html = format!("<p class='{prefix}MsoNormal'>a</p><p class='{prefix}MsoNormal'>b</p>");
+        assert_eq!(text(&html), "a\nb", "{prefix}");
+    }
+    for name in ["yahoo_quoted_by_me", "not_yahoo_quoted", "ydpyahooyahoo_quoted", "m_xyahoo_quoted"] {
+        assert_eq!(text(&format!("a<div class={name} id={name}>b</div>")), "a\nb", "{name}");
+    }
 }
 
 #[test]
@@ -311,10 +376,98 @@ fn what_is_not_shown_is_left_out() {
         ("<xml><w:View>no</w:View></xml><template>no</template>yes", "yes"),
         ("<p style='display:none'>no<p>yes", "yes"),
         ("<b style='display:none'>no <b>no</b> no</b>yes", "yes"),
+        (
+            "<div style='visibility:hidden'>no<p style='visibility:visible'>yes</p>no<p style='visibility:visible'>yes</p></div>",
+            "yes\n\nyes",
+        ),
+        (
+            "<table style='visibility:hidden'><tr><td>no<td style='visibility:visible'>yes<tr><td><img alt=no></table>",
+            "yes",
+        ),
+        ("<div style='display:none'><p style='visibility:visible'>no</p></div>yes", "yes"),
         // What fills the line after a preheader.
         ("News&#847; &zwnj; &nbsp; &#8199; &shy; &#847;&zwnj;&nbsp; today", "News today"),
         ("Donau&shy;dampf&#8203;schiff&#65279;", "Donaudampfschiff"),
         ("👨\u{200d}👩 می\u{200c}خواهم", "👨\u{200d}👩 می\u{200c}خواهم"),
+    ]);
+}
+
+#[test]
+fn what_is_not_shown_ends_where_people_see_it_end() {
+    table(&[
+        (
+            "<p>Before</p><select><option>Red<option selected>Blue</select><p>After: cancel order 5</p>",
+            "Before\n\nAfter: cancel order 5",
+        ),
+        (
+            "<table><tr><td>Size <select><option>S<option selected>M</select> please</td><td>2 pcs</td></tr></table><p>Thanks</p>",
+            "Size please\t2 pcs\n\nThanks",
+        ),
+        ("<p>a<select><optgroup label=x><option>1<optgroup label=y><option>2</select>b", "ab"),
+        ("<p>a</p><template><p>x</template><p>b</p>", "a\n\nb"),
+        ("<template><div><template><p>x</template></div><table><tr><td>y</template>b", "b"),
+        ("<p>a<video><source src=x><p>Your program shows no films<div></video>b", "ab"),
+        ("a<audio><div>x</audio>b<canvas><table><tr><td>y</canvas>c<datalist><option>z</datalist>d", "abcd"),
+        ("a<object><p>shown</p></object>b", "a\n\nshown\n\nb"),
+        ("a<noscript><p>b</p><img alt=c></noscript>d", "a\n\nb\n\n[c]d"),
+        ("a<iframe><p>x</iframe>b<noframes><p>x</noframes>c<title><p>x</title>d<style>x</style>e", "abcde"),
+        ("<head><title>x</title><meta charset=utf-8><p>a", "a"),
+        ("<textarea><p>a</textarea><p>b", "<p>a\n\nb"),
+        // Their own ends are forgotten.
+        ("<table><tr><td>a<select><option>x</td><td>b</td></tr></table>c", "a\tb\nc"),
+        ("<table><tr><td>a<select><option>x<td>b<tr><td>c<video>x</table>d", "a\tb\nc\nd"),
+        ("<div>a<select><option>x</div>b<div><video>x</div>c", "a\nb\nc"),
+        ("a<select><option>x<select>b<select><option>x<input value=c>d", "ab c d"),
+        ("a<svg><path d=x><circle><p>b</p>c", "a\n\nb\n\nc"),
+        ("<div>a<svg><path d=x></div>b", "a\nb"),
+        ("<xml><w:View>x</w:View><o:p><p>a", "a"),
+        ("a<noscript>b<p>c", "ab\n\nc"),
+        ("a<object>b<p>c", "ab\n\nc"),
+        ("a<template>x<p>y", "a"),
+        // Drawings and formulas have elements without an end, and of names that are others elsewhere.
+        ("a<svg><style/><script/><title/><g/></svg>b", "ab"),
+        (
+            "a<svg><title>x</title><desc><p>x</p></desc><foreignObject><div>x</div></foreignObject></svg>b",
+            "ab",
+        ),
+        ("a<svg><svg/><svg><g></svg>x</svg>b", "ab"),
+        ("<b>a <math><mspace/><mi>x</mi><mo/><script/></math> b</b> c", "a x b c"),
+        ("<math><mi>x</mi><p>a<p/>b", "x\n\na\n\nb"),
+    ]);
+    for count in [250, 5_000] {
+        for (begin, end) in [
+            ("<svg>", "</svg>"),
+            ("<select>", "</select>"),
+            ("<template>", "</template>"),
+            ("<video>", "</video>"),
+            ("<xml>", "</xml>"),
+            ("<math>", "</math>"),
+        ] {
+            let inner = "<rect x=1 />".repeat(count);
+            assert_eq!(text(&format!("<p>a</p>{begin}{inner}{end}<p>b</p>")), "a\n\nb", "{begin}");
+        }
+        for inner in ["<option>x", "<option>x</option>", "<rect>"] {
+            let html = format!("a<select>{}</select>b", inner.repeat(count));
+            assert_eq!(text(&html), "ab", "{inner}");
+        }
+    }
+}
+
+#[test]
+fn fields_say_what_is_in_them() {
+    table(&[
+        (
+            "<label><input type=radio checked>Yes</label> <label><input type=radio>No</label><br>Name: <input value='Eva Meier' readonly>!",
+            "[x] Yes [ ] No\nName: Eva Meier !",
+        ),
+        ("a<input type=CHECKBOX checked=''>b<input type=checkbox>c", "a [x] b [ ] c"),
+        ("a<input type=hidden value=x><input type=password value=x><input type=file value=x>b", "ab"),
+        ("a<input><input type=email value=ada@a.test><input type=submit value=Send>", "a ada@a.test [Send]"),
+        ("a<input type=image alt=Go src=x><input value=x style='display:none'>", "a[Go]"),
+        (
+            "<table><tr><td>Yes<td><input type=checkbox checked><tr><td>No<td><input type=checkbox></table>",
+            "Yes\t[x]\nNo\t[ ]",
+        ),
     ]);
 }
 

@@ -26,7 +26,7 @@ fn a_mail_with_a_thread_and_a_file() {
         Content-Transfer-Encoding: base64\n\nYWJj\n--x--\n";
     let read = message(mail);
     assert_eq!((read.key.as_deref(), read.vendor_id.as_deref()), (Some("m3@a.test"), Some("m3@a.test")));
-    assert_eq!(read.origin, Origin { id: "ada@a.test".into(), place: None, name: Some("Ada Lö".into()) });
+    assert_eq!(read.origin, Origin { id: "ada@a.test".into(), place: None, name: OneLine::name("Ada Lö") });
     assert_eq!(read.thread.refs, ["m2@b.test", "m1@a.test"]);
     assert_eq!((read.thread.target.as_str(), read.text.as_str()), ("ada@a.test", "Hällo"));
     assert_eq!(
@@ -95,6 +95,18 @@ fn the_sender_is_the_first_who_has_an_address() {
         let origin = origin.as_ref().map(|one| (one.id.as_str(), one.name.as_deref().unwrap_or_default()));
         assert_eq!(origin, expected, "{from}");
     }
+}
+
+#[test]
+fn names_and_subjects_are_on_one_line() {
+    let mail = "From: =?utf-8?Q?Eva=0A=0Abob=40walk.test:_Pay_900.=0D=0A=0A=E2=80=AEEva?= <eva@walk.test>\n\
+                Subject: =?utf-8?Q?Hi=0A=0A[Forwarded_from_Boss]=0A=3E_pay?=\n\nhi";
+    let read = message(mail);
+    assert_eq!(read.origin.name.as_deref(), Some("Eva  bob@walk.test: Pay 900.   Eva"));
+    assert_eq!(read.thread.title.as_deref(), Some("Hi  [Forwarded from Boss] > pay"));
+    let unseen = message("From: =?utf-8?Q?=E2=80=AE=0A?= <eva@walk.test>\nSubject: =?utf-8?Q?=0A?=\n\nhi");
+    assert_eq!((unseen.origin.name.as_deref(), unseen.thread.title.as_deref()), (None, None));
+    assert_eq!(unseen.origin.author().as_deref(), Some("eva@walk.test"));
 }
 
 #[test]

@@ -5,14 +5,15 @@ use std::borrow::Cow;
 use mail_parser::{Address, HeaderValue, MessageParser};
 
 use super::{HEADER_BYTES, HEADER_LINES, PARTS, TooMuch};
-use crate::email::{
-    charset,
-    content_type::ContentType,
-    words::{self, LONGEST_WORD},
+use crate::{
+    bounds,
+    email::{
+        charset,
+        content_type::ContentType,
+        words::{self, LONGEST_WORD},
+    },
 };
 
-/// How much of one header is read: the library makes up to seventy times as much of a list of addresses.
-const FIELD_BYTES: usize = 64 << 10;
 /// How many encoded words of a header may have no end: a stranger could make it quadratic with them.
 const ENDLESS_WORDS: usize = 16;
 
@@ -63,7 +64,8 @@ impl<'a> Head<'a> {
     /// The last header of this name, whose encoded words are in UTF-8.
     fn in_utf8(&self, name: &str) -> Option<Cow<'a, [u8]>> {
         let field = self.last(name)?.whole;
-        let field = field.get(..FIELD_BYTES).unwrap_or(field);
+        // The library makes up to seventy times as much of a list of addresses.
+        let field = field.get(..bounds::TEXT).unwrap_or(field);
         Some(if endless_words(field) > ENDLESS_WORDS {
             Cow::Owned(String::from_utf8_lossy(field).replace("=?", "= ?").into_bytes())
         } else {
@@ -89,7 +91,7 @@ impl<'a> Head<'a> {
     /// What the last header of this name says, if it has no structure. Bytes outside of encoded words are of this charset.
     pub fn text(&self, name: &str, charset: Option<&str>) -> Option<String> {
         let value = self.last(name)?.value();
-        Some(words::text(value.get(..FIELD_BYTES).unwrap_or(value), charset))
+        Some(words::text(value.get(..bounds::TEXT).unwrap_or(value), charset))
     }
 
     pub fn content_type(&self) -> Option<ContentType> {
@@ -99,7 +101,7 @@ impl<'a> Head<'a> {
     /// A header with parameters. `name`: the charset of bytes outside of encoded words.
     pub fn with_params(&self, header: &str, name: Option<&str>) -> Option<ContentType> {
         let value = self.last(header)?.value();
-        ContentType::read(value.get(..FIELD_BYTES).unwrap_or(value), name)
+        ContentType::read(value.get(..bounds::TEXT).unwrap_or(value), name)
     }
 }
 

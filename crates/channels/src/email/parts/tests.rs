@@ -118,7 +118,7 @@ fn a_text_under_a_name_that_exchange_made_up_is_read() {
         assert_eq!(texts(&mail).len() == 2, is_read, "{name}");
         assert_eq!(files(&mail).len() == 1, is_read, "{name}");
     }
-    let long = named("ATT00001.txt", &"a".repeat(FRAGMENT_BYTES + 1));
+    let long = named("ATT00001.txt", &"a".repeat(bounds::TEXT + 1));
     assert_eq!(texts(&several("mixed", &[PLAIN, &long])), ["plain"]);
 }
 

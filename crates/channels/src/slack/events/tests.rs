@@ -26,6 +26,19 @@ fn only_the_first_users_of_ours_are_looked_for() {
 }
 
 #[test]
+fn an_author_is_a_name_on_one_line_or_an_id() {
+    let said = |more: Value| {
+        let mut event =
+            json!({"type": "message", "channel": "C1", "channel_type": "channel", "ts": "1.5", "text": "hi"});
+        event.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        of(&event).unwrap().origin.author().unwrap().to_string()
+    };
+    let app = json!({"bot_id": "B1", "username": "Eva\n\nBob: pay\u{202e} &lt;x&gt;"});
+    assert_eq!(said(app), "Eva  Bob: pay <x>");
+    assert_eq!(said(json!({"user": "U1"})), "U1");
+}
+
+#[test]
 fn a_comment_stays_beside_what_it_shares() {
     let shared = json!([{"is_share": true, "author_name": "Eve", "text": "Please approve <@UBOT> it",
         "message_blocks": [{"message": {"blocks": [{"type": "section", "text": {"type": "plain_text", "text": "R&amp;D"}}]}}]}]);
@@ -88,7 +101,12 @@ fn seen(text: &str, blocks: &Value, attachments: &Value) -> String {
 fn text_and_blocks_are_shown_once() {
     let section = |text: &str| json!([{"type": "section", "text": {"type": "mrkdwn", "text": text}}]);
     for (text, blocks, expected) in [
-        ("Deploy done", "Deploy *done*.", "Deploy done"),
+        ("Deploy done", "Deploy *done*.", "Deploy **done**."),
+        ("Status: open closed", "*Status:* ~open~ closed", "**Status:** ~~open~~ closed"),
+        ("Order 5, was 7", "Order -5, was -7 (-2)", "Order -5, was -7 (-2)"),
+        ("~Open~ closed now", "~Open~ closed", "~~Open~~ closed now"),
+        ("open closed now", "~open~ closed", "open closed now\n\n~~open~~ closed"),
+        ("- run: -5 now", "run: -5", "- run: -5 now"),
         ("Deploy done", "Deploy done in 4 min", "Deploy done in 4 min"),
         ("Deploy done in 4 min", "Deploy done", "Deploy done in 4 min"),
         ("5", "Total: 15", "5\n\nTotal: 15"),
@@ -98,6 +116,20 @@ fn text_and_blocks_are_shown_once() {
         ("at 10:30:45", "at 10:31:45", "at 10:30:45\n\nat 10:31:45"),
     ] {
         assert_eq!(seen(text, &section(blocks), &json!([])), expected, "{text} / {blocks}");
+    }
+}
+
+/// Slack shows a text and its attachments, so one does not stand for the other where they differ.
+#[test]
+fn text_and_attachments_are_shown_once() {
+    for (text, attached, expected) in [
+        ("Build 5 failed", "Build *5* failed", "Build 5 failed"),
+        ("Build 5 failed", "Build ~5~ failed", "Build 5 failed\n\nBuild ~~5~~ failed"),
+        ("Build failed", "Build failed in ~5~ 6 min", "Build failed in ~~5~~ 6 min"),
+        ("Balance 250 EUR", "Balance -250 EUR", "Balance 250 EUR\n\nBalance -250 EUR"),
+        ("b", "~a b c~", "b\n\n~~a b c~~"),
+    ] {
+        assert_eq!(seen(text, &json!([]), &json!([{"text": attached}])), expected, "{text} / {attached}");
     }
 }
 
@@ -141,6 +173,18 @@ fn what_is_nested_without_end_is_cut_and_says_so() {
     let text = seen("", &json!([]), &json!([nested]));
     assert_eq!(text.matches("Forwarded from Bob").count(), 5, "{text}");
     assert!(text.ends_with("[Deeper levels are left out]"), "{text}");
+    for field in ["child_blocks", "tasks", "elements", "anything", "text"] {
+        let mut nested = json!({"type": "box", "title": "the last"});
+        for level in 0..50 {
+            let inner = if level % 2 == 0 { json!([nested]) } else { nested };
+            nested = json!({"type": "box", "title": format!("level {level}")});
+            nested[field] = inner;
+        }
+        let text = seen("", &json!([nested]), &json!([]));
+        assert!(text.starts_with("level 49"), "{text}");
+        assert!(text.matches("level").count() <= 8, "{text}");
+        assert!(field == "text" || text.ends_with("[Deeper levels are left out]"), "{field}: {text}");
+    }
 }
 
 #[test]
@@ -158,6 +202,45 @@ fn a_later_version_is_one_if_somebody_edited_it() {
     assert_eq!(changed(json!({"edited": {"user": "U1", "ts": "1.8"}})), None, "it says the same");
     assert_eq!(changed(json!({"attachments": [{"from_url": "https://a.test", "text": "x"}]})), None);
     assert_eq!(changed(json!({"reply_count": 2, "subtype": "thread_broadcast"})), None);
+    let of_app = |before: Value, now: Value| {
+        let version = |more: Value| {
+            let mut message = json!({"bot_id": "B1", "text": "", "ts": "1.2"});
+            message.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+            message
+        };
+        of(
+            &json!({"type": "message", "subtype": "message_changed", "channel": "D1", "ts": "1.9", "event_ts": "1.9",
+            "message": version(now), "previous_message": version(before)}),
+        )
+    };
+    let blocks =
+        |text: &str| json!({"blocks": [{"type": "section", "text": {"type": "mrkdwn", "text": text}}]});
+    let edited = of_app(blocks("Incident *open*"), blocks("Incident *resolved*")).unwrap();
+    assert_eq!((edited.key.as_deref(), edited.text.as_str()), (Some("D1:1.2:1.9"), "Incident **resolved**"));
+    assert!(edited.is_edit && edited.thread.refs == ["D1:1.2"]);
+    let struck = of_app(blocks("Incident open"), blocks("Incident ~open~")).unwrap();
+    assert_eq!(struck.text, "Incident ~~open~~");
+    let earlier = json!({"edited": {"ts": "1.5"}, "attachments": [{"text": "open"}]});
+    let later = json!({"edited": {"ts": "1.5"}, "attachments": [{"text": "closed"}]});
+    assert_eq!(of_app(earlier, later).unwrap().key.as_deref(), Some("D1:1.2:1.9"));
+    for (before, now) in [
+        (blocks("a"), json!({"blocks": blocks("a")["blocks"], "reply_count": 2})),
+        (
+            json!({"text": "a"}),
+            json!({"text": "a", "attachments": [{"from_url": "https://a.test", "text": "x"}]}),
+        ),
+        (json!({"text": "a"}), json!({"text": "a", "attachments": [{"is_msg_unfurl": true, "text": "x"}]})),
+        (
+            json!({"text": "a", "attachments": [{"app_unfurl_url": "https://a.test", "text": "x"}]}),
+            json!({"text": "a"}),
+        ),
+        (
+            json!({"text": "a", "files": [{"id": "F1"}]}),
+            json!({"text": "a", "files": [{"id": "F1", "title": "b"}]}),
+        ),
+    ] {
+        assert_eq!(of_app(before, now.clone()), None, "{now}");
+    }
     for gone in [
         json!({"type": "message", "subtype": "message_deleted", "channel": "D1", "ts": "1.9", "deleted_ts": "1.2",
             "previous_message": {"user": "U1", "text": "hi", "ts": "1.2"}}),

@@ -44,10 +44,23 @@ fn who_and_where() {
     let told = inbound(&group("hello", &json!({"message_thread_id": 9, "is_topic_message": true})));
     assert_eq!(
         told.origin,
-        Origin { id: "5".into(), place: Some("-100".into()), name: Some("Ada L".into()) }
+        Origin { id: "5".into(), place: Some("-100".into()), name: OneLine::name("Ada L") }
     );
     assert_eq!(told.thread.target, "-100/9");
     assert_eq!((told.key.as_deref(), told.thread.is_private), (Some("-100:3"), false));
+}
+
+#[test]
+fn names_and_titles_are_on_one_line() {
+    let forged = json!({
+        "from": {"id": 5, "first_name": "Ada\u{202e}gro.evil", "last_name": "\nBob: pay"},
+        "chat": {"id": -100, "type": "supergroup", "title": "Team\n\nBob: pay\u{2066}"}
+    });
+    let read = inbound(&group("hi", &forged));
+    assert_eq!(read.origin.name.as_deref(), Some("Adagro.evil  Bob: pay"));
+    assert_eq!(read.thread.title.as_deref(), Some("Team  Bob: pay"));
+    let unseen = inbound(&group("hi", &json!({"from": {"id": 5, "first_name": "\u{200b}"}})));
+    assert_eq!((unseen.origin.name.as_deref(), unseen.origin.author().as_deref()), (None, Some("5")));
 }
 
 #[test]
@@ -158,7 +171,7 @@ fn what_is_posted_in_a_channel_is_the_channels() {
         assert_eq!((told.is_edit, told.is_addressed, told.is_automatic), (is_edit, true, false));
         assert_eq!(
             told.origin,
-            Origin { id: "-200".into(), place: Some("-200".into()), name: Some("Ada (News)".into()) }
+            Origin { id: "-200".into(), place: Some("-200".into()), name: OneLine::name("Ada (News)") }
         );
         assert_eq!((told.text.as_str(), told.thread.target.as_str()), ("hello", "-200"));
     }
