@@ -13,9 +13,6 @@ use ipnet::IpNet;
 
 pub use self::public::is_public;
 
-/// How long a name may take to be resolved.
-const PATIENCE: Duration = Duration::from_secs(10);
-
 /// Why a host may not be connected to.
 #[derive(Debug, thiserror::Error)]
 pub enum AddressError {
@@ -68,7 +65,7 @@ impl Addresses {
     pub async fn of(&self, host: &str) -> Result<Vec<IpAddr>, AddressError> {
         let found = match literal(host) {
             Some(address) => vec![address],
-            None => tokio::time::timeout(PATIENCE, self.resolver.resolve(host))
+            None => tokio::time::timeout(Duration::from_secs(10), self.resolver.resolve(host))
                 .await
                 .map_err(|_| AddressError::Unresolved(io::ErrorKind::TimedOut.into()))?
                 .map_err(AddressError::Unresolved)?,

@@ -19,10 +19,6 @@ use crate::{
     words::{self, Word},
 };
 
-/// The size of an update of a flood, in bytes.
-const WAVE: usize = 16 * 1024;
-const MIB: usize = 1024 * 1024;
-
 /// Answers a prompt.
 pub async fn answer(turn: &mut Turn, prompt: &str) -> Result<(), Stop> {
     let mut result = Ok(());
@@ -215,7 +211,7 @@ async fn list_tools(turn: &mut Turn) -> Result<(), Stop> {
 async fn flood(turn: &mut Turn, waves: u64) -> Result<(), Stop> {
     let id = turn.new_id();
     for number in 0..waves {
-        let piece = format!("{number:>width$}\n", width = WAVE - 1);
+        let piece = format!("{number:>width$}\n", width = 16 * 1024 - 1);
         turn.unless_cancelled(turn.piece(&id, false, &piece)).await??;
     }
     turn.keep(Entry::Agent(Said { id, text: format!("[a flood of {waves} updates]") })).await;
@@ -224,7 +220,7 @@ async fn flood(turn: &mut Turn, waves: u64) -> Result<(), Stop> {
 
 async fn fill(turn: &Turn, mib: u64) -> io::Result<()> {
     let mut file = fs::File::create(turn.agent.settings.home.join("fill")).await?;
-    let block = vec![b'.'; MIB];
+    let block = vec![b'.'; 1024 * 1024];
     for _ in 0..mib {
         file.write_all(&block).await?;
     }

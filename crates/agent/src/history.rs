@@ -14,16 +14,10 @@ use serde_json::{Value, json};
 use tokio::{fs, io::AsyncReadExt, io::AsyncWriteExt};
 use uuid::Uuid;
 
-/// How much of a session is remembered, in bytes of text. What is older is forgotten, turn by turn.
+use crate::bounds::{LARGEST, LIST, TEXT};
+
+/// A session that goes on without end, in bytes of text. What is older is forgotten, turn by turn.
 const MOST_BYTES: usize = 1024 * 1024;
-/// The longest text of one entry, in bytes. What is longer is cut.
-const LONGEST_TEXT: usize = 128 * 1024;
-/// How many notes are kept.
-const MOST_NOTES: usize = 100;
-/// How many sessions are listed.
-const MOST_LISTED: usize = 100;
-/// A larger file is none of ours.
-const LARGEST_FILE: u64 = 16 * 1024 * 1024;
 
 /// A session as it is stored.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -96,10 +90,10 @@ impl Entry {
     /// The same, with the beginnings of what is too long.
     fn shortened(mut self) -> Self {
         match &mut self {
-            Self::User(said) | Self::Agent(said) | Self::Thought(said) => cut(&mut said.text, LONGEST_TEXT),
+            Self::User(said) | Self::Agent(said) | Self::Thought(said) => cut(&mut said.text, TEXT),
             Self::Tool(call) => {
                 let bytes = call.input.to_string().len();
-                if bytes > LONGEST_TEXT {
+                if bytes > TEXT {
                     call.input = json!({ "forgotten": format!("{bytes} bytes") });
                 }
             }
@@ -148,7 +142,7 @@ impl Record {
 
     /// Notes what came of a call.
     pub fn finish(&mut self, id: &str, failed: bool, mut text: String) {
-        cut(&mut text, LONGEST_TEXT);
+        cut(&mut text, TEXT);
         for entry in self.entries.iter_mut().rev() {
             if let Entry::Tool(call) = entry
                 && call.id == id
@@ -163,7 +157,7 @@ impl Record {
     pub fn note(&mut self, mut text: String) {
         cut(&mut text, 1024);
         self.notes.push(text);
-        if self.notes.len() > MOST_NOTES {
+        if self.notes.len() > LIST {
             self.notes.remove(0);
         }
     }
@@ -210,7 +204,8 @@ impl Folder {
             Err(error) => return Err(error),
         };
         let mut bytes = Vec::new();
-        file.take(LARGEST_FILE).read_to_end(&mut bytes).await?;
+        // A larger file is none of ours.
+        file.take(LARGEST as u64).read_to_end(&mut bytes).await?;
         Ok(Some(serde_json::from_slice(&bytes)?))
     }
 
@@ -230,7 +225,7 @@ impl Folder {
         }
         found.sort_by(|a, b| b.cmp(a));
         let mut records = Vec::new();
-        for (_, id) in found.into_iter().take(MOST_LISTED) {
+        for (_, id) in found.into_iter().take(LIST) {
             // A file that can't be read must not hide the others.
             records.extend(self.load(&id).await.ok().flatten());
         }
@@ -249,7 +244,7 @@ mod tests {
     #[test]
     fn whole_turns_are_forgotten_from_the_beginning() {
         let mut record = Record::new("/".into());
-        let long = "x".repeat(2 * LONGEST_TEXT);
+        let long = "x".repeat(2 * TEXT);
         for turn in 0..10 {
             record.push(Entry::User(said(&format!("turn {turn}"))));
             record.push(Entry::Agent(said(&long)));
@@ -262,12 +257,12 @@ mod tests {
     #[test]
     fn an_input_that_is_too_long_is_forgotten_and_a_result_is_cut() {
         let mut record = Record::new("/".into());
-        let long = "é".repeat(LONGEST_TEXT);
+        let long = "é".repeat(TEXT);
         let tool = agent_client_protocol::v1::schema::ToolKind::Other;
         let (id, title, input) = ("c".to_owned(), String::new(), json!({ "text": long }));
         record.push(Entry::Tool(Call { id, name: None, title, tool, input, result: None }));
         record.finish("c", false, long);
-        assert!(record.bytes() < LONGEST_TEXT + 100, "{}", record.bytes());
+        assert!(record.bytes() < TEXT + 100, "{}", record.bytes());
     }
 
     #[tokio::test]

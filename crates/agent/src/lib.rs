@@ -18,6 +18,7 @@
 
 #![forbid(unsafe_code)]
 
+mod bounds;
 mod deterministic;
 mod history;
 mod mcp;

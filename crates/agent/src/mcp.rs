@@ -3,7 +3,7 @@
 //! They are connected in the background while the session is already open; anyone who needs their tools waits. A server
 //! that can't be reached takes nothing away from the others.
 
-use std::{collections::HashMap, process::Stdio, str::FromStr, sync::Arc, time::Duration};
+use std::{collections::HashMap, process::Stdio, str::FromStr, sync::Arc};
 
 use agent_client_protocol::v1::schema::{McpServer, McpServerHttp, McpServerStdio};
 use futures::{
@@ -27,24 +27,11 @@ use tokio::{process::Command, time::timeout};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
+    bounds::{ANSWER_WAIT, NETWORK_WAIT, TEXT},
     history::{Outcome, cut},
     outbound::Http,
 };
 
-/// How many servers a session may have. More are left out.
-const MOST_SERVERS: usize = 32;
-/// How many tools of a server are used.
-const MOST_TOOLS: usize = 256;
-/// The longest name of a tool, in bytes. A tool with a longer one is left out.
-const LONGEST_NAME: usize = 128;
-/// The largest description of a tool with its schema, in bytes of JSON. A larger tool is left out.
-const LARGEST_TOOL: usize = 64 * 1024;
-/// How long a server may take to start and to list its tools.
-const CONNECT: Duration = Duration::from_secs(20);
-/// How long a call may take. A server may have to ask someone.
-const CALL: Duration = Duration::from_mins(10);
-/// The longest result, in bytes. What is longer is cut.
-const LONGEST_RESULT: usize = 128 * 1024;
 /// What of the agent's environment a server's program gets. The rest may be secret, such as the key of the model.
 const INHERITED: [&str; 8] = ["HOME", "LANG", "LC_ALL", "LOGNAME", "PATH", "TMPDIR", "TZ", "USER"];
 
@@ -80,13 +67,13 @@ impl Servers {
     /// Begins to connect.
     pub fn connect(servers: Vec<McpServer>, http: &Http, tasks: &TaskTracker) -> Self {
         let closed = CancellationToken::new();
-        let list = servers.into_iter().take(MOST_SERVERS).map(|server| {
+        let list = servers.into_iter().take(32).map(|server| {
             let (name, connecting) = connect(server, http.clone());
             let closed = closed.clone();
             let connecting = async move {
                 tokio::select! {
                     () = closed.cancelled() => Err("the session is closed".into()),
-                    connected = timeout(CONNECT, connecting) => {
+                    connected = timeout(NETWORK_WAIT, connecting) => {
                         connected.unwrap_or_else(|_| Err("it doesn't answer in time".into())).map(Arc::new)
                     }
                 }
@@ -141,10 +128,11 @@ impl Tool {
     /// Calls it. To stop waiting is to cancel the call.
     pub async fn call(&self, input: Map<String, Value>) -> (Outcome, Option<Value>) {
         let request = CallToolRequestParams::new(self.name.clone()).with_arguments(input);
-        match timeout(CALL, self.connection.client.call_tool(request)).await {
+        // A server may have to ask someone.
+        match timeout(ANSWER_WAIT, self.connection.client.call_tool(request)).await {
             Ok(Ok(result)) => {
                 let outcome = Outcome { failed: result.is_error == Some(true), text: text(&result) };
-                (outcome, result.structured_content.filter(|value| value.to_string().len() <= LONGEST_RESULT))
+                (outcome, result.structured_content.filter(|value| value.to_string().len() <= TEXT))
             }
             Ok(Err(error)) => (Outcome { failed: true, text: format!("The call failed: {error}") }, None),
             Err(_) => (Outcome { failed: true, text: "The call took too long.".to_owned() }, None),
@@ -158,7 +146,7 @@ fn text(result: &CallToolResult) -> String {
         parts.push(structured.to_string());
     }
     let mut text = parts.join("\n");
-    cut(&mut text, LONGEST_RESULT);
+    cut(&mut text, TEXT);
     text
 }
 
@@ -227,7 +215,7 @@ fn this_client() -> ClientConfig {
 async fn begin<E: std::fmt::Display>(client: Result<Client, E>) -> Result<Connection, Arc<str>> {
     let client = client.map_err(|error| format!("it can't be reached: {error}"))?;
     let mut tools = client.list_all_tools().await.map_err(|error| format!("it lists no tools: {error}"))?;
-    tools.retain(|tool| tool.name.len() <= LONGEST_NAME && json!(tool).to_string().len() <= LARGEST_TOOL);
-    tools.truncate(MOST_TOOLS);
+    tools.retain(|tool| tool.name.len() <= 128 && json!(tool).to_string().len() <= 64 * 1024);
+    tools.truncate(256);
     Ok(Connection { client, tools })
 }

@@ -1,16 +1,10 @@
 //! HTTP calls to models and MCP servers: the only code that creates a client.
 
-use std::{
-    sync::{Arc, OnceLock},
-    time::Duration,
-};
+use std::sync::{Arc, OnceLock};
 
 use reqwest::redirect::Policy;
 
-/// How long a connection may take.
-const CONNECT: Duration = Duration::from_secs(10);
-/// How long the other side may be silent.
-const SILENCE: Duration = Duration::from_mins(10);
+use crate::bounds::{ANSWER_WAIT, NETWORK_WAIT};
 
 /// Makes the client when someone needs it: to read the system's certificates takes longer than everything else at the
 /// start, and an agent without a model may never need them.
@@ -27,7 +21,7 @@ impl Http {
         let _ = rustls::crypto::ring::default_provider().install_default();
         let builder = || {
             let builder = reqwest::Client::builder().redirect(Policy::none());
-            builder.connect_timeout(CONNECT).read_timeout(SILENCE)
+            builder.connect_timeout(NETWORK_WAIT).read_timeout(ANSWER_WAIT)
         };
         // An image may have no certificates. The way to the gate needs none, and without them nothing else is trusted.
         let client = builder().build().or_else(|_| builder().tls_certs_only([]).build())?;

@@ -7,7 +7,7 @@ use std::{
     collections::HashMap,
     io,
     path::PathBuf,
-    sync::{Arc, Mutex, OnceLock},
+    sync::{Arc, OnceLock},
     time::Duration,
 };
 
@@ -28,6 +28,7 @@ use agent_client_protocol::{
         },
     },
 };
+use parking_lot::Mutex;
 use serde_json::json;
 use tokio::time::timeout;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
@@ -38,13 +39,13 @@ use crate::{
     mcp::Servers,
     model,
     outbound::Http,
-    session::{Session, locked},
+    session::Session,
     settings::Settings,
     turn::{Turn, replayed},
     wire::{self, Wire},
 };
 
-/// How long a stopping agent waits until what it has said is read, and its servers have ended.
+/// A host that doesn't read, and servers that don't end: so long a stopping agent waits for them.
 const FAREWELL: Duration = Duration::from_secs(3);
 
 /// Why the agent ended.
@@ -86,7 +87,7 @@ pub async fn serve(settings: Settings) -> Result<(), ServeError> {
         tasks: TaskTracker::new(),
     });
     let served = connect(&agent, transport).await;
-    for session in locked(&agent.sessions).values() {
+    for session in agent.sessions.lock().values() {
         session.close();
     }
     let _ = timeout(FAREWELL, agent.wire.flush()).await;
@@ -208,7 +209,7 @@ impl Agent {
     async fn create(&self, request: NewSessionRequest) -> Result<NewSessionResponse, Error> {
         let session = self.open(Record::new(request.cwd), request.mcp_servers)?;
         if let Err(error) = session.store().await {
-            locked(&self.sessions).remove(&session.id);
+            self.sessions.lock().remove(&session.id);
             session.close();
             return Err(internal(format!("the session can't be stored: {error}")));
         }
@@ -229,7 +230,7 @@ impl Agent {
     }
 
     async fn close(&self, request: CloseSessionRequest) -> Result<CloseSessionResponse, Error> {
-        let closed = locked(&self.sessions).remove(&request.session_id);
+        let closed = self.sessions.lock().remove(&request.session_id);
         let session = closed.ok_or_else(|| not_found(&request.session_id))?;
         session.close();
         // A turn that is being cancelled still writes the file. One that hangs hard doesn't.
@@ -261,7 +262,7 @@ impl Agent {
         }
         let servers = Servers::connect(servers, &self.http, &self.tasks);
         let session = Session::new(record, self.folder.clone(), servers);
-        let before = locked(&self.sessions).insert(session.id.clone(), session.clone());
+        let before = self.sessions.lock().insert(session.id.clone(), session.clone());
         if let Some(before) = before {
             before.close();
         }
@@ -285,7 +286,7 @@ impl Agent {
 
     /// An open session.
     pub fn session(&self, id: &SessionId) -> Result<Arc<Session>, Error> {
-        locked(&self.sessions).get(id).cloned().ok_or_else(|| not_found(id))
+        self.sessions.lock().get(id).cloned().ok_or_else(|| not_found(id))
     }
 
     fn begin(&self, id: &SessionId) -> Result<(Arc<Session>, CancellationToken), Error> {

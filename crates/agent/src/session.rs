@@ -1,12 +1,9 @@
 //! A session: one conversation, with its history, its MCP servers and at most one running turn.
 
-use std::{
-    collections::HashSet,
-    io,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-};
+use std::{collections::HashSet, io, sync::Arc};
 
 use agent_client_protocol::v1::schema::SessionId;
+use parking_lot::Mutex;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
@@ -33,11 +30,6 @@ pub struct Session {
     ended: Notify,
 }
 
-/// The content of a lock. What a panic left behind is still whole: every change is one assignment.
-pub fn locked<T>(lock: &Mutex<T>) -> MutexGuard<'_, T> {
-    lock.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 impl Session {
     /// Opens a session.
     pub fn new(record: Record, folder: Folder, servers: Servers) -> Arc<Self> {
@@ -49,7 +41,7 @@ impl Session {
 
     /// Begins a turn. None if one is running.
     pub fn begin(&self) -> Option<CancellationToken> {
-        let mut running = locked(&self.running);
+        let mut running = self.running.lock();
         if running.is_some() {
             return None;
         }
@@ -58,7 +50,7 @@ impl Session {
 
     /// Ends the turn.
     pub fn end(&self) {
-        *locked(&self.running) = None;
+        *self.running.lock() = None;
         self.ended.notify_waiters();
     }
 
@@ -75,12 +67,12 @@ impl Session {
 
     /// Whether a turn is running.
     pub fn is_busy(&self) -> bool {
-        locked(&self.running).is_some()
+        self.running.lock().is_some()
     }
 
     /// Cancels the running turn, if there is one.
     pub fn cancel(&self) {
-        if let Some(running) = &*locked(&self.running) {
+        if let Some(running) = &*self.running.lock() {
             running.cancel();
         }
     }
@@ -93,27 +85,27 @@ impl Session {
 
     /// The mode that it is in.
     pub fn mode(&self) -> Mode {
-        *locked(&self.mode)
+        *self.mode.lock()
     }
 
     /// Changes to another mode.
     pub fn change_to(&self, mode: Mode) {
-        *locked(&self.mode) = mode;
+        *self.mode.lock() = mode;
     }
 
     /// Whether a person has allowed this until the session is closed.
     pub fn allows(&self, action: &str) -> bool {
-        locked(&self.allowed).contains(action)
+        self.allowed.lock().contains(action)
     }
 
     /// Notes that a person has allowed this until the session is closed.
     pub fn allow(&self, action: String) {
-        locked(&self.allowed).insert(action);
+        self.allowed.lock().insert(action);
     }
 
     /// Reads or changes the record.
     pub fn with<T>(&self, change: impl FnOnce(&mut Record) -> T) -> T {
-        change(&mut locked(&self.record))
+        change(&mut self.record.lock())
     }
 
     /// Stores the record.

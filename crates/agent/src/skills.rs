@@ -8,10 +8,7 @@ use std::path::Path;
 
 use tokio::{fs, io::AsyncReadExt};
 
-/// How many skills are read.
-const MOST: usize = 100;
-/// How much of a file is read, in bytes: its head is in there.
-const HEAD: u64 = 16 * 1024;
+use crate::bounds::{HEAD, LIST};
 
 /// A skill.
 #[derive(Debug, PartialEq, Eq)]
@@ -31,10 +28,10 @@ pub async fn read(home: &Path) -> Vec<Skill> {
     while let Ok(Some(folder)) = folders.next_entry().await {
         let mut text = Vec::new();
         let Ok(file) = fs::File::open(folder.path().join("SKILL.md")).await else { continue };
-        if file.take(HEAD).read_to_end(&mut text).await.is_ok() {
+        if file.take(HEAD as u64).read_to_end(&mut text).await.is_ok() {
             skills.push(parse(&folder.file_name().to_string_lossy(), &String::from_utf8_lossy(&text)));
         }
-        if skills.len() == MOST {
+        if skills.len() == LIST {
             break;
         }
     }

@@ -36,9 +36,6 @@ use crate::{
     session::Session,
 };
 
-/// The size of the context that is reported where no one says it, in tokens.
-const CONTEXT: u64 = 200_000;
-
 /// A turn that is running.
 pub struct Turn {
     /// The agent.
@@ -138,7 +135,8 @@ impl Turn {
     /// Ends it: tells what was spent.
     pub async fn end(self, result: Result<(), Stop>) -> Result<PromptResponse, Error> {
         if let Some(used) = self.context {
-            let usage = UsageUpdate::new(used, CONTEXT.max(used));
+            // Its size is unknown.
+            let usage = UsageUpdate::new(used, used.max(200_000));
             // If no one reads it, no one reads the answer either.
             let _ = self.update(SessionUpdate::UsageUpdate(usage)).await;
         }

@@ -15,12 +15,6 @@ use tokio::sync::{mpsc, oneshot};
 
 use crate::say;
 
-/// The longest line that is read, in bytes.
-pub const LONGEST_LINE: usize = 4 * 1024 * 1024;
-
-/// How many lines may wait, in each direction.
-const QUEUE: usize = 16;
-
 enum Piece {
     Bytes(Vec<u8>),
     Flushed(oneshot::Sender<()>),
@@ -33,7 +27,7 @@ pub struct Wire(mpsc::Sender<Piece>);
 impl Wire {
     /// Standard output, written by a thread of its own.
     pub fn stdout() -> io::Result<Self> {
-        let (sender, receiver) = mpsc::channel(QUEUE);
+        let (sender, receiver) = mpsc::channel(16);
         // When the reader at the other end is gone, so is the channel, and the next line is refused.
         thread::Builder::new().name("stdout".to_owned()).spawn(move || drop(write_all(receiver)))?;
         Ok(Self(sender))
@@ -86,10 +80,10 @@ fn write_all(mut pieces: mpsc::Receiver<Piece>) -> io::Result<()> {
 
 /// The lines of standard input, read by a thread of its own.
 pub fn stdin() -> io::Result<Pin<Box<dyn Stream<Item = io::Result<String>> + Send>>> {
-    let (sender, mut receiver) = mpsc::channel(QUEUE);
+    let (sender, mut receiver) = mpsc::channel(16);
     thread::Builder::new().name("stdin".to_owned()).spawn(move || {
         let mut input = BufReader::new(io::stdin());
-        while let Some(line) = next_line(&mut input, LONGEST_LINE).transpose() {
+        while let Some(line) = next_line(&mut input, 4 * 1024 * 1024).transpose() {
             if sender.blocking_send(line).is_err() {
                 return;
             }

@@ -1,7 +1,8 @@
 //! The words that tell the agent what to do when it has no model. They are documented in `docs/agents.md`.
 //!
-//! A word stands at the beginning of a line. A line that isn't exactly what the table says is plain text, so that what
-//! people say by accident ("do you …", "call me …") is only answered.
+//! A word stands at the beginning of a line, or after the name of its author: where several people write, each text begins with
+//! it ("Ada: tools"). A line that isn't exactly what the table says is plain text, so that what people say by accident
+//! ("do you …", "call me …") is only answered.
 
 use agent_client_protocol::v1::schema::ToolKind;
 use serde_json::{Map, Value};
@@ -85,7 +86,8 @@ pub enum Word {
 pub fn parse(prompt: &str) -> Vec<Word> {
     let mut words = Vec::new();
     for line in prompt.lines() {
-        match (word(line.trim()), words.last_mut()) {
+        let said = word(line.trim()).or_else(|| word(line.split_once(": ")?.1.trim()));
+        match (said, words.last_mut()) {
             (Some(word), _) => words.push(word),
             (None, Some(Word::Text(text))) => {
                 text.push('\n');
@@ -210,6 +212,11 @@ mod tests {
             (ToolKind::Execute, "Run it", &json!({ "command": "ls {a,b}" }))
         );
         assert_eq!(parse("call echo"), [Word::Call { tool: "echo".to_owned(), input: Map::new() }]);
+    }
+
+    #[test]
+    fn a_word_follows_the_name_of_its_author() {
+        assert_eq!(parse("Ada: tools\nBob: exit now"), [Word::Tools, Word::Text("Bob: exit now".to_owned())]);
     }
 
     #[test]

@@ -60,7 +60,6 @@ fn read_again_after_an_edit_of_one_file(bencher: Bencher<'_, '_>) {
     });
 }
 
-const ORGANIZATIONS: i64 = 1_000;
 /// What each organization grants its VIEWERs or denies them: ten lines, different for each organization.
 const GIVEN: [&str; 10] = [
     "contact.view",
@@ -86,7 +85,7 @@ fn lines(org: i64, turned: bool) -> String {
 
 fn write_large(dir: &Path) -> std::io::Result<()> {
     muster::cli::write_defaults(dir)?;
-    (1..=ORGANIZATIONS).try_for_each(|org| fs::write(dir.join(format!("orgs/{org}.csv")), lines(org, false)))
+    (1..=1_000).try_for_each(|org| fs::write(dir.join(format!("orgs/{org}.csv")), lines(org, false)))
 }
 
 /// Resident memory in KiB, as reported by Linux.

@@ -26,16 +26,16 @@ use crate::{
     reach::{Reach, ReachError},
 };
 
-/// How long a connection is kept that nobody uses.
-const IDLE: Duration = Duration::from_secs(55);
-
 /// The client of one gate.
 pub type Client = Pooled<Connector, Body>;
 
 /// A client.
 pub fn client(reach: Arc<Reach>) -> Client {
     let mut builder = Pooled::builder(TokioExecutor::new());
-    builder.pool_timer(TokioTimer::new()).pool_idle_timeout(IDLE).pool_max_idle_per_host(16);
+    builder
+        .pool_timer(TokioTimer::new())
+        .pool_idle_timeout(Duration::from_secs(55))
+        .pool_max_idle_per_host(16);
     builder.build(Connector(reach))
 }
 

@@ -11,10 +11,7 @@ use serde::{
 };
 use serde_json::{Value, value::RawValue};
 
-/// How many fields an object may have.
-const MOST: usize = 512;
-/// The longest value that is looked into, in bytes.
-const LONGEST: usize = 64 * 1024;
+use crate::bounds;
 
 /// The fields of an object, in their order.
 #[derive(Debug)]
@@ -51,7 +48,7 @@ impl<'a> Fields<'a> {
 
     /// A value, if it is a short one.
     pub fn value(&self, name: &str) -> Option<Value> {
-        let raw = self.raw(name).filter(|raw| raw.len() <= LONGEST)?;
+        let raw = self.raw(name).filter(|raw| raw.len() <= bounds::TEXT)?;
         muster_json::from_str(raw).ok()
     }
 
@@ -152,7 +149,7 @@ impl<'de: 'a, 'a> Deserialize<'de> for Fields<'a> {
                 while let Some((name, raw)) = map.next_entry::<String, &'de RawValue>()? {
                     match fields.iter().position(|(own, _)| *own == name) {
                         Some(at) => fields[at].1 = Field::Read(raw),
-                        None if fields.len() < MOST => fields.push((name, Field::Read(raw))),
+                        None if fields.len() < bounds::LIST => fields.push((name, Field::Read(raw))),
                         None => return Err(serde::de::Error::custom("too many fields")),
                     }
                 }
@@ -183,7 +180,7 @@ mod tests {
         for wrong in ["[]", "1", "{", "{} {}", r#"{"a":}"#, r#"{"a":[}"#, ""] {
             assert!(Fields::read(wrong.as_bytes()).is_none(), "{wrong}");
         }
-        let many: Vec<String> = (0..=MOST).map(|name| format!("\"{name}\":0")).collect();
+        let many: Vec<String> = (0..=bounds::LIST).map(|name| format!("\"{name}\":0")).collect();
         assert!(Fields::read(format!("{{{}}}", many.join(",")).as_bytes()).is_none());
     }
 

@@ -3,19 +3,13 @@
 use http::{HeaderMap, HeaderValue};
 
 use crate::{
-    encoding,
+    bounds, encoding,
     fields::{Fields, each},
     forward, hello, model, queries,
 };
 
-/// A worker's stack, in bytes.
-const STACK: usize = 2 * 1024 * 1024;
 /// From this size on, each nest and each token comes in one of its forms: it is the depth and the length that is at stake.
 const LARGE: usize = 512 * 1024;
-/// In how many forms each comes.
-const FORMS: usize = 4;
-/// More of a head doesn't arrive, in bytes.
-const LARGEST_HEAD: usize = 64 * 1024;
 
 /// Nests, repeats and long tokens, whole and without their ends, of about this size.
 fn hostile(size: usize) -> Vec<Vec<u8>> {
@@ -54,7 +48,7 @@ fn hostile(size: usize) -> Vec<Vec<u8>> {
         all.push(repeated);
     }
     if size >= LARGE {
-        let chosen = all.into_iter().enumerate().filter(|(nth, _)| nth % FORMS == nth / FORMS % FORMS);
+        let chosen = all.into_iter().enumerate().filter(|(nth, _)| nth % 4 == nth / 4 % 4);
         all = chosen.map(|(_, text)| text).collect();
     }
     all.push((0..size / 8).map(|name| format!("\"{name}\":0,")).collect());
@@ -66,7 +60,7 @@ fn hostile(size: usize) -> Vec<Vec<u8>> {
 }
 
 fn parse(bytes: &[u8]) {
-    let head = &bytes[..bytes.len().min(LARGEST_HEAD)];
+    let head = &bytes[..bytes.len().min(bounds::TEXT)];
     let text = String::from_utf8_lossy(head);
     if let Some(fields) = Fields::read(bytes) {
         assert!(fields.write(bytes.len()).len() <= 8 * bytes.len() + 64);
@@ -89,7 +83,7 @@ fn parse(bytes: &[u8]) {
     model::read_refusal(&HeaderMap::new(), bytes);
     model::read_all(bytes);
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
-    for port in [hello::TLS_PORT, 80] {
+    for port in [443, 80] {
         let said = runtime.block_on(hello::first_words(&mut &bytes[..], "files.test", port));
         assert!(said.is_err() || port == 80, "nothing of this is a hello");
     }
@@ -98,7 +92,7 @@ fn parse(bytes: &[u8]) {
 #[test]
 fn no_parser_of_the_gate_is_ended_by_what_it_reads() {
     for size in [1024, 16 * 1024, LARGE] {
-        let all = std::thread::Builder::new().stack_size(STACK).spawn(move || {
+        let all = std::thread::Builder::new().stack_size(2 * 1024 * 1024).spawn(move || {
             for bytes in hostile(size) {
                 parse(&bytes);
             }

@@ -1,7 +1,5 @@
 //! Requests that are passed on: to a credential's address, with its headers, and to listed hosts over plain HTTP.
 
-use std::time::Duration;
-
 use http::{
     HeaderMap, HeaderName, HeaderValue, Request, Response, StatusCode, Uri,
     header::{self, Entry},
@@ -14,15 +12,13 @@ use url::Url;
 
 use crate::{
     answers::{Answer, Body, passed, refusal},
+    bounds,
     client::{self, Failed},
     crossing, heads,
     queries::{self, MOST_DECODED},
     rules::{NETWORK_IS_OFF, NETWORK_KIND, Rules},
     shared::Shared,
 };
-
-/// How long an answer may take to begin.
-pub const PATIENCE: Duration = Duration::from_secs(600);
 
 /// Headers that are for one connection alone.
 const HOP_BY_HOP: [HeaderName; 8] = [
@@ -238,7 +234,7 @@ pub fn unanswered(shared: &Shared, failed: Failed, host: &str, port: u16) -> Ans
 
 /// Sends a request, and cleans the head of the answer.
 pub async fn exchange(shared: &Shared, request: Request<Body>) -> Result<Response<Incoming>, Failed> {
-    let mut answer = match timeout(PATIENCE, shared.client.request(request)).await {
+    let mut answer = match timeout(bounds::THOUGHT, shared.client.request(request)).await {
         Ok(Ok(answer)) => answer,
         Ok(Err(error)) => return Err(client::cause(&error)),
         Err(_) => return Err(Failed::Late),

@@ -14,30 +14,22 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
     answers::{Answer, refusal},
-    client,
-    crossing::Crossings,
-    forward, mcp, model,
+    bounds, client, forward, mcp, model,
     model::Purse,
     outside::Outside,
     reach::Reach,
     refusals::Refusals,
     room::Room,
-    rules::{Rules, STOPPED},
+    rules::{Crossings, Rules, STOPPED},
     secrets::Secrets,
     shared::{MOST_HEARD_OUT, Shared},
     tunnel,
 };
 
-/// How many connections an agent may have at the same time. Further ones wait.
-pub const MOST_CONNECTIONS: usize = 1024;
+/// How many connections an agent may have at the same time, which could open any number. Further ones wait.
+const MOST_CONNECTIONS: usize = 1024;
 /// What an MCP server gets to know that asks for more than a way out.
 const NOT_FOR_SERVERS: &str = "An MCP server has neither the agent's model nor its credentials.";
-/// How long a request's head may take.
-const HEAD: Duration = Duration::from_secs(30);
-/// How large a request's head may be, in bytes.
-const LARGEST_HEAD: usize = 64 * 1024;
-/// How often the gate looks after what is left: leases that nobody uses, refusals that are not reported.
-const TICK: Duration = Duration::from_secs(15);
 
 /// Whose requests a socket takes.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -69,7 +61,7 @@ impl Gate {
             refusals: Refusals::new(Arc::clone(&outside)),
             crossings: Crossings::default(),
             secrets: Secrets::default(),
-            states: mcp::States::default(),
+            states: Arc::new(mcp::States::new(Arc::clone(&outside))),
             programs: mcp::Starts::default(),
             told: model::Told::default(),
             room,
@@ -121,14 +113,16 @@ impl Drop for Gate {
     }
 }
 
+/// Gives back unused leases, and reports what was held back.
 async fn look_after(shared: Arc<Shared>) {
-    let mut ticks = interval(TICK);
+    // Reports are held back for as long as `RETRY`: at the same pace, most would wait twice as long.
+    let mut ticks = interval(bounds::RETRY / 2);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         ticks.tick().await;
         shared.purse.give_back();
         shared.refusals.flush();
-        mcp::report_states(&shared);
+        shared.states.flush();
     }
 }
 
@@ -154,7 +148,7 @@ async fn connection(stream: UnixStream, shared: Arc<Shared>, side: Side, held: A
         async move { Ok::<_, Infallible>(answer(shared, request, side, held).await) }
     });
     let mut builder = http1::Builder::new();
-    builder.timer(TokioTimer::new()).header_read_timeout(HEAD).max_buf_size(LARGEST_HEAD);
+    builder.timer(TokioTimer::new()).header_read_timeout(Duration::from_secs(30)).max_buf_size(bounds::TEXT);
     // A stop ends what is under way. Who connects afterwards is told why.
     let mut rules = shared.rules.clone();
     let is_stopped = |rules: &Option<Arc<Rules>>| rules.as_ref().is_some_and(|rules| rules.stopped);

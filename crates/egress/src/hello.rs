@@ -5,13 +5,7 @@ use std::io::{self, Cursor, ErrorKind};
 use rustls::server::Acceptor;
 use tokio::io::{AsyncRead, AsyncReadExt};
 
-/// The longest ClientHello, in bytes.
-const LONGEST: usize = 32 * 1024;
-/// The first byte of a TLS handshake.
-const HANDSHAKE: u8 = 0x16;
-
-/// The port on which everything is TLS.
-pub const TLS_PORT: u16 = 443;
+use crate::bounds;
 
 /// Reads what the agent says first, and checks that it is for this host: on port 443 it must be a ClientHello with the
 /// host's name; on another port it may be anything else, but no ClientHello with another name.
@@ -19,7 +13,7 @@ pub async fn first_words(from: &mut (impl AsyncRead + Unpin), host: &str, port: 
     let (mut acceptor, mut said) = (Acceptor::default(), Vec::new());
     loop {
         let begin = said.len();
-        if begin >= LONGEST {
+        if begin >= bounds::TEXT {
             return Err(wrong("its ClientHello is too long"));
         }
         said.resize(begin + 4096, 0);
@@ -28,8 +22,9 @@ pub async fn first_words(from: &mut (impl AsyncRead + Unpin), host: &str, port: 
         if count == 0 {
             return if said.is_empty() { Ok(said) } else { Err(ErrorKind::UnexpectedEof.into()) };
         }
-        if said[0] != HANDSHAKE {
-            return if port == TLS_PORT { Err(wrong("it is not TLS")) } else { Ok(said) };
+        // The first byte of a TLS handshake.
+        if said[0] != 0x16 {
+            return if port == 443 { Err(wrong("it is not TLS")) } else { Ok(said) };
         }
         let mut new = Cursor::new(&said[begin..]);
         while (new.position() as usize) < count {

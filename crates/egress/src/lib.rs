@@ -14,7 +14,7 @@
 //! (`muster-addresses`, [`Reach`]).
 //!
 //! - `gate.rs`: the socket, its connections, and which part answers; `shared.rs`: what all requests share.
-//! - `rules.rs`: what is allowed; `outside.rs`: what the host does for the gate; `answers.rs`: bodies and refusals.
+//! - `bounds.rs`: how much and how long. `rules.rs`: what is allowed; `outside.rs`: what the host does for the gate; `answers.rs`: bodies and refusals.
 //! - `reach.rs`: names, addresses, connections; `client.rs`: HTTP towards the world.
 //! - `tunnel.rs`: CONNECT; `hello.rs`: the name in a ClientHello.
 //! - `forward.rs`: requests that are passed on; `queries.rs`, `heads.rs`: their parameters and headers.
@@ -23,6 +23,7 @@
 //! - `model/`: the model's proxy, usage, prices, leases; `mcp/`: MCP servers.
 
 mod answers;
+mod bounds;
 mod client;
 mod crossing;
 mod encoding;
@@ -46,7 +47,7 @@ mod shared;
 mod tunnel;
 
 pub use self::{
-    gate::{Gate, MOST_CONNECTIONS},
+    gate::Gate,
     mcp::{Place, turn_away},
     outside::{Asking, Leased, Outside, Verdict},
     reach::{Reach, ReachError},

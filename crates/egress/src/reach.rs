@@ -5,7 +5,6 @@ use std::{
     io,
     net::{IpAddr, SocketAddr},
     sync::Arc,
-    time::Duration,
 };
 
 use ipnet::IpNet;
@@ -14,10 +13,7 @@ use rustls::{ClientConfig, RootCertStore, pki_types::ServerName};
 use tokio::{net::TcpStream, sync::Semaphore};
 use tokio_rustls::{TlsConnector, client::TlsStream};
 
-use crate::room;
-
-/// How long a connection may take to be made.
-const PATIENCE: Duration = Duration::from_secs(10);
+use crate::{bounds::NETWORK_WAIT, room};
 
 /// Why something can't be reached.
 #[derive(Debug, thiserror::Error)]
@@ -107,7 +103,8 @@ impl Reach {
         let unreachable = |source| ReachError::Unreachable { host: host.to_owned(), port, source };
         let mut last = io::ErrorKind::AddrNotAvailable.into();
         for address in addresses {
-            match tokio::time::timeout(PATIENCE, TcpStream::connect(SocketAddr::new(address, port))).await {
+            match tokio::time::timeout(NETWORK_WAIT, TcpStream::connect(SocketAddr::new(address, port))).await
+            {
                 Ok(Ok(stream)) => {
                     stream.set_nodelay(true).map_err(unreachable)?;
                     return Ok(stream);
@@ -125,7 +122,7 @@ impl Reach {
         let name = ServerName::try_from(host.to_owned()).map_err(|error| failed(io::Error::other(error)))?;
         let stream = self.connect(host, port).await?;
         let shaken = TlsConnector::from(Arc::clone(&self.tls.0)).connect(name, stream);
-        match tokio::time::timeout(PATIENCE, shaken).await {
+        match tokio::time::timeout(NETWORK_WAIT, shaken).await {
             Ok(stream) => stream.map_err(failed),
             Err(_) => Err(failed(io::ErrorKind::TimedOut.into())),
         }

@@ -1,19 +1,11 @@
 //! Connections that were refused, counted and reported: the first at once, its repetitions together.
 
-use std::{
-    collections::BTreeMap,
-    sync::{Arc, Mutex, PoisonError},
-    time::{Duration, Instant},
-};
+use std::{collections::BTreeMap, sync::Arc, time::Instant};
 
 use muster_protocol::{Happening, plan::Destination};
+use parking_lot::Mutex;
 
-use crate::outside::Outside;
-
-/// How often the same refusal is reported.
-const PERIOD: Duration = Duration::from_secs(60);
-/// How many destinations are told apart. An agent may invent as many as it likes.
-const MOST: usize = 256;
+use crate::{bounds, outside::Outside};
 
 /// What was refused.
 pub struct Refusals {
@@ -35,12 +27,13 @@ impl Refusals {
     /// Counts a refusal.
     pub fn count(&self, host: &str, port: u16, reason: &str) {
         let destination = Destination { host: host.chars().take(253).collect(), port };
-        let mut counted = self.counted.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut counted = self.counted.lock();
         if let Some(known) = counted.get_mut(&destination) {
             known.since += 1;
             return;
         }
-        if counted.len() >= MOST {
+        // An agent may invent as many as it likes.
+        if counted.len() >= bounds::LIST {
             return;
         }
         let known = Counted { reason: reason.to_owned(), reported: Instant::now(), since: 0 };
@@ -51,10 +44,10 @@ impl Refusals {
 
     /// Reports what has come since, and forgets what has not.
     pub fn flush(&self) {
-        let mut counted = self.counted.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut counted = self.counted.lock();
         let mut due = Vec::new();
         counted.retain(|destination, known| {
-            if known.reported.elapsed() < PERIOD {
+            if known.reported.elapsed() < bounds::WAIT {
                 return true;
             }
             let (reason, count) = (known.reason.clone(), std::mem::take(&mut known.since));

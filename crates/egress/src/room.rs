@@ -1,7 +1,7 @@
 //! Memory for what agents send and models answer: a gate has so much of it, and all gates of a host together. A request waits
 //! for room before it is read, so that no agent can fill the host's memory.
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
 use bytes::Bytes;
 use tokio::{
@@ -9,11 +9,11 @@ use tokio::{
     time::timeout,
 };
 
-/// The memory of one gate, and of all gates of a host, in KiB.
+use crate::bounds;
+
+/// The memory of one gate, and of all gates of a host, in KiB: what agents could fill.
 const OF_GATE: usize = 128 * 1024;
-const OF_HOST: usize = 512 * 1024;
-/// How long a request waits for room.
-const PATIENCE: Duration = Duration::from_secs(60);
+const OF_HOST: usize = 4 * OF_GATE;
 
 /// The room of a gate.
 #[derive(Clone, Debug)]
@@ -49,7 +49,7 @@ impl Room {
             let host = Arc::clone(&self.host).acquire_many_owned(some).await.ok()?;
             Some(Held { gate, host })
         };
-        timeout(PATIENCE, taking).await.ok().flatten()
+        timeout(bounds::WAIT, taking).await.ok().flatten()
     }
 
     /// Room for so many bytes, if there is some now.

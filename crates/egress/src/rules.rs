@@ -1,6 +1,9 @@
 //! What an agent may reach, from its launch plan.
 
-use std::collections::BTreeSet;
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::{Duration, Instant},
+};
 
 use http::StatusCode;
 use muster_protocol::{
@@ -8,6 +11,9 @@ use muster_protocol::{
     plan::{Destination, Injected, LaunchPlan, Limits, McpServer, McpTransport, ModelAccess},
     spending::Price,
 };
+use parking_lot::Mutex;
+
+use crate::bounds;
 
 /// The kind of tool that connections are.
 pub const NETWORK_KIND: &str = "fetch";
@@ -17,6 +23,26 @@ pub const NETWORK_IS_OFF: &str =
     "This agent's tool group `fetch` is switched off, so it connects to nothing.";
 /// What an agent reads that was stopped.
 pub const STOPPED: &str = "This agent was stopped: nothing leaves its sandbox until the stop is released.";
+
+/// Hosts that people have allowed, without listing them.
+#[derive(Debug, Default)]
+pub struct Crossings(Mutex<BTreeMap<(String, u16), Instant>>);
+
+impl Crossings {
+    /// Whether a person has allowed this host in the last ten minutes: tools connect many times.
+    pub fn has(&self, host: &str, port: u16) -> bool {
+        let mut approved = self.0.lock();
+        approved.retain(|_, since| since.elapsed() < Duration::from_secs(600));
+        approved.contains_key(&(host.to_owned(), port))
+    }
+
+    pub fn keep(&self, host: &str, port: u16) {
+        let mut approved = self.0.lock();
+        if approved.len() < bounds::LIST {
+            approved.insert((host.to_owned(), port), Instant::now());
+        }
+    }
+}
 
 /// The rules of one launch. They hold secrets.
 #[derive(Clone, Debug)]

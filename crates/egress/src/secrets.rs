@@ -1,23 +1,15 @@
 //! Secrets in what others read: how one may be written, and texts without any.
 
-use std::{
-    collections::{BTreeSet, VecDeque},
-    sync::{Mutex, PoisonError},
-};
+use std::collections::{BTreeSet, VecDeque};
 
 use base64::{Engine, prelude::BASE64_STANDARD_NO_PAD};
 use muster_protocol::Secret;
+use parking_lot::Mutex;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::Value;
 
-/// The shortest secret that is looked for, in bytes. Half of all texts would go with a shorter one.
-pub const SHORTEST: usize = 4;
-/// The same for a word of a longer secret, such as a file: shorter ones say something in many texts.
-const SHORTEST_WORD: usize = 6;
-/// The shortest base64 that is looked for, in characters.
-const SHORTEST_BASE64: usize = 7;
-/// How many secrets are known, with those from before they were replaced. An operator replaces some at a time.
-const MOST: usize = 512;
+use crate::bounds;
+
 const HIDDEN: &str = "•••";
 /// What a part of an address keeps as it is.
 const PART: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
@@ -26,7 +18,8 @@ const PART: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_')
 /// too short.
 pub fn forms(secret: &str) -> BTreeSet<String> {
     let mut all = BTreeSet::new();
-    if secret.len() < SHORTEST {
+    // Half of all texts would go with a shorter one.
+    if secret.len() < 4 {
         return all;
     }
     let quoted = Value::from(secret).to_string();
@@ -38,7 +31,7 @@ pub fn forms(secret: &str) -> BTreeSet<String> {
     }
     for before in 0..3 {
         let encoded = within_base64(secret, before);
-        if encoded.len() >= SHORTEST_BASE64 {
+        if encoded.len() >= 7 {
             all.extend([encoded.replace('+', "-").replace('/', "_"), encoded]);
         }
     }
@@ -78,22 +71,23 @@ pub struct Secrets(Mutex<VecDeque<Secret>>);
 impl Secrets {
     /// These are known from now on.
     pub fn add(&self, secrets: &[Secret]) {
-        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.0.lock();
         for secret in secrets {
             if !known.contains(secret) {
                 known.push_back(secret.clone());
             }
         }
-        let many = known.len().saturating_sub(MOST.max(secrets.len()));
+        let many = known.len().saturating_sub(bounds::LIST.max(secrets.len()));
         known.drain(..many);
     }
 
     /// A text without them.
     pub fn hide(&self, text: &str) -> String {
-        let known = self.0.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let known = self.0.lock().clone();
         let whole = known.iter().map(|secret| secret.expose().trim());
         let words = known.iter().flat_map(|secret| secret.expose().split_whitespace());
-        let words = words.filter(|word| word.len() >= SHORTEST_WORD);
+        // Shorter words of a file say something in many texts.
+        let words = words.filter(|word| word.len() >= 6);
         let all: BTreeSet<String> = whole.chain(words).flat_map(forms).collect();
         let mut all: Vec<String> = all.into_iter().collect();
         // What is a part of another one would leave the rest of it.
@@ -143,10 +137,10 @@ mod tests {
         known.add(&secrets(&["older-key"]));
         known.add(&secrets(&["newer-key", "-----BEGIN KEY-----\nabcdefgh\nij\n"]));
         assert_eq!(known.hide("older-key, newer-key, abcdefgh ij"), "•••, •••, ••• ij");
-        let many: Vec<String> = (0..2 * MOST).map(|n| format!("secret-{n}")).collect();
+        let many: Vec<String> = (0..2 * bounds::LIST).map(|n| format!("secret-{n}")).collect();
         let many: Vec<Secret> = many.into_iter().map(Secret::from).collect();
         many.chunks(10).for_each(|some| known.add(some));
-        assert_eq!(known.0.lock().unwrap().len(), MOST);
+        assert_eq!(known.0.lock().len(), bounds::LIST);
         assert_eq!(known.hide("older-key"), "older-key", "long ago");
     }
 

@@ -1,6 +1,6 @@
 //! What all requests of a gate share.
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
 use tokio::{
     sync::{Semaphore, watch},
@@ -9,15 +9,21 @@ use tokio::{
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
-    client::Client, crossing::Crossings, mcp, model, model::Purse, outside::Outside, reach::Reach,
-    refusals::Refusals, room::Room, rules::Rules, secrets::Secrets,
+    bounds,
+    client::Client,
+    mcp, model,
+    model::Purse,
+    outside::Outside,
+    reach::Reach,
+    refusals::Refusals,
+    room::Room,
+    rules::{Crossings, Rules},
+    secrets::Secrets,
 };
 
 /// How many answers are heard out at the same time. Calls that a budget pays for take their places as they begin: an agent which
 /// hangs up on all of its calls gets no further one.
 pub const MOST_HEARD_OUT: usize = 64;
-/// How long a request waits for the rules, as after a restart of the host.
-const RULES: Duration = Duration::from_secs(60);
 
 /// What all requests of a gate share.
 pub(crate) struct Shared {
@@ -31,7 +37,7 @@ pub(crate) struct Shared {
     /// What is reported has none of these.
     pub secrets: Secrets,
     /// How MCP servers are doing.
-    pub states: mcp::States,
+    pub states: Arc<mcp::States>,
     /// Room for programs of MCP servers, and how often they start.
     pub programs: mcp::Starts,
     pub told: model::Told,
@@ -43,10 +49,10 @@ pub(crate) struct Shared {
 }
 
 impl Shared {
-    /// The rules, once there are some.
+    /// The rules, once there are some: after a restart of the host they take a while.
     pub async fn rules(&self) -> Option<Arc<Rules>> {
         let mut rules = self.rules.clone();
-        let found = timeout(RULES, rules.wait_for(Option::is_some)).await.ok()?.ok()?;
+        let found = timeout(bounds::WAIT, rules.wait_for(Option::is_some)).await.ok()?.ok()?;
         found.clone()
     }
 

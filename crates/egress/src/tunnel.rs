@@ -21,17 +21,13 @@ use tokio::{
 
 use crate::{
     answers::{Answer, empty, refusal},
-    crossing, hello,
+    bounds, crossing, hello,
     rules::{NETWORK_KIND, Rules},
     shared::Shared,
 };
 
-/// How long the agent may take to say something at first.
-const FIRST: Duration = Duration::from_secs(30);
-/// How long a tunnel may be silent both ways.
+/// How long a tunnel may be silent both ways: an agent could keep any number open whose other ends are gone.
 const SILENCE: Duration = Duration::from_secs(900);
-/// How much is copied at once, in bytes.
-const PIECE: usize = 16 * 1024;
 
 /// Opens a tunnel.
 pub async fn open(
@@ -88,7 +84,7 @@ async fn carry(
     let (mut from_there, mut to_there) = there.into_split();
     let quiet = Quiet::default();
     let out = async {
-        let first = timeout(FIRST, hello::first_words(&mut from_here, host, port)).await;
+        let first = timeout(bounds::WAIT, hello::first_words(&mut from_here, host, port)).await;
         let first = first.map_err(|_| io::Error::from(ErrorKind::TimedOut))??;
         to_there.write_all(&first).await?;
         copy(&mut from_here, &mut to_there, &quiet).await
@@ -134,7 +130,7 @@ async fn copy(
     to: &mut (impl AsyncWrite + Unpin),
     quiet: &Quiet,
 ) -> io::Result<()> {
-    let mut piece = vec![0; PIECE];
+    let mut piece = vec![0; 16 * 1024];
     loop {
         let count = match timeout(SILENCE, from.read(&mut piece)).await {
             Ok(read) => read?,

@@ -26,9 +26,6 @@ use crate::{
     stop, unit,
 };
 
-/// The largest token that is read.
-const LARGEST_TOKEN: u64 = 1024;
-
 /// Runs agents on this machine, for a Muster control plane.
 #[derive(Debug, Parser)]
 #[command(name = "host", version)]
@@ -290,8 +287,8 @@ async fn rejoin(args: RejoinArgs) -> ExitCode {
         Ok(folder) => folder,
         Err(error) => return failed(&error.to_string()),
     };
-    let how = (args.runtime.choice(), Duration::from_millis(args.grace_ms));
-    match rejoin::rejoin(&folder, token.as_ref(), &args.place, how).await {
+    let grace = Duration::from_millis(args.grace_ms);
+    match rejoin::rejoin(&folder, token.as_ref(), &args.place, args.runtime.choice(), grace).await {
         Ok(rejoin::Rejoined { joined, stopped, lost }) => {
             let dir = folder.root().display();
             let ended = stopped
@@ -314,7 +311,7 @@ fn token(from_stdin: bool) -> Result<Secret, String> {
         if io::stdin().is_terminal() {
             muster_printing::complain("Paste the server's provisioning token, and press Enter and Ctrl-D:");
         }
-        let read = io::stdin().take(LARGEST_TOKEN).read_to_string(&mut text);
+        let read = io::stdin().take(1024).read_to_string(&mut text);
         read.map_err(|error| format!("The token can't be read from standard input: {error}."))?;
     } else if let Some(value) = std::env::var_os("MUSTER_HOST_TOKEN") {
         text = value.to_string_lossy().into_owned();
@@ -341,11 +338,12 @@ async fn run(args: RunArgs) -> ExitCode {
         idle: Duration::from_secs(args.idle_seconds),
         reserve: args.reserve_mb.saturating_mul(1024 * 1024),
         grace: Duration::from_millis(args.grace_ms),
+        allow_net: args.allow_net,
     };
     let running = match Folder::at(&args.dir.dir) {
         Ok(folder) => {
-            let how = (args.programs, (args.runtime.choice(), args.bounds.bounds()));
-            run::run(folder, args.place, how, (options, args.allow_net), args.while_stdin).await
+            let (choice, bounds) = (args.runtime.choice(), args.bounds.bounds());
+            run::run(folder, args.place, args.programs, choice, bounds, options, args.while_stdin).await
         }
         Err(error) => Err(error.into()),
     };

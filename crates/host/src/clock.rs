@@ -21,13 +21,10 @@ pub fn learn(theirs: i64) -> i64 {
     ahead
 }
 
-/// How far clocks may be apart, in milliseconds, until somebody is told.
-const SKEW: i64 = 30_000;
-
 /// What to do about a clock that is off, if it is. `ahead` says how far the control plane's clock is ahead, in milliseconds.
 pub fn difference(ahead: i64) -> Option<String> {
     let (seconds, which) = (ahead.abs() / 1000, if ahead > 0 { "behind" } else { "ahead of" });
-    (ahead.abs() > SKEW).then(|| {
+    (ahead.abs() > 30_000).then(|| {
         format!(
             "this machine's clock is {seconds} s {which} the control plane's: synchronize both, as with NTP"
         )

@@ -13,9 +13,6 @@ use crate::{
     runtime::{Bounds, Choice, Runtime},
 };
 
-/// How many MiB should be free.
-const ROOM: i64 = 1024;
-
 /// How serious a finding is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Level {
@@ -205,7 +202,8 @@ fn sandbox(isolation: &Isolation, ran: Option<bool>) -> Vec<Finding> {
 
 fn disk(folder: &Folder) -> Option<Finding> {
     let (_, free) = machine::disk(folder.root())?;
-    Some(if free < ROOM {
+    // In MiB.
+    Some(if free < 1024 {
         bad(format!("only {free} MiB of the disk are free: agents stop when it is full"))
     } else {
         fine(format!("{free} MiB of the disk are free"))

@@ -109,9 +109,6 @@ pub struct JoinedState {
     pub sandbox: Option<bool>,
 }
 
-/// A Unix socket's path has at most 107 bytes; below the folder comes `/agents/<id>/<generation>/mcp/<conversation>`.
-const LONGEST_PATH: usize = 107 - 56;
-
 /// The file that says when an agent was created.
 const CREATED_AT: &str = "created_at.json";
 
@@ -126,8 +123,10 @@ impl Folder {
     /// kernel gives to a process that works there.
     pub fn at(path: &Path) -> Result<Self, FolderError> {
         let root = resolved(path).map_err(|source| FolderError::Io { path: path.to_owned(), source })?;
-        if root.as_os_str().len() > LONGEST_PATH {
-            return Err(FolderError::TooLong { path: root, most: LONGEST_PATH });
+        // A socket's path has at most 107 bytes; below the folder comes `/agents/<id>/<generation>/mcp/<conversation>`.
+        let most = 107 - 56;
+        if root.as_os_str().len() > most {
+            return Err(FolderError::TooLong { path: root, most });
         }
         Ok(Self { root })
     }

@@ -1,13 +1,7 @@
 //! What the host does for the gate of a launch (`crates/egress`): it asks the control plane and people, reports, and starts
 //! MCP servers.
 
-use std::{
-    io,
-    os::unix::fs::PermissionsExt,
-    path::Path,
-    sync::Arc,
-    time::{Duration, Instant},
-};
+use std::{io, os::unix::fs::PermissionsExt, path::Path, sync::Arc, time::Instant};
 
 use futures::future::BoxFuture;
 use muster_egress::{Asking, Gate, Leased, Outside, Verdict};
@@ -24,6 +18,7 @@ use tokio::{
 };
 
 use crate::{
+    bounds::NETWORK_WAIT,
     clock,
     folder::create_private,
     grants::Granted,
@@ -33,9 +28,6 @@ use crate::{
     shared::{Ask, Shared},
     way::{self, Way},
 };
-
-/// How long the control plane may be away while a call waits.
-const PATIENCE: Duration = Duration::from_secs(15);
 
 /// Why an MCP server with secrets isn't started beside containers.
 const NO_SANDBOX: &str = "MCP servers with secrets run beside their agent's container, in a sandbox of bubblewrap. This host \
@@ -90,7 +82,8 @@ impl Outlet {
             self.shared.asks.send(ask).await.ok()?;
             answer.await.ok()
         };
-        timeout(PATIENCE, asking).await.ok().flatten()
+        // The control plane may be away while a call waits.
+        timeout(NETWORK_WAIT, asking).await.ok().flatten()
     }
 
     async fn judged(&self, asking: Asking) -> Verdict {

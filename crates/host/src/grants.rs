@@ -3,16 +3,15 @@
 //! off, or the rules changed.
 
 use std::{
-    sync::{Arc, Mutex, PoisonError},
+    sync::Arc,
     time::{Duration, Instant},
 };
 
 use muster_protocol::plan::Crossing;
+use parking_lot::Mutex;
 
-/// How long a crossing stays allowed.
+/// An agent that keeps an old permission for later: so long a crossing stays allowed.
 const ALLOWED: Duration = Duration::from_mins(15);
-/// How many crossings are remembered.
-const MOST: usize = 64;
 
 /// What was asked: the crossing, and the conversation if it is known.
 pub type Asked = (Option<i64>, Crossing);
@@ -24,8 +23,8 @@ pub struct Granted(Arc<Mutex<Vec<(Instant, Asked)>>>);
 impl Granted {
     /// Remembers that a crossing may happen once.
     pub fn add(&self, asked: Asked, now: Instant) {
-        let mut granted = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if granted.len() >= MOST {
+        let mut granted = self.0.lock();
+        if granted.len() >= 64 {
             granted.remove(0);
         }
         granted.push((now, asked));
@@ -33,7 +32,7 @@ impl Granted {
 
     /// Whether a crossing was allowed a short while ago. Then it happens now.
     pub fn take(&self, conversation: Option<i64>, crossing: &Crossing, now: Instant) -> bool {
-        let mut granted = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut granted = self.0.lock();
         granted.retain(|(since, _)| now.saturating_duration_since(*since) < ALLOWED);
         let at = granted.iter().position(|(_, (of, granted))| *of == conversation && granted == crossing);
         at.map(|at| granted.remove(at)).is_some()

@@ -1,7 +1,7 @@
 //! Joining a control plane, once. The host's token is made and kept before it is sent, so a lost response costs nothing:
 //! the same host asks again with the same token.
 
-use std::{error::Error, time::Duration};
+use std::error::Error;
 
 use muster_protocol::{
     Secret,
@@ -12,12 +12,10 @@ use serde_json::Value;
 
 use crate::{
     address::{self, AddressError},
+    bounds::NETWORK_WAIT,
     folder::{Folder, FolderError, Identity, JoinedState},
     machine,
 };
-
-/// How long the control plane may take.
-const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Why a host can't join.
 #[derive(Debug, thiserror::Error)]
@@ -134,7 +132,7 @@ fn new_identity() -> Result<Identity, getrandom::Error> {
 pub async fn send(url: &str, token: &Secret, request: &Join) -> Result<Joined, JoinError> {
     let unreachable =
         |error: reqwest::Error| JoinError::Unreachable { url: url.to_owned(), reason: why(&error) };
-    let client = reqwest::Client::builder().timeout(PATIENCE).redirect(reqwest::redirect::Policy::none());
+    let client = reqwest::Client::builder().timeout(NETWORK_WAIT).redirect(reqwest::redirect::Policy::none());
     let client = client.build().map_err(unreachable)?;
     let response =
         client.post(url).bearer_auth(token.expose()).json(request).send().await.map_err(unreachable)?;

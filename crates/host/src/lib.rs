@@ -22,6 +22,7 @@ mod acp;
 mod address;
 mod agent;
 mod backup;
+mod bounds;
 mod checked;
 mod cli;
 mod clock;

@@ -54,12 +54,10 @@ use crate::{
     shared::Shared,
 };
 
-/// The longest message of an agent's client, in bytes: a file of 512 KiB, and the rest of a call.
+/// A client of the agent that writes without end, in bytes a message: a file of 512 KiB, and the rest of a call.
 const LONGEST_LINE: usize = 1024 * 1024;
-/// How many clients a conversation may have at the same time.
-const CLIENTS: usize = 8;
 const CROWDED: &str = "This conversation has too many clients of Muster's MCP server. End one of them first.";
-/// How many requests of a client may be open at the same time. Its next one waits until one of them is done.
+/// A client of the agent that asks without end: its next request waits until one of these is done.
 const OPEN: usize = 16;
 /// How many options a question may have.
 const MOST_OPTIONS: usize = 20;
@@ -115,8 +113,10 @@ impl McpSockets {
     /// Listens for the clients of a server in a conversation, unless that is done already. `serve` is told what listens.
     pub fn listen<F: Future<Output = ()> + Send + 'static>(
         &mut self,
-        (conversation_id, server_id): (i64, Option<i64>),
-        (folder, mode): (&Path, u32),
+        conversation_id: i64,
+        server_id: Option<i64>,
+        folder: &Path,
+        mode: u32,
         serve: impl FnOnce(UnixListener) -> F,
     ) {
         // A gate that is gone has left a task that has ended.
@@ -148,12 +148,6 @@ impl McpSockets {
         });
         while self.tasks.try_join_next().is_some() {}
     }
-
-    /// Ends all of them.
-    pub fn close(&mut self) {
-        self.open.clear();
-        self.tasks.abort_all();
-    }
 }
 
 /// Serves Muster's own server.
@@ -168,7 +162,8 @@ pub async fn serve_own(
 }
 
 async fn listen(listener: UnixListener, server: Server) {
-    let room = || Arc::new(Semaphore::new(CLIENTS));
+    // Clients of a conversation at the same time.
+    let room = || Arc::new(Semaphore::new(8));
     let (mut clients, room, lobby) = (JoinSet::new(), room(), room());
     loop {
         let Ok((client, _)) = listener.accept().await else {

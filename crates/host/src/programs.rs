@@ -314,10 +314,8 @@ fn static_companion(name: &'static str, setting: &'static str) -> Result<PathBuf
 
 /// Whether a file is a program that needs no loader: its headers name none.
 fn is_static(path: &Path) -> bool {
-    const HEADERS: usize = 4096;
-    const LOADER: u32 = 3;
     let mut head = Vec::new();
-    let read = fs::File::open(path).and_then(|file| file.take(HEADERS as u64).read_to_end(&mut head));
+    let read = fs::File::open(path).and_then(|file| file.take(4096).read_to_end(&mut head));
     if read.is_err() || !head.starts_with(b"\x7fELF\x02\x01") {
         return false;
     }
@@ -331,7 +329,8 @@ fn is_static(path: &Path) -> bool {
         };
         (0..count).map(kind).collect::<Option<Vec<u32>>>()
     };
-    table().is_some_and(|kinds| !kinds.contains(&LOADER))
+    // PT_INTERP, which names a loader.
+    table().is_some_and(|kinds| !kinds.contains(&3))
 }
 
 /// A program's path: agents want to know it whole.

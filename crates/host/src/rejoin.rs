@@ -128,7 +128,8 @@ pub async fn rejoin(
     folder: &Folder,
     token: Option<&Secret>,
     place: &Place,
-    (runtime, grace): (Choice, Duration),
+    runtime: Choice,
+    grace: Duration,
 ) -> Result<Rejoined, RejoinError> {
     folder.require_own()?;
     let (Some(joined), Some(identity)) = (folder.joined()?, folder.identity()?) else {

@@ -4,12 +4,12 @@
 use std::{collections::BTreeMap, fs::File, path::PathBuf, sync::Arc, time::Duration};
 
 use clap::Args;
-use ipnet::IpNet;
 use muster_egress::Reach;
 use muster_protocol::frame::Running;
+use parking_lot::Mutex;
 use tokio::{
     signal::unix::{SignalKind, signal},
-    sync::{mpsc, oneshot},
+    sync::{Semaphore, mpsc, oneshot},
     task::JoinSet,
     time::{Instant, sleep},
 };
@@ -18,6 +18,7 @@ use url::Url;
 use crate::{
     address::{self, AddressError},
     agent::{Agent, Message, Phase, Record},
+    bounds::{BATCH, LOOK},
     config::{Config, ConfigError},
     folder::{Folder, FolderError, JoinedState},
     gateway::{Gateway, Wish},
@@ -26,16 +27,6 @@ use crate::{
     runtime::{Bounds, Choice, Kept, OtherRuntime, Runtime},
     shared::{Options, Shared},
 };
-
-/// How many questions of agents may wait for the connection.
-const ASKS: usize = 1024;
-/// How many pieces of text may wait.
-const DELTAS: usize = 256;
-
-/// How long a host before may take to end.
-const PATIENCE: Duration = Duration::from_secs(5);
-/// How often to look.
-const LOOK: Duration = Duration::from_millis(100);
 
 /// Why a host can't run.
 #[derive(Debug, thiserror::Error)]
@@ -97,8 +88,10 @@ pub struct Place {
 pub async fn run(
     folder: Folder,
     place: Place,
-    (programs, (choice, bounds)): (Option<PathBuf>, (Choice, Bounds)),
-    (options, allow_net): (Options, Vec<IpNet>),
+    programs: Option<PathBuf>,
+    choice: Choice,
+    bounds: Bounds,
+    options: Options,
     while_stdin: bool,
 ) -> Result<(), RunError> {
     folder.require_own()?;
@@ -119,14 +112,24 @@ pub async fn run(
         let (engine, network) = (engine.kind().name(), network.to_owned());
         return Err(RunError::NoNetwork { engine, network });
     }
-    let base = settled(&folder, &joined, &place, (kept, options.sandbox))?;
-    let networks = [Config::of(&folder)?.allow_net, allow_net].concat();
+    let base = settled(&folder, &joined, &place, kept, options.sandbox)?;
+    let networks = [Config::of(&folder)?.allow_net, options.allow_net.clone()].concat();
     let (journal, contents) = Journal::open(&folder.journal())?;
-    let (asks, asked) = mpsc::channel(ASKS);
-    let (deltas, written) = mpsc::channel(DELTAS);
-    let reach = Arc::new(Reach::new(networks));
-    let shared = Shared::new((folder, journal), (programs, runtime), options, reach, (asks, deltas));
-    let shared = Arc::new(shared);
+    let (asks, asked) = mpsc::channel(1024);
+    let (deltas, written) = mpsc::channel(BATCH);
+    let shared = Arc::new(Shared {
+        folder,
+        journal,
+        programs,
+        runtime,
+        options,
+        reach: Arc::new(Reach::new(networks)),
+        asks,
+        deltas,
+        // Reading and compressing must not keep agents waiting.
+        keepers: Semaphore::new(2),
+        running: Mutex::default(),
+    });
     let mut agents = Agents {
         shared: Arc::clone(&shared),
         inboxes: BTreeMap::new(),
@@ -185,7 +188,8 @@ fn settled(
     folder: &Folder,
     joined: &JoinedState,
     place: &Place,
-    (runtime, sandbox): (Kept, bool),
+    runtime: Kept,
+    sandbox: bool,
 ) -> Result<Url, RunError> {
     let insecure_http = joined.insecure_http || place.insecure_http;
     let base = address::read(place.url.as_ref().unwrap_or(&joined.url), insecure_http)?;
@@ -199,7 +203,7 @@ fn settled(
 
 /// Claims the folder. Whoever starts a host for itself may have started one before that is about to end.
 async fn lock_soon(folder: &Folder) -> Result<File, FolderError> {
-    let until = Instant::now() + PATIENCE;
+    let until = Instant::now() + Duration::from_secs(5);
     loop {
         match folder.lock() {
             Err(FolderError::InUse { .. }) if Instant::now() < until => sleep(LOOK).await,

@@ -1,30 +1,24 @@
 //! What all parts of a running host share.
 
-use std::{
-    collections::BTreeMap,
-    sync::{Arc, Mutex, PoisonError},
-    time::Duration,
-};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
+use ipnet::IpNet;
 use muster_egress::Reach;
 use muster_protocol::{
     frame::{Delta, Running},
     plan::{Given, Wanted},
 };
 use muster_shim::args::Limits;
+use parking_lot::Mutex;
 use tokio::sync::{Semaphore, mpsc, oneshot};
 
 use crate::{
+    bounds::OPEN_FILES,
     folder::Folder,
     journal::Journal,
     programs::Programs,
     runtime::{Places, Runtime},
 };
-
-/// How many open files a program may have.
-const NOFILE: u64 = 8192;
-/// How many homes are copied at the same time: reading and compressing must not keep agents waiting.
-const KEEPERS: usize = 2;
 
 /// What the operator may choose.
 #[derive(Clone, Debug)]
@@ -47,6 +41,8 @@ pub struct Options {
     pub reserve: u64,
     /// How long each step of stopping an agent may take: its turn, its stdin, SIGTERM.
     pub grace: Duration,
+    /// Networks that agents may reach, beside those of the configuration.
+    pub allow_net: Vec<IpNet>,
 }
 
 /// A question for the control plane.
@@ -83,25 +79,14 @@ pub struct Shared {
     pub deltas: mpsc::Sender<Delta>,
     /// How many homes are backed up, restored or removed at the same time.
     pub keepers: Semaphore,
-    running: Mutex<BTreeMap<i64, i64>>,
+    /// The launches of agents that run.
+    pub running: Mutex<BTreeMap<i64, i64>>,
 }
 
 impl Shared {
-    /// Brings the parts together.
-    pub fn new(
-        (folder, journal): (Folder, Journal),
-        (programs, runtime): (Programs, Runtime),
-        options: Options,
-        reach: Arc<Reach>,
-        (asks, deltas): (mpsc::Sender<Ask>, mpsc::Sender<Delta>),
-    ) -> Self {
-        let (keepers, running) = (Semaphore::new(KEEPERS), Mutex::default());
-        Self { folder, journal, programs, runtime, options, reach, asks, deltas, keepers, running }
-    }
-
     /// The limits of each program that is no container's.
     pub fn limits(&self) -> Limits {
-        Limits { nofile: Some(NOFILE), nproc: self.options.nproc, ..Limits::default() }
+        Limits { nofile: Some(OPEN_FILES), nproc: self.options.nproc, ..Limits::default() }
     }
 
     /// Where things are, as the agent of this launch sees them.
@@ -111,13 +96,13 @@ impl Shared {
 
     /// The agents that the host has.
     pub fn running(&self) -> Vec<Running> {
-        let running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
+        let running = self.running.lock();
         running.iter().map(|(&agent_id, &generation)| Running { agent_id, generation }).collect()
     }
 
     /// Notes that an agent runs in this launch, or doesn't run.
     pub fn note(&self, agent_id: i64, generation: Option<i64>) {
-        let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut running = self.running.lock();
         match generation {
             Some(generation) => running.insert(agent_id, generation),
             None => running.remove(&agent_id),

@@ -7,22 +7,16 @@ use muster_shim::{
     record::{Exit, Record},
     wire::FromClient,
 };
+use rustix::process::Signal;
 use tokio::time::{Instant, sleep};
 
 use crate::{
     agent::Connection,
+    bounds::{LOOK, PROCESS_WAIT},
     folder::{Folder, FolderError},
     programs::ProgramError,
     runtime::{Bounds, Choice, EngineError, OtherRuntime, Runtime},
 };
-
-/// How long a shim may take to be gone: one that was killed may wait for a slow disk, and one that a host has just started can
-/// be ended only when it stands.
-const PATIENCE: Duration = Duration::from_secs(20);
-/// How often to look.
-const LOOK: Duration = Duration::from_millis(50);
-const TERM: i32 = 15;
-const KILL: i32 = 9;
 
 /// Why nothing was stopped.
 #[derive(Debug, thiserror::Error)]
@@ -106,7 +100,7 @@ pub async fn end_all(folder: &Folder, runtime: &Runtime, grace: Duration) -> Res
         }
         end(&dir, grace).await;
         runtime.clean(folder, agent_id, generation).await;
-        let is_gone = gone(folder, (agent_id, generation), grace).await;
+        let is_gone = gone(folder, agent_id, generation, grace).await;
         if !is_gone {
             let _ = fs::remove_file(&mark);
         }
@@ -117,8 +111,8 @@ pub async fn end_all(folder: &Folder, runtime: &Runtime, grace: Duration) -> Res
 
 /// Waits until a launch's shim is gone, and says whether it is. Its lock tells: a process counts as ended when its first thread
 /// has, while another one may still hold what the shim has open.
-async fn gone(folder: &Folder, (agent_id, generation): (i64, i64), grace: Duration) -> bool {
-    let until = Instant::now() + PATIENCE;
+async fn gone(folder: &Folder, agent_id: i64, generation: i64, grace: Duration) -> bool {
+    let until = Instant::now() + PROCESS_WAIT;
     while folder.has_shim(agent_id, generation) {
         if Instant::now() >= until {
             return false;
@@ -132,7 +126,11 @@ async fn gone(folder: &Folder, (agent_id, generation): (i64, i64), grace: Durati
 /// Ends one launch: closes the agent's stdin, then asks it to end, then kills it; and then its shim, which nobody needs.
 async fn end(dir: &Path, grace: Duration) {
     if let Ok(mut shim) = Connection::open(dir, 1, muster_shim::args::LINE_BYTES).await {
-        for step in [FromClient::Close, FromClient::Signal(TERM), FromClient::Signal(KILL)] {
+        for step in [
+            FromClient::Close,
+            FromClient::Signal(Signal::TERM.as_raw()),
+            FromClient::Signal(Signal::KILL.as_raw()),
+        ] {
             shim.say(step);
             let until = Instant::now() + grace;
             while Exit::read(dir).is_err() && Instant::now() < until {

@@ -7,13 +7,14 @@ use std::{
     io::{self, ErrorKind, Write},
     panic,
     sync::{
-        Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError,
+        Arc, OnceLock,
         atomic::{AtomicU64, Ordering},
     },
     thread,
     time::Duration,
 };
 
+use parking_lot::{Condvar, Mutex};
 use rustix::{
     event::{PollFd, PollFlags, poll},
     io::Errno,
@@ -21,10 +22,6 @@ use rustix::{
 
 /// How many bytes of lines may wait. A reader that stands still must not fill the memory.
 const WAITING: usize = 1024 * 1024;
-/// How long the end of the process waits for a reader that stands still.
-const AT_THE_END: Duration = Duration::from_secs(1);
-/// The same for a panic, which may be the end of the process, or one of many.
-const AT_A_PANIC: Duration = Duration::from_millis(100);
 
 static STDERR: OnceLock<Arc<Log>> = OnceLock::new();
 
@@ -42,7 +39,8 @@ pub fn lost() -> u64 {
 /// error.
 pub fn finish() {
     if let Some(log) = STDERR.get() {
-        log.flush_within(AT_THE_END);
+        // For a reader that stands still.
+        log.flush_within(Duration::from_secs(1));
     }
 }
 
@@ -57,7 +55,8 @@ pub fn log_panics() {
         let trace = (trace.status() == BacktraceStatus::Captured).then(|| trace.to_string());
         tracing::error!(cause, at, thread = current.name(), trace, "process.panicked");
         if let Some(log) = STDERR.get() {
-            log.flush_within(AT_A_PANIC);
+            // It may be the end of the process, or one of many.
+            log.flush_within(Duration::from_millis(100));
         }
     }));
 }
@@ -104,12 +103,7 @@ impl Log {
     /// Waits until all lines are written, but no longer than `patience`. Returns whether they are.
     pub fn flush_within(&self, patience: Duration) -> bool {
         let is_left = |queue: &mut Queue| queue.is_writing || !queue.lines.is_empty();
-        let waited = self.changed.wait_timeout_while(self.queue(), patience, is_left);
-        !waited.unwrap_or_else(PoisonError::into_inner).1.timed_out()
-    }
-
-    fn queue(&self) -> MutexGuard<'_, Queue> {
-        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+        !self.changed.wait_while_for(&mut self.queue.lock(), is_left, patience).timed_out()
     }
 
     fn write_lines(&self, mut out: impl Write) {
@@ -137,20 +131,20 @@ impl Log {
 
     /// Takes the next line, as soon as there is one.
     fn next(&self) -> Box<[u8]> {
-        let mut queue = self.queue();
+        let mut queue = self.queue.lock();
         loop {
             if let Some(line) = queue.lines.pop_front() {
                 queue.bytes -= line.len();
                 queue.is_writing = true;
                 return line;
             }
-            queue = self.changed.wait(queue).unwrap_or_else(PoisonError::into_inner);
+            self.changed.wait(&mut queue);
         }
     }
 
     /// The line that was taken has been dealt with. Returns whether no other waits.
     fn written(&self) -> bool {
-        let mut queue = self.queue();
+        let mut queue = self.queue.lock();
         queue.is_writing = false;
         self.changed.notify_all();
         queue.lines.is_empty()
@@ -159,7 +153,7 @@ impl Log {
 
 impl Write for &Log {
     fn write(&mut self, line: &[u8]) -> io::Result<usize> {
-        let mut queue = self.queue();
+        let mut queue = self.queue.lock();
         if queue.bytes + line.len() > WAITING {
             self.lost.fetch_add(1, Ordering::Relaxed);
         } else {
@@ -217,8 +211,6 @@ mod tests {
 
     use super::*;
 
-    const PATIENCE: Duration = Duration::from_secs(30);
-
     /// What is written when it may be: each message lets one `write` take that many bytes, 0 refuses it.
     struct Gate {
         may: mpsc::Receiver<usize>,
@@ -231,7 +223,7 @@ mod tests {
                 Ok(0) => Err(ErrorKind::StorageFull.into()),
                 Ok(most) => {
                     let taken = &bytes[..bytes.len().min(most)];
-                    self.out.lock().unwrap().extend_from_slice(taken);
+                    self.out.lock().extend_from_slice(taken);
                     Ok(taken.len())
                 }
                 Err(_) => Err(ErrorKind::BrokenPipe.into()),
@@ -250,7 +242,7 @@ mod tests {
     }
 
     fn text(out: &Mutex<Vec<u8>>) -> String {
-        String::from_utf8(out.lock().unwrap().clone()).unwrap()
+        String::from_utf8(out.lock().clone()).unwrap()
     }
 
     #[test]
@@ -260,7 +252,7 @@ mod tests {
             (&*log).write_all(format!("{n}\n").as_bytes()).unwrap();
             pass.send(usize::MAX).unwrap();
         }
-        assert!(log.flush_within(PATIENCE));
+        assert!(log.flush_within(Duration::from_secs(30)));
         let expected: String = (0..100).map(|n| format!("{n}\n")).collect();
         assert_eq!((text(&out), log.lost()), (expected, 0));
     }
@@ -274,7 +266,7 @@ mod tests {
                 pass.send(*most).unwrap();
             }
         }
-        assert!(log.flush_within(PATIENCE));
+        assert!(log.flush_within(Duration::from_secs(30)));
         assert_eq!((text(&out), log.lost()), ("fi\nthird\n".to_owned(), 2));
     }
 
@@ -293,7 +285,7 @@ mod tests {
         for _ in 0..kept {
             pass.send(usize::MAX).unwrap();
         }
-        assert!(log.flush_within(PATIENCE));
-        assert_eq!(out.lock().unwrap().len() as u64, kept * line.len() as u64);
+        assert!(log.flush_within(Duration::from_secs(30)));
+        assert_eq!(out.lock().len() as u64, kept * line.len() as u64);
     }
 }

@@ -23,8 +23,6 @@ const BUILT_IN: [(&str, &str); 8] = [
 ];
 /// The largest file, in bytes. A profile travels with each plan.
 const FILE_BYTES: u64 = 32 * 1024;
-/// The longest name.
-const NAME_LENGTH: usize = 40;
 
 /// What is known about a program, and how it is wired.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
@@ -138,8 +136,8 @@ fn parse(name: &str, text: &str) -> Result<Entry, String> {
 
 fn wrong_with(wiring: &Profile) -> Option<String> {
     let plain = |char: char| char.is_ascii_lowercase() || char.is_ascii_digit() || char == '-';
-    if wiring.name.is_empty() || wiring.name.len() > NAME_LENGTH || !wiring.name.chars().all(plain) {
-        let most = NAME_LENGTH;
+    let most = 40;
+    if wiring.name.is_empty() || wiring.name.len() > most || !wiring.name.chars().all(plain) {
         return Some(format!("the file's name must be of at most {most} small letters, digits and hyphens"));
     }
     if wiring.command.first().is_none_or(String::is_empty) {

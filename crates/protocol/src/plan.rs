@@ -296,6 +296,8 @@ pub struct TurnPlan {
     pub instructions: String,
     /// The messages, oldest first.
     pub prompt: Vec<Part>,
+    /// Whether several people write in the conversation, now or before: then each text begins with its author's name.
+    pub is_shared: bool,
 }
 
 /// A part of what is said.

@@ -19,10 +19,8 @@ use muster_shim::{
     wire::{FromClient, FromShim},
 };
 
-const LINES: u64 = 1_000_000;
-const ROUNDS: usize = 20_000;
-
 fn main() {
+    let (lines, rounds) = (1_000_000, 20_000_usize);
     let own = std::env::current_exe().unwrap();
     let program = own.parent().and_then(Path::parent).unwrap().join("muster-shim");
     let folder = std::env::temp_dir().join(format!("muster-shim-figures-{}", std::process::id()));
@@ -50,19 +48,19 @@ fn main() {
     );
     let line = vec![b'x'; 300];
     let mut times: Vec<Duration> =
-        (1..=ROUNDS as u64).map(|seq| round_trip(&mut client, seq, &line)).collect();
+        (1..=rounds as u64).map(|seq| round_trip(&mut client, seq, &line)).collect();
     times.sort();
     println!(
         "round trip of 300 bytes: median {:?}, 99 of 100 {:?}",
-        times[ROUNDS / 2],
-        times[ROUNDS * 99 / 100]
+        times[rounds / 2],
+        times[rounds * 99 / 100]
     );
     let reconnected = Instant::now();
-    Client::connect(&dir, 1 << 20).unwrap().hello(ROUNDS as u64).unwrap();
+    Client::connect(&dir, 1 << 20).unwrap().hello(rounds as u64).unwrap();
     println!("reconnect: {:?}", reconnected.elapsed());
     end(&dir);
 
-    let (mut client, dir) = start(2, &format!("exec seq -f '%0300.0f' 1 {LINES}"));
+    let (mut client, dir) = start(2, &format!("exec seq -f '%0300.0f' 1 {lines}"));
     let begun = Instant::now();
     let mut most = 0;
     loop {
@@ -75,7 +73,7 @@ fn main() {
             _ => {}
         }
     }
-    let rate = LINES as f64 / begun.elapsed().as_secs_f64();
+    let rate = f64::from(lines) / begun.elapsed().as_secs_f64();
     println!("lines of 300 bytes: {rate:.0} a second; memory meanwhile: at most {most} KiB");
     end(&dir);
     fs::remove_dir_all(&folder).unwrap();

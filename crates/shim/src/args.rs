@@ -402,24 +402,18 @@ fn step_option(step: &mut Step, name: &str, value: &OsStr) -> Result<bool, Wrong
         "--failed" => step.failed = Some(path(name, value)?),
         "--gate" => gate(step).socket = path(name, value)?,
         "--gate-port" => gate(step).port = number(name, value)?,
-        "--no-network" => {
-            let Some(sandbox) = &mut step.sandbox else {
-                return Err(Wrong(format!("{name} needs --isolate bwrap before it")));
-            };
-            sandbox.no_network = true;
-        }
+        "--no-network" => sandbox(step, name)?.no_network = true,
         "--isolate" if value == "bwrap" => step.sandbox = Some(Sandbox::default()),
         "--isolate" => return Err(Wrong(format!("--isolate knows bwrap, and not {}", value.display()))),
-        "--bind" | "--ro-bind" => {
-            let Some(sandbox) = &mut step.sandbox else {
-                return Err(Wrong(format!("{name} needs --isolate bwrap before it")));
-            };
-            let list = if name == "--bind" { &mut sandbox.writable } else { &mut sandbox.readable };
-            list.push(path(name, value)?);
-        }
+        "--bind" => sandbox(step, name)?.writable.push(path(name, value)?),
+        "--ro-bind" => sandbox(step, name)?.readable.push(path(name, value)?),
         _ => return Ok(false),
     }
     Ok(true)
+}
+
+fn sandbox<'a>(step: &'a mut Step, name: &str) -> Result<&'a mut Sandbox, Wrong> {
+    step.sandbox.as_mut().ok_or_else(|| Wrong(format!("{name} needs --isolate bwrap before it")))
 }
 
 fn gate(step: &mut Step) -> &mut Gate {

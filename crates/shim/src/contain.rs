@@ -23,12 +23,10 @@ use rustix::fs::{Gid, OFlags, Uid, chown};
 use crate::{
     about,
     args::{Contained, Launch},
+    bounds::LARGEST,
     folder::{ENVIRONMENT, FAILED, LOCK},
     serve,
 };
-
-/// The most that an environment and the files may have, in bytes.
-const LARGEST: u64 = 8 << 20;
 
 /// Variables of the agent, beside those of its image.
 pub(crate) type Environment = Pairs;
@@ -118,7 +116,7 @@ fn receive(pipe: &Path) -> io::Result<(Environment, Files)> {
     loop {
         let file = File::open(pipe).map_err(|error| about(pipe.display(), error))?;
         let mut bytes = Vec::new();
-        file.take(LARGEST).read_to_end(&mut bytes)?;
+        file.take(LARGEST as u64).read_to_end(&mut bytes)?;
         if let Some(given) = parse(&bytes) {
             return Ok(given);
         }
@@ -152,7 +150,7 @@ fn hand_over(prefix: &[&str], launch: &Launch, agent: u32, files: &Files) -> io:
 /// `muster-shim place`: writes the files that stdin names into the current folder, for their owner alone.
 pub(crate) fn place() -> io::Result<()> {
     let mut bytes = Vec::new();
-    stdin().take(LARGEST).read_to_end(&mut bytes)?;
+    stdin().take(LARGEST as u64).read_to_end(&mut bytes)?;
     let files = section(&bytes).filter(|(_, rest)| rest.is_empty());
     let (files, _) = files.ok_or_else(|| io::Error::from(io::ErrorKind::UnexpectedEof))?;
     for (path, text) in files {

@@ -95,13 +95,13 @@ pub(crate) fn clean(program: &Path, args: &[OsString]) -> Command {
 
 /// The descriptors, beside the usual three, that are open and stay so in what this process starts.
 fn inherited() -> Vec<u32> {
-    const CLOEXEC: u32 = 0o2_000_000;
     let entries = fs::read_dir("/proc/self/fdinfo").into_iter().flatten().flatten();
     let stays = |entry: fs::DirEntry| {
         let number = entry.file_name().to_str()?.parse().ok().filter(|number| *number > 2)?;
         let info = fs::read_to_string(entry.path()).ok()?;
         let flags = info.lines().find_map(|line| line.strip_prefix("flags:"))?;
-        (u32::from_str_radix(flags.trim(), 8).ok()? & CLOEXEC == 0).then_some(number)
+        (u32::from_str_radix(flags.trim(), 8).ok()? & rustix::fs::OFlags::CLOEXEC.bits() == 0)
+            .then_some(number)
     };
     entries.filter_map(stays).collect()
 }

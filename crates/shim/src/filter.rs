@@ -32,13 +32,6 @@ const ALL: &[Numbers] = &[];
 
 /// `TIOCSTI` and `TIOCLINUX`: both write what a terminal reads next.
 const INPUTS: [u32; 2] = [0x5412, 0x541c];
-/// From here on numbers are those of x32, another way to the same calls.
-const X32: u32 = 0x4000_0000;
-
-/// Where a call's number, architecture and second argument are. The lower half of that: all that `ioctl` looks at.
-const NUMBER: u32 = 0;
-const ARCHITECTURE: u32 = 4;
-const SECOND: u32 = 24;
 
 const ALLOW: u32 = 0x7fff_0000;
 /// With EPERM.
@@ -47,6 +40,7 @@ const REFUSE: u32 = 0x0005_0001;
 /// An instruction: its code, how many to skip if it holds or doesn't, and its number.
 type Instruction = (u16, u8, u8, u32);
 
+/// Of a call: at 0 its number, at 4 its architecture, at 24 its second argument, of which `ioctl` looks at the lower half.
 const fn load(at: u32) -> Instruction {
     (0x20, 0, 0, at)
 }
@@ -65,9 +59,10 @@ fn refuse_if(number: u32) -> [Instruction; 2] {
 
 /// What to do with a call of this architecture.
 fn rules(of: &Numbers) -> Vec<Instruction> {
-    let mut all = vec![load(NUMBER), (0x35, 0, 1, X32), answer(REFUSE)];
+    // From here on numbers are those of x32, another way to the same calls.
+    let mut all = vec![load(0), (0x35, 0, 1, 0x4000_0000), answer(REFUSE)];
     all.extend(of.keys.into_iter().flat_map(refuse_if));
-    let inputs: Vec<Instruction> = once(load(SECOND)).chain(INPUTS.into_iter().flat_map(refuse_if)).collect();
+    let inputs: Vec<Instruction> = once(load(24)).chain(INPUTS.into_iter().flat_map(refuse_if)).collect();
     all.push(is(of.ioctl, skipping(&inputs)));
     all.extend(inputs);
     all.push(answer(ALLOW));
@@ -79,7 +74,7 @@ fn skipping(rules: &[Instruction]) -> u8 {
 }
 
 fn program() -> Vec<u8> {
-    let mut all = vec![load(ARCHITECTURE)];
+    let mut all = vec![load(4)];
     for numbers in ALL {
         let rules = rules(numbers);
         all.push(is(numbers.architecture, skipping(&rules)));

@@ -31,11 +31,8 @@ pub const ENVIRONMENT: &str = "environment";
 /// Why the agent's program could not be started.
 pub const FAILED: &str = "failed";
 
-/// How much of the agent's stderr is given out, in bytes.
+/// An agent that complains without end: how much of its stderr is given out, in bytes.
 pub const STDERR_BYTES: u64 = 256 << 10;
-
-/// The longest path of a socket, in bytes. Linux has 108 with the zero at the end, others 104.
-const LONGEST_PATH: usize = 103;
 
 /// A path of a socket that is short enough to connect to, for as long as the value lives.
 #[derive(Debug)]
@@ -48,7 +45,9 @@ impl Address {
     /// Finds a path to a socket that the kernel accepts. Where the socket's own is too long, it goes through an open
     /// descriptor of its folder, which only Linux has.
     pub fn of(socket: &Path) -> io::Result<Self> {
-        if socket.as_os_str().len() <= LONGEST_PATH {
+        // Linux has 108 bytes with the zero at the end, others 104.
+        let most = 103;
+        if socket.as_os_str().len() <= most {
             return Ok(Self { path: socket.to_owned(), _folder: None });
         }
         let (Some(folder), Some(name)) = (socket.parent(), socket.file_name()) else {
@@ -57,9 +56,9 @@ impl Address {
         let open = File::open(folder).map_err(|error| about(folder.display(), error))?;
         let through = PathBuf::from(format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(&open)));
         let path = through.join(name);
-        if !through.exists() || path.as_os_str().len() > LONGEST_PATH {
+        if !through.exists() || path.as_os_str().len() > most {
             let why = format!(
-                "{}: a socket's path may have {LONGEST_PATH} bytes, and there is no /proc to shorten it: use a shorter folder",
+                "{}: a socket's path may have {most} bytes, and there is no /proc to shorten it: use a shorter folder",
                 socket.display()
             );
             return Err(io::Error::new(io::ErrorKind::InvalidInput, why));

@@ -25,19 +25,12 @@ use rustix::{
 
 use crate::{about, args::Gate, folder::Address, say, step};
 
-/// How many connections are relayed at the same time. Further ones wait.
+/// An agent that connects without end: further connections wait.
 const MOST: usize = 1024;
-/// How many connections may come at once.
-const BACKLOG: i32 = 1024;
-/// How much of a connection is kept on its way, in bytes.
-const PIECE: usize = 16 * 1024;
 /// How long the host may be away, as when it is started again.
 const AWAY: Duration = Duration::from_secs(30);
 /// Where the system lists connections, and how often it is asked for one.
 const TABLES: [&str; 2] = ["/proc/net/tcp", "/proc/net/tcp6"];
-const LOOKS: usize = 3;
-/// How often a host that is away is tried.
-const AGAIN: Duration = Duration::from_millis(200);
 
 impl Gate {
     /// The program and its arguments, with the gate around them.
@@ -84,7 +77,7 @@ pub(crate) fn serve(socket: &Path, program: i32) -> io::Result<()> {
     let listener = TcpListener::from(io::stdin().as_fd().try_clone_to_owned()?);
     listener.set_nonblocking(true)?;
     // Connections that come at once are not turned away.
-    rustix::net::listen(&listener, BACKLOG)?;
+    rustix::net::listen(&listener, 1024)?;
     let address = Address::of(socket)?;
     let (owner, port) = (geteuid().as_raw().to_string(), listener.local_addr()?.port());
     let mut pairs: Vec<Pair> = Vec::new();
@@ -104,7 +97,7 @@ pub(crate) fn serve(socket: &Path, program: i32) -> io::Result<()> {
             fds.push(PollFd::new(&pair.near, wants(&pair.out, &pair.back)));
             fds.push(PollFd::new(&pair.far, wants(&pair.back, &pair.out)));
         }
-        let pause = Timespec { tv_sec: 0, tv_nsec: AGAIN.subsec_nanos().into() };
+        let pause = Timespec { tv_sec: 0, tv_nsec: 200_000_000 };
         match poll(&mut fds, (!waiting.is_empty()).then_some(&pause)) {
             Ok(_) | Err(rustix::io::Errno::INTR) => {}
             Err(error) => return Err(error.into()),
@@ -135,7 +128,7 @@ fn accept(listener: &TcpListener, room: usize) -> Vec<(TcpStream, SocketAddr)> {
             Err(error) if error.kind() == ErrorKind::WouldBlock => break,
             // Too many open files, most likely.
             Err(_) => {
-                thread::sleep(AGAIN);
+                thread::sleep(Duration::from_millis(200));
                 break;
             }
         }
@@ -149,7 +142,7 @@ fn own(accepted: Vec<(TcpStream, SocketAddr)>, port: u16, owner: &str) -> Vec<Tc
     let (mut mine, mut unknown) = (Vec::new(), accepted);
     unknown.retain(|(_, from)| from.ip() == Ipv4Addr::LOCALHOST);
     // While the system lists connections, others come and go. It can miss one then.
-    for _ in 0..LOOKS {
+    for _ in 0..3 {
         if unknown.is_empty() {
             break;
         }
@@ -258,7 +251,7 @@ impl Flow {
     fn copy(&mut self, from: &mut impl Read, to: &mut impl Write) -> io::Result<()> {
         loop {
             if self.has_room() {
-                let mut piece = [0; PIECE];
+                let mut piece = [0; 16 * 1024];
                 match from.read(&mut piece) {
                     Ok(0) => self.has_ended = true,
                     Ok(count) => self.kept = piece[..count].to_vec(),

@@ -14,6 +14,7 @@
 #![forbid(unsafe_code)]
 
 pub mod args;
+mod bounds;
 pub mod client;
 pub mod contain;
 mod detach;
@@ -34,6 +35,7 @@ pub mod wire;
 use std::{ffi::OsString, io, process::ExitCode};
 
 use self::args::{Order, USAGE};
+pub use self::bounds::PIECE;
 
 /// Runs the program. `prefix` are the words between the executable and `args`: none for `muster-shim`, `["shim"]` for
 /// `muster shim`. The shim starts its own executable again, with them.

@@ -19,7 +19,7 @@ use std::{
     process::{Child, ChildStdin, Command, ExitStatus, Stdio},
     sync::mpsc::{self, Receiver, Sender},
     thread,
-    time::{Duration, Instant},
+    time::Instant,
 };
 
 use rustix::{
@@ -27,16 +27,11 @@ use rustix::{
     process::{Pid, Signal, getpid, kill_process_group},
 };
 
-use crate::{about, folder::Address};
-
-/// The longest message, in bytes, and how much of a line of stderr is told.
-const LONGEST: usize = 8 << 20;
-const LONGEST_COMPLAINT: usize = 1024;
-/// How much is read at once, in bytes.
-const PIECE: usize = 64 << 10;
-/// How long the program may take to end, and the host to say what is left.
-const LAST_WORDS: Duration = Duration::from_secs(2);
-const LOOK: Duration = Duration::from_millis(10);
+use crate::{
+    about,
+    bounds::{LARGEST, LAST_WORDS, LOOK, PIECE},
+    folder::Address,
+};
 
 /// Starts the program, and relays until the client, the program or the host ends.
 pub(crate) fn relay(
@@ -75,9 +70,9 @@ fn between(host: &UnixStream, child: &mut Child) -> io::Result<()> {
         let _ = ends.send(heard);
     });
     let client = stdin();
-    let mut client = Source::of(client.as_fd(), b'>', LONGEST);
-    let mut output = Source::of(output.as_fd(), b'<', LONGEST);
-    let mut errors = Source::of(errors.as_fd(), b'!', LONGEST_COMPLAINT);
+    let mut client = Source::of(client.as_fd(), b'>', LARGEST);
+    let mut output = Source::of(output.as_fd(), b'<', LARGEST);
+    let mut errors = Source::of(errors.as_fd(), b'!', 1024);
     let mut host = host;
     host.write_all(b"+\n")?;
     while !client.has_ended && !output.has_ended {
@@ -179,7 +174,7 @@ fn hear(host: &UnixStream, to_program: &Sender<Vec<u8>>) -> io::Result<()> {
     let mut line = Vec::new();
     loop {
         line.clear();
-        if (&mut host).take(LONGEST as u64 + 2).read_until(b'\n', &mut line)? == 0 {
+        if (&mut host).take(LARGEST as u64 + 2).read_until(b'\n', &mut line)? == 0 {
             return Ok(());
         }
         match line.first() {

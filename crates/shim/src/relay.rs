@@ -8,13 +8,13 @@ use std::{
     path::Path,
     sync::mpsc,
     thread,
-    time::Duration,
 };
 
-use crate::{about, folder::Address};
-
-/// How long what is on its way may still take after stdin has ended.
-const LAST_WORDS: Duration = Duration::from_secs(2);
+use crate::{
+    about,
+    bounds::{LAST_WORDS, PIECE},
+    folder::Address,
+};
 
 /// Copies both ways until either side ends.
 pub(crate) fn relay(path: &Path) -> io::Result<()> {
@@ -45,7 +45,7 @@ pub(crate) fn relay(path: &Path) -> io::Result<()> {
 
 /// Passes on what there is at once.
 fn copy(from: &mut impl Read, to: &mut impl Write) -> io::Result<()> {
-    let mut buffer = vec![0; 64 << 10];
+    let mut buffer = vec![0; PIECE];
     loop {
         match from.read(&mut buffer) {
             Ok(0) => return Ok(()),

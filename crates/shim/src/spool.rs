@@ -21,9 +21,6 @@ use crate::{
     wire::{self, FromShim, Malformed, VERSION, read_header},
 };
 
-/// The largest segment, apart from what one read of the agent's pipe adds.
-const SEGMENT: u64 = 4 << 20;
-
 /// The lines of a launch's folder from `from` on, whether its shim lives or not. Ends where the spool does, or is torn.
 pub fn read(dir: &Path, from: u64) -> io::Result<Lines> {
     let folder = dir.join(SPOOL);
@@ -231,7 +228,7 @@ impl Spool {
         if self.waiting.is_empty() {
             return Ok(());
         }
-        let largest = SEGMENT.min(self.bound / 8);
+        let largest = (self.bound / 8).min(4 << 20);
         if self.written == 0 && self.segments.back().is_none_or(|segment| segment.len >= largest) {
             self.begin()?;
         }

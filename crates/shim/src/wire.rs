@@ -29,7 +29,7 @@ use std::{
 /// The version of what is said here, and of the files in DIR.
 pub const VERSION: u16 = 1;
 
-/// The longest header, in bytes, with its newline.
+/// A client that writes no newline: the longest header, in bytes, with its newline.
 pub const LONGEST_HEADER: usize = 512;
 
 /// A header from a client.

@@ -3,7 +3,7 @@
 use agent_client_protocol::v1::schema::StopReason;
 use serde_json::{Value, json};
 
-use super::{Answer, MOST_OUTPUT, Piece, Question};
+use super::{Answer, Piece, Question};
 use crate::{
     history::Entry,
     turn::{Spent, interrupted},
@@ -43,7 +43,7 @@ pub fn body(question: &Question<'_>) -> Value {
     }
     let mut body = json!({
         "model": question.model,
-        "max_tokens": MOST_OUTPUT,
+        "max_tokens": 8192,
         "system": question.system,
         "messages": messages,
         "stream": true,

@@ -8,15 +8,11 @@ use sse_stream::{Sse, SseStream};
 
 use super::{Answer, Piece, Question, anthropic, openai};
 use crate::{
+    bounds::{HEAD, LARGEST},
     outbound::Http,
     settings::{Access, Provider},
     turn::Stop,
 };
-
-/// The longest answer, in bytes as they arrive.
-const LONGEST_ANSWER: usize = 16 * 1024 * 1024;
-/// How much of an error is read, in bytes.
-const LONGEST_ERROR: usize = 16 * 1024;
 
 /// The events of an answer.
 pub type Events = BoxStream<'static, Result<Sse, sse_stream::Error>>;
@@ -25,7 +21,7 @@ pub type Events = BoxStream<'static, Result<Sse, sse_stream::Error>>;
 enum Broken {
     #[error("{0}")]
     Connection(reqwest::Error),
-    #[error("it is longer than {LONGEST_ANSWER} bytes")]
+    #[error("it is longer than {LARGEST} bytes")]
     TooLong,
 }
 
@@ -63,7 +59,7 @@ fn bounded(response: Response) -> impl Stream<Item = Result<bytes::Bytes, Broken
     let mut read = 0;
     response.bytes_stream().map_err(|error| Broken::Connection(error.without_url())).and_then(move |bytes| {
         read += bytes.len();
-        std::future::ready(if read > LONGEST_ANSWER { Err(Broken::TooLong) } else { Ok(bytes) })
+        std::future::ready(if read > LARGEST { Err(Broken::TooLong) } else { Ok(bytes) })
     })
 }
 
@@ -110,11 +106,11 @@ async fn refused(response: Response) -> Stop {
     let mut bytes = bounded(response).boxed();
     while let Some(Ok(more)) = bytes.next().await {
         body.extend_from_slice(&more);
-        if body.len() > LONGEST_ERROR {
+        if body.len() > HEAD {
             break;
         }
     }
-    body.truncate(LONGEST_ERROR);
+    body.truncate(HEAD);
     let why = match serde_json::from_slice::<Value>(&body) {
         Ok(body) => reason(body.get("error").unwrap_or(&body)),
         Err(_) => String::from_utf8_lossy(&body).trim().chars().take(500).collect(),

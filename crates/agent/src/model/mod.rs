@@ -14,6 +14,7 @@ use serde_json::{Map, Value, json};
 use tokio::{fs, io::AsyncReadExt};
 
 use crate::{
+    bounds::{LIST, TEXT},
     history::{Entry, Outcome, Said},
     mcp::Tool,
     options::Mode,
@@ -22,18 +23,10 @@ use crate::{
     turn::{Spent, Stop, Turn},
 };
 
-/// How often the model is asked in one turn.
-const MOST_ROUNDS: usize = 30;
-/// How many tools are offered.
-const MOST_TOOLS: usize = 128;
-/// How many tokens the model may write in one answer.
-const MOST_OUTPUT: u64 = 8192;
 /// The tool that reads skills, and files that people have sent.
 const READ_FILE: &str = "read_file";
 /// The folders of the home that it reads from.
 const READABLE: [&str; 2] = ["skills", "inbox"];
-/// How much of a file is read, in bytes.
-const LARGEST_FILE: u64 = 128 * 1024;
 /// The model's instruction for plan mode.
 const PLANNING: &str = "\n\nYou are in plan mode: say what you would do, step by step, and do none of it. You \
     can read your skills and the files that you were sent; your other tools are switched off.";
@@ -98,7 +91,8 @@ pub async fn answer(turn: &mut Turn, access: &Access) -> Result<(), Stop> {
     if mode == Mode::Plan {
         system.push_str(PLANNING);
     }
-    for _ in 0..MOST_ROUNDS {
+    // A model that asks for tools without end.
+    for _ in 0..30 {
         let entries = turn.session.with(|record| {
             record.entries.iter().cloned().map(|entry| acceptable(entry, &record.id)).collect()
         });
@@ -217,7 +211,7 @@ async fn read_file(home: &Path, path: &str) -> io::Result<String> {
         return Err(io::Error::other(format!("only files in {} can be read", READABLE.join(" and "))));
     }
     let mut bytes = Vec::new();
-    fs::File::open(path).await?.take(LARGEST_FILE).read_to_end(&mut bytes).await?;
+    fs::File::open(path).await?.take(TEXT as u64).read_to_end(&mut bytes).await?;
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
@@ -233,7 +227,7 @@ fn offers(tools: Vec<Tool>) -> Vec<Offer> {
     for tool in tools {
         let name = tool.full_name();
         // Two tools of one name would be refused; the first server wins.
-        if offers.len() < MOST_TOOLS && offers.iter().all(|offer| offer.name != name) {
+        if offers.len() < LIST && offers.iter().all(|offer| offer.name != name) {
             let (description, schema) = (tool.description.clone(), Value::Object((*tool.schema).clone()));
             offers.push(Offer { name, description, schema, tool: Some(tool) });
         }

@@ -17,7 +17,7 @@ use tokio::{
 };
 
 /// No answer takes longer, even on a busy machine.
-const LIMIT: Duration = Duration::from_secs(30);
+pub const LIMIT: Duration = Duration::from_mins(2);
 
 /// The agent, and what it has said.
 pub struct Agent {
@@ -289,10 +289,9 @@ pub fn refusal(answer: &Value) -> (i64, String) {
     (error["code"].as_i64().unwrap(), said)
 }
 
-/// The folder of a program that others wrote.
-pub fn peers(name: &str) -> PathBuf {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/peers").join(name);
-    let installed = folder.join("node_modules").is_dir();
-    assert!(installed, "the peer is not installed: npm ci --prefix tests/peers/{name}");
-    folder.canonicalize().unwrap()
+/// A folder or a file of the programs that others wrote.
+pub fn peers(path: &str) -> PathBuf {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/peers");
+    assert!(folder.join("node_modules").is_dir(), "the peers are not installed: npm ci --prefix tests/peers");
+    folder.join(path).canonicalize().unwrap()
 }

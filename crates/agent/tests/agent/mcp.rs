@@ -16,10 +16,7 @@ fn stdio(name: &str, args: &Value) -> Value {
 }
 
 fn everything() -> Value {
-    stdio(
-        "everything",
-        &json!(["node", peers("everything").join("node_modules/.bin/mcp-server-everything"), "stdio"]),
-    )
+    stdio("everything", &json!(["node", peers("node_modules/.bin/mcp-server-everything"), "stdio"]))
 }
 
 fn person() -> Value {

@@ -36,10 +36,7 @@ async fn allow(agent: &mut Agent, option: &str) -> Value {
 }
 
 fn server() -> Value {
-    let args = [
-        "node".to_owned(),
-        peers("everything").join("node_modules/.bin/mcp-server-everything").display().to_string(),
-    ];
+    let args = ["node".to_owned(), peers("node_modules/.bin/mcp-server-everything").display().to_string()];
     json!([{ "name": "everything", "command": "/usr/bin/env", "args": args, "env": [] }])
 }
 

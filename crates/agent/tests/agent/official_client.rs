@@ -1,11 +1,11 @@
 //! The agent, spoken to with the protocol's official client library (`tests/peers/acp`), which checks what it receives.
 
-use std::{process::Stdio, time::Duration};
+use std::process::Stdio;
 
 use serde_json::{Value, json};
 use tokio::{process::Command, time::timeout};
 
-use crate::client::peers;
+use crate::client::{LIMIT, peers};
 
 #[tokio::test]
 async fn the_official_library_understands_the_agent() {
@@ -14,7 +14,7 @@ async fn the_official_library_understands_the_agent() {
     let mut client = Command::new("node");
     client.arg(peers("acp").join("client.mjs")).arg(env!("CARGO_BIN_EXE_muster-agent"));
     client.arg(home.path()).args(prompts).stdin(Stdio::null()).kill_on_drop(true);
-    let output = timeout(Duration::from_secs(30), client.output()).await.unwrap().expect("node is installed");
+    let output = timeout(LIMIT, client.output()).await.unwrap().expect("node is installed");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     // The library complains about what it can't read.
     assert_eq!(String::from_utf8_lossy(&output.stderr), "");

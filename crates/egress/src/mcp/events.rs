@@ -5,8 +5,8 @@ use http_body_util::{BodyExt, BodyStream};
 use hyper::body::Incoming;
 use tokio::time::timeout;
 
-use super::lines::{Growing, Line, SENDING};
-use crate::room::Room;
+use super::lines::{Growing, Line};
+use crate::{bounds, room::Room};
 
 /// The events of an answer.
 pub struct Events {
@@ -21,9 +21,6 @@ pub struct Event {
     pub data: Line,
 }
 
-/// The longest line that is no data, in bytes: a name, an id.
-const LONGEST_FIELD: usize = 1024;
-
 impl Events {
     pub fn of(body: Incoming, room: Room) -> Self {
         Self { body: BodyStream::new(body), piece: bytes::Bytes::new(), room }
@@ -34,7 +31,7 @@ impl Events {
         loop {
             // Nothing is held until something comes.
             self.piece().await?;
-            if let Some(event) = timeout(SENDING, self.event()).await.ok()?? {
+            if let Some(event) = timeout(bounds::WAIT, self.event()).await.ok()?? {
                 return Some(event);
             }
         }
@@ -84,7 +81,7 @@ impl Events {
             if value.is_none() {
                 let colon = part.iter().position(|byte| *byte == b':');
                 field.extend_from_slice(&part.split_to(colon.unwrap_or(part.len())));
-                if field.len() > LONGEST_FIELD {
+                if field.len() > bounds::TEXT {
                     return None;
                 }
                 if colon.is_some() {

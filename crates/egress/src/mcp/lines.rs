@@ -1,19 +1,17 @@
 //! Lines, and the memory that they take: no more than what is there of them, and none while nothing comes.
 
-use std::time::Duration;
-
 use tokio::{
     io::{AsyncBufReadExt, AsyncRead, AsyncReadExt, BufReader},
     time::timeout,
 };
 
-use super::LONGEST;
-use crate::room::{Held, Room};
+use crate::{
+    bounds,
+    room::{Held, Room},
+};
 
-/// How long the rest of a message may take.
-pub const SENDING: Duration = Duration::from_secs(60);
-/// How much is read at first, in bytes. A longer message is given twice as much, again and again.
-const PIECE: usize = 64 * 1024;
+/// The longest message, in bytes: agents and servers could fill the host's memory with one.
+const LONGEST: usize = 8 * 1024 * 1024;
 /// How often a message is in memory: as it arrives, whole, and as it is sent, with the parts that are written again.
 const COPIES: usize = 4;
 
@@ -31,10 +29,10 @@ pub struct Growing {
 }
 
 impl Growing {
-    /// None if there is no room in time.
+    /// Room for the beginning of a message; a longer one gets twice as much each time. None if there is no room in time.
     pub async fn begin(room: &Room) -> Option<Self> {
-        let held = room.take(COPIES * PIECE).await?;
-        Some(Self { line: Line { bytes: Vec::new(), held }, room: room.clone(), most: PIECE })
+        let held = room.take(COPIES * bounds::TEXT).await?;
+        Some(Self { line: Line { bytes: Vec::new(), held }, room: room.clone(), most: bounds::TEXT })
     }
 
     /// How many more bytes there is room for; waits for some. None if that is too long, or there is no room in time.
@@ -80,7 +78,7 @@ impl<R: AsyncRead + Unpin> Lines<R> {
     /// cancelled.
     pub async fn next(&mut self) -> Option<Line> {
         self.peek().await?;
-        timeout(SENDING, self.rest()).await.ok().flatten()
+        timeout(bounds::WAIT, self.rest()).await.ok().flatten()
     }
 
     async fn rest(&mut self) -> Option<Line> {

@@ -20,12 +20,9 @@ const BESIDE: &str = "_meta";
 const PROGRESS: &str = "progressToken";
 /// The method that calls a tool.
 const CALLS: &str = "tools/call";
-/// The longest name of a tool, in characters, and the longest input, in bytes, as it arrives and as it is sent: people have to
-/// read them, and the control plane has to be asked.
-const LONGEST_NAME: usize = 200;
+/// The longest input of a tool, in bytes, as it arrives and as it is sent: an agent could have people read, and the control plane
+/// keep, anything.
 const LONGEST_INPUT: usize = 512 * 1024;
-/// How much memory a byte of JSON takes when it is understood, at most.
-const GROWTH: usize = 40;
 const NO_ROOM: &str = "Too many large messages are under way. Try again later.";
 
 /// A message.
@@ -115,14 +112,15 @@ fn is_call(method: Option<&str>) -> bool {
 
 impl Called {
     async fn read(shared: &Shared, params: &mut Fields<'_>) -> Result<Self, &'static str> {
-        let name = params.text("name").filter(|name| (1..=LONGEST_NAME).contains(&name.chars().count()));
+        let name = params.text("name").filter(|name| (1..=200).contains(&name.chars().count()));
         let name = name.ok_or("A call names its tool, in 200 characters at most.")?;
         let raw = params.raw("arguments").unwrap_or("null");
         let too_long = "The arguments of a call have 512 KiB at most.";
         if raw.len() > LONGEST_INPUT {
             return Err(too_long);
         }
-        let held = shared.room.take(GROWTH * raw.len()).await.ok_or(NO_ROOM)?;
+        // So much memory can JSON take when it is understood.
+        let held = shared.room.take(40 * raw.len()).await.ok_or(NO_ROOM)?;
         let input = match muster_json::from_str(raw) {
             Ok(Value::Null) => json!({}),
             Ok(input @ Value::Object(_)) => input,

@@ -18,15 +18,10 @@ use tokio::{
 };
 
 use super::{lines::Lines, session::Session};
+use crate::bounds;
 
-/// How long a program may take to end, and what it said last to be read.
+/// How long a program may take to end, and what it said last to be read: one that does not end would keep its place.
 const LAST_WORDS: Duration = Duration::from_secs(2);
-/// How long it may read nothing while a message waits for it: it would keep its place after its clients have left.
-const READING: Duration = Duration::from_secs(60);
-/// How much of its standard error is read at once, in bytes.
-const LONGEST_COMPLAINT: u64 = 1024;
-/// How many messages wait for a program.
-const WAITING: usize = 16;
 
 /// Why a program ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,7 +46,7 @@ pub fn begin(session: &Arc<Session>, server: &McpServer) -> io::Result<mpsc::Sen
     else {
         return Err(io::ErrorKind::BrokenPipe.into());
     };
-    let (input, messages) = mpsc::channel(WAITING);
+    let (input, messages) = mpsc::channel(bounds::QUEUE);
     let (session, name, closing) = (Arc::clone(session), server.name.clone(), shared.closing.clone());
     shared.tasks.spawn(async move {
         let hearing = Arc::clone(&session);
@@ -98,7 +93,8 @@ async fn end(mut child: Child) -> io::Result<std::process::ExitStatus> {
     }
 }
 
-/// Writes messages, each whole, until none can come, or the program reads no more.
+/// Writes messages, each whole, until none can come, or the program reads no more: it would keep its place after its clients have
+/// left.
 async fn write(mut stdin: impl AsyncWrite + Unpin, mut messages: mpsc::Receiver<Bytes>) -> Ending {
     while let Some(message) = messages.recv().await {
         let writing = async {
@@ -106,7 +102,7 @@ async fn write(mut stdin: impl AsyncWrite + Unpin, mut messages: mpsc::Receiver<
             stdin.write_all(b"\n").await?;
             stdin.flush().await
         };
-        match timeout(READING, writing).await {
+        match timeout(bounds::WAIT, writing).await {
             Ok(Ok(())) => {}
             Ok(Err(_)) => return Ending::ByItself,
             Err(_) => return Ending::Deaf,
@@ -125,7 +121,7 @@ async fn hear(session: &Session, stdout: ChildStdout) {
 async fn complaints(session: &Session, stderr: ChildStderr) {
     let mut stderr = BufReader::new(stderr);
     let mut line = Vec::new();
-    while let Ok(1..) = (&mut stderr).take(LONGEST_COMPLAINT).read_until(b'\n', &mut line).await {
+    while let Ok(1..) = (&mut stderr).take(1024).read_until(b'\n', &mut line).await {
         session.complains(&line);
         line.clear();
     }
@@ -138,7 +134,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_program_that_reads_no_more_is_ended() {
         let (near, far) = tokio::io::duplex(1024);
-        let (input, messages) = mpsc::channel(WAITING);
+        let (input, messages) = mpsc::channel(bounds::QUEUE);
         let sends = async {
             let mut sent = 0;
             while input.send(Bytes::from(vec![b'x'; 600])).await.is_ok() {
@@ -148,7 +144,7 @@ mod tests {
         };
         let (ending, sent) = tokio::join!(write(near, messages), sends);
         assert_eq!(ending, Ending::Deaf);
-        assert!(sent > WAITING, "whoever waited for it goes on");
+        assert!(sent > bounds::QUEUE, "waiting senders go on");
         drop(far);
     }
 }

@@ -7,15 +7,13 @@
 //! In the older transport the server names an address to post to, in its first event: one of its own origin, and no other is
 //! posted to.
 
-use std::{
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode, Uri, header};
 use hyper::body::Incoming;
 use muster_protocol::plan::McpTransport;
+use parking_lot::Mutex;
 use serde_json::Value;
 use tokio::{
     sync::{oneshot, watch},
@@ -26,13 +24,13 @@ use url::Url;
 
 use super::{
     events::{Events, whole},
-    lines::{Line, SENDING},
+    lines::Line,
     message::Message,
     session::{INITIALIZE, INITIALIZED, Session},
-    states,
 };
 use crate::{
     answers::{empty, full},
+    bounds,
     client::Failed,
     fields::Fields,
     forward,
@@ -43,16 +41,6 @@ const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
 const VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
 const STREAM: &str = "text/event-stream";
 const EITHER: &str = "application/json, text/event-stream";
-/// How long to wait until a stream is asked for again that has ended.
-const AGAIN: Duration = Duration::from_secs(5);
-/// How long a server may take to begin another session, and to hear that its session is over.
-const RENEWING: Duration = Duration::from_secs(30);
-const LEAVING: Duration = Duration::from_secs(5);
-/// The longest beginning that is kept, in bytes. An agent could send one that is as long as a message may be.
-const LONGEST_BEGINNING: usize = 64 * 1024;
-/// How many requests are known that a stream has to answer, and the longest id of one, in bytes.
-const MOST_OPEN: usize = 64;
-const LONGEST_ID: usize = 200;
 
 const CUT: &str = "The MCP server has cut its stream. Whether the request was carried out is not known.";
 
@@ -142,11 +130,7 @@ impl Remote {
     }
 
     fn named(&self) -> HeaderMap {
-        self.standing().named.clone()
-    }
-
-    fn standing(&self) -> MutexGuard<'_, Standing> {
-        self.standing.lock().unwrap_or_else(PoisonError::into_inner)
+        self.standing.lock().named.clone()
     }
 
     /// Posts a message. A request is answered when this returns, or will be on the server's stream.
@@ -171,13 +155,13 @@ impl Remote {
     /// The client begins: nothing that was before counts.
     fn client_begins(self: &Arc<Self>, session: &Arc<Session>, message: &Message) {
         let was_lost = {
-            let mut standing = self.standing();
+            let mut standing = self.standing.lock();
             standing.named.clear();
             standing.awaited = None;
             standing.has_failed = false;
             standing.begun = message
                 .request()
-                .filter(|_| message.bytes.len() <= LONGEST_BEGINNING)
+                .filter(|_| message.bytes.len() <= bounds::TEXT)
                 .map(|id| (id.to_string(), Bytes::copy_from_slice(&message.bytes)));
             let was_lost = std::mem::take(&mut standing.is_lost);
             standing.number += u64::from(was_lost || !self.is_older);
@@ -201,7 +185,7 @@ impl Remote {
         loop {
             // Another session may be begun while this one is asked.
             let (number, named, is_lost) = {
-                let standing = self.standing();
+                let standing = self.standing.lock();
                 (standing.number, standing.named.clone(), standing.is_lost)
             };
             if is_lost && !is_request {
@@ -212,7 +196,7 @@ impl Remote {
                 self.renew(session).await?;
                 continue;
             }
-            let posted = self.post(session, named, (id.as_ref(), is_first), message.bytes.clone());
+            let posted = self.post(session, named, id.as_ref(), is_first, message.bytes.clone());
             match posted.await {
                 Err(Undone::Lost(_)) if is_request && !is_repeated => {
                     is_repeated = true;
@@ -225,7 +209,7 @@ impl Remote {
 
     /// This session is over.
     fn lose(&self, number: u64) {
-        let mut standing = self.standing();
+        let mut standing = self.standing.lock();
         standing.is_lost |= standing.number == number;
     }
 
@@ -233,7 +217,7 @@ impl Remote {
     async fn renew(self: &Arc<Self>, session: &Arc<Session>) -> Result<(), String> {
         let _held = self.renewing.lock().await;
         let (begun, is_lost) = {
-            let standing = self.standing();
+            let standing = self.standing.lock();
             (standing.begun.clone(), standing.is_lost)
         };
         if !is_lost {
@@ -243,10 +227,10 @@ impl Remote {
             session.ended().await;
             return Err(UNKNOWN.to_owned());
         };
-        let renewed = timeout(RENEWING, self.begin_again(session, &id, begun)).await;
+        let renewed = timeout(bounds::WAIT, self.begin_again(session, &id, begun)).await;
         let renewed = renewed.unwrap_or_else(|_| Err("it takes too long".to_owned()));
         renewed.map_err(|why| {
-            self.standing().awaited = None;
+            self.standing.lock().awaited = None;
             let why = format!("The MCP server has forgotten its session, and begins no other one: {why}");
             self.failed(session, &why);
             why
@@ -261,7 +245,7 @@ impl Remote {
     ) -> Result<(), String> {
         let (told, answer) = oneshot::channel();
         {
-            let mut standing = self.standing();
+            let mut standing = self.standing.lock();
             standing.number += 1;
             standing.named.clear();
             standing.awaited = Some(told);
@@ -270,13 +254,13 @@ impl Remote {
             self.open_stream(session);
         }
         let id: Value = muster_json::from_str(id).unwrap_or_default();
-        self.post(session, HeaderMap::new(), (Some(&id), true), begun).await.map_err(Undone::why)?;
+        self.post(session, HeaderMap::new(), Some(&id), true, begun).await.map_err(Undone::why)?;
         answer.await.unwrap_or_else(|_| Err("it has not answered".to_owned()))?;
         let ready = serde_json::json!({ "jsonrpc": "2.0", "method": INITIALIZED }).to_string();
         let named = self.named();
-        self.post(session, named, (None, false), ready.into()).await.map_err(Undone::why)?;
+        self.post(session, named, None, false, ready.into()).await.map_err(Undone::why)?;
         self.is_renewed()?;
-        states::works(&session.shared, session.place.server_id);
+        session.shared.states.works(session.place.server_id);
         if !self.is_older {
             self.keep_listening(session);
         }
@@ -285,7 +269,7 @@ impl Remote {
 
     /// Another session stands, unless its stream was cut meanwhile.
     fn is_renewed(&self) -> Result<(), String> {
-        let mut standing = self.standing();
+        let mut standing = self.standing.lock();
         if let Some(Err(why)) = &*self.endpoint.borrow() {
             return Err(why.clone());
         }
@@ -299,16 +283,17 @@ impl Remote {
         &self,
         session: &Session,
         named: HeaderMap,
-        (id, is_first): (Option<&Value>, bool),
+        id: Option<&Value>,
+        is_first: bool,
         message: Bytes,
     ) -> Result<(), Undone> {
         let mut endpoint = self.endpoint.subscribe();
-        let endpoint = timeout(SENDING, endpoint.wait_for(Option::is_some)).await;
+        let endpoint = timeout(bounds::WAIT, endpoint.wait_for(Option::is_some)).await;
         let endpoint = endpoint.ok().and_then(Result::ok).and_then(|endpoint| endpoint.clone());
         let target = endpoint.ok_or_else(|| "It has not named an address in time.".to_owned())??;
-        if let Some(id) = id.filter(|id| self.is_older && id.to_string().len() <= LONGEST_ID) {
-            let mut standing = self.standing();
-            if standing.awaited.is_none() && standing.open.len() < MOST_OPEN {
+        if let Some(id) = id.filter(|id| self.is_older && id.to_string().len() <= bounds::NAME) {
+            let mut standing = self.standing.lock();
+            if standing.awaited.is_none() && standing.open.len() < bounds::LIST {
                 standing.open.push(id.clone());
             }
         }
@@ -317,7 +302,7 @@ impl Remote {
         let answer = asked.inspect_err(|_| self.answered(id))?;
         let status = answer.status();
         if let Some(name) = answer.headers().get(SESSION).filter(|_| is_first) {
-            self.standing().named.insert(SESSION, name.clone());
+            self.standing.lock().named.insert(SESSION, name.clone());
         }
         if !status.is_success() {
             self.answered(id);
@@ -331,14 +316,15 @@ impl Remote {
             return Err(if is_lost { Undone::Lost(why) } else { Undone::Failed(why) });
         }
         let Some(id) = id.filter(|_| !self.is_older) else { return Ok(()) };
-        self.hear_answer(session, (&id.to_string(), is_first), answer).await
+        self.hear_answer(session, &id.to_string(), is_first, answer).await
     }
 
     /// Hears what comes back for a request, to its end.
     async fn hear_answer(
         &self,
         session: &Session,
-        (id, is_first): (&str, bool),
+        id: &str,
+        is_first: bool,
         answer: Response<Incoming>,
     ) -> Result<(), Undone> {
         let room = &session.shared.room;
@@ -351,7 +337,7 @@ impl Remote {
         let mut is_answered = false;
         while let Some(line) = next.take() {
             if is_first && let Some(version) = version(&line.bytes) {
-                self.standing().named.insert(VERSION, version);
+                self.standing.lock().named.insert(VERSION, version);
             }
             is_answered |= self.heard(session, line).await.as_deref() == Some(id);
             if let Some(events) = &mut events {
@@ -376,12 +362,12 @@ impl Remote {
         let answers = session.heard(line).await;
         if answers.is_some() {
             let has_failed = {
-                let mut standing = self.standing();
+                let mut standing = self.standing.lock();
                 standing.open.retain(|id| Some(id.to_string()) != answers);
                 std::mem::take(&mut standing.has_failed)
             };
             if has_failed {
-                states::works(&session.shared, session.place.server_id);
+                session.shared.states.works(session.place.server_id);
             }
         }
         answers
@@ -389,7 +375,7 @@ impl Remote {
 
     /// Whether this answers the message with which a session is begun again. The client has had its answer.
     fn has_begun_again(&self, answer: &[u8]) -> Option<String> {
-        let mut standing = self.standing();
+        let mut standing = self.standing.lock();
         standing.awaited.as_ref()?;
         let fields = Fields::read(answer)?;
         let id = fields.raw("id").filter(|_| !fields.has("method"))?.to_owned();
@@ -404,19 +390,19 @@ impl Remote {
 
     /// A request is no longer open.
     fn answered(&self, id: Option<&Value>) {
-        self.standing().open.retain(|open| Some(open) != id);
+        self.standing.lock().open.retain(|open| Some(open) != id);
     }
 
     /// The server has failed, until it answers again.
     fn failed(&self, session: &Session, why: &str) {
-        self.standing().has_failed = true;
+        self.standing.lock().has_failed = true;
         session.failed(why);
     }
 
     /// Another stream in place of the one before. Answers what ends it.
     fn next_stream(&self) -> CancellationToken {
         let next = CancellationToken::new();
-        std::mem::replace(&mut self.standing().stream, next.clone()).cancel();
+        std::mem::replace(&mut self.standing.lock().stream, next.clone()).cancel();
         next
     }
 
@@ -432,7 +418,7 @@ impl Remote {
                 Some(Err(unheard)) => unheard.why(),
             };
             let open = {
-                let mut standing = remote.standing();
+                let mut standing = remote.standing.lock();
                 if ends.is_cancelled() {
                     return;
                 }
@@ -455,7 +441,7 @@ impl Remote {
         session.clone().spawn(None, async move {
             let hearing = async {
                 while !matches!(remote.listen(&session).await, Err(Unheard::Refused(_))) {
-                    sleep(AGAIN).await;
+                    sleep(Duration::from_secs(5)).await;
                 }
             };
             ends.run_until_cancelled(hearing).await;
@@ -490,7 +476,9 @@ impl Remote {
         if let Ok(own) = own(&self.url)
             && named.contains_key(SESSION)
         {
-            let _ = timeout(LEAVING, self.ask(session, named, Method::DELETE, own, Bytes::new())).await;
+            let _ =
+                timeout(bounds::NETWORK_WAIT, self.ask(session, named, Method::DELETE, own, Bytes::new()))
+                    .await;
         }
     }
 

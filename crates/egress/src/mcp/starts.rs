@@ -2,20 +2,18 @@
 //! one after the other if it likes.
 
 use std::{
-    sync::{Arc, Mutex, PoisonError},
+    sync::Arc,
     time::{Duration, Instant},
 };
 
+use parking_lot::Mutex;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-/// How many run at a time.
-const MOST: usize = 16;
-/// How many are started one right after the other. Then each has to wait, and twice as long as the one before.
-const AT_ONCE: u32 = 16;
-const SHORTEST: Duration = Duration::from_secs(1);
-const LONGEST: Duration = Duration::from_secs(60);
-/// After so long without a start, one fewer counts.
-const FORGIVEN: Duration = Duration::from_secs(10);
+use crate::bounds;
+
+/// How many run at a time, and how many are started one right after the other: the agent could fill the host with processes. Then
+/// each has to wait, and twice as long as the one before.
+const MOST: u32 = 16;
 
 /// Those of one gate.
 #[derive(Debug)]
@@ -44,7 +42,7 @@ pub enum Refused {
 
 impl Default for Starts {
     fn default() -> Self {
-        Self { room: Arc::new(Semaphore::new(MOST)), past: Mutex::default() }
+        Self { room: Arc::new(Semaphore::new(MOST as usize)), past: Mutex::default() }
     }
 }
 
@@ -52,7 +50,7 @@ impl Starts {
     /// A place for a program that is about to start.
     pub fn begin(&self, now: Instant) -> Result<OwnedSemaphorePermit, Refused> {
         let place = Arc::clone(&self.room).try_acquire_owned().map_err(|_| Refused::Crowded)?;
-        let mut past = self.past.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut past = self.past.lock();
         let count = past.map_or(0, |past| past.left(now));
         let waited = past.map_or(Duration::MAX, |past| now - past.last);
         let wait = pause(count).saturating_sub(waited);
@@ -65,17 +63,17 @@ impl Starts {
 }
 
 impl Past {
-    /// How many starts still count.
+    /// How many starts still count: after a while without one, one fewer.
     fn left(self, now: Instant) -> u32 {
-        let forgiven = (now - self.last).as_secs() / FORGIVEN.as_secs();
+        let forgiven = (now - self.last).as_secs() / bounds::RETRY.as_secs();
         self.count.saturating_sub(u32::try_from(forgiven).unwrap_or(u32::MAX))
     }
 }
 
 /// How long the next one has to wait after so many.
 fn pause(count: u32) -> Duration {
-    match count.checked_sub(AT_ONCE) {
-        Some(more) => SHORTEST.saturating_mul(1 << more.min(16)).min(LONGEST),
+    match count.checked_sub(MOST) {
+        Some(more) => Duration::from_secs(1 << more.min(6)).min(bounds::WAIT),
         None => Duration::ZERO,
     }
 }
@@ -88,7 +86,7 @@ mod tests {
     fn starts_that_follow_each_other_have_to_wait() {
         let (starts, begun) = (Starts::default(), Instant::now());
         let at = |seconds| starts.begin(begun + Duration::from_secs(seconds)).map(drop);
-        for _ in 0..AT_ONCE {
+        for _ in 0..MOST {
             assert_eq!(at(0), Ok(()));
         }
         assert_eq!(at(0), Err(Refused::TooOften(1)));
@@ -104,7 +102,7 @@ mod tests {
     #[test]
     fn only_so_many_run_at_a_time() {
         let (starts, begun) = (Starts::default(), Instant::now());
-        let slowly = (0..MOST as u64).map(|n| begun + Duration::from_secs(10 * n));
+        let slowly = (0..u64::from(MOST)).map(|n| begun + Duration::from_secs(10 * n));
         let mut running: Vec<_> = slowly.map(|at| starts.begin(at)).collect();
         let later = begun + Duration::from_secs(1000);
         assert!(matches!(starts.begin(later), Err(Refused::Crowded)));

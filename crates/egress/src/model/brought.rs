@@ -4,14 +4,11 @@
 use serde::de::Error;
 
 use super::looking::{Look, through};
-use crate::fields;
+use crate::{bounds, fields};
 
-/// The largest context window of the models that have a price, in tokens: what a question can have, whatever it refers to.
-pub const WINDOW: i64 = 1_048_576;
-/// What a picture can have in tokens, with the model that counts the most for one.
-const PICTURE: i64 = 50_000;
-/// The longest name that is compared, in bytes. Those below are shorter.
-const LONGEST_NAME: usize = 64;
+/// The largest context window of the models that have a price, in tokens: so much can an agent spend with a short question that
+/// refers to something long.
+const WINDOW: i64 = 1_048_576;
 
 /// Fields, as [`fields::plain`] has them, whose text stands for something that the provider keeps or fetches.
 const REFERENCES: [&str; 15] = [
@@ -76,9 +73,9 @@ impl Brought {
         found
     }
 
-    /// How many tokens it may add.
+    /// How many tokens it may add: a picture 50,000, with the model that counts the most for one.
     pub fn tokens(self) -> i64 {
-        if self.anything { WINDOW } else { self.pictures.saturating_mul(PICTURE).min(WINDOW) }
+        if self.anything { WINDOW } else { self.pictures.saturating_mul(50_000).min(WINDOW) }
     }
 
     fn media(&mut self, kind: &str) {
@@ -121,7 +118,7 @@ enum Name {
 
 impl Name {
     fn of(name: &str, is_nested: bool) -> Self {
-        if name.len() > LONGEST_NAME {
+        if name.len() > bounds::NAME {
             return Self::Other;
         }
         let name = fields::plain(name);
@@ -259,7 +256,7 @@ mod tests {
     fn pictures_and_sound_are_seen() {
         let inline = r#"{"messages":[{"content":[{"image_url":{"url":"data:image/png;base64,x"}},
             {"source":{"type":"base64","media_type":"image/png","data":"x"}},{"inlineData":{"mimeType":"IMAGE/jpeg"}}]}]}"#;
-        assert_eq!(tokens(inline), 3 * PICTURE);
+        assert_eq!(tokens(inline), 3 * 50_000);
         for sound in [r#"{"input_audio":{"data":"x"}}"#, r#"{"inlineData":{"mime_type":"audio/wav"}}"#] {
             assert!(Brought::of(&format!("{{\"messages\":[{{\"content\":[{sound}]}}]}}")).sound, "{sound}");
         }

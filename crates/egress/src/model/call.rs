@@ -11,10 +11,8 @@ use crate::{
     forward::{self, Astray},
 };
 
-/// How many tokens a call may write that says nothing about it.
+/// How many tokens a call may write that says nothing about it: an agent could leave out how much it spends.
 const USUAL_OUTPUT: i64 = 16_384;
-/// How many bytes make a token, at least: fewer are estimated than there can be in plain text, and more than usual.
-const BYTES_PER_TOKEN: usize = 3;
 
 /// The fields that are read, under all names that they have.
 const READ: [&str; 15] = [
@@ -270,7 +268,8 @@ pub fn read(asked: &Asked, bytes: &[u8]) -> Result<(Question, String), Wrong> {
     let (output, unpriced) = bounds(&mut fields)?;
     let unpriced = unpriced.or(priced::by_name(&model));
     let body = fields.write(bytes.len() + 64);
-    let input = i64::try_from(body.len() / BYTES_PER_TOKEN + 16).unwrap_or(i64::MAX);
+    // Three bytes a token: fewer tokens than there can be in plain text, and more than usual.
+    let input = i64::try_from(body.len() / 3 + 16).unwrap_or(i64::MAX);
     let brought = Brought::of(&body);
     let unpriced = unpriced.or(brought.sound.then_some("audio"));
     let (model, unseen) = (model.chars().take(200).collect(), brought.tokens());

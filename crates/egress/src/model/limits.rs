@@ -3,11 +3,6 @@
 use http::{HeaderMap, header};
 use serde_json::Value;
 
-/// How many characters of a refusal are reported.
-const MOST_WORDS: usize = 500;
-/// Waits beyond this many milliseconds are not believed: 35 days.
-const LONGEST_WAIT: i64 = 35 * 24 * 3600 * 1000;
-
 /// The words of a refusal.
 pub fn words(body: &[u8]) -> String {
     let text = match muster_json::from_slice::<Value>(body) {
@@ -18,7 +13,7 @@ pub fn words(body: &[u8]) -> String {
         }
         Err(_) => String::from_utf8_lossy(body).trim().to_owned(),
     };
-    text.chars().take(MOST_WORDS).collect()
+    text.chars().take(500).collect()
 }
 
 /// When the provider takes calls again, in milliseconds since 1970.
@@ -60,7 +55,8 @@ pub fn until(headers: &HeaderMap, body: &[u8], now: i64) -> Option<i64> {
         .or_else(unified)
         .or_else(windows)
         .or_else(google);
-    found.filter(|at| (now..now + LONGEST_WAIT).contains(at))
+    // Longer waits than 35 days are not believed.
+    found.filter(|at| (now..now + 35 * 24 * 3600 * 1000).contains(at))
 }
 
 /// A span as `6m0s`, `1.5s` or `20ms`, in milliseconds.

@@ -6,7 +6,7 @@ use std::{
     pin::{Pin, pin},
     sync::Arc,
     task::{Context, Poll, ready},
-    time::{Duration, Instant},
+    time::Instant,
 };
 
 use bytes::Bytes;
@@ -31,19 +31,11 @@ use tokio::{
 use super::{call::Interface, prices, purse::Reserved, usage::Counter};
 use crate::{
     answers::{Answer, Body, BodyError, Polled},
+    bounds,
     client::Failed,
     encoding, forward,
     shared::Shared,
 };
-
-/// How long an answer may be silent.
-const SILENCE: Duration = Duration::from_secs(600);
-/// How long an answer is heard out after the agent has hung up.
-const HEARING_OUT: Duration = Duration::from_secs(60);
-/// How many bytes of an answer are taken for a token where the answer doesn't say. Events are much longer than what they say.
-const BYTES_PER_TOKEN: usize = 8;
-/// The same, in a stream.
-const BYTES_PER_TOKEN_OF_STREAM: usize = 64;
 
 /// What is needed to settle and report a call.
 pub struct Receipt {
@@ -104,7 +96,7 @@ impl Meter {
                     exchanged = exchange.as_mut() => (exchanged, None),
                     () = told.closed() => {
                         let Some(heard_out) = self.place() else { return };
-                        let Ok(exchanged) = timeout(HEARING_OUT, exchange).await else { return };
+                        let Ok(exchanged) = timeout(bounds::WAIT, exchange).await else { return };
                         (exchanged, Some(heard_out))
                     }
                 };
@@ -143,7 +135,7 @@ impl Meter {
         if !self.begin(&answer) {
             return None;
         }
-        let silence = Box::pin(sleep(SILENCE));
+        let silence = Box::pin(sleep(bounds::THOUGHT));
         Some(answer.map(|body| Watched { answering: Some((body, self)), silence }.boxed_unsync()))
     }
 
@@ -189,7 +181,7 @@ impl Meter {
                 }
             }
         };
-        let _ = timeout(HEARING_OUT, hearing).await;
+        let _ = timeout(bounds::WAIT, hearing).await;
     }
 
     fn settle(&mut self) {
@@ -245,7 +237,8 @@ impl Meter {
 /// What the answer says; where it says nothing, or not to its end, an estimate, and at least so much.
 fn complete(counter: &mut Counter, estimate: i64, least: i64) -> Usage {
     let mut usage = counter.usage();
-    let size = if counter.is_stream() { BYTES_PER_TOKEN_OF_STREAM } else { BYTES_PER_TOKEN };
+    // How many bytes are taken for a token: events are much longer than what they say.
+    let size = if counter.is_stream() { 64 } else { 8 };
     let seen = i64::try_from(counter.bytes / size).unwrap_or(i64::MAX);
     usage.input = usage.input.or(Some(estimate));
     // Some begin to count before they are done.
@@ -286,7 +279,7 @@ impl HttpBody for Watched {
             this.end(Progress::Broken);
             return Poll::Ready(Some(Err("the model has been silent for too long".into())));
         };
-        this.silence.as_mut().reset(tokio::time::Instant::now() + SILENCE);
+        this.silence.as_mut().reset(tokio::time::Instant::now() + bounds::THOUGHT);
         match frame {
             Some(Ok(frame)) => {
                 meter.take(&frame);

@@ -3,7 +3,7 @@
 //! - `call.rs`: what a request asks for; `brought.rs`: what it brings in beyond its bytes; `usage.rs`: the tokens in an answer;
 //!   `prices.rs`: what they cost.
 //! - `priced.rs`: what has a call cost more than that; `looking.rs`: how both are looked for.
-//! - `purse.rs`: leases; `limits.rs`: what a refusal of the provider says.
+//! - `purse.rs`: leases; `limits.rs`: what a refusal of the provider says; `told.rs`: when it was reported.
 //! - `meter.rs`: an answer on its way to the agent; `veil.rs`: without the key.
 
 mod brought;
@@ -14,11 +14,12 @@ mod meter;
 mod priced;
 mod prices;
 mod purse;
+mod told;
 mod usage;
 mod veil;
 
 use std::{
-    sync::{Arc, Mutex, PoisonError},
+    sync::Arc,
     time::{Duration, Instant},
 };
 
@@ -30,81 +31,27 @@ use hyper::body::Incoming;
 use muster_protocol::{
     Happening,
     plan::ModelAccess,
-    spending::{Lease, LeaseAsked, ModelCall, price_of},
+    spending::{ModelCall, price_of},
 };
 use tokio::time::timeout;
 
-pub use self::purse::Purse;
 use self::{
     call::{Asked, Interface, Question, Wrong},
     meter::{Meter, Receipt},
     veil::Veil,
 };
+pub use self::{purse::Purse, told::Told};
 use crate::{
     answers::{Answer, Body, full, model_error, passed},
+    bounds,
     client::Failed,
-    encoding, forward, heads,
-    outside::Leased,
-    room,
+    encoding, forward, heads, room,
     rules::Rules,
     shared::{MOST_HEARD_OUT, Shared},
 };
 
-/// The longest request, in bytes.
+/// The longest request, in bytes: an agent could fill the host's memory.
 const LONGEST_REQUEST: usize = 32 * 1024 * 1024;
-/// How long the agent may take to send a request.
-const SENDING: Duration = Duration::from_secs(120);
-/// How long a call waits for room for its report, which comes as soon as the control plane is back.
-const READY: Duration = Duration::from_secs(60);
-/// The longest refusal of a provider, in bytes.
-const LONGEST_REFUSAL: usize = 256 * 1024;
-/// How long the same refusal isn't reported again.
-const QUIET: Duration = Duration::from_secs(30);
-/// The shortest time that the control plane waits for a provider.
-const SHORTEST_WAIT: Duration = Duration::from_secs(1);
-
-/// When refusals of the provider were reported.
-#[derive(Default)]
-pub struct Told {
-    key: Once,
-    limit: Window,
-}
-
-/// Something that is reported once in a while.
-#[derive(Default)]
-struct Once(Mutex<Option<Instant>>);
-
-impl Once {
-    fn is_due(&self) -> bool {
-        let mut told = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_due = told.is_none_or(|at| at.elapsed() >= QUIET);
-        if is_due {
-            *told = Some(Instant::now());
-        }
-        is_due
-    }
-}
-
-/// The time for which a provider takes no requests, as it was reported last: with which credential, and until when.
-#[derive(Default)]
-struct Window(Mutex<Option<(Option<i64>, Instant)>>);
-
-impl Window {
-    /// Whether a refusal is news: one that comes when the window is over opens the next one, and its turn has to wait again.
-    fn opens(&self, credential: Option<i64>, wait: Option<Duration>, now: Instant) -> bool {
-        let mut told = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let opens = told.is_none_or(|(of, until)| of != credential || until <= now);
-        if opens {
-            *told = Some((credential, now + wait.unwrap_or(QUIET).clamp(SHORTEST_WAIT, QUIET)));
-        }
-        opens
-    }
-
-    /// The provider has taken a request.
-    fn close(&self) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = None;
-    }
-}
 
 /// Answers a request below `/model/`.
 pub async fn answer(shared: &Arc<Shared>, rules: &Rules, path: &str, request: Request<Incoming>) -> Answer {
@@ -224,7 +171,7 @@ async fn call(
         return Ok(veil.over(answer.map(passed)));
     };
     // Before anything is held for the call. An agent that gives up is not seen to leave meanwhile, and keeps its place at the gate.
-    timeout(READY, shared.outside.ready()).await.map_err(|_| Refused::Unready)?;
+    timeout(bounds::WAIT, shared.outside.ready()).await.map_err(|_| Refused::Unready)?;
     encoding::check_head(&head.headers).map_err(Wrong::Encoded)?;
     let (mut question, sent) = question(shared, &asked, body).await?;
     question.unpriced = question.unpriced.or(priced::by_head(&head.headers));
@@ -297,7 +244,7 @@ async fn question(shared: &Shared, asked: &Asked, body: Incoming) -> Result<(Que
         return Err(Wrong::Unreadable);
     }
     let mut held = shared.room.take(3 * size).await.ok_or(Wrong::NoRoom)?;
-    let reading = timeout(SENDING, Limited::new(body, LONGEST_REQUEST).collect()).await;
+    let reading = timeout(bounds::WAIT, Limited::new(body, LONGEST_REQUEST).collect()).await;
     let bytes = reading.ok().and_then(Result::ok).ok_or(Wrong::Unreadable)?.to_bytes();
     encoding::check_body(&bytes).map_err(Wrong::Encoded)?;
     let (question, text) = call::read(asked, &bytes)?;
@@ -340,8 +287,8 @@ fn prepared(
 /// The provider refuses. People have to know if it is the key, or a limit.
 async fn refused(shared: &Shared, access: &ModelAccess, meter: Meter, answer: Response<Incoming>) -> Answer {
     let (mut head, body) = answer.into_parts();
-    let reading = Limited::new(body, LONGEST_REFUSAL).collect();
-    let read = timeout(Duration::from_secs(30), reading).await;
+    let reading = Limited::new(body, 256 * 1024).collect();
+    let read = timeout(bounds::WAIT, reading).await;
     let bytes = read.ok().and_then(Result::ok).map(http_body_util::Collected::to_bytes).unwrap_or_default();
     // A compressed body could hide the key.
     let mut bytes = if encoding::is_plain(&head.headers) { bytes.to_vec() } else { Vec::new() };
@@ -371,14 +318,6 @@ async fn refused(shared: &Shared, access: &ModelAccess, meter: Meter, answer: Re
     veil.over(Response::from_parts(head, full(bytes)))
 }
 
-/// A lease, as the purse wants it.
-async fn ask(outside: &dyn crate::Outside, asked: LeaseAsked) -> Result<Lease, String> {
-    match outside.lease(asked).await {
-        Leased::Granted(lease) => Ok(lease),
-        Leased::Refused { reason } => Err(reason),
-    }
-}
-
 /// Reads bytes as what a provider says in a refusal.
 #[cfg(test)]
 pub(crate) fn read_refusal(headers: &http::HeaderMap, body: &[u8]) {
@@ -406,27 +345,4 @@ pub(crate) fn read_all(bytes: &[u8]) {
     let mut covered = bytes.to_vec();
     Veil::of("aaaaaaaaaaaaaaab").cover(&mut covered);
     assert_eq!(covered.len(), bytes.len());
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_refusal_after_the_window_is_another_one() {
-        let (window, begun) = (Window::default(), Instant::now());
-        let opens = |credential, wait: Option<u64>, at: u64| {
-            let wait = wait.map(Duration::from_secs);
-            window.opens(Some(credential), wait, begun + Duration::from_secs(at))
-        };
-        assert!(opens(1, Some(5), 0));
-        assert!(!opens(1, Some(5), 4), "it is known");
-        assert!(opens(1, Some(5), 5), "the turn that was sent to see is refused as well");
-        assert!(opens(2, Some(600), 6), "another credential");
-        assert!(!opens(2, None, 35) && opens(2, None, 36), "a long window is told again after a while");
-        assert!(!opens(2, None, 65) && opens(2, Some(0), 66));
-        assert!(opens(2, Some(0), 67) && !opens(2, Some(0), 67));
-        window.close();
-        assert!(opens(2, Some(0), 67), "calls have passed meanwhile");
-    }
 }

@@ -3,18 +3,7 @@
 use muster_protocol::{event::Usage, spending::Price};
 
 use super::call::Question;
-
-/// A million.
-const MILLION: i128 = 1_000_000;
-
-/// What a call may use at most.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Bound {
-    /// Tokens: input, output and those written to a cache.
-    pub tokens: i64,
-    /// Money, in millionths; none: nobody knows the price.
-    pub cost: Option<i64>,
-}
+pub use super::purse::Bound;
 
 /// What a question may cost at most.
 pub fn bound(price: Option<&Price>, question: &Question) -> Bound {
@@ -41,7 +30,7 @@ pub fn spent(price: Option<&Price>, usage: &Usage, hour: Option<i64>) -> Bound {
 /// Rounded up, so that many small calls don't cost nothing.
 fn micro(parts: impl IntoIterator<Item = (i64, i64)>) -> i64 {
     let sum: i128 = parts.into_iter().map(|(tokens, price)| i128::from(tokens) * i128::from(price)).sum();
-    i64::try_from((sum + MILLION - 1) / MILLION).unwrap_or(i64::MAX)
+    i64::try_from((sum + 999_999) / 1_000_000).unwrap_or(i64::MAX)
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@
 //! it holds itself.
 
 use std::{
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::Arc,
     time::{Duration, Instant},
 };
 
@@ -17,21 +17,25 @@ use muster_protocol::{
     Happening,
     spending::{Finished, Lease, LeaseAsked},
 };
+use parking_lot::Mutex;
 use tokio::{
     sync::{OwnedSemaphorePermit, Semaphore},
     time::timeout,
 };
 
-use super::prices::Bound;
-use crate::outside::Outside;
+use crate::{
+    bounds,
+    outside::{Leased, Outside},
+};
 
-/// A lease that nobody has used for this long is given back.
-const IDLE: Duration = Duration::from_secs(60);
-/// How long a refusal holds before the control plane is asked again.
-const REFUSED: Duration = Duration::from_secs(2);
-
-/// How long a call waits for the end of one that may use more than its lease has.
-const ALONE: Duration = Duration::from_secs(600);
+/// What a call may use at most.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Bound {
+    /// Tokens: input, output and those written to a cache.
+    pub tokens: i64,
+    /// Money, in millionths; none: nobody knows the price.
+    pub cost: Option<i64>,
+}
 
 /// Why nothing may be spent.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -119,7 +123,7 @@ impl Purse {
                 "Another call that may use more than what is granted at once has not ended. Try again later.";
             Refused::Spent(words.to_owned())
         };
-        let alone = timeout(ALONE, Arc::clone(&self.alone).acquire_owned()).await;
+        let alone = timeout(bounds::THOUGHT, Arc::clone(&self.alone).acquire_owned()).await;
         let mut alone = alone.ok().and_then(Result::ok);
         if alone.is_none() {
             return Err(others());
@@ -146,19 +150,20 @@ impl Purse {
         if self.has_fresh() {
             return Ok(None);
         }
-        if let Some((at, reason)) = &self.state().refused
-            && at.elapsed() < REFUSED
+        // A refusal holds for a short while.
+        if let Some((at, reason)) = &self.state.lock().refused
+            && at.elapsed() < Duration::from_secs(2)
         {
             return Err(Refused::Spent(reason.clone()));
         }
         let asked = LeaseAsked { model: model.to_owned(), question: *question, finished: self.finish() };
-        match super::ask(&*self.outside, asked).await {
-            Ok(lease) => {
+        match self.outside.lease(asked).await {
+            Leased::Granted(lease) => {
                 *question = question.wrapping_add(1);
                 self.follow(lease);
             }
-            Err(reason) => {
-                self.state().refused = Some((Instant::now(), reason.clone()));
+            Leased::Refused { reason } => {
+                self.state.lock().refused = Some((Instant::now(), reason.clone()));
                 self.give_back();
                 return Err(Refused::Spent(reason));
             }
@@ -170,7 +175,7 @@ impl Purse {
     pub fn settle(&self, reserved: Reserved, used: Bound) {
         // The next one may begin when this one is settled.
         let Reserved { lease_id, bound, alone: _alone } = reserved;
-        let mut state = self.state();
+        let mut state = self.state.lock();
         let Some(held) = state.held.iter_mut().find(|held| held.lease.id == lease_id) else { return };
         held.open = held.open.saturating_sub(1);
         held.last = Instant::now();
@@ -186,11 +191,11 @@ impl Purse {
     /// Gives back leases that are over, and those that nobody uses.
     pub fn give_back(&self) {
         let now = self.outside.now();
-        let mut state = self.state();
+        let mut state = self.state.lock();
         let is_closed = state.is_closed;
         let mut returned = Vec::new();
         state.held.retain(|held| {
-            let is_idle = held.last.elapsed() >= IDLE || held.lease.until <= now;
+            let is_idle = held.last.elapsed() >= bounds::WAIT || held.lease.until <= now;
             let stays = held.open > 0 || !(is_closed || held.is_over || is_idle);
             if !stays {
                 returned.push(held.lease.id);
@@ -205,22 +210,18 @@ impl Purse {
 
     /// More may have been allowed: the next call asks again.
     pub fn ask_again(&self) {
-        self.state().refused = None;
+        self.state.lock().refused = None;
     }
 
     /// The launch is over: everything is given back as soon as no call is open.
     pub fn close(&self) {
-        self.state().is_closed = true;
+        self.state.lock().is_closed = true;
         self.give_back();
-    }
-
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn has_fresh(&self) -> bool {
         let now = self.outside.now();
-        self.state().held.iter().any(|held| held.is_fresh && held.is_usable(now) && held.has(1, 1))
+        self.state.lock().held.iter().any(|held| held.is_fresh && held.is_usable(now) && held.has(1, 1))
     }
 
     fn take(
@@ -229,7 +230,7 @@ impl Purse {
         alone: &mut Option<OwnedSemaphorePermit>,
     ) -> Result<Option<Reserved>, Refused> {
         let now = self.outside.now();
-        let mut state = self.state();
+        let mut state = self.state.lock();
         for held in state.held.iter_mut().filter(|held| held.is_usable(now)) {
             let cost = match (held.lease.cost_micro, bound.cost) {
                 (Some(_), None) => return Err(Refused::NoPrice),
@@ -252,7 +253,7 @@ impl Purse {
 
     /// Takes nothing more from leases that pay for no call at the moment, and says what was taken.
     fn finish(&self) -> Vec<Finished> {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         let unused = state.held.iter_mut().filter(|held| held.open == 0);
         let finished = unused.map(|held| {
             held.is_over = true;
@@ -264,7 +265,7 @@ impl Purse {
 
     /// A new lease follows those that did not suffice.
     fn follow(&self, lease: Lease) {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         state.refused = None;
         state.held.iter_mut().for_each(|held| held.is_over = true);
         let (taken, open, is_fresh, is_over, last) = ((0, 0), 0, true, false, Instant::now());

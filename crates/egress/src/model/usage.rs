@@ -8,23 +8,14 @@ use serde_json::{Value, value::RawValue};
 
 use super::call::Interface;
 use crate::{
+    bounds,
     fields::{Fields, each},
     room::{Held, Room},
 };
 
 /// The longest event of a stream that is read, in bytes: what a model, or who plays one, can have the host keep. Of longer ones
-/// nothing is counted.
+/// nothing is counted. An answer in one piece may be four times as long.
 const LONGEST_EVENT: usize = 4 * 1024 * 1024;
-/// The longest answer in one piece that is read, in bytes.
-const LONGEST_WHOLE: usize = 16 * 1024 * 1024;
-
-/// What is kept without asking for room, in bytes: most events are no longer.
-const SMALL: usize = 4 * 1024;
-
-/// The longest part of an event that is looked through for counts, in bytes: it is read several times.
-const LONGEST_USAGE: usize = 64 * 1024;
-/// The most tokens of a class, as in the control plane: far more than there can be. A larger number counts nothing.
-const MOST: f64 = 100_000_000.0;
 
 /// A mark that some put before their text.
 const MARK: &[u8] = b"\xef\xbb\xbf";
@@ -92,7 +83,7 @@ impl Counter {
             self.is_stream = Some(!matches!(rest[0], b'{' | b'['));
         }
         if !self.is_stream() {
-            return self.keep(rest, LONGEST_WHOLE);
+            return self.keep(rest, 4 * LONGEST_EVENT);
         }
         if std::mem::take(&mut self.after_cr) && rest.first() == Some(&b'\n') {
             rest = &rest[1..];
@@ -142,7 +133,8 @@ impl Counter {
     fn keep(&mut self, piece: &[u8], most: usize) {
         let (old, needed) = (self.kept.capacity(), self.kept.len() + piece.len());
         self.is_lost |= needed > most;
-        if !self.is_lost && needed > old.max(SMALL) {
+        // Most events are so short that they need not ask for room.
+        if !self.is_lost && needed > old.max(4 * 1024) {
             // At least twice as much, so that it is seldom moved.
             let new = needed.max(2 * old).min(most);
             match self.room.try_take(new - old) {
@@ -273,14 +265,14 @@ fn read(interface: Interface, event: &[u8]) -> Option<Said> {
 
 /// In its last event, Moonshot has the counts in the choice.
 fn of_choice<'a>(event: &Fields<'a>) -> Option<Fields<'a>> {
-    let choices = event.raw("choices").filter(|raw| raw.len() <= LONGEST_USAGE)?;
+    let choices = event.raw("choices").filter(|raw| raw.len() <= bounds::TEXT)?;
     let choices: Vec<&RawValue> = muster_json::from_str(choices).ok()?;
     within(&Fields::read(choices.first()?.get().as_bytes())?, "usage")
 }
 
 /// An object in an object, if it is a short one.
 fn within<'a>(fields: &Fields<'a>, name: &str) -> Option<Fields<'a>> {
-    fields.raw(name).filter(|raw| raw.len() <= LONGEST_USAGE).and_then(|raw| Fields::read(raw.as_bytes()))
+    fields.raw(name).filter(|raw| raw.len() <= bounds::TEXT).and_then(|raw| Fields::read(raw.as_bytes()))
 }
 
 fn said(interface: Interface, found: &Fields<'_>) -> Said {
@@ -364,7 +356,8 @@ fn count(value: &Value) -> Option<i64> {
         Value::String(text) => text.trim().parse().ok()?,
         _ => return None,
     };
-    (0.0..=MOST).contains(&number).then(|| number.ceil() as i64)
+    // As in the control plane: far more than there can be.
+    (0.0..=100_000_000.0).contains(&number).then(|| number.ceil() as i64)
 }
 
 #[cfg(test)]

@@ -18,18 +18,14 @@ use crate::{
     secrets,
 };
 
-/// Shorter ones are placeholders for servers that need no key (`ollama`, `EMPTY`): answers may well speak of them. A provider's
-/// are longer.
-const SHORTEST: usize = 12;
-
 /// The ways in which a key may be written.
 #[derive(Clone, Debug)]
 pub struct Veil(Arc<[Vec<u8>]>);
 
 impl Veil {
-    /// For answers.
+    /// For answers. Short ones are placeholders for servers that need no key (`ollama`, `EMPTY`): answers may well speak of them.
     pub fn of(key: &str) -> Self {
-        if key.len() < SHORTEST { Self(Arc::default()) } else { Self::of_any(key) }
+        if key.len() < 12 { Self(Arc::default()) } else { Self::of_any(key) }
     }
 
     /// For refusals, which speak of little but the request: also of a short key.

@@ -11,13 +11,11 @@ use serde_json::Value;
 
 use super::{
     Effects, Machine, Pending,
-    offers::{Found, LONGEST_ID},
+    offers::Found,
     options::{self, Select},
     rpc, short,
 };
-
-/// How many values of a choice are known.
-const MOST: usize = 1000;
+use crate::bounds::{LIST, NAME};
 
 /// Something that a session lets the host choose.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -44,8 +42,8 @@ impl Choice {
         current: Option<String>,
         offered: impl Iterator<Item = String>,
     ) -> Option<Self> {
-        let is_fine = |id: &String| id.len() <= LONGEST_ID;
-        let offered = offered.filter(is_fine).take(MOST).collect();
+        let is_fine = |id: &String| id.len() <= NAME;
+        let offered = offered.filter(is_fine).take(LIST).collect();
         option.as_ref().is_none_or(is_fine).then_some(Self {
             option,
             current: current.filter(is_fine),

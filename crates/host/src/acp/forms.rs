@@ -10,11 +10,7 @@ use muster_protocol::event::{Asked, Choice};
 use serde::{Deserialize, Serialize};
 
 use super::short;
-
-/// How many options a question may have.
-const MOST_OPTIONS: usize = 50;
-/// The longest id of an option, in bytes. A form with a longer one is declined: an id must not be cut.
-const LONGEST_ID: usize = 500;
+use crate::bounds::ID;
 
 /// How a form is filled.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -61,7 +57,8 @@ pub fn question(message: &str, schema: &ElicitationSchema) -> Option<(Asked, For
     let known = |name: &String| {
         [choice.as_ref().map(|(name, _)| name), text.as_ref().map(|(name, _)| name)].contains(&Some(name))
     };
-    let is_too_long = offered.iter().any(|option| option.id.len() > LONGEST_ID);
+    // An id must not be cut.
+    let is_too_long = offered.iter().any(|option| option.id.len() > ID);
     if (choice.is_none() && text.is_none()) || is_too_long || !required.iter().all(known) {
         return None;
     }
@@ -105,7 +102,7 @@ fn field(property: &ElicitationPropertySchema) -> Field {
 }
 
 fn titled(options: &[EnumOption]) -> Vec<Choice> {
-    let options = options.iter().take(MOST_OPTIONS).map(|option| Choice {
+    let options = options.iter().take(50).map(|option| Choice {
         id: option.value.clone(),
         label: short(&option.title, 500),
         description: option.description.as_deref().map(|text| short(text, 1000)),
@@ -114,7 +111,7 @@ fn titled(options: &[EnumOption]) -> Vec<Choice> {
 }
 
 fn plain(values: &[String]) -> Vec<Choice> {
-    let values = values.iter().take(MOST_OPTIONS);
+    let values = values.iter().take(50);
     values.map(|value| Choice { id: value.clone(), label: short(value, 500), description: None }).collect()
 }
 

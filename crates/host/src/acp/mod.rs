@@ -57,13 +57,13 @@ pub use self::{
     turns::{Turn, ended as turn_ended},
 };
 
-/// How much of a message is kept in one piece, in bytes. A longer text goes on in the next message.
+/// An agent that says one endless message: what is kept in one piece, in bytes. A longer text goes on in the next message.
 pub const LONGEST_TEXT: usize = 64 * 1024;
-/// How much of a tool's input or output is kept, in bytes of JSON.
+/// A tool that reads or writes more than a frame has: what is kept of its input or output, in bytes of JSON.
 pub const LONGEST_VALUE: usize = 200 * 1024;
-/// How many requests of an agent may wait at the same time.
+/// An agent that asks without end.
 const MOST_OPEN: usize = 64;
-/// How many sessions' costs are remembered.
+/// An agent that opens sessions without end: so many of their costs are remembered.
 const MOST_COSTS: usize = 256;
 
 /// What the machine needs to know of the plan. None of it is secret.

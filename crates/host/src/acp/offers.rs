@@ -11,11 +11,7 @@ use super::{
     options::{self, Select},
     short,
 };
-
-/// How many models or modes are told.
-const MOST: usize = 100;
-/// The longest name of one that is told, in bytes. A longer one can't be told, because it must not be cut.
-pub(super) const LONGEST_ID: usize = 200;
+use crate::bounds::NAME;
 
 /// What a session has told. `None`: it said nothing about it.
 #[derive(Debug, Default, PartialEq)]
@@ -56,7 +52,7 @@ fn chosen_from(
     let offers = values.into_iter().map(|option| {
         offer(&option.value.to_string(), &option.name, option.description.as_deref(), &current)
     });
-    Some(offers.flatten().take(MOST).collect())
+    Some(offers.flatten().collect())
 }
 
 /// `{ "currentModelId": …, "availableModels": [{ "modelId": …, "name": …, "description": … }] }`, and the same for modes.
@@ -69,11 +65,11 @@ fn older(answer: &Value, field: &str, word: &str, id: &str) -> Option<Vec<Offer>
         let id = text(id)?;
         offer(id, text("name").unwrap_or(id), text("description"), current)
     });
-    Some(offers.flatten().take(MOST).collect())
+    Some(offers.flatten().collect())
 }
 
 fn offer(id: &str, name: &str, description: Option<&str>, current: &str) -> Option<Offer> {
-    let is_fine = (1..=LONGEST_ID).contains(&id.len()) && !id.contains(char::is_control);
+    let is_fine = (1..=NAME).contains(&id.len()) && !id.contains(char::is_control);
     let readable = |text: &str, most| short(&text.replace(char::is_control, " "), most);
     is_fine.then(|| Offer {
         id: id.to_owned(),
@@ -101,7 +97,9 @@ impl Machine {
         self.report_offers(now, fx);
     }
 
-    fn report_offers(&mut self, now: Offered, fx: &mut Effects) {
+    fn report_offers(&mut self, mut now: Offered, fx: &mut Effects) {
+        now.models.truncate(100);
+        now.modes.truncate(100);
         if self.offered.as_ref() != Some(&now) {
             let Offered { models, modes } = now.clone();
             fx.events.push(Happening::Offered { models, modes });

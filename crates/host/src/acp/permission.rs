@@ -14,14 +14,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::{floor_boundary, short};
-
-/// The longest id of an option that can be taken, in bytes: longer ones would let an agent fill the journal.
-const LONGEST_ID: usize = 1024;
-/// How many options people see by name, and how many characters of each: a title is one short line.
-const MOST_NAMED: usize = 4;
-const LONGEST_NAME: usize = 24;
-/// How much of a title stands before these names, in bytes.
-const TITLE_BEFORE_NAMES: usize = 140;
+use crate::bounds::ID;
 
 /// The answer to an agent whose action was allowed, and whose options don't say so.
 pub const NO_YES: &str = "The action was allowed, but the request has no unambiguous option to allow it. Ask again with an option of the \
@@ -77,8 +70,9 @@ impl Asking {
         if choices.iter().any(|choice| choice.kind.allows()) {
             return title.to_owned();
         }
-        let names: Vec<String> = self.options().filter_map(name).take(MOST_NAMED).collect();
-        let end = floor_boundary(title, TITLE_BEFORE_NAMES);
+        // A title is one short line.
+        let names: Vec<String> = self.options().filter_map(name).take(4).collect();
+        let end = floor_boundary(title, 140);
         let cut = if end < title.len() { "…" } else { "" };
         let title = &title[..end];
         match names.join(", ") {
@@ -107,7 +101,7 @@ fn read(option: &Value) -> Option<PermissionChoice> {
 fn name(option: &Value) -> Option<String> {
     let text = |field: &str| option.get(field)?.as_str().map(str::trim).filter(|text| !text.is_empty());
     let name = text("name").or_else(|| text("optionId"))?.replace(char::is_control, " ");
-    Some(format!("“{}”", short(&name, LONGEST_NAME)))
+    Some(format!("“{}”", short(&name, 24)))
 }
 
 /// What all options of one id say.
@@ -125,7 +119,7 @@ fn clear(choices: &[PermissionChoice]) -> Vec<PermissionChoice> {
         let said = by_id.entry(id).or_insert(Said { first: at, least: *kind, most: *kind });
         (said.least, said.most) = (said.least.min(*kind), said.most.max(*kind));
     }
-    by_id.retain(|id, _| (1..=LONGEST_ID).contains(&id.len()));
+    by_id.retain(|id, _| (1..=ID).contains(&id.len()));
     let best = |is_meant: fn(Kind) -> bool| {
         let meant = by_id.iter().filter(|(_, said)| is_meant(said.least) && is_meant(said.most));
         let (id, said) = meant.min_by_key(|(_, said)| (said.most, said.first))?;
@@ -236,7 +230,7 @@ mod tests {
 
     #[test]
     fn many_and_long_options_are_read_in_no_time_and_kept_short() {
-        let long = "x".repeat(LONGEST_ID + 1);
+        let long = "x".repeat(ID + 1);
         let mut options = vec![json!({ "optionId": long, "kind": "allow_once" })];
         options.extend((0..50_000).map(|at| json!({ "optionId": at.to_string(), "kind": "reject_once" })));
         options.push(json!({ "optionId": "0", "kind": "allow_once" }));

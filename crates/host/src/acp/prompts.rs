@@ -1,6 +1,6 @@
 //! What people say, as the parts of a prompt.
 
-use std::{collections::BTreeSet, path::PathBuf};
+use std::path::PathBuf;
 
 use agent_client_protocol_schema::v1::{
     Annotations, ContentBlock, ImageContent, ResourceLink, Role, TextContent,
@@ -8,21 +8,17 @@ use agent_client_protocol_schema::v1::{
 use muster_protocol::plan::Part;
 
 /// The parts of a prompt. Files are kept in the agent's home and linked to, which every agent understands; pictures are
-/// also shown to agents that take them. If several people speak, each text begins with its author's name.
+/// also shown to agents that take them. If several people write in the conversation, each text begins with its author's name.
 pub fn blocks(
     parts: &[Part],
+    is_shared: bool,
     takes_images: bool,
     keep: impl Fn(&Part) -> Option<PathBuf>,
 ) -> Vec<ContentBlock> {
-    let authors = parts.iter().filter_map(|part| match part {
-        Part::Text { author, .. } => author.as_deref(),
-        Part::Note { .. } | Part::File { .. } => None,
-    });
-    let is_several = authors.collect::<BTreeSet<_>>().len() > 1;
     let mut blocks = Vec::new();
     for part in parts {
         match part {
-            Part::Text { author: Some(author), text } if is_several => {
+            Part::Text { author: Some(author), text } if is_shared => {
                 blocks.push(said(format!("{author}: {text}")));
             }
             Part::Text { text, .. } => blocks.push(said(text.clone())),
@@ -71,15 +67,18 @@ mod tests {
 
     #[test]
     fn authors_are_named_if_there_are_several() {
-        let said = |parts: &[Part]| serde_json::to_value(blocks(parts, false, |_| None)).unwrap();
-        assert_eq!(said(&[text("Ada", "Hi")])[0]["text"], "Hi");
-        assert_eq!(said(&[text("Ada", "Hi"), text("Bob", "Ho")])[1]["text"], "Bob: Ho");
+        let said = |parts: &[Part], is_shared| {
+            serde_json::to_value(blocks(parts, is_shared, false, |_| None)).unwrap()
+        };
+        assert_eq!(said(&[text("Ada", "Hi")], false)[0]["text"], "Hi");
+        assert_eq!(said(&[text("Ada", "Hi"), text("Bob", "Ho")], true)[1]["text"], "Bob: Ho");
+        assert_eq!(said(&[text("Bob", "Ho")], true)[0]["text"], "Bob: Ho", "after Ada's turn");
     }
 
     #[test]
     fn a_note_is_for_the_agent_alone() {
         let parts = [Part::Note { text: "Careful.".to_owned() }, text("Ada", "Hi")];
-        let shown = serde_json::to_value(blocks(&parts, false, |_| None)).unwrap();
+        let shown = serde_json::to_value(blocks(&parts, false, false, |_| None)).unwrap();
         assert_eq!(
             (&shown[0]["text"], &shown[0]["annotations"]["audience"]),
             (&"Careful.".into(), &serde_json::json!(["assistant"]))
@@ -98,12 +97,12 @@ mod tests {
         let kept = |part: &Part| {
             matches!(part, Part::File { base64: Some(_), .. }).then(|| PathBuf::from("/inbox/a b.png"))
         };
-        let shown = serde_json::to_value(blocks(&[file(Some("AAAA"))], true, kept)).unwrap();
+        let shown = serde_json::to_value(blocks(&[file(Some("AAAA"))], false, true, kept)).unwrap();
         assert_eq!(
             (&shown[0]["type"], &shown[1]["uri"]),
             (&"image".into(), &"file:///inbox/a%20b.png".into())
         );
-        let named = serde_json::to_value(blocks(&[file(None)], true, kept)).unwrap();
+        let named = serde_json::to_value(blocks(&[file(None)], false, true, kept)).unwrap();
         assert!(named[0]["text"].as_str().unwrap().contains("not available"));
     }
 }

@@ -3,7 +3,7 @@
 
 use agent_client_protocol_schema::v1::{
     CreateElicitationRequest, CreateElicitationResponse, ElicitationAcceptAction, ElicitationAction,
-    ElicitationMode, ElicitationScope,
+    ElicitationMode, ElicitationScope, ErrorCode,
 };
 use muster_protocol::{
     Happening,
@@ -21,15 +21,7 @@ use super::{
     rpc, short,
     updates::{Mention, is_empty, name_of},
 };
-
-/// How much is kept of a request that waits, in bytes of JSON.
-const LONGEST_OPEN: usize = 16 * 1024;
-/// How many lines may wait for an agent that doesn't read them before its requests are not answered any more.
-const MOST_WAITING: usize = 1000;
-
-const METHOD_NOT_FOUND: i64 = -32601;
-const INVALID_PARAMS: i64 = -32602;
-const CANCELLED: i64 = -32800;
+use crate::bounds::LIST;
 
 /// A request that waits.
 #[derive(Debug, Serialize, Deserialize)]
@@ -61,7 +53,8 @@ pub enum Answered {
 
 impl Machine {
     pub(super) fn request(&mut self, id: Value, method: &str, params: &str, fx: &mut Effects) {
-        if self.lines.len() >= MOST_WAITING {
+        // An agent that doesn't read gets no answers.
+        if self.lines.len() >= LIST {
             self.unknown += 1;
             return;
         }
@@ -76,16 +69,16 @@ impl Machine {
             },
             _ => {
                 self.unknown += 1;
-                self.reject(&id, METHOD_NOT_FOUND, "Muster doesn't offer this method.");
+                self.reject(&id, ErrorCode::MethodNotFound, "Muster doesn't offer this method.");
             }
         }
     }
 
     fn make_no_sense(&mut self, id: &Value, error: &serde_json::Error) {
-        self.reject(id, INVALID_PARAMS, &short(&format!("The request is invalid: {error}."), 1000));
+        self.reject(id, ErrorCode::InvalidParams, &short(&format!("The request is invalid: {error}."), 1000));
     }
 
-    fn reject(&mut self, id: &Value, code: i64, message: &str) {
+    fn reject(&mut self, id: &Value, code: ErrorCode, message: &str) {
         self.say(rpc::error(id, code, message));
     }
 
@@ -104,7 +97,11 @@ impl Machine {
         let tool = self.tool(conversation_id, &name).map(|tool| tool.clone()).unwrap_or_default();
         if tool.is_cut {
             // What nobody can read whole, nobody can allow.
-            return self.reject(&id, INVALID_PARAMS, &format!("{} It was not allowed.", not_judged()));
+            return self.reject(
+                &id,
+                ErrorCode::InvalidParams,
+                &format!("{} It was not allowed.", not_judged()),
+            );
         }
         if self.settings.has_disabled(tool.name.as_deref(), &tool.kind) {
             let refused = chosen(&choices, &Decision::Denied { comment: None });
@@ -147,7 +144,7 @@ impl Machine {
     /// was decided.
     fn may_wait(&mut self, id: &Value, conversation_id: i64, kept: &impl Serialize) -> Option<(String, i64)> {
         let is_fine = rpc::name(id).is_some()
-            && serde_json::to_vec(kept).is_ok_and(|json| json.len() <= LONGEST_OPEN)
+            && serde_json::to_vec(kept).is_ok_and(|json| json.len() <= 16 * 1024)
             && !self.is_cancelled(conversation_id)
             && self.turn_of(conversation_id).is_some()
             && self.open.len() < MOST_OPEN
@@ -220,7 +217,7 @@ impl Machine {
                 let answer = chosen(choices, decision);
                 if answer.is_none() && matches!(decision, Decision::Approved { .. }) {
                     // The approval reaches the agent in words, with its next turn.
-                    self.reject(&open.id, INVALID_PARAMS, NO_YES);
+                    self.reject(&open.id, ErrorCode::InvalidParams, NO_YES);
                     return Answered::NotWaiting;
                 }
                 let line = rpc::response(&open.id, &answer.unwrap_or_else(permission::cancelled));
@@ -254,7 +251,7 @@ impl Machine {
         }
     }
 
-    fn withdraw(&mut self, key: &str, error: Option<(i64, &str)>, fx: &mut Effects) {
+    fn withdraw(&mut self, key: &str, error: Option<(ErrorCode, &str)>, fx: &mut Effects) {
         let Some(open) = self.open.remove(key) else { return };
         let line = match (&open.waits, error) {
             (_, Some((code, message))) => rpc::error(&open.id, code, message),
@@ -270,7 +267,7 @@ impl Machine {
     pub(super) fn withdrawn_by_agent(&mut self, params: &str, fx: &mut Effects) {
         let params: Value = muster_json::from_str(params).unwrap_or_default();
         if let Some(key) = params.get("requestId").and_then(|id| self.key_of(id)) {
-            self.withdraw(&key, Some((CANCELLED, "The agent withdrew the request.")), fx);
+            self.withdraw(&key, Some((ErrorCode::RequestCancelled, "The agent withdrew the request.")), fx);
         }
     }
 }

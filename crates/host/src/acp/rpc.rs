@@ -1,10 +1,10 @@
 //! JSON-RPC, one message a line: reading what an agent wrote, and writing to it.
 
+use agent_client_protocol_schema::v1::ErrorCode;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json, value::RawValue};
 
-/// The longest name that an agent may give to a request of its own, in bytes.
-const LONGEST_ID: usize = 128;
+use crate::bounds::NAME;
 
 /// A line of an agent.
 #[derive(Debug)]
@@ -51,8 +51,10 @@ pub struct Failure {
 }
 
 impl Failure {
-    /// The agent has no access to its model.
-    pub const AUTH_REQUIRED: i64 = -32000;
+    /// Whether the agent has no access to its model.
+    pub fn is_auth_required(&self) -> bool {
+        self.code == i64::from(i32::from(ErrorCode::AuthRequired))
+    }
 
     /// What people should read.
     pub fn text(&self) -> String {
@@ -101,7 +103,7 @@ pub fn read(line: &[u8]) -> Incoming<'_> {
 /// The text for an agent's name of a request, which tells the number 5 from the string "5".
 pub fn name(id: &Value) -> Option<String> {
     match id {
-        Value::Number(_) | Value::String(_) => Some(id.to_string()).filter(|text| text.len() <= LONGEST_ID),
+        Value::Number(_) | Value::String(_) => Some(id.to_string()).filter(|text| text.len() <= NAME),
         _ => None,
     }
 }
@@ -122,8 +124,9 @@ pub fn response(id: &Value, result: &impl Serialize) -> String {
 }
 
 /// An error as the answer to a request of the agent.
-pub fn error(id: &Value, code: i64, message: &str) -> String {
-    json!({ "jsonrpc": "2.0", "id": id, "error": { "code": code, "message": message } }).to_string()
+pub fn error(id: &Value, code: ErrorCode, message: &str) -> String {
+    json!({ "jsonrpc": "2.0", "id": id, "error": { "code": i32::from(code), "message": message } })
+        .to_string()
 }
 
 #[cfg(test)]

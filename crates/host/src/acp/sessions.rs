@@ -127,7 +127,7 @@ impl Machine {
         conversation.is_replaying = false;
         let answer = match answer {
             Ok(answer) => muster_json::from_str::<Value>(answer).unwrap_or_default(),
-            Err(failure) if failure.code != rpc::Failure::AUTH_REQUIRED && *opening != Opening::New => {
+            Err(failure) if !failure.is_auth_required() && *opening != Opening::New => {
                 // The agent has forgotten the session. The conversation goes on in a new one.
                 conversation.session = None;
                 return self.open_session(id, Opening::New);
@@ -274,7 +274,8 @@ impl Machine {
 pub fn render_session(
     id: &str,
     opening: &Opening,
-    (places, conversation_id): (&Places, i64),
+    places: &Places,
+    conversation_id: i64,
     plan: &LaunchPlan,
 ) -> String {
     let home = &places.home;

@@ -271,7 +271,7 @@ impl Machine {
 /// Says why a turn failed, and reports it if the agent has no access to its model.
 pub(super) fn failed(failure: &rpc::Failure, fx: &mut Effects) -> String {
     let text = failure.text();
-    if failure.code == rpc::Failure::AUTH_REQUIRED {
+    if failure.is_auth_required() {
         fx.events.push(Happening::AuthRequired { detail: text.clone() });
     }
     text

@@ -13,13 +13,7 @@ use serde_json::{Value, json};
 use super::{
     Effects, LONGEST_TEXT, LONGEST_VALUE, Machine, Piece, fit, floor_boundary, is_too_long, short, usage,
 };
-
-/// How many tool calls of one turn are told apart.
-const MOST_TOOLS: usize = 1000;
-/// How much is remembered of a turn's tool calls, in bytes of JSON, about. It is written with each step.
-const MOST_OF_TOOLS: usize = 10 * LONGEST_VALUE;
-/// The largest picture that is passed on, in characters of base64.
-const LARGEST_PICTURE: usize = 512 * 1024 * 4 / 3;
+use crate::{agent::home::LARGEST_FILE, bounds::LIST};
 
 /// A message that is being written.
 #[derive(Debug, Serialize, Deserialize)]
@@ -73,7 +67,8 @@ pub(super) fn name_of(id: &ToolCallId) -> String {
 /// Makes room for what is said about a tool call. Those that are over are forgotten first.
 fn make_room(tools: &mut BTreeMap<String, Tool>) {
     let is_full = |tools: &BTreeMap<String, Tool>| {
-        tools.len() >= MOST_TOOLS || tools.values().map(|tool| tool.bytes).sum::<usize>() >= MOST_OF_TOOLS
+        // What is remembered is written with each step.
+        tools.len() >= LIST || tools.values().map(|tool| tool.bytes).sum::<usize>() >= 10 * LONGEST_VALUE
     };
     if is_full(tools) {
         tools.retain(|_, tool| !tool.is_over);
@@ -147,7 +142,7 @@ impl Machine {
                 EmbeddedResourceResource::TextResourceContents(contents) => contents.text,
                 _ => return self.unknown += 1,
             },
-            ContentBlock::Image(image) if image.data.len() <= LARGEST_PICTURE => {
+            ContentBlock::Image(image) if image.data.len() <= LARGEST_FILE as usize * 4 / 3 => {
                 self.finish_messages(id, fx);
                 let extension = image.mime_type.rsplit('/').next().unwrap_or("bin");
                 let content = Content::File {

@@ -6,14 +6,7 @@ use std::time::Duration;
 use muster_protocol::frame::Delta;
 use tokio::{sync::mpsc, time::Instant};
 
-use crate::acp::Piece;
-
-/// How long text is gathered.
-const GATHER: Duration = Duration::from_millis(25);
-/// The longest text of a delta, in bytes.
-const LONGEST: usize = 4096;
-/// How many messages are gathered at the same time.
-const MOST: usize = 64;
+use crate::{acp::Piece, bounds::TEXT};
 
 /// Text of an agent that is being gathered.
 #[derive(Debug)]
@@ -41,14 +34,14 @@ impl Deltas {
         match last {
             Some(delta)
                 if delta.offset as usize + delta.text.len() == piece.offset
-                    && delta.text.len() + piece.text.len() <= LONGEST =>
+                    && delta.text.len() + piece.text.len() <= TEXT =>
             {
                 delta.text.push_str(&piece.text);
             }
             _ => self.begin(generation, piece),
         }
-        self.due.get_or_insert_with(|| Instant::now() + GATHER);
-        if self.gathered.len() >= MOST {
+        self.due.get_or_insert_with(|| Instant::now() + Duration::from_millis(25));
+        if self.gathered.len() >= 64 {
             self.flush();
         }
     }
@@ -56,7 +49,7 @@ impl Deltas {
     fn begin(&mut self, generation: i64, piece: &Piece) {
         let (mut rest, mut offset) = (piece.text.as_str(), piece.offset);
         while !rest.is_empty() {
-            let most = (0..=LONGEST.min(rest.len())).rev().find(|&at| rest.is_char_boundary(at)).unwrap_or(0);
+            let most = (0..=TEXT.min(rest.len())).rev().find(|&at| rest.is_char_boundary(at)).unwrap_or(0);
             let (text, later) = rest.split_at(most);
             self.gathered.push(Delta {
                 agent_id: self.agent_id,

@@ -10,16 +10,14 @@ use muster_shim::{
     folder,
     wire::{Ended, FromClient, Reason},
 };
+use rustix::process::Signal;
 use tokio::time::Instant;
 
-use super::{Agent, Phase, lines::end_silent, shim::Sending};
-use crate::{acp::short, grants::Granted, journal::Closed, runtime::Runtime};
+use super::{Agent, Phase, Plan, lines::end_silent, times::Times};
+use crate::{acp::short, journal::Closed, runtime::Runtime};
 
 /// What is reported of an agent that ended without a host.
 const BY_OPERATOR: &str = "By its host's operator, with `muster host stop`.";
-
-/// How much of an agent's stderr people get to read, in characters.
-const STDERR: usize = 2000;
 
 /// How far stopping has come.
 #[derive(Debug)]
@@ -50,20 +48,17 @@ impl Stopping {
     }
 }
 
-const TERM: i32 = 15;
-const KILL: i32 = 9;
-
 impl Agent {
     /// Begins to stop the agent: cancels its turns, and closes its stdin as soon as none runs.
     pub(super) fn stop(&mut self) {
         if self.record.phase == Phase::Ended || self.stopping.is_some() {
             return;
         }
-        self.start_by = None;
+        self.times.start_by = None;
         // Without a process there is nothing to wait for.
         let grace = self.shim.as_ref().map(|_| self.shared.options.grace);
         let until = Instant::now() + grace.unwrap_or_default();
-        self.record.machine.cancel_all(&mut self.effects);
+        self.record.machine.cancel_all(&mut self.changes.effects);
         if !self.record.machine.is_busy() {
             self.say(FromClient::Close);
             self.stopping = Some(Stopping { step: Step::Stdin, until });
@@ -74,7 +69,7 @@ impl Agent {
 
     /// The control plane thinks that a launch runs here. If it never began here, and won't, it has to know.
     pub(super) fn wanted(&mut self, generation: i64) {
-        let is_coming = self.next_launch.as_ref().is_some_and(|order| order.generation >= generation);
+        let is_coming = self.orders.next_launch.as_ref().is_some_and(|order| order.generation >= generation);
         if self.record.phase == Phase::Ended && self.record.generation < generation && !is_coming {
             tracing::info!(
                 agent = self.id,
@@ -85,7 +80,7 @@ impl Agent {
             self.record.end();
             let detail = Some("This host knows nothing of this launch.".to_owned());
             let (reason, code, signal) = (EndReason::ShimLost, None, None);
-            self.effects.events.push(Happening::Ended { reason, code, signal, detail });
+            self.changes.effects.events.push(Happening::Ended { reason, code, signal, detail });
         }
     }
 
@@ -102,13 +97,13 @@ impl Agent {
         let step = stopping.step;
         match step {
             Step::Turns | Step::Stdin => self.say(FromClient::Close),
-            Step::Terminate => self.say(FromClient::Signal(TERM)),
+            Step::Terminate => self.say(FromClient::Signal(Signal::TERM.as_raw())),
             Step::Kill => {
-                self.say(FromClient::Signal(KILL));
-                self.gate = None;
+                self.say(FromClient::Signal(Signal::KILL.as_raw()));
+                self.calls.gate = None;
             }
             Step::Remove => {
-                self.say(FromClient::Signal(KILL));
+                self.say(FromClient::Signal(Signal::KILL.as_raw()));
                 // The connection to its shim ends with the shim or the container, and that is the agent's end.
                 if matches!(self.shared.runtime, Runtime::Process) {
                     end_silent(self.id, &self.dir()).await;
@@ -142,9 +137,9 @@ impl Agent {
 
     /// The agent doesn't speak the protocol. It is ended.
     pub(super) fn not_greeted(&mut self, why: &str) {
-        self.start_by = None;
+        self.times.start_by = None;
         self.record.verdict = Some((EndReason::NoProtocol, why.to_owned()));
-        self.say(FromClient::Signal(KILL));
+        self.say(FromClient::Signal(Signal::KILL.as_raw()));
         self.stop();
     }
 
@@ -154,7 +149,7 @@ impl Agent {
             return self.stopped_by_operator().await;
         }
         let reason = match ended.reason {
-            _ if self.stopping.is_some() || !self.stops.is_empty() => EndReason::Stopped,
+            _ if self.stopping.is_some() || !self.orders.stops.is_empty() => EndReason::Stopped,
             Reason::Exited => EndReason::Exited,
             Reason::Killed => EndReason::Killed,
             Reason::OutOfMemory => EndReason::OutOfMemory,
@@ -190,9 +185,9 @@ impl Agent {
             Some((reason, why)) => (reason, None, None, Some(why)),
             None => (reason, code, signal, detail),
         };
-        self.record.machine.finish_all(&mut self.effects);
-        self.gate = None;
-        while let Ok((generation, happening)) = self.reports.1.try_recv() {
+        self.record.machine.finish_all(&mut self.changes.effects);
+        self.calls.gate = None;
+        while let Ok((generation, happening)) = self.calls.reports.try_recv() {
             self.reported(generation, happening);
         }
         tracing::info!(
@@ -204,15 +199,15 @@ impl Agent {
             "an agent has ended"
         );
         let detail = self.with_stderr(reason, detail);
-        self.effects.events.push(Happening::Ended { reason, code, signal, detail });
+        self.changes.effects.events.push(Happening::Ended { reason, code, signal, detail });
         let read = self.record.machine.read;
         let (agent_id, generation) = (self.id, self.record.generation);
         self.record.end();
-        self.done.append(&mut self.stops);
-        for (order, _) in std::mem::take(&mut self.held) {
+        self.changes.done.append(&mut self.orders.stops);
+        for (order, _) in std::mem::take(&mut self.orders.held) {
             self.refuse(&order, RefusedReason::NotRunning);
         }
-        if let Some((order, _)) = self.sync_again.take() {
+        if let Some((order, _)) = self.orders.sync_again.take() {
             self.refuse(&order, RefusedReason::NotRunning);
         }
         self.forget();
@@ -236,7 +231,7 @@ impl Agent {
         if self.waits_for_home() {
             return Ok(());
         }
-        match self.next_launch.take() {
+        match self.orders.next_launch.take() {
             Some(order) => self.launch(&order).await,
             None => Ok(()),
         }
@@ -244,35 +239,29 @@ impl Agent {
 
     /// What was only in memory belonged to this launch.
     fn forget(&mut self) {
-        self.planned.clear();
-        self.give_up.clear();
-        self.idle.clear();
-        self.plan = None;
-        self.is_plan_asked = false;
-        self.waiting.clear();
-        self.judged.clear();
-        self.granted = Granted::default();
-        self.sockets.close();
+        self.orders.planned.clear();
+        self.plan = Plan::default();
+        self.calls.forget();
+        self.times = Times::default();
         self.stopping = None;
-        self.start_by = None;
-        self.settle_at = None;
-        self.sending = Sending::default();
     }
 
     fn with_stderr(&self, reason: EndReason, detail: Option<String>) -> Option<String> {
         if reason == EndReason::Stopped || reason == EndReason::ImageNotFound {
             return detail;
         }
+        // What people get to read, in characters.
+        let most = 2000;
         let stderr = folder::stderr(&self.dir()).unwrap_or_default();
         let text = String::from_utf8_lossy(&stderr);
         let text = text.trim();
         if text.is_empty() {
-            return detail.map(|detail| short(&detail, STDERR));
+            return detail.map(|detail| short(&detail, most));
         }
-        let skipped = text.chars().count().saturating_sub(STDERR);
+        let skipped = text.chars().count().saturating_sub(most);
         let end: String = text.chars().skip(skipped).collect();
         Some(match detail {
-            Some(detail) => format!("{}\n{end}", short(&detail, STDERR)),
+            Some(detail) => format!("{}\n{end}", short(&detail, most)),
             None => end,
         })
     }

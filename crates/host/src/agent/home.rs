@@ -20,7 +20,7 @@ use rustix::{
     path::Arg,
 };
 
-/// The largest file that an agent may send, in bytes.
+/// An agent that sends people files without end: the largest one, in bytes.
 pub const LARGEST_FILE: u64 = 512 * 1024;
 
 /// The modes of what the host gives an agent.
@@ -55,7 +55,7 @@ fn write_beside(home: &Path, skills: &[Skill], folders: &[String]) -> io::Result
             text.push_str(&format!("description: {}\n", quoted(description)));
         }
         text.push_str(&format!("---\n\n{}\n", skill.content));
-        write(home, &[BESIDE, "new", folder], "SKILL.md", (text.as_bytes(), SHOWN))?;
+        write(home, &[BESIDE, "new", folder], "SKILL.md", text.as_bytes(), SHOWN)?;
     }
     Ok(())
 }
@@ -119,7 +119,7 @@ pub fn write_files(home: &Path, files: &BTreeMap<String, String>) -> io::Result<
     for (path, text) in files {
         let mut folders = inside(path)?;
         let name = folders.pop().unwrap_or_default();
-        write(home, &folders, name, (text.as_bytes(), None))?;
+        write(home, &folders, name, text.as_bytes(), None)?;
     }
     Ok(())
 }
@@ -161,7 +161,7 @@ fn folders_of(skills: &[Skill]) -> Vec<String> {
 /// Writes a file that people send, and answers where it is in the home.
 pub fn write_inbox(home: &Path, turn_id: i64, name: &str, bytes: &[u8]) -> io::Result<PathBuf> {
     let (turn, name) = (turn_id.to_string(), file_name(name));
-    write(home, &["inbox", &turn], &name, (bytes, SHOWN))?;
+    write(home, &["inbox", &turn], &name, bytes, SHOWN)?;
     Ok(Path::new("inbox").join(turn).join(name))
 }
 
@@ -170,7 +170,8 @@ fn write(
     home: &Path,
     folders: &[&str],
     name: &str,
-    (bytes, modes): (&[u8], Option<(Mode, Mode)>),
+    bytes: &[u8],
+    modes: Option<(Mode, Mode)>,
 ) -> io::Result<()> {
     let mut folder = open(home, FOLDER, Mode::empty())?;
     for name in folders {

@@ -3,9 +3,9 @@
 //! homes from before restores are removed in their turn, when the agent begins with its new one; the record knows of them
 //! until they are gone.
 
-use std::sync::Arc;
+use std::{collections::VecDeque, sync::Arc};
 
-use futures::FutureExt;
+use futures::{FutureExt, future::BoxFuture, stream::FuturesUnordered};
 use muster_protocol::{Command, Happening, command::Order};
 use muster_shim::keep::Task;
 use tokio::sync::oneshot;
@@ -37,21 +37,30 @@ pub(super) struct Kept {
     are_gone: bool,
 }
 
+/// What is done with the home.
+#[derive(Default)]
+pub(super) struct Chores {
+    waiting: VecDeque<Chore>,
+    /// The one that is carried out.
+    pub(super) running: FuturesUnordered<BoxFuture<'static, Kept>>,
+    is_restoring: bool,
+}
+
 impl Agent {
     /// Takes something to do with the home. It isn't about a launch.
     pub(super) fn keep(&mut self, chore: Chore) {
-        self.to_keep.push_back(chore);
+        self.chores.waiting.push_back(chore);
         self.keep_next();
     }
 
     fn keep_next(&mut self) {
-        if !self.keeping.is_empty() {
+        if !self.chores.running.is_empty() {
             return;
         }
-        let Some(chore) = self.to_keep.pop_front() else { return };
-        self.is_restoring = chore.is_restore();
+        let Some(chore) = self.chores.waiting.pop_front() else { return };
+        self.chores.is_restoring = chore.is_restore();
         let shared = Arc::clone(&self.shared);
-        self.keeping.push(match chore {
+        self.chores.running.push(match chore {
             Chore::Order(order) => carry_out(shared, order, self.record.phase != Phase::Ended).boxed(),
             Chore::Drop => drop_old(shared, self.id).boxed(),
         });
@@ -59,20 +68,20 @@ impl Agent {
 
     /// Something is done.
     pub(super) async fn kept(&mut self, kept: Kept) -> Result<(), Closed> {
-        self.is_restoring = false;
+        self.chores.is_restoring = false;
         // Whoever is killed before this is in the journal removes once more what is not there.
         self.record.has_old_home &= !kept.are_gone;
         if let Some(order) = kept.order {
-            self.done.push(order.seq);
+            self.changes.done.push(order.seq);
             if let Some(happening) = kept.happening {
                 self.record.has_old_home |= matches!(happening, Happening::Restored { error: None, .. });
-                self.others.push((order.generation, happening));
+                self.changes.others.push((order.generation, happening));
             }
         }
         self.keep_next();
         if self.record.phase == Phase::Ended
             && !self.waits_for_home()
-            && let Some(order) = self.next_launch.take()
+            && let Some(order) = self.orders.next_launch.take()
         {
             return self.launch(&order).await;
         }
@@ -88,7 +97,7 @@ impl Agent {
 
     /// Whether a launch has to wait: what the agent finds would be changed.
     pub(super) fn waits_for_home(&self) -> bool {
-        self.is_restoring || self.to_keep.iter().any(Chore::is_restore)
+        self.chores.is_restoring || self.chores.waiting.iter().any(Chore::is_restore)
     }
 }
 
@@ -123,7 +132,7 @@ async fn carry_out(shared: Arc<Shared>, order: Order, is_up: bool) -> Kept {
             Some(Happening::Restored { backup_id, error })
         }
         Command::Restore { backup_id, sha256 } => {
-            let done = restore(&shared, (agent_id, backup_id, order.id), sha256).await;
+            let done = restore(&shared, agent_id, backup_id, order.id, sha256).await;
             let error = done.err().map(|error| told(agent_id, "restored", &error));
             Some(Happening::Restored { backup_id, error })
         }
@@ -148,14 +157,22 @@ fn told(agent: i64, what: &str, error: &BackupError) -> String {
 
 async fn back_up(shared: &Shared, agent_id: i64, backup_id: i64) -> Result<backup::Written, BackupError> {
     let reserve = shared.options.reserve;
-    let work = move |folder: Folder, home| backup::back_up(&folder, home, (agent_id, backup_id), reserve);
+    let work = move |folder: Folder, home| backup::back_up(&folder, home, agent_id, backup_id, reserve);
     with_home(shared, agent_id, Task::Pack, work).await
 }
 
-async fn restore(shared: &Shared, ids: (i64, i64, i64), sha256: String) -> Result<(), BackupError> {
-    let (reserve, command_id) = (shared.options.reserve, ids.2);
-    let work = move |folder: Folder, home| backup::restore(&folder, home, ids, &sha256, reserve);
-    with_home(shared, ids.0, Task::Restore { command_id, reserve }, work).await
+async fn restore(
+    shared: &Shared,
+    agent_id: i64,
+    backup_id: i64,
+    command_id: i64,
+    sha256: String,
+) -> Result<(), BackupError> {
+    let reserve = shared.options.reserve;
+    let work = move |folder: Folder, home| {
+        backup::restore(&folder, home, agent_id, backup_id, command_id, &sha256, reserve)
+    };
+    with_home(shared, agent_id, Task::Restore { command_id, reserve }, work).await
 }
 
 /// Does something with an agent's home.

@@ -21,11 +21,9 @@ use muster_shim::{
 };
 use tokio::time::{sleep, timeout};
 
-use super::{
-    home,
-    lines::{LOOK, end_silent},
-};
+use super::{home, lines::end_silent};
 use crate::{
+    bounds::{LOOK, PROCESS_WAIT},
     folder::{Folder, FolderError, create_private},
     profile::{self, ProfileError, Wiring},
     programs::{Program, ProgramError, SYSTEM_PATH, absolute},
@@ -34,8 +32,6 @@ use crate::{
     way::Way,
 };
 
-/// How long a shim may take to start, and an older one to be gone.
-const PATIENCE: Duration = Duration::from_secs(20);
 /// Variables of the host's environment that every agent gets.
 const PASSED: &[&str] = &["LANG", "LC_ALL", "TZ", "SSL_CERT_FILE", "SSL_CERT_DIR"];
 /// Variables that a credential may not set: they would change the shim or the loader, outside of any sandbox.
@@ -108,28 +104,165 @@ impl LaunchError {
     }
 }
 
-/// Makes the folders, writes the skills and the agent's files, and starts the shim with the agent. The launch's folder has no
-/// live shim, except one in a container that waits for what only a host can give it. Answers which image was used, if there
-/// is one. A launch that waits for its engine says so, and ends if it is stopped.
-pub async fn launch(
-    shared: &Shared,
-    id: i64,
-    generation: i64,
-    plan: &LaunchPlan,
-    waiting: &Waiting,
-) -> Result<Option<String>, LaunchError> {
-    require_own(&shared.folder, id, plan.created_at)?;
-    match &shared.runtime {
-        Runtime::Process => {
-            let launched = process(shared, id, generation, plan).await;
-            if launched.is_err() {
-                end_late(&shared.folder, id, generation).await;
+/// A launch that begins. Its folder has no live shim, except one in a container that waits for what only a host can give it.
+pub struct Start<'a> {
+    /// What all parts share.
+    pub shared: &'a Shared,
+    /// The agent.
+    pub id: i64,
+    /// The launch.
+    pub generation: i64,
+    /// What is launched.
+    pub plan: &'a LaunchPlan,
+    /// If it waits for its engine, it says so, and ends if it is stopped.
+    pub waiting: &'a Waiting,
+}
+
+impl Start<'_> {
+    /// Makes the folders, writes the skills and the agent's files, and starts the shim with the agent. Answers which image was
+    /// used, if there is one.
+    pub async fn run(&self) -> Result<Option<String>, LaunchError> {
+        require_own(&self.shared.folder, self.id, self.plan.created_at)?;
+        match &self.shared.runtime {
+            Runtime::Process => {
+                let started = self.process().await;
+                if started.is_err() {
+                    end_late(&self.shared.folder, self.id, self.generation).await;
+                }
+                started.map(|()| None)
             }
-            launched.map(|()| None)
+            Runtime::Engine(engine) => self.contained(engine).await.map(Some),
         }
-        Runtime::Engine(engine) => {
-            contained(shared, engine, (id, generation), (plan, waiting)).await.map(Some)
+    }
+
+    fn dir(&self) -> PathBuf {
+        self.shared.folder.launch(self.id, self.generation)
+    }
+
+    async fn process(&self) -> Result<(), LaunchError> {
+        let Self { shared, id, generation, plan, .. } = *self;
+        let mut program = shared.programs.of_image(&plan.image)?;
+        let home = shared.folder.home(id);
+        make(&home)?;
+        end_older(&shared.folder, id, generation, PROCESS_WAIT).await?;
+        let lock = lock(&shared.folder.shim_lock(id, generation));
+        let lock = lock.map_err(|source| at("Another shim of this launch is still there", source))?;
+        self.prepare(&home)?;
+        let way = way(&self.dir(), !shared.options.sandbox || plan.network.privileged)?;
+        let wiring = self.wiring(&program, &home, &way)?;
+        if let Some(wiring) = &wiring {
+            profile::complete(&mut program, wiring, absolute);
         }
+        home::write_files(&home, &files(plan, wiring.as_ref())).map_err(|source| at(NOT_WRITTEN, source))?;
+        let environment = environment(&program, wiring.as_ref(), &home, plan, &way);
+        self.start(&program, &home, lock, &way, environment).await
+    }
+
+    async fn contained(&self, engine: &Engine) -> Result<String, LaunchError> {
+        let Self { shared, id, generation, plan, waiting } = *self;
+        let mut program = shared.programs.instead_of(&plan.image)?.unwrap_or_default();
+        let given = shared.runtime.given(&shared.folder, id);
+        let dir = self.dir();
+        let is_there = shared.folder.has_shim(id, generation)
+            || tokio::select! {
+                has = engine.has(id, generation) => has,
+                () = waiting.stopped() => return Err(EngineError::Stopped.into()),
+            };
+        let way = if is_there {
+            Way::of(&dir)
+        } else {
+            self.prepare(&given)?;
+            let shown = [given.join("skills"), given.join("inbox"), dir.join("mcp")];
+            shown.iter().try_for_each(|path| show(path)).map_err(|source| at(NOT_MADE, source))?;
+            way(&dir, plan.network.privileged && engine.shares_network())?
+        };
+        let places = shared.places(id, generation);
+        let wiring = self.wiring(&program, &places.home, &way)?;
+        if let Some(wiring) = &wiring {
+            profile::complete(&mut program, wiring, |command| places.program(command));
+        }
+        let files = files(plan, wiring.as_ref());
+        home::check_files(&files).map_err(|source| at(NOT_WRITTEN, source))?;
+        let limit = plan.limits.start_seconds.and_then(|seconds| u64::try_from(seconds).ok());
+        let prepared = Prepared {
+            agent_id: id,
+            generation,
+            dir,
+            given,
+            environment: given_environment(&program, wiring.as_ref(), &places.home, plan, &way),
+            program: Some(program).filter(|program| !program.command.as_os_str().is_empty()),
+            gate: way.gate_in(&places.sockets),
+            files,
+            plan,
+            bounds: (shared.options.spool_bytes, shared.options.line_bytes),
+            patience: limit.map_or(shared.options.start, Duration::from_secs),
+        };
+        let started = engine.start(&prepared, waiting).await;
+        // Nobody who has stopped a launch waits for an engine that is away. Its end removes what it can, and the next launch the rest.
+        if !matches!(started, Ok(_) | Err(EngineError::Stopped)) {
+            shared.runtime.clean(&shared.folder, id, generation).await;
+        }
+        Ok(started?)
+    }
+
+    /// Makes the launch's folder, and writes the skills. Nothing of the agent runs.
+    fn prepare(&self, given: &Path) -> Result<(), LaunchError> {
+        make(given)?;
+        clear(&self.shared.folder.agent(self.id), self.generation)
+            .map_err(|source| at("The agent's folder can't be cleared", source))?;
+        make(&self.dir())?;
+        // The shim makes the folder again if it is gone; sockets of MCP have one of their own, which a sandbox can show.
+        make(&self.dir().join("mcp"))?;
+        home::write_skills(given, &self.plan.skills)
+            .map_err(|source| at("The skills can't be written", source))
+    }
+
+    /// How the profile, if there is one, wires the program. `home` is as the agent sees it.
+    fn wiring(&self, program: &Program, home: &Path, way: &Way) -> Result<Option<Wiring>, LaunchError> {
+        let plan = self.plan;
+        let profile = self.shared.programs.profile_of(program, &plan.image, plan.profile.as_ref())?;
+        Ok(profile.map(|profile| profile::render(profile, &profile::places(plan, home, way))).transpose()?)
+    }
+
+    async fn start(
+        &self,
+        program: &Program,
+        home: &Path,
+        lock: File,
+        way: &Way,
+        environment: BTreeMap<OsString, OsString>,
+    ) -> Result<(), LaunchError> {
+        let Self { shared, plan, .. } = *self;
+        let (dir, options) = (self.dir(), &shared.options);
+        let mut launch = Launch::new(&dir, self.generation.unsigned_abs(), program.command.clone());
+        launch.spool_bytes = options.spool_bytes;
+        launch.line_bytes = options.line_bytes;
+        launch.cwd = Some(home.to_owned());
+        launch.step.args = program.args.iter().map(OsString::from).collect();
+        launch.step.limits = shared.limits();
+        let shim = shared.programs.shim();
+        if options.sandbox {
+            let mut readable = vec![dir.join("mcp")];
+            readable.extend(program.readable.iter().cloned());
+            readable.extend(readable_by_mcp(shared, plan)?);
+            let commands = [&program.command, &shim.command].into_iter();
+            readable.extend(commands.filter(|path| path.is_absolute()).cloned());
+            let no_network = !plan.network.privileged;
+            launch.step.sandbox = Some(Sandbox { writable: vec![home.to_owned()], readable, no_network });
+        }
+        launch.step.gate = Some(way.gate());
+        let mut command = tokio::process::Command::new(&shim.command);
+        command.args(&shim.args).arg("run").args(launch.to_args());
+        command.env_clear().envs(environment).current_dir("/");
+        command.stdin(lock).stdout(Stdio::null()).stderr(Stdio::piped()).kill_on_drop(true);
+        let output = timeout(PROCESS_WAIT, command.output()).await;
+        let output = output.map_err(|_| LaunchError::Shim("The shim did not start in time.".to_owned()))?;
+        let output = output.map_err(|source| at("The shim can't be started", source))?;
+        if output.status.success() {
+            return Ok(());
+        }
+        let says = String::from_utf8_lossy(&output.stderr);
+        Err(LaunchError::Shim(crate::acp::short(says.trim(), 2000)))
     }
 }
 
@@ -140,24 +273,6 @@ fn require_own(folder: &Folder, id: i64, created_at: i64) -> Result<(), LaunchEr
         Some(_) => Ok(()),
         None => Ok(folder.keep_created_at(id, created_at)?),
     }
-}
-
-async fn process(shared: &Shared, id: i64, generation: i64, plan: &LaunchPlan) -> Result<(), LaunchError> {
-    let mut program = shared.programs.of_image(&plan.image)?;
-    let home = shared.folder.home(id);
-    make(&home)?;
-    end_older(&shared.folder, id, generation, PATIENCE).await?;
-    let lock = lock(&shared.folder.shim_lock(id, generation));
-    let lock = lock.map_err(|source| at("Another shim of this launch is still there", source))?;
-    let dir = prepare(shared, id, generation, &home, plan)?;
-    let way = way(&dir, !shared.options.sandbox || plan.network.privileged)?;
-    let wiring = wiring(shared, &program, &home, (plan, &way))?;
-    if let Some(wiring) = &wiring {
-        profile::complete(&mut program, wiring, absolute);
-    }
-    home::write_files(&home, &files(plan, wiring.as_ref())).map_err(|source| at(NOT_WRITTEN, source))?;
-    let environment = environment(&program, wiring.as_ref(), &home, (plan, &way));
-    start(shared, &program, (&dir, &home, lock), generation, (plan, &way, environment)).await
 }
 
 /// Ends the shim of a launch that has failed: as soon as it stands, if a slow disk still keeps it from that. Its agent would
@@ -181,57 +296,6 @@ async fn end_older(folder: &Folder, id: i64, generation: i64, patience: Duration
     Ok(())
 }
 
-async fn contained(
-    shared: &Shared,
-    engine: &Engine,
-    (id, generation): (i64, i64),
-    (plan, waiting): (&LaunchPlan, &Waiting),
-) -> Result<String, LaunchError> {
-    let mut program = shared.programs.instead_of(&plan.image)?.unwrap_or_default();
-    let given = shared.runtime.given(&shared.folder, id);
-    let dir = shared.folder.launch(id, generation);
-    let is_there = shared.folder.has_shim(id, generation)
-        || tokio::select! {
-            has = engine.has(id, generation) => has,
-            () = waiting.stopped() => return Err(EngineError::Stopped.into()),
-        };
-    let way = if is_there {
-        Way::of(&dir)
-    } else {
-        prepare(shared, id, generation, &given, plan)?;
-        let shown = [given.join("skills"), given.join("inbox"), dir.join("mcp")];
-        shown.iter().try_for_each(|path| show(path)).map_err(|source| at(NOT_MADE, source))?;
-        way(&dir, plan.network.privileged && engine.shares_network())?
-    };
-    let places = shared.places(id, generation);
-    let wiring = wiring(shared, &program, &places.home, (plan, &way))?;
-    if let Some(wiring) = &wiring {
-        profile::complete(&mut program, wiring, |command| places.program(command));
-    }
-    let files = files(plan, wiring.as_ref());
-    home::check_files(&files).map_err(|source| at(NOT_WRITTEN, source))?;
-    let limit = plan.limits.start_seconds.and_then(|seconds| u64::try_from(seconds).ok());
-    let prepared = Prepared {
-        agent_id: id,
-        generation,
-        dir,
-        given,
-        environment: given_environment(&program, wiring.as_ref(), &places.home, (plan, &way)),
-        program: Some(program).filter(|program| !program.command.as_os_str().is_empty()),
-        gate: way.gate_in(&places.sockets),
-        files,
-        plan,
-        bounds: (shared.options.spool_bytes, shared.options.line_bytes),
-        patience: limit.map_or(shared.options.start, Duration::from_secs),
-    };
-    let started = engine.start(&prepared, waiting).await;
-    // Nobody who has stopped a launch waits for an engine that is away. Its end removes what it can, and the next launch the rest.
-    if !matches!(started, Ok(_) | Err(EngineError::Stopped)) {
-        shared.runtime.clean(&shared.folder, id, generation).await;
-    }
-    Ok(started?)
-}
-
 const NOT_MADE: &str = "The agent's folder can't be made";
 const NOT_WRITTEN: &str = "The agent's files can't be written";
 
@@ -239,40 +303,10 @@ fn make(path: &Path) -> Result<(), LaunchError> {
     create_private(path).map_err(|error| at(NOT_MADE, io::Error::other(error)))
 }
 
-/// Makes the launch's folder, and writes the skills. Nothing of the agent runs.
-fn prepare(
-    shared: &Shared,
-    id: i64,
-    generation: i64,
-    given: &Path,
-    plan: &LaunchPlan,
-) -> Result<PathBuf, LaunchError> {
-    let dir = shared.folder.launch(id, generation);
-    make(given)?;
-    clear(&shared.folder.agent(id), generation)
-        .map_err(|source| at("The agent's folder can't be cleared", source))?;
-    make(&dir)?;
-    // The shim makes the folder again if it is gone; sockets of MCP have one of their own, which a sandbox can show.
-    make(&dir.join("mcp"))?;
-    home::write_skills(given, &plan.skills).map_err(|source| at("The skills can't be written", source))?;
-    Ok(dir)
-}
-
 /// The way to the gate, for a launch that begins.
 fn way(dir: &Path, shares_network: bool) -> Result<Way, LaunchError> {
     let way = if shares_network { Way::on_free_port(dir) } else { Ok(Way::of(dir)) };
     way.map_err(|source| at("There is no port for the agent's gate", source))
-}
-
-/// How the profile, if there is one, wires the program. `home` is as the agent sees it.
-fn wiring(
-    shared: &Shared,
-    program: &Program,
-    home: &Path,
-    (plan, way): (&LaunchPlan, &Way),
-) -> Result<Option<Wiring>, LaunchError> {
-    let profile = shared.programs.profile_of(program, &plan.image, plan.profile.as_ref())?;
-    Ok(profile.map(|profile| profile::render(profile, &profile::places(plan, home, way))).transpose()?)
 }
 
 /// The files in the agent's home: the profile's, and secrets that it may read.
@@ -287,45 +321,6 @@ fn lock(path: &Path) -> io::Result<File> {
     let file = File::create(path)?;
     file.try_lock()?;
     Ok(file)
-}
-
-async fn start(
-    shared: &Shared,
-    program: &Program,
-    (dir, home, lock): (&Path, &Path, File),
-    generation: i64,
-    (plan, way, environment): (&LaunchPlan, &Way, BTreeMap<OsString, OsString>),
-) -> Result<(), LaunchError> {
-    let options = &shared.options;
-    let mut launch = Launch::new(dir, generation.unsigned_abs(), program.command.clone());
-    launch.spool_bytes = options.spool_bytes;
-    launch.line_bytes = options.line_bytes;
-    launch.cwd = Some(home.to_owned());
-    launch.step.args = program.args.iter().map(OsString::from).collect();
-    launch.step.limits = shared.limits();
-    let shim = shared.programs.shim();
-    if options.sandbox {
-        let mut readable = vec![dir.join("mcp")];
-        readable.extend(program.readable.iter().cloned());
-        readable.extend(readable_by_mcp(shared, plan)?);
-        readable
-            .extend([&program.command, &shim.command].into_iter().filter(|path| path.is_absolute()).cloned());
-        let no_network = !plan.network.privileged;
-        launch.step.sandbox = Some(Sandbox { writable: vec![home.to_owned()], readable, no_network });
-    }
-    launch.step.gate = Some(way.gate());
-    let mut command = tokio::process::Command::new(&shim.command);
-    command.args(&shim.args).arg("run").args(launch.to_args());
-    command.env_clear().envs(environment).current_dir("/");
-    command.stdin(lock).stdout(Stdio::null()).stderr(Stdio::piped()).kill_on_drop(true);
-    let output = timeout(PATIENCE, command.output());
-    let output = output.await.map_err(|_| LaunchError::Shim("The shim did not start in time.".to_owned()))?;
-    let output = output.map_err(|source| at("The shim can't be started", source))?;
-    if output.status.success() {
-        return Ok(());
-    }
-    let says = String::from_utf8_lossy(&output.stderr);
-    Err(LaunchError::Shim(crate::acp::short(says.trim(), 2000)))
 }
 
 /// What the MCP servers in an agent's sandbox may read, and so the agent. What isn't there is left out: that server doesn't start,
@@ -349,10 +344,11 @@ fn environment(
     program: &Program,
     wiring: Option<&Wiring>,
     home: &Path,
-    (plan, way): (&LaunchPlan, &Way),
+    plan: &LaunchPlan,
+    way: &Way,
 ) -> BTreeMap<OsString, OsString> {
     let mut all = passed(&program.pass);
-    all.extend(given_environment(program, wiring, home, (plan, way)));
+    all.extend(given_environment(program, wiring, home, plan, way));
     all.insert("PATH".into(), std::env::var_os("PATH").unwrap_or_else(|| SYSTEM_PATH.into()));
     all
 }
@@ -362,7 +358,8 @@ fn given_environment(
     program: &Program,
     wiring: Option<&Wiring>,
     home: &Path,
-    (plan, way): (&LaunchPlan, &Way),
+    plan: &LaunchPlan,
+    way: &Way,
 ) -> BTreeMap<OsString, OsString> {
     let mut all: BTreeMap<OsString, OsString> = BTreeMap::new();
     match wiring {
@@ -451,7 +448,7 @@ mod tests {
         let set = [("MODE".to_owned(), "on".to_owned())].into();
         let program = Program { set, ..Program::default() };
         let way = Way { socket: "/s".into(), port: 81 };
-        let environment = environment(&program, None, Path::new("/home"), (&plan, &way));
+        let environment = environment(&program, None, Path::new("/home"), &plan, &way);
         let names: Vec<&str> = environment.keys().filter_map(|name| name.to_str()).collect();
         let expected = [
             "ANTHROPIC_API_KEY",

@@ -13,29 +13,15 @@ use tokio::time::{Duration, Instant, sleep};
 
 use super::{
     Agent, Phase, Why,
-    shim::{Connection, Frame, Sending},
+    shim::{Connection, Frame},
 };
 use crate::{
     acp::{Text, render_session},
+    bounds::{ANSWER_WAIT, BATCH, LOOK, PORTION, PROCESS_WAIT},
     journal::{Closed, Journal},
     mcp::serve_own,
     runtime::{Files, Found, Lost, Runtime},
 };
-
-/// How many lines are handled in one step, so that no agent keeps the others waiting.
-const MOST_LINES: usize = 64;
-/// How many bytes of lines are handled in one step, about.
-const MOST_BYTES: usize = 256 * 1024;
-/// How many lines may be read until a step is committed, if nothing else commits one.
-pub const MOST_UNCOMMITTED: usize = 256;
-/// How long a shim that is alive may take to answer.
-const ADOPTION: Duration = Duration::from_secs(10);
-/// How long one that was killed may take to be gone.
-const LEAVING: Duration = Duration::from_secs(20);
-/// How often to look.
-pub(super) const LOOK: Duration = Duration::from_millis(100);
-/// After this much silence, what an agent said outside of a turn is complete.
-const SILENCE: Duration = Duration::from_secs(1);
 
 /// What the shim said.
 #[derive(Debug)]
@@ -53,7 +39,7 @@ pub async fn batch(shim: &mut Option<Connection>, journal: &Journal) -> Result<B
     let Some(first) = shim.next().await else { return Ok(Batch::Gone) };
     let mut size = 0;
     let mut frames = vec![first];
-    while frames.len() < MOST_LINES && size < MOST_BYTES {
+    while frames.len() < BATCH && size < PORTION {
         if let Some(Frame::Out { line, .. }) = frames.last() {
             size += line.len();
         }
@@ -73,11 +59,13 @@ impl Agent {
             match frame {
                 Frame::Out { seq, line, .. } => self.line(seq, &line).await,
                 Frame::Took(seq) => {
-                    self.record.machine.took(seq, &mut self.effects);
-                    self.sending.took(seq);
+                    self.record.machine.took(seq, &mut self.changes.effects);
+                    if let Some(shim) = &mut self.shim {
+                        shim.sending.took(seq);
+                    }
                 }
                 Frame::Refused(code, reason) => {
-                    if !self.sending.refused(code) {
+                    if self.shim.as_mut().is_some_and(|shim| !shim.sending.refused(code)) {
                         tracing::warn!(agent = self.id, ?code, reason, "the shim refuses");
                     }
                 }
@@ -89,19 +77,20 @@ impl Agent {
     }
 
     async fn line(&mut self, seq: u64, line: &[u8]) {
-        self.record.machine.line(seq, line, &mut self.effects);
-        self.uncommitted += 1;
-        self.settle_at = Some(Instant::now() + SILENCE);
-        match self.effects.greeted.take() {
+        self.record.machine.line(seq, line, &mut self.changes.effects);
+        self.changes.lines += 1;
+        // After this much silence, what it said outside of a turn is complete.
+        self.times.settle_at = Some(Instant::now() + Duration::from_secs(1));
+        match self.changes.effects.greeted.take() {
             Some(Ok(program)) if self.record.phase == Phase::Starting => {
                 self.record.phase = Phase::Running;
-                self.start_by = None;
+                self.times.start_by = None;
                 let pid = self.shim.as_ref().map(|shim| shim.greeting.pid);
                 let (id, generation) = (self.id, self.record.generation);
                 let container_id = self.shared.runtime.name_of(id, generation, pid).await;
                 let model = self.record.machine.settings.model.clone();
                 tracing::info!(agent = id, generation, "an agent runs");
-                self.effects.events.push(Happening::Started { container_id, program, model });
+                self.changes.effects.events.push(Happening::Started { container_id, program, model });
                 self.release_turns();
             }
             Some(Err(reason)) => self.not_greeted(&reason),
@@ -120,17 +109,14 @@ impl Agent {
 
     /// Gives the shim the lines that it has not got. They are committed.
     pub(super) fn write_lines(&mut self) {
-        if self.sending.is_blocked {
-            return;
-        }
-        let Some(shim) = &self.shim else { return };
+        let Some(shim) = self.shim.as_mut().filter(|shim| !shim.sending.is_blocked) else { return };
         let machine = &self.record.machine;
         let mut needs_plan = false;
-        for line in machine.lines(self.sending.sent) {
+        for line in machine.lines(shim.sending.sent) {
             let text = match &line.text {
                 Text::Plain(text) => text.clone(),
                 Text::Session { id, conversation_id, opening } => {
-                    let Some(plan) = &self.plan else {
+                    let Some(plan) = &self.plan.present else {
                         needs_plan = true;
                         break;
                     };
@@ -141,22 +127,22 @@ impl Agent {
                         home: places.home.clone(),
                     };
                     let folder = self.shared.folder.sockets(self.id, self.record.generation);
-                    let at = (folder.as_path(), self.shared.runtime.socket_mode());
-                    self.sockets.listen((*conversation_id, None), at, |listener| {
-                        let (shared, calls) = (Arc::clone(&self.shared), self.calls.0.clone());
+                    let mode = self.shared.runtime.socket_mode();
+                    self.calls.sockets.listen(*conversation_id, None, &folder, mode, |listener| {
+                        let (shared, calls) = (Arc::clone(&self.shared), self.calls.to.clone());
                         serve_own(listener, *conversation_id, shared, files, calls)
                     });
                     for server in &plan.mcp_servers {
-                        let Some(gate) = &self.gate else { break };
+                        let Some(gate) = &self.calls.gate else { break };
                         let place = Place { server_id: server.id, conversation_id: *conversation_id };
-                        let key = (*conversation_id, Some(server.id));
-                        self.sockets.listen(key, at, |listener| gate.serve_mcp(listener, place));
+                        let serve = |listener| gate.serve_mcp(listener, place);
+                        self.calls.sockets.listen(*conversation_id, Some(server.id), &folder, mode, serve);
                     }
-                    render_session(id, opening, (&places, *conversation_id), plan)
+                    render_session(id, opening, &places, *conversation_id, plan)
                 }
             };
             shim.line(line.seq, text);
-            self.sending.sent = line.seq;
+            shim.sending.sent = line.seq;
         }
         if needs_plan {
             self.ask_plan(Why::Plan);
@@ -166,7 +152,7 @@ impl Agent {
     /// Finds the agent's shim after the host was started again, or the connection broke.
     pub(super) async fn adopt(&mut self) -> Result<(), Closed> {
         let dir = self.dir();
-        let until = Instant::now() + ADOPTION;
+        let until = Instant::now() + ANSWER_WAIT;
         loop {
             match Connection::open(&dir, self.record.machine.read + 1, self.shared.options.line_bytes).await {
                 Ok(shim) => return self.connected(shim).await,
@@ -228,10 +214,9 @@ impl Agent {
     }
 
     pub(super) async fn connected(&mut self, shim: Connection) -> Result<(), Closed> {
-        self.sending = Sending { sent: shim.greeting.taken, is_blocked: false };
-        self.record.machine.took(shim.greeting.taken, &mut self.effects);
+        self.record.machine.took(shim.greeting.taken, &mut self.changes.effects);
         self.shim = Some(shim);
-        let had_gate = self.gate.is_some();
+        let had_gate = self.calls.gate.is_some();
         self.open_gate();
         match self.record.phase {
             Phase::Launching => {
@@ -247,7 +232,7 @@ impl Agent {
                 self.record.machine.assignments_changed(settings);
                 if !had_gate && self.record.machine.is_set() {
                     let what = "Its MCP servers ended with its host, and it can't open its sessions again.";
-                    self.effects.events.push(Happening::Lacks { what: what.to_owned() });
+                    self.changes.effects.events.push(Happening::Lacks { what: what.to_owned() });
                 }
             }
             Phase::Ended => {}
@@ -260,9 +245,9 @@ impl Agent {
     }
 
     fn await_start(&mut self) {
-        let limit = self.plan.as_ref().and_then(|plan| plan.limits.start_seconds);
+        let limit = self.plan.present.as_ref().and_then(|plan| plan.limits.start_seconds);
         let limit = limit.and_then(|seconds| u64::try_from(seconds).ok()).map(Duration::from_secs);
-        self.start_by = Some(Instant::now() + limit.unwrap_or(self.shared.options.start));
+        self.times.start_by = Some(Instant::now() + limit.unwrap_or(self.shared.options.start));
     }
 }
 
@@ -273,7 +258,7 @@ pub(super) async fn end_silent(agent: i64, dir: &Path) {
     if record.end_shim() {
         tracing::warn!(agent, "the shim lives and doesn't answer: it is killed");
     }
-    let until = Instant::now() + LEAVING;
+    let until = Instant::now() + PROCESS_WAIT;
     while record.is_alive() && Instant::now() < until {
         sleep(LOOK).await;
     }

@@ -1,6 +1,10 @@
 //! Commands, and what the control plane answers before they are carried out.
 
-use std::{pin::pin, sync::Arc};
+use std::{
+    collections::{BTreeMap, VecDeque},
+    pin::pin,
+    sync::Arc,
+};
 
 use base64::{Engine, prelude::BASE64_STANDARD};
 use muster_protocol::{
@@ -22,8 +26,20 @@ use crate::{
     runtime::Waiting,
 };
 
-/// How many times the grace it takes until skills that could not be written are tried again.
-const PATIENCE_WITH_DISK: u32 = 10;
+/// Commands that wait.
+#[derive(Default)]
+pub(super) struct Orders {
+    /// Turns that wait until the agent runs and isn't paused.
+    pub(super) held: VecDeque<(Order, i64)>,
+    /// A launch that waits until the one before has ended, or its home is restored.
+    pub(super) next_launch: Option<Order>,
+    /// Those that are carried out when the agent has ended.
+    pub(super) stops: Vec<i64>,
+    /// Turns whose plan is awaited, and whether they were cancelled meanwhile.
+    pub(super) planned: BTreeMap<i64, bool>,
+    /// A SYNC that could not be carried out, and when it is tried again.
+    pub(super) sync_again: Option<(Order, Instant)>,
+}
 
 impl Agent {
     pub(super) async fn order(&mut self, order: Order) -> Result<(), Closed> {
@@ -42,19 +58,21 @@ impl Agent {
             return self.launch_order(order).await;
         } else if !is_known && order.command == Command::Stop {
             // It was never started here, so it has ended.
-            if let Some(launch) = self.next_launch.take_if(|launch| launch.generation <= order.generation) {
-                self.done.push(launch.seq);
+            if let Some(launch) =
+                self.orders.next_launch.take_if(|launch| launch.generation <= order.generation)
+            {
+                self.changes.done.push(launch.seq);
             }
-            self.done.push(order.seq);
+            self.changes.done.push(order.seq);
             let (reason, code, signal, detail) = (EndReason::Stopped, None, None, None);
             let ended = Happening::Ended { reason, code, signal, detail };
             if self.record.phase == Phase::Ended {
                 self.record.begin(order.generation);
                 self.record.end();
-                self.effects.events.push(ended);
+                self.changes.effects.events.push(ended);
             } else {
                 // The launch before it is still here, and reports its own end.
-                self.others.push((order.generation, ended));
+                self.changes.others.push((order.generation, ended));
                 self.stop();
             }
         } else if !is_known || self.record.phase == Phase::Ended {
@@ -69,20 +87,20 @@ impl Agent {
         match order.command.clone() {
             Command::Launch | Command::Backup { .. } | Command::Restore { .. } | Command::Forget { .. } => {}
             Command::Stop => {
-                self.stops.push(order.seq);
+                self.orders.stops.push(order.seq);
                 self.stop();
             }
             Command::Pause => {
                 self.record.is_paused = true;
-                self.done.push(order.seq);
+                self.changes.done.push(order.seq);
             }
             Command::Resume => {
                 self.record.is_paused = false;
-                self.done.push(order.seq);
+                self.changes.done.push(order.seq);
                 self.release_turns();
             }
             Command::Turn { turn_id } => {
-                self.held.push_back((order, turn_id));
+                self.orders.held.push_back((order, turn_id));
                 self.release_turns();
             }
             Command::Cancel { turn_id } => self.cancel(&order, turn_id),
@@ -96,11 +114,11 @@ impl Agent {
                     muster_protocol::plan::Decision::Denied { comment: None }
                 };
                 match self.record.machine.verdict(&request, allowed) {
-                    Answered::Own => _ = self.hand_over(&request, (decision, None)),
+                    Answered::Own => _ = self.hand_over(&request, decision, None),
                     // Nobody waits any more: the agent withdrew the request, which has been reported.
                     Answered::Said | Answered::NotWaiting => {}
                 }
-                self.done.push(order.seq);
+                self.changes.done.push(order.seq);
             }
             Command::Sync => self.ask(Wanted::Launch, Why::Sync(order)),
         }
@@ -111,36 +129,36 @@ impl Agent {
         if self.record.phase != Phase::Running || self.record.is_paused || self.stopping.is_some() {
             return;
         }
-        for (order, turn_id) in std::mem::take(&mut self.held) {
-            self.planned.insert(turn_id, false);
+        for (order, turn_id) in std::mem::take(&mut self.orders.held) {
+            self.orders.planned.insert(turn_id, false);
             self.ask(Wanted::Turn { turn_id }, Why::Turn(order, turn_id));
         }
     }
 
     fn cancel(&mut self, order: &Order, turn_id: i64) {
-        if let Some(at) = self.held.iter().position(|(_, held)| *held == turn_id) {
-            if let Some((turn, _)) = self.held.remove(at) {
-                self.done.push(turn.seq);
+        if let Some(at) = self.orders.held.iter().position(|(_, held)| *held == turn_id) {
+            if let Some((turn, _)) = self.orders.held.remove(at) {
+                self.changes.done.push(turn.seq);
             }
             let why = Some("It was cancelled before it began.");
-            self.effects.events.push(turn_ended(turn_id, TurnOutcome::Cancelled, why));
-        } else if !self.record.machine.cancel(turn_id, &mut self.effects) {
+            self.changes.effects.events.push(turn_ended(turn_id, TurnOutcome::Cancelled, why));
+        } else if !self.record.machine.cancel(turn_id, &mut self.changes.effects) {
             // Its plan may be on the way. A turn that has ended doesn't mind.
-            self.planned.entry(turn_id).and_modify(|is_cancelled| *is_cancelled = true);
+            self.orders.planned.entry(turn_id).and_modify(|is_cancelled| *is_cancelled = true);
         }
         self.await_cancelled();
-        self.done.push(order.seq);
+        self.changes.done.push(order.seq);
     }
 
     async fn launch_order(&mut self, order: Order) -> Result<(), Closed> {
         if order.generation == self.record.generation {
             // It was begun before.
-            self.done.push(order.seq);
+            self.changes.done.push(order.seq);
         } else if self.record.phase == Phase::Ended && !self.waits_for_home() {
             return self.launch(&order).await;
         } else {
             self.stop();
-            if let Some(older) = self.next_launch.replace(order) {
+            if let Some(older) = self.orders.next_launch.replace(order) {
                 self.refuse(&older, RefusedReason::Stale);
             }
         }
@@ -151,7 +169,7 @@ impl Agent {
     pub(super) async fn launch(&mut self, order: &Order) -> Result<(), Closed> {
         tracing::info!(agent = self.id, generation = order.generation, "an agent is launched");
         self.record.begin(order.generation);
-        self.done.push(order.seq);
+        self.changes.done.push(order.seq);
         self.shared.note(self.id, Some(order.generation));
         self.commit().await?;
         self.drop_old_homes();
@@ -161,7 +179,7 @@ impl Agent {
 
     /// Asks for the plan, unless the question is on its way.
     pub(super) fn ask_plan(&mut self, why: Why) {
-        if !std::mem::replace(&mut self.is_plan_asked, true) {
+        if !std::mem::replace(&mut self.plan.is_asked, true) {
             self.ask(Wanted::Launch, why);
         }
     }
@@ -183,7 +201,7 @@ impl Agent {
             return Ok(());
         }
         if matches!(why, Why::Launch | Why::Plan) {
-            self.is_plan_asked = false;
+            self.plan.is_asked = false;
         }
         match (why, given) {
             (Why::Launch, Given::Launch(plan)) => return Box::pin(self.start(*plan)).await,
@@ -195,23 +213,23 @@ impl Agent {
                 if !plan.stopped {
                     self.record.machine.settings = self.settings(&plan);
                 }
-                self.plan = Some(*plan);
+                self.plan.present = Some(*plan);
                 self.set_rules();
                 self.write_lines();
             }
             (Why::Sync(order), Given::Launch(plan)) => self.synced(order, *plan),
             (Why::Turn(order, turn_id), Given::Turn(plan)) => self.turn(&order, turn_id, plan),
             (Why::Answer(order, approval_id), Given::Answer(answer)) => {
-                self.done.push(order.seq);
+                self.changes.done.push(order.seq);
                 let decided =
                     self.record.machine.decide(&answer.request, &answer.decision, Some(approval_id));
                 let is_delivered = match decided {
                     // DELIVERED follows when the agent has the line.
                     Answered::Said => return Ok(()),
-                    Answered::Own => self.hand_over(&answer.request, (answer.decision, answer.by)),
+                    Answered::Own => self.hand_over(&answer.request, answer.decision, answer.by),
                     Answered::NotWaiting => false,
                 };
-                self.effects.events.push(if is_delivered {
+                self.changes.effects.events.push(if is_delivered {
                     Happening::Delivered { approval_id, without_text: false }
                 } else {
                     Happening::NotWaiting { approval_id }
@@ -230,7 +248,8 @@ impl Agent {
                     _ => "The control plane's answer is invalid.".to_owned(),
                 };
                 tracing::warn!(agent = self.id, reason, "the control plane gives no plan");
-                self.record.machine.not_opened(self.sending.sent, &reason, &mut self.effects);
+                let sent = self.shim.as_ref().map_or(0, |shim| shim.sending.sent);
+                self.record.machine.not_opened(sent, &reason, &mut self.changes.effects);
             }
             (Why::Launch, _) => tracing::warn!(agent = self.id, "the control plane gives no plan"),
         }
@@ -240,7 +259,7 @@ impl Agent {
     async fn start(&mut self, plan: LaunchPlan) -> Result<(), Closed> {
         // One that is being stopped is not started any more.
         if self.record.phase != Phase::Launching || self.shim.is_some() || self.stopping.is_some() {
-            self.plan = Some(plan);
+            self.plan.present = Some(plan);
             return Ok(());
         }
         match self.launched(&plan).await? {
@@ -258,7 +277,7 @@ impl Agent {
         }
         self.record.machine.settings = self.settings(&plan);
         self.record.shown = launch::readable_by_mcp(&self.shared, &plan).unwrap_or_default();
-        self.plan = Some(plan);
+        self.plan.present = Some(plan);
         match Connection::open(&self.dir(), 1, self.shared.options.line_bytes).await {
             Ok(shim) => self.connected(shim).await,
             Err(_) => self.adopt().await,
@@ -274,12 +293,14 @@ impl Agent {
         let (away, mut waits) = mpsc::unbounded_channel();
         let (ends, stop) = watch::channel(false);
         let waiting = Waiting { away, stop };
-        let mut launching = pin!(launch::launch(&shared, self.id, self.record.generation, plan, &waiting));
+        let (id, generation) = (self.id, self.record.generation);
+        let start = launch::Start { shared: &shared, id, generation, plan, waiting: &waiting };
+        let mut launching = pin!(start.run());
         loop {
             tokio::select! {
                 launched = &mut launching => return Ok(launched),
                 Some(detail) = waits.recv() => {
-                    self.effects.events.push(Happening::EngineAway { detail });
+                    self.changes.effects.events.push(Happening::EngineAway { detail });
                     self.commit().await?;
                 }
                 Some(message) = self.inbox.recv() => {
@@ -326,34 +347,34 @@ impl Agent {
             let given = self.shared.runtime.given(&self.shared.folder, self.id);
             written = home::write_skills(&given, &plan.skills);
             // If it fails again with the same plan, nothing has changed for the sessions.
-            if written.is_ok() || self.plan.as_ref() != Some(&plan) {
+            if written.is_ok() || self.plan.present.as_ref() != Some(&plan) {
                 self.record.machine.assignments_changed(self.settings(&plan));
             }
             let what = self.lacks(&plan);
-            self.effects.events.extend(what.map(|what| Happening::Lacks { what: what.to_owned() }));
+            self.changes.effects.events.extend(what.map(|what| Happening::Lacks { what: what.to_owned() }));
         }
-        self.plan = Some(plan);
+        self.plan.present = Some(plan);
         self.set_rules();
         // What this has brought is newer than what an older one could not bring.
-        if let Some((older, _)) = self.sync_again.take() {
-            self.done.push(older.seq);
+        if let Some((older, _)) = self.orders.sync_again.take() {
+            self.changes.done.push(older.seq);
         }
         match written {
             Ok(()) => {
-                self.done.push(order.seq);
-                self.effects.events.push(Happening::Synced);
+                self.changes.done.push(order.seq);
+                self.changes.effects.events.push(Happening::Synced);
             }
             Err(error) => {
                 tracing::error!(agent = self.id, %error, "the skills can't be written; trying again");
-                let at = Instant::now() + self.shared.options.grace * PATIENCE_WITH_DISK;
-                self.sync_again = Some((order, at));
+                let at = Instant::now() + self.shared.options.grace * 10;
+                self.orders.sync_again = Some((order, at));
             }
         }
     }
 
     /// What this launch lacks of what MCP servers of this plan need.
     fn lacks(&self, plan: &LaunchPlan) -> Option<&'static str> {
-        let before = self.plan.as_ref().unwrap_or(plan);
+        let before = self.plan.present.as_ref().unwrap_or(plan);
         let is_known = |now: &McpServer| before.mcp_servers.iter().any(|before| before.goes_on_as(now));
         if self.record.machine.is_set() && !plan.mcp_servers.iter().all(is_known) {
             return Some(
@@ -366,11 +387,11 @@ impl Agent {
     }
 
     fn turn(&mut self, order: &Order, turn_id: i64, plan: TurnPlan) {
-        self.done.push(order.seq);
-        match self.planned.remove(&turn_id) {
+        self.changes.done.push(order.seq);
+        match self.orders.planned.remove(&turn_id) {
             Some(true) => {
                 let why = Some("It was cancelled before it began.");
-                return self.effects.events.push(turn_ended(turn_id, TurnOutcome::Cancelled, why));
+                return self.changes.effects.events.push(turn_ended(turn_id, TurnOutcome::Cancelled, why));
             }
             Some(false) if !self.record.machine.has(turn_id) => {}
             // It was sent twice, as after a take-over while the host was away, and is here already.
@@ -382,7 +403,8 @@ impl Agent {
         }
         let given = self.shared.runtime.given(&self.shared.folder, self.id);
         let home = self.shared.places(self.id, self.record.generation).home;
-        let prompt = blocks(&plan.prompt, self.record.machine.capabilities.image, |part| {
+        let takes_images = self.record.machine.capabilities.image;
+        let prompt = blocks(&plan.prompt, plan.is_shared, takes_images, |part| {
             let Part::File { filename, base64: Some(base64), .. } = part else { return None };
             let bytes = BASE64_STANDARD.decode(base64).ok()?;
             let kept = home::write_inbox(&given, turn_id, filename, &bytes).map(|path| home.join(path));
@@ -398,16 +420,16 @@ impl Agent {
         };
         // It may not have been possible before, such as on a full disk.
         self.open_gate();
-        if let Some(gate) = &self.gate {
+        if let Some(gate) = &self.calls.gate {
             gate.ask_again();
         }
-        self.record.machine.begin(turn, &mut self.effects);
+        self.record.machine.begin(turn, &mut self.changes.effects);
     }
 
     /// A command has no effect.
     pub(super) fn refuse(&mut self, order: &Order, reason: RefusedReason) {
-        self.done.push(order.seq);
-        self.others.push((order.generation, Happening::Refused { command_id: order.id, reason }));
+        self.changes.done.push(order.seq);
+        self.changes.others.push((order.generation, Happening::Refused { command_id: order.id, reason }));
     }
 }
 

@@ -1,6 +1,6 @@
 //! The host's side of a shim's socket. One task reads, one writes; the agent's task sees frames, in order and bounded.
 
-use std::{io, mem, path::Path, sync::Arc, time::Duration};
+use std::{io, mem, path::Path, sync::Arc};
 
 use muster_shim::{
     folder::{Address, SOCKET},
@@ -16,12 +16,10 @@ use tokio::{
     task::JoinSet,
 };
 
-/// How many bytes of lines may wait for the agent's task. Then the shim isn't read, and its spool grows instead.
+use crate::bounds::{ANSWER_WAIT, BATCH};
+
+/// An agent that talks faster than the journal writes, in bytes of its lines. Then the shim isn't read, and its spool grows.
 const BUDGET: usize = 8 << 20;
-/// How many frames may wait.
-const FRAMES: usize = 256;
-/// How long a shim may take to answer.
-const PATIENCE: Duration = Duration::from_secs(10);
 
 /// What a shim says after its greeting.
 #[derive(Debug)]
@@ -77,6 +75,8 @@ impl Sending {
 pub struct Connection {
     /// What the shim said first.
     pub greeting: Greeting,
+    /// How far it has got the lines for its agent.
+    pub sending: Sending,
     frames: mpsc::Receiver<Frame>,
     out: mpsc::UnboundedSender<(FromClient, Vec<u8>)>,
     _tasks: JoinSet<()>,
@@ -85,11 +85,11 @@ pub struct Connection {
 impl Connection {
     /// Connects to the shim of a launch, and asks for the lines from `from` on.
     pub async fn open(dir: &Path, from: u64, longest: usize) -> io::Result<Self> {
-        let connected = tokio::time::timeout(PATIENCE, connect(dir, from));
+        let connected = tokio::time::timeout(ANSWER_WAIT, connect(dir, from));
         let (mut reader, writer, greeting) = connected
             .await
             .map_err(|_| io::Error::new(io::ErrorKind::TimedOut, "the shim doesn't answer"))??;
-        let (to_task, frames) = mpsc::channel(FRAMES);
+        let (to_task, frames) = mpsc::channel(BATCH);
         let (out, mut to_shim) = mpsc::unbounded_channel::<(FromClient, Vec<u8>)>();
         let mut tasks = JoinSet::new();
         tasks.spawn(async move {
@@ -108,7 +108,8 @@ impl Connection {
                 }
             }
         });
-        Ok(Self { greeting, frames, out, _tasks: tasks })
+        let sending = Sending { sent: greeting.taken, is_blocked: false };
+        Ok(Self { greeting, sending, frames, out, _tasks: tasks })
     }
 
     /// The next frame; `None` when the shim has gone away.

@@ -24,9 +24,6 @@ use sha2::{Digest, Sha256};
 
 use crate::folder::{Folder, FolderError, create_private};
 
-/// How well files are compressed: zstd's own default.
-const LEVEL: i32 = 3;
-
 /// Why a home was not backed up or restored. People read it.
 #[derive(Debug, thiserror::Error)]
 pub enum BackupError {
@@ -114,7 +111,7 @@ impl Home {
                 keep::restore(&home, command_id, reserve, archive).map_err(BackupError::Home)
             }
             Self::Volume(stream) => {
-                let mut to = BufWriter::with_capacity(keep::AT_ONCE, Sender::new(&stream));
+                let mut to = BufWriter::with_capacity(muster_shim::PIECE, Sender::new(&stream));
                 let sent = io::copy(&mut archive, &mut to).map(|_| ()).map_err(|error| error.to_string());
                 // A shim that did this already reads nothing, so only its answer counts. If reading failed here, its answer repeats why.
                 let _ = to.into_inner().map_err(io::Error::from).and_then(|to| to.end(sent));
@@ -144,12 +141,7 @@ fn answer(stream: &UnixStream) -> Result<()> {
 }
 
 /// Backs up a home. The disk keeps `reserve` bytes free.
-pub fn back_up(
-    folder: &Folder,
-    home: Home,
-    (agent_id, backup_id): (i64, i64),
-    reserve: u64,
-) -> Result<Written> {
+pub fn back_up(folder: &Folder, home: Home, agent_id: i64, backup_id: i64, reserve: u64) -> Result<Written> {
     let file = folder.backup(agent_id, backup_id);
     let dir = folder.backups(agent_id);
     create_private(&dir)?;
@@ -169,7 +161,8 @@ fn write(home: Home, partial: &Path, room: Room) -> Result<Written> {
     let open = OpenOptions::new().create(true).truncate(true).write(true).mode(0o600).open(partial);
     let file = open.map_err(at(WHAT))?;
     let out = Digested { file, room, sha256: Sha256::new(), bytes: 0 };
-    let mut encoder = zstd::Encoder::new(out, LEVEL).map_err(at(WHAT))?;
+    // zstd's own default.
+    let mut encoder = zstd::Encoder::new(out, 3).map_err(at(WHAT))?;
     encoder.include_checksum(true).map_err(at(WHAT))?;
     let out = home.pack(encoder)?.finish().map_err(at(WHAT))?;
     out.file.sync_all().map_err(at(WHAT))?;
@@ -181,7 +174,9 @@ fn write(home: Home, partial: &Path, room: Room) -> Result<Written> {
 pub fn restore(
     folder: &Folder,
     home: Home,
-    (agent_id, backup_id, command_id): (i64, i64, i64),
+    agent_id: i64,
+    backup_id: i64,
+    command_id: i64,
     sha256: &str,
     reserve: u64,
 ) -> Result<()> {

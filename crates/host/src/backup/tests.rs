@@ -23,8 +23,6 @@ struct Place {
     has_shim: bool,
 }
 
-const NONE: u64 = 0;
-
 impl Place {
     fn new() -> Self {
         Self::with(false)
@@ -53,20 +51,20 @@ impl Place {
     }
 
     fn try_back_up(&self, id: i64, reserve: u64) -> Result<Written> {
-        back_up(&self.folder, self.reach(Task::Pack), (7, id), reserve)
+        back_up(&self.folder, self.reach(Task::Pack), 7, id, reserve)
     }
 
     fn back_up(&self, id: i64) -> Written {
-        self.try_back_up(id, NONE).unwrap()
+        self.try_back_up(id, 0).unwrap()
     }
 
     fn try_restore(&self, id: i64, command: i64, sha256: &str, reserve: u64) -> Result<()> {
         let home = self.reach(Task::Restore { command_id: command, reserve });
-        restore(&self.folder, home, (7, id, command), sha256, reserve)
+        restore(&self.folder, home, 7, id, command, sha256, reserve)
     }
 
     fn restore(&self, id: i64, command: i64, sha256: &str) -> Result<()> {
-        self.try_restore(id, command, sha256, NONE)
+        self.try_restore(id, command, sha256, 0)
     }
 
     /// Puts an archive of its own in a backup's place, and answers its digest.
@@ -291,8 +289,8 @@ impl Read for Broken {
 fn why_a_backup_can_not_be_read_is_said_wherever_it_is_unpacked() {
     for has_shim in [true, false] {
         let place = Place::with(has_shim);
-        let home = place.reach(Task::Restore { command_id: 11, reserve: NONE });
-        let why = home.restore(11, NONE, Broken).unwrap_err().to_string();
+        let home = place.reach(Task::Restore { command_id: 11, reserve: 0 });
+        let why = home.restore(11, 0, Broken).unwrap_err().to_string();
         assert_eq!(why, "The backup can't be unpacked: the disk fails.");
         assert_eq!(place.beside(), ["home"]);
     }
@@ -305,11 +303,11 @@ fn what_can_not_be_backed_up_says_why() {
     huge.set_len(65 * 1024 * 1024 * 1024).unwrap();
     for has_shim in [true, false] {
         place.has_shim = has_shim;
-        let why = place.try_back_up(1, NONE).unwrap_err().to_string();
+        let why = place.try_back_up(1, 0).unwrap_err().to_string();
         assert_eq!(why, "The home's files have holes of more than 64 GiB. Remove them.");
     }
     fs::remove_dir_all(&place.home).unwrap();
-    assert!(matches!(place.try_back_up(1, NONE), Err(BackupError::NoHome)));
+    assert!(matches!(place.try_back_up(1, 0), Err(BackupError::NoHome)));
     forget(&place.folder, 7, 1).unwrap();
     forget(&place.folder, 7, 1).unwrap();
 }

@@ -8,11 +8,7 @@ use muster_protocol::{
 };
 use tokio_tungstenite::tungstenite;
 
-/// How much is left of a text, in bytes, and of a list. A byte of text becomes six at most, so that all of it fits.
-const LONGEST: usize = 4096;
-const MOST: usize = 32;
-/// The same of a name in a list.
-const LONGEST_NAME: usize = 256;
+use crate::bounds::TEXT;
 
 /// A frame as a text.
 pub fn text(frame: &FromHost) -> tungstenite::Message {
@@ -106,7 +102,7 @@ fn less_of(what: &Happening) -> Happening {
                 state: *state,
                 error: error.as_deref().map(cut),
                 stderr: stderr.as_deref().map(cut),
-                tools: tools.iter().take(MOST).map(|tool| short(tool, LONGEST_NAME)).collect(),
+                tools: tools.iter().take(32).map(|tool| short(tool, 256)).collect(),
             })
         }
         Happening::BackedUp { backup_id, bytes, sha256, error } => Happening::BackedUp {
@@ -135,17 +131,17 @@ fn without_content(Message { conversation_id, turn_id, key, content: _ }: &Messa
 }
 
 fn offers(all: &[Offer]) -> Vec<Offer> {
-    let shown = all.iter().take(MOST).map(|Offer { id, name, description, current }| Offer {
-        id: short(id, LONGEST_NAME),
-        name: short(name, LONGEST_NAME),
-        description: description.as_deref().map(|text| short(text, LONGEST_NAME)),
+    let shown = all.iter().take(32).map(|Offer { id, name, description, current }| Offer {
+        id: short(id, 256),
+        name: short(name, 256),
+        description: description.as_deref().map(|text| short(text, 256)),
         current: *current,
     });
     shown.collect()
 }
 
 fn cut(text: &str) -> String {
-    short(text, LONGEST)
+    short(text, TEXT)
 }
 
 fn short(text: &str, most: usize) -> String {

@@ -20,22 +20,18 @@ use tokio_tungstenite::{
 };
 
 use super::{Gateway, LinkError, Wish, fitting::text};
-use crate::{clock, join::why, journal::Closed, machine};
+use crate::{
+    bounds::{NETWORK_WAIT, PORTION},
+    clock,
+    join::why,
+    journal::Closed,
+    machine,
+};
 
-/// How long the handshake and the answer to HELLO may take.
-const PATIENCE: Duration = Duration::from_secs(15);
-/// How often the other side is asked whether it is there.
-const PING: Duration = Duration::from_secs(15);
-/// After this much silence the connection is given up.
+/// A network that drops everything in silence: after so long the connection is given up. Pings go out three times as often.
 const SILENCE: Duration = Duration::from_secs(45);
-/// How often the load is told.
-const LOAD: Duration = Duration::from_secs(5);
-/// How many frames may wait to be written.
-const QUEUE: usize = 32;
-/// How many bytes of events are read from the journal at a time.
-const EVENTS: usize = 256 * 1024;
-/// How many commands may wait to be carried out. No more are confirmed then, and the control plane keeps the others. They are
-/// read all the same: what waits may wait for an answer, which comes the same way.
+/// Commands that wait while the control plane is away: what they ask it comes the same way. No more than these are confirmed, and
+/// the control plane keeps the others. They are read all the same.
 const MOST_ORDERS: usize = 4096;
 
 type Socket = WebSocketStream<MaybeTlsStream<TcpStream>>;
@@ -60,7 +56,7 @@ impl Link {
             .max_message_size(Some(LARGEST_FRAME))
             .max_frame_size(Some(LARGEST_FRAME))
             .max_write_buffer_size(8 * LARGEST_FRAME);
-        let connecting = timeout(PATIENCE, connect_async_with_config(request, Some(limits), true)).await;
+        let connecting = timeout(NETWORK_WAIT, connect_async_with_config(request, Some(limits), true)).await;
         let connected = connecting.map_err(|_| LinkError::Unreachable("it doesn't answer".to_owned()))?;
         let (socket, _) = connected.map_err(|error| match error {
             tungstenite::Error::Http(response) => LinkError::Handshake {
@@ -70,7 +66,7 @@ impl Link {
             error => unreachable(&error),
         })?;
         let (mut sink, from) = socket.split();
-        let (to, mut waiting) = mpsc::channel::<Message>(QUEUE);
+        let (to, mut waiting) = mpsc::channel::<Message>(32);
         let mut writer = JoinSet::new();
         writer.spawn(async move {
             while let Some(message) = waiting.recv().await {
@@ -91,7 +87,7 @@ impl Link {
     /// Says HELLO, and waits for the answer.
     async fn greet(&mut self, hello: Hello) -> Result<Welcome, LinkError> {
         self.say(&FromHost::Hello(hello)).await?;
-        let until = Instant::now() + PATIENCE;
+        let until = Instant::now() + NETWORK_WAIT;
         loop {
             let frame = tokio::time::timeout_at(until, next(&mut self.from))
                 .await
@@ -223,13 +219,13 @@ impl Gateway {
             is_load_due: false,
             is_ping_due: false,
         };
-        let (mut load, mut ping) = (interval(LOAD), interval(PING));
+        let (mut load, mut ping) = (interval(Duration::from_secs(5)), interval(SILENCE / 3));
         load.set_missed_tick_behavior(MissedTickBehavior::Delay);
         ping.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut heard = Instant::now();
         loop {
             if progress.events.is_empty() && standing.borrow().events > progress.sent {
-                progress.events = self.shared.journal.events_after(progress.sent, EVENTS)?.into();
+                progress.events = self.shared.journal.events_after(progress.sent, PORTION)?.into();
             }
             progress.is_full = standing.borrow().orders >= MOST_ORDERS;
             let has_something = progress.has_something();

@@ -6,10 +6,8 @@ use muster_protocol::frame::RefusedCode;
 
 use super::LinkError;
 
-const FIRST: Duration = Duration::from_millis(100);
+/// A control plane that is away is tried this often; one whose answer needs a person, half as often.
 const LONGEST: Duration = Duration::from_secs(30);
-/// What somebody has to mend.
-const SLOW: Duration = Duration::from_secs(60);
 
 /// Remembers how often it failed.
 #[derive(Debug, Default)]
@@ -23,14 +21,14 @@ impl Retry {
         if was_welcome {
             self.failures = 0;
         }
-        let growing = FIRST.saturating_mul(1 << self.failures.min(12)).min(LONGEST);
+        let growing = Duration::from_millis(100).saturating_mul(1 << self.failures.min(12)).min(LONGEST);
         self.failures += 1;
         let pause = match error {
             LinkError::Refused { retry_after: Some(after), .. } => *after,
             LinkError::Refused { code: RefusedCode::Gap, .. } => growing,
             LinkError::Refused { code: RefusedCode::Stopping | RefusedCode::Unavailable, .. } => growing,
-            LinkError::Refused { .. } => SLOW,
-            LinkError::Handshake { status: 401 | 403 | 404, .. } => SLOW.min(growing * 8),
+            LinkError::Refused { .. } => LONGEST * 2,
+            LinkError::Handshake { status: 401 | 403 | 404, .. } => (LONGEST * 2).min(growing * 8),
             _ => growing,
         };
         jittered(pause)
@@ -70,7 +68,7 @@ mod tests {
         for code in
             [RefusedCode::Token, RefusedCode::Superseded, RefusedCode::JournalLost, RefusedCode::Version]
         {
-            assert!(Retry::default().after(true, &refused(code)) >= SLOW.mul_f64(0.75), "{code:?}");
+            assert!(Retry::default().after(true, &refused(code)) >= (LONGEST * 2).mul_f64(0.75), "{code:?}");
         }
         assert!(Retry::default().after(true, &refused(RefusedCode::Stopping)) < Duration::from_secs(1));
         let told = LinkError::Refused {

@@ -32,10 +32,7 @@ use tokio::sync::{Mutex, mpsc, oneshot, watch};
 pub use self::store::{Contents, StoreError};
 use self::{store::Store, writer::Task};
 
-/// How many bytes of events may wait until the control plane has said how many it takes.
-const FIRST_WINDOW: u64 = 1024 * 1024;
-/// How many steps may wait to be committed.
-const QUEUE: usize = 256;
+use crate::bounds::BATCH;
 
 /// What one step changes.
 #[derive(Debug, Default)]
@@ -97,8 +94,9 @@ impl Journal {
     pub fn open(path: &Path) -> Result<(Self, Contents), StoreError> {
         let (store, contents) = Store::open(path)?;
         let store = Arc::new(store);
-        let (tasks, waiting) = mpsc::channel(QUEUE);
-        let (standing, watched) = watch::channel(contents.standing(FIRST_WINDOW));
+        let (tasks, waiting) = mpsc::channel(BATCH);
+        // Bytes of events that may wait until the control plane has said how many it takes.
+        let (standing, watched) = watch::channel(contents.standing(1024 * 1024));
         writer::start(Arc::clone(&store), waiting, standing)?;
         Ok((Self { tasks, standing: watched, store, turn: Arc::default() }, contents))
     }

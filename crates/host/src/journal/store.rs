@@ -1,11 +1,9 @@
 //! The tables of the journal. Only `writer.rs` writes here.
 
-use std::{
-    path::{Path, PathBuf},
-    sync::{PoisonError, RwLock},
-};
+use std::path::{Path, PathBuf};
 
 use muster_protocol::{Event, Happening, command::Order};
+use parking_lot::RwLock;
 use redb::{
     Database, Durability, ReadableDatabase, ReadableTable, ReadableTableMetadata, TableDefinition,
     WriteTransaction,
@@ -19,9 +17,6 @@ const EVENTS: TableDefinition<i64, &[u8]> = TableDefinition::new("events");
 const ORDERS: TableDefinition<i64, &[u8]> = TableDefinition::new("orders");
 const KNOWN: TableDefinition<i64, i64> = TableDefinition::new("known");
 const AGENTS: TableDefinition<i64, &[u8]> = TableDefinition::new("agents");
-
-/// How many ids of commands are remembered. The control plane sends at most 64 before they are confirmed.
-const REMEMBERED: u64 = 65_536;
 
 /// Why the journal can't be used.
 #[derive(Debug, thiserror::Error)]
@@ -98,7 +93,7 @@ impl Store {
 
     /// Opens the file again, or makes it.
     pub fn reopen(&self) -> Result<()> {
-        let mut held = self.database.write().unwrap_or_else(PoisonError::into_inner);
+        let mut held = self.database.write();
         *held = None;
         if !self.path.try_exists()? {
             make(&self.path)?;
@@ -109,14 +104,14 @@ impl Store {
 
     /// Begins to write.
     pub fn write(&self) -> Result<Writing> {
-        let held = self.database.read().unwrap_or_else(PoisonError::into_inner);
+        let held = self.database.read();
         let database = held.as_ref().ok_or(redb::Error::DatabaseClosed)?;
         Ok(Writing { tx: database.begin_write()? })
     }
 
     /// The bytes of all events that are kept.
     pub fn waiting(&self) -> Result<u64> {
-        let held = self.database.read().unwrap_or_else(PoisonError::into_inner);
+        let held = self.database.read();
         let tx = held.as_ref().ok_or(redb::Error::DatabaseClosed)?.begin_read()?;
         let mut waiting = 0;
         for row in tx.open_table(EVENTS)?.iter()? {
@@ -136,7 +131,7 @@ impl Store {
     }
 
     fn read_events(&self, seq: i64, most_bytes: usize) -> Result<Vec<(i64, Vec<u8>)>> {
-        let held = self.database.read().unwrap_or_else(PoisonError::into_inner);
+        let held = self.database.read();
         let tx = held.as_ref().ok_or(redb::Error::DatabaseClosed)?.begin_read()?;
         let (mut rows, mut size) = (Vec::new(), 0);
         for row in tx.open_table(EVENTS)?.range(seq + 1..)? {
@@ -152,7 +147,7 @@ impl Store {
 
     fn contents(&self) -> Result<Contents, StoreError> {
         let read = || -> Result<_> {
-            let held = self.database.read().unwrap_or_else(PoisonError::into_inner);
+            let held = self.database.read();
             let tx = held.as_ref().ok_or(redb::Error::DatabaseClosed)?.begin_read()?;
             let meta = tx.open_table(META)?;
             let number = |name| meta.get(name).map(|found| found.map_or(0, |value| value.value()));
@@ -324,7 +319,8 @@ impl Writing {
             kept.insert(order.seq, bytes.as_slice())?;
             fresh.push(order.clone());
         }
-        while known.len()? > REMEMBERED {
+        // The control plane sends at most 64 before they are confirmed.
+        while known.len()? > 65_536 {
             known.pop_first()?;
         }
         self.tx.open_table(META)?.insert("commands", *last_command)?;

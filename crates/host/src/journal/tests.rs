@@ -62,8 +62,7 @@ async fn a_batch_whose_failed_commit_is_visible_is_written_again() {
     let (store, contents) = Store::open(&dir.path().join("journal")).unwrap();
     let (done, _kept) = oneshot::channel();
     let step = Change { record: Some((1, b"{}".to_vec())), events: events(3), done: Vec::new() };
-    let first =
-        writer::write(&store, &[Task::Commit(step, done)], contents.standing(FIRST_WINDOW)).unwrap().0;
+    let first = writer::write(&store, &[Task::Commit(step, done)], contents.standing(1024 * 1024)).unwrap().0;
     let (received, _kept) = oneshot::channel();
     let (done, _other) = oneshot::channel();
     let batch = [

@@ -1,16 +1,12 @@
 //! The thread that writes: takes what waits, commits it at once, answers.
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
 use muster_protocol::command::Order;
 use tokio::sync::{mpsc, oneshot, watch};
 
 use super::{Change, Standing, StoreError, store::Store};
-
-/// How much is committed together.
-const MOST: usize = 256;
-/// How long to wait before a failed commit is tried again.
-const AGAIN: Duration = Duration::from_secs(1);
+use crate::bounds::{BATCH, RETRY};
 
 /// Something to write.
 pub enum Task {
@@ -40,14 +36,14 @@ pub fn start(
 
 fn run(store: &Store, mut tasks: mpsc::Receiver<Task>, standing: &watch::Sender<Standing>) {
     let mut batch = Vec::new();
-    while tasks.blocking_recv_many(&mut batch, MOST) > 0 {
+    while tasks.blocking_recv_many(&mut batch, BATCH) > 0 {
         let mut before = *standing.borrow();
         let (now, answers) = loop {
             match write(store, &batch, before) {
                 Ok(written) => break written,
                 Err(error) => {
                     tracing::error!(%error, "the journal can't be written; trying again");
-                    std::thread::sleep(AGAIN);
+                    std::thread::sleep(RETRY);
                     // What failed may be there all the same: its numbers stay, and what it takes is counted again.
                     match store.reopen().and_then(|()| store.waiting()) {
                         Ok(waiting) => before.waiting = waiting,

@@ -8,16 +8,6 @@ use muster_protocol::frame;
 use super::{Bounds, Choice, Kept};
 use crate::machine;
 
-/// The memory of an agent, in MiB: engines refuse less than about 6, and the shim needs some.
-const LEAST_MEMORY: i64 = 16;
-const MOST_MEMORY: i64 = 16 << 20;
-/// Processes and threads: those of the shim and of a small agent; what Linux can have.
-const LEAST_PIDS: i64 = 16;
-const MOST_PIDS: i64 = 4 << 20;
-/// Processors: the least that engines can bound.
-const LEAST_PROCESSORS: f64 = 0.01;
-const MOST_PROCESSORS: f64 = 1024.0;
-
 /// Which runtime.
 #[derive(Debug, Args)]
 pub struct RuntimeArgs {
@@ -33,13 +23,15 @@ pub struct RuntimeArgs {
 #[derive(Debug, Args)]
 pub struct BoundArgs {
     /// The memory of a contained agent, in MiB, unless the control plane says: half of the machine's, if nobody says.
-    #[arg(long, value_parser = clap::value_parser!(i64).range(LEAST_MEMORY..=MOST_MEMORY))]
+    // Engines refuse less than about 6 MiB, and the shim needs some.
+    #[arg(long, value_parser = clap::value_parser!(i64).range(16..=16 << 20))]
     memory_mb: Option<i64>,
     /// The processors of a contained agent, unless the control plane says.
     #[arg(long, value_parser = processors)]
     cpus: Option<f64>,
     /// How many processes and threads a contained agent may have.
-    #[arg(long, default_value_t = super::PIDS, value_parser = clap::value_parser!(i64).range(LEAST_PIDS..=MOST_PIDS))]
+    // Those of the shim and of a small agent; what Linux can have.
+    #[arg(long, default_value_t = Bounds::default().pids, value_parser = clap::value_parser!(i64).range(16..=4 << 20))]
     pids: i64,
     /// The engine's network for contained agents that have a network of their own.
     #[arg(long, default_value = super::NETWORK, value_parser = network)]
@@ -112,13 +104,13 @@ impl BoundArgs {
 
 /// How much memory an agent may have if nobody says, in MiB: one alone can't take all of the machine's.
 pub(super) fn usual_memory() -> Option<i64> {
-    machine::memory_mb().map(|all| (all / 2).max(LEAST_MEMORY))
+    machine::memory_mb().map(|all| (all / 2).max(16))
 }
 
 fn processors(text: &str) -> Result<f64, String> {
     let number: Option<f64> = text.parse().ok();
-    let number = number.filter(|number| (LEAST_PROCESSORS..=MOST_PROCESSORS).contains(number));
-    number.ok_or_else(|| format!("give a number from {LEAST_PROCESSORS} to {MOST_PROCESSORS}, such as 1.5"))
+    let number = number.filter(|number| (0.01..=1024.0).contains(number));
+    number.ok_or_else(|| "give a number from 0.01 to 1024, such as 1.5".to_owned())
 }
 
 /// A network's name, as engines take it.

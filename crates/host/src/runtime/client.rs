@@ -6,10 +6,8 @@ use bollard::{API_DEFAULT_VERSION, Docker, errors::Error, models::SystemVersion}
 use muster_protocol::event::EndReason;
 use tokio::time::timeout;
 
-use super::{
-    Kind, Settings,
-    docker::{ANSWER, Engine, SOON},
-};
+use super::{Kind, Settings, docker::Engine};
+use crate::bounds::SOON;
 
 /// Why a container isn't there.
 #[derive(Debug, thiserror::Error)]
@@ -147,8 +145,8 @@ impl Engine {
 async fn connect(settings: &Settings) -> Result<Connected, EngineError> {
     let socket = settings.socket.display().to_string();
     let asked = async {
-        let docker =
-            Docker::connect_with_unix(&socket, ANSWER, API_DEFAULT_VERSION)?.negotiate_version().await?;
+        // An answer may take 60 seconds.
+        let docker = Docker::connect_with_unix(&socket, 60, API_DEFAULT_VERSION)?.negotiate_version().await?;
         let version = docker.version().await?;
         Ok((docker, version))
     };

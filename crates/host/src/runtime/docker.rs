@@ -8,7 +8,6 @@ use std::{
     mem,
     path::{Path, PathBuf},
     sync::atomic::AtomicBool,
-    time::Duration,
 };
 
 use bollard::{
@@ -38,26 +37,9 @@ use super::{
 };
 use crate::{
     agent::home::{LARGEST_FILE, SendError},
+    bounds::{LOOK, PROCESS_WAIT, RETRY, SOON, TEXT},
     folder::Folder,
 };
-
-/// How long the engine may take for an answer.
-pub(super) const ANSWER: u64 = 60;
-/// How long a container may take until its shim answers.
-pub(super) const PATIENCE: Duration = Duration::from_secs(30);
-/// How long reading a file may take.
-const READING: Duration = Duration::from_secs(20);
-/// How much is heard of why a file can't be read, in bytes.
-const REASON: usize = 4096;
-/// How long the engine may take to say what it is, and what is only useful to know.
-pub(super) const SOON: Duration = Duration::from_secs(2);
-/// How often to look.
-const LOOK: Duration = Duration::from_millis(20);
-/// How many times to ask about a container that is ending, and how long to wait in between.
-const TRIES: usize = 20;
-const TRY_AGAIN: Duration = Duration::from_millis(250);
-/// How often to try an engine that is away.
-const AGAIN: Duration = Duration::from_secs(1);
 
 /// Networks that are ways to have one, and have no name in the engine.
 const MODES: [&str; 7] = ["bridge", "default", "host", "none", "pasta", "private", "slirp4netns"];
@@ -138,11 +120,11 @@ impl Engine {
             };
             self.note(tried.as_ref().err());
             match tried {
-                Err(error) if error.is_away() && Instant::now() + AGAIN < until => {
+                Err(error) if error.is_away() && Instant::now() + RETRY < until => {
                     if !mem::replace(&mut is_told, true) {
                         let _ = waiting.away.send(error.to_string());
                     }
-                    let _ = timeout(AGAIN, waiting.stopped()).await;
+                    let _ = timeout(RETRY, waiting.stopped()).await;
                 }
                 started => return started,
             }
@@ -209,7 +191,7 @@ impl Engine {
         };
         let container = spec::container(&self.settings, prepared, users, &image.id, image.own.clone());
         let options = CreateContainerOptionsBuilder::default().name(name).build();
-        let until = Instant::now() + PATIENCE;
+        let until = Instant::now() + PROCESS_WAIT;
         loop {
             match client.create_container(Some(options.clone()), container.clone()).await {
                 Ok(_) => return Ok(()),
@@ -218,7 +200,7 @@ impl Engine {
                     if self.inspect_by_name(name).await?.is_some() {
                         return Ok(());
                     }
-                    sleep(TRY_AGAIN).await;
+                    sleep(RETRY / 4).await;
                 }
                 Err(error) => return Err(client.error("The agent's container can't be made", error)),
             }
@@ -232,14 +214,14 @@ impl Engine {
             prepared.environment.iter().map(|(name, value)| (name.as_os_str(), value.as_os_str()));
         let files = prepared.files.iter().map(|(path, text)| (path.as_ref(), text.as_ref()));
         let mut bytes = Some(given_to_bytes(variables, files));
-        let until = Instant::now() + PATIENCE;
+        let until = Instant::now() + PROCESS_WAIT;
         while !prepared.dir.join(SOCKET).exists() || !prepared.dir.join(RECORD).exists() {
             if bytes.is_some()
                 && let Some(open) = pipe::open(pipe).map_err(io)?
                 && let Some(bytes) = bytes.take()
             {
                 // Its end may come in between; that is told below.
-                let _ = timeout(PATIENCE, pipe::write(open, bytes)).await;
+                let _ = timeout(PROCESS_WAIT, pipe::write(open, bytes)).await;
             }
             self.look(prepared, until).await?;
             sleep(LOOK).await;
@@ -313,7 +295,7 @@ impl Engine {
 
     /// Reads a file as the agent would: whatever it links to, nothing is read that the agent can't read.
     pub async fn read(&self, agent_id: i64, generation: i64, path: &Path) -> Result<Vec<u8>, SendError> {
-        let reading = timeout(READING, self.read_slowly(agent_id, generation, path)).await;
+        let reading = timeout(PROCESS_WAIT, self.read_slowly(agent_id, generation, path)).await;
         reading.unwrap_or_else(|_| Err(SendError::Io(std::io::ErrorKind::TimedOut.into())))
     }
 
@@ -428,10 +410,10 @@ impl Engine {
 /// Asks again while a container is ending: Podman then refuses to remove it, and answers with errors or with a state that it
 /// alone has.
 async fn patiently<T, F: Future<Output = Result<T, Error>>>(ask: impl Fn() -> F) -> Result<T, Error> {
-    for _ in 1..TRIES {
+    for _ in 1..20 {
         match Box::pin(ask()).await {
             Err(error) if status(&error) == Some(500) || matches!(error, Error::JsonDataError { .. }) => {
-                tokio::time::sleep(TRY_AGAIN).await;
+                tokio::time::sleep(RETRY / 4).await;
             }
             answer => return answer,
         }
@@ -462,7 +444,7 @@ async fn collected(
     while let Some(piece) = output.next().await {
         match piece.map_err(|error| SendError::Io(std::io::Error::other(error)))? {
             LogOutput::StdErr { message } => {
-                let room = REASON.saturating_sub(says.len());
+                let room = TEXT.saturating_sub(says.len());
                 says.extend_from_slice(&message[..message.len().min(room)]);
             }
             piece => bytes.extend_from_slice(&piece.into_bytes()),
@@ -489,6 +471,6 @@ mod tests {
         let endless = collected(stream::repeat_with(|| piece(false)));
         assert!(matches!(endless.await, Err(SendError::TooLarge)));
         let (bytes, says) = collected(stream::iter([piece(false), piece(true), piece(true)])).await.unwrap();
-        assert_eq!((bytes.len(), says.len()), (64 << 10, REASON));
+        assert_eq!((bytes.len(), says.len()), (64 << 10, TEXT));
     }
 }

@@ -22,16 +22,17 @@ use tokio::{
 
 use super::{
     client::{EngineError, status},
-    docker::{Engine, PATIENCE, SOON, ended, is_over},
+    docker::{Engine, ended, is_over},
     reference, spec,
 };
 use crate::{
     backup::BackupError,
+    bounds::{PROCESS_WAIT, SOON},
     folder::{Folder, create_private},
 };
 
-/// How long the shim may neither read nor say anything. Removing a large home, or waiting for the disk, takes minutes; one whose
-/// container is frozen would keep other homes waiting forever.
+/// A container that is frozen would keep other homes waiting forever: its shim may neither read nor say anything for so long.
+/// Removing a large home, or waiting for the disk, takes minutes.
 const SILENCE: Duration = Duration::from_hours(1);
 /// What is said if the shim doesn't come.
 const NOT_UP: &str = "The container that copies the home could not start";
@@ -51,7 +52,7 @@ impl Engine {
             what: "The folder of the container that copies the home can't be made",
             source,
         })?;
-        let begun = self.begin(agent_id, task, (&dir, &volume), &listener).await;
+        let begun = self.begin(agent_id, task, &dir, &volume, &listener).await;
         if begun.is_err() {
             self.release_home(folder, agent_id, task).await;
         }
@@ -85,7 +86,8 @@ impl Engine {
         &self,
         agent_id: i64,
         task: Task,
-        (dir, volume): (&Path, &Path),
+        dir: &Path,
+        volume: &Path,
         listener: &UnixListener,
     ) -> Result<UnixStream, EngineError> {
         let name = spec::keeper_name(&self.settings.host, agent_id, task);
@@ -93,7 +95,7 @@ impl Engine {
         let image = reference::empty(&client).await?;
         // One of a host that was killed may still be there.
         self.remove_by_name(&name).await?;
-        let container = spec::keeper(&self.settings, (agent_id, task), &image, (dir, volume));
+        let container = spec::keeper(&self.settings, agent_id, task, &image, dir, volume);
         let options = CreateContainerOptionsBuilder::default().name(&name).build();
         let made = client.create_container(Some(options), container).await;
         made.map_err(|error| client.error("The container that copies the home can't be made", error))?;
@@ -104,7 +106,7 @@ impl Engine {
 
     /// Waits until the shim comes, or won't.
     async fn connects(&self, name: &str, listener: &UnixListener) -> Result<UnixStream, EngineError> {
-        let until = Instant::now() + PATIENCE;
+        let until = Instant::now() + PROCESS_WAIT;
         loop {
             // Looked at first: one that is over by now has connected before, or never will.
             let found = self.inspect_by_name(name).await?;

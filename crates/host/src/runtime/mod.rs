@@ -165,13 +165,8 @@ impl Lost {
     }
 }
 
-/// How many processes and threads an agent may have, unless the operator says.
-const PIDS: i64 = 512;
 /// The network that every engine has.
 const NETWORK: &str = "bridge";
-
-/// A file's mode that an agent of another user can read. The folder above is its owner's alone.
-const SHOWN: u32 = 0o755;
 
 /// What an agent may take, unless its plan says.
 #[derive(Clone, Debug)]
@@ -188,7 +183,7 @@ pub struct Bounds {
 
 impl Default for Bounds {
     fn default() -> Self {
-        Self { memory_mb: None, cpus: None, pids: PIDS, network: NETWORK.to_owned() }
+        Self { memory_mb: None, cpus: None, pids: 512, network: NETWORK.to_owned() }
     }
 }
 
@@ -369,5 +364,6 @@ pub struct Files {
 pub(crate) fn show(path: &Path) -> io::Result<()> {
     use std::os::unix::fs::PermissionsExt;
     fs::create_dir_all(path)?;
-    fs::set_permissions(path, fs::Permissions::from_mode(SHOWN))
+    // An agent of another user can read it. The folder above is its owner's alone.
+    fs::set_permissions(path, fs::Permissions::from_mode(0o755))
 }

@@ -24,7 +24,7 @@ use muster_shim::{
 use rustix::process::{Resource, getrlimit};
 
 use super::{Places, Prepared, docker::Settings};
-use crate::{clock, programs::Program};
+use crate::{bounds::OPEN_FILES, clock, programs::Program};
 
 /// The agent's home.
 pub(super) const HOME: &str = "/home/agent";
@@ -56,12 +56,6 @@ const CAPABILITIES: [&str; 5] = ["CHOWN", "KILL", "SETGID", "SETPCAP", "SETUID"]
 const KEEPER_CAPABILITIES: [&str; 3] = ["CHOWN", "DAC_OVERRIDE", "FOWNER"];
 /// What may be in `/tmp`, by default.
 const TMP: &str = "rw,nosuid,nodev,exec,mode=1777,size=512m";
-/// Of open files, and of processes of one user. Engines may not raise what they have themselves.
-const NOFILE: u64 = 8192;
-const NPROC: u64 = 16384;
-/// The first of the agents' users, and how many there are: a rootless engine has 65,536.
-const FIRST_USER: u32 = 20_000;
-const USERS: i64 = 40_000;
 
 /// Where things are, as every contained agent sees them.
 pub(super) fn places() -> Places {
@@ -90,7 +84,8 @@ fn short(host: &str) -> &str {
 
 /// The agent's user: one of its own, so that limits by user and /proc keep agents apart.
 pub(super) fn user(agent_id: i64) -> u32 {
-    FIRST_USER + u32::try_from(agent_id.rem_euclid(USERS)).unwrap_or_default()
+    // A rootless engine has 65,536 users.
+    20_000 + u32::try_from(agent_id.rem_euclid(40_000)).unwrap_or_default()
 }
 
 /// The labels of everything that this host makes for an agent.
@@ -133,9 +128,11 @@ pub(super) fn container(
 /// names there.
 pub(super) fn keeper(
     settings: &Settings,
-    (agent_id, task): (i64, Task),
+    agent_id: i64,
+    task: Task,
     image: &str,
-    (dir, volume): (&Path, &Path),
+    dir: &Path,
+    volume: &Path,
 ) -> ContainerCreateBody {
     let home = format!("{VOLUME}/{}", volume.file_name().unwrap_or_default().display());
     let above = volume.parent().unwrap_or(volume).to_owned();
@@ -174,7 +171,7 @@ fn arguments(prepared: &Prepared<'_>, users: Contained, words: Vec<String>) -> V
     launch.contained = Some(users);
     launch.step.args = words.map(OsString::from).collect();
     launch.step.gate = Some(prepared.gate.clone());
-    launch.step.limits = Limits { nofile: Some(NOFILE), ..Limits::default() };
+    launch.step.limits = Limits { nofile: Some(OPEN_FILES), ..Limits::default() };
     let args = launch.to_args().into_iter().map(|arg| arg.to_string_lossy().into_owned());
     std::iter::once("contain".to_owned()).chain(args).collect()
 }
@@ -195,8 +192,9 @@ fn limits(settings: &Settings, prepared: &Prepared<'_>) -> HostConfig {
         nano_cpus: cpus,
         pids_limit: Some(settings.bounds.pids),
         ulimits: Some(vec![
-            ulimit("nofile", Resource::Nofile, NOFILE),
-            ulimit("nproc", Resource::Nproc, NPROC),
+            ulimit("nofile", Resource::Nofile, OPEN_FILES),
+            // Engines may not raise what they have themselves.
+            ulimit("nproc", Resource::Nproc, 16384),
         ]),
         ..closed()
     }
@@ -291,8 +289,8 @@ mod tests {
             shim: "/shim".into(),
             bounds: Bounds::default(),
         };
-        let places = (Path::new("/h/pack"), Path::new("/volumes/v/_data"));
-        let keeper = keeper(&settings, (7, Task::Pack), "muster/empty", places);
+        let (dir, volume) = (Path::new("/h/pack"), Path::new("/volumes/v/_data"));
+        let keeper = keeper(&settings, 7, Task::Pack, "muster/empty", dir, volume);
         assert_eq!(keeper.entrypoint, Some(vec![SHIM.to_owned()]));
         assert_eq!(keeper.labels.unwrap()[KEEPER_OF], *PROCESS, "it is swept when this process is gone");
         assert_eq!(keeper.healthcheck.and_then(|check| check.test), Some(vec!["NONE".to_owned()]));

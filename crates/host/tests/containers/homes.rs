@@ -13,9 +13,6 @@ use crate::{
     support::{Plane, State},
 };
 
-const AGENT: i64 = 7;
-const NOBODY: u32 = 65_534;
-
 /// Files of several users, with modes, times, names and holes; and folders that engines leave out of archives.
 const MAKE: &str = "mkdir -p dev/deep proc sys closed; echo one >dev/deep/file; chmod 640 dev/deep/file; ln dev/deep/file twin; \
     ln -s /etc/passwd out; dd if=/dev/zero of=sparse bs=1 count=0 seek=8388608; echo theirs >closed/in; \
@@ -27,7 +24,7 @@ const LOOK: &str = "find . ! -name . -type d -exec stat -c '%n %A %u %g %Y' {} \
     find . -type l | sort | while read -r link; do stat -c '%n %u %g' $link; readlink $link; done; stat -c '%A %u %g' .";
 
 fn volume(host: &Contained) -> String {
-    format!("muster-{}-{AGENT}-0", &host.id()[..12])
+    format!("muster-{}-7-0", &host.id()[..12])
 }
 
 /// Runs a script in the home, as the engine's root.
@@ -60,7 +57,7 @@ async fn back_up(plane: &Plane, (agent_id, generation): (i64, i64), id: i64) -> 
 }
 
 fn restored(state: &State) -> Option<Result<(), String>> {
-    state.happenings(AGENT).find_map(|what| match what {
+    state.happenings(7).find_map(|what| match what {
         Happening::Restored { error, .. } => Some(error.clone().map_or(Ok(()), Err)),
         _ => None,
     })
@@ -69,30 +66,30 @@ fn restored(state: &State) -> Option<Result<(), String>> {
 async fn comes_back(plane: &Plane, host: &Contained) {
     let why = back_up(plane, (8, 0), 1).await.unwrap_err();
     assert!(why.contains("never started here"), "{why}");
-    plane.launch(AGENT, 1).await;
-    plane.say(AGENT, 1, 70, "remember a").await;
-    plane.order(AGENT, 1, Command::Stop);
+    plane.launch(7, 1).await;
+    plane.say(7, 1, 70, "remember a").await;
+    plane.order(7, 1, Command::Stop);
     plane.set(|state| state.wanted.clear());
-    plane.wait("it is stopped", |state| state.ended(AGENT, 1)).await;
+    plane.wait("it is stopped", |state| state.ended(7, 1)).await;
     root(host, MAKE);
     let before = root(host, LOOK);
     assert!(before.contains("./closed/in -rw-r--r-- 12345 54321 1 7 "), "{before}");
-    let sha256 = back_up(plane, (AGENT, 1), 2).await.unwrap();
+    let sha256 = back_up(plane, (7, 1), 2).await.unwrap();
     root(host, SPOIL);
     assert_ne!(root(host, LOOK), before);
-    plane.order(AGENT, 1, Command::Restore { backup_id: 2, sha256 });
+    plane.order(7, 1, Command::Restore { backup_id: 2, sha256 });
     plane.wait("it is restored", restored).await.unwrap();
     assert_eq!(root(host, LOOK), before);
     assert_eq!(old_homes(host), 1, "the home from before is kept");
-    plane.launch(AGENT, 2).await;
-    let turn = plane.turn(AGENT, 2, 70, "recall");
+    plane.launch(7, 2).await;
+    let turn = plane.turn(7, 2, 70, "recall");
     assert_eq!(plane.end_of(turn).await.outcome, TurnOutcome::Done);
     let texts = plane.lock().texts(turn).concat();
     assert!(texts.contains("I remember: a."), "{texts}");
     plane.wait("the home from before is gone", |_| (old_homes(host) == 0).then_some(())).await;
     // While it runs as well.
-    back_up(plane, (AGENT, 2), 3).await.unwrap();
-    let alone = |_: &State| (host.containers() == [host.name(AGENT, 2)]).then_some(());
+    back_up(plane, (7, 2), 3).await.unwrap();
+    let alone = |_: &State| (host.containers() == [host.name(7, 2)]).then_some(());
     plane.wait("nothing is left beside it", alone).await;
     plane.lock().check();
 }
@@ -111,21 +108,20 @@ async fn a_home_comes_back_as_it_was_for_a_host_that_is_not_root() {
     let plane = Plane::start().await;
     let engine = Own::start();
     let socket = engine.socket();
-    chown(&socket, Some(NOBODY), None).unwrap();
+    chown(&socket, Some(65_534), None).unwrap();
     fs::set_permissions(Path::new(&socket).parent().unwrap(), Permissions::from_mode(0o711)).unwrap();
     let mut host = Contained::with(&plane, &socket, &[]);
     host.terminate();
     give(host.path().parent().unwrap());
-    let nobody = NOBODY.to_string();
     host.within =
-        ["setpriv", "--reuid", &nobody, "--regid", &nobody, "--clear-groups"].map(str::to_owned).to_vec();
+        ["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups"].map(str::to_owned).to_vec();
     host.run();
     comes_back(&plane, &host).await;
 }
 
 /// Everything in a folder becomes nobody's.
 fn give(path: &Path) {
-    lchown(path, Some(NOBODY), Some(NOBODY)).unwrap();
+    lchown(path, Some(65_534), Some(65_534)).unwrap();
     if path.is_dir() && !path.is_symlink() {
         for entry in fs::read_dir(path).unwrap() {
             give(&entry.unwrap().path());

@@ -158,7 +158,7 @@ async fn the_answer_of_a_slow_person_is_not_waited_for() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_client_that_does_not_read_its_answers_is_not_read_any_more() {
-    const REQUESTS: usize = 2000;
+    let requests = 2000;
     let plane = Plane::start().await;
     let host = Host::start(&plane, &[]);
     plane.launch(7, 1).await;
@@ -167,13 +167,13 @@ async fn a_client_that_does_not_read_its_answers_is_not_read_any_more() {
     let (read, mut write) = client.into_split();
     let params = json!({ "cursor": "x".repeat(1000) });
     let request = |id: usize| json!({ "jsonrpc": "2.0", "id": id, "method": "tools/list", "params": params });
-    let lines: String = (0..REQUESTS).map(|id| format!("{}\n", request(id))).collect();
+    let lines: String = (0..requests).map(|id| format!("{}\n", request(id))).collect();
     let mut writing = pin!(write.write_all(lines.as_bytes()));
     let stuck = timeout(Duration::from_secs(2), &mut writing).await;
     assert!(stuck.is_err(), "it can write no more than its socket holds");
     let reading = async {
         let mut answers = BufReader::new(read).lines();
-        for _ in 0..REQUESTS {
+        for _ in 0..requests {
             assert!(answers.next_line().await.unwrap().is_some());
         }
     };

@@ -7,11 +7,9 @@ use muster_protocol::{Command, Happening, event::TurnOutcome};
 
 use crate::support::{Host, Plane, State};
 
-const AGENT: i64 = 7;
-
 /// How a backup ended: its digest, or why it failed.
 fn backed_up(state: &State, id: i64) -> Option<Result<String, String>> {
-    state.happenings(AGENT).find_map(|what| match what {
+    state.happenings(7).find_map(|what| match what {
         Happening::BackedUp { backup_id, sha256, error, .. } if *backup_id == id => {
             Some(sha256.clone().ok_or_else(|| error.clone().unwrap()))
         }
@@ -21,7 +19,7 @@ fn backed_up(state: &State, id: i64) -> Option<Result<String, String>> {
 
 /// How often each restore ended, and how the last did.
 fn restored(state: &State, id: i64) -> Vec<Option<String>> {
-    let ends = state.happenings(AGENT).filter_map(|what| match what {
+    let ends = state.happenings(7).filter_map(|what| match what {
         Happening::Restored { backup_id, error } if *backup_id == id => Some(error.clone()),
         _ => None,
     });
@@ -29,32 +27,32 @@ fn restored(state: &State, id: i64) -> Vec<Option<String>> {
 }
 
 async fn back_up(plane: &Plane, generation: i64, id: i64) -> Result<String, String> {
-    plane.order(AGENT, generation, Command::Backup { backup_id: id });
+    plane.order(7, generation, Command::Backup { backup_id: id });
     plane.wait("it is backed up", |state| backed_up(state, id)).await
 }
 
 async fn restore(plane: &Plane, generation: i64, id: i64, sha256: &str) -> Option<String> {
     let before = restored(&plane.lock(), id).len();
-    plane.order(AGENT, generation, Command::Restore { backup_id: id, sha256: sha256.to_owned() });
+    plane.order(7, generation, Command::Restore { backup_id: id, sha256: sha256.to_owned() });
     plane.wait("it is restored", |state| restored(state, id).get(before).cloned()).await
 }
 
 async fn stop(plane: &Plane, generation: i64) {
-    plane.order(AGENT, generation, Command::Stop);
+    plane.order(7, generation, Command::Stop);
     plane.set(|state| state.wanted.clear());
-    plane.wait("it is stopped", |state| state.ended(AGENT, generation)).await;
+    plane.wait("it is stopped", |state| state.ended(7, generation)).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_an_agent_knew_comes_back() {
     let plane = Plane::start().await;
     let host = Host::start(&plane, &[]);
-    plane.launch(AGENT, 1).await;
-    plane.say(AGENT, 1, 70, "remember a").await;
-    let file = host.home(AGENT).join("notes");
+    plane.launch(7, 1).await;
+    plane.say(7, 1, 70, "remember a").await;
+    let file = host.home(7).join("notes");
     fs::write(&file, "first").unwrap();
     let sha256 = back_up(&plane, 1, 1).await.unwrap();
-    plane.say(AGENT, 1, 70, "remember b").await;
+    plane.say(7, 1, 70, "remember b").await;
     fs::write(&file, "second").unwrap();
     let refused = restore(&plane, 1, 1, &sha256).await;
     assert!(refused.is_some_and(|why| why.contains("The agent runs")));
@@ -65,19 +63,19 @@ async fn what_an_agent_knew_comes_back() {
     let before = || fs::read_dir(file.parent().unwrap().parent().unwrap()).unwrap().flatten();
     let olds = || before().filter(|entry| entry.file_name().to_string_lossy().starts_with("home.")).count();
     assert_eq!(olds(), 1, "the home from before is kept");
-    plane.launch(AGENT, 2).await;
-    let turn = plane.turn(AGENT, 2, 70, "recall");
+    plane.launch(7, 2).await;
+    let turn = plane.turn(7, 2, 70, "recall");
     assert_eq!(plane.end_of(turn).await.outcome, TurnOutcome::Done);
     let texts = plane.lock().texts(turn).concat();
     assert!(texts.contains("I remember: a."), "{texts}");
     plane.wait("the home from before is gone", |_| (olds() == 0).then_some(())).await;
     // It is never too late for that.
-    plane.order_until(1000, AGENT, 2, Command::Forget { backup_id: 1 });
-    let kept = host.path().join(format!("backups/{AGENT}/1.tar.zst"));
+    plane.order_until(1000, 7, 2, Command::Forget { backup_id: 1 });
+    let kept = host.path().join("backups/7/1.tar.zst");
     plane.wait("the file is gone", |_| (!kept.exists()).then_some(())).await;
     let why = restore_of_nothing(&plane, &sha256).await;
     assert!(why.contains("no longer on this host"), "{why}");
-    assert!(!plane.lock().happenings(AGENT).any(|what| matches!(what, Happening::Refused { .. })));
+    assert!(!plane.lock().happenings(7).any(|what| matches!(what, Happening::Refused { .. })));
     plane.lock().check();
 }
 
@@ -85,18 +83,18 @@ async fn what_an_agent_knew_comes_back() {
 async fn a_home_from_before_that_can_not_be_removed_is_removed_later() {
     let plane = Plane::start().await;
     let mut host = Host::start(&plane, &[]);
-    plane.launch(AGENT, 1).await;
+    plane.launch(7, 1).await;
     let sha256 = back_up(&plane, 1, 1).await.unwrap();
     stop(&plane, 1).await;
     assert_eq!(restore(&plane, 1, 1, &sha256).await, None);
-    let home = host.home(AGENT);
+    let home = host.home(7);
     let mut beside = fs::read_dir(home.parent().unwrap()).unwrap().flatten().map(|entry| entry.path());
     let is_old = |path: &PathBuf| path.file_name().unwrap().to_string_lossy().starts_with("home.before-");
     let old = beside.find(is_old).unwrap();
     // No folder, so it can't be removed as one.
     fs::remove_dir_all(&old).unwrap();
     fs::write(&old, "").unwrap();
-    plane.launch(AGENT, 2).await;
+    plane.launch(7, 2).await;
     // One after the other: it was tried before this.
     back_up(&plane, 2, 2).await.unwrap();
     assert!(old.is_file());
@@ -112,13 +110,13 @@ async fn a_home_from_before_that_can_not_be_removed_is_removed_later() {
 async fn a_backup_that_can_not_be_removed_is_removed_by_the_host_that_is_started_next() {
     let plane = Plane::start().await;
     let mut host = Host::start(&plane, &[]);
-    plane.launch(AGENT, 1).await;
+    plane.launch(7, 1).await;
     back_up(&plane, 1, 1).await.unwrap();
-    let kept = host.path().join(format!("backups/{AGENT}/1.tar.zst"));
+    let kept = host.path().join("backups/7/1.tar.zst");
     // No file, so it can't be removed as one.
     fs::remove_file(&kept).unwrap();
     fs::create_dir(&kept).unwrap();
-    plane.order(AGENT, 1, Command::Forget { backup_id: 1 });
+    plane.order(7, 1, Command::Forget { backup_id: 1 });
     // One after the other: it was tried before this.
     back_up(&plane, 1, 2).await.unwrap();
     assert!(kept.is_dir());
@@ -139,15 +137,15 @@ async fn restore_of_nothing(plane: &Plane, sha256: &str) -> String {
 async fn a_host_that_is_killed_in_the_middle_backs_up_and_restores_all_the_same() {
     let plane = Plane::start().await;
     let mut host = Host::start(&plane, &[]);
-    plane.launch(AGENT, 1).await;
-    let home = host.home(AGENT);
+    plane.launch(7, 1).await;
+    let home = host.home(7);
     let noise: Vec<u8> =
         (0..4_000_000_u32).flat_map(|n| n.wrapping_mul(2_654_435_761).to_le_bytes()).collect();
     for n in 0..5 {
         fs::write(home.join(format!("noise{n}")), &noise).unwrap();
     }
-    plane.order(AGENT, 1, Command::Backup { backup_id: 1 });
-    let folder = host.path().join(format!("backups/{AGENT}"));
+    plane.order(7, 1, Command::Backup { backup_id: 1 });
+    let folder = host.path().join("backups/7");
     for pause in [30, 60, 120] {
         plane.wait("it writes", |_| folder.join("1.tar.part").exists().then_some(())).await;
         tokio::time::sleep(Duration::from_millis(pause)).await;
@@ -158,7 +156,7 @@ async fn a_host_that_is_killed_in_the_middle_backs_up_and_restores_all_the_same(
     let sha256 = plane.wait("it is backed up", |state| backed_up(state, 1)).await.unwrap();
     fs::write(home.join("noise0"), "changed").unwrap();
     stop(&plane, 1).await;
-    plane.order(AGENT, 1, Command::Restore { backup_id: 1, sha256 });
+    plane.order(7, 1, Command::Restore { backup_id: 1, sha256 });
     let beside = |name: &str| home.with_file_name(name).exists();
     for pause in [20, 80, 200] {
         let begun =
@@ -171,7 +169,7 @@ async fn a_host_that_is_killed_in_the_middle_backs_up_and_restores_all_the_same(
         host.run();
     }
     // The launch waits for the home that it is to find.
-    plane.launch(AGENT, 2).await;
+    plane.launch(7, 2).await;
     assert_eq!(restored(&plane.lock(), 1), [None], "it is reported once");
     assert!(fs::read(home.join("noise0")).unwrap() == noise);
     assert!(!beside("home.unpacking"));
@@ -184,11 +182,11 @@ async fn what_fails_says_why_and_leaves_the_home_as_it_is() {
     let host = Host::start(&plane, &[]);
     let why = back_up(&plane, 0, 1).await.unwrap_err();
     assert!(why.contains("never started here"), "{why}");
-    plane.launch(AGENT, 1).await;
-    let file = host.home(AGENT).join("notes");
+    plane.launch(7, 1).await;
+    let file = host.home(7).join("notes");
     fs::write(&file, "first").unwrap();
     let sha256 = back_up(&plane, 1, 2).await.unwrap();
-    let kept = host.path().join(format!("backups/{AGENT}/2.tar.zst"));
+    let kept = host.path().join("backups/7/2.tar.zst");
     let mut bytes = fs::read(&kept).unwrap();
     bytes[20] ^= 1;
     fs::write(&kept, bytes).unwrap();
@@ -203,10 +201,10 @@ async fn what_fails_says_why_and_leaves_the_home_as_it_is() {
 async fn a_folder_that_is_a_file_is_said_to_be_none() {
     let plane = Plane::start().await;
     let host = Host::start(&plane, &[]);
-    plane.launch(AGENT, 1).await;
+    plane.launch(7, 1).await;
     let backups = host.path().join("backups");
     fs::create_dir(&backups).unwrap();
-    for path in [backups.join(AGENT.to_string()), backups.clone()] {
+    for path in [backups.join("7"), backups.clone()] {
         fs::write(&path, "").unwrap();
         let why = back_up(&plane, 1, if path == backups { 2 } else { 1 }).await.unwrap_err();
         assert_eq!(why, format!("{} is not a folder. Move it away.", path.display()));
@@ -220,10 +218,10 @@ async fn a_disk_that_is_nearly_full_is_left_alone() {
     let plane = Plane::start().await;
     // More than any disk has.
     let host = Host::start(&plane, &["--reserve-mb", "1000000000"]);
-    plane.launch(AGENT, 1).await;
+    plane.launch(7, 1).await;
     let why = back_up(&plane, 1, 1).await.unwrap_err();
     assert!(why.contains("disk is full"), "{why}");
-    let left = fs::read_dir(host.path().join(format!("backups/{AGENT}"))).unwrap().count();
+    let left = fs::read_dir(host.path().join("backups/7")).unwrap().count();
     assert_eq!(left, 0);
-    assert_eq!(plane.say(AGENT, 1, 70, "Hello").await.outcome, TurnOutcome::Done);
+    assert_eq!(plane.say(7, 1, 70, "Hello").await.outcome, TurnOutcome::Done);
 }

@@ -195,24 +195,24 @@ async fn a_sync_whose_skills_can_not_be_written_is_carried_out_once_they_can() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn more_commands_than_a_host_keeps_end_once_they_are_answered() {
-    const TURNS: usize = 4200;
+    let turns = 4200;
     let plane = Plane::start().await;
     let _host = Host::start(&plane, &[]);
     plane.launch(7, 1).await;
     plane.lock().holds_answers = true;
     // There is no plan for them, so each ends as soon as it is answered.
     plane.set(|state| {
-        for turn_id in 1..=TURNS as i64 {
+        for turn_id in 1..=turns {
             state.order(0, 7, 1, Command::Turn { turn_id });
         }
     });
-    for count in (200..=TURNS).step_by(200) {
+    for count in (200..=turns as usize).step_by(200) {
         plane.wait("they are asked about", |state| (state.held.len() >= count).then_some(())).await;
     }
     let last = plane.lock().orders.len() as i64;
     assert!(plane.lock().received < last, "no more are confirmed than a host keeps");
     plane.set(|state| state.holds_answers = false);
-    for count in (200..=TURNS).step_by(200) {
+    for count in (200..=turns as usize).step_by(200) {
         plane.wait("they are refused", |state| (refusals(state).len() >= count).then_some(())).await;
     }
     plane.wait("all are confirmed", |state| (state.received == last).then_some(())).await;

@@ -241,13 +241,13 @@ async fn nothing_is_lost_while_the_connection_is_cut() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_flood_waits_while_the_control_plane_is_away_and_arrives_in_order() {
-    const WAVES: usize = 300;
+    let waves = 300;
     let plane = Plane::start().await;
     plane.lock().window = 256 * 1024;
     let host = Host::start(&plane, &["--spool-bytes", "1048576"]);
     plane.launch(7, 1).await;
     plane.launch(8, 1).await;
-    let turn = plane.turn(7, 1, 70, &format!("flood {WAVES}"));
+    let turn = plane.turn(7, 1, 70, &format!("flood {waves}"));
     plane.wait("it floods", |state| state.messages(70).first().map(drop)).await;
     plane.set(|state| state.is_online = false);
     let spool = || {
@@ -270,7 +270,7 @@ async fn a_flood_waits_while_the_control_plane_is_away_and_arrives_in_order() {
     let state = plane.lock();
     let all = texts(&state, 70);
     let numbers: Vec<usize> = all.split_whitespace().map(|number| number.parse().unwrap()).collect();
-    assert_eq!(numbers, (0..WAVES).collect::<Vec<_>>());
+    assert_eq!(numbers, (0..waves).collect::<Vec<_>>());
     state.check();
 }
 

@@ -15,5 +15,6 @@ mod faults;
 mod gate;
 mod joining;
 mod kept_sessions;
+mod patience;
 mod support;
 mod turns;

@@ -5,12 +5,10 @@
 
 use std::io::{self, Read, Write};
 
+use crate::bounds::PIECE;
+
 /// A frame that says what went wrong.
 const FAILED: u32 = u32::MAX;
-/// The longest frame, in bytes.
-const LONGEST: usize = 1 << 20;
-/// The longest reason, in bytes.
-const LONGEST_REASON: u64 = 64 << 10;
 
 /// Sends what is written to it.
 pub struct Sender<W>(W);
@@ -35,7 +33,7 @@ impl<W: Write> Write for Sender<W> {
         if bytes.is_empty() {
             return Ok(0);
         }
-        let bytes = &bytes[..bytes.len().min(LONGEST)];
+        let bytes = &bytes[..bytes.len().min(PIECE)];
         self.0.write_all(&(bytes.len() as u32).to_be_bytes())?;
         self.0.write_all(bytes)?;
         Ok(bytes.len())
@@ -75,7 +73,7 @@ impl<R: Read> Receiver<R> {
                 self.has_failed = true;
                 let mut why = Vec::new();
                 // The other side leaves unread what it has no use for, and a socket that ends so ends with an error.
-                let _ = self.from.by_ref().take(LONGEST_REASON).read_to_end(&mut why);
+                let _ = self.from.by_ref().take(PIECE as u64).read_to_end(&mut why);
                 return Err(io::Error::other(String::from_utf8_lossy(&why).into_owned()));
             }
             length => self.left = length,
@@ -113,7 +111,7 @@ mod tests {
         let mut bytes = Vec::new();
         let mut sender = Sender::new(&mut bytes);
         sender.write_all(b"a home").unwrap();
-        sender.write_all(&vec![7; LONGEST + 1]).unwrap();
+        sender.write_all(&vec![7; PIECE + 1]).unwrap();
         sender.end(done).unwrap();
         bytes
     }
@@ -123,7 +121,7 @@ mod tests {
         let whole = sent(Ok(()));
         let mut read = Vec::new();
         Receiver::new(&whole[..]).read_to_end(&mut read).unwrap();
-        assert_eq!(read, [b"a home".to_vec(), vec![7; LONGEST + 1]].concat());
+        assert_eq!(read, [b"a home".to_vec(), vec![7; PIECE + 1]].concat());
         for cut in (0..20).chain(whole.len() - 20..whole.len()) {
             let mut receiver = Receiver::new(&whole[..cut]);
             let error = receiver.read_to_end(&mut Vec::new()).unwrap_err();

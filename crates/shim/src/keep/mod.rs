@@ -35,10 +35,7 @@ pub use self::{
     remove::{open_as, remove},
     room::Room,
 };
-use crate::{about, folder::Address};
-
-/// How much of an archive is sent at once, in bytes.
-pub const AT_ONCE: usize = 64 << 10;
+use crate::{about, bounds::PIECE, folder::Address};
 
 /// What is done with a home.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -81,10 +78,10 @@ pub(crate) fn keep(socket: &Path, home: &Path, task: Task) -> io::Result<()> {
     let address = Address::of(socket)?;
     let stream = UnixStream::connect(address.path()).map_err(|error| about(socket.display(), error))?;
     let done = match task {
-        Task::Pack => pack(home, BufWriter::with_capacity(AT_ONCE, Sender::new(&stream)))
+        Task::Pack => pack(home, BufWriter::with_capacity(PIECE, Sender::new(&stream)))
             .and_then(|mut packed| packed.flush()),
         Task::Restore { command_id, reserve } => {
-            let archive = BufReader::with_capacity(AT_ONCE, Receiver::new(&stream));
+            let archive = BufReader::with_capacity(PIECE, Receiver::new(&stream));
             restore(home, command_id, reserve, archive)
         }
         Task::Drop => drop_old(home),

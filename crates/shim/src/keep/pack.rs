@@ -37,17 +37,14 @@ const FILE: OFlags = OFlags::RDONLY
     .union(OFlags::CLOEXEC);
 /// From the home, and through no link.
 pub const WITHIN: ResolveFlags = ResolveFlags::BENEATH.union(ResolveFlags::NO_SYMLINKS);
-/// The longest path in a home, in bytes: what the system opens in one step, with some room.
-const LONGEST_PATH: usize = 4000;
 
-/// How many bytes all files may claim beyond what they take on the disk. A hole costs an agent nothing, and is read as zeros.
+/// An agent that makes holes, which cost it nothing and are read as zeros: bytes beyond what files take on the disk.
 const MOST_HOLES: u64 = 64 * 1024 * 1024 * 1024;
-/// How many files and folders there may be. What is remembered of each takes memory here, and where it is unpacked.
+/// An agent that makes files without end: each takes memory here, and where it is unpacked.
 const MOST_ENTRIES: u64 = 1_000_000;
-/// How many bytes their paths may have together: all of them may have to be remembered. An ordinary path has a hundred.
+/// The same with long paths, in bytes of all together. An ordinary path has a hundred.
 const MOST_PATHS: u64 = 128 * 1024 * 1024;
-/// How long files are read. Even a slow disk reads a terabyte in that time; an agent that goes on writing must not keep other
-/// homes waiting forever.
+/// An agent that goes on writing must not keep other homes waiting forever. Even a slow disk reads a terabyte in that time.
 const LONGEST: Duration = Duration::from_hours(6);
 
 /// Writes an archive of a home, and returns where it was written.
@@ -137,9 +134,10 @@ impl<W: Write> Packer<W> {
 
     fn entry(&mut self, folder: &OwnedFd, within: &Path, name: &CStr) -> io::Result<()> {
         let path = within.join(OsStr::from_bytes(name.to_bytes()));
-        if path.as_os_str().len() > LONGEST_PATH {
-            let why =
-                format!("The home has a path of more than {LONGEST_PATH} bytes, which can't be backed up");
+        // What the system opens in one step, with some room.
+        let most = 4000;
+        if path.as_os_str().len() > most {
+            let why = format!("The home has a path of more than {most} bytes, which can't be backed up");
             return Err(io::Error::other(why));
         }
         let Some(stat) = there(statat(folder, name, AtFlags::SYMLINK_NOFOLLOW))? else { return Ok(()) };

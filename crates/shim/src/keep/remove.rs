@@ -18,14 +18,12 @@ use rustix::{
 
 use super::pack::FOLDER;
 
-/// How many names are kept in memory.
-const PORTION: usize = 16_384;
-/// How many entries are removed. An agent that goes on making them would otherwise keep the host at it without end.
+/// An agent that goes on making files would keep the host at removing them without end.
 const MOST: u64 = 50_000_000;
 
 /// Removes a folder. One that is gone already is not an error.
 pub fn remove(path: &Path) -> io::Result<()> {
-    remove_in_portions(path, PORTION, MOST)
+    remove_in_portions(path, 16_384, MOST)
 }
 
 fn remove_in_portions(path: &Path, portion: usize, most: u64) -> io::Result<()> {

@@ -5,9 +5,6 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// How many bytes may be written until the disk is asked again: others write, too.
-const STEP: u64 = 8 * 1024 * 1024;
-
 /// Room on a disk.
 #[derive(Debug)]
 pub struct Room {
@@ -31,7 +28,8 @@ impl Room {
                 let why = format!("the host's disk is full, except for the {reserve} MiB that it keeps free");
                 return Err(io::Error::new(io::ErrorKind::StorageFull, why));
             }
-            self.left = free.min(STEP.max(bytes));
+            // Others write, too: so many bytes are written until the disk is asked again.
+            self.left = free.min(bytes.max(8 << 20));
         }
         self.left -= bytes;
         Ok(())

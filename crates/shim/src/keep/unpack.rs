@@ -26,13 +26,10 @@ use super::{
     pack::{FOLDER, WITHIN},
     room::Room,
 };
+use crate::bounds::PIECE;
 
 const WHAT: &str = "The backup can't be unpacked";
 const NEW: OFlags = OFlags::CREATE.union(OFlags::EXCL).union(OFlags::WRONLY).union(OFlags::CLOEXEC);
-/// What a file or a folder takes besides its bytes.
-const ENTRY: u64 = 4096;
-/// How much is copied at once. Where all of it is zeros, a hole is left.
-const BLOCK: usize = 64 * 1024;
 
 /// Unpacks an archive into an empty folder.
 pub fn unpack(archive: impl Read, into: &Path, room: Room) -> io::Result<()> {
@@ -63,7 +60,8 @@ struct Unpacker {
 impl Unpacker {
     fn entry(&mut self, mut entry: Entry<'_, impl Read>) -> io::Result<()> {
         let path = inside(&entry.path_bytes())?;
-        self.room.take(ENTRY).map_err(at(WHAT))?;
+        // What a file or a folder takes besides its bytes.
+        self.room.take(4096).map_err(at(WHAT))?;
         let shape = shape(&entry).map_err(at(WHAT))?;
         let (folder, name) = self.place(&path).map_err(at(WHAT))?;
         match entry.header().entry_type() {
@@ -105,7 +103,8 @@ impl Unpacker {
         shape: &Shape,
     ) -> io::Result<()> {
         let file = File::from(openat(folder, name, NEW, Mode::RUSR | Mode::WUSR)?);
-        let (mut buffer, mut at) = (vec![0; BLOCK], 0);
+        // Where all of it is zeros, a hole is left.
+        let (mut buffer, mut at) = (vec![0; PIECE], 0);
         loop {
             let read = fill(entry, &mut buffer)?;
             if read == 0 {

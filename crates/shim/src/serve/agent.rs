@@ -27,10 +27,6 @@ use crate::{
     wire::Refusal,
 };
 
-/// How many lines, and how many bytes beside the first line, may wait for the agent's stdin.
-const MOST_LINES: usize = 64;
-const MOST_BYTES: usize = 1 << 20;
-
 pub(super) struct Agent {
     pub(super) pid: Pid,
     /// Becomes readable when the agent ends. Not everywhere; then a timer has to do.
@@ -124,8 +120,9 @@ impl Agent {
         if line.contains(&b'\n') {
             return Err((Refusal::Line, format!("line {seq} has a newline in it")));
         }
-        let is_much = input.bytes + line.len() > MOST_BYTES && !input.waiting.is_empty();
-        if is_much || input.waiting.len() >= MOST_LINES {
+        // An agent that doesn't read: bytes beside the first line, and lines, that may wait for its stdin.
+        let is_much = input.bytes + line.len() > 1 << 20 && !input.waiting.is_empty();
+        if is_much || input.waiting.len() >= 64 {
             let waiting = input.waiting.len();
             return Err((Refusal::Busy, format!("the agent doesn't read: {waiting} lines wait for it")));
         }

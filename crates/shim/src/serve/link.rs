@@ -7,12 +7,10 @@ use std::{
 };
 
 use crate::{
+    bounds::PIECE,
     spool::{Cursor, Spool},
     wire::{self, FromClient, FromShim, LONGEST_HEADER, Malformed, Reading},
 };
-
-/// How much may wait for a client, beside what was copied last.
-const ENOUGH: usize = 64 << 10;
 
 pub(super) struct Link {
     pub(super) stream: UnixStream,
@@ -58,7 +56,7 @@ impl Link {
 
     /// Whether so much waits for it that it should read first.
     pub(super) fn is_behind(&self) -> bool {
-        self.output.len() - self.sent + self.control.len() >= ENOUGH * 2
+        self.output.len() - self.sent + self.control.len() >= PIECE * 2
     }
 
     /// Whether it may ask for more.
@@ -75,7 +73,7 @@ impl Link {
                 self.parsed = 0;
                 if self.input.is_empty() {
                     // One long line must not cost memory forever.
-                    self.input.shrink_to(ENOUGH);
+                    self.input.shrink_to(PIECE);
                 }
                 self.input.extend_from_slice(&buffer[..count]);
                 true
@@ -121,7 +119,7 @@ impl Link {
     pub(super) fn send(&mut self, spool: &Spool, buffer: &mut [u8]) -> io::Result<()> {
         loop {
             let mut is_more = true;
-            while is_more && self.output.len() < ENOUGH {
+            while is_more && self.output.len() < PIECE {
                 is_more = match &mut self.cursor {
                     Some(cursor) if !self.closing => {
                         spool.copy(cursor, &mut self.control, &mut self.output, buffer)?
@@ -149,7 +147,7 @@ impl Link {
                 }
             }
             self.output.clear();
-            self.output.shrink_to(ENOUGH * 2);
+            self.output.shrink_to(PIECE * 2);
             self.sent = 0;
         }
     }

@@ -30,6 +30,7 @@ use self::{
 use crate::{
     about,
     args::Launch,
+    bounds::{LAST_WORDS, LOOK},
     contain::Environment,
     detach::READY,
     folder::{self, FAILED, SOCKET, one_line},
@@ -39,16 +40,8 @@ use crate::{
     wire::{Ended, FromShim, Reading, Reason},
 };
 
-/// How often lines are made safe from a crash of the machine, and a full disk is tried again.
+/// A crash of the machine, or a full disk: how often lines are made safe from the one, and the other is tried again.
 const SECOND: Duration = Duration::from_secs(1);
-/// How long pipes are read after the agent's end, if someone holds them who can't be killed.
-const DRAIN: Duration = Duration::from_secs(2);
-/// How long clients can come for what is left after the agent's end.
-const STAY: Duration = Duration::from_secs(3600);
-/// How often ended processes are looked for when nothing else happens.
-const IDLE: Duration = Duration::from_secs(5);
-/// The same after the agent's end, and where nothing tells of it.
-const OFTEN: Duration = Duration::from_millis(20);
 
 struct Shim {
     launch: Launch,
@@ -213,10 +206,10 @@ impl Shim {
     /// How long nothing has to be done by the clock.
     fn patience(&self) -> Duration {
         match self.phase {
-            Phase::Drains(_) => OFTEN,
-            Phase::Runs if self.agent.gone.is_none() => OFTEN,
+            Phase::Drains(_) => LOOK,
+            Phase::Runs if self.agent.gone.is_none() => LOOK,
             _ if self.retry.is_some() || self.spool.is_unsynced() => SECOND,
-            _ => IDLE,
+            _ => SECOND * 5,
         }
     }
 
@@ -331,10 +324,10 @@ impl Shim {
         match self.phase {
             Phase::Runs if self.agent.status.is_some() => {
                 self.agent.close_stdin();
-                self.phase = Phase::Drains(now + DRAIN);
-                self.drain(now + DRAIN, now);
+                self.phase = Phase::Drains(now + LAST_WORDS);
+                self.drain(now + LAST_WORDS, now);
             }
-            Phase::Runs if now - self.memory.0 >= IDLE => {
+            Phase::Runs if now - self.memory.0 >= SECOND * 5 => {
                 self.memory = (now, self.killed_for_memory());
             }
             Phase::Drains(until) => self.drain(until, now),
@@ -354,7 +347,7 @@ impl Shim {
     fn drain(&mut self, until: Instant, now: Instant) {
         let are_left = self.agent.kill_left();
         if self.retry.is_some() {
-            self.phase = Phase::Drains(now + DRAIN);
+            self.phase = Phase::Drains(now + LAST_WORDS);
             return;
         }
         if until <= now {
@@ -374,7 +367,8 @@ impl Shim {
             // Before it is recorded, no one is notified.
             Err(error) if is_full(&error) => self.retry = Some(now + SECOND),
             // It can't be recorded at all, as when someone has removed the folder. Who is connected is told.
-            Ok(()) | Err(_) => self.phase = Phase::Ended(now + STAY, exit.ended),
+            // So long clients can come for what is left.
+            Ok(()) | Err(_) => self.phase = Phase::Ended(now + Duration::from_secs(3600), exit.ended),
         }
     }
 

@@ -2,10 +2,8 @@
 
 use super::*;
 
-const BOUND: u64 = 64 << 10;
-
 fn made(dir: &Path, lines: std::ops::RangeInclusive<u64>) -> Spool {
-    let mut spool = Spool::create(dir, 3, BOUND).unwrap();
+    let mut spool = Spool::create(dir, 3, 64 << 10).unwrap();
     for line in lines {
         spool.push(text(line).as_bytes());
         spool.flush().unwrap();
@@ -141,6 +139,6 @@ fn nothing_follows_a_missing_segment() {
 fn a_folder_is_used_once() {
     let dir = tempfile::tempdir().unwrap();
     drop(made(dir.path(), 1..=1));
-    let error = Spool::create(dir.path(), 4, BOUND).err().unwrap();
+    let error = Spool::create(dir.path(), 4, 64 << 10).err().unwrap();
     assert!(error.to_string().contains("each launch needs a folder of its own"), "{error}");
 }

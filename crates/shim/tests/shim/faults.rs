@@ -54,7 +54,7 @@ fn the_agent_survives_the_kill_of_whoever_started_it() {
 
 #[test]
 fn a_client_that_breaks_off_anywhere_loses_and_doubles_nothing() {
-    const LINES: u64 = 5000;
+    let lines = 5000_u64;
     let shim = Shim::script("cat");
     let text =
         |seq: u64| format!("{{\"line\":{seq},\"text\":\"{}\"}}", "x".repeat(seq as usize % 700)).into_bytes();
@@ -64,14 +64,14 @@ fn a_client_that_breaks_off_anywhere_loses_and_doubles_nothing() {
         (state >> 33) % below
     };
     let (mut got, mut rounds) = (Vec::new(), 0);
-    while (got.len() as u64) < LINES {
+    while (got.len() as u64) < lines {
         let (mut client, greeting) = shim.hello(got.len() as u64 + 1);
         // More than the shim takes at once: the rest is refused, and comes again with the next connection.
-        let last = LINES.min(greeting.taken + random(150));
+        let last = lines.min(greeting.taken + random(150));
         for seq in greeting.taken + 1..=last {
             client.line(seq, &text(seq)).unwrap();
         }
-        if last < LINES {
+        if last < lines {
             client
                 .say(FromClient::In { seq: last + 1, len: 900 }, &vec![b'y'; random(900) as usize])
                 .unwrap();
@@ -87,7 +87,7 @@ fn a_client_that_breaks_off_anywhere_loses_and_doubles_nothing() {
         rounds += 1;
         assert!(rounds < 10_000, "{through} lines after {rounds} connections");
     }
-    let expected: Vec<_> = (1..=LINES).map(|seq| (seq, text(seq))).collect();
+    let expected: Vec<_> = (1..=lines).map(|seq| (seq, text(seq))).collect();
     assert!(got == expected, "after {rounds} connections");
 }
 
@@ -252,16 +252,16 @@ impl Drop for SmallDisk {
 
 #[test]
 fn root_a_full_disk_makes_the_agent_wait_and_loses_nothing() {
-    const LINES: u64 = 100_000;
+    let count = 100_000;
     let disk = SmallDisk::mount();
-    let mut shim = Shim::of(&format!("exec seq -f 'line %.0f of many' 1 {LINES}"));
+    let mut shim = Shim::of(&format!("exec seq -f 'line %.0f of many' 1 {count}"));
     shim.launch.dir = disk.0.path().join("3");
     fs::write(disk.0.path().join("ballast"), vec![1; 1 << 20]).unwrap();
     let shim = shim.start();
     let (mut client, _) = shim.hello(1);
     client.until(|said| *said == FromShim::Spool(Reading::Disk));
     let (mut client, greeting) = shim.hello(1);
-    assert!(greeting.next < LINES, "the agent waits");
+    assert!(greeting.next < count, "the agent waits");
     let waiting = shim.memory();
     assert!(waiting < 16 << 10, "{waiting} KiB");
     // Someone else makes room.
@@ -269,17 +269,17 @@ fn root_a_full_disk_makes_the_agent_wait_and_loses_nothing() {
     let mut lines = client.until(|said| *said == FromShim::Spool(Reading::Open)).1;
     // And it is full again: now the host makes room, by trimming.
     let mut last = lines.last().map_or(0, |(seq, _)| *seq);
-    while last < LINES {
+    while last < count {
         for (seq, bytes) in client.lines(1) {
             lines.push((seq, bytes));
             last = seq;
         }
         client.say(FromClient::Trim(last), b"").unwrap();
     }
-    let expected: Vec<_> = (1..=LINES).map(|seq| (seq, format!("line {seq} of many").into_bytes())).collect();
+    let expected: Vec<_> = (1..=count).map(|seq| (seq, format!("line {seq} of many").into_bytes())).collect();
     assert!(lines == expected, "{} lines, the last is {last}", lines.len());
     assert_eq!(client.rest(), (vec![], Reason::Exited));
-    assert_eq!(shim.exit().lines, LINES);
+    assert_eq!(shim.exit().lines, count);
 }
 
 #[test]

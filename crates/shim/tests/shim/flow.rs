@@ -126,17 +126,17 @@ fn lines_are_replayed_until_they_are_trimmed() {
 
 #[test]
 fn a_flood_waits_for_a_slow_reader_and_arrives_once_in_order() {
-    const LINES: u64 = 200_000;
-    let mut shim = Shim::of(&format!("exec seq -f 'line %.0f of many' 1 {LINES}"));
+    let lines = 200_000;
+    let mut shim = Shim::of(&format!("exec seq -f 'line %.0f of many' 1 {lines}"));
     shim.launch.spool_bytes = 1 << 20;
     let shim = shim.start();
     let (mut client, _) = shim.hello(1);
     client.until(|said| *said == FromShim::Spool(Reading::Full));
     let (mut client, greeting) = shim.hello(1);
-    assert!(greeting.next < LINES / 2, "the agent waits, but {} lines are there", greeting.next);
+    assert!(greeting.next < lines / 2, "the agent waits, but {} lines are there", greeting.next);
     let before = shim.memory();
     let (mut seen, mut most) = (0, before);
-    while seen < LINES {
+    while seen < lines {
         for (seq, bytes) in client.lines(1) {
             assert_eq!((seq, bytes), (seen + 1, format!("line {} of many", seen + 1).into_bytes()));
             seen = seq;

@@ -18,7 +18,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 
 /// How long anything may take before a test gives up.
-pub const PATIENCE: Duration = Duration::from_secs(20);
+pub const PATIENCE: Duration = Duration::from_mins(2);
 
 pub fn program() -> Command {
     Command::new(env!("CARGO_BIN_EXE_muster-shim"))

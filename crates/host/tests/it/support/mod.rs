@@ -6,5 +6,5 @@ mod plane;
 
 pub use self::{
     host::{Host, kill, program, within},
-    plane::{Plane, State, action},
+    plane::{PATIENCE, Plane, State, action},
 };

@@ -1,0 +1,238 @@
+//! One client of an MCP server: what it says is read, judged, and passed on to where its server is.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use muster_protocol::plan::{McpServer, McpTransport};
+use parking_lot::Mutex;
+use serde_json::{Value, json};
+use tokio::{
+    io::AsyncWriteExt,
+    net::{
+        UnixStream,
+        unix::{OwnedReadHalf, OwnedWriteHalf},
+    },
+    sync::mpsc,
+};
+
+use super::{
+    lines::{Line, Lines},
+    message::{Message, Refused},
+    program,
+    remote::Remote,
+    session::{INITIALIZE, LISTS, MOST_OPEN, Out, Place, Session, TAKEN, Tag, error},
+    states::Counted,
+};
+use crate::shared::Shared;
+
+const CROWDED: &str = "Too many requests to this server are open. Try again later.";
+const NOT_BEGUN: &str =
+    "This MCP server was changed after the session was opened. The next session reaches it.";
+
+/// Where messages of the client go.
+enum Server {
+    /// To a program that the client's relay has started.
+    Relayed,
+    Program(mpsc::Sender<Bytes>),
+    Remote(Arc<Remote>),
+    /// Nowhere, for this reason.
+    None(String),
+}
+
+/// A client, with where its messages go.
+struct Client {
+    session: Arc<Session>,
+    server: Mutex<Arc<Server>>,
+}
+
+/// Serves a client until it leaves, its server ends, or the agent is stopped.
+pub async fn serve(shared: Arc<Shared>, place: Place, stream: UnixStream) {
+    let Some(rules) = shared.rules().await else { return };
+    let (from, to) = stream.into_split();
+    let mut lines = Lines::of(from, shared.room.clone());
+    let is_relay = match lines.peek().await {
+        Some(b'+') => lines.next().await.is_some(),
+        Some(_) => false,
+        None => return,
+    };
+    let (session, waiting) = Session::new(shared, place);
+    let nowhere = Mutex::new(Arc::new(Server::None(TAKEN.to_owned())));
+    let client = Arc::new(Client { session: Arc::clone(&session), server: nowhere });
+    let _ends = Ends(Arc::clone(&client));
+    let began_with = session.server_of(&rules).cloned();
+    let _counts = began_with.as_ref().map(|_| Counted::begin(&session.shared.states, place.server_id));
+    if let Some(server) = &began_with {
+        let begun = client.begin(server, is_relay).unwrap_or_else(|why| {
+            session.failed(&why);
+            Server::None(why)
+        });
+        client.turn_to(begun);
+    }
+    tokio::select! {
+        () = write(to, waiting, is_relay) => {}
+        () = client.read(lines, is_relay) => {}
+        () = client.rules_change(began_with) => {}
+    }
+}
+
+/// Ends what a session has begun.
+struct Ends(Arc<Client>);
+
+impl Drop for Ends {
+    fn drop(&mut self) {
+        let Self(client) = self;
+        client.session.open.lock().tasks.abort_all();
+        let before = client.turn_to(Server::None(TAKEN.to_owned()));
+        if let Server::Remote(remote) = &*before {
+            let (remote, session) = (Arc::clone(remote), Arc::clone(&client.session));
+            session.shared.clone().tasks.spawn(async move { remote.leave(&session).await });
+        }
+    }
+}
+
+async fn write(mut to: OwnedWriteHalf, mut waiting: mpsc::Receiver<Out>, is_relay: bool) {
+    while let Some(Out::Line(tag, bytes)) = waiting.recv().await {
+        let tag = [tag as u8];
+        let tag = if is_relay { &tag[..] } else { &[] };
+        for part in [tag, &bytes, b"\n"] {
+            if to.write_all(part).await.is_err() {
+                return;
+            }
+        }
+    }
+}
+
+impl Client {
+    fn server(&self) -> Arc<Server> {
+        Arc::clone(&self.server.lock())
+    }
+
+    fn turn_to(&self, server: Server) -> Arc<Server> {
+        std::mem::replace(&mut *self.server.lock(), Arc::new(server))
+    }
+
+    /// Where messages go, or why nowhere.
+    fn begin(&self, server: &McpServer, is_relay: bool) -> Result<Server, String> {
+        Ok(match &server.transport {
+            McpTransport::Stdio { .. } if server.runs_in_sandbox() => {
+                if !is_relay {
+                    return Err(NOT_BEGUN.to_owned());
+                }
+                Server::Relayed
+            }
+            McpTransport::Stdio { .. } => {
+                let why = |error| format!("The MCP server {} can't be started: {error}.", server.name);
+                Server::Program(program::begin(&self.session, server).map_err(why)?)
+            }
+            McpTransport::Http { url, .. } => Server::Remote(Remote::begin(&self.session, url, false)),
+            McpTransport::Sse { url, .. } => Server::Remote(Remote::begin(&self.session, url, true)),
+        })
+    }
+
+    async fn read(self: &Arc<Self>, mut lines: Lines<OwnedReadHalf>, is_relay: bool) {
+        while let Some(mut line) = lines.next().await {
+            let tag = if is_relay && !line.bytes.is_empty() { line.bytes.remove(0) } else { b'>' };
+            // Only the relay that runs a program speaks for it.
+            let is_relayed = matches!(*self.server(), Server::Relayed);
+            match tag {
+                b'>' => self.said(line).await,
+                b'<' if is_relayed => _ = self.session.heard(line).await,
+                b'!' if is_relayed => {
+                    self.session.complains(&line.bytes);
+                    self.session.complains(b"\n");
+                }
+                b'.' if is_relayed => {
+                    let how = String::from_utf8_lossy(&line.bytes).into_owned();
+                    self.session.failed(&format!(
+                        "It has ended by itself ({}).",
+                        how.chars().take(40).collect::<String>()
+                    ));
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// Returns when the session has to end: the agent is stopped, or the server has become another one. A server that was taken
+    /// from the agent ends, and answers its client with the reason.
+    async fn rules_change(&self, began_with: Option<McpServer>) {
+        let mut rules = self.session.shared.rules.clone();
+        loop {
+            if let Some(rules) = rules.borrow_and_update().clone() {
+                let is_other = self
+                    .session
+                    .server_of(&rules)
+                    .map(|now| began_with.as_ref().is_none_or(|before| !before.goes_on_as(now)));
+                if rules.stopped || is_other == Some(true) {
+                    return;
+                }
+                if is_other.is_none() {
+                    self.turn_to(Server::None(TAKEN.to_owned()));
+                }
+            }
+            if rules.changed().await.is_err() {
+                return;
+            }
+        }
+    }
+
+    /// The client has said something.
+    async fn said(self: &Arc<Self>, line: Line) {
+        let mut message = match Message::read(&self.session.shared, line).await {
+            Ok(message) => message,
+            Err(Refused { id, why }) => return self.session.answer(error(id.as_ref(), why)).await,
+        };
+        if let Some(id) = &message.cancels
+            && let Some(request) = self.session.open.lock().requests.remove(&id.to_string())
+        {
+            request.abort();
+        }
+        if let Some(why) = self.session.withheld(&message) {
+            return self.session.refuse(message.request(), &why).await;
+        }
+        let called = message.call.take();
+        let is_remote = matches!(*self.server(), Server::Remote(_));
+        let Some(id) = message.request().filter(|_| called.is_some() || is_remote).cloned() else {
+            // One after the other. A call is a request: one without an id is not read as a message.
+            return self.pass(message).await;
+        };
+        let client = Arc::clone(self);
+        let is_open = self.session.spawn(Some(id.to_string()), async move {
+            let judged = match called {
+                Some(called) => client.session.judge(called).await,
+                None => Ok(()),
+            };
+            match judged {
+                Ok(()) => client.pass(message).await,
+                Err(reason) => client.session.answer(not_called(message.id.as_ref(), &reason)).await,
+            }
+        });
+        if !is_open {
+            self.session.answer(error(Some(&id), CROWDED)).await;
+        }
+    }
+
+    /// Passes a message on to the server.
+    async fn pass(&self, message: Message) {
+        let telling =
+            [INITIALIZE, LISTS].into_iter().find(|method| message.method.as_deref() == Some(method));
+        if let Some((method, id)) = telling.zip(message.request()) {
+            let mut asked = self.session.asked.lock();
+            if asked.len() < MOST_OPEN {
+                asked.insert(id.to_string(), method);
+            }
+        }
+        match &*self.server() {
+            Server::Relayed => _ = self.session.out.send(Out::Line(Tag::ToServer, message.bytes)).await,
+            Server::Program(input) => _ = input.send(message.bytes).await,
+            Server::Remote(remote) => remote.send(&self.session, message).await,
+            Server::None(reason) => self.session.refuse(message.request(), reason).await,
+        }
+    }
+}
+
+/// The result of a call that was not made: an error of the tool, which the model reads.
+fn not_called(id: Option<&Value>, reason: &str) -> Value {
+    let result = json!({ "content": [{ "type": "text", "text": reason }], "isError": true });
+    json!({ "jsonrpc": "2.0", "id": id, "result": result })
+}

@@ -1,0 +1,66 @@
+//! What has changed since the last commit.
+
+use std::mem::take;
+
+use super::{Agent, Connection, Record, Report};
+use crate::{
+    acp::Effects,
+    bounds::BATCH,
+    clock,
+    journal::{Change, Closed, Draft},
+};
+
+/// What a step leads to.
+#[derive(Default)]
+pub(super) struct Changes {
+    pub(super) effects: Effects,
+    /// Events about other launches.
+    pub(super) others: Vec<Report>,
+    /// Commands that are carried out.
+    pub(super) done: Vec<i64>,
+    /// How many lines were read.
+    pub(super) lines: usize,
+}
+
+impl Changes {
+    fn is_due(&self) -> bool {
+        let Self { effects, others, done, lines } = self;
+        !effects.events.is_empty() || !others.is_empty() || !done.is_empty() || *lines >= BATCH
+    }
+
+    /// What the journal is told. The next step begins.
+    fn change(&mut self, record: &Record) -> Change {
+        let (agent_id, own, at) = (record.agent_id, record.generation, clock::now());
+        self.lines = 0;
+        let events =
+            take(&mut self.effects.events).into_iter().map(|what| (own, what)).chain(take(&mut self.others));
+        Change {
+            record: Some((agent_id, record.to_bytes())),
+            events: events.map(|(generation, what)| Draft { agent_id, generation, at, what }).collect(),
+            done: take(&mut self.done),
+        }
+    }
+}
+
+impl Agent {
+    /// Commits the step, if there is anything to commit, and makes it visible.
+    pub(super) async fn flush(&mut self) -> Result<(), Closed> {
+        let unsent = |shim: &Connection| self.record.machine.lines(shim.sending.sent).next().is_some();
+        if self.changes.is_due() || self.shim.as_ref().is_some_and(unsent) {
+            self.commit().await?;
+        }
+        for piece in take(&mut self.changes.effects.pieces) {
+            self.deltas.push(self.record.generation, &piece);
+        }
+        Ok(())
+    }
+
+    pub(super) async fn commit(&mut self) -> Result<(), Closed> {
+        self.note_begun();
+        let change = self.changes.change(&self.record);
+        self.shared.journal.commit(change).await?;
+        self.trim();
+        self.write_lines();
+        Ok(())
+    }
+}
