@@ -1,9 +1,9 @@
 // Writes package-lock.json without registry hosts, from an empty folder, and complete: a registry's mirror may lack the
 // optional packages of other systems, without whose names `npm ci` refuses.
 //
-//   node panel/scripts/lock.mjs [folder]   the panel's, or that of a folder such as tests/peers/cline
+//   node panel/scripts/lock.mjs [folder]   the panel's, or that of a folder such as tests/peers, with the packages in it
 import { execFileSync } from 'node:child_process'
-import { copyFileSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { cpSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -12,7 +12,8 @@ const [, , named] = process.argv
 const root = named ? resolve(named) : fileURLToPath(new URL('..', import.meta.url))
 const folder = mkdtempSync(join(tmpdir(), 'muster-lock-'))
 try {
-  copyFileSync(join(root, 'package.json'), join(folder, 'package.json'))
+  for (const file of ['', ...readdirSync(root)].map((name) => join(name, 'package.json')))
+    if (existsSync(join(root, file))) cpSync(join(root, file), join(folder, file))
   const flags = [
     '--package-lock-only',
     '--omit-lockfile-registry-resolved',
@@ -28,7 +29,10 @@ try {
       lock.packages[`node_modules/${name}`] ??= kept
     }
   }
-  for (const entry of Object.values(lock.packages)) delete entry.resolved
+  for (const entry of Object.values(lock.packages)) {
+    if (!entry.link) delete entry.resolved
+    for (const unread of ['engines', 'funding', 'license']) delete entry[unread]
+  }
   const { '': own, ...rest } = lock.packages
   lock.packages = {
     '': own,

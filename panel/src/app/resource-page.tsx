@@ -1,0 +1,199 @@
+// A page of records that are found by name: a list in numbered pages, one of them open beside it, a new one in a dialog.
+import { useNavigate, useSearch } from '@tanstack/react-router'
+import type { TypedDocumentNode } from '@urql/core'
+import { type LucideIcon, Plus } from 'lucide-react'
+import { Fragment, type ReactNode } from 'react'
+import type { Interest } from '../api/live'
+import { useLive } from '../api/use-live'
+import { useRefused } from '../permissions/gate'
+import { ActionButton } from '../ui/actions'
+import { Badge } from '../ui/badge'
+import { Checkbox } from '../ui/choices'
+import { Empty } from '../ui/empty'
+import { PageHeader } from '../ui/page'
+import { Pager } from '../ui/pager'
+import { WithPeek } from '../ui/peek'
+import { ProblemView } from '../ui/problem'
+import { SearchInput } from '../ui/search-input'
+import { ListSkeleton } from '../ui/skeleton'
+import { type Column, Table } from '../ui/table'
+import { Time } from '../ui/time'
+import { Visible } from '../ui/visible'
+import { useOrg } from './organization'
+
+const PAGE = 200
+
+interface Variables {
+  orgId: number
+  page: number
+  limit: number
+  search: string | null
+  includeArchived: boolean
+}
+
+interface Props<Data, Row> {
+  /** Its address below the organization's. */
+  path: 'credentials' | 'mcp-servers' | 'skills' | 'tokens'
+  title: string
+  about: string
+  icon: LucideIcon
+  /** What one and several of them are called in a sentence. */
+  names: [one: string, several: string]
+  query: TypedDocumentNode<Data, Variables>
+  pageOf: (data: Data) => { total: number; data: Row[] } | null
+  on: Interest
+  columns: Column<Row>[]
+  /** Who may make a new one, and what else the palette finds that by. */
+  may: Parameters<typeof useRefused>[0]
+  also?: string
+  /** The word for records that are out of use. */
+  past?: string
+  /** Below the title where no name matches. */
+  hint?: string
+  empty: { title: string; about: string; command: (org: number) => string }
+  peek: (of: { id: number; onClose: () => void }) => ReactNode
+  create: (of: { open: boolean; onClose: () => void; onCreated: (id: number) => void }) => ReactNode
+}
+
+export function ResourcePage<Data, Row extends { id: number; name: string }>(props: Props<Data, Row>) {
+  const { path, title, icon, names, past = 'archived', empty } = props
+  const org = useOrg()
+  // All these addresses carry the same.
+  const search = useSearch({ from: `/inside/o/$org/${path}` as '/inside/o/$org/skills' })
+  const navigate = useNavigate({ from: `/o/$org/${path}` as '/o/$org/skills' })
+  const set = (change: Partial<typeof search>) =>
+    void navigate({ search: (before) => ({ ...before, ...change }) })
+  const page = search.page ?? 1
+  const variables = {
+    orgId: org.id,
+    page,
+    limit: PAGE,
+    search: search.q ?? null,
+    includeArchived: search.archived ?? false,
+  }
+  const { data, error, loading, refetch } = useLive({ query: props.query, variables, on: props.on })
+  const records = data && props.pageOf(data)
+  const make = {
+    id: `${path}.new`,
+    label: `New ${names[0]}`,
+    group: title,
+    keys: 'c',
+    also: props.also ?? 'create',
+    refused: useRefused(props.may),
+    run: () => set({ open: 'new' }),
+  }
+  const create = <ActionButton action={make} look="primary" icon={Plus} />
+  return (
+    <>
+      <PageHeader title={title} about={props.about} actions={create}>
+        <div className="flex flex-wrap items-center gap-4 pb-2.5">
+          <SearchInput
+            label={`Search ${names[1]}`}
+            value={search.q}
+            onValue={(q) => set({ q, page: undefined })}
+          />
+          <Checkbox
+            label={`Show ${past} ones`}
+            checked={search.archived ?? false}
+            onChecked={(archived) => set({ archived: archived || undefined, page: undefined })}
+          />
+        </div>
+      </PageHeader>
+      {error && !records ? (
+        <ProblemView error={error} retry={refetch} />
+      ) : loading || !records ? (
+        <ListSkeleton />
+      ) : (
+        <WithPeek
+          list={
+            <>
+              <Table
+                label={title}
+                items={records.data}
+                idOf={idOf}
+                nameOf={nameOf}
+                columns={props.columns}
+                question={JSON.stringify(variables)}
+                openId={search.peek}
+                onOpen={({ id }) => set({ peek: id })}
+                onActive={({ id }) => search.peek && set({ peek: id })}
+                empty={
+                  search.q ? (
+                    <Empty icon={icon} title={`No ${names[0]} has this name`}>
+                      {props.hint}
+                    </Empty>
+                  ) : (
+                    <Empty icon={icon} title={empty.title} action={create} command={empty.command(org.id)}>
+                      {empty.about}
+                    </Empty>
+                  )
+                }
+              />
+              <Pager
+                page={page}
+                size={PAGE}
+                total={records.total}
+                onPage={(to) => set({ page: to > 1 ? to : undefined })}
+              />
+            </>
+          }
+          peek={
+            search.peek && (
+              <Fragment key={search.peek}>
+                {props.peek({ id: search.peek, onClose: () => set({ peek: undefined }) })}
+              </Fragment>
+            )
+          }
+        />
+      )}
+      {props.create({
+        open: search.open === 'new',
+        onClose: () => set({ open: undefined }),
+        onCreated: (id) => set({ open: undefined, peek: id, q: undefined }),
+      })}
+    </>
+  )
+}
+
+const idOf = ({ id }: { id: number }) => id
+const nameOf = ({ name }: { name: string }) => name
+
+interface Named {
+  name: string
+  description: string | null
+  archivedAt: string | null
+}
+
+/** The column of names, with what each is for. */
+export const nameColumn = (width: string): Column<Named> => ({
+  id: 'name',
+  head: 'Name',
+  width,
+  cell: ({ name, description, archivedAt }) => (
+    <span className="min-w-0">
+      <span className="flex items-center gap-2">
+        <span className="truncate font-medium">
+          <Visible text={name} />
+        </span>
+        {archivedAt && <Badge>Archived</Badge>}
+      </span>
+      {description && <span className="block truncate text-sm text-muted">{description}</span>}
+    </span>
+  ),
+})
+
+/** How many agents have it. */
+export const AGENTS_COLUMN: Column<{ assignmentCount: number }> = {
+  id: 'agents',
+  head: 'Agents',
+  width: '5rem',
+  cell: ({ assignmentCount }) => <span className="tabular-nums">{assignmentCount || '–'}</span>,
+}
+
+export const CHANGED_COLUMN: Column<{ updatedAt: string | null }> = {
+  id: 'updated',
+  head: 'Changed',
+  width: '8rem',
+  from: 'sm',
+  cell: ({ updatedAt }) => <Time at={updatedAt} />,
+}
