@@ -4,7 +4,10 @@ use std::time::Duration;
 
 use muster::{
     base::{enums::LimitKind, ids::AgentId},
-    slices::approvals::{self, Guarded, Proposal},
+    slices::{
+        approvals,
+        spending::{Guarded, UsedUp},
+    },
 };
 use serde_json::{Value, json};
 
@@ -164,20 +167,25 @@ async fn a_deleted_agent_is_gone_and_its_name_is_free() {
 async fn nobody_is_asked_for_a_deleted_agent_any_more() {
     let app = TestApp::start().await;
     let (gone, stays) = (app.agent().await, app.agent().await);
-    let mut tx = app.scope().begin().await.unwrap();
-    let (since, until) = (tx.now, tx.now.plus(Duration::from_hours(1)));
+    let tx = app.scope().begin().await.unwrap();
+    let until = tx.now.plus(Duration::from_hours(1));
+    let used_up = |agent, cause, title: &'static str| UsedUp {
+        of: Guarded { agent, kind: LimitKind::Money },
+        cause,
+        title,
+        body: title.to_owned(),
+        amount: 1,
+        until,
+        since: tx.now,
+        is_notice: false,
+    };
     for (agent, title) in [(gone, "Of the one"), (stays, "Of the other")] {
         let agent = AgentId(agent);
-        approvals::require_access(&mut tx, agent, title.to_owned()).await.unwrap();
-        let of = Guarded { agent: Some(agent), kind: LimitKind::Money };
-        let told = (title, title.to_owned());
-        let proposal = Proposal { of, amount: 1, until };
-        approvals::guard_cost(&mut tx, agent, proposal, told, (since, false)).await.unwrap();
+        approvals::require_access(&tx, agent, title.to_owned()).await.unwrap();
+        approvals::guard_cost(&tx, &used_up(Some(agent), agent, title)).await.unwrap();
     }
     // Of the organization, whose other agents wait for it as well.
-    let of = Guarded { agent: None, kind: LimitKind::Money };
-    let (proposal, told) = (Proposal { of, amount: 1, until }, ("Of all", "Of all".to_owned()));
-    approvals::guard_cost(&mut tx, AgentId(gone), proposal, told, (since, false)).await.unwrap();
+    approvals::guard_cost(&tx, &used_up(None, AgentId(gone), "Of all")).await.unwrap();
     tx.commit().await.unwrap();
     let delete = "mutation($o: Id!, $id: Id!) { deleteAgent(orgId: $o, id: $id) }";
     app.admin.gql(delete, json!({ "o": app.org, "id": gone })).await.data();

@@ -1,6 +1,6 @@
 //! What a host is told to launch an agent with, and when an agent counts as up to date.
 
-use muster::slices::agents;
+use muster::slices::launch;
 use muster_protocol::{
     event::{EndReason, Offer},
     plan::McpTransport,
@@ -38,7 +38,7 @@ async fn is_pending(app: &TestApp, agent: i64) -> bool {
 }
 
 async fn synced(host: &Host<'_>) {
-    host.tell(async |tx, from| agents::reports::synced(tx, from).await).await.unwrap();
+    host.tell(async |tx, from| launch::reports::synced(tx, from).await).await.unwrap();
 }
 
 #[tokio::test]
@@ -135,7 +135,7 @@ async fn only_the_present_launch_is_told() {
     let next = host.launched().await;
     assert_eq!(host.launch_plan().await.unwrap_err().code.as_str(), "AGENT_NOT_RUNNING");
     let (scope, agent) = (app.other_scope(), muster::base::ids::AgentId(host.agent));
-    let foreign = agents::plans::launch(&scope, agent, next.generation);
+    let foreign = launch::plans::launch(&scope, agent, next.generation);
     assert_eq!(foreign.await.unwrap_err().code.as_str(), "NOT_FOUND");
 }
 
@@ -208,7 +208,7 @@ async fn people_are_asked_once_for_access_to_the_model() {
     let conversation = app.conversation(host.agent).await;
     let required = async || {
         let told = host.tell(async |tx, from| {
-            agents::reports::auth_required(tx, from, "401 from the model".to_owned()).await
+            launch::reports::auth_required(tx, from, "401 from the model".to_owned()).await
         });
         told.await.unwrap();
     };
@@ -252,7 +252,7 @@ async fn what_an_agent_offers_is_shown_until_it_gets_another_image() {
     };
     let tell = async |models: Vec<Offer>| {
         let modes = vec![offer("ask", true)];
-        host.tell(async |tx, from| agents::reports::offered(tx, from, models, modes).await).await.unwrap();
+        host.tell(async |tx, from| launch::reports::offered(tx, from, models, modes).await).await.unwrap();
     };
     let models =
         || vec![offer("small", true), offer("large", false), offer(" ", false), offer("a\nb", false)];
@@ -270,7 +270,7 @@ async fn what_an_agent_offers_is_shown_until_it_gets_another_image() {
     tell(vec![offer("x", true); 500]).await;
     assert_eq!(shown().await["offeredModels"].as_array().unwrap().len(), 100);
     let before = Host { generation: host.generation - 1, ..host };
-    before.tell(async |tx, from| agents::reports::offered(tx, from, vec![], vec![]).await).await.unwrap();
+    before.tell(async |tx, from| launch::reports::offered(tx, from, vec![], vec![]).await).await.unwrap();
     assert_eq!(
         shown().await["offeredModels"].as_array().unwrap().len(),
         100,
@@ -303,7 +303,7 @@ async fn an_agent_says_why_its_planned_mode_is_not_in_force() {
             current: *current,
         });
         let modes: Vec<Offer> = modes.collect();
-        host.tell(async |tx, from| agents::reports::offered(tx, from, vec![], modes).await).await.unwrap();
+        host.tell(async |tx, from| launch::reports::offered(tx, from, vec![], modes).await).await.unwrap();
     };
     assert_eq!(host.launch_plan().await.unwrap().mode, None);
     edit(&app, host.agent, json!({ "modeOverride": "plan" })).await;

@@ -8,7 +8,10 @@ use muster::{
         ids::{ImageId, ServerId},
     },
     core::backoff::WAITS,
-    slices::agents::{self, CreateAgentInput, start_due},
+    slices::{
+        agents::{self, CreateAgentInput},
+        launch::{self, start_due},
+    },
 };
 use muster_protocol::event::EndReason;
 use serde_json::{Value, json};
@@ -23,7 +26,7 @@ const RESTART: &str = "status statusReason restart { attempts nextAt }";
 impl Host<'_> {
     async fn exits(&self, code: i32) {
         let ended = self.tell(async |tx, from| {
-            agents::reports::ended(tx, from, EndReason::Exited, Some(code), None, None).await
+            launch::reports::ended(tx, from, EndReason::Exited, Some(code), None, None).await
         });
         ended.await.unwrap();
     }
@@ -127,7 +130,7 @@ async fn an_agent_that_its_host_lost_comes_back_as_often_as_it_takes() {
     assert_eq!(start_due(&app.core).await.unwrap(), 1);
     app.execute("UPDATE servers SET status = 'ONLINE'", vec![]).await;
     app.clock.advance(Duration::from_secs(app.core.config.agents.start_deadline_seconds + 1));
-    assert_eq!(agents::end_late_starts(&app.core).await.unwrap(), 1);
+    assert_eq!(launch::end_late_starts(&app.core).await.unwrap(), 1);
     host = Host { generation: host.generation + 1, ..host };
     assert_eq!(host.agent_shows("statusReason").await["statusReason"], "START_TIMEOUT");
     host = host.comes_back(WAITS[0]).await;
@@ -194,7 +197,7 @@ async fn always_undoes_neither_a_stop_nor_a_spent_budget() {
         let host = always().await;
         let spent = host.tell(async |tx, from| {
             let why = (StatusReason::LimitReached, "Nothing is left.");
-            agents::stop_in(tx, from.agent, "costGuard", why).await
+            launch::stop_in(tx, from.agent, "costGuard", why).await
         });
         spent.await.unwrap();
         host.ended(reason).await;
@@ -262,7 +265,7 @@ async fn a_stop_in_between_is_not_undone() {
     let host = app.running_agent().await;
     host.exits(3).await;
     let spent = host.tell(async |tx, from| {
-        agents::stop_in(tx, from.agent, "costGuard", (StatusReason::LimitReached, "Nothing is left.")).await
+        launch::stop_in(tx, from.agent, "costGuard", (StatusReason::LimitReached, "Nothing is left.")).await
     });
     spent.await.unwrap();
     host.stays_down().await;
@@ -345,7 +348,7 @@ async fn all_agents_of_a_server_start_but_those_that_may_not() {
     failed.exits(3).await;
     let why = "The agent's budget is used up.";
     let limited = spent.tell(async |tx, from| {
-        agents::stop_in(tx, from.agent, "costGuard", (StatusReason::LimitReached, why)).await
+        launch::stop_in(tx, from.agent, "costGuard", (StatusReason::LimitReached, why)).await
     });
     limited.await.unwrap();
     spent.ended(EndReason::Stopped).await;

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use muster::slices::agents;
+use muster::slices::launch;
 use muster_protocol::event::EndReason;
 use serde_json::{Value, json};
 
@@ -23,7 +23,7 @@ async fn launches(app: &TestApp, agent: i64, limit: Option<i64>) -> Vec<Value> {
 async fn ends(host: &Host<'_>, reason: EndReason, said: Option<&str>) {
     let said = said.map(str::to_owned);
     let told =
-        host.tell(async |tx, from| agents::reports::ended(tx, from, reason, Some(3), None, said).await);
+        host.tell(async |tx, from| launch::reports::ended(tx, from, reason, Some(3), None, said).await);
     told.await.unwrap();
 }
 
@@ -70,7 +70,7 @@ async fn the_last_launches_say_how_each_went() {
     let host = host.launched().await;
     app.clock.advance(Duration::from_secs(app.core.config.agents.start_deadline_seconds + 1));
     app.execute("UPDATE servers SET status = 'ONLINE'", vec![]).await;
-    assert_eq!(agents::end_late_starts(&app.core).await.unwrap(), 1);
+    assert_eq!(launch::end_late_starts(&app.core).await.unwrap(), 1);
     // The host's own report comes too late to say anything else.
     ends(&host, EndReason::Stopped, None).await;
     let host = host.launched().await;

@@ -17,8 +17,8 @@ use crate::harness::{Actor, Answer, TestApp, is_postgres, until};
 
 /// Raises an approval as an agent would.
 async fn raise(app: &TestApp, new: NewApproval) -> i64 {
-    let mut tx = app.scope().begin().await.unwrap();
-    let id = approvals::raise(&mut tx, new).await.unwrap();
+    let tx = app.scope().begin().await.unwrap();
+    let id = approvals::raise(&tx, new).await.unwrap();
     tx.commit().await.unwrap();
     id.0
 }
@@ -402,10 +402,10 @@ async fn an_overdue_approval_reads_the_same_around_the_round() {
 async fn overdue_approvals_end_a_few_at_a_time() {
     let app = TestApp::start().await;
     let soon = app.clock.now().plus(Duration::from_mins(1));
-    let mut tx = app.scope().begin().await.unwrap();
+    let tx = app.scope().begin().await.unwrap();
     for n in 0..120 {
         let expires_at = Some(soon.plus(Duration::from_millis(n)));
-        approvals::raise(&mut tx, NewApproval { expires_at, ..action() }).await.unwrap();
+        approvals::raise(&tx, NewApproval { expires_at, ..action() }).await.unwrap();
     }
     tx.commit().await.unwrap();
     app.clock.advance(Duration::from_mins(2));
@@ -454,8 +454,8 @@ async fn subscribers_hear_of_each_change_in_their_organization() {
             app.core.events.subscribe(OrgId(app.org), &Caller::System).callers().len() == 2
         })
         .await;
-        let mut theirs = app.other_scope().begin().await.unwrap();
-        approvals::raise(&mut theirs, action()).await.unwrap();
+        let theirs = app.other_scope().begin().await.unwrap();
+        approvals::raise(&theirs, action()).await.unwrap();
         theirs.commit().await.unwrap();
         let id = raise(&app, action()).await;
         app.operator.patch(&path(&app, id, "resolve"), Value::Null).await.expect(200);

@@ -68,13 +68,13 @@ impl Chat {
 
     async fn raise(&self, new: NewApproval) -> i64 {
         let conversation = self.app.conversation(self.agent).await;
-        let mut tx = self.app.scope().begin().await.unwrap();
+        let tx = self.app.scope().begin().await.unwrap();
         let new = NewApproval {
             agent_id: Some(AgentId(self.agent)),
             conversation_id: Some(ConversationId(conversation)),
             ..new
         };
-        let id = approvals::raise(&mut tx, new).await.unwrap();
+        let id = approvals::raise(&tx, new).await.unwrap();
         tx.commit().await.unwrap();
         id.0
     }
@@ -393,12 +393,12 @@ async fn what_is_not_the_request_that_was_shown_is_not_decided() {
     let asked = chat.asks().await;
     // A button of another organization's request, and one that nobody sent.
     let digest = asked.buttons[0].split(':').nth(2).unwrap();
-    let mut tx = muster::core::access::Scope::system(&app.core, muster::base::ids::OrgId(app.other_org))
+    let tx = muster::core::access::Scope::system(&app.core, muster::base::ids::OrgId(app.other_org))
         .begin()
         .await
         .unwrap();
     let theirs = approvals::raise(
-        &mut tx,
+        &tx,
         NewApproval { risk: Some(1), ..NewApproval::new(ApprovalKind::Action, "Delete *all* of it") },
     );
     let theirs = theirs.await.unwrap();

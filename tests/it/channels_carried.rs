@@ -11,7 +11,7 @@ use std::{
 
 use axum::{Router, body::Bytes};
 use muster::core::ledger::What;
-use muster_protocol::event::TurnOutcome;
+use muster_protocol::{event::TurnOutcome, plan::Part};
 use sea_orm::{ConnectionTrait, TransactionTrait};
 use serde_json::{Value, json};
 use standardwebhooks::Webhook;
@@ -311,6 +311,39 @@ async fn letting_a_sender_in_ends_their_access_request() {
     until("the others are asked about", async || asked().await.len() == 5).await;
     let ended = ["s1 WITHDRAWN", "s2 WITHDRAWN", "s3 WITHDRAWN", "s4 PENDING", "s5 PENDING"];
     assert_eq!(asked().await, ended);
+}
+
+#[tokio::test]
+async fn a_turn_says_that_another_wrote_before_it() {
+    let app = app().await;
+    let host = app.running_agent().await;
+    let body = json!({
+        "name": "Orders", "transport": "WEBHOOK", "agent_id": host.agent, "direction": "INBOUND",
+        "webhook": { "inbound_secret": INBOUND },
+    });
+    let made = app.owner.post(&format!("/v1/org/{}/channel", app.org), body).await.expect(201);
+    let path = made["inbound_path"].as_str().unwrap();
+    let told = async |id: &str, said: Value| {
+        bring(&app, path, id, &said).await;
+        let turn = *host.given().await.last().unwrap();
+        let plan = host.takes(turn).await;
+        host.turn_ended(turn, TurnOutcome::Done).await;
+        let authors = plan.prompt.into_iter().filter_map(|part| match part {
+            Part::Text { author, .. } => author,
+            _ => None,
+        });
+        (authors.collect::<Vec<_>>().concat(), plan.is_shared)
+    };
+    let of = |origin: &str, thread: &str| json!({ "text": "Keep it", "origin_id": origin, "thread": thread });
+    assert_eq!(told("m1", hello("Keep my account.")).await, ("Ada".to_owned(), false));
+    assert_eq!(told("m2", hello("Please.")).await, ("Ada".to_owned(), false));
+    assert_eq!(
+        told("m3", of("bob", "t1")).await,
+        ("bob".to_owned(), true),
+        "an author without a name is an id"
+    );
+    assert_eq!(told("m4", hello("No.")).await, ("Ada".to_owned(), true));
+    assert_eq!(told("m5", of("bob", "t2")).await, ("bob".to_owned(), false), "in a conversation of his own");
 }
 
 #[tokio::test]

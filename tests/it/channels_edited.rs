@@ -316,12 +316,12 @@ async fn nobody_is_asked_about_a_deleted_channel_any_more() {
     let app = TestApp::start().await;
     let agent = app.agent().await;
     let (gone, stays) = (connect(&app, bot(agent)).await, connect(&app, bot(agent)).await);
-    let mut tx = app.scope().begin().await.unwrap();
+    let tx = app.scope().begin().await.unwrap();
     for channel in [&gone, &stays] {
         for kind in [ApprovalKind::ChannelError, ApprovalKind::AccessRequest] {
             let channel_id = channel["id"].as_i64().map(ChannelId);
             let new = NewApproval { channel_id, ..NewApproval::new(kind, "Look at this") };
-            approvals::raise(&mut tx, new).await.unwrap();
+            approvals::raise(&tx, new).await.unwrap();
         }
     }
     tx.commit().await.unwrap();

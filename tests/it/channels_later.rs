@@ -296,9 +296,9 @@ async fn what_was_deleted_is_said_and_makes_no_turn() {
         is_automatic: false,
         is_unproven: false,
     };
-    let mut tx = bot.app.scope().begin().await.unwrap();
+    let tx = bot.app.scope().begin().await.unwrap();
     let agent = agents::lock_agent(&tx, AgentId(bot.agent)).await.unwrap().unwrap();
-    conversations::receive(&mut tx, &agent, vec![deleted]).await.unwrap();
+    conversations::receive(&tx, &agent, vec![deleted]).await.unwrap();
     tx.commit().await.unwrap();
     let said = "[This message was deleted: “order 4711”]".to_owned();
     assert_eq!(bot.stored().await, [("order 4711".to_owned(), true), (said, false)]);

@@ -242,8 +242,8 @@ pub async fn says_while(app: &TestApp, conversation: i64, text: &str, change: &s
     let content = json!({ "text": text, "format": "markdown" });
     let new =
         NewMessage::new(ConversationId(conversation), MessageRole::Assistant, MessageKind::Text, content);
-    let mut tx = app.scope().begin().await.unwrap();
-    let message = conversations::append(&mut tx, new).await.unwrap().0;
+    let tx = app.scope().begin().await.unwrap();
+    let message = conversations::append(&tx, new).await.unwrap().0;
     assert_eq!(tx.run(change, vec![app.org.into(), message.into()]).await.unwrap(), 1);
     tx.commit().await.unwrap();
     message

@@ -94,9 +94,9 @@ async fn receive(
     agent: AgentId,
     incoming: Vec<Incoming<'_>>,
 ) -> Vec<(ConversationId, MessageId)> {
-    let mut tx = app.scope().begin().await.unwrap();
+    let tx = app.scope().begin().await.unwrap();
     let agent = agents::lock_agent(&tx, agent).await.unwrap().unwrap();
-    let stored = conversations::receive(&mut tx, &agent, incoming).await.unwrap();
+    let stored = conversations::receive(&tx, &agent, incoming).await.unwrap();
     tx.commit().await.unwrap();
     stored
 }

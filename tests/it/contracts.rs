@@ -26,7 +26,7 @@ pub fn committed(path: &str, current: &str) {
 
 #[test]
 fn the_schema_is_as_committed() {
-    committed("schema/schema.graphql", &muster::schema::sdl());
+    committed("schema/schema.graphql", &muster::graphql::sdl());
 }
 
 #[tokio::test]
@@ -46,7 +46,7 @@ fn the_frames_of_the_gateway_are_as_committed() {
 
 #[test]
 fn everything_in_the_schema_is_described() {
-    let catalogue = muster::schema::catalogue().unwrap();
+    let catalogue = muster::graphql::catalogue().unwrap();
     let built_in = ["Boolean", "Float", "ID", "Int", "String"];
     let mut bare = Vec::new();
     let mut look = |place: String, text: Option<&String>| {

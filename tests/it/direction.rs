@@ -1,4 +1,5 @@
-//! The law of one direction: each layer may use the layers below it, and none above.
+//! The laws of one direction: each layer may use the layers below it, and none above; each feature of the product may use
+//! the features before it, and tells those after it by events.
 //!
 //! Works on the source text: the paths of every `use` and every `crate::…` in `src`, without comments and unit
 //! tests.
@@ -18,21 +19,57 @@ const FLOORS: &[&[&str]] = &[
     &["read"],
     &["fields"],
     &["slices"],
-    &["schema"],
+    &["graphql"],
     &["faces::edge"],
     &["faces"],
+    &["handlers"],
     &["service", "rounds"],
     &["seed", "cli"],
 ];
 
-/// Imports that point up, as `file -> module`. The list only gets shorter.
+/// What features share, below all of them. Files of it may use each other.
+const SHARED: &[&str] = &["edits", "locks", "patch", "queries", "versions"];
+
+/// The features from the bottom up. Each has a place of its own, so no two can use each other.
+const FEATURES: &[&str] = &[
+    "audit",
+    "orgs",
+    "people",
+    "policies",
+    "service_tokens",
+    "servers",
+    "agents",
+    "avatars",
+    "network",
+    "skills",
+    "credentials",
+    "mcp_servers",
+    "model_credentials",
+    "channels",
+    "contacts",
+    "conversations",
+    "spending",
+    "approvals",
+    "backups",
+    "launch",
+    "emergency_stop",
+    "hosts",
+    "asks",
+    "notifications",
+    "deliveries",
+    "ingest",
+    "finding",
+];
+
+/// Imports of features that point up, as `file -> slices::feature`. The list only gets shorter; between layers there are none.
 const EXCEPTIONS: &[&str] = &[];
 
 #[test]
 fn no_import_points_upward() {
     let mut upward = BTreeSet::new();
     for (file, text) in sources() {
-        let own = floor(&module_of(&file)).unwrap_or_else(|| panic!("{file} is in no layer"));
+        let own =
+            floor(&module_of(&file)).unwrap_or_else(|| panic!("{file} has no place in the lists above"));
         for path in paths(&text, &module_of(&file)) {
             if floor(&path).is_some_and(|used| used > own) {
                 upward.insert(format!("{file} -> {}", path[..path.len().min(2)].join("::")));
@@ -41,9 +78,45 @@ fn no_import_points_upward() {
     }
     let excepted: BTreeSet<String> = EXCEPTIONS.iter().map(ToString::to_string).collect();
     let new: Vec<_> = upward.difference(&excepted).collect();
-    assert!(new.is_empty(), "these imports point up; move what they need down, or pass it in: {new:#?}");
+    let help =
+        "move what they need down or their code up, pass it in, or emit an event (src/core/handlers.rs)";
+    assert!(new.is_empty(), "these imports point up; {help}: {new:#?}");
     let stale: Vec<_> = excepted.difference(&upward).collect();
     assert!(stale.is_empty(), "these are gone; remove them from the list: {stale:#?}");
+    assert!(EXCEPTIONS.iter().all(|exception| exception.contains(" -> slices::")), "layers have none");
+}
+
+#[test]
+fn every_event_and_question_has_its_line_in_handlers() {
+    let sources = sources();
+    let (_, handlers) = sources.iter().find(|(file, _)| file == "handlers.rs").unwrap();
+    let mut left = Vec::new();
+    for (file, text) in &sources {
+        for (before, call) in [("impl DomainEvent for ", ".on::<"), ("impl Question for ", ".answer::<")] {
+            for declared in text.split(before).skip(1) {
+                let name = declared.split([' ', '{']).next().unwrap();
+                let is_it = |line: &str| {
+                    let path: Vec<&str> = line.split('>').next().unwrap().split("::").collect();
+                    path.last() == Some(&name) && module_of(file).iter().any(|module| module == path[0])
+                };
+                if !handlers.split(call).skip(1).any(is_it) {
+                    left.push(format!("{file}: {name}"));
+                }
+            }
+        }
+    }
+    assert!(left.is_empty(), "nothing in src/handlers.rs handles these: {left:#?}");
+}
+
+#[test]
+fn features_have_an_order() {
+    let floor = |module: &str| floor(&module_of(module));
+    assert!(
+        floor("slices/spending/guard") < floor("slices/approvals")
+            && floor("slices/finding") < floor("faces")
+    );
+    assert!(floor("slices/edits") < floor("slices/audit") && floor("read") < floor("slices/edits"));
+    assert_eq!(floor("slices/unknown"), None);
 }
 
 #[test]
@@ -55,11 +128,18 @@ fn every_way_to_write_a_path_is_read() {
     assert_eq!(found, ["a", "a::b", "c::D", "h::i", "j::k", "m::f::G"]);
 }
 
-/// The layer of a module.
-fn floor(module: &[String]) -> Option<usize> {
+/// The layer of a module, and its place there if it is of a feature.
+fn floor(module: &[String]) -> Option<(usize, usize)> {
     let is_in =
         |room: &str| room.split("::").zip(module).filter(|(a, b)| a == b).count() == room.split("::").count();
-    FLOORS.iter().position(|rooms| rooms.iter().any(|room| is_in(room)))
+    let layer = FLOORS.iter().position(|rooms| rooms.iter().any(|room| is_in(room)))?;
+    let place = match module {
+        [layer, name, ..] if layer == "slices" && !SHARED.contains(&name.as_str()) => {
+            FEATURES.iter().position(|feature| feature == name)? + 1
+        }
+        _ => 0,
+    };
+    Some((layer, place))
 }
 
 fn module_of(file: &str) -> Vec<String> {

@@ -131,7 +131,7 @@ fn each_permission_says_what_it_is_worth() {
 
 #[test]
 fn operations_are_documented() {
-    let catalogue = muster::schema::catalogue().unwrap();
+    let catalogue = muster::graphql::catalogue().unwrap();
     let routes = Routes::load(&catalogue).unwrap();
     let mut table = String::from("| # | Route | Permission | Operation |\n|---|---|---|---|\n");
     for (number, (route, operation)) in routes.iter().enumerate() {

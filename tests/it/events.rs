@@ -13,8 +13,8 @@ use muster::{
         Event, News, Request,
         access::{Caller, Permit},
     },
+    graphql::changes::needed,
     read::Reading,
-    slices::changes::needed,
 };
 use reqwest::Method;
 use serde_json::{Value, json};

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use muster::{
     base::{enums::MessageRole, permission::Permission},
-    schema,
+    graphql,
 };
 use serde_json::{Value, json};
 
@@ -466,7 +466,7 @@ async fn every_permission_says_what_it_means_and_opens() {
     let all = app.viewer.gql(query, json!({})).await.data()["permissions"].clone();
     let all = all.as_array().unwrap();
     assert_eq!(all.len(), Permission::ALL.len());
-    let catalogue = schema::catalogue().unwrap();
+    let catalogue = graphql::catalogue().unwrap();
     for (info, permission) in all.iter().zip(Permission::ALL) {
         assert_eq!(info["permission"], permission.as_str());
         assert!(

@@ -29,7 +29,7 @@ async fn hired(house: &House, folder: &Path, profile: &str, listed: Value) -> Cr
 async fn an_agent_that_is_not_signed_in_has_people_asked_for_it() {
     let house = House::open().await;
     let folder = tempfile::tempdir().unwrap();
-    let installed = std::path::absolute("tests/peers/cline/node_modules").unwrap();
+    let installed = std::path::absolute("tests/peers/node_modules").unwrap();
     let listed = json!({ "command": installed.join(".bin/cline"), "readable": [installed] });
     let crew = hired(&house, folder.path(), "cline", listed).await;
     house.starts(&crew).await;
@@ -61,7 +61,7 @@ impl Everything {
     async fn start() -> Self {
         let address = Address::free();
         let port = address.port();
-        let mut command = Command::new("tests/peers/everything/node_modules/.bin/mcp-server-everything");
+        let mut command = Command::new("tests/peers/node_modules/.bin/mcp-server-everything");
         command.arg("streamableHttp").env("PORT", port.to_string());
         let server =
             command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();

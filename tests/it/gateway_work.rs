@@ -144,7 +144,7 @@ async fn a_stopped_organization_gets_only_ending_commands() {
     let app = TestApp::start().await;
     let agent = app.agent().await;
     let mut line = app.host_of(agent).await.connect().await;
-    muster::slices::orgs::stop(&app.scope(), "to look at it").await.unwrap();
+    muster::slices::emergency_stop::stop(&app.scope(), "to look at it").await.unwrap();
     put(&app, agent, &["TURN", "STOP"], 1_000).await;
     app.execute(
         "UPDATE outbox SET payload = '{\"kind\":\"TURN\",\"turn_id\":1}' WHERE kind = 'TURN'",
@@ -154,7 +154,7 @@ async fn a_stopped_organization_gets_only_ending_commands() {
     look(&app.core).await.unwrap();
     assert_eq!(command(&mut line).await, (1, "STOP".to_owned()));
     assert!(line.is_quiet().await);
-    muster::slices::orgs::release(&app.scope(), None).await.unwrap();
+    muster::slices::emergency_stop::release(&app.scope(), None).await.unwrap();
     assert_eq!(command(&mut line).await, (2, "TURN".to_owned()));
 }
 

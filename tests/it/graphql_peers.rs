@@ -1,7 +1,6 @@
 //! Third-party GraphQL clients and audits, against the running service (`tests/peers/graphql`).
 
 use std::{
-    path::Path,
     process::Stdio,
     time::{Duration, Instant},
 };
@@ -13,26 +12,11 @@ use tokio::{
     time::timeout,
 };
 
-use crate::harness::{PATIENCE, TestApp};
-
-const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/peers/graphql");
-
-/// `node SCRIPT …` in the peers' folder.
-fn node(script: &str, arguments: &[&str]) -> Command {
-    assert!(
-        Path::new(FOLDER).join("node_modules").is_dir(),
-        "the peers are not installed: npm ci --prefix tests/peers/graphql"
-    );
-    let mut command = Command::new("node");
-    command.current_dir(FOLDER).arg(script).args(arguments).kill_on_drop(true);
-    for name in ["http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY"] {
-        command.env_remove(name);
-    }
-    command
-}
+use crate::harness::{PATIENCE, TestApp, node, peer_folder};
 
 async fn passes(script: &str, arguments: &[&str]) {
-    let output = timeout(Duration::from_mins(5), node(script, arguments).output()).await.unwrap();
+    let run = node("graphql", script).args(arguments).output();
+    let output = timeout(Duration::from_mins(5), run).await.unwrap();
     let output = output.expect("node is installed");
     let said = [output.stdout, output.stderr].concat();
     assert!(output.status.success(), "{script}: {}", String::from_utf8_lossy(&said));
@@ -54,12 +38,13 @@ async fn a_code_generator_reads_the_schema() {
 /// `docs/api.md`.
 #[tokio::test]
 async fn a_code_generator_makes_types_from_the_schema_file() {
-    const CLI: &str = "node_modules/@graphql-codegen/cli/esm/bin.js";
-    let settings = std::fs::read_to_string(Path::new(FOLDER).join("codegen.json")).unwrap();
+    const CLI: &str = "../node_modules/@graphql-codegen/cli/esm/bin.js";
+    let folder = peer_folder("graphql");
+    let settings = std::fs::read_to_string(folder.join("codegen.json")).unwrap();
     let settings: Value = serde_json::from_str(&settings).unwrap();
     let generates = settings["generates"].as_object().unwrap();
     let (file, generated) = generates.iter().next().unwrap();
-    let file = Path::new(FOLDER).join(file);
+    let file = folder.join(file);
     let _ = std::fs::remove_file(&file);
     passes(CLI, &["--config", "codegen.json"]).await;
     let types = std::fs::read_to_string(&file).unwrap();
@@ -91,7 +76,9 @@ async fn watches(transport: &str) {
     let app = TestApp::start().await;
     let agent = app.agent().await;
     let (url, org) = (format!("{}/graphql", app.base), app.org.to_string());
-    let mut peer = Peer::start(node("watch.mjs", &[transport, &url, app.viewer.bearer(), &org]));
+    let mut client = node("graphql", "watch.mjs");
+    client.args([transport, &url, app.viewer.bearer(), &org]);
+    let mut peer = Peer::start(client);
     assert_eq!(peer.answer("query").await["data"]["agents"]["total"], 1);
     assert_eq!(peer.line().await, "ready");
     // `ready` comes before the subscription has reached the service, and existing records are no change.

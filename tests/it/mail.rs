@@ -1,25 +1,24 @@
 //! Mail through a third-party mail server (`tests/peers/mail`), and the outbox behind it.
 
-use std::{path::Path, process::Stdio, time::Duration};
+use std::{process::Stdio, time::Duration};
 
 use muster::{
     base::{enums::ApprovalKind, ids::AgentId},
     core::config::Config,
     slices::{
         approvals::{self, NewApproval},
-        notifications, people as mail,
+        notifications,
     },
 };
 use serde_json::{Value, json};
 use tokio::{
     io::{AsyncBufReadExt, BufReader, Lines},
-    process::{Child, ChildStdout, Command},
+    process::{Child, ChildStdout},
     time::timeout,
 };
 
-use crate::harness::{PATIENCE, TestApp, account::CONFIRM};
+use crate::harness::{PATIENCE, TestApp, account::CONFIRM, node, peer_folder};
 
-const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/peers/mail");
 const REQUEST: &str = "mutation { requestEmailConfirmation }";
 
 /// The mail server.
@@ -31,12 +30,9 @@ struct Server {
 
 impl Server {
     async fn start(options: Value) -> Self {
-        let installed = Path::new(FOLDER).join("node_modules").is_dir();
-        assert!(installed, "the peer is not installed: npm ci --prefix tests/peers/mail");
-        let mut command = Command::new("node");
-        command.current_dir(FOLDER).arg("server.mjs").arg(options.to_string());
-        let mut process =
-            command.kill_on_drop(true).stdout(Stdio::piped()).spawn().expect("node is installed");
+        let mut command = node("mail", "server.mjs");
+        let command = command.arg(options.to_string()).stdout(Stdio::piped());
+        let mut process = command.spawn().expect("node is installed");
         let lines = BufReader::new(process.stdout.take().unwrap()).lines();
         let mut server = Self { _process: process, lines, port: 0 };
         let first = server.line().await;
@@ -74,7 +70,7 @@ async fn waiting(app: &TestApp) -> i64 {
 }
 
 fn pem(name: &str) -> String {
-    std::fs::read_to_string(Path::new(FOLDER).join(name)).unwrap()
+    std::fs::read_to_string(peer_folder("mail").join(name)).unwrap()
 }
 
 #[tokio::test]
@@ -85,7 +81,7 @@ async fn a_mail_arrives_in_both_forms_and_its_link_works() {
     let someone = app.person("VIEWER", false).await;
     assert_eq!(someone.gql(REQUEST, json!({})).await.data()["requestEmailConfirmation"], true);
     assert_eq!(waiting(&app).await, 1);
-    assert_eq!(mail::deliver_due(&app.core).await.unwrap(), 1);
+    assert_eq!(notifications::deliver_due(&app.core).await.unwrap(), 1);
     let mail = server.mail().await;
     assert_eq!(waiting(&app).await, 0);
     assert_eq!(mail["envelope"], json!({ "from": "muster@example.com", "to": ["person-1@example.com"] }));
@@ -108,13 +104,13 @@ async fn a_notification_arrives_in_both_forms() {
     let app = TestApp::start_with(sends_to(format!("smtp://127.0.0.1:{}?tls=none", server.port))).await;
     let agent = app.agent().await;
     app.execute("UPDATE agents SET name = '<b>\u{202e}Bot</b>' WHERE id = $1", vec![agent.into()]).await;
-    let mut tx = app.scope().begin().await.unwrap();
+    let tx = app.scope().begin().await.unwrap();
     let new =
         NewApproval { agent_id: Some(AgentId(agent)), ..NewApproval::new(ApprovalKind::Question, "Which?") };
-    let id = approvals::raise(&mut tx, new).await.unwrap();
+    let id = approvals::raise(&tx, new).await.unwrap();
     tx.commit().await.unwrap();
     assert_eq!(notifications::collect_due(&app.core).await.unwrap(), 2);
-    assert_eq!(mail::deliver_due(&app.core).await.unwrap(), 2);
+    assert_eq!(notifications::deliver_due(&app.core).await.unwrap(), 2);
     let link = format!("https://muster.example.com/o/{}/approvals/{id}", app.org);
     let mut told = Vec::new();
     for _ in 0..2 {
@@ -138,23 +134,23 @@ async fn mail_is_encrypted_and_the_server_verified() {
         let url = format!("{scheme}://localhost:{}", server.port);
         let trusting = |config: &mut Config| {
             sends_to(url.clone())(config);
-            config.mail.ca_file = Some(Path::new(FOLDER).join("ca.pem"));
+            config.mail.ca_file = Some(peer_folder("mail").join("ca.pem"));
         };
         let app = TestApp::start_with(trusting).await;
         app.person("VIEWER", false).await.gql(REQUEST, json!({})).await.data();
-        assert_eq!(mail::deliver_due(&app.core).await.unwrap(), 1, "{tls}");
+        assert_eq!(notifications::deliver_due(&app.core).await.unwrap(), 1, "{tls}");
         assert_eq!(server.mail().await["secure"], true, "{tls}");
         // The same server, for a client that doesn't trust the CA of its certificate.
         let app = TestApp::start_with(sends_to(url)).await;
         app.person("VIEWER", false).await.gql(REQUEST, json!({})).await.data();
-        assert_eq!(mail::deliver_due(&app.core).await.unwrap(), 0, "{tls}");
+        assert_eq!(notifications::deliver_due(&app.core).await.unwrap(), 0, "{tls}");
         assert_eq!(waiting(&app).await, 1);
     }
     // A server without encryption gets nothing.
     let server = Server::start(json!({ "tls": "none" })).await;
     let app = TestApp::start_with(sends_to(format!("smtp://127.0.0.1:{}", server.port))).await;
     app.person("VIEWER", false).await.gql(REQUEST, json!({})).await.data();
-    assert_eq!(mail::deliver_due(&app.core).await.unwrap(), 0);
+    assert_eq!(notifications::deliver_due(&app.core).await.unwrap(), 0);
 }
 
 #[tokio::test]
@@ -165,12 +161,12 @@ async fn a_deferred_mail_comes_later_with_a_new_link() {
     app.person("VIEWER", false).await.gql(REQUEST, json!({})).await.data();
     let hash = "SELECT token_hash FROM email_tokens";
     let unsent: Vec<u8> = app.one(hash, vec![]).await;
-    assert_eq!(mail::deliver_due(&app.core).await.unwrap(), 0);
+    assert_eq!(notifications::deliver_due(&app.core).await.unwrap(), 0);
     assert_eq!(server.line().await, "refused 451");
     let tried: Vec<u8> = app.one(hash, vec![]).await;
-    assert_eq!(mail::deliver_due(&app.core).await.unwrap(), 0, "not at once");
+    assert_eq!(notifications::deliver_due(&app.core).await.unwrap(), 0, "not at once");
     app.clock.advance(Duration::from_secs(16));
-    assert_eq!(mail::deliver_due(&app.core).await.unwrap(), 1);
+    assert_eq!(notifications::deliver_due(&app.core).await.unwrap(), 1);
     let token = token(&server.mail().await);
     let sent: Vec<u8> = app.one(hash, vec![]).await;
     assert!(unsent != tried && tried != sent);
@@ -183,21 +179,21 @@ async fn a_permanently_refused_or_expired_mail_is_dropped() {
     let url = format!("smtp://127.0.0.1:{}?tls=none", server.port);
     let app = TestApp::start_with(sends_to(url)).await;
     app.person("VIEWER", false).await.gql(REQUEST, json!({})).await.data();
-    assert_eq!(mail::deliver_due(&app.core).await.unwrap(), 0);
+    assert_eq!(notifications::deliver_due(&app.core).await.unwrap(), 0);
     assert_eq!(server.line().await, "refused 550");
     assert_eq!(waiting(&app).await, 0);
     // No one is listening: the mail waits, longer each time, until it is useless.
     let app = TestApp::start_with(sends_to("smtp://127.0.0.1:1?tls=none".to_owned())).await;
     app.person("VIEWER", false).await.gql(REQUEST, json!({})).await.data();
     for _ in 0..4 {
-        assert_eq!(mail::deliver_due(&app.core).await.unwrap(), 0);
+        assert_eq!(notifications::deliver_due(&app.core).await.unwrap(), 0);
         assert_eq!(waiting(&app).await, 1);
         app.clock.advance(Duration::from_secs(20));
     }
     let attempts: i64 = app.one("SELECT attempts FROM outbox", vec![]).await;
     assert_eq!(attempts, 2, "the third waits for a minute");
     app.clock.advance(Duration::from_hours(48));
-    mail::deliver_due(&app.core).await.unwrap();
+    notifications::deliver_due(&app.core).await.unwrap();
     assert_eq!(waiting(&app).await, 0);
 }
 
@@ -207,7 +203,7 @@ async fn of_many_workers_one_sends_a_mail() {
     for _ in 0..5 {
         app.person("VIEWER", false).await.gql(REQUEST, json!({})).await.data();
     }
-    let looks = futures::future::join_all((0..8).map(|_| mail::deliver_due(&app.core))).await;
+    let looks = futures::future::join_all((0..8).map(|_| notifications::deliver_due(&app.core))).await;
     assert_eq!(looks.into_iter().map(Result::unwrap).sum::<u64>(), 5);
     assert_eq!(app.mails().await.len(), 5);
 }

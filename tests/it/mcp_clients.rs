@@ -5,21 +5,9 @@ use std::{path::Path, process::Stdio, time::Duration};
 use serde_json::{Value, json};
 use tokio::{process::Command, time::timeout};
 
-use crate::harness::{Actor, TestApp};
+use crate::harness::{Actor, TestApp, node};
 
 const ROOT: &str = env!("CARGO_MANIFEST_DIR");
-
-/// The library for JavaScript.
-fn node() -> Command {
-    let folder = Path::new(ROOT).join("tests/peers/mcp");
-    assert!(
-        folder.join("node_modules").is_dir(),
-        "the peers are not installed: npm ci --prefix tests/peers/mcp"
-    );
-    let mut command = Command::new("node");
-    command.arg(folder.join("tools.mjs"));
-    command
-}
 
 /// The library for Python.
 fn python() -> Command {
@@ -93,7 +81,7 @@ async fn lists_and_calls_tools(client: impl Fn() -> Command) {
 
 #[tokio::test]
 async fn the_official_client_for_javascript_lists_and_calls_tools() {
-    lists_and_calls_tools(node).await;
+    lists_and_calls_tools(|| node("mcp", "tools.mjs")).await;
 }
 
 #[tokio::test]

@@ -11,9 +11,9 @@ use crate::{
     running::House,
 };
 
-const AGENT: &str = "tests/peers/opencode/node_modules/opencode-linux-x64/bin/opencode";
-const FOLDER: &str = "tests/peers/everything/node_modules";
-const SERVER: &str = "tests/peers/everything/node_modules/.bin/mcp-server-everything";
+const AGENT: &str = "tests/peers/node_modules/opencode-linux-x64/bin/opencode";
+const FOLDER: &str = "tests/peers/node_modules";
+const SERVER: &str = "tests/peers/node_modules/.bin/mcp-server-everything";
 
 /// A host that lists both, and an agent that has the server as `Everything`, and asks before it uses a tool.
 async fn equipped(house: &House, model: &Model, folder: &Path, options: &[&str]) -> (Crew, Value) {

@@ -20,8 +20,8 @@ pub async fn say(app: &TestApp, conversation: i64, role: MessageRole, text: &str
 }
 
 pub async fn add(app: &TestApp, new: NewMessage<'_>) -> i64 {
-    let mut tx = app.scope().begin().await.unwrap();
-    let id = conversations::append(&mut tx, new).await.unwrap();
+    let tx = app.scope().begin().await.unwrap();
+    let id = conversations::append(&tx, new).await.unwrap();
     tx.commit().await.unwrap();
     id.0
 }
@@ -266,21 +266,21 @@ async fn an_empty_message_is_refused() {
 async fn a_message_refers_to_its_own_tenant_only() {
     let app = TestApp::start().await;
     let (_, conversation) = thread(&app, 0).await;
-    let mut tx = app.scope().begin().await.unwrap();
+    let tx = app.scope().begin().await.unwrap();
     let content = json!({ "text": "x" });
     let new = NewMessage {
         via_channel: Some(ChannelId(424_242)),
         ..NewMessage::new(ConversationId(conversation), MessageRole::User, MessageKind::Text, content)
     };
-    assert!(conversations::append(&mut tx, new).await.is_err());
+    assert!(conversations::append(&tx, new).await.is_err());
     tx.rollback().await.unwrap();
-    let mut tx = app.other_scope().begin().await.unwrap();
+    let tx = app.other_scope().begin().await.unwrap();
     let new = NewMessage::new(
         ConversationId(conversation),
         MessageRole::User,
         MessageKind::Text,
         json!({ "text": "from elsewhere" }),
     );
-    assert!(conversations::append(&mut tx, new).await.is_err());
+    assert!(conversations::append(&tx, new).await.is_err());
     tx.rollback().await.unwrap();
 }

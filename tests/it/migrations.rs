@@ -14,7 +14,7 @@ use sea_orm::{ConnectionTrait, DatabaseConnection};
 use serde_json::json;
 use sqlx::migrate::Migrator;
 
-use crate::harness::{TestApp, config, connect, empty_database, is_postgres};
+use crate::harness::{TestApp, config, connect, empty_database, files_below, is_postgres};
 
 #[tokio::test]
 async fn migrating_twice_changes_nothing() {
@@ -194,8 +194,8 @@ async fn tables(app: &TestApp) -> Tables {
 /// The columns declared in the `entity.rs` files. They are private to their slices, so they are read as text.
 fn entities() -> Tables {
     let mut tables = Tables::new();
-    let slices = fs::read_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("src/slices")).unwrap();
-    for file in slices.map(|slice| slice.unwrap().path().join("entity.rs")).filter(|file| file.exists()) {
+    let files = files_below(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src/slices")).into_iter();
+    for file in files.filter(|file| file.ends_with("entity.rs")) {
         let text = fs::read_to_string(&file).unwrap();
         let (mut table, mut inside) = (String::new(), false);
         let mut column_name = None;

@@ -11,9 +11,8 @@ use muster::{
     },
     core::Core,
     slices::{
-        agents,
         approvals::{self, NewApproval},
-        channels, notifications, people,
+        channels, launch, notifications,
     },
 };
 use serde_json::{Value, json};
@@ -49,7 +48,7 @@ impl Place {
 
     /// The agent asks something, which expires after so many minutes.
     async fn ask(&self, app: &TestApp, minutes: u64) -> i64 {
-        let mut tx = app.scope().begin().await.unwrap();
+        let tx = app.scope().begin().await.unwrap();
         let new = NewApproval {
             agent_id: Some(AgentId(self.agent)),
             conversation_id: Some(ConversationId(self.conversation)),
@@ -57,14 +56,14 @@ impl Place {
             expires_at: Some(app.clock.now().plus(Duration::from_mins(minutes))),
             ..NewApproval::new(ApprovalKind::Action, TITLE)
         };
-        let id = approvals::raise(&mut tx, new).await.unwrap();
+        let id = approvals::raise(&tx, new).await.unwrap();
         tx.commit().await.unwrap();
         id.0
     }
 
     async fn fail(&self, app: &TestApp) {
         let tx = app.scope().begin().await.unwrap();
-        agents::fail(&tx, AgentId(self.agent), StatusReason::OutOfMemory, Some("secret output"))
+        launch::fail(&tx, AgentId(self.agent), StatusReason::OutOfMemory, Some("secret output"))
             .await
             .unwrap();
         tx.commit().await.unwrap();
@@ -198,8 +197,8 @@ async fn whom_a_channel_names_is_told_that_it_has_failed() {
     let fails = async |channel: &Value| {
         let id = ChannelId(channel["id"].as_i64().unwrap());
         let seen = app.one("SELECT updated_at FROM channels WHERE id = $1", vec![id.0.into()]).await;
-        let mut tx = app.scope().begin().await.unwrap();
-        channels::fail(&mut tx, id, Timestamp(seen), InactiveReason::AuthFailed, "The vendor refuses it.")
+        let tx = app.scope().begin().await.unwrap();
+        channels::fail(&tx, id, Timestamp(seen), InactiveReason::AuthFailed, "The vendor refuses it.")
             .await
             .unwrap();
         tx.commit().await.unwrap();
@@ -411,7 +410,8 @@ async fn of_many_replicas_one_tells_and_one_that_dies_loses_nothing() {
     let collected = join_all(all.iter().map(|core| notifications::collect_due(core))).await;
     assert_eq!(collected.into_iter().map(Result::unwrap).sum::<u64>(), 2, "owner and admin, each once");
     // The replica that collected is gone; the mail is in the outbox, and any other sends it.
-    let sent = join_all(all.iter().map(|core: &&std::sync::Arc<Core>| people::deliver_due(core))).await;
+    let sent =
+        join_all(all.iter().map(|core: &&std::sync::Arc<Core>| notifications::deliver_due(core))).await;
     assert_eq!(sent.into_iter().map(Result::unwrap).sum::<u64>(), 2);
     assert_eq!(app.mails().await.len(), 2);
     // A mail that can't be sent yet is followed by no other.
@@ -437,7 +437,7 @@ async fn what_happens_again_while_it_is_collected_is_told() {
     // It is up again, so that there is nothing to tell; but while that is collected it fails once more.
     app.execute("UPDATE agents SET status = 'STOPPED'", vec![]).await;
     let again = app.scope().begin().await.unwrap();
-    agents::fail(&again, AgentId(place.agent), StatusReason::Exited, None).await.unwrap();
+    launch::fail(&again, AgentId(place.agent), StatusReason::Exited, None).await.unwrap();
     let mut collecting = Box::pin(notifications::collect_due(&app.core));
     let waits = tokio::time::timeout(Duration::from_millis(500), &mut collecting).await;
     assert!(waits.is_err(), "it waits for what is being written");

@@ -1,6 +1,6 @@
 //! Signing in with an account at another provider, against a third-party provider (`tests/peers/oidc`).
 
-use std::{collections::BTreeMap, path::Path, process::Stdio, time::Duration};
+use std::{collections::BTreeMap, process::Stdio, time::Duration};
 
 use muster::{
     core::config::Config,
@@ -10,13 +10,12 @@ use reqwest::{Client, Method, Response, header, redirect::Policy};
 use serde_json::{Value, json};
 use tokio::{
     io::{AsyncBufReadExt, BufReader, Lines},
-    process::{Child, ChildStdout, Command},
+    process::{Child, ChildStdout},
     time::timeout,
 };
 
-use crate::harness::{self, Actor, Answer, PATIENCE, TestApp};
+use crate::harness::{self, Actor, Answer, PATIENCE, TestApp, node};
 
-pub const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/peers/oidc");
 pub const EXCHANGE: &str = "mutation($c: SecretString!) { exchangeSignInCode(code: $c) { accessToken user { id email name emailConfirmed } challenge { token } } }";
 pub const EMAIL: &str = "ann@example.org";
 const INVITE: &str = "mutation($o: Id!) { inviteMember(orgId: $o, input: { email: \"new@example.org\", role: OPERATOR }) { id } }";
@@ -32,11 +31,9 @@ pub struct Provider {
 impl Provider {
     /// `options` are those of `provider.mjs`.
     pub async fn start(options: &Value) -> Self {
-        assert!(Path::new(FOLDER).join("node_modules").is_dir(), "npm ci --prefix tests/peers/oidc");
-        let mut command = Command::new("node");
-        command.current_dir(FOLDER).arg("provider.mjs").arg(options.to_string()).kill_on_drop(true);
-        let mut process =
-            command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().expect("node is installed");
+        let mut command = node("oidc", "provider.mjs");
+        let command = command.arg(options.to_string()).stdout(Stdio::piped()).stderr(Stdio::null());
+        let mut process = command.spawn().expect("node is installed");
         let mut lines = BufReader::new(process.stdout.take().unwrap()).lines();
         let line = timeout(PATIENCE, lines.next_line()).await.expect("in time").unwrap();
         let issuer = line.expect("the provider runs").strip_prefix("issuer ").unwrap().to_owned();

@@ -13,7 +13,7 @@ use crate::{
     running::House,
 };
 
-const PROGRAM: &str = "tests/peers/opencode/node_modules/opencode-linux-x64/bin/opencode";
+const PROGRAM: &str = "tests/peers/node_modules/opencode-linux-x64/bin/opencode";
 /// What the model and the git server want to see. The host adds it; the agent never holds it.
 const KEY: &str = "sk-canary-model-3b1f";
 const PASSWORD: &str = "canary-git-9c2e";

@@ -18,7 +18,7 @@ use muster::{
         telemetry::metrics,
     },
     rounds::{self, Round},
-    slices::people,
+    slices::notifications,
 };
 use serde_json::{Value, json};
 use tokio::sync::Notify;
@@ -150,7 +150,7 @@ async fn unreadable_rows_are_counted_and_wait_while_the_rest_leaves() {
     app.execute("UPDATE outbox SET payload = '{\"letter\":\"POSTCARD\"}' WHERE id = $1", vec![unread.into()])
         .await;
     app.execute("UPDATE outbox SET available_at = available_at - 1 WHERE id = $1", vec![unread.into()]).await;
-    assert_eq!(people::deliver_due(&app.core).await.unwrap(), 1);
+    assert_eq!(notifications::deliver_due(&app.core).await.unwrap(), 1);
     assert_eq!(rows(&app).await, [unread]);
     let page = meters.render();
     let count = |outcome: &str| {
@@ -160,7 +160,7 @@ async fn unreadable_rows_are_counted_and_wait_while_the_rest_leaves() {
     assert_eq!([count("done"), count("unreadable")], [Some("1".to_owned()), Some("1".to_owned())]);
     // It is removed once no one could use it any more.
     app.clock.advance(Duration::from_hours(49));
-    assert_eq!(people::deliver_due(&app.core).await.unwrap(), 0);
+    assert_eq!(notifications::deliver_due(&app.core).await.unwrap(), 0);
     assert!(rows(&app).await.is_empty());
 }
 
@@ -189,18 +189,14 @@ async fn a_commit_wakes_the_workers_for_its_rows() {
 static ROUNDS: AtomicU64 = AtomicU64::new(0);
 
 /// The mail round, too infrequent for this test.
-static SELDOM: [Round; 1] = [Round {
-    name: "mail.send",
-    every: Duration::from_hours(1),
-    run: |core| {
-        let round = async {
-            let sent = people::deliver_due(core).await;
-            ROUNDS.fetch_add(1, Ordering::SeqCst);
-            sent
-        };
-        round.boxed()
-    },
-}];
+static SELDOM: [Round; 1] = [Round::every("mail.send", Duration::from_hours(1), |core| {
+    let round = async {
+        let sent = notifications::deliver_due(core).await;
+        ROUNDS.fetch_add(1, Ordering::SeqCst);
+        sent
+    };
+    round.boxed()
+})];
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_mail_does_not_wait_for_its_round() {

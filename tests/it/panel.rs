@@ -3,7 +3,7 @@
 //! The browser's script gets the [world](Stage::world) in a variable. What only the machine can do it asks for by a line
 //! `@stage …` on its standard output, and hears of on its standard input.
 
-use std::{env, fs, mem, path::Path, process::Stdio, time::Duration};
+use std::{fs, mem, process::Stdio, time::Duration};
 
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -18,12 +18,12 @@ use crate::{
         Address, Crew, Machine, Program, Serving, Tenant,
         fakes::telegram::{self, Shared, TOKEN, refusal, said},
         mailbox::mails_in,
+        peer_folder,
     },
     oidc::Provider,
     running::House,
 };
 
-const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/peers/browser");
 const ROLES: [&str; 4] = ["OWNER", "ADMIN", "OPERATOR", "VIEWER"];
 const PASSWORD: &str = "correct horse battery";
 
@@ -256,13 +256,9 @@ fn person(role: &str) -> (String, &'static str) {
 
 /// Runs a script, and fails with what it says.
 async fn play(name: &str) {
-    assert!(
-        Path::new(FOLDER).join("node_modules").is_dir(),
-        "the peers are not installed: npm ci --prefix tests/peers/browser"
-    );
     let mut stage = Stage::set(name).await;
     let mut node = Command::new("node");
-    node.args(["--test-reporter", "spec", &format!("{name}.test.mjs")]).current_dir(FOLDER);
+    node.args(["--test-reporter", "spec", &format!("{name}.test.mjs")]).current_dir(peer_folder("browser"));
     node.env("MUSTER_WORLD", stage.world().to_string()).kill_on_drop(true);
     let mut node = node.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
     let (mut tells, hears) = (node.stdin.take().unwrap(), node.stdout.take().unwrap());
@@ -335,7 +331,9 @@ plays![
 
 #[test]
 fn once_every_script_of_the_browser_is_run() {
-    let files = fs::read_dir(FOLDER).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    let files = fs::read_dir(peer_folder("browser"))
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap());
     let mut scripts: Vec<_> =
         files.filter_map(|name| Some(name.strip_suffix(".test.mjs")?.to_owned())).collect();
     let mut run: Vec<_> = NAMES.iter().map(|name| name.split_once('_').unwrap().1.to_owned()).collect();

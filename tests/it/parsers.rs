@@ -52,7 +52,7 @@ fn config() -> Config {
 fn routes() -> &'static (Catalogue, Routes) {
     static READ: OnceLock<(Catalogue, Routes)> = OnceLock::new();
     READ.get_or_init(|| {
-        let catalogue = muster::schema::catalogue().unwrap();
+        let catalogue = muster::graphql::catalogue().unwrap();
         let routes = Routes::load(&catalogue).unwrap();
         (catalogue, routes)
     })

@@ -26,7 +26,7 @@ const UNUSED: &[&str] = &[];
 
 #[test]
 fn every_root_field_says_who_may() {
-    let catalogue = muster::schema::catalogue().unwrap();
+    let catalogue = muster::graphql::catalogue().unwrap();
     assert!(catalogue.root_fields().count() > 10);
     for root in catalogue.root_fields() {
         if matches!(root.permit, Permit::Member | Permit::InOrganization { .. }) {
@@ -37,7 +37,7 @@ fn every_root_field_says_who_may() {
 
 #[test]
 fn every_permission_opens_something() {
-    let catalogue = muster::schema::catalogue().unwrap();
+    let catalogue = muster::graphql::catalogue().unwrap();
     let used: BTreeSet<&str> =
         catalogue.root_fields().filter_map(|root| Some(permission(&root)?.as_str())).collect();
     let mut unused: Vec<&str> =

@@ -1,6 +1,6 @@
 //! A restart: a stop, and a launch that follows it, also after its requester has left.
 
-use muster::{base::enums::StatusReason, slices::agents};
+use muster::{base::enums::StatusReason, slices::launch};
 use muster_protocol::event::EndReason;
 use serde_json::{Value, json};
 
@@ -101,7 +101,7 @@ async fn a_limit_that_stops_agents_takes_the_restart_back() {
     host.act("restart").await;
     let stopped = host.tell(async |tx, from| {
         let why = (StatusReason::LimitReached, "Nothing is left.");
-        agents::stop_in(tx, from.agent, "costGuard", why).await
+        launch::stop_in(tx, from.agent, "costGuard", why).await
     });
     stopped.await.unwrap();
     host.ended(EndReason::Stopped).await;

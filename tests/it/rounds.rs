@@ -56,20 +56,16 @@ async fn an_idle_round_does_not_wait_for_writers() {
 static FRAGILE_RUNS: AtomicU64 = AtomicU64::new(0);
 
 /// Its first run panics before its work begins, the second in the middle of it.
-static FRAGILE: [Round; 1] = [Round {
-    name: "test.fragile",
-    every: Duration::from_millis(1),
-    run: |_| {
-        let run = FRAGILE_RUNS.fetch_add(1, Ordering::SeqCst);
-        assert!(run != 0, "the first run fails");
-        let round = async move {
-            tokio::task::yield_now().await;
-            assert!(run != 1, "so does the second");
-            Ok(0)
-        };
-        round.boxed()
-    },
-}];
+static FRAGILE: [Round; 1] = [Round::every("test.fragile", Duration::from_millis(1), |_| {
+    let run = FRAGILE_RUNS.fetch_add(1, Ordering::SeqCst);
+    assert!(run != 0, "the first run fails");
+    let round = async move {
+        tokio::task::yield_now().await;
+        assert!(run != 1, "so does the second");
+        Ok(0)
+    };
+    round.boxed()
+})];
 
 #[tokio::test]
 async fn a_round_that_panics_comes_again() {

@@ -192,7 +192,7 @@ async fn a_search_stays_in_its_conversation_and_tenant() {
 async fn at_most_the_newest_thousand_are_found() {
     let app = TestApp::start().await;
     let (agent, conversation) = thread(&app, &[]).await;
-    let mut tx = app.scope().begin().await.unwrap();
+    let tx = app.scope().begin().await.unwrap();
     for n in 1..=1010 {
         let new = muster::slices::conversations::NewMessage::new(
             muster::base::ids::ConversationId(conversation),
@@ -200,7 +200,7 @@ async fn at_most_the_newest_thousand_are_found() {
             muster::base::enums::MessageKind::Text,
             json!({ "text": format!("common {n}") }),
         );
-        muster::slices::conversations::append(&mut tx, new).await.unwrap();
+        muster::slices::conversations::append(&tx, new).await.unwrap();
     }
     tx.commit().await.unwrap();
     let seqs = found(&app, (agent, conversation), "common").await;
@@ -230,7 +230,7 @@ async fn a_long_history_is_searched_from_newest_to_oldest() {
         (999_000, 1001, "often"),
     ] {
         come_to(&app, conversation, seq).await;
-        let mut tx = app.scope().begin().await.unwrap();
+        let tx = app.scope().begin().await.unwrap();
         for n in 0..count {
             let text = if seq == 999_000 && n < 2 { "few" } else { text };
             let new = muster::slices::conversations::NewMessage::new(
@@ -239,7 +239,7 @@ async fn a_long_history_is_searched_from_newest_to_oldest() {
                 muster::base::enums::MessageKind::Text,
                 json!({ "text": text }),
             );
-            muster::slices::conversations::append(&mut tx, new).await.unwrap();
+            muster::slices::conversations::append(&tx, new).await.unwrap();
         }
         tx.commit().await.unwrap();
     }

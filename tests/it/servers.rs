@@ -211,13 +211,13 @@ async fn a_server_is_deleted_once_its_agents_are_gone() {
 async fn the_alerts_of_a_deleted_server_are_withdrawn() {
     let app = TestApp::start().await;
     let (gone, stays) = (app.server().await, app.server().await);
-    let mut tx = app.scope().begin().await.unwrap();
+    let tx = app.scope().begin().await.unwrap();
     for server in [gone, stays] {
         let new = NewApproval {
             server_id: Some(ServerId(server)),
             ..NewApproval::new(ApprovalKind::ServerAlert, "High load")
         };
-        approvals::raise(&mut tx, new).await.unwrap();
+        approvals::raise(&tx, new).await.unwrap();
     }
     tx.commit().await.unwrap();
     let delete = "mutation($o: Id!, $id: Id!) { deleteServer(orgId: $o, id: $id) }";

@@ -1,6 +1,6 @@
 //! Signing keys: rotated while people are signed in, published for others, and known to every replica.
 
-use std::{path::Path, process::Stdio, sync::Arc, time::Duration};
+use std::{process::Stdio, sync::Arc, time::Duration};
 
 use muster::{
     base::ids::{SessionId, UserId},
@@ -10,11 +10,9 @@ use muster::{
     },
 };
 use serde_json::{Value, json};
-use tokio::process::Command;
 
-use crate::harness::{Actor, TestApp};
+use crate::harness::{Actor, TestApp, node};
 
-const PEERS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/peers/jose");
 const JWKS: &str = "/.well-known/jwks.json";
 
 async fn started() -> TestApp {
@@ -186,16 +184,9 @@ async fn another_implementation_verifies_with_published_keys() {
 }
 
 async fn verify(app: &TestApp, token: &str) -> Result<Value, String> {
-    assert!(
-        Path::new(PEERS).join("node_modules").is_dir(),
-        "the peers are not installed: npm ci --prefix tests/peers/jose"
-    );
-    let mut node = Command::new("node");
-    node.current_dir(PEERS).arg("verify.mjs").arg(format!("{}{JWKS}", app.base)).arg("muster").arg(token);
-    for name in ["http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY"] {
-        node.env_remove(name);
-    }
-    let output = node.stdin(Stdio::null()).kill_on_drop(true).output().await.expect("node is installed");
+    let mut library = node("jose", "verify.mjs");
+    library.arg(format!("{}{JWKS}", app.base)).args(["muster", token]).stdin(Stdio::null());
+    let output = library.output().await.expect("node is installed");
     if output.status.success() {
         Ok(serde_json::from_slice(&output.stdout).unwrap())
     } else {

@@ -5,7 +5,7 @@ use std::time::Duration;
 use futures::future::join_all;
 use muster::{
     base::ids::LeaseId,
-    slices::{orgs, spending},
+    slices::{emergency_stop, spending},
 };
 use muster_protocol::{
     event::TurnOutcome,
@@ -226,9 +226,9 @@ async fn nothing_is_granted_in_a_stopped_organization() {
     let app = TestApp::start().await;
     let host = app.running_agent().await;
     assert!(matches!(host.asks_for_lease(MODEL).await.unwrap(), Given::Lease(_)));
-    orgs::stop(&app.scope(), "so").await.unwrap();
+    emergency_stop::stop(&app.scope(), "so").await.unwrap();
     let Given::Refused { reason } = host.asks_for_lease(MODEL).await.unwrap() else { panic!("granted") };
     assert!(reason.contains("stopped"), "{reason}");
-    orgs::release(&app.scope(), None).await.unwrap();
+    emergency_stop::release(&app.scope(), None).await.unwrap();
     assert!(matches!(host.asks_for_lease(MODEL).await.unwrap(), Given::Lease(_)));
 }

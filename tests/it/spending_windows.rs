@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use muster::{
     base::ids::ModelCredentialId,
-    slices::{agents, spending},
+    slices::{agents, launch, spending},
 };
 use muster_protocol::event::{EndReason, TurnOutcome};
 use serde_json::json;
@@ -206,7 +206,7 @@ async fn a_providers_window_counts_a_day_from_a_running_host() {
     let until = || app.one::<Option<i64>>("SELECT limited_until FROM model_credentials", vec![]);
     gone.is_limited(Some(credential), 600).await;
     assert_eq!(until().await, None);
-    let told = gone.tell(async |tx, from| agents::reports::auth_required(tx, from, "401".to_owned()).await);
+    let told = gone.tell(async |tx, from| launch::reports::auth_required(tx, from, "401".to_owned()).await);
     told.await.unwrap();
     assert_eq!(app.one::<i64>("SELECT COUNT(*) FROM approvals", vec![]).await, 0);
     assert!(up.agent_shows("limit { kind }").await["limit"].is_null());
@@ -220,7 +220,7 @@ async fn a_rejected_credential_is_asked_for_once() {
     let credential = default_credential(&app, "openai").await;
     for host in [app.running_agent().await, app.running_agent().await] {
         let told = host.tell(async |tx, from| {
-            muster::slices::agents::reports::auth_required(tx, from, "401".to_owned()).await
+            muster::slices::launch::reports::auth_required(tx, from, "401".to_owned()).await
         });
         told.await.unwrap();
     }

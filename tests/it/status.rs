@@ -8,7 +8,10 @@ use muster::{
         ids::{AgentId, OrgId},
     },
     core::{News, access::Caller},
-    slices::agents::{self, end_late_starts},
+    slices::{
+        agents,
+        launch::{self, end_late_starts},
+    },
 };
 use muster_protocol::event::EndReason;
 use serde_json::{Value, json};
@@ -38,7 +41,7 @@ async fn a_launch_says_that_it_waits_for_its_engine() {
     let host = app.starting_agent().await;
     set(&app, "servers", "status = 'ONLINE'").await;
     let reports = async || {
-        let told = host.tell(async |tx, from| agents::reports::engine_away(tx, from, "no such socket").await);
+        let told = host.tell(async |tx, from| launch::reports::engine_away(tx, from, "no such socket").await);
         told.await.unwrap();
     };
     reports().await;
@@ -90,7 +93,7 @@ async fn a_failed_agent_says_why_until_it_is_started_again() {
     let mut news = app.core.events.subscribe(OrgId(app.org), &Caller::System);
     let tx = app.scope().begin().await.unwrap();
     let detail = format!("exit code 137\u{0}{}", "x".repeat(9000));
-    agents::fail(&tx, AgentId(agent), StatusReason::OutOfMemory, Some(&detail)).await.unwrap();
+    launch::fail(&tx, AgentId(agent), StatusReason::OutOfMemory, Some(&detail)).await.unwrap();
     tx.commit().await.unwrap();
     let failed = shown(&app, agent).await;
     assert_eq!((&failed["status"], &failed["statusReason"]), (&json!("ERROR"), &json!("OUT_OF_MEMORY")));
@@ -104,7 +107,7 @@ async fn a_failed_agent_says_why_until_it_is_started_again() {
     // A deleted agent has nothing to say.
     set(&app, "agents", "archived_at = 1").await;
     let tx = app.scope().begin().await.unwrap();
-    agents::fail(&tx, AgentId(agent), StatusReason::Exited, None).await.unwrap();
+    launch::fail(&tx, AgentId(agent), StatusReason::Exited, None).await.unwrap();
     tx.commit().await.unwrap();
     assert_eq!(app.column::<String>("SELECT status FROM agents").await, ["SPAWNING"]);
 }

@@ -8,7 +8,7 @@ use muster::{
         ids::OrgId,
     },
     core::{News, access::Caller},
-    slices::{orgs, spending, turns},
+    slices::{conversations::turns, emergency_stop, orgs, spending},
 };
 use muster_protocol::event::RefusedReason;
 use serde_json::{Value, json};
@@ -173,7 +173,7 @@ async fn letting_go_takes_rounds_and_another_stop_ends_them() {
         app.one::<Option<i64>>("SELECT letting_go_at FROM organizations WHERE id = $1", vec![app.org.into()])
             .await
     };
-    assert_eq!(orgs::let_go(&app.core).await.unwrap(), 0);
+    assert_eq!(emergency_stop::let_go(&app.core).await.unwrap(), 0);
     stop(&app, &app.operator, "so").await.data();
     assert_eq!(going().await, None);
     release(&app, &app.admin).await.data();
@@ -181,7 +181,7 @@ async fn letting_go_takes_rounds_and_another_stop_ends_them() {
     stop(&app, &app.operator, "again").await.data();
     assert_eq!(going().await, None);
     release(&app, &app.admin).await.data();
-    orgs::let_go(&app.core).await.unwrap();
+    emergency_stop::let_go(&app.core).await.unwrap();
     assert_eq!(going().await, None, "nothing waits");
 }
 
@@ -196,8 +196,8 @@ async fn a_turn_refused_during_a_stop_is_sent_afterwards() {
     assert_eq!(host.given().await, [turn]);
     stop(&app, &app.operator, "so").await.data();
     release(&app, &app.admin).await.data();
-    orgs::let_go(&app.core).await.unwrap();
-    orgs::let_go(&app.core).await.unwrap();
+    emergency_stop::let_go(&app.core).await.unwrap();
+    emergency_stop::let_go(&app.core).await.unwrap();
     // The host asked what to say while everything was stopped, and reports only now that it was refused.
     host.refuses(RefusedReason::Forbidden).await;
     assert_eq!(turns::send_left(&app.core).await.unwrap(), 0, "something may be about to send it");
@@ -300,7 +300,7 @@ async fn a_blocked_agent_delays_no_other_after_a_stop() {
     app.execute(limit, vec![app.org.into(), limited.into()]).await;
     stop(&app, &app.operator, "so").await.data();
     release(&app, &app.admin).await.data();
-    assert_eq!(orgs::let_go(&app.core).await.unwrap(), 1);
+    assert_eq!(emergency_stop::let_go(&app.core).await.unwrap(), 1);
     assert_eq!(agents_given(&app).await, [free]);
     let going: Option<i64> =
         app.one("SELECT letting_go_at FROM organizations WHERE id = $1", vec![app.org.into()]).await;

@@ -277,12 +277,12 @@ async fn begin(actor: &Actor, org: i64, agent: i64, text: Option<&str>) -> i64 {
 }
 
 async fn decide_on(app: &TestApp, conversation: i64) -> i64 {
-    let mut tx = app.scope().begin().await.unwrap();
+    let tx = app.scope().begin().await.unwrap();
     let new = NewApproval {
         conversation_id: Some(ConversationId(conversation)),
         ..NewApproval::new(ApprovalKind::Action, "May it?")
     };
-    let id = approvals::raise(&mut tx, new).await.unwrap();
+    let id = approvals::raise(&tx, new).await.unwrap();
     tx.commit().await.unwrap();
     id.0
 }

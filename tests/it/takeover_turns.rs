@@ -280,7 +280,7 @@ async fn a_stopped_agent_starts_after_the_hand_back() {
     assert!(host.given().await.is_empty());
     let release = "mutation($o: Id!) { releaseOrganization(orgId: $o) { id } }";
     app.owner.gql(release, json!({ "o": app.org })).await.data();
-    muster::slices::orgs::let_go(&app.core).await.unwrap();
+    muster::slices::emergency_stop::let_go(&app.core).await.unwrap();
     assert_eq!(host.given().await, [turn]);
 
     // It ends while a person has taken over from it; what it never got is told by the next launch.

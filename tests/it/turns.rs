@@ -9,7 +9,7 @@ use muster::{
         ids::{ConversationId, OrgId},
     },
     core::{News, access::Caller},
-    slices::turns,
+    slices::conversations::turns,
 };
 use muster_protocol::{
     event::{Content, TurnEnd, TurnOutcome, Usage},

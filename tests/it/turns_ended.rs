@@ -6,7 +6,7 @@ use std::time::Duration;
 use muster::{
     base::ids::{AgentId, ConversationId, TurnId},
     rounds,
-    slices::{orgs, turns},
+    slices::{conversations::turns, emergency_stop, hosts},
 };
 use muster_protocol::event::{Asked, Content, EndReason, RefusedReason, TurnOutcome};
 use serde_json::json;
@@ -126,7 +126,7 @@ async fn an_agent_does_not_touch_anothers_turns() {
         host.tell(async |tx, from| turns::reports::session(tx, from, session, Some("s".to_owned())).await);
     assert_eq!(named.await.unwrap_err().code.as_str(), "NOT_FOUND");
     assert_eq!(app.turn_is(turn).await, "QUEUED");
-    let foreign = turns::plans::turn(&app.other_scope(), AgentId(other.agent), 1, TurnId(turn)).await;
+    let foreign = hosts::turn_plan(&app.other_scope(), AgentId(other.agent), 1, TurnId(turn)).await;
     assert_eq!(foreign.unwrap_err().code.as_str(), "NOT_FOUND");
 }
 
@@ -150,16 +150,16 @@ async fn a_stopped_organization_sends_no_turn_until_it_is_released() {
     let running = write(&app, busy, "one").await;
     host.takes(running).await;
     let sent = write(&app, app.conversation(host.agent).await, "too late").await;
-    orgs::stop(&app.scope(), "it runs wild").await.unwrap();
+    emergency_stop::stop(&app.scope(), "it runs wild").await.unwrap();
     assert_eq!(host.plan(sent).await.unwrap_err().code.as_str(), "ORGANIZATION_STOPPED");
     let cancel = json!({ "kind": "CANCEL", "turn_id": running });
     assert!(host.commands().await.contains(&cancel));
     let waiting = write(&app, idle, "two").await;
     host.turn_ended(running, TurnOutcome::Cancelled).await;
     assert_eq!(host.given().await, [running, sent]);
-    orgs::release(&app.scope(), None).await.unwrap();
+    emergency_stop::release(&app.scope(), None).await.unwrap();
     app.clock.advance(Duration::from_secs(1));
-    assert_eq!(orgs::let_go(&app.core).await.unwrap(), 1);
+    assert_eq!(emergency_stop::let_go(&app.core).await.unwrap(), 1);
     assert_eq!(host.given().await, [running, sent, waiting]);
     assert!(host.plan(sent).await.is_ok());
 }

@@ -8,8 +8,10 @@ use muster::{
     },
     core::store::Tx,
     slices::{
-        agents::{self, reporter::Reporter},
-        approvals, conversations, turns,
+        agents::reporter::Reporter,
+        approvals,
+        conversations::{self, turns},
+        hosts, launch,
     },
 };
 use muster_protocol::{
@@ -74,32 +76,32 @@ impl Host<'_> {
     }
 
     /// Reports something, in a transaction of its own.
-    pub async fn tell(&self, report: impl AsyncFnOnce(&mut Tx, &Reporter) -> Result<()>) -> Result<()> {
-        let mut tx = self.app.scope().begin().await?;
+    pub async fn tell(&self, report: impl AsyncFnOnce(&Tx, &Reporter) -> Result<()>) -> Result<()> {
+        let tx = self.app.scope().begin().await?;
         let from = self.reporter(&tx).await;
-        report(&mut tx, &from).await?;
+        report(&tx, &from).await?;
         tx.commit().await
     }
 
     pub async fn started(&self) {
         let told = self.tell(async |tx, from| {
-            agents::reports::started(tx, from, "4711".to_owned(), None, Some("model-9".to_owned())).await
+            launch::reports::started(tx, from, "4711".to_owned(), None, Some("model-9".to_owned())).await
         });
         told.await.unwrap();
     }
 
     pub async fn ended(&self, reason: EndReason) {
         let told =
-            self.tell(async |tx, from| agents::reports::ended(tx, from, reason, Some(3), None, None).await);
+            self.tell(async |tx, from| launch::reports::ended(tx, from, reason, Some(3), None, None).await);
         told.await.unwrap();
     }
 
     pub async fn plan(&self, turn: i64) -> Result<TurnPlan> {
-        turns::plans::turn(&self.app.scope(), AgentId(self.agent), self.generation, TurnId(turn)).await
+        hosts::turn_plan(&self.app.scope(), AgentId(self.agent), self.generation, TurnId(turn)).await
     }
 
     pub async fn launch_plan(&self) -> Result<LaunchPlan> {
-        agents::plans::launch(&self.app.scope(), AgentId(self.agent), self.generation).await
+        launch::plans::launch(&self.app.scope(), AgentId(self.agent), self.generation).await
     }
 
     pub async fn turn_started(&self, turn: i64) {

@@ -2,7 +2,7 @@
 
 use std::{fs, os::unix::fs::PermissionsExt, path::Path};
 
-use muster::{core::config::Config, slices::people};
+use muster::{core::config::Config, slices::notifications};
 
 use super::{TestApp, found};
 
@@ -35,7 +35,7 @@ impl TestApp {
 
     /// Sends what is due and removes the sent mails from the folder, oldest first.
     pub async fn mails(&self) -> Vec<Mail> {
-        people::deliver_due(&self.core).await.unwrap();
+        notifications::deliver_due(&self.core).await.unwrap();
         mails_in(&self.folder().join("mail"))
     }
 

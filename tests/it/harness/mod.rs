@@ -65,6 +65,7 @@ pub use good_calls::{Spare, good_calls, picture_input};
 pub use host::Host;
 pub use machine::{Crew, Machine};
 pub use mailbox::Mail;
+pub use peers::{node, peer_folder};
 pub use picture::{PNG, picture};
 pub use policies::{EDIT_POLICY, policy_folder};
 pub use populate::Population;

@@ -17,7 +17,7 @@ pub fn named(ty: &str) -> &str {
 
 impl Walker {
     pub fn new() -> Self {
-        Self { catalogue: muster::schema::catalogue().unwrap() }
+        Self { catalogue: muster::graphql::catalogue().unwrap() }
     }
 
     /// The fields of an object type, empty for other types.

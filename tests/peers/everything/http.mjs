@@ -3,7 +3,7 @@
 import { randomUUID } from "node:crypto";
 import { createServer } from "node:http";
 import { StreamableHTTPServerTransport } from "@modelcontextprotocol/sdk/server/streamableHttp.js";
-import { createServer as everything } from "./node_modules/@modelcontextprotocol/server-everything/dist/server/index.js";
+import { createServer as everything } from "../node_modules/@modelcontextprotocol/server-everything/dist/server/index.js";
 
 const transports = new Map();
 
