@@ -6,10 +6,11 @@
 //! 2. [`core`]: what every slice may use: settings, database, policy, credentials, secrets, audit log, outbox
 //! 3. [`read`]: from a selection to rows to JSON · [`fields`]: what every root field of the schema goes through
 //! 4. [`slices`]: the product, one folder per resource
-//! 5. [`schema`]: the root fields of all slices
-//! 6. [`faces`]: GraphQL, `/v1`, `/mcp`, files and pages over that schema
-//! 7. [`service`], [`rounds`]: everything that a process serves, and its recurring work
-//! 8. [`seed`]: plausible data in bulk · [`cli`]: the command line, one file per command
+//! 5. [`graphql`]: the schema: objects and root fields of all slices
+//! 6. [`faces`]: `/graphql`, `/v1`, `/mcp`, files and pages over that schema
+//! 7. [`handlers`]: which slices handle what those below them tell
+//! 8. [`service`], [`rounds`]: everything that a process serves, and its recurring work
+//! 9. [`seed`]: plausible data in bulk · [`cli`]: the command line, one file per command
 
 // The schema's roots nest one level for each slice.
 #![recursion_limit = "256"]
@@ -19,9 +20,10 @@ pub mod cli;
 pub mod core;
 pub mod faces;
 pub mod fields;
+pub mod graphql;
+pub mod handlers;
 pub mod read;
 pub mod rounds;
-pub mod schema;
 pub mod seed;
 pub mod service;
 pub mod slices;

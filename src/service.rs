@@ -23,8 +23,9 @@ use crate::{
         inlet, mcp, panel,
         rest::{self, Rest},
     },
-    schema,
-    slices::{channels::inbound::Door, people::oidc::Providers},
+    graphql as schema,
+    handlers::handlers,
+    slices::{ingest::Door, people::oidc::Providers},
 };
 
 /// Everything a process needs to serve.
@@ -45,7 +46,7 @@ pub struct Service {
 /// # Errors
 /// Those of [`Core::start`].
 pub async fn open(config: Config, options: Options) -> anyhow::Result<Arc<Core>> {
-    Core::start(config, options, schema::catalogue()?.permits().clone()).await
+    Core::start(config, options, schema::catalogue()?.permits().clone(), handlers().0).await
 }
 
 impl Service {

@@ -8,6 +8,7 @@ use crate::{
     base::{enums::Plan, plain::plain},
     core::access::Scope,
     slices::{
+        emergency_stop,
         orgs::{self, NewOrganization},
         people,
     },
@@ -115,7 +116,7 @@ impl Stop {
     async fn run(self, cli: &Cli) -> Result<Output, Failure> {
         let core = cli.open_unbound().await?;
         let org = orgs::find(&core, &self.org).await?;
-        let is_new = orgs::stop(&Scope::system(&core, org), &self.reason).await?;
+        let is_new = emergency_stop::stop(&Scope::system(&core, org), &self.reason).await?;
         let stopped = orgs::stopped(&Scope::system(&core, org)).await?;
         core.shut_down().await;
         let json = json!({ "organization_id": org, "was_stopped": !is_new, "stopped": stopped });
@@ -132,7 +133,7 @@ impl Release {
     async fn run(self, cli: &Cli) -> Result<Output, Failure> {
         let core = cli.open_unbound().await?;
         let org = orgs::find(&core, &self.org).await?;
-        let was_stopped = orgs::release(&Scope::system(&core, org), self.reason.as_deref()).await?;
+        let was_stopped = emergency_stop::release(&Scope::system(&core, org), self.reason.as_deref()).await?;
         core.shut_down().await;
         Ok(Output::of(json!({ "organization_id": org, "was_stopped": was_stopped })))
     }

@@ -8,7 +8,7 @@ use serde_json::json;
 use super::{Failure, Output};
 use crate::{
     faces::rest::{Routes, openapi},
-    schema,
+    graphql,
 };
 
 /// Write or compare `schema.graphql`, `openapi.json` and `gateway.json`
@@ -42,10 +42,10 @@ impl Schema {
 /// # Errors
 /// The schema does not fit the stored documents.
 pub fn files() -> anyhow::Result<[(&'static str, String); 3]> {
-    let catalogue = schema::catalogue()?;
+    let catalogue = graphql::catalogue()?;
     let document = openapi::text(&Routes::load(&catalogue)?, &catalogue);
     let frames = format!("{:#}\n", muster_protocol::schema());
-    Ok([("schema.graphql", schema::sdl()), ("openapi.json", document), ("gateway.json", frames)])
+    Ok([("schema.graphql", graphql::sdl()), ("openapi.json", document), ("gateway.json", frames)])
 }
 
 fn dump(dir: &Path) -> Result<Output, Failure> {

@@ -13,7 +13,7 @@ use crate::{
     core::{Core, access::CREDENTIALS_KEPT},
     fields::RECHECK,
     slices::{
-        orgs,
+        notifications, orgs,
         people::{self, Account, Details, Disabled, Membership, NewUser, OrganizationRef, Whose},
     },
 };
@@ -293,7 +293,7 @@ async fn reset_second_factor(cli: &Cli, who: &Who) -> Result<Output, Failure> {
 
 /// Sends the mail that was just written, if mail is set up. Whatever is not sent now, the service sends later.
 pub(super) async fn tell(core: &std::sync::Arc<Core>) -> bool {
-    if let Err(problem) = people::deliver_due(core).await {
+    if let Err(problem) = notifications::deliver_due(core).await {
         tracing::warn!(%problem, "mail.not_sent_yet");
     }
     core.mailer.is_on()

@@ -7,6 +7,7 @@
 //!   folders
 //! - [`sealing`], [`keys`]: secrets at rest, and the keys that seal and sign, with their rotation
 //! - [`audit`]: a line for every change and every refusal
+//! - [`handlers`]: what a feature tells those above it, or asks of them, inside a transaction
 //! - [`events`], [`outbox`], [`mail`]: what a change causes: news for subscribers, work for others, letters
 //! - [`limits`], [`ledger`]: how often a caller may ask, and how much they may hold at a time
 //! - [`request`]: who asks, from where, and how · [`outbound`]: HTTP calls to other services
@@ -20,6 +21,7 @@ pub mod audit;
 pub mod backoff;
 pub mod config;
 pub mod events;
+pub mod handlers;
 pub mod keys;
 pub mod ledger;
 pub mod limits;
@@ -39,6 +41,7 @@ pub mod telemetry;
 use std::{path::Path, sync::Arc, time::Duration};
 
 use anyhow::Context;
+use http::Extensions;
 use muster_channels::World;
 use muster_profiles::Profiles;
 
@@ -96,6 +99,8 @@ pub struct Core {
     pub audit: audit::Recorder,
     /// Notifies subscribers of changes.
     pub events: Arc<Hub>,
+    /// The [`handlers`] of domain events and questions, by type.
+    pub handlers: Extensions,
     /// Wakes the senders of the outbox.
     pub outbox: Wakers,
     /// Background work.
@@ -143,11 +148,16 @@ impl Default for Options {
 
 impl Core {
     /// Opens the database, and creates a key file if nothing is sealed yet. Does not migrate. `permits` holds what the
-    /// schema's root fields require.
+    /// schema's root fields require, `handlers` who handles domain events.
     ///
     /// # Errors
     /// Anything wrong with the configuration, the keys, the policy files or the database.
-    pub async fn start(config: Config, options: Options, permits: Permits) -> anyhow::Result<Arc<Self>> {
+    pub async fn start(
+        config: Config,
+        options: Options,
+        permits: Permits,
+        handlers: Extensions,
+    ) -> anyhow::Result<Arc<Self>> {
         if config.metrics.listen.is_some() {
             metrics::begin();
         }
@@ -171,6 +181,7 @@ impl Core {
             ledger: Ledger::new(&config),
             audit: audit::Recorder::new(&keys, options.audited),
             events: Arc::default(),
+            handlers,
             outbox: Wakers::default(),
             tasks: Tasks::default(),
             full: Full::default(),

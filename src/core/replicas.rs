@@ -17,23 +17,27 @@ use crate::{
 };
 
 /// How often a replica reads the others' rows.
-pub const LOOK: Duration = Duration::from_secs(1);
-/// How often it refreshes its row; at once if its folder changed.
-const TELL: Duration = Duration::from_secs(5);
+pub const LOOK: Duration = Duration::from_secs(10);
+/// When its own row is old; a changed folder is written at once.
+const OLD: Duration = Duration::from_secs(8);
 /// How long without a refresh until a replica counts as dead.
-const DEAD: Duration = Duration::from_secs(20);
+const DEAD: Duration = Duration::from_secs(30);
 
 /// This replica, and those with a different policy folder.
 pub struct Replicas {
     id: String,
     /// When the row was last refreshed, and with which hash.
-    told: Mutex<Option<(Timestamp, String)>>,
+    refreshed: Mutex<Option<(Timestamp, String)>>,
     differing: Mutex<Vec<Replica>>,
 }
 
 impl Default for Replicas {
     fn default() -> Self {
-        Self { id: hex::encode(random_bytes::<4>()), told: Mutex::default(), differing: Mutex::default() }
+        Self {
+            id: hex::encode(random_bytes::<4>()),
+            refreshed: Mutex::default(),
+            differing: Mutex::default(),
+        }
     }
 }
 
@@ -51,9 +55,9 @@ impl Replicas {
     }
 
     /// Whether the row was refreshed recently with this hash.
-    fn has_told(&self, now: Timestamp, folder: &str) -> bool {
-        let told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
-        told.as_ref().is_some_and(|(at, of)| of == folder && now < at.plus(TELL))
+    fn is_fresh(&self, now: Timestamp, folder: &str) -> bool {
+        let refreshed = self.refreshed.lock().unwrap_or_else(PoisonError::into_inner);
+        refreshed.as_ref().is_some_and(|(at, of)| of == folder && now < at.plus(OLD))
     }
 
     fn note(&self, differing: Vec<Replica>) {
@@ -92,16 +96,16 @@ impl std::fmt::Display for Replica {
 /// The database can't be reached.
 pub async fn report(core: &Arc<Core>) -> Result<u64> {
     let (own, folder, now) = (&core.replicas, core.policy.status().folder, core.clock.now());
-    if !own.has_told(now, &folder) {
-        tell(core, now, &folder).await?;
-        *own.told.lock().unwrap_or_else(PoisonError::into_inner) = Some((now, folder.clone()));
+    if !own.is_fresh(now, &folder) {
+        refresh(core, now, &folder).await?;
+        *own.refreshed.lock().unwrap_or_else(PoisonError::into_inner) = Some((now, folder.clone()));
     }
     let others = live(&core.db, now).await?.into_iter();
     own.note(others.filter(|it| it.policy_folder != folder).collect());
     Ok(0)
 }
 
-async fn tell(core: &Core, now: Timestamp, folder: &str) -> Result<()> {
+async fn refresh(core: &Core, now: Timestamp, folder: &str) -> Result<()> {
     let sql = "INSERT INTO replicas (id, address, started_at, seen_at, policy_folder) VALUES ($1, $2, $3, $4, $5) \
                ON CONFLICT (id) DO UPDATE SET seen_at = excluded.seen_at, policy_folder = excluded.policy_folder";
     let id = core.replicas.id.as_str();
@@ -127,7 +131,7 @@ pub async fn live(db: &Db, now: Timestamp) -> Result<Vec<Replica>> {
 /// # Errors
 /// The database can't be reached; the row then expires by its age.
 pub async fn leave(core: &Core) -> Result<()> {
-    if core.replicas.told.lock().unwrap_or_else(PoisonError::into_inner).take().is_none() {
+    if core.replicas.refreshed.lock().unwrap_or_else(PoisonError::into_inner).take().is_none() {
         return Ok(());
     }
     let id = core.replicas.id.as_str();

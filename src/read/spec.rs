@@ -1,4 +1,4 @@
-//! The definition of records. Slices write [`Spec`]s in their `graphql.rs`; the rest of the module reads them.
+//! The definition of records. `src/graphql` writes [`Spec`]s; the rest of the module reads them.
 
 use std::collections::HashMap;
 

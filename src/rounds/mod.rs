@@ -1,9 +1,11 @@
 //! The service's recurring work: one table, and one loop for each line.
 //!
 //! A round takes no input and finds its work in the database, so it does not matter if one is missed or if two replicas
-//! run it at once. To add one, write a function in its slice and a line in [`ROUNDS`].
+//! run it at once. Most have nothing to do most of the time: one statement a second looks for what is due (`queries.rs`), and
+//! starts their rounds. To add one, write a function in its slice and a line in [`ROUNDS`].
 
 mod kept;
+mod queries;
 
 use std::{panic::AssertUnwindSafe, sync::Arc, time::Duration};
 
@@ -16,7 +18,10 @@ use tokio::{
     time::{Instant, MissedTickBehavior, interval_at},
 };
 
-pub use self::kept::{KEPT, Kept, sweep};
+pub use self::{
+    kept::{KEPT, Kept, sweep},
+    queries::Due,
+};
 use crate::{
     base::problem::{Problem, Result},
     core::{
@@ -29,8 +34,9 @@ use crate::{
     faces::edge::idempotency,
     fields::RECHECK,
     slices::{
-        agents, approvals, asks, backups, channels, conversations, deliveries, hosts, notifications, orgs,
-        people, spending, turns,
+        approvals, asks, backups, channels,
+        conversations::{self, turns},
+        deliveries, emergency_stop, hosts, launch, notifications, spending,
     },
 };
 
@@ -38,179 +44,107 @@ use crate::{
 pub struct Round {
     /// The name in the log.
     pub name: &'static str,
-    /// The time between two rounds.
+    /// The longest time between two rounds.
     pub every: Duration,
+    /// Whether a look has found work for it.
+    due: Option<fn(&Core, &Due) -> bool>,
     /// Runs one round and returns how many things it did.
-    pub run: for<'a> fn(&'a Arc<Core>) -> BoxFuture<'a, Result<u64>>,
+    pub run: Run,
 }
+
+type Run = for<'a> fn(&'a Arc<Core>) -> BoxFuture<'a, Result<u64>>;
+
+impl Round {
+    /// Work that comes again after some time.
+    #[must_use]
+    pub const fn every(name: &'static str, every: Duration, run: Run) -> Self {
+        Self { name, every, due: None, run }
+    }
+
+    /// Work that comes when a look has found some. Without that, it comes every [`SLOW`].
+    #[must_use]
+    pub const fn due(name: &'static str, due: fn(&Core, &Due) -> bool, run: Run) -> Self {
+        Self { name, every: SLOW, due: Some(due), run }
+    }
+}
+
+/// How often all tables are looked at, in one statement ([`Due`]).
+const LOOK: Duration = Duration::from_secs(1);
+/// The pause between rounds for which looks find nothing.
+const SLOW: Duration = Duration::from_mins(1);
 
 /// The table.
 pub const ROUNDS: &[Round] = &[
-    Round {
-        name: "policies.follow",
-        every: Duration::from_millis(400),
-        run: |core| rules::follow(core).boxed(),
-    },
-    Round { name: "replicas.report", every: replicas::LOOK, run: |core| replicas::report(core).boxed() },
-    Round {
-        name: "policies.write_decisions",
-        every: Duration::from_secs(5),
-        run: |core| decisions::flush(core).boxed(),
-    },
-    Round {
-        name: "policies.forget_decisions",
-        every: Duration::from_secs(3600),
-        run: |core| decisions::prune(core).boxed(),
-    },
-    Round {
-        name: "approvals.expire",
-        every: Duration::from_secs(10),
-        run: |core| approvals::expire_due(core).boxed(),
-    },
-    Round {
-        name: "agents.end_late_starts",
-        every: Duration::from_secs(5),
-        run: |core| agents::end_late_starts(core).boxed(),
-    },
-    Round {
-        name: "agents.start_due",
-        every: Duration::from_secs(1),
-        run: |core| agents::start_due(core).boxed(),
-    },
-    Round {
-        name: "backups.schedule",
-        every: Duration::from_secs(20),
-        run: |core| backups::schedule_due(core).boxed(),
-    },
-    Round {
-        name: "conversations.end_take_overs",
-        every: Duration::from_secs(10),
-        run: |core| conversations::end_abandoned(core).boxed(),
-    },
-    Round {
-        name: "conversations.forget_transcripts",
-        every: Duration::from_mins(10),
-        run: |core| conversations::forget_old(core).boxed(),
-    },
-    Round {
-        name: "conversations.count_stored",
-        every: Duration::from_mins(1),
-        run: |core| conversations::count_stored(core).boxed(),
-    },
-    Round {
-        name: "organizations.let_go",
-        every: Duration::from_secs(1),
-        run: |core| orgs::let_go(core).boxed(),
-    },
-    Round {
-        name: "turns.send_left",
-        every: Duration::from_secs(30),
-        run: |core| turns::send_left(core).boxed(),
-    },
-    Round {
-        name: "turns.free_unsent",
-        every: Duration::from_mins(10),
-        run: |core| turns::free_unsent(core).boxed(),
-    },
-    Round {
-        name: "spending.end_leases",
-        every: Duration::from_secs(5),
-        run: |core| spending::expire_due(core).boxed(),
-    },
-    Round {
-        name: "spending.release",
-        every: Duration::from_secs(1),
-        run: |core| spending::release_due(core).boxed(),
-    },
-    Round { name: "keys.signing", every: keys::LOOK, run: |core| keys::keep(core).boxed() },
-    Round {
-        name: "search.merge",
-        every: Duration::from_secs(3600),
-        run: |core| conversations::merge_index(core).boxed(),
-    },
-    Round {
-        name: "events.recheck",
-        every: RECHECK,
-        run: |core| {
-            core.events.recheck();
-            futures::future::ready(Ok(0)).boxed()
-        },
-    },
-    Round {
-        name: "approvals.remind",
-        every: Duration::from_secs(10),
-        run: |core| approvals::remind_due(core).boxed(),
-    },
-    Round {
-        name: "notifications.collect",
-        every: Duration::from_secs(2),
-        run: |core| notifications::collect_due(core).boxed(),
-    },
-    Round { name: "mail.send", every: Duration::from_secs(2), run: |core| people::deliver_due(core).boxed() },
-    Round {
-        name: "deliveries.send",
-        every: Duration::from_secs(1),
-        run: |core| deliveries::send_due(core).boxed(),
-    },
-    Round {
-        name: "deliveries.skip",
-        every: Duration::from_secs(2),
-        run: |core| deliveries::skip_closed(core).boxed(),
-    },
-    Round {
-        name: "channels.check_again",
-        every: Duration::from_mins(1),
-        run: |core| channels::check_again(core).boxed(),
-    },
-    Round { name: "asks.send", every: Duration::from_secs(1), run: |core| asks::send_due(core).boxed() },
-    Round { name: "hosts.look", every: hosts::LOOK, run: |core| hosts::look(core).boxed() },
-    Round { name: "hosts.seen", every: hosts::SEEN, run: |core| hosts::seen(core).boxed() },
-    Round {
-        name: "hosts.offline",
-        every: Duration::from_secs(2),
-        run: |core| hosts::mark_offline(core).boxed(),
-    },
-    Round { name: "tables.sweep", every: Duration::from_mins(10), run: |core| kept::sweep(core).boxed() },
-    Round {
-        name: "audit.seal",
-        every: Duration::from_millis(200),
-        run: |core| async { audit::seal(core).await.map(|_| 0) }.boxed(),
-    },
-    Round {
-        name: "audit.checkpoint",
-        every: Duration::from_secs(5),
-        run: |core| async { audit::checkpoint(core).await.map(|_| 0) }.boxed(),
-    },
-    Round { name: "audit.mend", every: Duration::from_mins(1), run: |core| audit::mend(core).boxed() },
-    Round { name: "audit.retain", every: Duration::from_secs(3600), run: |core| audit::retain(core).boxed() },
-    Round {
-        name: "connections.trim",
-        every: Duration::from_mins(1),
-        run: |core| {
-            core.db.trim();
-            async { Ok(0) }.boxed()
-        },
-    },
-    Round {
-        name: "audit.write_refusals",
-        every: Duration::from_secs(1),
-        // Runs every second, so it reports nothing to the log.
-        run: |core| async { audit::write_refusals(core, false).await.map(|_| 0) }.boxed(),
-    },
-    Round {
-        name: "rate_limits.sweep",
-        every: SWEEP_EVERY,
-        run: |core| {
-            core.limits.as_ref().map(RateLimiter::sweep);
-            core.outbox.pace.sweep(&core.clock);
-            futures::future::ready(Ok(0)).boxed()
-        },
-    },
-    Round {
-        name: "idempotency.remove_expired",
-        every: idempotency::REMOVE_EVERY,
-        run: |core| idempotency::remove_expired(core).boxed(),
-    },
+    Round::due("policies.follow", Due::has_policies, |core| rules::follow(core).boxed()),
+    Round::every("replicas.report", replicas::LOOK, |core| replicas::report(core).boxed()),
+    Round::every("policies.write_decisions", Duration::from_secs(5), |core| decisions::flush(core).boxed()),
+    Round::every("policies.forget_decisions", Duration::from_secs(3600), |core| {
+        decisions::prune(core).boxed()
+    }),
+    Round::due("approvals.expire", |_, due| due.overdue, |core| approvals::expire_due(core).boxed()),
+    Round::every("agents.end_late_starts", Duration::from_secs(10), |core| {
+        launch::end_late_starts(core).boxed()
+    }),
+    Round::due("agents.start_due", |_, due| due.restarts, |core| launch::start_due(core).boxed()),
+    Round::every("backups.schedule", Duration::from_secs(20), |core| backups::schedule_due(core).boxed()),
+    Round::every("conversations.end_take_overs", Duration::from_secs(10), |core| {
+        conversations::end_abandoned(core).boxed()
+    }),
+    Round::every("conversations.forget_transcripts", Duration::from_mins(10), |core| {
+        conversations::forget_old(core).boxed()
+    }),
+    Round::every("conversations.count_stored", Duration::from_mins(1), |core| {
+        conversations::count_stored(core).boxed()
+    }),
+    Round::due("organizations.let_go", |_, due| due.letting_go, |core| emergency_stop::let_go(core).boxed()),
+    Round::every("turns.send_left", Duration::from_secs(30), |core| turns::send_left(core).boxed()),
+    Round::every("turns.free_unsent", Duration::from_mins(10), |core| turns::free_unsent(core).boxed()),
+    Round::due("spending.end_leases", |_, due| due.leases_over, |core| spending::expire_due(core).boxed()),
+    Round::due("spending.release", |_, due| due.limits_over, |core| spending::release_due(core).boxed()),
+    Round::every("keys.signing", keys::LOOK, |core| keys::keep(core).boxed()),
+    Round::every("search.merge", Duration::from_secs(3600), |core| conversations::merge_index(core).boxed()),
+    Round::every("events.recheck", RECHECK, |core| {
+        core.events.recheck();
+        futures::future::ready(Ok(0)).boxed()
+    }),
+    Round::due("approvals.remind", |_, due| due.to_remind, |core| approvals::remind_due(core).boxed()),
+    Round::every("notifications.collect", Duration::from_secs(5), |core| {
+        notifications::collect_due(core).boxed()
+    }),
+    Round::due("mail.send", |_, due| due.mails, |core| notifications::deliver_due(core).boxed()),
+    Round::due("deliveries.send", |_, due| due.parts, |core| deliveries::send_due(core).boxed()),
+    Round::due("deliveries.skip", |_, due| due.left, |core| deliveries::skip_closed(core).boxed()),
+    Round::every("channels.check_again", Duration::from_mins(1), |core| channels::check_again(core).boxed()),
+    Round::due("asks.send", |_, due| due.asks, |core| asks::send_due(core).boxed()),
+    Round::every("hosts.look", hosts::LOOK, |core| hosts::look(core).boxed()),
+    Round::every("hosts.seen", hosts::SEEN, |core| hosts::seen(core).boxed()),
+    Round::every("hosts.offline", Duration::from_secs(5), |core| hosts::mark_offline(core).boxed()),
+    Round::every("tables.sweep", Duration::from_mins(10), |core| kept::sweep(core).boxed()),
+    Round::due(
+        "audit.seal",
+        |_, due| due.unsealed,
+        |core| async { audit::seal(core).await.map(|_| 0) }.boxed(),
+    ),
+    Round::every("audit.checkpoint", Duration::from_secs(10), |core| {
+        async { audit::checkpoint(core).await.map(|_| 0) }.boxed()
+    }),
+    Round::every("audit.mend", Duration::from_mins(1), |core| audit::mend(core).boxed()),
+    Round::every("audit.retain", Duration::from_secs(3600), |core| audit::retain(core).boxed()),
+    Round::every("connections.trim", Duration::from_mins(1), |core| {
+        core.db.trim();
+        async { Ok(0) }.boxed()
+    }),
+    Round::every("audit.write_refusals", Duration::from_secs(1), |core| {
+        async { audit::write_refusals(core, false).await.map(|_| 0) }.boxed()
+    }),
+    Round::every("rate_limits.sweep", SWEEP_EVERY, |core| {
+        core.limits.as_ref().map(RateLimiter::sweep);
+        core.outbox.pace.sweep(&core.clock);
+        futures::future::ready(Ok(0)).boxed()
+    }),
+    Round::every("idempotency.remove_expired", idempotency::REMOVE_EVERY, |core| {
+        idempotency::remove_expired(core).boxed()
+    }),
 ];
 
 /// Rounds that a commit starts early: those that work on what the outbox holds.
@@ -227,26 +161,66 @@ async fn caught(round: &Round, core: &Arc<Core>) -> Result<u64> {
 
 /// Starts rounds. A round in progress is finished before the service ends.
 pub fn start(core: &Arc<Core>, rounds: &'static [Round]) {
+    let (looks, looked) = watch::channel(Due::default());
     for (n, round) in (0..).zip(rounds) {
-        let (worker, stopping) = (Arc::clone(core), core.tasks.stopping.clone());
-        let mut woken = WOKEN.contains(&round.name).then(|| outbox::woken(core));
-        core.tasks.spawn(async move {
-            let mut tick = interval_at(Instant::now() + APART * n, round.every);
-            tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
-            let mut next = async || {
-                let woken = OptionFuture::from(woken.as_mut().map(watch::Receiver::changed));
-                tokio::select! { _ = tick.tick() => (), Some(_) = woken => () }
-            };
-            while stopping.run_until_cancelled(next()).await.is_some() {
-                match telemetry::round(round.name, caught(round, &worker)).await {
-                    Ok(0) => {}
-                    Ok(done) => tracing::info!(round = round.name, done, "round.done"),
-                    Err(problem) => {
-                        let cause = problem.cause().map(|cause| format!("{cause:#}"));
-                        tracing::error!(round = round.name, %problem, cause, "round.failed");
-                    }
-                }
-            }
-        });
+        let begins = Instant::now() + APART * n;
+        core.tasks.spawn(repeat(Arc::clone(core), round, begins, looked.clone()));
+    }
+    core.tasks.spawn(look(Arc::clone(core), looks));
+}
+
+/// Looks for what is due, and tells the rounds.
+async fn look(core: Arc<Core>, looks: watch::Sender<Due>) {
+    let mut tick = interval_at(Instant::now(), LOOK);
+    tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    while core.tasks.stopping.run_until_cancelled(tick.tick()).await.is_some() {
+        let looked = telemetry::round("rounds.look", queries::look(&core)).await;
+        report(
+            "rounds.look",
+            looked.map(|due| {
+                looks.send_replace(due);
+                0
+            }),
+        );
+    }
+}
+
+/// Runs a round again and again: when it is time, when a commit or a look has work for it.
+async fn repeat(core: Arc<Core>, round: &'static Round, begins: Instant, mut looked: watch::Receiver<Due>) {
+    let mut woken = WOKEN.contains(&round.name).then(|| outbox::woken(&core));
+    let mut tick = interval_at(begins, round.every);
+    tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        let next = async {
+            let woken = OptionFuture::from(woken.as_mut().map(watch::Receiver::changed));
+            let due = OptionFuture::from(round.due.map(|is_due| found(&core, is_due, &mut looked)));
+            tokio::select! { _ = tick.tick() => (), Some(_) = woken => (), Some(()) = due => () }
+        };
+        if core.tasks.stopping.run_until_cancelled(next).await.is_none() {
+            return;
+        }
+        report(round.name, telemetry::round(round.name, caught(round, &core)).await);
+    }
+}
+
+/// Waits for a look that has found work.
+async fn found(core: &Core, is_due: fn(&Core, &Due) -> bool, looked: &mut watch::Receiver<Due>) {
+    while looked.changed().await.is_ok() {
+        if is_due(core, &looked.borrow_and_update()) {
+            return;
+        }
+    }
+    // Nothing looks from now on.
+    std::future::pending::<()>().await;
+}
+
+fn report(round: &'static str, done: Result<u64>) {
+    match done {
+        Ok(0) => {}
+        Ok(done) => tracing::info!(round, done, "round.done"),
+        Err(problem) => {
+            let cause = problem.cause().map(|cause| format!("{cause:#}"));
+            tracing::error!(round, %problem, cause, "round.failed");
+        }
     }
 }

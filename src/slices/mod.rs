@@ -1,8 +1,12 @@
 //! The product: one folder per resource.
 //!
 //! Most slices have the same files: `mod.rs` (operations and their errors, the only way in), `entity.rs` (rows,
-//! private), `input.rs` (what callers may set), `graphql.rs` (objects and root fields), and `state.rs` if the resource has a lifecycle. A slice
-//! may call another slice's `mod.rs`, never its entity.
+//! private), `input.rs` (what callers may set), `queries.rs` (its SQL), and `state.rs` if the resource has a lifecycle. A slice
+//! may call another slice's `mod.rs`, never its entity. What the schema shows of a resource is above, in
+//! `src/graphql/<resource>`.
+//!
+//! They have an order (`docs/architecture.md`, `tests/it/direction.rs`): each uses only those below it, and tells those above it
+//! by events ([`core::handlers`](crate::core::handlers)).
 //!
 //! What slices share are files: [`edits`] (who edited a record last, and whether an edit is late), [`locks`] (the order in
 //! which records are locked), [`patch`] (fields of an edit to columns), [`versions`] (versions of records).
@@ -13,14 +17,17 @@ pub mod asks;
 pub mod audit;
 pub mod avatars;
 pub mod backups;
-pub mod changes;
 pub mod channels;
+pub mod contacts;
 pub mod conversations;
 pub mod credentials;
 pub mod deliveries;
 pub mod edits;
+pub mod emergency_stop;
 pub mod finding;
 pub mod hosts;
+pub mod ingest;
+pub mod launch;
 pub mod locks;
 pub mod mcp_servers;
 pub mod model_credentials;
@@ -35,5 +42,4 @@ pub mod servers;
 pub mod service_tokens;
 pub mod skills;
 pub mod spending;
-pub mod turns;
 pub mod versions;

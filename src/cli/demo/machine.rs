@@ -18,7 +18,7 @@ use crate::{
         problem::Result,
     },
     core::{Core, access::Scope},
-    slices::{agents, servers},
+    slices::{launch, servers},
 };
 
 /// The server that has a machine.
@@ -93,7 +93,7 @@ impl Machine {
         wait_for_stopping(&scope, server).await?;
         for (agent, status) in agents_of(&scope, server).await? {
             if status.is_at_rest() {
-                agents::start(&scope, agent).await?;
+                launch::start(&scope, agent).await?;
             }
         }
         Ok(Self { scope, server, host })
@@ -113,7 +113,7 @@ impl Machine {
             |status| matches!(status, AgentStatus::Spawning | AgentStatus::Running | AgentStatus::Paused);
         for (agent, status) in agents_of(&self.scope, self.server).await? {
             if stops(status) {
-                agents::stop(&self.scope, agent).await?;
+                launch::stop(&self.scope, agent).await?;
             }
         }
         wait_for_stopping(&self.scope, self.server).await

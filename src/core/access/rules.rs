@@ -19,6 +19,15 @@ use crate::{
 #[derive(Default)]
 pub struct Rules(Mutex<Seen>);
 
+impl Rules {
+    /// Whether there is something to [`follow`]: other versions, or another policy than the last time.
+    #[must_use]
+    pub fn differ(&self, mark: Mark, policy: &str) -> bool {
+        // Someone who follows right now reads both.
+        self.0.try_lock().is_ok_and(|seen| seen.mark != Some(mark) || seen.policy != policy)
+    }
+}
+
 #[derive(Default)]
 struct Seen {
     /// `None`: no version has been read yet.
@@ -50,23 +59,24 @@ pub async fn follow(core: &Arc<Core>) -> Result<u64> {
     Ok(u64::from(!is_first))
 }
 
-/// How many of the newest versions may still commit after a newer one did.
+/// How many of the newest versions may still commit after a newer one did: the limit of [`NEWEST`].
 const AT_ONCE: i64 = 100;
 
 /// The newest version's number, and the sum of the newest numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Mark {
-    newest: i64,
-    sum: i64,
+pub struct Mark {
+    /// The newest number.
+    pub newest: i64,
+    /// The sum of the newest [`AT_ONCE`].
+    pub sum: i64,
 }
 
-/// A cheap check for news, however many versions there are. It uses both numbers, because a transaction that began
-/// earlier may commit later.
+/// The newest versions: a cheap check for news, however many versions there are. It takes the greatest number and the sum,
+/// because a transaction that began earlier may commit later.
+pub const NEWEST: &str = "(SELECT id FROM policy_versions ORDER BY id DESC LIMIT 100) newest";
+
 async fn mark(core: &Core) -> Result<Mark> {
-    let sql = format!(
-        "SELECT COALESCE(MAX(id), 0), CAST(COALESCE(SUM(id), 0) AS BIGINT) \
-         FROM (SELECT id FROM policy_versions ORDER BY id DESC LIMIT {AT_ONCE}) newest"
-    );
+    let sql = format!("SELECT COALESCE(MAX(id), 0), CAST(COALESCE(SUM(id), 0) AS BIGINT) FROM {NEWEST}");
     match core.db.one(sql, vec![]).await? {
         Some(row) => Ok(Mark { newest: row.try_get_by_index(0)?, sum: row.try_get_by_index(1)? }),
         None => Ok(Mark { newest: 0, sum: 0 }),

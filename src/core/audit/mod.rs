@@ -44,7 +44,7 @@ pub use self::{
         Refusals, rate_limited, refused, refused_account, refused_action, refused_credential, write_refusals,
     },
     retention::retain,
-    seal::{checkpoint, lag, resume, seal},
+    seal::{UNSEALED, checkpoint, floor, lag, resume, seal},
     trust::{doubts, mend},
     verify::{Broken, Fault, Known, Report, Verifier},
 };

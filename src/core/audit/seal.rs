@@ -43,7 +43,7 @@ const LOCK: i64 = 7_210_012;
 /// The id after which to look.
 ///
 /// PostgreSQL keeps deleted rows for as long as anyone has an older snapshot: hours, during a backup. Looking from the
-/// start would read past all of them, five times a second. So the sealer starts after what was sealed a while ago. A
+/// start would read past all of them, every second. So the sealer starts after what was sealed a while ago. A
 /// transaction that was slow to commit may have written a line with a lower id; to find it, the sealer looks from the
 /// start every [`LOOK_AT_ALL`].
 #[derive(Default)]
@@ -105,6 +105,15 @@ async fn begin_look(core: &Core) -> Result<i64> {
     let newest: Option<i64> = newest.map(|row| row.try_get_by(0)).transpose()?.flatten();
     floor.raise(newest.unwrap_or_default(), now);
     Ok(0)
+}
+
+/// The lines after the id `$2` that are to be sealed.
+pub const UNSEALED: &str = "audit_unsealed WHERE id > $2";
+
+/// The id after which new lines are looked for.
+#[must_use]
+pub fn floor(core: &Core) -> i64 {
+    core.audit.floor.now()
 }
 
 async fn is_waiting(core: &Core, after: i64) -> Result<bool> {

@@ -33,7 +33,7 @@ use crate::{
 };
 
 /// How often a replica reads the table.
-pub const LOOK: Duration = Duration::from_secs(2);
+pub const LOOK: Duration = Duration::from_secs(5);
 /// How much longer than its tokens a retired key verifies: another replica may sign with it until its next look.
 const GRACE: Duration = Duration::from_secs(60);
 /// How many looks per second unknown names may cause.
@@ -118,20 +118,20 @@ pub async fn load(core: &Core) -> Result<()> {
 /// # Errors
 /// The database can't be reached.
 pub async fn keep(core: &Core) -> Result<u64> {
-    let mut made = 0;
     let known = rows(core, core.db.read()).await?;
-    if due(core, &known).is_some() {
-        let tx = locked(core).await?;
-        // Another replica may have been faster.
-        let step = due(core, &rows(core, &tx).await?);
-        if let Some(step) = step {
-            make(core, &tx, &step).await?;
-            made = 1;
-        }
-        tx.commit().await?;
+    if due(core, &known).is_none() {
+        put_in_force(core, &known)?;
+        return Ok(0);
     }
+    let tx = locked(core).await?;
+    // Another replica may have been faster.
+    let step = due(core, &rows(core, &tx).await?);
+    if let Some(step) = &step {
+        make(core, &tx, step).await?;
+    }
+    tx.commit().await?;
     reload(core).await?;
-    Ok(made)
+    Ok(u64::from(step.is_some()))
 }
 
 /// Whether the table has the key `kid`, which a token named; if so, it is now loaded.

@@ -36,7 +36,7 @@ pub use self::{
     lanes::{Lane, Lanes, OLDEST_DUE},
     pace::{Full, Pace, Room},
     wakers::Wakers,
-    worker::{Claim, Outcome, work},
+    worker::{Claim, MAIL_DUE, Outcome, work},
 };
 use crate::{
     base::{

@@ -147,35 +147,19 @@ impl Drop for Room {
 
 #[cfg(test)]
 mod tests {
-    use futures::future::BoxFuture;
-    use muster_channels::{Failure, Identity, Part, Receipt, Traits};
+    use std::collections::BTreeMap;
+
+    use muster_channels::{Config, TelegramConfig};
 
     use super::*;
-    use crate::base::time::Timestamp;
+    use crate::{base::time::Timestamp, core::outbound};
 
-    /// A vendor with Telegram's limits.
-    struct Vendor;
-
-    impl Transport for Vendor {
-        fn traits(&self) -> &'static Traits {
-            muster_channels::traits(muster_channels::Kind::Telegram)
-        }
-
-        fn probe(&self) -> BoxFuture<'_, Result<Identity, Failure>> {
-            unimplemented!("nobody asks")
-        }
-
-        fn send<'a>(&'a self, _: &'a Part<'a>) -> BoxFuture<'a, Result<Receipt, Failure>> {
-            unimplemented!("nobody sends")
-        }
-
-        fn is_group(&self, target: &str) -> bool {
-            target.starts_with('-')
-        }
-
-        fn chat<'a>(&self, target: &'a str) -> &'a str {
-            target.split('/').next().unwrap_or_default()
-        }
+    /// The transport with the narrowest limits.
+    fn telegram() -> Arc<dyn Transport> {
+        let settings = crate::core::config::Config::read(None, BTreeMap::new()).unwrap();
+        let config =
+            TelegramConfig { token: "1:secret".into(), webhook_secret: "secret".into(), username: None };
+        muster_channels::open(Config::Telegram(config), &outbound::world(&settings).unwrap())
     }
 
     const CHANNEL: (OrgId, ChannelId) = (OrgId(1), ChannelId(1));
@@ -190,12 +174,12 @@ mod tests {
 
     #[test]
     fn a_chat_has_one_a_second_and_others_have_theirs() {
-        let (pace, clock) = (Pace::default(), clock());
-        let take = |target| pace.take(&clock, CHANNEL, &Vendor, target);
+        let (pace, clock, telegram) = (Pace::default(), clock(), telegram());
+        let take = |target| pace.take(&clock, CHANNEL, &*telegram, target);
         drop(take("5"));
         assert_eq!(take("5").err(), Some(full(false, 1_000)));
         assert!(take("6").is_ok());
-        assert!(pace.take(&clock, (OrgId(1), ChannelId(2)), &Vendor, "5").is_ok());
+        assert!(pace.take(&clock, (OrgId(1), ChannelId(2)), &*telegram, "5").is_ok());
         clock.advance(Duration::from_millis(999));
         assert_eq!(take("5").err(), Some(full(false, 1)));
         clock.advance(Duration::from_millis(1));
@@ -210,11 +194,11 @@ mod tests {
 
     #[test]
     fn a_group_s_minute_slides_and_its_topics_count_together() {
-        let (pace, clock) = (Pace::default(), clock());
+        let (pace, clock, telegram) = (Pace::default(), clock(), telegram());
         let mut sent = Vec::new();
         for second in 0..200 {
             let target = if second % 2 == 0 { "-1/7" } else { "-1" };
-            if pace.take(&clock, CHANNEL, &Vendor, target).is_ok() {
+            if pace.take(&clock, CHANNEL, &*telegram, target).is_ok() {
                 sent.push(second);
             }
             clock.advance(Duration::from_secs(1));
@@ -227,8 +211,8 @@ mod tests {
 
     #[test]
     fn a_channel_has_thirty_a_second_and_nothing_is_kept_longer() {
-        let (pace, clock) = (Pace::default(), clock());
-        let take = |chat: u32| pace.take(&clock, CHANNEL, &Vendor, &chat.to_string());
+        let (pace, clock, telegram) = (Pace::default(), clock(), telegram());
+        let take = |chat: u32| pace.take(&clock, CHANNEL, &*telegram, &chat.to_string());
         assert_eq!((0..40).filter(|chat| take(*chat).is_ok()).count(), 30);
         assert_eq!(take(99).err(), Some(full(true, 1_000)));
         assert_eq!(pace.sweep(&clock), 31);

@@ -32,6 +32,9 @@ const WAITS: [Duration; 6] = [
 /// How many rows are read at a time.
 const BATCH: u64 = 20;
 
+/// Mails that are due at `$1`.
+pub const MAIL_DUE: &str = "outbox WHERE acknowledged_at IS NULL AND kind = 'MAIL' AND available_at <= $1";
+
 /// Work that a replica has claimed.
 #[derive(Clone, Debug)]
 pub struct Claim<W> {

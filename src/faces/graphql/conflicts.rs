@@ -95,7 +95,7 @@ mod tests {
 
     #[test]
     fn fields_selected_together_have_one_type() {
-        let registry = crate::schema::catalogue().unwrap().registry;
+        let registry = crate::graphql::catalogue().unwrap().registry;
         let abstracts = |ty: &&MetaType| matches!(ty, MetaType::Interface { .. } | MetaType::Union { .. });
         assert!(registry.types.values().find(abstracts).is_none(), "fields of different types may differ");
     }

@@ -1,6 +1,6 @@
 //! The cost limits of a GraphQL request, checked before anything is executed.
 //!
-//! Complexity is the executor's own limit (see [`build`](crate::schema::build)). This file limits what it
+//! Complexity is the executor's own limit (see [`build`](super::build)). This file limits what it
 //! doesn't: the size of the text; the number of selections, aliases, and root fields; and the depth. The
 //! executor would also count introspection as depth, but every code generator's query nests deeper than data
 //! ever should (introspection is limited by the size of its answer: [`AnswerBudget`](crate::read::AnswerBudget)). Validation

@@ -20,8 +20,8 @@ use futures::FutureExt;
 use super::{Document, render::write_value};
 use crate::{
     base::problem::{Problem, Result},
+    graphql::MusterSchema,
     read::{AnswerBudget, Fragments, argument, below, is_included, lead, merged},
-    schema::MusterSchema,
 };
 
 /// Everything the schema has to say. A type referred to as `Named` is itself in `types`; a type is wrapped at

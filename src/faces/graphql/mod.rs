@@ -33,7 +33,7 @@ use super::edge::HoldsCore;
 use crate::{
     core::{Core, config::Config},
     fields::Catalogue,
-    schema::{self, MusterSchema},
+    graphql::{self as schema, MusterSchema},
     slices::people::oidc::Providers,
 };
 

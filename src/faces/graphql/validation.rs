@@ -13,7 +13,7 @@ use async_graphql::{
 use futures::FutureExt;
 
 use super::{Document, conflicts, literals, single_root};
-use crate::schema::MusterSchema;
+use crate::graphql::MusterSchema;
 
 /// Validates a document that hasn't been validated yet.
 ///

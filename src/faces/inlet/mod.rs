@@ -18,7 +18,7 @@ use super::edge::{Arrival, HoldsCore, body, problem_response};
 use crate::{
     base::problem::{Code, Result},
     core::{Core, ledger::Holder},
-    slices::channels::inbound::{Door, Outcome},
+    slices::ingest::{Door, Outcome},
 };
 
 /// The face's state.

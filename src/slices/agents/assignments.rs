@@ -119,7 +119,7 @@ pub async fn assign<E: Assignable>(
 /// # Errors
 /// As [`assign`].
 pub async fn assign_in<E: Assignable>(
-    mut tx: Tx,
+    tx: Tx,
     id: E::Id,
     agents: &[AgentId],
     operation: &'static str,
@@ -131,7 +131,7 @@ pub async fn assign_in<E: Assignable>(
         return Ok(());
     }
     touch::<E>(&tx, id).await?;
-    super::sync::mark_for_sync(&mut tx, &change.touched()).await?;
+    super::sync::mark_for_sync(&tx, &change.touched()).await?;
     record::<E>(
         &tx,
         (ChangeOp::Updated, operation),
@@ -285,7 +285,7 @@ where
 }
 
 async fn set_archived<E: Assignable>(
-    mut tx: Tx,
+    tx: Tx,
     id: E::Id,
     row: &E::Model,
     at: Option<Timestamp>,
@@ -296,7 +296,7 @@ async fn set_archived<E: Assignable>(
         change.col_expr(E::ARCHIVED_AT, Expr::value(at)).col_expr(E::UPDATED_AT, Expr::value(tx.now));
     change.exec(tx.connection()).await?;
     edits::raise(&tx, E::KIND, id).await?;
-    mark_assigned::<E>(&mut tx, id).await?;
+    mark_assigned::<E>(&tx, id).await?;
     record::<E>(&tx, (ChangeOp::Updated, operation), id, json!({ "name": E::name(row) }));
     tx.commit().await
 }
@@ -315,7 +315,7 @@ pub async fn hold_assigned<E: Assignable>(tx: &Tx, id: E::Id) -> Result<()> {
 ///
 /// # Errors
 /// The database rejects a statement.
-pub async fn mark_assigned<E: Assignable>(tx: &mut Tx, id: E::Id) -> Result<()> {
+pub async fn mark_assigned<E: Assignable>(tx: &Tx, id: E::Id) -> Result<()> {
     let agents = linked::<E::Assignments>(tx, id).await?;
     super::sync::mark_for_sync(tx, &agents).await
 }

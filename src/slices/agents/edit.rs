@@ -5,7 +5,7 @@ use sea_orm::{ActiveModelTrait, IdenStatic, IntoActiveModel, Iterable, Set};
 use serde_json::{Map, Value, json};
 
 use super::{
-    LockedAgent, check,
+    Edited, HasCredentials, LockedAgent, Moved, check,
     entity::agents,
     revisions,
     rows::{finish, load, require_free_name},
@@ -18,13 +18,17 @@ use crate::{
         permission::Permission,
         problem::{Problem, Result},
     },
-    core::{access::Scope, audit, sealing::SealContext, store::Tx},
+    core::{
+        access::Scope,
+        audit,
+        handlers::{ask, emit},
+        sealing::SealContext,
+        store::Tx,
+    },
     slices::{
         agents::UpdateAgentInput,
-        backups, conversations, credentials,
         orgs::{self, JudgedCron},
         patch::{patch, patch_all, patch_required},
-        spending,
     },
 };
 
@@ -42,10 +46,10 @@ pub async fn update(
     let cron = orgs::judge_cron(scope, edit.backup_cron.value()).await?;
     let mut tx = scope.begin().await?;
     let agent = load(&tx, id).await?;
-    let Some(mut edited) = write(&mut tx, agent, edit, cron.as_ref()).await? else { return Ok(()) };
+    let Some(mut edited) = write(&tx, agent, edit, cron.as_ref()).await? else { return Ok(()) };
     tx.reason = reason;
     if edited.is_for_host {
-        mark_for_sync(&mut tx, &[id]).await?;
+        mark_for_sync(&tx, &[id]).await?;
     } else {
         revisions::follow(&tx, &[edited.agent], None).await?;
     }
@@ -56,7 +60,7 @@ pub async fn update(
 }
 
 /// What an edit has done.
-pub(super) struct Edited {
+pub(super) struct Written {
     /// The agent as it is now.
     pub agent: agents::Model,
     /// The audit log's view of it.
@@ -69,11 +73,11 @@ pub(super) struct Edited {
 /// # Errors
 /// As [`update`].
 pub(super) async fn write(
-    tx: &mut Tx,
+    tx: &Tx,
     agent: agents::Model,
     edit: UpdateAgentInput,
     cron: Option<&JudgedCron>,
-) -> Result<Option<Edited>> {
+) -> Result<Option<Written>> {
     let id = agent.id;
     check::at_rest(&agent, &edit)?;
     Problem::refuse(check::values(tx, &agent, &edit, cron).await?)?;
@@ -94,32 +98,26 @@ pub(super) async fn write(
         changes.insert("model_credential".to_owned(), json!(audit::CHANGED));
     }
     let is_for_host = is_for_host(&agent);
-    if agent.server_id.is_set() || agent.image_id.is_set() {
-        conversations::forget_sessions(tx, id).await?;
-    }
-    if agent.server_id.is_set() {
-        backups::agent_moved(tx, &LockedAgent::of(&before)).await?;
+    let has_other_server = agent.server_id.is_set();
+    if has_other_server || agent.image_id.is_set() {
+        emit(tx, Moved { agent: LockedAgent::of(&before), has_other_server }).await?;
     }
     if agent.image_id.is_set() {
         // Another program offers something else.
         agent.offered_models = Set(None);
         agent.offered_modes = Set(None);
     }
-    let is_about_money = agent.monthly_budget_micro.is_set()
+    let has_other_limits = agent.monthly_budget_micro.is_set()
         || agent.budget_action.is_set()
         || agent.cost_guard_mode.is_set()
         || agent.cost_guard_tokens_per_hour.is_set()
         || agent.cost_guard_action.is_set();
     let has_other_access = agent.model_credential_sealed.is_set() || agent.credential_choice.is_set();
     let agent = agent.update(tx.connection()).await?;
-    // It goes on, if there is something for it.
-    if is_about_money {
-        Box::pin(spending::changed(tx, &LockedAgent::of(&agent))).await?;
+    if has_other_limits || has_other_access {
+        emit(tx, Edited { agent: LockedAgent::of(&agent), has_other_limits, has_other_access }).await?;
     }
-    if has_other_access {
-        Box::pin(spending::reconsider(tx, &LockedAgent::of(&agent))).await?;
-    }
-    Ok(Some(Edited { agent, changes, is_for_host }))
+    Ok(Some(Written { agent, changes, is_for_host }))
 }
 
 /// Some settings need more than the right to edit agents.
@@ -140,7 +138,7 @@ async fn require_rights(tx: &Tx, before: &agents::Model, agent: &agents::ActiveM
 
 /// Whether the agent has secrets of its own: a model credential, or credentials, which are also what its MCP servers are given.
 async fn has_secrets(tx: &Tx, agent: &agents::Model) -> Result<bool> {
-    Ok(agent.model_credential_sealed.is_some() || credentials::has_any(tx, agent.id).await?)
+    Ok(agent.model_credential_sealed.is_some() || ask(tx, HasCredentials(agent.id)).await?)
 }
 
 /// Whether the edit concerns the agent's host. Some columns are only for people, and the host learns of a new

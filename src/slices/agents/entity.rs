@@ -1,4 +1,4 @@
-//! Database rows for agents. Private to this slice.
+//! Database rows for agents. Private to this slice and to `launch`, which writes what a launch changes.
 
 /// Deleting an agent archives it, so that its conversations and approvals stay readable.
 pub mod agents {
@@ -170,42 +170,6 @@ pub mod agent_revisions {
         pub operation: Option<String>,
         pub reason: Option<String>,
         pub created_at: Timestamp,
-    }
-
-    crate::core::store::tenant_entity!();
-}
-
-/// How a launch of an agent went.
-pub mod agent_launches {
-    use sea_orm::entity::prelude::*;
-
-    use crate::base::{
-        enums::{ActorKind, StatusReason},
-        ids::{AgentId, AgentLaunchId, OrgId},
-        time::Timestamp,
-    };
-
-    /// A row of `agent_launches`.
-    #[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
-    #[sea_orm(table_name = "agent_launches")]
-    pub struct Model {
-        #[sea_orm(primary_key, auto_increment = false)]
-        pub organization_id: OrgId,
-        #[sea_orm(primary_key)]
-        pub id: AgentLaunchId,
-        pub agent_id: AgentId,
-        /// Counts the agent's launches.
-        pub generation: i64,
-        pub revision: i64,
-        pub started_by_kind: ActorKind,
-        pub started_by_id: Option<i64>,
-        pub started_by_name: String,
-        pub started_at: Timestamp,
-        pub up_at: Option<Timestamp>,
-        pub ended_at: Option<Timestamp>,
-        /// Why it failed.
-        pub reason: Option<StatusReason>,
-        pub detail: Option<String>,
     }
 
     crate::core::store::tenant_entity!();

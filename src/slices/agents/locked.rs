@@ -29,7 +29,7 @@ use crate::{
 };
 
 /// An agent, locked until the transaction ends: where it is, in which launch, and in which state.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct LockedAgent {
     /// The agent.
     pub id: AgentId,
@@ -48,7 +48,7 @@ pub struct LockedAgent {
 }
 
 impl LockedAgent {
-    pub(super) fn of(agent: &agents::Model) -> Self {
+    pub(in crate::slices) fn of(agent: &agents::Model) -> Self {
         Self {
             id: agent.id,
             server: agent.server_id,

@@ -1,32 +1,25 @@
 //! Agents: containers launched on a server.
 //!
-//! For the states see `state.rs`. A new agent is STOPPED; starting it writes the new state and the command for
-//! the host in one transaction. Permissions: `agent.*`; an OPERATOR can do everything except delete. Commands
-//! go to hosts through the outbox. Deleting hides an agent and keeps its conversations. Every change of what an agent
-//! is leaves a revision (`revisions.rs`).
+//! The record, its states (`state.rs`), its lock (`locked.rs`), what is assigned to it, and its revisions. A new agent is
+//! STOPPED; what starts and stops it is in `launch`. Permissions: `agent.*`; an OPERATOR can do everything except delete.
+//! Deleting hides an agent and keeps its conversations. Every change of what an agent is leaves a revision (`revisions.rs`).
+//! `launch` also uses the rows, because it writes the columns about launches; no other feature does.
 
 pub mod assignments;
 mod check;
 mod edit;
-mod entity;
-pub mod graphql;
+pub(in crate::slices) mod entity;
+mod events;
 mod input;
-mod launches;
-mod list;
 mod locked;
 mod model;
-pub mod plans;
 mod queries;
-mod record;
-mod recovery;
 pub mod reporter;
-pub mod reports;
 mod revert;
 pub mod revisions;
-mod rows;
-mod running;
+pub(in crate::slices) mod rows;
 pub mod session;
-mod state;
+pub(in crate::slices) mod state;
 mod status;
 mod sync;
 
@@ -35,24 +28,28 @@ use serde_json::json;
 
 pub use self::{
     edit::update,
+    events::{Deleted, Edited, Equip, HasCredentials, Moved, Restored},
     input::{CreateAgentInput, SetAgentsInput, UpdateAgentInput},
     locked::{
         Limits, LockedAgent, authorized, limits, lock_agent, lock_agent_even_deleted, lock_present,
         session_limit, spent, with_status,
     },
-    model::{inherited_credential, inheriting, usage},
+    model::{Inherits, inheriting, inherits, usage},
     revert::revert,
-    rows::{announce, announce_of_image, backed_up, count_on_server, lock_all_agents, missing},
-    running::{
-        SkippedAgent, StartedAgents, pause, restart, resume, start, start_all, start_confirmed, start_due,
-        stop, stop_in,
+    rows::{
+        announce, announce_of_image, backed_up, count_on_server, lock_all_agents, missing, require_agent,
     },
-    status::{end_late_starts, explain, fail},
-    sync::{mark_all, mark_for_sync, mark_inheriting},
+    status::{detail_sql, explain, reason_sql},
+    sync::{mark_all, mark_for_spending, mark_for_sync, mark_inheriting},
 };
 use self::{
     entity::agents,
     rows::{finish, load, require_free_name},
+};
+pub(in crate::slices) use self::{
+    model::provider,
+    queries::{AWAY, HALTED},
+    status::DETAIL_BYTES,
 };
 use crate::{
     base::{
@@ -62,12 +59,12 @@ use crate::{
     },
     core::{
         access::Scope,
+        handlers::emit,
         store::{Tx, held},
     },
     slices::{
-        approvals, backups, channels,
         orgs::{self, Limit},
-        servers, spending, turns,
+        servers,
     },
 };
 
@@ -111,7 +108,7 @@ pub async fn create(scope: &Scope, new: CreateAgentInput, restarts: RestartPolic
 /// # Errors
 /// `NOT_FOUND`, `AGENT_ALREADY_RUNNING`.
 pub async fn delete(scope: &Scope, id: AgentId) -> Result<()> {
-    let mut tx = scope.begin().await?;
+    let tx = scope.begin().await?;
     let agent = load(&tx, id).await?;
     if !agent.status.is_at_rest() {
         return Err(Problem::new(Code::AgentAlreadyRunning, "Stop the agent first.")
@@ -123,11 +120,7 @@ pub async fn delete(scope: &Scope, id: AgentId) -> Result<()> {
     agent.restart_at = Set(None);
     agent.updated_at = Set(tx.now);
     agent.update(tx.connection()).await?;
-    approvals::agent_deleted(&mut tx, &locked).await?;
-    channels::deactivate_for_archived_agent(&mut tx, id).await?;
-    turns::abandon(&tx, id).await?;
-    spending::forget(&tx, id).await?;
-    backups::agent_deleted(&tx, &locked).await?;
+    emit(&tx, Deleted { agent: locked }).await?;
     finish(tx, (ChangeOp::Deleted, "deleteAgent"), id, json!({ "name": name })).await
 }
 
@@ -137,7 +130,7 @@ pub async fn delete(scope: &Scope, id: AgentId) -> Result<()> {
 /// `NOT_FOUND`; `ARCHIVED` if its server has been deleted meanwhile; `PLAN_LIMIT_REACHED`; `NAME_TAKEN` if another agent took
 /// the name meanwhile.
 pub async fn restore(scope: &Scope, id: AgentId) -> Result<()> {
-    let mut tx = scope.begin().await?;
+    let tx = scope.begin().await?;
     let any = || scope.find::<agents::Entity>().filter(agents::Column::Id.eq(id));
     let missing = || Problem::not_found("agent", id);
     let agent = any().one(tx.connection()).await?.ok_or_else(missing)?;
@@ -165,7 +158,7 @@ pub async fn restore(scope: &Scope, id: AgentId) -> Result<()> {
     agent.restart_at = Set(None);
     agent.updated_at = Set(tx.now);
     let agent = agent.update(tx.connection()).await?;
-    channels::activate_for_restored_agent(&mut tx, id).await?;
+    emit(&tx, Restored { agent: id }).await?;
     // Its skills may have changed meanwhile.
     revisions::follow(&tx, &[agent], None).await?;
     finish(tx, (ChangeOp::Updated, "restoreAgent"), id, json!({ "name": name })).await
@@ -175,7 +168,7 @@ pub async fn restore(scope: &Scope, id: AgentId) -> Result<()> {
 ///
 /// # Errors
 /// `NOT_FOUND`.
-pub async fn set_avatar(tx: &mut Tx, id: AgentId, version: Option<i64>) -> Result<()> {
+pub async fn set_avatar(tx: &Tx, id: AgentId, version: Option<i64>) -> Result<()> {
     let mut agent = load(tx, id).await?.into_active_model();
     agent.avatar_version = Set(version);
     agent.updated_at = Set(tx.now);

@@ -1,8 +1,6 @@
-//! The access of agents to their models: whose credential they use, and what its provider says about it.
+//! Which model credential an agent inherits, as far as its row says, and what the model's provider says about its usage.
 
-use muster_protocol::{Secret, plan::ModelAccess};
 use sea_orm::{ColumnTrait, QueryFilter, QueryOrder, QuerySelect, sea_query::Expr};
-use secrecy::ExposeSecret;
 
 use super::{
     entity::agents,
@@ -12,72 +10,53 @@ use super::{
 use crate::{
     base::{
         enums::{CredentialChoice, UsageStatus},
-        ids::{AgentId, ModelCredentialId},
-        problem::{Problem, Result},
+        ids::AgentId,
+        problem::Result,
         time::Timestamp,
     },
-    core::{sealing::SealContext, store::Tx},
-    slices::model_credentials,
+    core::store::Tx,
 };
 
-/// Access to the agent's model: its own, the one it inherits, or none.
-///
-/// # Errors
-/// The database is unreachable; a secret can't be opened.
-pub(super) async fn access(tx: &Tx, agent: &agents::Model) -> Result<Option<ModelAccess>> {
-    match agent.credential_choice {
-        CredentialChoice::None => Ok(None),
-        CredentialChoice::Inherit => model_credentials::inherited(tx, provider(agent)).await,
-        CredentialChoice::Own => own(tx, agent),
-    }
+/// The provider that the agent names, if it does.
+pub(in crate::slices) fn provider(agent: &agents::Model) -> Option<&str> {
+    named(agent.model_credential_provider.as_deref())
 }
 
-fn own(tx: &Tx, agent: &agents::Model) -> Result<Option<ModelAccess>> {
-    let Some(sealed) = &agent.model_credential_sealed else { return Ok(None) };
-    let place = SealContext::new(tx.scope.org, "agents", agent.id.0, "model_credential");
-    let key = tx.scope.core.keys.open(sealed, &place).map_err(Problem::internal)?;
-    Ok(Some(ModelAccess {
-        credential_id: None,
-        provider: agent.model_credential_provider.clone().unwrap_or_default(),
-        base_url: agent.model_credential_base_url.clone(),
-        key: Secret::from(key.expose_secret().to_owned()),
-    }))
+fn named(provider: Option<&str>) -> Option<&str> {
+    provider.map(str::trim).filter(|provider| !provider.is_empty())
 }
 
-/// The provider whose default the agent inherits, if it names one.
-fn provider(agent: &agents::Model) -> Option<&str> {
-    agent.model_credential_provider.as_deref().map(str::trim).filter(|provider| !provider.is_empty())
+/// The agent inherits a model credential, of this provider if it names one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Inherits {
+    /// The agent.
+    pub agent: AgentId,
+    /// The provider.
+    pub provider: Option<String>,
 }
 
-/// The organization's model credential that the agent inherits.
+/// Whether the agent, which is held for it, inherits a model credential.
 ///
 /// # Errors
 /// The database is unreachable.
-pub async fn inherited_credential(tx: &Tx, id: AgentId) -> Result<Option<ModelCredentialId>> {
-    match find(tx, id).await? {
-        Some(agent) if agent.credential_choice == CredentialChoice::Inherit => {
-            model_credentials::default_of(tx, provider(&agent)).await
-        }
-        _ => Ok(None),
-    }
+pub async fn inherits(tx: &Tx, id: AgentId) -> Result<Option<Inherits>> {
+    let agent = find(tx, id).await?.filter(|agent| agent.credential_choice == CredentialChoice::Inherit);
+    Ok(agent.map(|agent| Inherits { agent: id, provider: provider(&agent).map(ToOwned::to_owned) }))
 }
 
-/// The agents that a host runs and that inherit this credential.
+/// The agents that a host runs and that inherit a model credential, by id.
 ///
 /// # Errors
 /// The database is unreachable.
-pub async fn inheriting(tx: &Tx, credential: ModelCredentialId) -> Result<Vec<AgentId>> {
+pub async fn inheriting(tx: &Tx) -> Result<Vec<Inherits>> {
     let found = running(tx).filter(agents::Column::CredentialChoice.eq(CredentialChoice::Inherit));
     let found = found.column(agents::Column::ModelCredentialProvider).order_by_asc(agents::Column::Id);
     let found: Vec<(AgentId, Option<String>)> = found.into_tuple().all(tx.connection()).await?;
-    let mut inheriting = Vec::new();
-    for (agent, provider) in found {
-        let provider = provider.as_deref().map(str::trim).filter(|provider| !provider.is_empty());
-        if model_credentials::default_of(tx, provider).await? == Some(credential) {
-            inheriting.push(agent);
-        }
-    }
-    Ok(inheriting)
+    let of = |(agent, provider): (_, Option<String>)| Inherits {
+        agent,
+        provider: named(provider.as_deref()).map(ToOwned::to_owned),
+    };
+    Ok(found.into_iter().map(of).collect())
 }
 
 /// What the provider says about the agent's usage.

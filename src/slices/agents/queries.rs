@@ -2,90 +2,19 @@
 
 use super::revisions::{CREDENTIALS, MCP_SERVERS, SKILLS};
 use crate::{
-    base::{
-        enums::OutboxKind,
-        ids::{AgentId, OrgId},
-        problem::Result,
-        time::Timestamp,
-    },
-    core::{
-        Core,
-        store::{
-            Tx,
-            sql::{Door as _, Write as _, every_org_sql, row, sql},
-        },
+    base::{ids::AgentId, problem::Result},
+    core::store::{
+        Tx,
+        sql::{Door as _, Write as _, row, sql},
     },
 };
 
 /// The condition in SQL that no host is connected to the server of the agent `t`.
-pub(super) const AWAY: &str = "EXISTS (SELECT 1 FROM servers s WHERE s.organization_id = t.organization_id \
+pub(in crate::slices) const AWAY: &str = "EXISTS (SELECT 1 FROM servers s WHERE s.organization_id = t.organization_id \
      AND s.id = t.server_id AND s.status NOT IN ('ONLINE', 'DEGRADED'))";
 /// The condition in SQL that the organization of the agent `t` is stopped.
-pub(super) const HALTED: &str =
+pub(in crate::slices) const HALTED: &str =
     "EXISTS (SELECT 1 FROM organizations o WHERE o.id = t.organization_id AND o.stopped_at IS NOT NULL)";
-
-row! {
-    /// An agent that is to be started again.
-    pub(super) struct DueRestart { organization_id: OrgId, id: AgentId }
-}
-
-/// The agents that have failed and are due, of organizations that are not stopped; at most 1,000.
-pub(super) async fn due_restarts(core: &Core) -> Result<Vec<DueRestart>> {
-    let sql = every_org_sql!(
-        "SELECT t.organization_id, t.id FROM agents t WHERE t.restart_at <= $1 AND t.archived_at IS NULL AND NOT ",
-        HALTED,
-        " ORDER BY t.restart_at LIMIT 1000"
-    );
-    core.db.every_org().all(sql, [core.clock.now().into()]).await
-}
-
-row! {
-    /// A start that takes long.
-    pub(super) struct LateStart {
-        organization_id: OrgId,
-        id: AgentId,
-        status_changed_at: Timestamp,
-        /// 1: nobody could launch the agent.
-        waits: i32,
-    }
-}
-
-/// The starts that have taken since before `since`; at most 1,000.
-pub(super) async fn late_starts(core: &Core, since: Timestamp) -> Result<Vec<LateStart>> {
-    // The literal status makes the partial index apply.
-    let sql = every_org_sql!(
-        "SELECT t.organization_id, t.id, t.status_changed_at, CASE WHEN ",
-        AWAY,
-        " OR ",
-        HALTED,
-        " THEN 1 ELSE 0 END AS waits FROM agents t WHERE t.status = 'SPAWNING' AND t.status_changed_at <= $1 \
-         AND t.archived_at IS NULL ORDER BY t.status_changed_at LIMIT 1000"
-    );
-    core.db.every_org().all(sql, [since.into()]).await
-}
-
-/// Sets the clock of a start back, unless its agent has another status by now.
-pub(super) async fn set_clock_back(core: &Core, start: &LateStart, now: Timestamp) -> Result<()> {
-    let sql = every_org_sql!(
-        "UPDATE agents SET status_changed_at = $1 \
-         WHERE organization_id = $2 AND id = $3 AND status = 'SPAWNING' AND status_changed_at = $4"
-    );
-    let values = [now.into(), start.organization_id.into(), start.id.into(), start.status_changed_at.into()];
-    core.db.every_org().execute(sql, values).await?;
-    Ok(())
-}
-
-/// What a command for the agent says, if it is of this kind.
-pub(super) async fn command_payload(
-    tx: &Tx,
-    agent: AgentId,
-    (command, kind): (i64, OutboxKind),
-) -> Result<Option<serde_json::Value>> {
-    let sql = sql!(
-        "SELECT payload FROM outbox WHERE id = $2 AND organization_id = $org AND agent_id = $3 AND kind = $4"
-    );
-    tx.scalar(sql, [command.into(), agent.into(), kind.into()]).await
-}
 
 /// The condition in SQL that a row of `agent_revisions` is its agent's newest.
 pub(super) const IS_NEWEST_REVISION: &str = "number = (SELECT a.revision FROM agents a \

@@ -51,7 +51,7 @@ pub async fn alive(tx: &Tx, from: &Reporter) -> Result<Option<LockedAgent>> {
 }
 
 /// Whether the report is about a launch that never was.
-pub(super) fn of_no_launch(agent: &LockedAgent, from: &Reporter) -> bool {
+pub(in crate::slices) fn of_no_launch(agent: &LockedAgent, from: &Reporter) -> bool {
     let is_unknown = from.generation > agent.generation;
     if is_unknown {
         let (server, generation) = (from.server.0, from.generation);

@@ -6,7 +6,7 @@
 use serde_json::{Map, Value, json};
 
 use super::{
-    UpdateAgentInput, edit, revisions,
+    Equip, UpdateAgentInput, edit, revisions,
     rows::{finish, load},
     sync::mark_for_sync,
 };
@@ -16,9 +16,9 @@ use crate::{
         ids::{AgentId, CredentialId, McpServerId, SkillId},
         problem::Result,
     },
-    core::{access::Scope, store::Tx},
+    core::{access::Scope, handlers::ask, store::Tx},
     slices::{
-        credentials, mcp_servers, orgs, skills,
+        orgs,
         versions::{as_edit, read},
     },
 };
@@ -36,9 +36,9 @@ pub async fn revert(scope: &Scope, id: AgentId, to: i64, reason: String) -> Resu
     let mut tx = scope.begin().await?;
     tx.reason = Some(reason);
     // What is assigned is locked before the agent, as when it is assigned.
-    let mut changes = equip(&mut tx, id, &content).await?;
+    let mut changes = equip(&tx, id, &content).await?;
     let agent = load(&tx, id).await?;
-    let agent = match edit::write(&mut tx, agent.clone(), edit, cron.as_ref()).await? {
+    let agent = match edit::write(&tx, agent.clone(), edit, cron.as_ref()).await? {
         None if changes.is_empty() => return Ok(()),
         None => agent,
         Some(edited) => {
@@ -47,14 +47,14 @@ pub async fn revert(scope: &Scope, id: AgentId, to: i64, reason: String) -> Resu
         }
     };
     revisions::follow(&tx, &[agent], Some(to)).await?;
-    mark_for_sync(&mut tx, &[id]).await?;
+    mark_for_sync(&tx, &[id]).await?;
     changes.insert("reverts_to".to_owned(), to.into());
     changes.insert("reason".to_owned(), json!(tx.reason));
     finish(tx, (ChangeOp::Updated, "revertAgent"), id, Value::Object(changes)).await
 }
 
 /// Gives the agent what it worked with, and takes the rest. Returns what changed.
-async fn equip(tx: &mut Tx, agent: AgentId, content: &Map<String, Value>) -> Result<Map<String, Value>> {
+async fn equip(tx: &Tx, agent: AgentId, content: &Map<String, Value>) -> Result<Map<String, Value>> {
     let ids = |kind: &str| -> Option<Vec<i64>> {
         let of = |item: &Value| item.get("id").unwrap_or(item).as_i64();
         content.get(kind)?.as_array().map(|items| items.iter().filter_map(of).collect())
@@ -62,16 +62,16 @@ async fn equip(tx: &mut Tx, agent: AgentId, content: &Map<String, Value>) -> Res
     let mut changes = Map::new();
     let mut note = |kind: &str, change: Option<Value>| changes.extend(change.map(|it| (kind.to_owned(), it)));
     if let Some(wanted) = ids(revisions::CREDENTIALS) {
-        let wanted: Vec<_> = wanted.into_iter().map(CredentialId).collect();
-        note("credentials", credentials::set_of_agent(tx, agent, &wanted).await?);
+        let wanted = wanted.into_iter().map(CredentialId).collect();
+        note("credentials", ask(tx, Equip { agent, wanted }).await?);
     }
     if let Some(wanted) = ids(revisions::MCP_SERVERS) {
-        let wanted: Vec<_> = wanted.into_iter().map(McpServerId).collect();
-        note("mcp_servers", mcp_servers::set_of_agent(tx, agent, &wanted).await?);
+        let wanted = wanted.into_iter().map(McpServerId).collect();
+        note("mcp_servers", ask(tx, Equip { agent, wanted }).await?);
     }
     if let Some(wanted) = ids(revisions::SKILLS) {
-        let wanted: Vec<_> = wanted.into_iter().map(SkillId).collect();
-        note("skills", skills::set_of_agent(tx, agent, &wanted).await?);
+        let wanted = wanted.into_iter().map(SkillId).collect();
+        note("skills", ask(tx, Equip { agent, wanted }).await?);
     }
     Ok(changes)
 }

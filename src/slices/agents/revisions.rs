@@ -73,7 +73,11 @@ pub(super) async fn load(tx: &Tx, agent: AgentId, number: i64) -> Result<agent_r
 ///
 /// # Errors
 /// The database rejects a statement.
-pub(super) async fn follow(tx: &Tx, agents: &[agents::Model], reverts_to: Option<i64>) -> Result<()> {
+pub(in crate::slices) async fn follow(
+    tx: &Tx,
+    agents: &[agents::Model],
+    reverts_to: Option<i64>,
+) -> Result<()> {
     for lot in agents.chunks(LOT) {
         follow_lot(tx, lot, reverts_to).await?;
     }

@@ -8,7 +8,7 @@ use sea_orm::{
 use super::entity::agents;
 use crate::{
     base::{
-        enums::{AgentStatus, ChangeOp, RecordKind, StatusReason},
+        enums::{ChangeOp, RecordKind, StatusReason},
         ids::{AgentId, ImageId, ServerId},
         problem::{Problem, Result},
         time::Timestamp,
@@ -27,7 +27,7 @@ pub fn announce(tx: &Tx, id: AgentId) {
     tx.announce(Event::new(tx.scope.org, ChangeOp::Updated, RecordKind::Agent, id));
 }
 
-pub(super) fn host_of(agent: &agents::Model) -> Host {
+pub(in crate::slices) fn host_of(agent: &agents::Model) -> Host {
     Host { server: agent.server_id, agent: agent.id, generation: agent.launch_generation }
 }
 
@@ -77,14 +77,6 @@ pub async fn backed_up(tx: &Tx, id: AgentId, end: std::result::Result<Timestamp,
     Ok(())
 }
 
-/// Nothing keeps the agent from its work any more. That its home was not backed up stays said.
-pub fn clear_reason(agent: &mut agents::ActiveModel) {
-    if agent.status_reason.as_ref() != &Some(StatusReason::BackupFailed) {
-        agent.status_reason = Set(None);
-        agent.status_detail = Set(None);
-    }
-}
-
 /// Counts the agents on a server.
 ///
 /// # Errors
@@ -93,28 +85,29 @@ pub async fn count_on_server(tx: &Tx, server: ServerId) -> Result<u64> {
     Ok(living(&tx.scope).filter(agents::Column::ServerId.eq(server)).count(tx.connection()).await?)
 }
 
-/// The agents on a server that have a launch, in the order in which several are held.
+/// Fails unless the organization has this agent. It may be deleted. Runs outside a transaction.
 ///
 /// # Errors
-/// The database is unreachable.
-pub(super) async fn up_on(scope: &Scope, server: ServerId) -> Result<Vec<AgentId>> {
-    let up = [AgentStatus::Spawning, AgentStatus::Running, AgentStatus::Paused];
-    let found = living(scope).filter(agents::Column::ServerId.eq(server));
-    let found = found.filter(agents::Column::Status.is_in(up)).order_by_asc(agents::Column::Id);
-    Ok(found.select_only().column(agents::Column::Id).into_tuple().all(scope.core.db.read()).await?)
+/// `NOT_FOUND`.
+pub async fn require_agent(scope: &Scope, id: AgentId) -> Result<()> {
+    let found = scope.find::<agents::Entity>().filter(agents::Column::Id.eq(id));
+    match found.count(scope.core.db.read()).await? {
+        0 => Err(Problem::not_found("agent", id)),
+        _ => Ok(()),
+    }
 }
 
-pub(super) fn living(scope: &Scope) -> sea_orm::Select<agents::Entity> {
+pub(in crate::slices) fn living(scope: &Scope) -> sea_orm::Select<agents::Entity> {
     scope.find::<agents::Entity>().filter(agents::Column::ArchivedAt.is_null())
 }
 
 /// Loads the agent and locks it until the transaction ends, so that of two actions only one can win.
-pub(super) async fn load(tx: &Tx, id: AgentId) -> Result<agents::Model> {
+pub(in crate::slices) async fn load(tx: &Tx, id: AgentId) -> Result<agents::Model> {
     find(tx, id).await?.ok_or_else(|| Problem::not_found("agent", id))
 }
 
 /// The same, for the service's own work: a deleted agent is nothing to tell anybody about.
-pub(super) async fn find(tx: &Tx, id: AgentId) -> Result<Option<agents::Model>> {
+pub(in crate::slices) async fn find(tx: &Tx, id: AgentId) -> Result<Option<agents::Model>> {
     Ok(held(living(&tx.scope).filter(agents::Column::Id.eq(id))).one(tx.connection()).await?)
 }
 
@@ -132,7 +125,7 @@ pub(super) async fn require_free_name(tx: &Tx, name: &str, except: Option<AgentI
     if same.count(tx.connection()).await? == 0 { Ok(()) } else { Err(Problem::name_taken("agent", name)) }
 }
 
-pub(super) async fn finish(
+pub(in crate::slices) async fn finish(
     tx: Tx,
     (op, operation): (ChangeOp, &'static str),
     id: AgentId,

@@ -6,7 +6,7 @@ use sea_orm::{ColumnTrait, QueryFilter, QuerySelect, sea_query::Expr};
 use super::{
     entity::agents,
     revisions,
-    rows::{announce, host_of, living, lock_these},
+    rows::{announce, host_of, living, lock_all_agents, lock_these},
 };
 use crate::{
     base::{
@@ -15,6 +15,7 @@ use crate::{
         problem::Result,
     },
     core::{outbox, store::Tx},
+    slices::orgs::TermsChanged,
 };
 
 /// Marks agents for synchronization and tells the hosts of the running ones. Whoever changes what an agent is calls
@@ -23,7 +24,7 @@ use crate::{
 ///
 /// # Errors
 /// The database rejects a statement.
-pub async fn mark_for_sync(tx: &mut Tx, ids: &[AgentId]) -> Result<()> {
+pub async fn mark_for_sync(tx: &Tx, ids: &[AgentId]) -> Result<()> {
     if ids.is_empty() {
         return Ok(());
     }
@@ -53,16 +54,29 @@ pub async fn mark_for_sync(tx: &mut Tx, ids: &[AgentId]) -> Result<()> {
 ///
 /// # Errors
 /// The database rejects a statement.
-pub async fn mark_all(tx: &mut Tx) -> Result<()> {
+pub async fn mark_all(tx: &Tx) -> Result<()> {
     let up = running(tx).into_tuple().all(tx.connection()).await?;
     mark_for_sync(tx, &up).await
+}
+
+/// The organization's budget, cost guard, currency or time zone has changed.
+///
+/// # Errors
+/// The database rejects a statement.
+pub async fn mark_for_spending(tx: &Tx, terms: &TermsChanged) -> Result<()> {
+    if terms.has_other_timezone() {
+        // Calls of those that have stopped may still be reported, and would make months of the zone that was.
+        lock_all_agents(tx).await?;
+    }
+    // Hosts learn whether calls need a lease. That holds their agents, before anything else is written.
+    mark_all(tx).await
 }
 
 /// Tells the hosts of all running agents that inherit a model credential.
 ///
 /// # Errors
 /// The database rejects a statement.
-pub async fn mark_inheriting(tx: &mut Tx) -> Result<()> {
+pub async fn mark_inheriting(tx: &Tx) -> Result<()> {
     let up = running(tx).filter(agents::Column::CredentialChoice.eq(CredentialChoice::Inherit));
     let up = up.into_tuple().all(tx.connection()).await?;
     mark_for_sync(tx, &up).await

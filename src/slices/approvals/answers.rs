@@ -23,18 +23,15 @@ use crate::{
     core::{Event, outbox, store::Tx},
     slices::{
         agents::{self, LockedAgent},
-        conversations::{self, NewMessage, Said},
-        turns::{self, Cause},
+        conversations::{
+            self, NewMessage, Said,
+            turns::{self, Cause},
+        },
     },
 };
 
 /// Sends a decision on its way: as a message in the conversation, and as a command for the host.
-pub(super) async fn send(
-    tx: &mut Tx,
-    approval: &approvals::Model,
-    agent: &LockedAgent,
-    end: &End,
-) -> Result<()> {
+pub(super) async fn send(tx: &Tx, approval: &approvals::Model, agent: &LockedAgent, end: &End) -> Result<()> {
     let message = write(tx, approval, end).await?;
     let sent = tx.scope.update::<approvals::Entity>().filter(approvals::Column::Id.eq(approval.id));
     let sent = sent
@@ -46,7 +43,7 @@ pub(super) async fn send(
 }
 
 /// Writes an answer or a verdict into the conversation. An ending that answers nothing is not a message.
-async fn write(tx: &mut Tx, approval: &approvals::Model, end: &End) -> Result<Option<MessageId>> {
+async fn write(tx: &Tx, approval: &approvals::Model, end: &End) -> Result<Option<MessageId>> {
     let (Some(conversation), Some(answer)) = (approval.conversation_id, &end.answer) else { return Ok(None) };
     let said = match approval.kind {
         ApprovalKind::Question => {
@@ -151,7 +148,7 @@ pub(super) async fn go_on(tx: &Tx, turn: Option<TurnId>) -> Result<()> {
 }
 
 /// Ends a pending approval that the agent no longer waits for.
-pub(super) async fn withdraw(tx: &mut Tx, approval: &approvals::Model) -> Result<()> {
+pub(super) async fn withdraw(tx: &Tx, approval: &approvals::Model) -> Result<()> {
     let end = End::withdrawn();
     let won = tx
         .scope
@@ -173,7 +170,7 @@ pub(super) async fn withdraw(tx: &mut Tx, approval: &approvals::Model) -> Result
 ///
 /// # Errors
 /// The database is unreachable.
-pub async fn lose(tx: &mut Tx, agent: AgentId, generation: i64) -> Result<()> {
+pub async fn lose(tx: &Tx, agent: AgentId, generation: i64) -> Result<()> {
     let Some(agent) = agents::lock_agent(tx, agent).await? else { return Ok(()) };
     let open = Condition::any()
         .add(approvals::Column::Status.eq(ApprovalStatus::Pending))

@@ -16,9 +16,48 @@ use crate::{
         problem::{Problem, Result, Violation},
         time::Timestamp,
     },
-    core::{Core, access::Scope, audit, events::Event, store::Tx, tally::Tally},
-    slices::{notifications, people},
+    core::{
+        Core,
+        access::Scope,
+        audit,
+        events::Event,
+        handlers::{DomainEvent, emit},
+        store::Tx,
+        tally::Tally,
+    },
+    slices::people,
 };
+
+/// An approval was assigned to a member.
+#[derive(Debug)]
+pub struct Assigned {
+    /// The approval.
+    pub approval: ApprovalId,
+    /// The member.
+    pub to: UserId,
+}
+
+impl DomainEvent for Assigned {}
+
+/// A person does not want to see an approval for now.
+#[derive(Debug)]
+pub struct Snoozed {
+    /// The approval.
+    pub approval: ApprovalId,
+    /// The person.
+    pub by: UserId,
+}
+
+impl DomainEvent for Snoozed {}
+
+/// An approval is about to expire.
+#[derive(Debug)]
+pub struct Expiring {
+    /// The approval.
+    pub approval: ApprovalId,
+}
+
+impl DomainEvent for Expiring {}
 
 /// How long before it expires an approval is shown again to those who snoozed it.
 const BEFORE_EXPIRY: Duration = Duration::from_mins(10);
@@ -56,8 +95,8 @@ pub async fn assign(scope: &Scope, id: ApprovalId, to: Option<UserId>) -> Result
         return Err(Refused::NotPending(load(&tx, id).await?.status).into());
     }
     record(&tx, "assignApproval", id, json!({ "assignee_id": audit::from_to(approval.assignee_id, to) }));
-    if let Some(user) = to {
-        notifications::approval_assigned(&tx, id, user).await?;
+    if let Some(to) = to {
+        emit(&tx, Assigned { approval: id, to }).await?;
     }
     tx.commit().await
 }
@@ -96,7 +135,7 @@ pub async fn snooze(scope: &Scope, id: ApprovalId, until: Option<Timestamp>) -> 
         Some(until) => {
             check(until, tx.now, approval.expires_at)?;
             queries::add_snooze(&tx, id, person, until).await?;
-            notifications::forget_raised(&tx, id, person).await?;
+            emit(&tx, Snoozed { approval: id, by: person }).await?;
         }
     }
     // No one else's business.
@@ -182,7 +221,7 @@ async fn remind(scope: &Scope) -> Result<u64> {
         .exec_with_returning(tx.connection())
         .await?;
     for approval in &found {
-        notifications::approval_expiring(&tx, approval.id).await?;
+        emit(&tx, Expiring { approval: approval.id }).await?;
     }
     tx.commit().await?;
     Ok(found.len() as u64)

@@ -21,12 +21,26 @@ use crate::{
         permission::Permission,
         problem::{Problem, Result},
     },
-    core::{access::Scope, audit, store::Tx},
+    core::{
+        access::Scope,
+        audit,
+        handlers::{DomainEvent, emit},
+        store::Tx,
+    },
     slices::{
         agents::{self, LockedAgent},
-        asks, conversations,
+        conversations,
     },
 };
+
+/// An approval has ended.
+#[derive(Debug)]
+pub struct Closed {
+    /// The approval.
+    pub approval: ApprovalId,
+}
+
+impl DomainEvent for Closed {}
 
 /// Marks an approval as resolved (specification, operation 5). Only changes its status: fix what it was about
 /// first.
@@ -80,12 +94,12 @@ async fn end_by(scope: &Scope, id: ApprovalId, answer: Answer, shown: Option<&st
 }
 
 async fn decide(
-    mut tx: Tx,
+    tx: Tx,
     decided: (&approvals::Model, Option<LockedAgent>),
     operation: &'static str,
     end: End,
 ) -> Result<()> {
-    end_pending(&mut tx, decided, operation, end).await?;
+    end_pending(&tx, decided, operation, end).await?;
     tx.commit().await
 }
 
@@ -119,7 +133,7 @@ async fn open(scope: &Scope, id: ApprovalId) -> Result<(Tx, approvals::Model, Op
 
 /// Writes the decision, if the approval is still pending, with all its consequences.
 pub(super) async fn end_pending(
-    tx: &mut Tx,
+    tx: &Tx,
     (approval, agent): (&approvals::Model, Option<LockedAgent>),
     operation: &'static str,
     end: End,
@@ -145,7 +159,7 @@ pub(super) async fn end_pending(
 
 /// The consequences of an ending: audit log, agent, conversation, subscribers.
 pub(super) async fn follow(
-    tx: &mut Tx,
+    tx: &Tx,
     approval: &approvals::Model,
     agent: Option<&LockedAgent>,
     operation: &'static str,
@@ -160,7 +174,7 @@ pub(super) async fn follow(
         changes,
     };
     audit::record(tx, entry);
-    asks::over(tx, approval.id).await?;
+    emit(tx, Closed { approval: approval.id }).await?;
     if end.outcome != ApprovalOutcome::Withdrawn
         && let Some(agent) = agent.filter(|agent| waits(approval, agent))
     {

@@ -27,7 +27,8 @@ const PENDING: &str = "status = 'PENDING'";
 const BATCH: u64 = 50;
 
 /// SQL on a row of approvals: `ended` if it is past its deadline but the round hasn't run yet, else `column`.
-pub(super) fn overdue(ended: &str, column: &str) -> String {
+#[must_use]
+pub fn overdue(ended: &str, column: &str) -> String {
     format!("CASE WHEN t.{PENDING} AND t.expires_at <= {NOW} THEN {ended} ELSE t.{column} END")
 }
 
@@ -55,7 +56,7 @@ async fn expire_whole(scope: &Scope) -> Result<u64> {
 /// Ends the first overdue approvals of one agent in the scope's organization, as the service, and returns how many. They ended
 /// when their deadline passed. None: nothing is overdue.
 async fn expire(scope: &Scope) -> Result<Option<u64>> {
-    let mut tx = scope.begin().await?;
+    let tx = scope.begin().await?;
     let due = || {
         let due = scope.find::<approvals::Entity>().filter(Expr::cust(PENDING));
         due.filter(approvals::Column::ExpiresAt.lte(tx.now)).order_by_asc(approvals::Column::ExpiresAt)
@@ -77,7 +78,7 @@ async fn expire(scope: &Scope) -> Result<Option<u64>> {
         .exec_with_returning(tx.connection())
         .await?;
     for approval in &ended {
-        follow(&mut tx, approval, agent.as_ref(), "expireApproval", &end).await?;
+        follow(&tx, approval, agent.as_ref(), "expireApproval", &end).await?;
     }
     tx.commit().await?;
     Ok(Some(ended.len() as u64))

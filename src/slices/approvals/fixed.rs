@@ -19,12 +19,16 @@ use super::{
 use crate::{
     base::{
         enums::{ApprovalKind, ApprovalOutcome, ApprovalStatus, LimitKind, Severity},
-        ids::{AgentId, ApprovalId, ChannelId, ModelCredentialId, ServerId},
+        ids::{AgentId, ChannelId, ModelCredentialId, ServerId},
         problem::{Problem, Result},
         time::Timestamp,
     },
     core::store::Tx,
-    slices::agents::{self, LockedAgent},
+    slices::{
+        agents::{self, LockedAgent},
+        model_credentials, network,
+        spending::{self, Guarded, LimitsChanged, UsedUp},
+    },
 };
 
 /// The tool as which connections are judged.
@@ -35,21 +39,19 @@ pub(super) fn is_connection(approval: &approvals::Model) -> bool {
     approval.request.as_ref().is_some_and(|request| request["tool"] == NETWORK)
 }
 
-/// Approves an agent's request for a connection, if it `is_asked` for this host and port.
+/// A host is allowed: approves the request for a connection to it.
 ///
 /// # Errors
 /// `NOT_FOUND`, `APPROVAL_NOT_PENDING`; `VALIDATION_FAILED` for one that asks for something else.
-pub async fn approve_connection(
-    tx: &mut Tx,
-    id: ApprovalId,
-    is_asked: impl Fn(&str, i64) -> bool,
-) -> Result<()> {
+pub async fn host_allowed(tx: &Tx, allowed: &network::Allowed) -> Result<()> {
+    let Some(id) = allowed.approval else { return Ok(()) };
     let approval = load(tx, id).await?;
     let input = approval.request.as_ref().filter(|request| request["tool"] == NETWORK);
     let input = input.map(|request| &request["input"]);
     let fits = input.is_some_and(|input| {
         let port = input["port"].as_i64().unwrap_or_default();
-        input["host"].as_str().is_some_and(|host| is_asked(host, port))
+        let is_host = input["host"].as_str().is_some_and(|host| network::covers(&allowed.host, host));
+        is_host && port == allowed.port
     });
     if !fits {
         return Err(other("The approval does not ask for a connection to this host and port."));
@@ -66,13 +68,16 @@ pub async fn approve_connection(
     end_pending(tx, (&approval, agent), "allowHost", End { answer: Some(accepted), ..end }).await
 }
 
-/// Resolves a COST_GUARD of this limit.
+/// More may be spent: resolves the COST_GUARD that asks for it, or withdraws those of this limit.
 ///
 /// # Errors
 /// `NOT_FOUND`, `APPROVAL_NOT_PENDING`; `VALIDATION_FAILED` for one that is about something else.
-pub async fn resolve_spending(tx: &mut Tx, id: ApprovalId, of: Guarded) -> Result<()> {
+pub async fn spending_allowed(tx: &Tx, allowed: &spending::Allowed) -> Result<()> {
+    let Some(id) = allowed.approval else {
+        return withdraw_guards(tx, |of| of == allowed.of).await;
+    };
     let approval = load(tx, id).await?;
-    if guarded(&approval) != Some(of) {
+    if guarded(&approval) != Some(allowed.of) {
         return Err(other("The approval is not about this limit."));
     }
     let step = Action::Resolve.apply(approval.kind, approval.status)?;
@@ -85,45 +90,18 @@ fn other(detail: &str) -> Problem {
     Problem::invalid_at("/approval_id", "NOT_ALLOWED", detail)
 }
 
-/// The limit that a COST_GUARD is about.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Guarded {
-    /// The agent whose limit it is. None: the organization's.
-    pub agent: Option<AgentId>,
-    /// Money, or the tokens of an hour.
-    pub kind: LimitKind,
-}
-
-/// What a COST_GUARD proposes to allow on top.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Proposal {
-    /// The limit that is reached.
-    pub of: Guarded,
-    /// How much: millionths, or tokens for the next 60 minutes.
-    pub amount: i64,
-    /// When it is over, because there is something to spend again.
-    pub until: Timestamp,
-}
-
 /// Tells people that nothing is left to spend. Not while they are asked already, nor if they have dismissed it `since` then; if
-/// `is_notice`, not if they were told `since` then at all. What was withdrawn was about other limits. `cause` is the agent that
-/// could not go on.
+/// `is_notice`, not if they were told `since` then at all. What was withdrawn was about other limits.
 ///
 /// # Errors
 /// The database is unreachable.
-pub async fn guard_cost(
-    tx: &mut Tx,
-    cause: AgentId,
-    proposal: Proposal,
-    (title, body): (&str, String),
-    (since, is_notice): (Timestamp, bool),
-) -> Result<()> {
+pub async fn guard_cost(tx: &Tx, used_up: &UsedUp) -> Result<()> {
+    let UsedUp { of, amount, since, is_notice, .. } = *used_up;
     let is_told = |guard: &approvals::Model| match guard.outcome {
         None => is_open(guard, tx.now),
         Some(ApprovalOutcome::Withdrawn) => false,
         Some(outcome) => guard.created_at >= since && (is_notice || outcome == ApprovalOutcome::Dismissed),
     };
-    let Proposal { of, amount, until } = proposal;
     let known = guards(tx, since).await?;
     if known.iter().any(|guard| guarded(guard) == Some(of) && is_told(guard)) {
         return Ok(());
@@ -134,12 +112,12 @@ pub async fn guard_cost(
         LimitKind::Money | LimitKind::Usage => (Some(amount.to_string()), None),
     };
     let new = NewApproval {
-        body: Some(body),
+        body: Some(used_up.body.clone()),
         severity: Severity::High,
-        agent_id: Some(of.agent.unwrap_or(cause)),
+        agent_id: Some(of.agent.unwrap_or(used_up.cause)),
         spending: Some(json!({ "agent_id": of.agent, "tokens": tokens, "cost_micro": cost_micro })),
-        expires_at: Some(until),
-        ..NewApproval::new(ApprovalKind::CostGuard, title)
+        expires_at: Some(used_up.until),
+        ..NewApproval::new(ApprovalKind::CostGuard, used_up.title)
     };
     raise(tx, new).await?;
     Ok(())
@@ -149,7 +127,11 @@ pub async fn guard_cost(
 ///
 /// # Errors
 /// The database is unreachable.
-pub async fn withdraw_guards(tx: &mut Tx, is_other: impl Fn(Guarded) -> bool) -> Result<()> {
+pub async fn limits_changed(tx: &Tx, changed: &LimitsChanged) -> Result<()> {
+    withdraw_guards(tx, |of| changed.agent.is_none() || of.agent == changed.agent).await
+}
+
+async fn withdraw_guards(tx: &Tx, is_other: impl Fn(Guarded) -> bool) -> Result<()> {
     for approval in guards(tx, tx.now).await? {
         if is_open(&approval, tx.now) && guarded(&approval).is_some_and(&is_other) {
             answers::withdraw(tx, &approval).await?;
@@ -187,13 +169,14 @@ async fn guards(tx: &Tx, since: Timestamp) -> Result<Vec<approvals::Model>> {
 ///
 /// # Errors
 /// The database is unreachable.
-pub async fn require_credential(tx: &mut Tx, id: ModelCredentialId, name: &str, detail: &str) -> Result<()> {
+pub async fn require_credential(tx: &Tx, rejection: &model_credentials::Rejected) -> Result<()> {
+    let id = rejection.credential;
     if rejected(tx, id).count(tx.connection()).await? > 0 {
         return Ok(());
     }
-    let title = format!("The provider rejects the model credential “{name}”");
+    let title = format!("The provider rejects the model credential “{}”", rejection.name);
     let new = NewApproval {
-        body: Some(detail.to_owned()).filter(|detail| !detail.trim().is_empty()),
+        body: Some(rejection.detail.clone()).filter(|detail| !detail.trim().is_empty()),
         severity: Severity::High,
         model_credential_id: Some(id),
         ..NewApproval::new(ApprovalKind::AuthRequired, title)
@@ -206,7 +189,7 @@ pub async fn require_credential(tx: &mut Tx, id: ModelCredentialId, name: &str, 
 ///
 /// # Errors
 /// The database is unreachable.
-pub async fn credential_accepted(tx: &mut Tx, id: ModelCredentialId) -> Result<()> {
+pub async fn credential_accepted(tx: &Tx, id: ModelCredentialId) -> Result<()> {
     let rejected = rejected(tx, id);
     withdraw_all(tx, rejected).await
 }
@@ -215,7 +198,7 @@ pub async fn credential_accepted(tx: &mut Tx, id: ModelCredentialId) -> Result<(
 ///
 /// # Errors
 /// The database is unreachable.
-pub async fn withdraw_channel_errors(tx: &mut Tx, id: ChannelId) -> Result<()> {
+pub async fn withdraw_channel_errors(tx: &Tx, id: ChannelId) -> Result<()> {
     let errors = about(tx, id, ApprovalKind::ChannelError);
     withdraw_all(tx, errors).await
 }
@@ -224,7 +207,7 @@ pub async fn withdraw_channel_errors(tx: &mut Tx, id: ChannelId) -> Result<()> {
 ///
 /// # Errors
 /// The database is unreachable.
-pub async fn withdraw_access_requests(tx: &mut Tx, id: ChannelId, origin: &str) -> Result<()> {
+pub async fn withdraw_access_requests(tx: &Tx, id: ChannelId, origin: &str) -> Result<()> {
     let requests = about(tx, id, ApprovalKind::AccessRequest);
     let requests = requests.filter(approvals::Column::OriginId.eq(origin));
     withdraw_all(tx, requests).await
@@ -234,7 +217,7 @@ pub async fn withdraw_access_requests(tx: &mut Tx, id: ChannelId, origin: &str) 
 ///
 /// # Errors
 /// The database is unreachable.
-pub async fn channel_deleted(tx: &mut Tx, id: ChannelId) -> Result<()> {
+pub async fn channel_deleted(tx: &Tx, id: ChannelId) -> Result<()> {
     let all = tx.scope.find::<approvals::Entity>().filter(approvals::Column::ChannelId.eq(id));
     withdraw_all(tx, all).await
 }
@@ -244,7 +227,7 @@ pub async fn channel_deleted(tx: &mut Tx, id: ChannelId) -> Result<()> {
 ///
 /// # Errors
 /// The database is unreachable.
-pub async fn agent_deleted(tx: &mut Tx, agent: &LockedAgent) -> Result<()> {
+pub async fn agent_deleted(tx: &Tx, agent: &LockedAgent) -> Result<()> {
     authorized(tx, agent).await?;
     withdraw_guards(tx, |of| of.agent == Some(agent.id)).await
 }
@@ -253,7 +236,7 @@ pub async fn agent_deleted(tx: &mut Tx, agent: &LockedAgent) -> Result<()> {
 ///
 /// # Errors
 /// The database is unreachable.
-pub async fn server_deleted(tx: &mut Tx, id: ServerId) -> Result<()> {
+pub async fn server_deleted(tx: &Tx, id: ServerId) -> Result<()> {
     let alerts = tx.scope.find::<approvals::Entity>().filter(approvals::Column::ServerId.eq(id));
     withdraw_all(tx, alerts).await
 }
@@ -264,7 +247,7 @@ fn about(tx: &Tx, channel: ChannelId, kind: ApprovalKind) -> sea_orm::Select<app
     found.filter(approvals::Column::Kind.eq(kind))
 }
 
-async fn withdraw_all(tx: &mut Tx, of: sea_orm::Select<approvals::Entity>) -> Result<()> {
+async fn withdraw_all(tx: &Tx, of: sea_orm::Select<approvals::Entity>) -> Result<()> {
     let open = of.filter(approvals::Column::Status.eq(ApprovalStatus::Pending));
     for approval in open.order_by_asc(approvals::Column::Id).all(tx.connection()).await? {
         answers::withdraw(tx, &approval).await?;

@@ -120,7 +120,7 @@ pub const fn severity(risk: i64) -> Severity {
 ///
 /// # Errors
 /// The database is unreachable.
-pub async fn require_access(tx: &mut Tx, agent: AgentId, detail: String) -> Result<()> {
+pub async fn require_access(tx: &Tx, agent: AgentId, detail: String) -> Result<()> {
     if access(tx, agent).count(tx.connection()).await? > 0 {
         return Ok(());
     }
@@ -138,7 +138,7 @@ pub async fn require_access(tx: &mut Tx, agent: AgentId, detail: String) -> Resu
 ///
 /// # Errors
 /// The database is unreachable.
-pub async fn authorized(tx: &mut Tx, agent: &LockedAgent) -> Result<()> {
+pub async fn authorized(tx: &Tx, agent: &LockedAgent) -> Result<()> {
     let open = access(tx, agent.id).order_by_asc(approvals::Column::Id).all(tx.connection()).await?;
     for approval in open {
         answers::withdraw(tx, &approval).await?;

@@ -4,21 +4,20 @@
 //! Permissions: `approval.view`, `approval.resolve`. The agent's answer leaves as a command in the outbox,
 //! written together with the decision.
 //!
-//! `list.rs`: feeds; `reports.rs`: what hosts report; `judge.rs`: what an agent may do without asking; `raise.rs`: asking
-//! people; `fixed.rs`: what ends because its cause was fixed; `attention.rs`: who looks after it; `decide.rs`, `expiry.rs`: how an approval ends; `answers.rs`: how a decision
+//! `reports.rs`: what hosts report; `judge.rs`: what an agent may do without asking; `raise.rs`: asking
+//! people; `channels.rs`: channels that have failed; `fixed.rs`: what ends because its cause was fixed; `attention.rs`: who looks after it; `decide.rs`, `expiry.rs`: how an approval ends; `answers.rs`: how a decision
 //! reaches the agent; `plans.rs`: what its host
 //! is told; `shown.rs`: what people are shown of it in chats.
 
 mod answers;
 mod attention;
+mod channels;
 mod decide;
 mod end;
 mod entity;
 mod expiry;
 mod fixed;
-pub mod graphql;
 mod judge;
-mod list;
 pub mod plans;
 mod queries;
 mod question;
@@ -30,17 +29,19 @@ mod state;
 
 pub use self::{
     answers::{in_words, lose, told_in_turn},
-    attention::{assign, forget_assignee, remind_due, snooze},
-    decide::{answer, answer_shown, dismiss, resolve},
-    expiry::expire_due,
+    attention::{Assigned, Expiring, Snoozed, assign, forget_assignee, remind_due, snooze},
+    channels::channel_failed,
+    decide::{Closed, answer, answer_shown, dismiss, resolve},
+    expiry::{expire_due, overdue},
     fixed::{
-        Guarded, NETWORK, Proposal, agent_deleted, approve_connection, channel_deleted, credential_accepted,
-        guard_cost, require_credential, resolve_spending, server_deleted, withdraw_access_requests,
-        withdraw_channel_errors, withdraw_guards,
+        NETWORK, agent_deleted, channel_deleted, credential_accepted, guard_cost, host_allowed,
+        limits_changed, require_credential, server_deleted, spending_allowed, withdraw_access_requests,
+        withdraw_channel_errors,
     },
     judge::{authorized, require_access, store_categories},
+    queries::{OVERDUE, TO_REMIND},
     question::{Answer, Choice, Question},
-    raise::{NewApproval, ToolRequest, Waiting, raise},
+    raise::{NewApproval, Raised, ToolRequest, Waiting, raise},
     reports::waited_for,
     rows::pending_of,
     shown::{Shown, shown},

@@ -34,19 +34,20 @@ pub(super) async fn delete_snooze(tx: &Tx, id: ApprovalId, person: UserId) -> Re
     Ok(())
 }
 
+/// The approvals that people should be reminded of at `$1`.
+pub const TO_REMIND: &str = "approvals WHERE status = 'PENDING' AND remind_at <= $1";
+/// The approvals that are overdue at `$1`.
+pub const OVERDUE: &str = "approvals WHERE status = 'PENDING' AND expires_at <= $1";
+
 /// The organizations with approvals that people should be reminded of.
 pub(super) async fn orgs_to_remind(core: &Core) -> Result<Vec<OrgId>> {
-    let sql = every_org_sql!(
-        "SELECT DISTINCT organization_id FROM approvals WHERE status = 'PENDING' AND remind_at <= $1"
-    );
+    let sql = every_org_sql!("SELECT DISTINCT organization_id FROM ", TO_REMIND);
     core.db.every_org().column(sql, [core.clock.now().into()]).await
 }
 
 /// The organizations with approvals that are overdue.
 pub(super) async fn orgs_with_overdue(core: &Core) -> Result<Vec<OrgId>> {
-    let sql = every_org_sql!(
-        "SELECT DISTINCT organization_id FROM approvals WHERE status = 'PENDING' AND expires_at <= $1"
-    );
+    let sql = every_org_sql!("SELECT DISTINCT organization_id FROM ", OVERDUE);
     core.db.every_org().column(sql, [core.clock.now().into()]).await
 }
 

@@ -13,12 +13,22 @@ use crate::{
         problem::{Problem, Result},
         time::Timestamp,
     },
-    core::{Event, store::Tx},
-    slices::{
-        conversations::{self, NewMessage},
-        notifications, turns,
+    core::{
+        Event,
+        handlers::{DomainEvent, emit},
+        store::Tx,
     },
+    slices::conversations::{self, NewMessage, turns},
 };
+
+/// An approval was raised.
+#[derive(Debug)]
+pub struct Raised {
+    /// The approval.
+    pub approval: ApprovalId,
+}
+
+impl DomainEvent for Raised {}
 
 /// A new approval.
 #[derive(Clone, Debug)]
@@ -113,7 +123,7 @@ impl NewApproval {
 /// # Errors
 /// `VALIDATION_FAILED` for a question that no one could answer; `CONFLICT` for references to records the
 /// organization doesn't have.
-pub async fn raise(tx: &mut Tx, new: NewApproval) -> Result<ApprovalId> {
+pub async fn raise(tx: &Tx, new: NewApproval) -> Result<ApprovalId> {
     let question = match new.question {
         None if new.kind == ApprovalKind::Action => Some(Question::verdict(&new.title)),
         question => question,
@@ -164,12 +174,12 @@ pub async fn raise(tx: &mut Tx, new: NewApproval) -> Result<ApprovalId> {
         conversations::await_decision(tx, conversation).await?;
     }
     tx.announce(Event::new(tx.scope.org, ChangeOp::Created, RecordKind::Approval, approval.id));
-    notifications::approval_raised(tx, approval.id).await?;
+    emit(tx, Raised { approval: approval.id }).await?;
     Ok(approval.id)
 }
 
 /// Adds the approval to its conversation.
-async fn show(tx: &mut Tx, approval: &approvals::Model, conversation: ConversationId) -> Result<()> {
+async fn show(tx: &Tx, approval: &approvals::Model, conversation: ConversationId) -> Result<()> {
     let content = json!({ "approval_id": approval.id });
     let new = NewMessage::new(conversation, MessageRole::Assistant, MessageKind::Approval, content);
     let (_, seq) = conversations::add(tx, NewMessage { turn: approval.turn_id, ..new }).await?;

@@ -31,7 +31,7 @@ use crate::{
             self, Limits, LockedAgent,
             reporter::{Reporter, alive, current},
         },
-        conversations, turns,
+        conversations::{self, turns},
     },
 };
 
@@ -61,7 +61,7 @@ struct Place {
 ///
 /// # Errors
 /// `NOT_FOUND`: the conversation or the turn isn't the agent's. `VALIDATION_FAILED`: the request's name is invalid.
-pub async fn asked(tx: &mut Tx, from: &Reporter, request: Request) -> Result<()> {
+pub async fn asked(tx: &Tx, from: &Reporter, request: Request) -> Result<()> {
     let Some(agent) = alive(tx, from).await? else { return Ok(()) };
     let Request { request, conversation_id, turn_id, asked } = request;
     if !is_name(&request) {
@@ -151,7 +151,7 @@ fn expiry(now: Timestamp, limits: &Limits) -> Timestamp {
 
 /// Puts a question to people. One that no one could answer is refused.
 async fn ask(
-    tx: &mut Tx,
+    tx: &Tx,
     agent: &LockedAgent,
     place: Place,
     expires_at: Timestamp,
@@ -175,7 +175,7 @@ async fn ask(
 
 /// Asks people whether the action may be done.
 async fn confirm(
-    tx: &mut Tx,
+    tx: &Tx,
     agent: &LockedAgent,
     place: Place,
     expires_at: Timestamp,
@@ -215,7 +215,7 @@ fn verdict(tx: &Tx, agent: &LockedAgent, request: String, allowed: bool) {
 }
 
 /// Refuses a request, and says so in the conversation.
-async fn refuse(tx: &mut Tx, agent: &LockedAgent, place: Place, code: &str, text: String) -> Result<()> {
+async fn refuse(tx: &Tx, agent: &LockedAgent, place: Place, code: &str, text: String) -> Result<()> {
     conversations::append_error(tx, place.conversation, place.turn, code, &text).await?;
     verdict(tx, agent, place.request, false);
     Ok(())
@@ -293,7 +293,7 @@ pub(super) fn trace(
 ///
 /// # Errors
 /// The database is unreachable.
-pub async fn withdrawn(tx: &mut Tx, from: &Reporter, request: String) -> Result<()> {
+pub async fn withdrawn(tx: &Tx, from: &Reporter, request: String) -> Result<()> {
     let Some(agent) = current(tx, from).await? else { return Ok(()) };
     let found =
         of_request(tx, &agent, &request).filter(approvals::Column::Status.eq(ApprovalStatus::Pending));
@@ -322,7 +322,7 @@ pub async fn waited_for(tx: &Tx, agent: &LockedAgent) -> Result<u64> {
 ///
 /// # Errors
 /// `NOT_FOUND`: the approval isn't the launch's.
-pub async fn delivered(tx: &mut Tx, from: &Reporter, approval: ApprovalId, without_text: bool) -> Result<()> {
+pub async fn delivered(tx: &Tx, from: &Reporter, approval: ApprovalId, without_text: bool) -> Result<()> {
     let Some(agent) = current(tx, from).await? else { return Ok(()) };
     let approval = load(tx, &agent, approval).await?;
     answers::direct(tx, &approval, without_text.then_some(&agent)).await
@@ -349,7 +349,7 @@ fn is_name(request: &str) -> bool {
 ///
 /// # Errors
 /// `NOT_FOUND`: the approval isn't the launch's.
-pub async fn not_waiting(tx: &mut Tx, from: &Reporter, approval: ApprovalId) -> Result<()> {
+pub async fn not_waiting(tx: &Tx, from: &Reporter, approval: ApprovalId) -> Result<()> {
     let Some(agent) = current(tx, from).await? else { return Ok(()) };
     let approval = load(tx, &agent, approval).await?;
     answers::as_turn(tx, &approval, &agent).await

@@ -5,14 +5,12 @@
 //!   each channel that sends them, and takes the buttons away when it is over.
 //! - `wording.rs`: what is said, and what an answer means: pure.
 //! - `deciding.rs`: what people tap and write; `rights.rs`: whether they may, at that moment.
-//! - `graphql.rs`: one's own links.
 //!
 //! Only what the vendor itself vouches for, in a private chat, decides anything ([`muster_channels::Proof::Vendor`]).
 
 mod asking;
 mod deciding;
 mod entity;
-pub mod graphql;
 mod linking;
 mod queries;
 mod rights;
@@ -23,7 +21,7 @@ pub use self::{
     asking::{ask, over},
     deciding::{answered, pressed},
     linking::{Code, introduce, link, of, unlink, unlink_all},
-    queries::Linked,
+    queries::{ASK_DUE, Linked},
     sending::send_due,
 };
 

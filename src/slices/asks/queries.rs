@@ -17,7 +17,7 @@ use crate::{
             sql::{Door, OrgSql, Write as _, every_org_sql, row, sql},
         },
     },
-    slices::notifications::REACHABLE,
+    slices::people::REACHABLE,
 };
 
 /// Asks those of these people who have linked a chat, in each of theirs. Returns in how many.
@@ -234,14 +234,18 @@ row! {
     }
 }
 
+/// What is due at `$1`, in channels that send.
+pub const ASK_DUE: &str = "approval_asks a \
+     JOIN channels c ON c.organization_id = a.organization_id AND c.id = a.channel_id \
+     WHERE a.state IN ('TO_ASK', 'TO_CLOSE') AND a.available_at <= $1 AND c.is_active \
+     AND c.direction = 'BIDIRECTIONAL' AND (c.send_after IS NULL OR c.send_after <= $1)";
+
 /// The channels of all organizations with something to ask, or to take back.
 pub(super) async fn due_channels(core: &Core) -> Result<Vec<Due>> {
     let sql = every_org_sql!(
         OLDEST_DUE[0],
-        "SELECT a.organization_id, a.channel_id, a.available_at FROM approval_asks a \
-         JOIN channels c ON c.organization_id = a.organization_id AND c.id = a.channel_id \
-         WHERE a.state IN ('TO_ASK', 'TO_CLOSE') AND a.available_at <= $1 AND c.is_active \
-         AND c.direction = 'BIDIRECTIONAL' AND (c.send_after IS NULL OR c.send_after <= $1)",
+        "SELECT a.organization_id, a.channel_id, a.available_at FROM ",
+        ASK_DUE,
         OLDEST_DUE[1]
     );
     core.db.every_org().all(sql, [core.clock.now().into()]).await

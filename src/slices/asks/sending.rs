@@ -235,7 +235,7 @@ fn after(failure: &Failure, attempts: i64) -> Step {
 /// Writes down what became of a row, unless someone else has claimed it since. One that has ended meanwhile is closed next.
 /// `seen`: of the settings that it was sent with.
 async fn settle(scope: &Scope, row: &Model, seen: Timestamp, step: Step) -> Result<()> {
-    let mut tx = scope.begin().await?;
+    let tx = scope.begin().await?;
     let (now, attempts) = (tx.now, row.attempts);
     match step {
         Step::Asked(receipt, digest) => {
@@ -246,7 +246,7 @@ async fn settle(scope: &Scope, row: &Model, seen: Timestamp, step: Step) -> Resu
         Step::Later(wait) => write(&tx, row, (row.state, attempts, now.plus(wait))).await?,
         Step::Channel(reason, why) => {
             // The channel first, as an edit of it locks them.
-            channels::fail(&mut tx, row.channel_id, seen, reason, &why).await?;
+            channels::fail(&tx, row.channel_id, seen, reason, &why).await?;
             write(&tx, row, (row.state, attempts - 1, now)).await?;
         }
     }

@@ -5,7 +5,6 @@
 //! organization can set its picture; people set their own. A browser is only ever sent a real picture.
 
 pub(crate) mod entity;
-pub mod graphql;
 
 use imagesize::ImageType;
 use sea_orm::{ActiveModelTrait, ColumnTrait, ConnectionTrait, EntityTrait, ExprTrait, QueryFilter, Set};
@@ -90,10 +89,10 @@ impl Picture {
 /// # Errors
 /// `NOT_FOUND`, `PLAN_LIMIT_REACHED`.
 pub async fn set_agent(scope: &Scope, id: AgentId, picture: Option<Picture>) -> Result<()> {
-    let mut tx = scope.begin().await?;
+    let tx = scope.begin().await?;
     orgs::lock(&tx).await?;
     let (version, size) = (picture.as_ref().map(|_| new_version()), size(picture.as_ref()));
-    agents::set_avatar(&mut tx, id, version).await?;
+    agents::set_avatar(&tx, id, version).await?;
     replace(tx.connection(), Owner::Agent(scope.org, id), version.zip(picture), tx.now).await?;
     orgs::check_stored(&tx, size).await?;
     finish(tx, "setAgentAvatar", RecordKind::Agent, id.0).await

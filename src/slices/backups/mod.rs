@@ -6,7 +6,6 @@
 //! Permissions: `agent.view` reads, `agent.edit` makes, restores and deletes.
 
 mod entity;
-pub mod graphql;
 mod queries;
 pub mod reports;
 mod schedule;
@@ -32,7 +31,7 @@ use crate::{
         store::Tx,
     },
     slices::{
-        agents::{self, LockedAgent},
+        agents::{self, LockedAgent, Moved},
         orgs,
         versions::Author,
     },
@@ -125,7 +124,11 @@ pub async fn delete(scope: &Scope, id: BackupId) -> Result<AgentId> {
 ///
 /// # Errors
 /// The database is unreachable.
-pub async fn agent_moved(tx: &Tx, agent: &LockedAgent) -> Result<()> {
+pub async fn agent_moved(tx: &Tx, moved: &Moved) -> Result<()> {
+    let agent = &moved.agent;
+    if !moved.has_other_server {
+        return Ok(());
+    }
     let pending = of_agent(tx, agent.id).filter(agent_backups::Column::State.eq(BackupState::Pending));
     for backup in pending.all(tx.connection()).await? {
         forget_file(tx, agent, &backup);

@@ -38,7 +38,7 @@ pub struct BackedUp {
 ///
 /// # Errors
 /// The database is unreachable.
-pub async fn backed_up(tx: &mut Tx, from: &Reporter, id: BackupId, end: BackedUp) -> Result<()> {
+pub async fn backed_up(tx: &Tx, from: &Reporter, id: BackupId, end: BackedUp) -> Result<()> {
     let Some(agent) = agents::lock_agent(tx, from.agent).await? else { return Ok(()) };
     let found = of_agent(tx, agent.id).filter(agent_backups::Column::Id.eq(id));
     let found = found.filter(agent_backups::Column::ServerId.eq(from.server)).one(tx.connection()).await?;
@@ -76,7 +76,7 @@ pub async fn backed_up(tx: &mut Tx, from: &Reporter, id: BackupId, end: BackedUp
 ///
 /// # Errors
 /// The database is unreachable.
-pub async fn restored(tx: &mut Tx, from: &Reporter, id: BackupId, error: Option<String>) -> Result<()> {
+pub async fn restored(tx: &Tx, from: &Reporter, id: BackupId, error: Option<String>) -> Result<()> {
     let found = of_agent(tx, from.agent).filter(agent_backups::Column::Id.eq(id));
     let found = found.filter(agent_backups::Column::RestoreState.eq(BackupState::Pending));
     let found = found.filter(agent_backups::Column::ServerId.eq(from.server)).one(tx.connection()).await?;

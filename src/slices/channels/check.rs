@@ -13,12 +13,24 @@ use super::{
 use crate::{
     base::{
         enums::{ChannelDirection, Transport},
+        ids::ConversationId,
         problem::{Result, Violation},
         secret::SecretText,
     },
-    core::store::Tx,
-    slices::{agents::assignments, conversations, orgs, people},
+    core::{
+        handlers::{Question, ask},
+        store::Tx,
+    },
+    slices::{agents::assignments, orgs, people},
 };
+
+/// Whether the organization has this conversation.
+#[derive(Debug)]
+pub struct HasConversation(pub ConversationId);
+
+impl Question for HasConversation {
+    type Answer = bool;
+}
 
 /// Headers that already have a meaning: a signature in one of these would break the delivery.
 const TAKEN_HEADERS: &[&str] = &[
@@ -244,7 +256,7 @@ fn mail_needs(before: &Model, after: &Model, secrets: &Secrets, missing: &mut Mi
 pub(super) async fn references(tx: &Tx, edit: &UpdateChannelInput) -> Result<Vec<Violation>> {
     let mut violations = Vec::new();
     if let MaybeUndefined::Value(id) = edit.notify_conversation_id
-        && !conversations::exists(tx, id).await?
+        && !ask(tx, HasConversation(id)).await?
     {
         violations.push(Violation::unknown("/notify_conversation_id", "conversation", id));
     }

@@ -7,7 +7,7 @@ use sea_orm::{ActiveModelTrait, ColumnTrait, IntoActiveModel, Iterable, ModelTra
 use secrecy::{ExposeSecret, SecretString};
 
 use super::{
-    check,
+    Recovered, check,
     entity::channels::{ActiveModel, Column, Model},
     input::UpdateChannelInput,
     merge::{Secrets, merge},
@@ -24,9 +24,15 @@ use crate::{
         problem::{Code, Problem, Result},
         secret::SecretText,
     },
-    core::{access::Scope, audit, sealing::SealContext, store::Tx},
+    core::{
+        access::Scope,
+        audit,
+        handlers::{DomainEvent, emit},
+        sealing::SealContext,
+        store::Tx,
+    },
     slices::{
-        agents, approvals, asks, deliveries, edits,
+        agents, edits,
         orgs::{self, Limit},
         patch::patch,
     },
@@ -35,6 +41,30 @@ use crate::{
 /// How long a webhook's replaced secret still counts.
 const OVERLAP: Duration = Duration::from_hours(24);
 
+/// Another bot answers in a channel's chats than before.
+#[derive(Debug)]
+pub struct BotReplaced {
+    /// The channel.
+    pub channel: ChannelId,
+    /// Its name.
+    pub name: String,
+}
+
+impl DomainEvent for BotReplaced {}
+
+/// A channel was edited.
+#[derive(Debug)]
+pub struct Edited {
+    /// The channel.
+    pub channel: ChannelId,
+    /// Whether what is known of its vendor may no longer be true.
+    pub is_new: bool,
+    /// Whether what is said through it is sent.
+    pub is_open: bool,
+}
+
+impl DomainEvent for Edited {}
+
 /// Edits a channel (specification, operation 17). An edit that changes nothing does nothing.
 ///
 /// # Errors
@@ -42,7 +72,7 @@ const OVERLAP: Duration = Duration::from_hours(24);
 /// makes it external.
 pub async fn update(scope: &Scope, id: ChannelId, edit: UpdateChannelInput) -> Result<()> {
     let answer = look(scope, id, edit.clone()).await?;
-    let mut tx = scope.begin().await?;
+    let tx = scope.begin().await?;
     if edit.scope.is_value() || edit.is_active.is_value() {
         // `check_use` may lock it, and whoever restores an agent locks it before the agent's channels.
         orgs::lock(&tx).await?;
@@ -81,20 +111,15 @@ pub async fn update(scope: &Scope, id: ChannelId, edit: UpdateChannelInput) -> R
     }
     if is_another_bot {
         // Who answers there may be somebody else by now.
-        asks::unlink_all(&tx, id, &after.name).await?;
+        emit(&tx, BotReplaced { channel: id, name: after.name.clone() }).await?;
     }
     let changes = audit::changed(&before, &row);
     row.updated_at = Set(tx.now);
     row.update(tx.connection()).await?;
     if after.is_active && !before.is_active {
-        approvals::withdraw_channel_errors(&mut tx, id).await?;
+        emit(&tx, Recovered { channel: id }).await?;
     }
-    if is_new {
-        deliveries::try_now(&tx, id).await?;
-    }
-    if !is_open(&after) {
-        deliveries::skip_waiting(&tx, id).await?;
-    }
+    emit(&tx, Edited { channel: id, is_new, is_open: is_open(&after) }).await?;
     edits::raise(&tx, RecordKind::Channel, id).await?;
     finish(tx, (ChangeOp::Updated, "updateChannel"), id, agent, changes).await
 }

@@ -1,29 +1,30 @@
-//! Channels: connections between an agent and a messaging transport, and the people on the other side
-//! ([`contacts`]).
+//! Channels: connections between an agent and a messaging transport.
 //!
 //! A channel is active, or inactive for a stated reason. Permissions: `agent.view` and `agent.edit`; connecting
 //! and editing also require a confirmed e-mail address, and ask the vendor who we are (`probe.rs`). Deleting hides a
 //! channel, wipes its secrets and path, and keeps its conversations.
+//!
+//! `wanted.rs`: which messages a channel takes; `told.rs`: vendors that send by themselves.
+//!
+//! What comes in through them is taken by [`ingest`](super::ingest), and what goes out is sent by [`deliveries`](super::deliveries).
 
 mod check;
-pub mod contacts;
 mod create;
 mod edit;
 mod entity;
-pub mod graphql;
-pub mod inbound;
 mod input;
 mod instructions;
 mod mail_room;
 mod merge;
 mod open;
 mod outbound;
-mod probe;
+pub(crate) mod probe;
 mod queries;
 mod recipients;
-mod record;
 mod rows;
 mod token;
+pub(crate) mod told;
+mod wanted;
 mod whitelist;
 
 use sea_orm::{
@@ -31,20 +32,26 @@ use sea_orm::{
 };
 use serde_json::json;
 
-pub(crate) use self::inbound::unread;
 pub use self::{
+    check::HasConversation,
     create::create,
-    edit::update,
+    edit::{BotReplaced, Edited, update},
     input::{
         ChannelCalendarChoiceInput, ChannelCalendarInput, ChannelCodeHostInput, ChannelDriveInput,
         ChannelEchoFilterInput, ChannelEmailInput, ChannelImapInput, ChannelSmtpInput, ChannelWebhookInput,
         CreateChannelInput, UpdateChannelInput,
     },
     instructions::instructions,
-    outbound::{Sender, fail, not_sent, proves_people, reached, sender, wait, way_out},
+    outbound::{Failed, Sender, fail, not_sent, proves_people, reached, sender, wait, way_out},
     probe::check_again,
     recipients::forget_recipient,
-    whitelist::{add_origin, remove_origin},
+    whitelist::{Listed, OriginAdded, add_origin, listed, move_origin, remove_origin},
+};
+pub(crate) use self::{
+    entity::channels::Model as Channel,
+    open::{kind_of, open, open_to_listen},
+    rows::{active, find, lock, note_activity},
+    wanted::{Rules, Verdict},
 };
 use self::{
     entity::{channel_whitelist, channels},
@@ -57,16 +64,40 @@ use crate::{
         problem::Result,
         time::Timestamp,
     },
-    core::{Event, access::Scope, store::Tx},
-    slices::{approvals, asks},
+    core::{
+        Event,
+        access::Scope,
+        handlers::{DomainEvent, emit},
+        store::Tx,
+    },
 };
+
+/// A channel was deleted.
+#[derive(Debug)]
+pub struct Deleted {
+    /// The channel.
+    pub channel: ChannelId,
+    /// Its name.
+    pub name: String,
+}
+
+impl DomainEvent for Deleted {}
+
+/// A channel is on again that was off.
+#[derive(Debug)]
+pub struct Recovered {
+    /// The channel.
+    pub channel: ChannelId,
+}
+
+impl DomainEvent for Recovered {}
 
 /// Deletes a channel: hides it, removes its secrets, path, and whitelist, and keeps its conversations.
 ///
 /// # Errors
 /// `NOT_FOUND`.
 pub async fn delete(scope: &Scope, id: ChannelId) -> Result<()> {
-    let mut tx = scope.begin().await?;
+    let tx = scope.begin().await?;
     let channel = load(&tx, id).await?;
     let (name, agent) = (channel.name.clone(), channel.agent_id);
     let mut row = channel.into_active_model();
@@ -86,8 +117,7 @@ pub async fn delete(scope: &Scope, id: ChannelId) -> Result<()> {
     row.email_smtp_pass_sealed = Set(None);
     row.notify_conversation_id = Set(None);
     row.update(tx.connection()).await?;
-    asks::unlink_all(&tx, id, &name).await?;
-    approvals::channel_deleted(&mut tx, id).await?;
+    emit(&tx, Deleted { channel: id, name: name.clone() }).await?;
     let origins = tx.scope.delete::<channel_whitelist::Entity>();
     origins.filter(channel_whitelist::Column::ChannelId.eq(id)).exec(tx.connection()).await?;
     finish(tx, (ChangeOp::Deleted, "deleteChannel"), id, agent, json!({ "name": name })).await
@@ -97,11 +127,11 @@ pub async fn delete(scope: &Scope, id: ChannelId) -> Result<()> {
 ///
 /// # Errors
 /// The database rejects a statement.
-pub async fn deactivate_for_archived_agent(tx: &mut Tx, agent: AgentId) -> Result<()> {
+pub async fn deactivate_for_archived_agent(tx: &Tx, agent: AgentId) -> Result<()> {
     let active = tx.scope.update::<channels::Entity>().filter(channels::Column::IsActive.eq(true));
-    let body = "Its agent was deleted. The channel is on again once the agent is restored.";
+    let why = "Its agent was deleted. The channel is on again once the agent is restored.";
     for channel in switch(tx, agent, active, Some(InactiveReason::AgentArchived)).await? {
-        outbound::alert(tx, &channel, body.to_owned()).await?;
+        emit(tx, Failed::of(channel, why.to_owned())).await?;
     }
     Ok(())
 }
@@ -110,12 +140,12 @@ pub async fn deactivate_for_archived_agent(tx: &mut Tx, agent: AgentId) -> Resul
 ///
 /// # Errors
 /// The database rejects a statement.
-pub async fn activate_for_restored_agent(tx: &mut Tx, agent: AgentId) -> Result<()> {
+pub async fn activate_for_restored_agent(tx: &Tx, agent: AgentId) -> Result<()> {
     let same = channels::Column::InactiveReason.eq(InactiveReason::AgentArchived);
     let inactive = tx.scope.update::<channels::Entity>().filter(same);
     let inactive = inactive.filter(channels::Column::ArchivedAt.is_null());
     for channel in switch(tx, agent, inactive, None).await? {
-        approvals::withdraw_channel_errors(tx, channel.id).await?;
+        emit(tx, Recovered { channel: channel.id }).await?;
     }
     Ok(())
 }

@@ -53,7 +53,7 @@ pub(super) fn why_inactive(transport: enums::Transport) -> Option<InactiveReason
 ///
 /// # Errors
 /// A secret can't be opened, or is not what the transport needs.
-pub(super) fn open(core: &Core, channel: &Model) -> Result<Option<Arc<dyn Transport>>> {
+pub(crate) fn open(core: &Core, channel: &Model) -> Result<Option<Arc<dyn Transport>>> {
     let config = config(core, channel, Opened::of(core, channel)?)?;
     Ok(config.map(|config| muster_channels::open(config, &core.world)))
 }
@@ -62,7 +62,7 @@ pub(super) fn open(core: &Core, channel: &Model) -> Result<Option<Arc<dyn Transp
 ///
 /// # Errors
 /// As [`open`]; the database is unreachable.
-pub(super) async fn open_to_listen(scope: &Scope, channel: &Model) -> Result<Option<Arc<dyn Transport>>> {
+pub(crate) async fn open_to_listen(scope: &Scope, channel: &Model) -> Result<Option<Arc<dyn Transport>>> {
     let core = &scope.core;
     let mut config = config(core, channel, Opened::of(core, channel)?)?;
     if let Some(Config::Email(email)) = &mut config {
@@ -227,7 +227,7 @@ pub(super) fn check_token(transport: enums::Transport, token: &MaybeUndefined<Se
 
 /// Gives a channel whose bot is another an inbound path if its vendor sends what comes in, and takes it away if Muster asks. Of
 /// Slack its second secret says which. Telegram's new bot gets a path and a secret of its own when it is told of them
-/// (`inbound/told.rs`).
+/// (`told.rs`).
 pub(super) fn set_inlet(channel: &mut Model, secrets: &Secrets) {
     let MaybeUndefined::Value(token) = &secrets.bot_token else { return };
     match channel.transport {

@@ -12,14 +12,39 @@ use super::{
 };
 use crate::{
     base::{
-        enums::{ApprovalKind, ChangeOp, ChannelDirection, InactiveReason, RecordKind, Severity},
-        ids::ChannelId,
+        enums::{ChangeOp, ChannelDirection, InactiveReason, RecordKind},
+        ids::{AgentId, ChannelId},
         problem::{Problem, Result},
         time::Timestamp,
     },
-    core::{Event, access::Scope, store::Tx},
-    slices::approvals::{self, NewApproval},
+    core::{
+        Event,
+        access::Scope,
+        handlers::{DomainEvent, emit},
+        store::Tx,
+    },
 };
+
+/// A channel was switched off by itself.
+#[derive(Debug)]
+pub struct Failed {
+    /// The channel.
+    pub channel: ChannelId,
+    /// Its agent.
+    pub agent: AgentId,
+    /// Its name.
+    pub name: String,
+    /// Why, for people.
+    pub why: String,
+}
+
+impl DomainEvent for Failed {}
+
+impl Failed {
+    pub(super) fn of(channel: channels::Model, why: String) -> Self {
+        Self { channel: channel.id, agent: channel.agent_id, name: channel.name, why }
+    }
+}
 
 /// How long nothing may be sent until a channel is switched off.
 const FAILING: Duration = Duration::from_hours(5 * 24);
@@ -111,7 +136,7 @@ pub async fn reached(tx: &Tx, id: ChannelId) -> Result<()> {
 ///
 /// # Errors
 /// The database is unreachable.
-pub async fn not_sent(tx: &mut Tx, id: ChannelId, seen: Timestamp, given_up: Option<&str>) -> Result<()> {
+pub async fn not_sent(tx: &Tx, id: ChannelId, seen: Timestamp, given_up: Option<&str>) -> Result<()> {
     let fails = tx.scope.update::<channels::Entity>().filter(channels::Column::Id.eq(id));
     let fails = fails.filter(channels::Column::FailingSince.is_null());
     fails.col_expr(channels::Column::FailingSince, Expr::value(tx.now)).exec(tx.connection()).await?;
@@ -131,7 +156,7 @@ pub async fn not_sent(tx: &mut Tx, id: ChannelId, seen: Timestamp, given_up: Opt
 /// # Errors
 /// The database is unreachable.
 pub async fn fail(
-    tx: &mut Tx,
+    tx: &Tx,
     id: ChannelId,
     seen: Timestamp,
     reason: InactiveReason,
@@ -147,24 +172,7 @@ pub async fn fail(
     // Another attempt may have found out at the same time.
     let Some(channel) = failed.exec_with_returning(tx.connection()).await?.pop() else { return Ok(false) };
     tx.announce(Event::new(tx.scope.org, ChangeOp::Updated, RecordKind::Channel, id));
-    let body = format!("{why}\n\nIts messages wait. Correct its settings, and switch it on again.");
-    alert(tx, &channel, body).await?;
+    let why = format!("{why}\n\nIts messages wait. Correct its settings, and switch it on again.");
+    emit(tx, Failed::of(channel, why)).await?;
     Ok(true)
-}
-
-/// Tells people that a channel was switched off by itself.
-///
-/// # Errors
-/// The database is unreachable.
-pub(super) async fn alert(tx: &mut Tx, channel: &channels::Model, body: String) -> Result<()> {
-    let title = format!("{} can no longer send or receive", channel.name);
-    let new = NewApproval {
-        body: Some(body),
-        severity: Severity::High,
-        agent_id: Some(channel.agent_id),
-        channel_id: Some(channel.id),
-        ..NewApproval::new(ApprovalKind::ChannelError, title)
-    };
-    approvals::raise(tx, new).await?;
-    Ok(())
 }

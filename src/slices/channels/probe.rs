@@ -143,7 +143,7 @@ fn halves(config: Config) -> Vec<(&'static str, Config)> {
 ///
 /// # Errors
 /// Its secrets can't be opened. The database is unreachable.
-pub(super) async fn again(scope: &Scope, channel: Model) -> Result<std::result::Result<Model, String>> {
+pub(crate) async fn again(scope: &Scope, channel: Model) -> Result<std::result::Result<Model, String>> {
     let core = &scope.core;
     let answer = ask(core, &channel, Opened::of(core, &channel)?).await?;
     if let Some(refused) = answer.refused.first() {
@@ -186,8 +186,8 @@ async fn check_one(scope: Scope, id: ChannelId) -> Result<bool> {
     match again(&scope, channel).await? {
         Ok(now) => Ok(now.warnings != warnings),
         Err(why) => {
-            let mut tx = scope.begin().await?;
-            let is_off = fail(&mut tx, id, seen, InactiveReason::AuthFailed, &why).await?;
+            let tx = scope.begin().await?;
+            let is_off = fail(&tx, id, seen, InactiveReason::AuthFailed, &why).await?;
             tx.commit().await?;
             Ok(is_off)
         }

@@ -1,5 +1,6 @@
 //! The whitelist: who may write to a channel.
 
+use muster_channels::Origin;
 use sea_orm::{
     ActiveModelTrait, ColumnTrait, EntityTrait, IntoActiveModel, PaginatorTrait, QueryFilter, Set,
 };
@@ -7,7 +8,7 @@ use serde_json::json;
 
 use super::{
     entity::channel_whitelist,
-    inbound,
+    queries::whitelisted,
     rows::{finish, load},
 };
 use crate::{
@@ -17,16 +18,61 @@ use crate::{
         json::texts,
         problem::{Code, Problem, Result},
     },
-    core::{access::Scope, audit, store::Tx},
+    core::{
+        access::Scope,
+        audit,
+        handlers::{DomainEvent, emit},
+        store::Tx,
+    },
     slices::{agents, edits},
 };
+
+/// An origin may write to a channel from now on.
+#[derive(Debug)]
+pub struct OriginAdded {
+    /// The channel.
+    pub channel: ChannelId,
+    /// The origin.
+    pub origin: String,
+}
+
+impl DomainEvent for OriginAdded {}
+
+/// What a whitelist says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Listed {
+    /// It names the message's origin, or its place.
+    Named,
+    /// It names others.
+    Others,
+    /// It has no entries.
+    Empty,
+}
+
+/// What a channel's whitelist says about an origin.
+///
+/// # Errors
+/// The database is unreachable.
+pub async fn listed(scope: &Scope, channel: ChannelId, Origin { id, place, .. }: &Origin) -> Result<Listed> {
+    // PostgreSQL takes no text with NUL: no list names it, and to ask would fail each time that the message comes.
+    if [Some(id), place.as_ref()].into_iter().flatten().any(|id| id.contains('\0')) {
+        return Ok(Listed::Others);
+    }
+    let origins = [id.as_str(), place.as_deref().unwrap_or(id)];
+    let Some(listed) = whitelisted(scope, channel, origins).await? else { return Ok(Listed::Others) };
+    Ok(match (listed.names_some, listed.names_it) {
+        (false, _) => Listed::Empty,
+        (true, false) => Listed::Others,
+        (true, true) => Listed::Named,
+    })
+}
 
 /// Allows an origin to write to a channel (specification, operation 18). Adding it again does nothing.
 ///
 /// # Errors
 /// `NOT_FOUND`, `VALIDATION_FAILED` for what no message can come from.
 pub async fn add_origin(scope: &Scope, id: ChannelId, origin: &str) -> Result<()> {
-    let mut tx = scope.begin().await?;
+    let tx = scope.begin().await?;
     // The lock keeps everyone else from changing the list.
     let channel = load(&tx, id).await?;
     let origin = &compared(channel.transport, origin.trim()).ok_or_else(|| {
@@ -38,7 +84,7 @@ pub async fn add_origin(scope: &Scope, id: ChannelId, origin: &str) -> Result<()
         return Ok(());
     }
     insert(&tx, id, origin).await?;
-    inbound::forget(&mut tx, id, origin).await?;
+    emit(&tx, OriginAdded { channel: id, origin: origin.clone() }).await?;
     changed(tx, channel, "addWhitelistOrigin", origin).await
 }
 
@@ -82,7 +128,7 @@ pub async fn remove_origin(scope: &Scope, id: ChannelId, origin: &str) -> Result
 ///
 /// # Errors
 /// The database is unreachable.
-pub(super) async fn move_origin(tx: &Tx, id: ChannelId, from: &str, to: &str) -> Result<()> {
+pub async fn move_origin(tx: &Tx, id: ChannelId, from: &str, to: &str) -> Result<()> {
     let channel = load(tx, id).await?;
     let agent = channel.agent_id;
     let gone = tx.scope.delete::<channel_whitelist::Entity>();

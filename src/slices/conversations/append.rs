@@ -1,7 +1,10 @@
 //! The only way to add messages, and to change what they say, all in the caller's transaction. For each conversation: their positions, its turn, its summary.
 //! Then for all of them together: their rows, and their words in the search index. The events follow the commit.
 
-use std::collections::{BTreeMap, HashMap};
+use std::{
+    collections::{BTreeMap, HashMap},
+    mem,
+};
 
 use sea_orm::{
     ColumnTrait, ConnectionTrait, DbBackend, EntityTrait, NotSet, QueryFilter, QueryTrait, Set,
@@ -12,10 +15,11 @@ use serde_json::{Value as Json, json};
 use super::{
     entity::{conversations, messages},
     of_turns::announce_changed,
-    queries::search::{Words, delete_words, insert_words},
     rows::load,
+    search_queries::{Words, delete_words, insert_words},
     state::Happening,
     title::{self, title_of},
+    turns,
     words::{place_tokens, text_of, tokens},
 };
 use crate::{
@@ -26,8 +30,11 @@ use crate::{
         problem::{Problem, Result},
         time::Timestamp,
     },
-    core::store::Tx,
-    slices::{agents::LockedAgent, deliveries, turns},
+    core::{
+        handlers::{DomainEvent, emit},
+        store::Tx,
+    },
+    slices::{agents::LockedAgent, channels},
 };
 
 /// How many characters of a message its conversation shows.
@@ -49,6 +56,34 @@ pub struct Delivery {
     pub error: Option<String>,
     /// When the vendor accepted it.
     pub sent_at: Option<Timestamp>,
+}
+
+/// Messages were said to the people on the other side of a channel.
+#[derive(Debug)]
+pub struct SentOut {
+    /// The channel.
+    pub channel: ChannelId,
+    /// The messages' conversation.
+    pub conversation: ConversationId,
+    /// Whether they are sent: PENDING or SKIPPED.
+    pub status: DeliveryStatus,
+    /// The messages.
+    pub messages: Vec<Outgoing>,
+}
+
+impl DomainEvent for SentOut {}
+
+/// A message that was said to people on the other side of a channel.
+#[derive(Debug)]
+pub struct Outgoing {
+    /// The message.
+    pub id: MessageId,
+    /// Its text. May be empty if there are files.
+    pub text: String,
+    /// How it is written.
+    pub format: TextFormat,
+    /// How many files are attached to it.
+    pub files: usize,
 }
 
 /// A message to add.
@@ -134,7 +169,7 @@ impl NewMessage<'_> {
 ///
 /// # Errors
 /// `NOT_FOUND`; `ARCHIVED` for an inbound message to an archived conversation, which must start a new one.
-pub async fn append(tx: &mut Tx, new: NewMessage<'_>) -> Result<MessageId> {
+pub async fn append(tx: &Tx, new: NewMessage<'_>) -> Result<MessageId> {
     Ok(add(tx, new).await?.0)
 }
 
@@ -142,7 +177,7 @@ pub async fn append(tx: &mut Tx, new: NewMessage<'_>) -> Result<MessageId> {
 ///
 /// # Errors
 /// See [`append`].
-pub async fn add(tx: &mut Tx, new: NewMessage<'_>) -> Result<(MessageId, i64)> {
+pub async fn add(tx: &Tx, new: NewMessage<'_>) -> Result<(MessageId, i64)> {
     let conversation = load(tx, new.conversation).await?;
     let added = add_all(tx, &[conversation], vec![new]).await?;
     added.into_iter().next().ok_or_else(|| Problem::internal(anyhow::anyhow!("a message without a row")))
@@ -154,7 +189,7 @@ pub async fn add(tx: &mut Tx, new: NewMessage<'_>) -> Result<(MessageId, i64)> {
 /// # Errors
 /// See [`append`].
 pub(super) async fn add_all(
-    tx: &mut Tx,
+    tx: &Tx,
     conversations: &[conversations::Model],
     new: Vec<NewMessage<'_>>,
 ) -> Result<Vec<(MessageId, i64)>> {
@@ -162,15 +197,13 @@ pub(super) async fn add_all(
         return Ok(Vec::new());
     }
     let mut placed = place(tx, conversations, new)?;
-    let mut ways = Vec::new();
+    let mut sent = Vec::new();
     for conversation in conversations {
         let own = placed.iter_mut().filter(|message| message.new.conversation == conversation.id);
         let mut own: Vec<_> = own.collect();
         let status = status_after(conversation.status, &own)?;
         join_turns(tx, conversation, &mut own).await?;
-        if let Some(way) = send_out(tx, conversation, &mut own).await? {
-            ways.push((conversation.id, way));
-        }
+        sent.extend(send_out(tx, conversation, &mut own).await?);
         summarize(tx, conversation, &own, status).await?;
     }
     let mut added = Vec::with_capacity(placed.len());
@@ -179,16 +212,17 @@ pub(super) async fn add_all(
         index(tx, placed, &ids).await?;
         added.extend(ids.into_iter().zip(placed.iter().map(|message| message.seq)));
     }
-    for (conversation, way) in ways {
-        let said = placed.iter().zip(&added);
-        let said = said.filter(|(message, _)| message.is_sent && message.new.conversation == conversation);
-        let said = said.map(|(Placed { new, text, format, .. }, (message, _))| deliveries::Spoken {
-            message: *message,
-            text,
-            format: *format,
-            files: new.files,
+    for mut sent in sent {
+        let own = placed.iter_mut().zip(&added);
+        let own = own.filter(|(message, _)| message.is_sent && message.new.conversation == sent.conversation);
+        let own = own.map(|(message, (id, _))| Outgoing {
+            id: *id,
+            text: mem::take(&mut message.text),
+            format: message.format,
+            files: message.new.files,
         });
-        deliveries::plan(tx, way, conversation, &said.collect::<Vec<_>>()).await?;
+        sent.messages.extend(own);
+        emit(tx, sent).await?;
     }
     for (message, (id, _)) in placed.iter().zip(&added) {
         super::rows::announce_message(tx, message.new.conversation, *id);
@@ -273,7 +307,7 @@ async fn send_out(
     tx: &Tx,
     conversation: &conversations::Model,
     own: &mut [&mut Placed<'_>],
-) -> Result<Option<deliveries::Way>> {
+) -> Result<Option<SentOut>> {
     let Some(channel) = conversation.channel_id else { return Ok(None) };
     let is_said = |message: &&mut Placed<'_>| {
         let new = &message.new;
@@ -285,14 +319,14 @@ async fn send_out(
     if conversation.target.is_none() || !own.iter().any(is_said) {
         return Ok(None);
     }
-    let Some(way) = deliveries::way(tx, channel).await? else { return Ok(None) };
+    let Some(is_open) = channels::way_out(tx, channel).await? else { return Ok(None) };
+    let status = if is_open { DeliveryStatus::Pending } else { DeliveryStatus::Skipped };
     for message in own.iter_mut().filter(|message| is_said(message)) {
         message.is_sent = true;
         message.new.via_channel = Some(channel);
-        let status = way.status;
         message.new.delivery = Some(Delivery { status, attempts: 0, error: None, sent_at: None });
     }
-    Ok(Some(way))
+    Ok(Some(SentOut { channel, conversation: conversation.id, status, messages: Vec::new() }))
 }
 
 /// Appends an error that people should know, as the service: what became of a turn, or of a request.
@@ -300,7 +334,7 @@ async fn send_out(
 /// # Errors
 /// As [`append`].
 pub async fn append_error(
-    tx: &mut Tx,
+    tx: &Tx,
     conversation: ConversationId,
     turn: Option<TurnId>,
     code: &str,

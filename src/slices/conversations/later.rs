@@ -16,7 +16,7 @@ use super::{
     of_turns::announce_changed,
     queries,
     receiving::{Incoming, keep, word, written},
-    rows,
+    rows, turns,
 };
 use crate::{
     base::{
@@ -26,7 +26,6 @@ use crate::{
         problem::Result,
     },
     core::{Core, access::Scope, store::Tx},
-    slices::turns,
 };
 
 /// How long parts join the first one.

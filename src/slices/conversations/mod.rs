@@ -1,4 +1,4 @@
-//! Conversations with agents: messages, search, attachments.
+//! Conversations with agents: messages, search, attachments, and what agents do in them ([`turns`]).
 //!
 //! States (`state.rs`): OPEN; PENDING while the agent waits for a decision; RESOLVED until someone writes
 //! again; ARCHIVED. Messages are only ever added ([`append`]), until all are removed (`retention.rs`): seq counts without gaps,
@@ -9,7 +9,7 @@
 //!
 //! `panel.rs`: what people do; `takeover.rs`: answering instead of the agent; `reports.rs`: what hosts report;
 //! `receiving.rs`: what comes in through channels; `later.rs`: parts and versions of that; `of_turns.rs`, `of_deliveries.rs`: what turns and deliveries need;
-//! `append.rs`: adding a message; `list.rs`, `page.rs`, `search.rs`: reading; `reads.rs`: how far people have read;
+//! `append.rs`: adding a message; `search.rs`: finding messages; `reads.rs`: how far people have read;
 //! `watches.rs`: whom to tell of it; `retention.rs`: how long transcripts are kept; `storage.rs`: what they take; `words.rs`: the tokens of the search
 //! index; `places.rs`: where a search looks first; `attachments.rs`: files; `sources.rs`: messages as they came; `rereading.rs`:
 //! reading these again.
@@ -17,12 +17,9 @@
 mod append;
 mod attachments;
 mod entity;
-pub mod graphql;
 mod later;
-mod list;
 mod of_deliveries;
 mod of_turns;
-mod page;
 mod panel;
 mod places;
 mod queries;
@@ -31,30 +28,33 @@ mod receiving;
 pub mod reports;
 mod rereading;
 mod retention;
+mod retention_queries;
 mod rows;
 pub mod search;
+mod search_queries;
 mod sources;
 mod state;
 mod storage;
 mod takeover;
 mod title;
+pub mod turns;
 mod watches;
 mod words;
 
-pub(crate) use self::{append::preview, rows::require, words::place_tokens};
+pub(crate) use self::{append::preview, receiving::unread, rows::require, words::place_tokens};
 pub use self::{
-    append::{Delivery, NewMessage, add, append, append_error},
+    append::{Delivery, NewMessage, Outgoing, SentOut, add, append, append_error},
     attachments::{File, Upload, Uploaded, content, file, of_message, upload},
     later::{has_earlier, is_deletion, newest_album},
     of_deliveries::{Place, move_targets, place_of, record_delivery, require_message, retarget},
     of_turns::{
-        Said, SaidFile, agent_of, assign, deliver, forget_sessions, hand_on, load_files, measured,
-        remember_session, require_of, said, said_in_its_place, settle, thread,
+        Said, SaidFile, Thread, agent_of, assign, deliver, forget_sessions, hand_on, is_shared, load_files,
+        measured, remember_session, require_of, said, said_in_its_place, settle, thread,
     },
     panel::{ConversationEdit, NewConversation, Post, post, reference, start, update},
-    queries::{TARGET, count_failed, count_undelivered, count_unread},
-    reads::mark_read,
-    receiving::{Incoming, receive, stored, word},
+    queries::{TARGET, UNDELIVERED, UNREAD, count_failed, count_undelivered, count_unread},
+    reads::{READ_SEQ, mark_read, unread_sql},
+    receiving::{ConversationOf, Incoming, receive, stored, word},
     rereading::{Reread, Wanted, reread},
     retention::forget_old,
     rows::{await_decision, decided, exists},
@@ -63,5 +63,5 @@ pub use self::{
     state::Happening,
     storage::{count_stored, require_room},
     takeover::{end_abandoned, hand_back, take_over},
-    watches::watch,
+    watches::{WATCHING, watch},
 };

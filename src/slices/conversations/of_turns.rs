@@ -4,6 +4,7 @@ use sea_orm::{ColumnTrait, Condition, QueryFilter, QueryOrder, QuerySelect, sea_
 
 use super::{
     entity::{attachment_blobs, attachments, conversations, messages},
+    queries,
     rows::{announce, load},
     words::text_of,
 };
@@ -38,6 +39,8 @@ pub struct Said {
     pub seq: i64,
     /// Who wrote it.
     pub author: Option<String>,
+    /// The address that a mail came from.
+    pub address: Option<String>,
     /// What people read.
     pub text: String,
     /// Whether anybody could have written it in its author's name.
@@ -187,12 +190,15 @@ pub async fn said(tx: &Tx, turn: TurnId, through: i64) -> Result<Vec<Said>> {
     let files = files.filter(attachments::Column::MessageId.is_in(found.iter().map(|message| message.id)));
     let files = files.order_by_asc(attachments::Column::Position).order_by_asc(attachments::Column::Id);
     let files = files.all(tx.connection()).await?;
+    let mails = found.iter().filter(|message| message.via_identity_id.is_some()).map(|message| message.id.0);
+    let addresses = queries::addresses(tx, mails.collect()).await?;
     let mut said: Vec<Said> = found
         .into_iter()
         .map(|message| Said {
             message: message.id,
             seq: message.seq,
             author: message.author_name,
+            address: addresses.get(&message.id).cloned(),
             text: in_place(
                 message.role,
                 under_subject(&message.content, text_of(message.kind, &message.content)),
@@ -209,6 +215,17 @@ pub async fn said(tx: &Tx, turn: TurnId, through: i64) -> Result<Vec<Said>> {
         }
     }
     Ok(said)
+}
+
+/// Whether several people write in a conversation: in the messages of a turn, or one of them and another before.
+///
+/// # Errors
+/// The database is unreachable.
+pub async fn is_shared(tx: &Tx, conversation: ConversationId, said: &[Said]) -> Result<bool> {
+    let mut named = said.iter().filter(|said| said.author.is_some());
+    let Some(last) = named.next_back() else { return Ok(false) };
+    let is_other = |said: &Said| said.author != last.author || said.address != last.address;
+    Ok(named.any(is_other) || queries::has_another_author(tx, conversation, last.message).await?)
 }
 
 /// Loads the bytes of these files.

@@ -15,6 +15,7 @@ use super::{
     rows::load,
     state::Happening,
     takeover::{self, Speaker},
+    turns,
 };
 use crate::{
     base::{
@@ -26,7 +27,7 @@ use crate::{
         problem::{Code, Problem, Result, Violation},
     },
     core::{access::Scope, audit, sealing::random_bytes, store::Tx},
-    slices::{agents, edits, orgs, patch::patch, turns},
+    slices::{agents, edits, orgs, patch::patch},
 };
 
 /// A conversation to start from the panel.
@@ -65,7 +66,7 @@ pub struct ConversationEdit {
 /// # Errors
 /// `VALIDATION_FAILED` for an agent that the organization doesn't have.
 pub async fn start(scope: &Scope, new: NewConversation) -> Result<ConversationId> {
-    let mut tx = scope.begin().await?;
+    let tx = scope.begin().await?;
     if !agents::missing(&tx, &[new.agent]).await?.is_empty() {
         return Err(Problem::invalid(vec![Violation::unknown("/agent_id", "agent", new.agent)]));
     }
@@ -101,7 +102,7 @@ pub async fn start(scope: &Scope, new: NewConversation) -> Result<ConversationId
     match new.text {
         Some(text) => {
             let post = Post { text, format: TextFormat::Markdown, attachments: Vec::new() };
-            write(&mut tx, conversation.id, new.agent, post).await?;
+            write(&tx, conversation.id, new.agent, post).await?;
         }
         // A message would have announced it.
         None => super::rows::announce(&tx, new.agent, conversation.id),
@@ -116,15 +117,15 @@ pub async fn start(scope: &Scope, new: NewConversation) -> Result<ConversationId
 /// `NOT_FOUND`; `ARCHIVED`, also if the agent was deleted; `CONFLICT` if somebody else has taken the conversation over;
 /// `VALIDATION_FAILED` for attachments that aren't the caller's to post; `PLAN_LIMIT_REACHED` if the storage is full.
 pub async fn post(scope: &Scope, id: ConversationId, post: Post) -> Result<MessageId> {
-    let mut tx = scope.begin().await?;
+    let tx = scope.begin().await?;
     let agent = super::agent_of(&tx, id).await?;
-    let message = write(&mut tx, id, agent, post).await?;
+    let message = write(&tx, id, agent, post).await?;
     record(&tx, (ChangeOp::Updated, "postMessage"), id, json!({ "message_id": message }));
     tx.commit().await?;
     Ok(message)
 }
 
-async fn write(tx: &mut Tx, conversation: ConversationId, agent: AgentId, post: Post) -> Result<MessageId> {
+async fn write(tx: &Tx, conversation: ConversationId, agent: AgentId, post: Post) -> Result<MessageId> {
     // The agent first, as everywhere: whoever starts or stops it waits until the message has its turn.
     let Some(agent) = agents::lock_agent(tx, agent).await? else {
         let detail = "The conversation's agent has been deleted, so this would not be read. Start a conversation with another agent.";
@@ -170,7 +171,7 @@ async fn write(tx: &mut Tx, conversation: ConversationId, agent: AgentId, post: 
 /// # Errors
 /// `NOT_FOUND`; `ARCHIVED` unless the edit reopens it; `VALIDATION_FAILED` for a status that can't be set.
 pub async fn update(scope: &Scope, id: ConversationId, edit: ConversationEdit) -> Result<()> {
-    let mut tx = scope.begin().await?;
+    let tx = scope.begin().await?;
     let agent = super::agent_of(&tx, id).await?;
     // Held before the conversation, as everywhere.
     let standing = match edit.status.value() {
@@ -191,7 +192,7 @@ pub async fn update(scope: &Scope, id: ConversationId, edit: ConversationEdit) -
     }
     let moved = status != conversation.status;
     if moved && status == ConversationStatus::Archived {
-        takeover::end_with_archiving(&mut tx, standing.as_ref(), &conversation).await?;
+        takeover::end_with_archiving(&tx, standing.as_ref(), &conversation).await?;
     }
     let before = conversation.clone();
     let mut conversation = conversation.into_active_model();

@@ -1,7 +1,6 @@
-//! SQL of conversations. Beside it, that of the search index, and of the retention of transcripts.
+//! SQL of conversations.
 
-pub(super) mod retention;
-pub(super) mod search;
+use std::collections::HashMap;
 
 use crate::{
     base::{
@@ -57,9 +56,9 @@ macro_rules! undelivered {
 }
 
 /// For lists of conversations: the reader has not read the conversation `t` to its end.
-pub(super) const UNREAD: &str = unread!(":now", ":viewer");
+pub const UNREAD: &str = unread!(":now", ":viewer");
 /// For lists of conversations: a message of the conversation `t` could not be delivered, in the last seven days.
-pub(super) const UNDELIVERED: &str = undelivered!("$1", ":now");
+pub const UNDELIVERED: &str = undelivered!("$1", ":now");
 
 /// The number of conversations that the caller has not read to the end. 0 for a service token.
 ///
@@ -149,6 +148,46 @@ pub(super) async fn speakers(
          AND p.archived_at IS NULL WHERE c.organization_id = $org AND c.id = $2"
     );
     scope.one(sql, [conversation.into(), before.into()]).await
+}
+
+row! {
+    /// Where a mail came from.
+    struct From {
+        message: MessageId,
+        address: String,
+    }
+}
+
+/// Those of the messages that are mails, with their senders' addresses.
+pub(super) async fn addresses(tx: &Tx, messages: Vec<i64>) -> Result<HashMap<MessageId, String>> {
+    if messages.is_empty() {
+        return Ok(HashMap::new());
+    }
+    let sql = sql!(
+        "SELECT m.id AS message, i.origin_id AS address FROM messages m JOIN identities i \
+         ON i.organization_id = m.organization_id AND i.id = m.via_identity_id \
+         WHERE m.organization_id = $org AND m.id = ANY($2) AND i.transport = 'EMAIL'"
+    );
+    let found: Vec<From> = tx.all(sql, [tx.scope.core.db.keys(&messages)]).await?;
+    Ok(found.into_iter().map(|from| (from.message, from.address)).collect())
+}
+
+/// Whether someone else than the author of a message has written in the conversation before it, among 1,000 messages: looking for
+/// another person in a long conversation of one would read all of it with each turn.
+pub(super) async fn has_another_author(
+    tx: &Tx,
+    conversation: ConversationId,
+    message: MessageId,
+) -> Result<bool> {
+    let sql = sql!(
+        "SELECT CAST(1 AS BIGINT) FROM messages m JOIN messages o ON o.organization_id = m.organization_id \
+         AND o.conversation_id = m.conversation_id AND o.seq < m.seq AND o.seq >= m.seq - 1000 AND o.role = 'USER' \
+         AND o.author_name IS NOT NULL AND (o.author_name <> m.author_name \
+         OR COALESCE(o.via_identity_id, 0) <> COALESCE(m.via_identity_id, 0) \
+         OR COALESCE(o.author_user_id, 0) <> COALESCE(m.author_user_id, 0)) \
+         WHERE m.organization_id = $org AND m.conversation_id = $2 AND m.id = $3 LIMIT 1"
+    );
+    Ok(tx.scalar::<i64>(sql, [conversation.into(), message.into()]).await?.is_some())
 }
 
 row! {

@@ -20,6 +20,7 @@ use super::{
     queries,
     sources::{self, Source},
     storage::of_readers,
+    turns,
 };
 use crate::{
     base::{
@@ -34,10 +35,24 @@ use crate::{
     },
     core::{
         Event,
+        handlers::{Question, ask},
         store::{Tx, held},
     },
-    slices::{agents::LockedAgent, channels, deliveries, turns},
+    slices::agents::LockedAgent,
 };
+
+/// The conversation of what was sent through a channel, and has this id at its vendor.
+#[derive(Debug)]
+pub struct ConversationOf {
+    /// The channel.
+    pub channel: ChannelId,
+    /// The id.
+    pub vendor_id: String,
+}
+
+impl Question for ConversationOf {
+    type Answer = Option<ConversationId>;
+}
 
 /// The longest text of a message, in bytes. A longer one is cut, and says so.
 const TEXT_BYTES: usize = 512 * 1024;
@@ -115,7 +130,7 @@ pub async fn stored(tx: &Tx, channel: ChannelId, keys: &[String]) -> Result<Hash
 /// # Errors
 /// `CONFLICT`: one was stored in the same moment. The database is unreachable.
 pub async fn receive(
-    tx: &mut Tx,
+    tx: &Tx,
     agent: &LockedAgent,
     incoming: Vec<Incoming<'_>>,
 ) -> Result<Vec<(ConversationId, MessageId)>> {
@@ -192,7 +207,7 @@ impl<'a> Batch<'a> {
     }
 
     /// Writes them. Returns where each is.
-    async fn write(self, tx: &mut Tx) -> Result<Vec<(ConversationId, MessageId)>> {
+    async fn write(self, tx: &Tx) -> Result<Vec<(ConversationId, MessageId)>> {
         let places: Vec<_> = self.new.iter().map(|new| new.conversation).collect();
         let added = add_all(tx, &self.conversations, self.new).await?;
         let stored: Vec<_> = places.into_iter().zip(added.into_iter().map(|(message, _)| message)).collect();
@@ -208,6 +223,11 @@ impl<'a> Batch<'a> {
     }
 }
 
+/// What stands in a message instead of a file.
+pub(crate) fn unread(name: &str, why: &str) -> String {
+    format!("\n\n[A file came with this message and was not kept: {name} ({})]", why.trim_end_matches('.'))
+}
+
 /// A text as it is kept.
 pub(super) fn written(text: &str) -> String {
     bounded(text, TEXT_BYTES)
@@ -220,7 +240,7 @@ pub(super) async fn keep(tx: &Tx, incoming: &Incoming<'_>) -> Result<(Vec<Attach
         match attachments::of_sender(tx, (*file).clone()).await {
             Ok(id) => kept.push(id),
             Err(problem) if problem.code == Code::PlanLimitReached => {
-                text.push_str(&channels::unread(&file.filename, "the organization's storage is full"));
+                text.push_str(&unread(&file.filename, "the organization's storage is full"));
             }
             Err(problem) => return Err(problem),
         }
@@ -308,7 +328,7 @@ async fn takes_part(tx: &Tx, conversation: &conversations::Model, incoming: &Inc
 /// The conversation of a message that the vendor knows by this id, and whether the message is ours. Ours comes first: whoever got
 /// a mail of ours could give its id to their own, to get the answers of others into their conversation.
 async fn referred(tx: &Tx, channel: ChannelId, vendor_id: &str) -> Result<Option<(ConversationId, bool)>> {
-    if let Some(id) = deliveries::conversation_of(tx, channel, &word(vendor_id)).await? {
+    if let Some(id) = ask(tx, ConversationOf { channel, vendor_id: word(vendor_id) }).await? {
         return Ok(Some((id, true)));
     }
     let theirs = tx.scope.find::<messages::Entity>().filter(messages::Column::ViaChannelId.eq(channel));

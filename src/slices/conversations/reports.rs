@@ -22,6 +22,7 @@ use super::{
     entity::messages,
     rows::load,
     storage::{is_full, tell},
+    turns,
 };
 use crate::{
     base::{
@@ -32,12 +33,9 @@ use crate::{
         time::Timestamp,
     },
     core::store::Tx,
-    slices::{
-        agents::{
-            LockedAgent,
-            reporter::{Reporter, alive},
-        },
-        turns,
+    slices::agents::{
+        LockedAgent,
+        reporter::{Reporter, alive},
     },
 };
 
@@ -54,7 +52,7 @@ const KEY_BYTES: usize = 200;
 ///
 /// # Errors
 /// `NOT_FOUND`: a conversation or a turn isn't the agent's.
-pub async fn messages(tx: &mut Tx, reported: Vec<(Reporter, Message)>) -> Result<()> {
+pub async fn messages(tx: &Tx, reported: Vec<(Reporter, Message)>) -> Result<()> {
     let mut threads: BTreeMap<_, Vec<_>> = BTreeMap::new();
     for (from, message) in reported {
         let thread = (from.agent, from.generation, message.conversation_id);
@@ -67,11 +65,7 @@ pub async fn messages(tx: &mut Tx, reported: Vec<(Reporter, Message)>) -> Result
 }
 
 /// Stores messages of one launch in one conversation.
-async fn of_thread(
-    tx: &mut Tx,
-    conversation: ConversationId,
-    reported: Vec<(Reporter, Message)>,
-) -> Result<()> {
+async fn of_thread(tx: &Tx, conversation: ConversationId, reported: Vec<(Reporter, Message)>) -> Result<()> {
     let Some((from, _)) = reported.first() else { return Ok(()) };
     let Some(agent) = alive(tx, from).await? else { return Ok(()) };
     let thread = load(tx, conversation).await?;

@@ -169,7 +169,7 @@ fn said(read: Inbound, notes: &str, before: &Json) -> Json {
 
 /// Changes a message, unless it has changed in the meantime or is gone. Returns whether it did.
 async fn change(scope: &Scope, before: &messages::Model, content: Json) -> Result<bool> {
-    let mut tx = scope.begin().await?;
+    let tx = scope.begin().await?;
     // Nothing is said while the agent is held.
     let agent = agent_of(&tx, before.conversation_id).await?;
     agents::lock_agent_even_deleted(&tx, agent).await?;
@@ -185,7 +185,7 @@ async fn change(scope: &Scope, before: &messages::Model, content: Json) -> Resul
     audit::record(&tx, audit::Entry { operation: "rereadMessage", op, kind, id, changes });
     let told = json!({ "event": "message_reread", "text": TOLD, "message_id": before.id });
     let told = NewMessage::new(conversation.id, MessageRole::System, MessageKind::Event, told);
-    add_all(&mut tx, slice::from_ref(&conversation), vec![told]).await?;
+    add_all(&tx, slice::from_ref(&conversation), vec![told]).await?;
     // No one has written, so the inbox and the retention of transcripts stay as they are.
     let row =
         tx.scope.update::<conversations::Entity>().filter(conversations::Column::Id.eq(conversation.id));

@@ -6,9 +6,7 @@ use std::sync::Arc;
 
 use serde_json::json;
 
-use super::{
-    append::BESIDE, entity::conversations, queries::retention as queries, rows, storage::of_readers,
-};
+use super::{append::BESIDE, entity::conversations, retention_queries, rows, storage::of_readers};
 use crate::{
     base::{
         enums::{ChangeOp, RecordKind},
@@ -29,7 +27,7 @@ const MESSAGES: i64 = 500;
 /// The database is unreachable. What was removed by then stays so.
 pub async fn forget_old(core: &Arc<Core>) -> Result<u64> {
     let mut forgotten = Tally::default();
-    for over in queries::over(core, CONVERSATIONS).await? {
+    for over in retention_queries::over(core, CONVERSATIONS).await? {
         let org = over.organization_id;
         forgotten.add(org, forget_whole(&Scope::system(core, org), over.id).await);
     }
@@ -66,19 +64,19 @@ async fn forget(scope: &Scope, id: ConversationId) -> Result<Left> {
     let agent = super::agent_of(&tx, id).await?;
     agents::lock_agent(&tx, agent).await?;
     let conversation = rows::load(&tx, id).await?;
-    if !queries::is_over(&tx, id).await? {
+    if !retention_queries::is_over(&tx, id).await? {
         return Ok(Left::All);
     }
     forget_title(&tx, &conversation).await?;
     let (gone, bytes) = remove(&tx, id).await?;
     let left = conversation.message_count - gone.cast_signed();
     if left > 0 && gone > 0 {
-        queries::shrink(&tx, id, left, bytes).await?;
+        retention_queries::shrink(&tx, id, left, bytes).await?;
         tell(&tx, &conversation, left);
         tx.commit().await?;
         return Ok(Left::Some);
     }
-    queries::empty(&tx, id, of_readers(&conversation.readers)).await?;
+    retention_queries::empty(&tx, id, of_readers(&conversation.readers)).await?;
     tell(&tx, &conversation, 0);
     tx.commit().await?;
     Ok(Left::None)
@@ -87,17 +85,17 @@ async fn forget(scope: &Scope, id: ConversationId) -> Result<Left> {
 /// A title that a message gave goes with the first of them.
 async fn forget_title(tx: &Tx, conversation: &conversations::Model) -> Result<()> {
     if conversation.titled_by_message {
-        queries::forget_title(tx, conversation.id).await?;
+        retention_queries::forget_title(tx, conversation.id).await?;
     }
     Ok(())
 }
 
 /// Returns how many messages are gone, and what they took.
 async fn remove(tx: &Tx, id: ConversationId) -> Result<(u64, i64)> {
-    let Some(last) = queries::last_of_oldest(tx, id, MESSAGES).await? else { return Ok((0, 0)) };
-    queries::forget_answers(tx, id, last).await?;
-    let bytes = queries::bytes_until(tx, id, last, BESIDE).await?;
-    Ok((queries::delete_messages(tx, id, last).await?, bytes))
+    let Some(last) = retention_queries::last_of_oldest(tx, id, MESSAGES).await? else { return Ok((0, 0)) };
+    retention_queries::forget_answers(tx, id, last).await?;
+    let bytes = retention_queries::bytes_until(tx, id, last, BESIDE).await?;
+    Ok((retention_queries::delete_messages(tx, id, last).await?, bytes))
 }
 
 /// Says that so many messages are left of a transcript, to whoever looks at it and in the audit log.

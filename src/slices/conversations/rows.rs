@@ -41,7 +41,7 @@ pub(crate) async fn require(scope: &Scope, id: ConversationId) -> Result<()> {
 ///
 /// # Errors
 /// `NOT_FOUND`.
-pub async fn await_decision(tx: &mut Tx, id: ConversationId) -> Result<()> {
+pub async fn await_decision(tx: &Tx, id: ConversationId) -> Result<()> {
     happen(tx, id, Happening::Asked).await
 }
 
@@ -50,7 +50,7 @@ pub async fn await_decision(tx: &mut Tx, id: ConversationId) -> Result<()> {
 ///
 /// # Errors
 /// `NOT_FOUND`.
-pub async fn decided(tx: &mut Tx, id: ConversationId) -> Result<()> {
+pub async fn decided(tx: &Tx, id: ConversationId) -> Result<()> {
     if queries::awaits_decision(tx, id).await? { Ok(()) } else { happen(tx, id, Happening::Decided).await }
 }
 
@@ -65,7 +65,7 @@ pub(super) fn announce_message(tx: &Tx, conversation: ConversationId, id: Messag
 }
 
 /// Applies the state table to the conversation.
-async fn happen(tx: &mut Tx, id: ConversationId, happening: Happening) -> Result<()> {
+async fn happen(tx: &Tx, id: ConversationId, happening: Happening) -> Result<()> {
     let conversation = load(tx, id).await?;
     let status = happening.apply(conversation.status)?;
     if status == conversation.status {

@@ -6,22 +6,24 @@ use std::{
     ops::{ControlFlow, Range},
 };
 
+use async_graphql::SimpleObject;
 use sea_orm::{ColumnTrait, DbBackend, QueryFilter, QuerySelect};
 
 pub use super::words::{text_of, tokens};
 use super::{
     entity::{conversations, messages},
-    graphql::{FoundMessage, MessageHit, MessagesFound},
     places::Stages,
-    queries::search::{
+    search_queries::{
         Found, FoundAnywhere, Wanted, find_anywhere, find_in_conversation, merge_segments, segments,
     },
     words::{agent_token, conversation_token, indexed, is_shared, organization_token, words},
 };
 use crate::{
     base::{
-        ids::{AgentId, ConversationId},
+        enums::{MessageKind, MessageRole},
+        ids::{AgentId, ConversationId, MessageId},
         problem::{Problem, Result},
+        time::Timestamp,
     },
     core::{Core, access::Scope},
 };
@@ -41,6 +43,52 @@ const STEPS: u64 = 1000;
 const SNIPPET: usize = 240;
 /// How many of them precede the first match.
 const LEAD: usize = 60;
+
+/// A message found by a search.
+#[derive(SimpleObject)]
+pub struct MessageHit {
+    /// Its position in the conversation.
+    pub seq: i64,
+    /// Identifies the message.
+    pub id: MessageId,
+    /// The role of the author.
+    pub role: MessageRole,
+    /// The kind of content.
+    pub kind: MessageKind,
+    /// When it was written.
+    pub created_at: Timestamp,
+    /// The text around the first match.
+    pub snippet: String,
+    /// The positions of matches in the snippet, in characters: pairs of start and end, where end is exclusive.
+    pub ranges: Vec<Vec<i64>>,
+}
+
+/// A page of messages found in all conversations.
+#[derive(SimpleObject)]
+pub struct MessagesFound {
+    /// The messages, newest first. A page may hold fewer than `limit` while there are more.
+    pub data: Vec<FoundMessage>,
+    /// Where the next page begins. Null: there is none.
+    pub next: Option<String>,
+}
+
+/// A message found in some conversation.
+#[derive(SimpleObject)]
+pub struct FoundMessage {
+    /// The message.
+    pub hit: MessageHit,
+    /// Its conversation.
+    pub conversation_id: ConversationId,
+    /// The conversation's short code.
+    #[graphql(name = "ref")]
+    pub reference: String,
+    /// The conversation's title.
+    pub title: Option<String>,
+    /// The conversation's agent.
+    pub agent_id: AgentId,
+    /// The agent's name.
+    pub agent_name: String,
+}
 
 /// Where a search looks.
 struct Place {

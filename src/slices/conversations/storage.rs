@@ -13,6 +13,7 @@ use super::{
     entity::conversations,
     queries,
     rows::load,
+    turns,
     words::text_of,
 };
 use crate::{
@@ -22,7 +23,7 @@ use crate::{
         problem::{Code, Problem, Result},
     },
     core::{Core, access::Scope, store::Tx, tally::Tally},
-    slices::{orgs, turns},
+    slices::orgs,
 };
 
 /// What is said instead of what agents say.
@@ -43,12 +44,12 @@ pub async fn count_stored(core: &Arc<Core>) -> Result<u64> {
 
 /// Cancels the organization's turns, and says why in their conversations.
 async fn stop_turns(scope: &Scope) -> Result<bool> {
-    let mut tx = scope.begin().await?;
+    let tx = scope.begin().await?;
     let open = queries::with_running_turns(&tx).await?;
-    let cancelled = turns::cancel_all(&mut tx, None).await?;
+    let cancelled = turns::cancel_all(&tx, None).await?;
     for id in open {
         let conversation = load(&tx, id).await?;
-        tell(&mut tx, &conversation).await?;
+        tell(&tx, &conversation).await?;
     }
     tx.commit().await?;
     tracing::warn!(organization = scope.org.0, cancelled, "storage.full");
@@ -70,7 +71,7 @@ pub(super) fn is_full(tx: &Tx) -> bool {
 ///
 /// # Errors
 /// The database is unreachable.
-pub(super) async fn tell(tx: &mut Tx, conversation: &conversations::Model) -> Result<()> {
+pub(super) async fn tell(tx: &Tx, conversation: &conversations::Model) -> Result<()> {
     let content = json!({ "event": "storage_full", "text": TOLD });
     let shown = preview(&text_of(MessageKind::Event, &content));
     let is_told = conversation.last_message_kind == Some(MessageKind::Event)

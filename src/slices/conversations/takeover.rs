@@ -16,6 +16,7 @@ use super::{
     entity::{conversations, messages},
     queries::{self, TakenOver},
     rows::load,
+    turns,
 };
 use crate::{
     base::{
@@ -28,7 +29,7 @@ use crate::{
     core::{Core, access::Scope, audit, store::Tx, tally::Tally},
     slices::{
         agents::{self, LockedAgent},
-        people, turns,
+        people,
     },
 };
 
@@ -81,7 +82,7 @@ pub(super) async fn speaker(tx: &Tx, conversation: &conversations::Model) -> Res
 /// `NOT_FOUND`; `PERMISSION_DENIED` for a service token; `ARCHIVED`, also if the agent was deleted.
 pub async fn take_over(scope: &Scope, id: ConversationId) -> Result<()> {
     let person = scope.person()?;
-    let (mut tx, agent, conversation) = open(scope, id).await?;
+    let (tx, agent, conversation) = open(scope, id).await?;
     let Some(agent) = agent else {
         return Err(Problem::new(Code::Archived, "The conversation's agent has been deleted."));
     };
@@ -97,7 +98,7 @@ pub async fn take_over(scope: &Scope, id: ConversationId) -> Result<()> {
         Speaker::Other(holder) => holder.name,
     };
     set_holder(&tx, id, Some(person.id)).await?;
-    note(&mut tx, id, "TAKEN_OVER", format!("{} took over from {from}.", person.name)).await?;
+    note(&tx, id, "TAKEN_OVER", format!("{} took over from {from}.", person.name)).await?;
     turns::yield_to_person(&tx, &agent, id).await?;
     finish(tx, "takeOverConversation", &conversation, Some(person.id)).await
 }
@@ -107,7 +108,7 @@ pub async fn take_over(scope: &Scope, id: ConversationId) -> Result<()> {
 /// # Errors
 /// `NOT_FOUND`; `CONFLICT`, naming the holder, if that is somebody else.
 pub async fn hand_back(scope: &Scope, id: ConversationId) -> Result<()> {
-    let (mut tx, agent, conversation) = open(scope, id).await?;
+    let (tx, agent, conversation) = open(scope, id).await?;
     match speaker(&tx, &conversation).await? {
         Speaker::Agent => return Ok(()),
         Speaker::Other(holder) => {
@@ -118,13 +119,13 @@ pub async fn hand_back(scope: &Scope, id: ConversationId) -> Result<()> {
         Speaker::Caller => {}
     }
     let text = format!("{} handed the conversation back to the agent.", tx.scope.request.caller.name());
-    end(&mut tx, agent.as_ref(), id, "HANDED_BACK", text).await?;
+    end(&tx, agent.as_ref(), id, "HANDED_BACK", text).await?;
     finish(tx, "handBackConversation", &conversation, None).await
 }
 
 /// Ends a take-over because the conversation is archived. Nothing starts before somebody writes.
 pub(super) async fn end_with_archiving(
-    tx: &mut Tx,
+    tx: &Tx,
     agent: Option<&LockedAgent>,
     conversation: &conversations::Model,
 ) -> Result<()> {
@@ -202,13 +203,13 @@ async fn end_if_abandoned(scope: &Scope, seen: &TakenOver) -> Result<bool> {
         return Ok(false);
     }
     let id = seen.id;
-    let (mut tx, agent, conversation) = open(scope, id).await?;
+    let (tx, agent, conversation) = open(scope, id).await?;
     let Some(holder) = conversation.taken_over_by else { return Ok(false) };
     // Others may have been faster.
     let Some(taken) = queries::holder(&tx, id).await? else { return Ok(false) };
     let Some(over) = Over::of(&scope.core, &taken)? else { return Ok(false) };
     let text = over.text(&people::name_of(&tx, holder).await?);
-    end(&mut tx, agent.as_ref(), id, "TAKE_OVER_ENDED", text).await?;
+    end(&tx, agent.as_ref(), id, "TAKE_OVER_ENDED", text).await?;
     finish(tx, "endTakeOver", &conversation, None).await?;
     Ok(true)
 }
@@ -225,7 +226,7 @@ async fn open(scope: &Scope, id: ConversationId) -> Result<(Tx, Option<LockedAge
 /// Gives the conversation back to the agent, which starts at once if the last message waits for an answer. Messages that
 /// are not to be answered, such as a robot's that writes too often, belong to no turn: they don't count.
 async fn end(
-    tx: &mut Tx,
+    tx: &Tx,
     agent: Option<&LockedAgent>,
     id: ConversationId,
     event: &str,
@@ -259,7 +260,7 @@ async fn set_holder(tx: &Tx, id: ConversationId, holder: Option<UserId>) -> Resu
 }
 
 /// Says in the thread what has happened. Subscribers hear of the message and of the conversation.
-async fn note(tx: &mut Tx, id: ConversationId, event: &str, text: String) -> Result<()> {
+async fn note(tx: &Tx, id: ConversationId, event: &str, text: String) -> Result<()> {
     let caller = &tx.scope.request.caller;
     let content = json!({ "event": event, "text": text });
     let new = NewMessage {

@@ -14,7 +14,7 @@ use crate::{
 };
 
 /// SQL on the conversation `t`: whether the reader watches it. Null for a service token.
-pub(in crate::slices::conversations) const WATCHING: &str = "CASE WHEN CAST(:viewer AS BIGINT) IS NULL THEN NULL ELSE EXISTS (SELECT 1 FROM conversation_watches w \
+pub const WATCHING: &str = "CASE WHEN CAST(:viewer AS BIGINT) IS NULL THEN NULL ELSE EXISTS (SELECT 1 FROM conversation_watches w \
      WHERE w.organization_id = t.organization_id AND w.conversation_id = t.id AND w.user_id = :viewer) END";
 
 /// Sets whether the caller watches a conversation.

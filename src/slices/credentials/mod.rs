@@ -8,7 +8,6 @@
 mod destinations;
 mod entity;
 mod fields;
-pub mod graphql;
 mod handed;
 mod input;
 
@@ -102,7 +101,7 @@ pub async fn update(
     edit: UpdateCredentialInput,
     agent_may_read: Option<bool>,
 ) -> Result<()> {
-    let mut tx = scope.begin().await?;
+    let tx = scope.begin().await?;
     let before = assignments::load_active::<credentials::Entity>(&tx, id).await?;
     let mut credential = before.clone().into_active_model();
     if let MaybeUndefined::Value(name) = &edit.name {
@@ -147,7 +146,7 @@ pub async fn update(
     credential.updated_at = Set(tx.now);
     credential.update(tx.connection()).await?;
     edits::raise(&tx, RecordKind::Credential, id).await?;
-    assignments::mark_assigned::<credentials::Entity>(&mut tx, id).await?;
+    assignments::mark_assigned::<credentials::Entity>(&tx, id).await?;
     assignments::record::<credentials::Entity>(&tx, (ChangeOp::Updated, "updateCredential"), id, changes);
     tx.commit().await
 }

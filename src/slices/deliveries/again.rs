@@ -3,7 +3,7 @@
 use sea_orm::{ColumnTrait, QueryFilter, sea_query::Expr};
 use serde_json::json;
 
-use super::{entity::deliveries, parts::way, settling::summarize};
+use super::{entity::deliveries, settling::summarize, skipping::skip_waiting};
 use crate::{
     base::{
         enums::{ChangeOp, DeliveryStatus, RecordKind},
@@ -11,7 +11,10 @@ use crate::{
         problem::{Code, Problem, Result},
     },
     core::{access::Scope, audit, outbox, store::Tx},
-    slices::conversations,
+    slices::{
+        channels::{self, Edited},
+        conversations,
+    },
 };
 
 /// Sends again the parts of a message that failed or were skipped; one that came back is over. What nobody knows the outcome of
@@ -24,12 +27,11 @@ pub async fn retry(scope: &Scope, message: MessageId) -> Result<()> {
     let tx = scope.begin().await?;
     conversations::require_message(&tx, message).await?;
     let part = tx.scope.find::<deliveries::Entity>().filter(Column::MessageId.eq(message));
-    if let Some(part) = part.one(tx.connection()).await? {
-        let way = way(&tx, part.channel_id).await?;
-        if way.is_none_or(|way| way.status != DeliveryStatus::Pending) {
-            let detail = "The channel is switched off, or does not send.";
-            return Err(Problem::new(Code::Conflict, detail));
-        }
+    if let Some(part) = part.one(tx.connection()).await?
+        && channels::way_out(&tx, part.channel_id).await? != Some(true)
+    {
+        let detail = "The channel is switched off, or does not send.";
+        return Err(Problem::new(Code::Conflict, detail));
     }
     let failed = [DeliveryStatus::Failed, DeliveryStatus::Skipped];
     let again = tx.scope.update::<deliveries::Entity>().filter(Column::MessageId.eq(message));
@@ -54,11 +56,22 @@ pub async fn retry(scope: &Scope, message: MessageId) -> Result<()> {
     tx.commit().await
 }
 
-/// Whatever made the parts in a channel wait does not count any more: they are tried now.
+/// A channel was edited: what waits in it is tried now, or skipped, if the channel sends no more.
 ///
 /// # Errors
 /// The database is unreachable.
-pub async fn try_now(tx: &Tx, channel: ChannelId) -> Result<()> {
+pub async fn channel_edited(tx: &Tx, edited: &Edited) -> Result<()> {
+    if edited.is_new {
+        try_now(tx, edited.channel).await?;
+    }
+    if !edited.is_open {
+        skip_waiting(tx, edited.channel).await?;
+    }
+    Ok(())
+}
+
+/// Whatever made the parts in a channel wait no longer counts: they are tried now.
+async fn try_now(tx: &Tx, channel: ChannelId) -> Result<()> {
     use deliveries::Column;
     let waiting = tx.scope.update::<deliveries::Entity>().filter(Column::ChannelId.eq(channel));
     let waiting = waiting

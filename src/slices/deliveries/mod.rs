@@ -17,7 +17,6 @@
 
 mod again;
 mod entity;
-pub mod graphql;
 mod parts;
 mod queries;
 mod sending;
@@ -29,11 +28,12 @@ use sea_orm::{ColumnTrait, QueryFilter, QuerySelect};
 
 use self::entity::deliveries;
 pub use self::{
-    again::{retry, try_now},
-    parts::{Spoken, Way, plan, way},
+    again::{channel_edited, retry},
+    parts::plan,
+    queries::{LEFT, PART_DUE},
     sending::send_due,
     settling::bounced,
-    skipping::{skip_closed, skip_waiting},
+    skipping::skip_closed,
 };
 use crate::{
     base::{

@@ -9,12 +9,11 @@ use sea_orm::{ActiveModelTrait, EntityTrait, IntoActiveModel, NotSet, Set};
 use super::entity::deliveries;
 use crate::{
     base::{
-        enums::{DeliveryStatus, TextFormat},
-        ids::{ChannelId, ConversationId, MessageId},
+        enums::TextFormat,
         problem::{Problem, Result},
     },
     core::{access::Scope, outbox, store::Tx},
-    slices::channels,
+    slices::conversations::{Outgoing, SentOut},
 };
 
 /// How many rows one statement writes: SQLite binds 32,766 values to one, and a row has 18.
@@ -23,66 +22,35 @@ const ROWS: usize = 500;
 /// nobody has found yet. 512 KiB take less than a second.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// The way out of a conversation.
-#[derive(Clone, Copy, Debug)]
-pub struct Way {
-    channel: ChannelId,
-    /// Whether what is said is sent: PENDING or SKIPPED.
-    pub status: DeliveryStatus,
-}
-
-/// The way out through a channel. `None`: it carries no messages.
+/// Writes a row for each of these messages.
 ///
 /// # Errors
 /// The database is unreachable.
-pub async fn way(tx: &Tx, channel: ChannelId) -> Result<Option<Way>> {
-    let Some(is_open) = channels::way_out(tx, channel).await? else { return Ok(None) };
-    let status = if is_open { DeliveryStatus::Pending } else { DeliveryStatus::Skipped };
-    Ok(Some(Way { channel, status }))
-}
-
-/// What is said to the people on the other side.
-#[derive(Clone, Copy, Debug)]
-pub struct Spoken<'a> {
-    /// The message.
-    pub message: MessageId,
-    /// Its text. May be empty if there are files.
-    pub text: &'a str,
-    /// How it is written.
-    pub format: TextFormat,
-    /// How many files are attached to it.
-    pub files: usize,
-}
-
-/// Writes a row for each of these messages of one conversation.
-///
-/// # Errors
-/// The database is unreachable.
-pub async fn plan(tx: &Tx, way: Way, conversation: ConversationId, said: &[Spoken<'_>]) -> Result<()> {
-    for said in said.chunks(ROWS) {
-        let rows = said.iter().map(|spoken| row(tx, way, conversation, spoken));
+pub async fn plan(tx: &Tx, sent: &SentOut) -> Result<()> {
+    for said in sent.messages.chunks(ROWS) {
+        let rows = said.iter().map(|message| row(tx, sent, message));
         deliveries::Entity::insert_many(rows).exec_without_returning(tx.connection()).await?;
     }
-    if !said.is_empty() {
+    if !sent.messages.is_empty() {
         outbox::wake_after(tx);
     }
     Ok(())
 }
 
-fn row(tx: &Tx, way: Way, conversation: ConversationId, spoken: &Spoken<'_>) -> deliveries::ActiveModel {
+fn row(tx: &Tx, sent: &SentOut, message: &Outgoing) -> deliveries::ActiveModel {
     deliveries::ActiveModel {
         organization_id: Set(tx.scope.org),
         id: NotSet,
-        channel_id: Set(way.channel),
-        conversation_id: Set(conversation),
-        message_id: Set(spoken.message),
+        channel_id: Set(sent.channel),
+        conversation_id: Set(sent.conversation),
+        message_id: Set(message.id),
         part: Set(1),
-        status: Set(way.status),
-        draft: Set(Some(spoken.format)),
-        text: Set(Some(spoken.text.to_owned())),
+        status: Set(sent.status),
+        draft: Set(Some(message.format)),
+        text: Set(Some(message.text.clone())),
         plain: Set(None),
         first_file: Set(0),
-        files: Set(number(spoken.files)),
+        files: Set(number(message.files)),
         attempts: Set(0),
         available_at: Set(tx.now),
         code: Set(None),

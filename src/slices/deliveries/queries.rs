@@ -14,7 +14,7 @@ use crate::{
         outbox::OLDEST_DUE,
         store::{
             Tx,
-            sql::{Door as _, Row, every_org_sql, row, sql},
+            sql::{Door as _, Row, every_org_sql, row, sql, text},
         },
     },
     slices::conversations::TARGET,
@@ -24,6 +24,15 @@ use crate::{
 const FIRST: &str = "NOT EXISTS (SELECT 1 FROM deliveries e WHERE e.organization_id = d.organization_id \
      AND e.conversation_id = d.conversation_id AND (e.message_id, e.part) < (d.message_id, d.part) \
      AND e.status IN ('PENDING', 'SENDING'))";
+
+/// The parts that are due at `$1`, in channels that send, each the first of its conversation.
+pub const PART_DUE: &str = text!(
+    "deliveries d JOIN channels c ON c.organization_id = d.organization_id AND c.id = d.channel_id \
+     WHERE d.status IN ('PENDING', 'SENDING') AND d.available_at <= $1 AND c.is_active AND c.direction <> 'INBOUND' \
+     AND (c.send_after IS NULL OR c.send_after <= $1) AND ",
+    FIRST
+)
+.postgres;
 
 row! {
     /// A channel with something to send.
@@ -37,11 +46,8 @@ row! {
 pub(super) async fn due_channels(core: &Core) -> Result<Vec<DueChannel>> {
     let due = every_org_sql!(
         OLDEST_DUE[0],
-        "SELECT d.organization_id, d.channel_id, d.available_at FROM deliveries d \
-         JOIN channels c ON c.organization_id = d.organization_id AND c.id = d.channel_id \
-         WHERE d.status IN ('PENDING', 'SENDING') AND d.available_at <= $1 AND c.is_active AND c.direction <> 'INBOUND' \
-         AND (c.send_after IS NULL OR c.send_after <= $1) AND ",
-        FIRST,
+        "SELECT d.organization_id, d.channel_id, d.available_at FROM ",
+        PART_DUE,
         OLDEST_DUE[1]
     );
     core.db.every_org().all(due, [core.clock.now().into()]).await
@@ -115,6 +121,20 @@ row! {
     }
 }
 
+/// What is left at `$1` in channels that send no more.
+pub const LEFT: &str = text!(
+    "deliveries d JOIN channels c ON c.organization_id = d.organization_id AND c.id = d.channel_id WHERE ",
+    left!("$1"),
+    " AND (",
+    DELETED,
+    " OR ",
+    OFF,
+    " OR ",
+    ORPHANED,
+    ")"
+)
+.postgres;
+
 /// A channel of any organization that sends no more, in which something is left.
 pub(super) async fn closed_channel(core: &Core) -> Result<Option<ClosedChannel>> {
     let closed = every_org_sql!(
@@ -122,16 +142,9 @@ pub(super) async fn closed_channel(core: &Core) -> Result<Option<ClosedChannel>>
         DELETED,
         " THEN 0 WHEN ",
         OFF,
-        " THEN 1 ELSE 2 END AS reason FROM deliveries d \
-         JOIN channels c ON c.organization_id = d.organization_id AND c.id = d.channel_id WHERE ",
-        left!("$1"),
-        " AND (",
-        DELETED,
-        " OR ",
-        OFF,
-        " OR ",
-        ORPHANED,
-        ") LIMIT 1"
+        " THEN 1 ELSE 2 END AS reason FROM ",
+        LEFT,
+        " LIMIT 1"
     );
     core.db.every_org().one(closed, [core.clock.now().into()]).await
 }

@@ -31,7 +31,7 @@ pub(super) async fn settle(
     seen: Timestamp,
     verdict: Verdict,
 ) -> Result<()> {
-    let mut tx = scope.begin().await?;
+    let tx = scope.begin().await?;
     if !write(&tx, part, &verdict).await? {
         return Ok(());
     }
@@ -47,16 +47,16 @@ pub(super) async fn settle(
             channels::wait(&tx, part.channel_id, tx.now.plus(wait)).await?;
         }
         Verdict::Channel(reason, why) => {
-            channels::fail(&mut tx, part.channel_id, seen, reason, &why).await?;
+            channels::fail(&tx, part.channel_id, seen, reason, &why).await?;
         }
         Verdict::Failed(code, why) => {
             // The channel first, as an edit of it locks them.
-            note(&mut tx, part.channel_id, seen, (code, &why)).await?;
+            note(&tx, part.channel_id, seen, (code, &why)).await?;
             fail_rest(&tx, part.message_id, part.part).await?;
         }
         Verdict::Unsent(..) => fail_rest(&tx, part.message_id, part.part).await?,
         Verdict::Later { counts: true, .. } => {
-            channels::not_sent(&mut tx, part.channel_id, seen, None).await?;
+            channels::not_sent(&tx, part.channel_id, seen, None).await?;
         }
         Verdict::Later { .. } | Verdict::Ask(_) => {}
     }
@@ -65,7 +65,7 @@ pub(super) async fn settle(
 }
 
 /// What it says about a channel that a part has failed.
-async fn note(tx: &mut Tx, id: ChannelId, seen: Timestamp, (code, why): (DeliveryCode, &str)) -> Result<()> {
+async fn note(tx: &Tx, id: ChannelId, seen: Timestamp, (code, why): (DeliveryCode, &str)) -> Result<()> {
     match code {
         DeliveryCode::GaveUp => channels::not_sent(tx, id, seen, Some(why)).await,
         // It was one attempt, and perhaps it was sent.

@@ -43,10 +43,7 @@ impl Closed {
 
 /// Skips what waits in a channel that a person closes. What is being sent at this moment is left to [`skip_closed`], in case it
 /// has to wait again.
-///
-/// # Errors
-/// The database is unreachable.
-pub async fn skip_waiting(tx: &Tx, channel: ChannelId) -> Result<()> {
+pub(super) async fn skip_waiting(tx: &Tx, channel: ChannelId) -> Result<()> {
     let skipped = queries::skip_pending(tx, channel, Closed::Off.why()).await?;
     show(tx, skipped).await
 }

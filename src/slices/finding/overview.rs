@@ -1,32 +1,109 @@
 //! `overview`: what needs attention, in numbers. Each part is one statement, runs only if it is selected, and requires the
 //! permission that the records require.
 
-use super::{
-    graphql::{AgentStatusCount, Overview, PendingApprovals, ServerCounts, SeverityCount},
-    queries,
-};
+use async_graphql::SimpleObject;
+
+use super::queries;
 use crate::{
     base::{
         enums::{AgentStatus, Severity},
         permission::Permission,
         problem::Result,
+        time::Timestamp,
     },
     core::access::Scope,
     slices::conversations,
 };
 
+/// What needs attention, in numbers. A part is null if the caller may not see it.
+#[derive(SimpleObject)]
+pub struct Overview {
+    /// The decisions that agents wait for.
+    pub pending_approvals: Option<PendingApprovals>,
+    /// The number of agents in each state.
+    pub agents: Option<Vec<AgentStatusCount>>,
+    /// The servers.
+    pub servers: Option<ServerCounts>,
+    /// The number of channels through which no messages pass.
+    pub channels_inactive: Option<i64>,
+    /// The number of conversations that are neither resolved nor archived.
+    pub open_conversations: Option<i64>,
+    /// The number of conversations that the caller has not read to the end. Null for a service token.
+    pub unread_conversations: Option<i64>,
+    /// The number of messages of the last seven days that could not be delivered.
+    pub deliveries_failed: Option<i64>,
+    /// The number of conversations with such a message. `conversationFeed(undelivered: true)` has them.
+    pub undelivered_conversations: Option<i64>,
+    /// The number of turns that agents have begun. Stopping the organization cancels them.
+    pub begun_turns: Option<i64>,
+    /// The number of decisions that agents wait for in these turns. Stopping the organization withdraws them.
+    pub waiting_requests: Option<i64>,
+}
+
+/// The decisions that agents wait for.
+#[derive(SimpleObject)]
+pub struct PendingApprovals {
+    /// The number of them.
+    pub total: i64,
+    /// How many there are of each severity, the highest first.
+    pub by_severity: Vec<SeverityCount>,
+    /// Those assigned to the caller.
+    pub mine: i64,
+    /// When the next of them expires.
+    pub next_expires_at: Option<Timestamp>,
+}
+
+/// A number of approvals.
+#[derive(SimpleObject)]
+pub struct SeverityCount {
+    /// The severity.
+    pub severity: Severity,
+    /// How many approvals have it.
+    pub count: i64,
+}
+
+/// A number of agents.
+#[derive(SimpleObject)]
+pub struct AgentStatusCount {
+    /// The state.
+    pub status: AgentStatus,
+    /// How many agents are in it.
+    pub count: i64,
+}
+
+/// The servers, in numbers.
+#[derive(SimpleObject)]
+pub struct ServerCounts {
+    /// The number of servers.
+    pub total: i64,
+    /// The number of those whose host was connected and is not now.
+    pub offline: i64,
+    /// The number of those whose host has not connected yet.
+    pub pending: i64,
+}
+
 /// Which parts are selected.
 #[derive(Clone, Copy, Debug)]
 pub struct Wanted {
+    /// Pending approvals.
     pub approvals: bool,
+    /// Agents by state.
     pub agents: bool,
+    /// Servers.
     pub servers: bool,
+    /// Channels through which no messages pass.
     pub channels: bool,
+    /// Open conversations.
     pub open: bool,
+    /// Unread conversations.
     pub unread: bool,
+    /// Deliveries that failed.
     pub failed: bool,
+    /// Conversations with messages that were not delivered.
     pub undelivered: bool,
+    /// Turns that have begun.
     pub begun: bool,
+    /// Requests that wait.
     pub requests: bool,
 }
 

@@ -11,7 +11,7 @@ use crate::{
         access::Scope,
         store::sql::{Door as _, OrgSql, row, sql},
     },
-    slices::channels::contacts::is_reached,
+    slices::contacts::is_reached,
 };
 
 row! {

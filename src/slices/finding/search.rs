@@ -3,18 +3,41 @@
 //! One statement with a part for each kind. The work is bounded: ids, short codes and exact names of contacts have indexes;
 //! all else is looked for among the newest 20,000 of each kind. Each part yields no more than the answer holds.
 
-use super::{
-    graphql::SearchHit,
-    queries::{self, Hit, Wanted},
-};
+use async_graphql::SimpleObject;
+
+use super::queries::{self, Hit, Wanted};
 use crate::{
-    base::{enums::RecordKind, folding, ids::Id, permission::Permission, problem::Result},
+    base::{
+        enums::RecordKind,
+        folding,
+        ids::{AgentId, Id},
+        permission::Permission,
+        problem::Result,
+    },
     core::{
         access::Scope,
         store::{holding, sql::OrgSql, starting},
     },
     read::id_of,
 };
+
+/// A record that a search has found.
+#[derive(SimpleObject)]
+pub struct SearchHit {
+    /// The kind of record.
+    pub kind: RecordKind,
+    /// Its id; for a member, the user's.
+    pub id: Id,
+    /// Its name.
+    pub name: String,
+    /// What tells it from others of the same name.
+    pub detail: Option<String>,
+    /// The short code.
+    #[graphql(name = "ref")]
+    pub reference: Option<String>,
+    /// The agent it belongs to.
+    pub agent_id: Option<AgentId>,
+}
 
 /// Every kind that can be found. In the order of hits that are equally good.
 const PLACES: [(RecordKind, Permission, OrgSql); 13] = [

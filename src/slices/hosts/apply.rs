@@ -10,12 +10,12 @@ use crate::{
     },
     core::store::Tx,
     slices::{
-        agents::{reporter::Reporter, reports as agents},
+        agents::reporter::Reporter,
         approvals::reports as approvals,
         backups::reports as backups,
-        conversations::reports as conversations,
+        conversations::{reports as conversations, turns::reports as turns},
+        launch::reports as launch,
         mcp_servers, network, spending,
-        turns::reports as turns,
     },
 };
 
@@ -27,7 +27,7 @@ pub(super) async fn hold(tx: &Tx, of: &[AgentId], events: &[Event]) -> Result<()
     let stores = events.iter().any(
         |event| matches!(&event.what, Happening::Message(message) if matches!(message.content, Content::File { .. })),
     );
-    agents::hold(tx, of, stores).await
+    launch::hold(tx, of, stores).await
 }
 
 /// Answers what waits for a report that can't be applied: a request that nobody will see is refused.
@@ -80,7 +80,7 @@ pub(super) fn is_of_spending(event: &Event) -> bool {
 ///
 /// # Errors
 /// They can't be applied. What they did has to be undone.
-pub async fn apply(tx: &mut Tx, server: ServerId, events: &[&Event]) -> Result<()> {
+pub async fn apply(tx: &Tx, server: ServerId, events: &[&Event]) -> Result<()> {
     let mut messages = Vec::new();
     for event in events {
         let (agent, generation, at) = (AgentId(event.agent_id), event.generation, Timestamp(event.at));
@@ -88,19 +88,19 @@ pub async fn apply(tx: &mut Tx, server: ServerId, events: &[&Event]) -> Result<(
         match event.what.clone() {
             Happening::Message(message) => messages.push((*from, message)),
             Happening::Started { container_id, program, model } => {
-                agents::started(tx, from, container_id, program, model).await?;
+                launch::started(tx, from, container_id, program, model).await?;
             }
-            Happening::EngineAway { detail } => agents::engine_away(tx, from, &detail).await?,
+            Happening::EngineAway { detail } => launch::engine_away(tx, from, &detail).await?,
             Happening::Ended { reason, code, signal, detail } => {
-                agents::ended(tx, from, reason, code, signal, detail).await?;
+                launch::ended(tx, from, reason, code, signal, detail).await?;
             }
-            Happening::Synced => agents::synced(tx, from).await?,
-            Happening::Lacks { what } => agents::lacks(tx, from, &what).await?,
-            Happening::AuthRequired { detail } => agents::auth_required(tx, from, detail).await?,
+            Happening::Synced => launch::synced(tx, from).await?,
+            Happening::Lacks { what } => launch::lacks(tx, from, &what).await?,
+            Happening::AuthRequired { detail } => launch::auth_required(tx, from, detail).await?,
             Happening::Refused { command_id, reason } => {
-                agents::refused(tx, from, command_id, reason).await?;
+                launch::refused(tx, from, command_id, reason).await?;
             }
-            Happening::Offered { models, modes } => agents::offered(tx, from, models, modes).await?,
+            Happening::Offered { models, modes } => launch::offered(tx, from, models, modes).await?,
             Happening::Session { conversation_id, session } => {
                 turns::session(tx, from, ConversationId(conversation_id), session).await?;
             }

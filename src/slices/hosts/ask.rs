@@ -5,13 +5,13 @@
 
 use muster_protocol::plan::{Given, Wanted};
 
-use super::{Ended, Link, queries};
+use super::{Ended, Link, queries, turn_plan};
 use crate::{
     base::{
         ids::{AgentId, ApprovalId, TurnId},
         problem::{Code, Result},
     },
-    slices::{agents, approvals, spending, turns},
+    slices::{approvals, launch, spending},
 };
 
 /// Answers a host. `None`: the agent is not on its server.
@@ -47,10 +47,8 @@ pub async fn answer(
 async fn plan(link: &Link, agent: AgentId, generation: i64, wanted: Wanted) -> Result<Given> {
     let scope = &link.scope;
     Ok(match wanted {
-        Wanted::Launch => Given::Launch(Box::new(agents::plans::launch(scope, agent, generation).await?)),
-        Wanted::Turn { turn_id } => {
-            Given::Turn(turns::plans::turn(scope, agent, generation, TurnId(turn_id)).await?)
-        }
+        Wanted::Launch => Given::Launch(Box::new(launch::plans::launch(scope, agent, generation).await?)),
+        Wanted::Turn { turn_id } => Given::Turn(turn_plan(scope, agent, generation, TurnId(turn_id)).await?),
         Wanted::Answer { approval_id } => {
             let approval = ApprovalId(approval_id);
             Given::Answer(approvals::plans::answer(scope, agent, generation, approval).await?)

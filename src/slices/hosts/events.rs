@@ -53,7 +53,7 @@ fn is_passing(problem: &Problem) -> bool {
 
 async fn attempt(link: &Link, events: &[Event], one_by_one: bool) -> Result<u32, Ended> {
     let (Some(first), Some(last)) = (events.first(), events.last()) else { return Ok(0) };
-    let mut tx = link.scope.begin().await?;
+    let tx = link.scope.begin().await?;
     let launches = launches(&tx, link, events).await?;
     if !queries::move_events(&tx, link, (first.seq - 1, last.seq)).await? {
         tx.rollback().await?;
@@ -66,12 +66,12 @@ async fn attempt(link: &Link, events: &[Event], one_by_one: bool) -> Result<u32,
     let counting: Vec<&Event> = events.iter().filter(counts).collect();
     if one_by_one {
         for event in &counting {
-            alone(&mut tx, link, event).await?;
+            alone(&tx, link, event).await?;
         }
     } else {
         // What an agent says is most of what comes: messages in a row are stored together.
         for together in counting.chunk_by(|one, next| is_message(one) && is_message(next)) {
-            tried(&mut tx, link, together).await?;
+            tried(&tx, link, together).await?;
         }
     }
     tx.commit().await?;
@@ -169,13 +169,13 @@ fn agents_of(events: &[Event]) -> Vec<i64> {
 }
 
 /// Applies one event, or several messages. A panic is a failure like any other.
-async fn tried(tx: &mut Tx, link: &Link, events: &[&Event]) -> Result<()> {
+async fn tried(tx: &Tx, link: &Link, events: &[&Event]) -> Result<()> {
     let applied = AssertUnwindSafe(apply::apply(tx, link.server, events)).catch_unwind().await;
     applied.unwrap_or_else(|_| Err(Problem::internal(anyhow::anyhow!("applying an event panicked"))))
 }
 
 /// Applies an event, or leaves it out.
-async fn alone(tx: &mut Tx, link: &Link, event: &Event) -> Result<()> {
+async fn alone(tx: &Tx, link: &Link, event: &Event) -> Result<()> {
     let mut is_again = false;
     loop {
         let marked = tx.mark().await?;

@@ -28,7 +28,7 @@ use crate::{
         audit,
         store::Tx,
     },
-    slices::{agents, backups},
+    slices::{backups, launch},
 };
 
 /// The longest name of a host's folder.
@@ -99,7 +99,7 @@ pub async fn join(
     audit::record(&tx, entry);
     tx.commit().await?;
     if !confirms {
-        agents::plans::withhold_all(&scope, server).await?;
+        launch::plans::withhold_all(&scope, server).await?;
     }
     Ok(joined)
 }

@@ -56,7 +56,7 @@ impl Readings {
         }
         self.stored = Some(now);
         let load = plausible(load);
-        let mut tx = link.scope.begin().await?;
+        let tx = link.scope.begin().await?;
         let Some(server) = queries::store_load(&tx, link, &load).await? else {
             tx.rollback().await?;
             return Err(link.fenced().await);
@@ -64,7 +64,7 @@ impl Readings {
         let readings = readings(&load, orgs::alert_thresholds(&tx).await?, server.cpu_cores);
         let alerts = self.count(readings);
         for kind in alerts {
-            raise(&mut tx, link, &server, kind, readings[kind]).await?;
+            raise(&tx, link, &server, kind, readings[kind]).await?;
         }
         let status = match server.status {
             ServerStatus::Online if self.high.iter().any(|(count, _)| *count >= IN_A_ROW) => {
@@ -120,7 +120,7 @@ fn readings(load: &Load, most: AlertThresholds, cores: Option<i64>) -> [Reading;
 }
 
 /// Raises an alert, unless one of its kind is open. The server's row is locked, so nobody else does so meanwhile.
-async fn raise(tx: &mut Tx, link: &Link, server: &Loaded, kind: usize, (value, most): Reading) -> Result<()> {
+async fn raise(tx: &Tx, link: &Link, server: &Loaded, kind: usize, (value, most): Reading) -> Result<()> {
     if queries::pending_alert(tx, link.server, KINDS[kind]).await?.is_some() {
         return Ok(());
     }

@@ -5,10 +5,10 @@
 //!   behalf names that epoch**. So an older connection, on whatever replica, writes nothing.
 //! - `commands.rs`: numbers commands, and hands them out until they are in the host's journal.
 //! - `events.rs`: stores a host's reports, each once; `apply.rs` says what each of them means.
-//! - `ask.rs`: what a host asks for just before it acts.
+//! - `ask.rs`: what a host asks for just before it acts; `turn_plan.rs`: what to say in a turn.
 //! - `refused.rs`: what people are shown if a host is refused.
 //! - `load.rs`: how busy the machine is, and when that is worth an alert.
-//! - `viewing.rs`, `graphql.rs`: text that is being written, for live viewers.
+//! - `viewing.rs`: text that is being written, for live viewers.
 //! - `keeping.rs`: the rounds: who is cut off, who is there, who is gone.
 //! - `queries.rs`: the SQL of all of them.
 //!
@@ -20,7 +20,6 @@ mod apply;
 mod ask;
 mod commands;
 mod events;
-pub mod graphql;
 mod hello;
 mod join;
 mod keeping;
@@ -28,6 +27,7 @@ mod load;
 mod queries;
 mod refused;
 mod rejoin;
+mod turn_plan;
 mod viewing;
 
 use muster_protocol::{ToHost, frame::RefusedCode};
@@ -42,6 +42,7 @@ pub use self::{
     keeping::{LOOK, SEEN, leave, look, mark_offline, seen},
     load::Readings,
     refused::refused,
+    turn_plan::turn_plan,
     viewing::Viewing,
 };
 use crate::{

@@ -5,7 +5,6 @@
 //! Permissions: `mcp.*`. Every running agent it is assigned to gets a command to synchronize.
 
 mod entity;
-pub mod graphql;
 mod input;
 pub mod reports;
 
@@ -89,7 +88,7 @@ pub async fn create(scope: &Scope, new: CreateMcpServerInput) -> Result<McpServe
 /// `NOT_FOUND`, `ARCHIVED`, `NAME_TAKEN`, `VALIDATION_FAILED` if the result doesn't match its transport; `PERMISSION_DENIED`
 /// as [`create`].
 pub async fn update(scope: &Scope, id: McpServerId, edit: UpdateMcpServerInput) -> Result<()> {
-    let mut tx = scope.begin().await?;
+    let tx = scope.begin().await?;
     let before = assignments::load_active::<mcp_servers::Entity>(&tx, id).await?;
     let mut server = before.clone().into_active_model();
     let name = edit.name.map_value(|name| name.trim().to_owned());
@@ -129,7 +128,7 @@ pub async fn update(scope: &Scope, id: McpServerId, edit: UpdateMcpServerInput) 
         require_allowed(&tx, &server).await?;
     }
     edits::raise(&tx, RecordKind::McpServer, id).await?;
-    assignments::mark_assigned::<mcp_servers::Entity>(&mut tx, id).await?;
+    assignments::mark_assigned::<mcp_servers::Entity>(&tx, id).await?;
     assignments::record::<mcp_servers::Entity>(&tx, (ChangeOp::Updated, "updateMcpServer"), id, changes);
     tx.commit().await
 }

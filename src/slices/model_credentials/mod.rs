@@ -7,7 +7,6 @@
 //! Permissions: `organization.view` reads, `organization.edit` changes.
 
 mod entity;
-pub mod graphql;
 mod input;
 mod queries;
 
@@ -25,20 +24,57 @@ use self::{entity::model_credentials, queries::replace_default};
 use crate::{
     base::{
         enums::{ChangeOp, RecordKind},
-        ids::{ModelCredentialId, OrgId},
+        ids::{AgentId, ModelCredentialId, OrgId},
         problem::{Code, Problem, Result, Violation},
         secret::SecretText,
         time::Timestamp,
     },
-    core::{Event, access::Scope, audit, sealing::SealContext, store::Tx},
+    core::{
+        Event,
+        access::Scope,
+        audit,
+        handlers::{DomainEvent, emit},
+        sealing::SealContext,
+        store::Tx,
+    },
     slices::{
-        agents, approvals, edits,
+        agents, edits,
         locks::lock_record,
         orgs::{self, Limit},
         patch::{patch, patch_required},
-        spending,
     },
 };
+
+/// A provider rejects a credential.
+#[derive(Debug)]
+pub struct Rejected {
+    /// The credential.
+    pub credential: ModelCredentialId,
+    /// Its name.
+    pub name: String,
+    /// What the provider says.
+    pub detail: String,
+}
+
+impl DomainEvent for Rejected {}
+
+/// A credential is rejected no longer: it has another secret, a call has passed, or it was archived.
+#[derive(Debug)]
+pub struct Accepted {
+    /// The credential.
+    pub credential: ModelCredentialId,
+}
+
+impl DomainEvent for Accepted {}
+
+/// A provider takes requests with a credential again, or no agent inherits it now.
+#[derive(Debug)]
+pub struct Released {
+    /// The credential.
+    pub credential: ModelCredentialId,
+}
+
+impl DomainEvent for Released {}
 
 /// Creates a model credential.
 ///
@@ -46,7 +82,7 @@ use crate::{
 /// `VALIDATION_FAILED` for a base URL that can't be one, `PLAN_LIMIT_REACHED`, `NAME_TAKEN`.
 pub async fn create(scope: &Scope, new: CreateModelCredentialInput) -> Result<ModelCredentialId> {
     Problem::refuse(new.base_url.iter().filter_map(|url| orgs::check_base_url("/base_url", url)).collect())?;
-    let mut tx = scope.begin().await?;
+    let tx = scope.begin().await?;
     orgs::check_count(&tx, Limit::Credentials, scope.find::<model_credentials::Entity>()).await?;
     let name = new.name.trim().to_owned();
     require_free_name(&tx, &name, None).await?;
@@ -77,10 +113,10 @@ pub async fn create(scope: &Scope, new: CreateModelCredentialInput) -> Result<Mo
         sealed.col_expr(model_credentials::Column::SecretSealed, Expr::value(seal(&tx, id, &new.secret)));
     sealed.exec(tx.connection()).await?;
     if new.is_default {
-        agents::mark_inheriting(&mut tx).await?;
+        agents::mark_inheriting(&tx).await?;
     }
     for replaced in replaced {
-        spending::usage::passes(&tx, replaced).await?;
+        emit(&tx, Released { credential: replaced }).await?;
     }
     let changes = json!({ "name": name, "provider": provider, "is_default": new.is_default });
     record(&tx, (ChangeOp::Created, "createModelCredential"), id, changes);
@@ -94,7 +130,7 @@ pub async fn create(scope: &Scope, new: CreateModelCredentialInput) -> Result<Mo
 /// `NOT_FOUND`, `ARCHIVED`, `NAME_TAKEN`; `VALIDATION_FAILED` for a base URL that can't be one, or one that changes without a
 /// secret.
 pub async fn update(scope: &Scope, id: ModelCredentialId, edit: UpdateModelCredentialInput) -> Result<()> {
-    let mut tx = scope.begin().await?;
+    let tx = scope.begin().await?;
     let credential = load(&tx, id).await?;
     if credential.archived_at.is_some() {
         return Err(Problem::new(Code::Archived, "The model credential is archived. Create a new one."));
@@ -130,15 +166,15 @@ pub async fn update(scope: &Scope, id: ModelCredentialId, edit: UpdateModelCrede
     }
     row.update(tx.connection()).await?;
     edits::raise(&tx, RecordKind::ModelCredential, id).await?;
-    agents::mark_inheriting(&mut tx).await?;
+    agents::mark_inheriting(&tx).await?;
     if is_renewed {
-        approvals::credential_accepted(&mut tx, id).await?;
+        emit(&tx, Accepted { credential: id }).await?;
     }
     if is_renewed || (credential.is_default && !is_default) {
-        spending::usage::passes(&tx, id).await?;
+        emit(&tx, Released { credential: id }).await?;
     }
     for replaced in replaced {
-        spending::usage::passes(&tx, replaced).await?;
+        emit(&tx, Released { credential: replaced }).await?;
     }
     record(&tx, (ChangeOp::Updated, "updateModelCredential"), id, changes);
     tx.commit().await
@@ -169,7 +205,7 @@ fn check(credential: &model_credentials::Model, edit: &UpdateModelCredentialInpu
 /// # Errors
 /// `NOT_FOUND`.
 pub async fn archive(scope: &Scope, id: ModelCredentialId) -> Result<()> {
-    let mut tx = scope.begin().await?;
+    let tx = scope.begin().await?;
     let credential = load(&tx, id).await?;
     if credential.archived_at.is_some() {
         return Ok(());
@@ -185,9 +221,9 @@ pub async fn archive(scope: &Scope, id: ModelCredentialId) -> Result<()> {
     row.updated_at = Set(tx.now);
     row.update(tx.connection()).await?;
     edits::raise(&tx, RecordKind::ModelCredential, id).await?;
-    agents::mark_inheriting(&mut tx).await?;
-    approvals::credential_accepted(&mut tx, id).await?;
-    spending::usage::passes(&tx, id).await?;
+    agents::mark_inheriting(&tx).await?;
+    emit(&tx, Accepted { credential: id }).await?;
+    emit(&tx, Released { credential: id }).await?;
     record(&tx, (ChangeOp::Updated, "archiveModelCredential"), id, json!({ "name": name }));
     tx.commit().await
 }
@@ -211,10 +247,7 @@ pub async fn inherited(tx: &Tx, provider: Option<&str>) -> Result<Option<ModelAc
 }
 
 /// Which one that is.
-///
-/// # Errors
-/// The database is unreachable.
-pub async fn default_of(tx: &Tx, provider: Option<&str>) -> Result<Option<ModelCredentialId>> {
+async fn default_of(tx: &Tx, provider: Option<&str>) -> Result<Option<ModelCredentialId>> {
     Ok(chosen(tx, provider).await?.map(|chosen| chosen.id))
 }
 
@@ -233,6 +266,31 @@ async fn chosen(tx: &Tx, provider: Option<&str>) -> Result<Option<model_credenti
         None => (defaults.len() == 1).then_some(0),
     };
     Ok(position.map(|position| defaults.swap_remove(position)))
+}
+
+/// The organization's model credential that the agent inherits. The agent is held.
+///
+/// # Errors
+/// The database is unreachable.
+pub async fn inherited_by(tx: &Tx, agent: AgentId) -> Result<Option<ModelCredentialId>> {
+    match agents::inherits(tx, agent).await? {
+        Some(inherits) => default_of(tx, inherits.provider.as_deref()).await,
+        None => Ok(None),
+    }
+}
+
+/// The agents that a host runs and that inherit this credential, by id.
+///
+/// # Errors
+/// The database is unreachable.
+pub async fn inheriting(tx: &Tx, credential: ModelCredentialId) -> Result<Vec<AgentId>> {
+    let mut inheriting = Vec::new();
+    for inherits in agents::inheriting(tx).await? {
+        if default_of(tx, inherits.provider.as_deref()).await? == Some(credential) {
+            inheriting.push(inherits.agent);
+        }
+    }
+    Ok(inheriting)
 }
 
 /// The provider takes no requests with this credential until then.
@@ -272,16 +330,16 @@ pub async fn probe(tx: &Tx, id: ModelCredentialId, before: Timestamp) -> Result<
     Ok(taken.exec(tx.connection()).await?.rows_affected > 0)
 }
 
-/// A call with this credential has passed: it is neither limited nor rejected any more. Returns whether it was limited.
+/// A call with this credential has passed: it is neither limited nor rejected now.
 ///
 /// # Errors
 /// The database is unreachable.
-pub async fn passed(tx: &mut Tx, id: ModelCredentialId) -> Result<bool> {
+pub async fn passed(tx: &Tx, id: ModelCredentialId) -> Result<()> {
     let marked = sea_orm::Condition::any()
         .add(model_credentials::Column::LimitedUntil.is_not_null())
         .add(model_credentials::Column::AuthFailedAt.is_not_null());
     let found = tx.scope.find::<model_credentials::Entity>().filter(model_credentials::Column::Id.eq(id));
-    let Some(found) = found.filter(marked).one(tx.connection()).await? else { return Ok(false) };
+    let Some(found) = found.filter(marked).one(tx.connection()).await? else { return Ok(()) };
     let changed = active(tx, id)
         .col_expr(model_credentials::Column::LimitedUntil, Expr::value(None::<Timestamp>))
         .col_expr(model_credentials::Column::LimitDetail, Expr::value(None::<String>))
@@ -290,23 +348,26 @@ pub async fn passed(tx: &mut Tx, id: ModelCredentialId) -> Result<bool> {
     changed.exec(tx.connection()).await?;
     announce(tx, ChangeOp::Updated, id);
     if found.auth_failed_at.is_some() {
-        approvals::credential_accepted(tx, id).await?;
+        emit(tx, Accepted { credential: id }).await?;
     }
-    Ok(found.limited_until.is_some())
+    if found.limited_until.is_some() {
+        emit(tx, Released { credential: id }).await?;
+    }
+    Ok(())
 }
 
 /// The provider rejects this credential: people are asked once for another.
 ///
 /// # Errors
 /// The database is unreachable.
-pub async fn rejected(tx: &mut Tx, id: ModelCredentialId, detail: &str) -> Result<()> {
+pub async fn rejected(tx: &Tx, id: ModelCredentialId, detail: &str) -> Result<()> {
     let found = tx.scope.find::<model_credentials::Entity>().filter(model_credentials::Column::Id.eq(id));
     let found = found.filter(model_credentials::Column::ArchivedAt.is_null());
     let Some(found) = found.one(tx.connection()).await? else { return Ok(()) };
     let changed = active(tx, id).col_expr(model_credentials::Column::AuthFailedAt, Expr::value(tx.now));
     changed.exec(tx.connection()).await?;
     announce(tx, ChangeOp::Updated, id);
-    approvals::require_credential(tx, id, &found.name, detail).await
+    emit(tx, Rejected { credential: id, name: found.name, detail: detail.to_owned() }).await
 }
 
 fn active(tx: &Tx, id: ModelCredentialId) -> sea_orm::UpdateMany<model_credentials::Entity> {

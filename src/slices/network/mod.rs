@@ -4,7 +4,6 @@
 //! credentials only where they are on the list too. Permissions: `organization.view` reads, `network.edit` changes.
 
 mod entity;
-pub mod graphql;
 mod host;
 mod input;
 mod queries;
@@ -14,21 +13,40 @@ use muster_protocol::plan::Destination;
 use sea_orm::{ActiveModelTrait, ColumnTrait, NotSet, PaginatorTrait, QueryFilter, QueryOrder, Set};
 use serde_json::{Value, json};
 
-use self::{entity::allowed_hosts, input::AllowHostInput};
+use self::entity::allowed_hosts;
 pub use self::{
     host::{covers, reaches},
+    input::AllowHostInput,
     refused::unreached,
 };
 use crate::{
     base::{
         enums::{ChangeOp, RecordKind},
-        ids::AllowedHostId,
+        ids::{AllowedHostId, ApprovalId},
         permission::Permission,
         problem::{Problem, Result},
     },
-    core::{access::Scope, audit, store::Tx},
-    slices::{agents, approvals, orgs},
+    core::{
+        access::Scope,
+        audit,
+        handlers::{DomainEvent, emit},
+        store::Tx,
+    },
+    slices::{agents, orgs},
 };
+
+/// Agents may reach a host.
+#[derive(Debug)]
+pub struct Allowed {
+    /// The host, as the list has it.
+    pub host: String,
+    /// The port.
+    pub port: i64,
+    /// The approval that asks for it.
+    pub approval: Option<ApprovalId>,
+}
+
+impl DomainEvent for Allowed {}
 
 /// The most entries of a list.
 const MOST: u64 = 500;
@@ -43,19 +61,16 @@ pub async fn allow(scope: &Scope, input: AllowHostInput) -> Result<()> {
     if input.approval_id.is_some() {
         scope.require(Permission::ApprovalResolve)?;
     }
-    let mut tx = scope.begin().await?;
+    let tx = scope.begin().await?;
     orgs::lock(&tx).await?;
     if !is_listed(&tx, &host, input.port).await? {
-        add(&mut tx, &host, input.port).await?;
+        add(&tx, &host, input.port).await?;
     }
-    if let Some(approval) = input.approval_id {
-        let is_asked = |asked: &str, port: i64| port == input.port && covers(&host, asked);
-        approvals::approve_connection(&mut tx, approval, is_asked).await?;
-    }
+    emit(&tx, Allowed { host, port: input.port, approval: input.approval_id }).await?;
     tx.commit().await
 }
 
-async fn add(tx: &mut Tx, host: &str, port: i64) -> Result<()> {
+async fn add(tx: &Tx, host: &str, port: i64) -> Result<()> {
     if tx.scope.find::<allowed_hosts::Entity>().count(tx.connection()).await? >= MOST {
         let detail = format!("The list has {MOST} hosts already. Remove one first.");
         return Err(Problem::invalid_at("/host", "TOO_MANY", detail));
@@ -79,7 +94,7 @@ async fn add(tx: &mut Tx, host: &str, port: i64) -> Result<()> {
 /// # Errors
 /// `NOT_FOUND`.
 pub async fn remove(scope: &Scope, id: AllowedHostId) -> Result<()> {
-    let mut tx = scope.begin().await?;
+    let tx = scope.begin().await?;
     orgs::lock(&tx).await?;
     let found = scope.find::<allowed_hosts::Entity>().filter(allowed_hosts::Column::Id.eq(id));
     let found = found.one(tx.connection()).await?;
@@ -87,11 +102,11 @@ pub async fn remove(scope: &Scope, id: AllowedHostId) -> Result<()> {
     let gone = scope.delete::<allowed_hosts::Entity>().filter(allowed_hosts::Column::Id.eq(id));
     gone.exec(tx.connection()).await?;
     let entry = format!("{}:{}", found.host, found.port);
-    changed(&mut tx, "removeAllowedHost", json!({ "allowed_host": [entry, Value::Null] })).await?;
+    changed(&tx, "removeAllowedHost", json!({ "allowed_host": [entry, Value::Null] })).await?;
     tx.commit().await
 }
 
-async fn changed(tx: &mut Tx, operation: &'static str, changes: Value) -> Result<()> {
+async fn changed(tx: &Tx, operation: &'static str, changes: Value) -> Result<()> {
     let (op, kind, id) = (ChangeOp::Updated, RecordKind::Organization, tx.scope.org.0);
     audit::record(tx, audit::Entry { operation, op, kind, id, changes });
     agents::mark_all(tx).await

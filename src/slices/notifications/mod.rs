@@ -3,15 +3,15 @@
 //! - `tell.rs`: who is notified of an event, and when. Written in the transaction of the event.
 //! - `collect.rs`: what a person is due to be told becomes one entry in the outbox, for each medium.
 //! - `look.rs`: what there is to say about it by then, if the person may still see it.
-//! - `letter.rs`: the medium mail.
-//! - `settings.rs`, `graphql.rs`: what each member has chosen.
+//! - `letter.rs`: the medium mail; `delivery.rs` sends it, and all other mails.
+//! - `settings.rs`: what each member has chosen.
 //! - `queries.rs`: the SQL of all of them.
 //!
 //! Nothing here decides anything: a notification leads to the panel. Its rows belong to people, who may be members of
 //! several organizations, so they are read without a scope; every statement names the organization or the person.
 
 mod collect;
-pub mod graphql;
+mod delivery;
 mod letter;
 mod look;
 mod queries;
@@ -20,8 +20,7 @@ mod tell;
 
 pub use self::{
     collect::collect_due,
-    letter::compose,
-    queries::REACHABLE,
+    delivery::deliver_due,
     settings::{Choice, Paces, of, set},
     tell::{agent_failed, approval_assigned, approval_expiring, approval_raised, forget_raised},
 };

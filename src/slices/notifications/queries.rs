@@ -19,12 +19,8 @@ use crate::{
             sql::{Door as _, Write as _, every_org_sql, installation_sql, row, sql},
         },
     },
+    slices::people::REACHABLE,
 };
-
-/// The condition in SQL that the user `u` can be told about the organization `o`: the account can be used there, and its
-/// address is the person's.
-pub const REACHABLE: &str = "u.disabled_at IS NULL AND u.email_confirmed_at IS NOT NULL \
-     AND NOT (o.require_second_factor AND u.totp_confirmed_at IS NULL)";
 
 /// What the person has chosen.
 pub(super) async fn choice(scope: &Scope, person: UserId) -> Result<Option<Choice>> {

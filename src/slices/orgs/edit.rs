@@ -6,7 +6,7 @@ use async_graphql::MaybeUndefined;
 use sea_orm::{ActiveModelTrait, IntoActiveModel, Set};
 
 use super::{
-    Limit,
+    HasImage, HasSecondFactor, Limit, TermsChanged,
     check::{JudgedCron, check_timezone, judge_cron},
     entity::organizations,
     limits,
@@ -20,12 +20,17 @@ use crate::{
         secret::SecretText,
         time::Timestamp,
     },
-    core::{access::Scope, audit, sealing::SealContext, store::Tx},
+    core::{
+        access::Scope,
+        audit,
+        handlers::{ask, emit},
+        sealing::SealContext,
+        store::Tx,
+    },
     slices::{
-        agents, edits,
+        edits,
         orgs::UpdateOrganizationInput,
         patch::{patch, patch_all, patch_required},
-        people, servers, spending,
     },
 };
 
@@ -39,7 +44,7 @@ const SUPPORT_ACCESS_MAX: Duration = Duration::from_hours(90 * 24);
 /// default.
 pub async fn update(scope: &Scope, edit: UpdateOrganizationInput) -> Result<()> {
     let cron = judge_cron(scope, edit.backup_cron.value()).await?;
-    let mut tx = scope.begin().await?;
+    let tx = scope.begin().await?;
     let before = load(&tx).await?;
     let mut organization = before.clone().into_active_model();
     check(&tx, &edit, cron.as_ref()).await?;
@@ -49,16 +54,11 @@ pub async fn update(scope: &Scope, edit: UpdateOrganizationInput) -> Result<()> 
     }
     organization.updated_at = Set(tx.now);
     let changes = audit::changed(&before, &organization);
-    let is_about_money = is_about_money(&organization);
+    let has_other_terms = has_other_terms(&organization);
     let after = organization.update(tx.connection()).await?;
-    if before.timezone != after.timezone {
-        // Calls of those that have stopped may still be reported, and would make months of the zone that was.
-        agents::lock_all_agents(&tx).await?;
-    }
-    if is_about_money {
-        // Hosts learn whether calls need a lease. That holds their agents, before anything else is written.
-        agents::mark_all(&mut tx).await?;
-        spending::changed_for_all(&mut tx, (&before.timezone, &after.timezone)).await?;
+    if has_other_terms {
+        let (old_timezone, timezone) = (before.timezone, after.timezone);
+        emit(&tx, TermsChanged { old_timezone, timezone }).await?;
     }
     edits::raise(&tx, RecordKind::Organization, scope.org).await?;
     let entry = audit::Entry {
@@ -75,8 +75,8 @@ pub async fn update(scope: &Scope, edit: UpdateOrganizationInput) -> Result<()> 
     Ok(())
 }
 
-/// Whether the edit changes what agents may spend.
-fn is_about_money(organization: &organizations::ActiveModel) -> bool {
+/// Whether the edit changes what agents may spend, or in which months.
+fn has_other_terms(organization: &organizations::ActiveModel) -> bool {
     organization.monthly_budget_micro.is_set()
         || organization.budget_action.is_set()
         || organization.currency.is_set()
@@ -100,13 +100,13 @@ async fn check(tx: &Tx, edit: &UpdateOrganizationInput, cron: Option<&JudgedCron
         violations.extend(cron.check("/backup_cron", minutes));
     }
     if let MaybeUndefined::Value(image) = edit.default_image_id
-        && !servers::image_is_usable(tx, image).await?
+        && !ask(tx, HasImage(image)).await?
     {
         violations.push(Violation::unknown("/default_image_id", "image", image));
     }
     if edit.require_second_factor == MaybeUndefined::Value(true)
         && let Some(user) = tx.scope.request.caller.user()
-        && !people::has_second_factor(tx.connection(), user).await?
+        && !ask(tx, HasSecondFactor(user)).await?
     {
         let detail = "Set up your own second factor first, or you would lock yourself out.";
         violations.push(Violation::at("/require_second_factor", "NOT_ALLOWED", detail));

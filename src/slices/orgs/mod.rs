@@ -1,12 +1,13 @@
 //! Organizations: the tenants, with their settings and plan limits.
 //!
-//! Members edit the settings (`organization.edit`), and can stop everything at once (`organization.stop`, `stop.rs`). The installation's operator creates organizations and sets
-//! their plan and contract on the command line.
+//! Members edit the settings (`organization.edit`), and can stop everything at once: `stop.rs` has what the row says of it, and
+//! `emergency_stop` does it. The installation's operator creates organizations and sets their plan and contract on the command
+//! line.
 
 mod check;
 mod edit;
 mod entity;
-pub mod graphql;
+mod events;
 mod input;
 mod limits;
 mod operator;
@@ -17,13 +18,19 @@ mod stop;
 pub use self::{
     check::{JudgedCron, check_base_url, check_timezone, check_url, has_no_credentials, judge_cron},
     edit::update,
+    events::{Created, HasImage, HasSecondFactor, TermsChanged},
     input::UpdateOrganizationInput,
     limits::{
         Limit, check_count, check_limit, check_stored, count_stored, fits, lock, pace, require_room,
         store_plans, value as limit,
     },
     operator::{NewOrganization, all, check_name, create, find, find_in},
-    queries::{MAY_GO, Overview},
-    rows::{AlertThresholds, alert_thresholds, default_image, is_stopped, session_limit, set_avatar},
-    stop::{let_go, release, require_going, stop, stopped},
+    queries::{LETTING_GO, MAY_GO, Overview},
+    rows::{
+        AlertThresholds, alert_thresholds, default_image, is_stopped, session_limit, set_avatar,
+        set_default_image,
+    },
+    stop::{
+        Stopped, begin_lot, end_letting_go, letting_go, require_going, set_released, set_stopped, stopped,
+    },
 };

@@ -2,31 +2,23 @@
 
 use std::sync::Arc;
 
-use sea_orm::{ActiveModelTrait, ColumnTrait, EntityTrait, IntoActiveModel, QueryFilter, QueryOrder, Set};
+use sea_orm::{ActiveModelTrait, ColumnTrait, EntityTrait, QueryFilter, QueryOrder, Set};
 use serde_json::json;
 
 use super::{
+    Created,
     entity::organizations,
     queries::{self, Overview},
-    rows::load,
 };
 use crate::{
     base::{
         enums::{ChangeOp, Plan, RecordKind},
         ids::{OrgId, UserId},
-        permission::Role,
         plain::{NAME_RULE, is_name},
         problem::{Code, Problem, Result},
     },
-    core::{Core, access::Scope, audit, store::Db},
-    slices::{
-        people,
-        servers::{self, CreateImageInput},
-    },
+    core::{Core, access::Scope, audit, handlers::emit, store::Db},
 };
-
-/// The image of a new organization's agents until it adds others.
-const FIRST_IMAGE: (&str, &str) = ("default", "muster/agent");
 
 /// A new organization.
 #[derive(Clone, Debug)]
@@ -67,19 +59,7 @@ pub async fn create(core: &Arc<Core>, new: NewOrganization) -> Result<OrgId> {
     let organization = organization.insert(core.db.writer()).await?;
     let scope = Scope::system(core, organization.id);
     let tx = scope.begin().await?;
-    people::add_to(&tx, new.owner, Role::Owner).await?;
-    let (image, reference) = FIRST_IMAGE;
-    let image = CreateImageInput {
-        name: image.to_owned(),
-        reference: reference.to_owned(),
-        description: None,
-        default_model: None,
-        profile: None,
-    };
-    let image = servers::add_image(&tx, image).await?;
-    let mut organization = load(&tx).await?.into_active_model();
-    organization.default_image_id = Set(Some(image));
-    organization.update(tx.connection()).await?;
+    emit(&tx, Created { owner: new.owner }).await?;
     let changes = json!({ "name": name, "plan": new.plan });
     audit::record(
         &tx,

@@ -242,9 +242,12 @@ pub(super) async fn stop_held(tx: &Tx) -> Result<Option<Stop>> {
     tx.one(sql!(STOP, " FOR SHARE"), []).await
 }
 
+/// The organizations some of whose queued turns are still to be sent after a stop was released.
+pub const LETTING_GO: &str = "organizations WHERE letting_go_at <= $1";
+
 /// The organizations some of whose queued turns have been due since `late`.
 pub(super) async fn letting_go(core: &Core, late: Timestamp) -> Result<Vec<OrgId>> {
-    let sql = every_org_sql!("SELECT id AS organization_id FROM organizations WHERE letting_go_at <= $1");
+    let sql = every_org_sql!("SELECT id AS organization_id FROM ", LETTING_GO);
     core.db.every_org().column(sql, [late.into()]).await
 }
 

@@ -19,6 +19,17 @@ pub async fn default_image(tx: &Tx) -> Result<Option<ImageId>> {
     Ok(load(tx).await?.default_image_id)
 }
 
+/// Sets the image for agents created without one.
+///
+/// # Errors
+/// The database rejects a statement.
+pub async fn set_default_image(tx: &Tx, image: ImageId) -> Result<()> {
+    let mut organization = load(tx).await?.into_active_model();
+    organization.default_image_id = Set(Some(image));
+    organization.update(tx.connection()).await?;
+    Ok(())
+}
+
 /// Records the version of the organization's picture.
 ///
 /// # Errors

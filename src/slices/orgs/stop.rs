@@ -1,15 +1,9 @@
-//! One stop for a whole organization, for when its agents do harm and no one has time to find out which.
-//!
-//! From the transaction of the stop on, no agent starts or resumes ([`require_going`]), no turn is sent
-//! ([`super::is_stopped`]), and commands wait in the outbox, except those that end something or tell a host of the stop
-//! ([`super::MAY_GO`]). Running turns are cancelled; agents stay up, and their hosts let nothing of theirs out. Releasing lets everything go on, queued turns at most [`TURNS`] a second.
-//! Permissions: `organization.stop`, and `organization.release`, which fewer people have.
+//! Whether the whole organization is stopped, and by whom. What a stop and a release do is in `emergency_stop`.
 
-use std::{sync::Arc, time::Duration};
+use std::time::Duration;
 
 use sea_orm::{ActiveModelTrait, ColumnTrait, IntoActiveModel, QueryFilter, Set, sea_query::Expr};
 use serde::Serialize;
-use serde_json::{Value, json};
 
 use super::{
     entity::organizations,
@@ -18,56 +12,39 @@ use super::{
 };
 use crate::{
     base::{
-        enums::{ChangeOp, RecordKind, TurnCut},
-        plain,
+        ids::OrgId,
         problem::{Code, Problem, Result},
         time::Timestamp,
     },
     core::{
         Core,
         access::{Caller, Scope},
-        audit, outbox,
         store::Tx,
-        tally::Tally,
     },
-    slices::{agents, turns},
 };
 
-/// How many queued turns are sent in each [`PAUSE`] after a release.
-const TURNS: u64 = 5;
-/// The time between two lots of queued turns.
+/// The time between two lots of queued turns after a release.
 const PAUSE: Duration = Duration::from_secs(1);
-/// The longest reason, in characters.
-const LONGEST: usize = 1000;
 
-/// Stops the organization. Stopping it again changes nothing. Returns whether this call stopped it.
+/// Notes that the caller stops the organization. False: it is stopped already.
 ///
 /// # Errors
-/// `VALIDATION_FAILED` for a reason that is blank, too long or has several lines.
-pub async fn stop(scope: &Scope, reason: &str) -> Result<bool> {
-    let reason = reason.trim();
-    if reason.is_empty() || !plain::is_line(reason) || reason.chars().count() > LONGEST {
-        let detail = "A reason is required: a single line of at most 1,000 characters.";
-        return Err(Problem::invalid_parameter("reason", "REQUIRED", detail));
-    }
-    let mut tx = scope.begin().await?;
-    super::lock(&tx).await?;
-    let organization = load(&tx).await?;
+/// The database is unreachable.
+pub async fn set_stopped(tx: &Tx, reason: &str) -> Result<bool> {
+    super::lock(tx).await?;
+    let organization = load(tx).await?;
     if organization.stopped_at.is_some() {
         return Ok(false);
     }
+    let caller = &tx.scope.request.caller;
     let mut organization = organization.into_active_model();
     organization.stopped_at = Set(Some(tx.now));
-    organization.stopped_by = Set(scope.request.caller.user());
-    organization.stopped_by_name = Set(Some(who(&scope.request.caller)));
+    organization.stopped_by = Set(caller.user());
+    organization.stopped_by_name = Set(Some(who(caller)));
     organization.stop_reason = Set(Some(reason.to_owned()));
     organization.letting_go_at = Set(None);
     organization.updated_at = Set(tx.now);
     organization.update(tx.connection()).await?;
-    agents::mark_all(&mut tx).await?;
-    let cancelled = turns::cancel_all(&mut tx, Some(TurnCut::Organization)).await?;
-    record(&tx, "stopOrganization", json!({ "reason": reason, "cancelled_turns": cancelled }));
-    tx.commit().await?;
     Ok(true)
 }
 
@@ -97,16 +74,15 @@ impl Stopped {
     }
 }
 
-/// Releases the organization: what waits goes on. Returns whether it was stopped.
+/// Notes that the organization is released. Returns since when it was stopped, and who stopped it, if it was.
 ///
 /// # Errors
 /// The database is unreachable.
-pub async fn release(scope: &Scope, reason: Option<&str>) -> Result<bool> {
-    let mut tx = scope.begin().await?;
-    super::lock(&tx).await?;
-    let organization = load(&tx).await?;
-    let Some(since) = organization.stopped_at else { return Ok(false) };
-    let stopped_by = organization.stopped_by_name.clone();
+pub async fn set_released(tx: &Tx) -> Result<Option<(Timestamp, Option<String>)>> {
+    super::lock(tx).await?;
+    let organization = load(tx).await?;
+    let Some(since) = organization.stopped_at else { return Ok(None) };
+    let by = organization.stopped_by_name.clone();
     let mut organization = organization.into_active_model();
     organization.stopped_at = Set(None);
     organization.stopped_by = Set(None);
@@ -115,14 +91,7 @@ pub async fn release(scope: &Scope, reason: Option<&str>) -> Result<bool> {
     organization.letting_go_at = Set(Some(tx.now.minus(PAUSE)));
     organization.updated_at = Set(tx.now);
     organization.update(tx.connection()).await?;
-    turns::waited_for_release(&tx, since).await?;
-    let changes = json!({ "stopped_at": since, "stopped_by": stopped_by, "reason": reason });
-    record(&tx, "releaseOrganization", changes);
-    agents::mark_all(&mut tx).await?;
-    // Commands have waited for this.
-    outbox::wake_hosts(&tx).await?;
-    tx.commit().await?;
-    Ok(true)
+    Ok(Some((since, by)))
 }
 
 /// Refuses to start anything in a stopped organization. The organization can't be stopped before the transaction
@@ -138,35 +107,37 @@ pub async fn require_going(tx: &Tx) -> Result<()> {
     Err(problem.with("stopped_at", at.to_string()).with("reason", reason))
 }
 
-/// Sends queued turns of released organizations, a few of each. Returns how many.
+/// The released organizations whose next lot of queued turns is due.
 ///
 /// # Errors
-/// The database is unreachable. What was sent by then stays sent.
-pub async fn let_go(core: &Arc<Core>) -> Result<u64> {
-    let mut sent = Tally::default();
-    for org in queries::letting_go(core, core.clock.now().minus(PAUSE)).await? {
-        sent.add(org, let_some_go(&Scope::system(core, org)).await);
-    }
-    sent.close()
+/// The database is unreachable.
+pub async fn letting_go(core: &Core) -> Result<Vec<OrgId>> {
+    queries::letting_go(core, core.clock.now().minus(PAUSE)).await
 }
 
-async fn let_some_go(scope: &Scope) -> Result<u64> {
-    use organizations::Column::{Id, LettingGoAt, StoppedAt};
-    let tx = scope.begin().await?;
-    let ours = || scope.update::<organizations::Entity>().filter(Id.eq(scope.org));
-    // Of several replicas only one takes this turn.
-    let taken = ours().col_expr(LettingGoAt, Expr::value(tx.now));
+/// Takes the turn to send the next lot. Of several replicas only one gets it.
+///
+/// # Errors
+/// The database is unreachable.
+pub async fn begin_lot(tx: &Tx) -> Result<bool> {
+    use organizations::Column::{LettingGoAt, StoppedAt};
+    let taken = ours(tx).col_expr(LettingGoAt, Expr::value(tx.now));
     let taken = taken.filter(LettingGoAt.lte(tx.now.minus(PAUSE))).filter(StoppedAt.is_null());
-    if taken.exec(tx.connection()).await?.rows_affected == 0 {
-        return Ok(0);
-    }
-    let sent = turns::send_queued(&tx, TURNS).await?;
-    if sent < TURNS {
-        let done = ours().col_expr(LettingGoAt, Expr::value(Option::<Timestamp>::None));
-        done.exec(tx.connection()).await?;
-    }
-    tx.commit().await?;
-    Ok(sent)
+    Ok(taken.exec(tx.connection()).await?.rows_affected > 0)
+}
+
+/// Nothing is left that has waited for the release.
+///
+/// # Errors
+/// The database is unreachable.
+pub async fn end_letting_go(tx: &Tx) -> Result<()> {
+    let done = ours(tx).col_expr(organizations::Column::LettingGoAt, Expr::value(None::<Timestamp>));
+    done.exec(tx.connection()).await?;
+    Ok(())
+}
+
+fn ours(tx: &Tx) -> sea_orm::UpdateMany<organizations::Entity> {
+    tx.scope.update::<organizations::Entity>().filter(organizations::Column::Id.eq(tx.scope.org))
 }
 
 /// The operator has no name of their own.
@@ -175,9 +146,4 @@ fn who(caller: &Caller) -> String {
         Caller::System => "The operator".to_owned(),
         caller => caller.name().to_owned(),
     }
-}
-
-fn record(tx: &Tx, operation: &'static str, changes: Value) {
-    let (op, kind, id) = (ChangeOp::Updated, RecordKind::Organization, tx.scope.org.0);
-    audit::record(tx, audit::Entry { operation, op, kind, id, changes });
 }

@@ -10,10 +10,9 @@
 //! - `accounts/`: users, their names, addresses and passwords, mails and the links in them, and the operator's commands.
 //! - `signing_in/`: from password, code or another provider to a session, with rate limits.
 //! - `membership/`: members of an organization, and invitations to it.
-//! - `delivery.rs`: sends the mails of all three; `entity.rs`: their rows.
+//! - `entity.rs`: the rows of all three. Their mails are sent by `notifications/delivery.rs`.
 
 mod accounts;
-mod delivery;
 mod entity;
 mod membership;
 mod signing_in;
@@ -25,7 +24,8 @@ pub use self::{
             request_password_reset, reset_password,
         },
         directory::{Account, Details, MadeToken, Whose, accounts, details},
-        graphql as account,
+        letters::compose_notice,
+        links::compose as compose_link,
         operator::{
             Disabled, Enabled, NewLink, OrganizationRef, WithoutFactor, disable as disable_user,
             enable as enable_user, reset_password as reset_user_password, reset_second_factor,
@@ -36,14 +36,15 @@ pub use self::{
             find_user_in, has_second_factor, invite_user, memberships, name_of, set_avatar, user,
         },
     },
-    delivery::deliver_due,
     membership::{
-        graphql,
         invitations::{
-            Acceptance, Accepted, Delivery, accept as accept_invitation, invite, resend as resend_invitation,
-            revoke as revoke_invitation,
+            Acceptance, Accepted, Delivery, accept as accept_invitation, compose as compose_invitation,
+            invite, resend as resend_invitation, revoke as revoke_invitation,
         },
-        members::{add_member, add_to, leave, make_owner, remove_member, update_member},
+        members::{
+            MemberLeaving, MemberRemoved, add_member, add_to, leave, make_owner, remove_member, update_member,
+        },
+        queries::REACHABLE,
         rows::{has_member_with, hold_member, missing, role_of},
     },
     signing_in::{
@@ -51,7 +52,6 @@ pub use self::{
         factor::{
             Enrolment, begin as begin_totp, confirm as confirm_totp, disable as disable_totp, regenerate,
         },
-        graphql as session,
         identities::{LinkedAccount, linked_accounts, unlink as unlink_account},
         listed::{OpenSession, current_session, open_sessions},
         oidc,

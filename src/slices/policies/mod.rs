@@ -9,11 +9,8 @@
 mod break_glass;
 mod edit;
 mod entity;
-mod explained;
-pub mod graphql;
 mod lines;
-mod objects;
-pub mod permissions;
+mod propose;
 mod queries;
 mod simulate;
 mod versions;
@@ -21,6 +18,7 @@ mod versions;
 pub use self::{
     break_glass::{Broken, break_glass},
     edit::{Edit, edit, revert, set_permission},
+    propose::{Proposal, propose, try_out},
     simulate::{Flip, Simulation, simulate},
     versions::{NONE, Version, history, newest, text_of, version_named, version_of},
 };

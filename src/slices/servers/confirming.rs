@@ -23,7 +23,7 @@ use crate::{
         access::{Caller, Scope},
         store::Tx,
     },
-    slices::{agents, versions::Author},
+    slices::versions::Author,
 };
 
 /// What a person needs to say that a host may hold secrets.
@@ -44,8 +44,8 @@ fn confirms(scope: &Scope) -> bool {
     is_answerable && NEEDED.iter().all(|permission| scope.may(*permission))
 }
 
-/// Confirms the host that joined as the `join`th of this server, and starts the agents that waited for it. If it is confirmed
-/// already, only those are started.
+/// Confirms the host that joined as the `join`th of this server. If it is confirmed already, nothing happens. The agents that
+/// waited for it are started by [`launch::confirm_host`](crate::slices::launch::confirm_host).
 ///
 /// # Errors
 /// `PERMISSION_DENIED` for a service token, or without `credential.edit`; `NOT_FOUND`; `CONFLICT` if the server has another host by
@@ -66,8 +66,7 @@ pub async fn confirm_host(scope: &Scope, id: ServerId, join: i64) -> Result<()> 
     } else {
         tx.rollback().await?;
     }
-    // Afterwards: who asks whether a host is confirmed holds the agent, so these are held without the server.
-    agents::start_confirmed(scope, id).await
+    Ok(())
 }
 
 async fn confirm(tx: Tx, server: servers::Model) -> Result<()> {

@@ -5,7 +5,7 @@ use muster_protocol::profile::Profile;
 use sea_orm::{ActiveModelTrait, ColumnTrait, IntoActiveModel, NotSet, PaginatorTrait, QueryFilter, Set};
 use serde_json::json;
 
-use super::entity::images;
+use super::{ImageChanged, entity::images};
 use crate::{
     base::{
         enums::{ChangeOp, RecordKind},
@@ -15,6 +15,7 @@ use crate::{
     core::{
         access::Scope,
         audit,
+        handlers::emit,
         store::{Tx, held},
     },
     slices::{
@@ -24,6 +25,9 @@ use crate::{
         servers::{CreateImageInput, UpdateImageInput},
     },
 };
+
+/// The image of a new organization's agents until it adds others.
+const FIRST_IMAGE: (&str, &str) = ("default", "muster/agent");
 
 /// Creates an image.
 ///
@@ -36,11 +40,25 @@ pub async fn create_image(scope: &Scope, new: CreateImageInput) -> Result<ImageI
     Ok(id)
 }
 
-/// [`create_image`] inside the caller's transaction.
+/// Creates the default image of a new organization, so that it can have agents right away.
 ///
 /// # Errors
-/// `PLAN_LIMIT_REACHED`, `NAME_TAKEN`; `VALIDATION_FAILED` for a profile that doesn't exist.
-pub async fn add_image(tx: &Tx, new: CreateImageInput) -> Result<ImageId> {
+/// The database is unreachable.
+pub async fn add_first_image(tx: &Tx) -> Result<()> {
+    let (name, reference) = FIRST_IMAGE;
+    let image = CreateImageInput {
+        name: name.to_owned(),
+        reference: reference.to_owned(),
+        description: None,
+        default_model: None,
+        profile: None,
+    };
+    let image = add_image(tx, image).await?;
+    orgs::set_default_image(tx, image).await
+}
+
+/// [`create_image`] inside the caller's transaction.
+async fn add_image(tx: &Tx, new: CreateImageInput) -> Result<ImageId> {
     orgs::check_limit(tx, Limit::Images).await?;
     let name = new.name.trim().to_owned();
     require_free_name(tx, &name, None).await?;
@@ -98,7 +116,7 @@ pub async fn update_image(scope: &Scope, id: ImageId, edit: UpdateImageInput) ->
     image.update(tx.connection()).await?;
     edits::raise(&tx, RecordKind::Image, id).await?;
     if launch_changes {
-        crate::slices::agents::announce_of_image(&tx, id).await?;
+        emit(&tx, ImageChanged { image: id }).await?;
     }
     record(&tx, (ChangeOp::Updated, "updateImage"), id, changed);
     tx.commit().await

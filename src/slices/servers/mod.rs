@@ -6,7 +6,7 @@
 
 mod confirming;
 mod entity;
-pub mod graphql;
+mod events;
 mod images;
 mod input;
 mod rows;
@@ -21,7 +21,10 @@ use serde_json::json;
 
 pub use self::{
     confirming::{confirm_host, is_unconfirmed},
-    images::{LaunchedImage, add_image, archive_image, create_image, image_of, restore_image, update_image},
+    events::{CountAgents, Deleted, ImageChanged},
+    images::{
+        LaunchedImage, add_first_image, archive_image, create_image, image_of, restore_image, update_image,
+    },
     input::{CreateImageInput, CreateServerInput, Labels, UpdateImageInput, UpdateServerInput},
     rows::{hold, image_is_usable},
 };
@@ -37,11 +40,13 @@ use crate::{
             Scope,
             token::{Token, TokenKind},
         },
-        audit, outbox,
+        audit,
+        handlers::{ask, emit},
+        outbox,
         store::{Tx, held},
     },
     slices::{
-        approvals, edits,
+        edits,
         orgs::{self, Limit},
         patch::{patch, patch_required},
     },
@@ -143,12 +148,12 @@ pub async fn regenerate_token(scope: &Scope, id: ServerId) -> Result<SecretStrin
 /// # Errors
 /// `NOT_FOUND`, `IN_USE`.
 pub async fn delete(scope: &Scope, id: ServerId) -> Result<()> {
-    let mut tx = scope.begin().await?;
+    let tx = scope.begin().await?;
     // The lock keeps agents from moving in: moving in locks the server too ([`hold`]).
     let found =
         living(scope).filter(servers::Column::Id.eq(id)).lock_exclusive().one(tx.connection()).await?;
     let server = found.ok_or_else(|| Problem::not_found("server", id))?;
-    let agents = crate::slices::agents::count_on_server(&tx, id).await?;
+    let agents = ask(&tx, CountAgents(id)).await?;
     if agents > 0 {
         let detail = format!("This server has agents ({agents}). Delete or move them first.");
         return Err(Problem::new(Code::InUse, detail).with("agents", agents));
@@ -164,7 +169,7 @@ pub async fn delete(scope: &Scope, id: ServerId) -> Result<()> {
     server.archived_at = Set(Some(tx.now));
     server.updated_at = Set(tx.now);
     server.update(tx.connection()).await?;
-    approvals::server_deleted(&mut tx, id).await?;
+    emit(&tx, Deleted { server: id }).await?;
     record(&tx, (ChangeOp::Deleted, "deleteServer"), id, json!({ "name": name }));
     tx.commit().await
 }

@@ -5,7 +5,6 @@
 //! it again, so both need every permission the token has. Only hashes are stored.
 
 mod entity;
-pub mod graphql;
 
 use std::time::Duration;
 

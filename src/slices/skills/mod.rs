@@ -5,7 +5,6 @@
 //! assigned to gets a command to synchronize.
 
 mod entity;
-pub mod graphql;
 mod input;
 mod queries;
 mod versions;
@@ -98,7 +97,7 @@ pub async fn update(
 
 /// [`update`], in a transaction. `reverts_to` is the version that it restores.
 async fn write(
-    mut tx: Tx,
+    tx: Tx,
     id: SkillId,
     edit: UpdateSkillInput,
     (operation, reverts_to): (&'static str, Option<i64>),
@@ -138,7 +137,7 @@ async fn write(
     } else if !edit.force.unwrap_or_default() {
         return Ok(());
     }
-    assignments::mark_assigned::<skills::Entity>(&mut tx, id).await?;
+    assignments::mark_assigned::<skills::Entity>(&tx, id).await?;
     if let Some(version) = reverts_to {
         changes["reverts_to"] = json!(version);
     }

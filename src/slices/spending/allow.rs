@@ -5,24 +5,41 @@ use std::time::Duration;
 use serde_json::json;
 
 use super::{
-    graphql::AllowSpendingInput,
-    limits,
-    months::{self, Of},
+    input::AllowSpendingInput,
+    limit_queries, limits,
+    months::{self, Guarded, Of},
     queries, release,
     terms::Terms,
 };
 use crate::{
     base::{
         enums::{ChangeOp, LimitKind, RecordKind},
+        ids::ApprovalId,
         permission::Permission,
         problem::{Problem, Result},
     },
-    core::{access::Scope, audit, store::Tx},
+    core::{
+        access::Scope,
+        audit,
+        handlers::{DomainEvent, emit},
+        store::Tx,
+    },
     slices::{
         agents::{self, LockedAgent},
-        approvals, orgs,
+        orgs,
     },
 };
+
+/// More may be spent of a limit.
+#[derive(Debug)]
+pub struct Allowed {
+    /// The limit.
+    pub of: Guarded,
+    /// The approval that asks for it.
+    pub approval: Option<ApprovalId>,
+}
+
+impl DomainEvent for Allowed {}
 
 /// How long tokens that were allowed count.
 const HOUR: Duration = Duration::from_hours(1);
@@ -38,7 +55,7 @@ pub async fn allow(scope: &Scope, input: AllowSpendingInput) -> Result<()> {
     if input.approval_id.is_some() {
         scope.require(Permission::ApprovalResolve)?;
     }
-    let mut tx = scope.begin().await?;
+    let tx = scope.begin().await?;
     orgs::lock(&tx).await?;
     let kind = if input.tokens.is_some() { LimitKind::Tokens } else { LimitKind::Money };
     let of = input.agent_id.map_or(Of::Organization, Of::Agent);
@@ -51,12 +68,8 @@ pub async fn allow(scope: &Scope, input: AllowSpendingInput) -> Result<()> {
     }
     record(&tx, of, &input);
     if !takes_back(&input) {
-        let limit = of.limit(kind);
-        match input.approval_id {
-            Some(approval) => approvals::resolve_spending(&mut tx, approval, limit).await?,
-            None => approvals::withdraw_guards(&mut tx, |guarded| guarded == limit).await?,
-        }
-        go_on(&mut tx, of, kind, &waiting).await?;
+        emit(&tx, Allowed { of: of.limit(kind), approval: input.approval_id }).await?;
+        go_on(&tx, of, kind, &waiting).await?;
     }
     tx.commit().await
 }
@@ -65,7 +78,7 @@ pub async fn allow(scope: &Scope, input: AllowSpendingInput) -> Result<()> {
 async fn hold(tx: &Tx, of: Of, kind: LimitKind) -> Result<Vec<LockedAgent>> {
     let ids = match of {
         Of::Agent(agent) => vec![agent],
-        Of::Organization => queries::waiting_agents(tx, kind).await?,
+        Of::Organization => limit_queries::waiting_agents(tx, kind).await?,
     };
     let mut held = Vec::with_capacity(ids.len());
     for agent in ids {
@@ -113,7 +126,7 @@ async fn money(tx: &Tx, of: Of, micro: i64) -> Result<()> {
 }
 
 /// Lets those go on that waited for it, if it is enough for them.
-async fn go_on(tx: &mut Tx, of: Of, kind: LimitKind, waiting: &[LockedAgent]) -> Result<()> {
+async fn go_on(tx: &Tx, of: Of, kind: LimitKind, waiting: &[LockedAgent]) -> Result<()> {
     for agent in waiting {
         release::allowed(tx, agent, kind).await?;
     }

@@ -12,7 +12,6 @@ use super::{
     months::{self, Of},
     queries::{self, Call, ListedModels},
     terms::{Terms, day, month},
-    usage,
 };
 use crate::{
     base::{
@@ -25,7 +24,8 @@ use crate::{
     core::{config::cost_of, store::Tx},
     slices::{
         agents::{self, LockedAgent, reporter::Reporter},
-        model_credentials, turns,
+        conversations::turns,
+        model_credentials,
     },
 };
 
@@ -59,7 +59,7 @@ impl Call {
 ///
 /// # Errors
 /// The database is unreachable.
-pub async fn called(tx: &mut Tx, from: &Reporter, call: ModelCall) -> Result<()> {
+pub async fn called(tx: &Tx, from: &Reporter, call: ModelCall) -> Result<()> {
     let Some(agent) = agents::lock_agent_even_deleted(tx, from.agent).await? else { return Ok(()) };
     if from.generation > agent.generation {
         return Ok(());
@@ -121,7 +121,7 @@ async fn read(tx: &Tx, agent: &LockedAgent, terms: &Terms, call: ModelCall) -> R
     };
     Ok(Call {
         turn,
-        credential: agents::inherited_credential(tx, agent.id).await?,
+        credential: model_credentials::inherited_by(tx, agent.id).await?,
         provider,
         model,
         status,
@@ -147,13 +147,9 @@ async fn listed<'a>(tx: &Tx, agent: &LockedAgent, day: &str, call: &'a Call) -> 
 }
 
 /// The provider takes requests: anyone who waits for it goes on.
-async fn passed(tx: &mut Tx, agent: &LockedAgent, call: &Call) -> Result<()> {
+async fn passed(tx: &Tx, agent: &LockedAgent, call: &Call) -> Result<()> {
     match call.credential {
-        Some(credential) => {
-            if model_credentials::passed(tx, credential).await? {
-                usage::passes(tx, credential).await?;
-            }
-        }
+        Some(credential) => model_credentials::passed(tx, credential).await?,
         None => {
             limits::eased_of(tx, agent, &[LimitKind::Usage]).await?;
         }

@@ -6,23 +6,58 @@ use muster_protocol::plan::Given;
 
 use super::{
     leases::Spent,
+    limit_queries::Limit,
     limits,
-    months::{self, Of},
-    queries::Limit,
+    months::{self, Guarded, Of},
     terms::Terms,
 };
 use crate::{
     base::{
-        enums::{CostGuardAction, LimitKind, StatusReason},
+        enums::{CostGuardAction, LimitKind},
+        ids::AgentId,
         problem::Result,
+        time::Timestamp,
     },
-    core::store::Tx,
-    slices::{
-        agents::{self, LockedAgent},
-        approvals::{self, Proposal},
-        turns,
+    core::{
+        handlers::{DomainEvent, emit},
+        store::Tx,
     },
+    slices::{agents::LockedAgent, conversations::turns},
 };
+
+/// Nothing is left to spend of a limit.
+#[derive(Debug)]
+pub struct UsedUp {
+    /// The limit.
+    pub of: Guarded,
+    /// The agent that could not go on.
+    pub cause: AgentId,
+    /// That nothing is left, in one line.
+    pub title: &'static str,
+    /// What was spent, and what follows.
+    pub body: String,
+    /// How much is proposed to be allowed on top: millionths, or tokens for the next 60 minutes.
+    pub amount: i64,
+    /// When it is over, because there is something to spend again.
+    pub until: Timestamp,
+    /// People who have dismissed it since then are left alone.
+    pub since: Timestamp,
+    /// Whether the agent goes on: people who were told since then know enough.
+    pub is_notice: bool,
+}
+
+impl DomainEvent for UsedUp {}
+
+/// An agent has nothing left to spend, and is to be stopped then.
+#[derive(Debug)]
+pub struct Exhausted {
+    /// The agent.
+    pub agent: AgentId,
+    /// What is spent, in words.
+    pub reason: String,
+}
+
+impl DomainEvent for Exhausted {}
 
 /// What is proposed to be allowed on top: this part of the limit, or what the next call takes if that is more.
 const PART: i64 = 5;
@@ -31,7 +66,7 @@ const PART: i64 = 5;
 const HOUR: Duration = Duration::from_hours(1);
 
 /// Keeps the agent from spending more. Its turns wait, or it is stopped.
-pub(super) async fn act(tx: &mut Tx, agent: &LockedAgent, terms: &Terms, spent: &Spent) -> Result<Given> {
+pub(super) async fn act(tx: &Tx, agent: &LockedAgent, terms: &Terms, spent: &Spent) -> Result<Given> {
     let reason = words(terms, spent);
     // First: it may hold the month's row, which comes before rows of limits.
     tell(tx, agent, terms, spent).await?;
@@ -39,7 +74,7 @@ pub(super) async fn act(tx: &mut Tx, agent: &LockedAgent, terms: &Terms, spent: 
     limits::set(tx, agent.id, &limit).await?;
     turns::limit(tx, agent.id).await?;
     if spent.action == CostGuardAction::Stop {
-        agents::stop_in(tx, agent.id, "costGuard", (StatusReason::LimitReached, &reason)).await?;
+        emit(tx, Exhausted { agent: agent.id, reason: reason.clone() }).await?;
     }
     let reason = match spent.action {
         CostGuardAction::Stop => format!("{reason} You are stopped."),
@@ -49,7 +84,7 @@ pub(super) async fn act(tx: &mut Tx, agent: &LockedAgent, terms: &Terms, spent: 
 }
 
 /// Tells people that nothing is left: of NOTIFY once for each month or hour, else once while they have not decided.
-pub(super) async fn tell(tx: &mut Tx, agent: &LockedAgent, terms: &Terms, spent: &Spent) -> Result<()> {
+pub(super) async fn tell(tx: &Tx, agent: &LockedAgent, terms: &Terms, spent: &Spent) -> Result<()> {
     let of = spent.of.limit(spent.kind);
     let title = match (of.kind, of.agent) {
         (LimitKind::Tokens, _) => "The agent has used up its tokens of an hour",
@@ -67,13 +102,12 @@ pub(super) async fn tell(tx: &mut Tx, agent: &LockedAgent, terms: &Terms, spent:
         _ => (tx.now.minus(HOUR), spent.until),
     };
     let amount = (spent.limit / PART).max(spent.short).max(1);
-    let proposal = Proposal { of, amount, until };
     let body = match spent.action {
         CostGuardAction::Notify => format!("{} It goes on.", words(terms, spent)),
         CostGuardAction::Pause => format!("{} Its turns wait.", words(terms, spent)),
         CostGuardAction::Stop => format!("{} It is stopped.", words(terms, spent)),
     };
-    approvals::guard_cost(tx, agent.id, proposal, (title, body), (since, is_notice)).await
+    emit(tx, UsedUp { of, cause: agent.id, title, body, amount, until, since, is_notice }).await
 }
 
 /// What is spent, in words.

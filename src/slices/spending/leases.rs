@@ -12,9 +12,8 @@ use muster_protocol::{
 };
 
 use super::{
-    calls, guard, limits,
+    calls, guard, lease_queries, limits,
     months::{self, Of},
-    queries,
     terms::Terms,
 };
 use crate::{
@@ -73,7 +72,7 @@ type Slice = (Option<i64>, Option<i64>);
 /// # Errors
 /// `NOT_FOUND`; `AGENT_NOT_RUNNING` for a launch that is not the agent's present one.
 pub async fn lease(scope: &Scope, agent: AgentId, generation: i64, asked: &LeaseAsked) -> Result<Given> {
-    let mut tx = scope.begin().await?;
+    let tx = scope.begin().await?;
     let agent = up(&tx, agent, generation).await?;
     if orgs::is_stopped(&tx).await? {
         let reason =
@@ -97,25 +96,25 @@ pub async fn lease(scope: &Scope, agent: AgentId, generation: i64, asked: &Lease
     if let Some(lease) = granted(&tx, agent.id, asked.question).await? {
         return Ok(Given::Lease(lease));
     }
-    if queries::open_leases(&tx, agent.id).await? >= MOST_OPEN {
+    if lease_queries::open_leases(&tx, agent.id).await? >= MOST_OPEN {
         let reason = format!(
             "The agent holds {MOST_OPEN} leases already. The next is granted when one is returned or over."
         );
         return Ok(Given::Refused { reason });
     }
     finish(&tx, agent.id, &asked.finished).await?;
-    let mut sliced = slice(&mut tx, &agent, &terms, price).await?;
+    let mut sliced = slice(&tx, &agent, &terms, price).await?;
     if sliced.as_ref().is_err_and(|spent| spent.of == Of::Organization) {
         // Someone may be allowing more: either that is seen now, or this agent's wait is seen there.
         months::hold(&tx, &terms).await?;
-        sliced = slice(&mut tx, &agent, &terms, price).await?;
+        sliced = slice(&tx, &agent, &terms, price).await?;
     }
     let given = match sliced {
         Ok((from, slice)) => {
             limits::eased_of(&tx, &agent, &[LimitKind::Money, LimitKind::Tokens]).await?;
             Given::Lease(write(&tx, agent.id, asked.question, (from, slice)).await?)
         }
-        Err(spent) => guard::act(&mut tx, &agent, &terms, &spent).await?,
+        Err(spent) => guard::act(&tx, &agent, &terms, &spent).await?,
     };
     tx.commit().await?;
     Ok(given)
@@ -134,7 +133,7 @@ async fn up(tx: &Tx, agent: AgentId, generation: i64) -> Result<LockedAgent> {
 
 /// Takes a part of what is left, of money and of tokens. Returns when the month began from whose budgets it is.
 async fn slice(
-    tx: &mut Tx,
+    tx: &Tx,
     agent: &LockedAgent,
     terms: &Terms,
     price: Option<&Price>,
@@ -162,7 +161,7 @@ async fn slice(
 }
 
 /// What keeps the agent from getting a lease. What only tells people keeps no one from it. No one is notified.
-pub(super) async fn spent(tx: &mut Tx, agent: &LockedAgent, terms: &Terms) -> Result<Option<Spent>> {
+pub(super) async fn spent(tx: &Tx, agent: &LockedAgent, terms: &Terms) -> Result<Option<Spent>> {
     let keeps = |action: CostGuardAction| action != CostGuardAction::Notify;
     let enforced = Terms {
         organization: terms.organization.filter(|budget| keeps(budget.action)),
@@ -193,7 +192,7 @@ type Enforced = (Option<i64>, Option<i64>);
 
 /// What is left of the tighter budget, if one is enforced, and when the month began.
 async fn money(
-    tx: &mut Tx,
+    tx: &Tx,
     agent: &LockedAgent,
     terms: &Terms,
     least: i64,
@@ -244,7 +243,7 @@ async fn take(tx: &Tx, agent: AgentId, from: Timestamp, micro: i64, enforced: En
 /// A part of what is left of the tokens of an hour. None: there is no cost guard.
 async fn tokens(tx: &Tx, agent: AgentId, terms: &Terms) -> Result<Result<Option<i64>, Spent>> {
     let Some(guard) = terms.guard else { return Ok(Ok(None)) };
-    let leased = queries::leased_tokens(tx, agent).await?;
+    let leased = lease_queries::leased_tokens(tx, agent).await?;
     let used = calls::of_hour(tx, agent).await?;
     let left = guard.tokens - used - leased;
     if left > 0 {
@@ -264,7 +263,7 @@ async fn tokens(tx: &Tx, agent: AgentId, terms: &Terms) -> Result<Result<Option<
 
 /// The lease that this question got before. Its answer was lost.
 async fn granted(tx: &Tx, agent: AgentId, question: i64) -> Result<Option<Lease>> {
-    let granted = queries::lease_of_question(tx, agent, question).await?;
+    let granted = lease_queries::lease_of_question(tx, agent, question).await?;
     Ok(granted.map(|lease| Lease {
         id: lease.id.0,
         cost_micro: lease.cost_micro,
@@ -279,7 +278,7 @@ async fn finish(tx: &Tx, agent: AgentId, finished: &[Finished]) -> Result<()> {
     if finished.is_empty() {
         return Ok(());
     }
-    for lease in queries::unclosed_leases(tx, agent).await? {
+    for lease in lease_queries::unclosed_leases(tx, agent).await? {
         let Some(told) = finished.iter().find(|told| told.lease_id == lease.id.0) else { continue };
         let granted: Slice = (lease.cost_micro, lease.tokens);
         // What was reported is used, whatever the host says.
@@ -291,7 +290,7 @@ async fn finish(tx: &Tx, agent: AgentId, finished: &[Finished]) -> Result<()> {
         if kept == granted {
             continue;
         }
-        queries::cut_lease(tx, agent, lease.id, kept).await?;
+        lease_queries::cut_lease(tx, agent, lease.id, kept).await?;
         give_back(tx, agent, lease.month_at, granted.0.unwrap_or(0) - kept.0.unwrap_or(0)).await?;
         // Tokens are each agent's. The agent itself is about to learn whether that suffices.
         if kept.0 != granted.0 {
@@ -312,7 +311,7 @@ async fn give_back(tx: &Tx, agent: AgentId, month: Timestamp, micro: i64) -> Res
 
 async fn write(tx: &Tx, agent: AgentId, question: i64, (month, slice): (Timestamp, Slice)) -> Result<Lease> {
     let until = tx.now.plus(LIFE);
-    let id = queries::add_lease(tx, agent, question, (month, until), slice).await?;
+    let id = lease_queries::add_lease(tx, agent, question, (month, until), slice).await?;
     let id = id.ok_or_else(|| Problem::internal(anyhow::anyhow!("a lease was not written")))?;
     Ok(Lease { id: id.0, cost_micro: slice.0, tokens: slice.1, until: until.0 })
 }
@@ -333,8 +332,8 @@ pub(super) async fn paid(
     cost: i64,
     tokens: i64,
 ) -> Result<Option<Taken>> {
-    let Some(row) = queries::lease_of(tx, agent, lease).await? else { return Ok(None) };
-    queries::use_lease(tx, agent, lease, (cost, tokens)).await?;
+    let Some(row) = lease_queries::lease_of(tx, agent, lease).await? else { return Ok(None) };
+    lease_queries::use_lease(tx, agent, lease, (cost, tokens)).await?;
     let open = row.cost_micro.map_or(0, |granted| (granted - row.used_micro).max(0));
     // What was left of a closed lease has gone back already.
     let micro = if row.closed_at.is_some() { 0 } else { open.min(cost) };
@@ -354,7 +353,7 @@ pub async fn returned(tx: &Tx, from: &Reporter, lease: LeaseId) -> Result<()> {
 }
 
 async fn close(tx: &Tx, agent: &LockedAgent, lease: LeaseId) -> Result<()> {
-    let Some(closed) = queries::close_lease(tx, agent.id, lease).await? else { return Ok(()) };
+    let Some(closed) = lease_queries::close_lease(tx, agent.id, lease).await? else { return Ok(()) };
     let left = |granted: Option<i64>, used: i64| granted.map_or(0, |granted| (granted - used).max(0));
     let micro = left(closed.cost_micro, closed.used_micro);
     let tokens = left(closed.tokens, closed.used_tokens);
@@ -378,7 +377,7 @@ async fn close(tx: &Tx, agent: &LockedAgent, lease: LeaseId) -> Result<()> {
 /// The database is unreachable. What has ended by then stays ended.
 pub async fn expire_due(core: &Arc<Core>) -> Result<u64> {
     let mut ended = Tally::default();
-    for due in queries::due_leases(core, BATCH).await? {
+    for due in lease_queries::due_leases(core, BATCH).await? {
         let scope = Scope::system(core, due.organization_id);
         ended.add(scope.org, expire(&scope, due.agent_id, due.id).await);
     }

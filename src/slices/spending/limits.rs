@@ -1,35 +1,45 @@
 //! Agents that may not call their model at the moment: their rows. `release.rs` lets them go on.
 
 use super::{
+    limit_queries::{self, Limit},
     months,
-    queries::{self, Limit},
     terms::zone_of,
 };
 use crate::{
     base::{enums::LimitKind, ids::AgentId, problem::Result, time::Timestamp},
-    core::store::Tx,
+    core::{
+        handlers::{DomainEvent, emit},
+        store::Tx,
+    },
     slices::{
         agents::{self, LockedAgent},
-        approvals, turns,
+        conversations::turns,
+        orgs::TermsChanged,
     },
 };
 
+/// What may be spent was changed by an edit.
+#[derive(Debug)]
+pub struct LimitsChanged {
+    /// The agent whose limits are others now. None: the organization's, and with them those of all agents.
+    pub agent: Option<AgentId>,
+}
+
+impl DomainEvent for LimitsChanged {}
+
 /// The agent may not call its model until then.
 pub(super) async fn set(tx: &Tx, agent: AgentId, limit: &Limit<'_>) -> Result<()> {
-    if let Some(last) = queries::wait_of(tx, agent).await?.filter(|last| last.kind != limit.kind) {
+    if let Some(last) = limit_queries::wait_of(tx, agent).await?.filter(|last| last.kind != limit.kind) {
         turns::waited(tx, agent, last.kind, last.since).await?;
     }
-    queries::write_wait(tx, agent, limit).await?;
+    limit_queries::write_wait(tx, agent, limit).await?;
     agents::announce(tx, agent);
     Ok(())
 }
 
 /// Whether the agent may not call its model: its turns wait.
-///
-/// # Errors
-/// The database is unreachable.
-pub async fn is_limited(tx: &Tx, agent: AgentId) -> Result<bool> {
-    Ok(queries::wait_of(tx, agent).await?.is_some())
+pub(super) async fn is_limited(tx: &Tx, agent: AgentId) -> Result<bool> {
+    Ok(limit_queries::wait_of(tx, agent).await?.is_some())
 }
 
 /// What keeps the agent from calling its model, and since when.
@@ -37,12 +47,12 @@ pub async fn is_limited(tx: &Tx, agent: AgentId) -> Result<bool> {
 /// # Errors
 /// The database is unreachable.
 pub async fn limited_since(tx: &Tx, agent: AgentId) -> Result<Option<(LimitKind, Timestamp)>> {
-    Ok(queries::wait_of(tx, agent).await?.map(|row| (row.kind, row.since)))
+    Ok(limit_queries::wait_of(tx, agent).await?.map(|row| (row.kind, row.since)))
 }
 
 /// Why the agent's provider takes no more, and until when. None while it does, or while a turn is being tried.
 pub(super) async fn waits_for_provider(tx: &Tx, agent: AgentId) -> Result<Option<(String, Timestamp)>> {
-    let Some(row) = queries::wait_of(tx, agent).await? else { return Ok(None) };
+    let Some(row) = limit_queries::wait_of(tx, agent).await? else { return Ok(None) };
     let waits = row.kind == LimitKind::Usage && row.probing_at.is_none();
     Ok(row.until_at.filter(|until| waits && *until > tx.now).map(|until| (row.reason, until)))
 }
@@ -56,24 +66,24 @@ pub(super) async fn eased(tx: &Tx, agent: &LockedAgent) -> Result<()> {
 
 /// The same, if it is this kind of limit. Returns whether it was.
 pub(super) async fn eased_of(tx: &Tx, agent: &LockedAgent, kinds: &[LimitKind]) -> Result<bool> {
-    let is = queries::wait_of(tx, agent.id).await?.is_some_and(|row| kinds.contains(&row.kind));
+    let is = limit_queries::wait_of(tx, agent.id).await?.is_some_and(|row| kinds.contains(&row.kind));
     if is {
         eased(tx, agent).await?;
     }
     Ok(is)
 }
 
-/// What the organization's agents may spend has changed, whose time zone was and is the one of these names: agents that wait look again with the next
-/// round. The caller holds all that run, so that none is refused by what was true before; and all there are if the time zone
-/// changes, so that nothing is counted in a month of the old one.
+/// What the organization's agents may spend has changed: agents that wait look again with the next round. The caller holds all that
+/// run, so that none is refused by what was true before; and all there are if the time zone changes, so that nothing is counted in
+/// a month of the old one.
 ///
 /// # Errors
 /// The database is unreachable.
-pub async fn changed_for_all(tx: &mut Tx, (was, is): (&str, &str)) -> Result<()> {
-    if was != is {
-        months::rezone(tx, &zone_of(was), &zone_of(is)).await?;
+pub async fn changed_for_all(tx: &Tx, terms: &TermsChanged) -> Result<()> {
+    if terms.has_other_timezone() {
+        months::rezone(tx, &zone_of(&terms.old_timezone), &zone_of(&terms.timezone)).await?;
     }
-    approvals::withdraw_guards(tx, |_| true).await?;
+    emit(tx, LimitsChanged { agent: None }).await?;
     recheck(tx, None);
     Ok(())
 }
@@ -82,12 +92,12 @@ pub async fn changed_for_all(tx: &mut Tx, (was, is): (&str, &str)) -> Result<()>
 /// are written last of all: anyone who holds rows of agents that it doesn't hold must wait for nothing more. Who has written one
 /// before must hold the organization's month, or two might wait for each other's.
 pub(super) fn recheck(tx: &Tx, but: Option<AgentId>) {
-    queries::look_again_but(tx, but.unwrap_or(AgentId(0)));
+    limit_queries::look_again_but(tx, but.unwrap_or(AgentId(0)));
 }
 
 /// Tokens of this agent have come back. They are its own, so others that wait don't look again.
 pub(super) fn recheck_tokens(tx: &Tx, agent: &LockedAgent) {
-    queries::look_for_tokens_again(tx, agent.id);
+    limit_queries::look_for_tokens_again(tx, agent.id);
 }
 
 /// Nothing keeps the agent from calling its model now. Its turns are the caller's to see to.
@@ -95,7 +105,7 @@ pub(super) fn recheck_tokens(tx: &Tx, agent: &LockedAgent) {
 /// # Errors
 /// The database is unreachable.
 pub async fn forget(tx: &Tx, agent: AgentId) -> Result<()> {
-    let Some(over) = queries::delete_wait(tx, agent).await? else { return Ok(()) };
+    let Some(over) = limit_queries::delete_wait(tx, agent).await? else { return Ok(()) };
     agents::announce(tx, agent);
     turns::waited(tx, agent, over.kind, over.since).await
 }

@@ -5,17 +5,18 @@
 //! hosts together can't spend more than there is. Every grant is one conditional UPDATE of the month's row. Permissions:
 //! `organization.view` and `agent.output.view` read, `organization.edit` allows more.
 //!
-//! `terms.rs`: what may be spent; `months.rs`: what was; `measured.rs`: what turns have spent; `leases.rs`, `calls.rs`: what
+//! `terms.rs`: what may be spent; `months.rs`: what was; `leases.rs`, `calls.rs`: what
 //! hosts ask and report; `guard.rs`: nothing is left; `usage.rs`: a provider takes no more; `limits.rs`: agents that wait;
 //! `release.rs`: how they go on.
 
 mod allow;
 mod calls;
-pub mod graphql;
 mod guard;
+mod input;
+mod lease_queries;
 mod leases;
+mod limit_queries;
 mod limits;
-mod measured;
 mod months;
 mod prices;
 mod queries;
@@ -24,12 +25,16 @@ mod terms;
 pub mod usage;
 
 pub use self::{
-    allow::allow,
+    allow::{Allowed, allow},
     calls::called,
+    guard::{Exhausted, UsedUp},
+    input::AllowSpendingInput,
+    lease_queries::LEASE_OVER,
     leases::{expire_due, lease, returned},
-    limits::{changed_for_all, forget, is_limited, limited_since},
-    measured::{Measured, has_measured, measured},
-    prices::prices_of,
-    release::{changed, reconsider, release_due},
+    limit_queries::LIMIT_OVER,
+    limits::{LimitsChanged, changed_for_all, forget, limited_since},
+    months::Guarded,
+    prices::{ModelPrice, prices_of},
+    release::{agent_edited, release_due},
     terms::{is_metered, prices_now},
 };

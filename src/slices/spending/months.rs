@@ -10,10 +10,18 @@ use super::{
     terms::{Terms, month, moved},
 };
 use crate::{
-    base::{enums::LimitKind, problem::Result, time::Timestamp},
+    base::{enums::LimitKind, ids::AgentId, problem::Result, time::Timestamp},
     core::store::Tx,
-    slices::approvals::Guarded,
 };
+
+/// A limit that people are asked about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Guarded {
+    /// The agent whose limit it is. None: the organization's.
+    pub agent: Option<AgentId>,
+    /// Money, or the tokens of an hour.
+    pub kind: LimitKind,
+}
 
 impl Of {
     /// Its limit of this kind, as people are asked about it.

@@ -4,9 +4,10 @@
 use std::{sync::Arc, time::Duration};
 
 use super::{
-    guard, leases, limits,
+    guard, leases,
+    limit_queries::{self, Wait},
+    limits::{self, LimitsChanged},
     months::{self, Of},
-    queries::{self, Wait},
     terms::Terms,
 };
 use crate::{
@@ -16,10 +17,11 @@ use crate::{
         problem::Result,
         time::Timestamp,
     },
-    core::{Core, access::Scope, store::Tx, tally::Tally},
+    core::{Core, access::Scope, handlers::emit, store::Tx, tally::Tally},
     slices::{
-        agents::{self, LockedAgent},
-        approvals, model_credentials, orgs, turns,
+        agents::{self, Edited, LockedAgent},
+        conversations::turns,
+        model_credentials, orgs,
     },
 };
 
@@ -36,7 +38,7 @@ const BATCH: i64 = 200;
 /// The database is unreachable. Who went on by then goes on.
 pub async fn release_due(core: &Arc<Core>) -> Result<u64> {
     let mut released = Tally::default();
-    for due in queries::due_agents(core, BATCH).await? {
+    for due in limit_queries::due_agents(core, BATCH).await? {
         let scope = Scope::system(core, due.organization_id);
         released.add(scope.org, release_one(&scope, due.agent_id).await);
     }
@@ -44,21 +46,22 @@ pub async fn release_due(core: &Arc<Core>) -> Result<u64> {
 }
 
 async fn release_one(scope: &Scope, id: AgentId) -> Result<bool> {
-    let mut tx = scope.begin().await?;
-    let is_released = release(&mut tx, id).await?;
+    let tx = scope.begin().await?;
+    let is_released = release(&tx, id).await?;
     tx.commit().await?;
     Ok(is_released)
 }
 
 /// Lets one agent go on, or one of its turns. Returns whether it did.
-async fn release(tx: &mut Tx, id: AgentId) -> Result<bool> {
+async fn release(tx: &Tx, id: AgentId) -> Result<bool> {
     let Some(agent) = agents::lock_agent(tx, id).await? else {
         // It was deleted while its limit was written.
         limits::forget(tx, id).await?;
         return Ok(false);
     };
     // Others may have been faster.
-    let row = queries::wait_of(tx, id).await?.filter(|row| row.until_at.is_some_and(|until| until <= tx.now));
+    let row =
+        limit_queries::wait_of(tx, id).await?.filter(|row| row.until_at.is_some_and(|until| until <= tx.now));
     let Some(mut row) = row else { return Ok(false) };
     if !turns::waits(tx, &agent).await? {
         limits::eased(tx, &agent).await?;
@@ -69,11 +72,11 @@ async fn release(tx: &mut Tx, id: AgentId) -> Result<bool> {
     }
     if !turns::takes_turns(&agent) || orgs::is_stopped(tx).await? {
         // Nothing is sent now, so nothing is tried, and no one waits for the end of it.
-        queries::put_off(tx, id, tx.now.plus(LOOK), None).await?;
+        limit_queries::put_off(tx, id, tx.now.plus(LOOK), None).await?;
         return Ok(false);
     }
     if row.model_credential_id.is_some() {
-        let Some(inherited) = agents::inherited_credential(tx, id).await? else {
+        let Some(inherited) = model_credentials::inherited_by(tx, id).await? else {
             // It no longer waits for one either.
             limits::eased(tx, &agent).await?;
             return Ok(true);
@@ -92,27 +95,38 @@ async fn release(tx: &mut Tx, id: AgentId) -> Result<bool> {
                 return Ok(true);
             }
             Some(until) if until > tx.now => {
-                queries::put_off(tx, id, until, row.probing_at).await?;
+                limit_queries::put_off(tx, id, until, row.probing_at).await?;
                 return Ok(false);
             }
             Some(_) => model_credentials::probe(tx, credential, tx.now.minus(PROBE)).await?,
         },
     };
     if !is_first {
-        queries::put_off(tx, id, tx.now.plus(LOOK), row.probing_at).await?;
+        limit_queries::put_off(tx, id, tx.now.plus(LOOK), row.probing_at).await?;
         return Ok(false);
     }
-    queries::put_off(tx, id, tx.now.plus(PROBE), Some(tx.now)).await?;
+    limit_queries::put_off(tx, id, tx.now.plus(PROBE), Some(tx.now)).await?;
     Ok(turns::go_on(tx, &agent, Some(1)).await? > 0)
 }
 
-/// What an agent may spend has changed: people are asked again if nothing is left.
+/// An edit has changed what an agent may spend, or its access to a model.
 ///
 /// # Errors
 /// The database is unreachable.
-pub async fn changed(tx: &mut Tx, agent: &LockedAgent) -> Result<()> {
-    approvals::withdraw_guards(tx, |of| of.agent == Some(agent.id)).await?;
-    match queries::wait_of(tx, agent.id).await? {
+pub async fn agent_edited(tx: &Tx, edited: &Edited) -> Result<()> {
+    if edited.has_other_limits {
+        changed(tx, &edited.agent).await?;
+    }
+    if edited.has_other_access {
+        reconsider(tx, &edited.agent).await?;
+    }
+    Ok(())
+}
+
+/// What an agent may spend has changed: people are asked again if nothing is left.
+async fn changed(tx: &Tx, agent: &LockedAgent) -> Result<()> {
+    emit(tx, LimitsChanged { agent: Some(agent.id) }).await?;
+    match limit_queries::wait_of(tx, agent.id).await? {
         // Its provider takes no more, whatever it may spend.
         Some(row) if row.kind == LimitKind::Usage => Ok(()),
         _ => reconsider(tx, agent).await,
@@ -120,11 +134,8 @@ pub async fn changed(tx: &mut Tx, agent: &LockedAgent) -> Result<()> {
 }
 
 /// An agent goes on, with another credential perhaps, unless there is nothing for it to spend.
-///
-/// # Errors
-/// The database is unreachable.
-pub async fn reconsider(tx: &mut Tx, agent: &LockedAgent) -> Result<()> {
-    match queries::wait_of(tx, agent.id).await? {
+async fn reconsider(tx: &Tx, agent: &LockedAgent) -> Result<()> {
+    match limit_queries::wait_of(tx, agent.id).await? {
         Some(row) if row.kind != LimitKind::Usage => {
             release_spender(tx, agent, &row).await?;
             Ok(())
@@ -134,8 +145,8 @@ pub async fn reconsider(tx: &mut Tx, agent: &LockedAgent) -> Result<()> {
 }
 
 /// More of this kind is allowed: the agent goes on if it waits for it and it is enough.
-pub(super) async fn allowed(tx: &mut Tx, agent: &LockedAgent, kind: LimitKind) -> Result<()> {
-    if let Some(row) = queries::wait_of(tx, agent.id).await?.filter(|row| row.kind == kind) {
+pub(super) async fn allowed(tx: &Tx, agent: &LockedAgent, kind: LimitKind) -> Result<()> {
+    if let Some(row) = limit_queries::wait_of(tx, agent.id).await?.filter(|row| row.kind == kind) {
         release_spender(tx, agent, &row).await?;
     }
     Ok(())
@@ -143,7 +154,7 @@ pub(super) async fn allowed(tx: &mut Tx, agent: &LockedAgent, kind: LimitKind) -
 
 /// Lets an agent go on for which there is something to spend again. It is not prompted in vain if what came back, or was
 /// allowed, was not for it. Returns whether it goes on.
-async fn release_spender(tx: &mut Tx, agent: &LockedAgent, row: &Wait) -> Result<bool> {
+async fn release_spender(tx: &Tx, agent: &LockedAgent, row: &Wait) -> Result<bool> {
     let terms = Terms::of(tx, agent.id).await?;
     let mut spent = leases::spent(tx, agent, &terms).await?;
     if spent.as_ref().is_some_and(|spent| spent.of == Of::Organization) {
@@ -165,14 +176,14 @@ async fn release_spender(tx: &mut Tx, agent: &LockedAgent, row: &Wait) -> Result
 
 /// The agent looks again at this time, and people read why; or with the next round, if someone has changed since what it may spend.
 async fn wait_on(tx: &Tx, agent: AgentId, seen: Option<Timestamp>, changed: (Timestamp, &str)) -> Result<()> {
-    queries::wait_on(tx, agent, seen, changed).await?;
+    limit_queries::wait_on(tx, agent, seen, changed).await?;
     agents::announce(tx, agent);
     Ok(())
 }
 
 /// The agent waits for another model credential from now on.
 async fn wait_for_other(tx: &Tx, agent: AgentId, credential: ModelCredentialId) -> Result<()> {
-    queries::wait_for(tx, agent, credential).await?;
+    limit_queries::wait_for(tx, agent, credential).await?;
     agents::announce(tx, agent);
     Ok(())
 }

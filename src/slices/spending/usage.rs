@@ -17,13 +17,13 @@ use crate::{
             self,
             reporter::{Reporter, alive},
         },
+        conversations::turns,
         model_credentials,
         spending::{
+            limit_queries::{self, Limit},
             limits, months,
-            queries::{self, Limit},
             terms::Terms,
         },
-        turns,
     },
 };
 
@@ -52,7 +52,7 @@ pub async fn limited(
     let said = bounded(&plain::one_line(detail), DETAIL_BYTES);
     let model = bounded(&plain::one_line(model), DETAIL_BYTES);
     let reason = format!("The provider of {model} takes no more requests for now: {said}");
-    let inherited = agents::inherited_credential(tx, agent.id).await?;
+    let inherited = model_credentials::inherited_by(tx, agent.id).await?;
     if credential != inherited {
         return of_another(tx, agent.id, inherited, (&reason, until)).await;
     }
@@ -67,7 +67,7 @@ pub async fn limited(
     // The others that inherit it can't know yet. Their rows are written without holding the agents, which a host's report must
     // not do, and always in the same order.
     let mut concerned = match credential {
-        Some(credential) => agents::inheriting(tx, credential).await?,
+        Some(credential) => model_credentials::inheriting(tx, credential).await?,
         None => Vec::new(),
     };
     concerned.push(agent.id);
@@ -99,5 +99,5 @@ async fn of_another(
 /// # Errors
 /// The database is unreachable.
 pub async fn passes(tx: &Tx, credential: ModelCredentialId) -> Result<()> {
-    queries::look_for_credential_again(tx, credential).await
+    limit_queries::look_for_credential_again(tx, credential).await
 }

@@ -5,8 +5,9 @@
 
 use secrecy::{ExposeSecret, SecretString};
 
+use super::users::by_id;
 use crate::{
-    base::time::Timestamp,
+    base::{ids::UserId, problem::Result, time::Timestamp},
     core::{
         Core,
         mail::{Letter, Template},
@@ -36,8 +37,21 @@ pub fn with_link(
     write(core, template, &[values, &[("link", &link), ("expires", &expires)]].concat())
 }
 
-/// The letter of a notice.
-pub fn notice(core: &Core, name: &str, what: Notice, (at, from): (Timestamp, &str)) -> Letter {
+/// The letter that tells a person what happened to their account.
+///
+/// # Errors
+/// `NOT_FOUND`; the database is unreachable.
+pub async fn compose_notice(
+    core: &Core,
+    user: UserId,
+    what: Notice,
+    (at, from): (Timestamp, &str),
+) -> Result<Letter> {
+    let name = by_id(core.db.read(), user).await?.name;
+    Ok(notice(core, &name, what, (at, from)))
+}
+
+fn notice(core: &Core, name: &str, what: Notice, (at, from): (Timestamp, &str)) -> Letter {
     let ((subject, what), when) = (words(what), readable(at));
     write(
         core,

@@ -2,11 +2,10 @@
 //!
 //! - `users.rs`: the rows and who may be found by what; `directory.rs`: the operator's view of them.
 //! - `credentials.rs`: a person's name, address and password; `links.rs`, `letters.rs`: mails and the links in them.
-//! - `preferences.rs`: what a person has set for the panel; `operator.rs`: the operator's commands; `graphql.rs`: a person's own account in the schema.
+//! - `preferences.rs`: what a person has set for the panel; `operator.rs`: the operator's commands.
 
 pub mod credentials;
 pub mod directory;
-pub mod graphql;
 pub mod letters;
 pub mod links;
 pub mod operator;

@@ -19,14 +19,32 @@ use crate::{
     core::{
         access::{Caller, Scope},
         audit,
+        handlers::{DomainEvent, emit},
         store::Tx,
     },
     slices::{
-        approvals, channels, credentials,
         orgs::{self, Limit},
         people::{accounts::users::hold, entity::members},
     },
 };
+
+/// A member is about to be removed: what the database deletes with them is still there.
+#[derive(Debug)]
+pub struct MemberLeaving {
+    /// The member.
+    pub user: UserId,
+}
+
+impl DomainEvent for MemberLeaving {}
+
+/// A member was removed from the organization.
+#[derive(Debug)]
+pub struct MemberRemoved {
+    /// Who that was.
+    pub user: UserId,
+}
+
+impl DomainEvent for MemberRemoved {}
 
 /// Adds a member.
 ///
@@ -139,11 +157,10 @@ async fn take_out(scope: &Scope, user: UserId, operation: &'static str) -> Resul
     if member.role == Role::Owner {
         require_another_owner(&tx, user).await?;
     }
-    credentials::forget_member(&tx, user).await?;
+    emit(&tx, MemberLeaving { user }).await?;
     let rows = scope.delete::<members::Entity>().filter(members::Column::UserId.eq(user));
     rows.exec(tx.connection()).await?;
-    channels::forget_recipient(&tx, user).await?;
-    approvals::forget_assignee(&tx, user).await?;
+    emit(&tx, MemberRemoved { user }).await?;
     record(
         &tx,
         (ChangeOp::Deleted, operation),

@@ -1,0 +1,88 @@
+//! Which approvals a feed shows, and in which order.
+
+use super::Approval;
+use crate::{
+    base::{
+        enums::{ApprovalKind, ApprovalSort, ApprovalStatus, Severity, SortOrder},
+        ids::{AgentId, ConversationId, UserId},
+    },
+    core::access::Scope,
+    read::{Keys, Rows},
+};
+
+/// SQL: the approval waits for a decision. One whose time is up doesn't, whether or not the round has ended it.
+pub const PENDING: &str = "t.status = 'PENDING' AND (t.expires_at IS NULL OR t.expires_at > :now)";
+/// SQL: the time of a pending approval is up.
+const OVERDUE: &str = "t.status = 'PENDING' AND t.expires_at <= :now";
+/// SQL: the caller doesn't want to see it yet.
+const SNOOZED: &str = "EXISTS (SELECT 1 FROM approval_snoozes s WHERE s.organization_id = t.organization_id \
+                       AND s.approval_id = t.id AND s.user_id = :viewer AND s.until > :now)";
+
+/// The filters of a feed of approvals. `None` doesn't filter.
+#[derive(Clone, Debug, Default)]
+pub struct Filter {
+    /// Only those in one of these states.
+    pub status: Option<Vec<ApprovalStatus>>,
+    /// Only those of these kinds.
+    pub kinds: Option<Vec<ApprovalKind>>,
+    /// Only those of this severity or a higher one.
+    pub severity_at_least: Option<Severity>,
+    /// Only those that concern this agent.
+    pub agent_id: Option<AgentId>,
+    /// Only those raised in this conversation.
+    pub conversation_id: Option<ConversationId>,
+    /// Only those that this person should decide.
+    pub assignee_id: Option<UserId>,
+    /// Only those that the caller has snoozed, or has not.
+    pub snoozed: Option<bool>,
+}
+
+/// The approvals that pass `filter`.
+pub fn rows(scope: &Scope, filter: &Filter) -> Rows<Approval> {
+    let at_least = filter.severity_at_least.map(|least| {
+        let from = Severity::ALL.iter().position(|severity| *severity == least);
+        &Severity::ALL[from.unwrap_or_default()..]
+    });
+    let rows = Rows::of(scope)
+        .one_of("t.kind", filter.kinds.as_deref(), ApprovalKind::as_str)
+        .one_of("t.severity", at_least, Severity::as_str)
+        .filter_if("t.agent_id = ?", filter.agent_id.map(|id| id.0))
+        .filter_if("t.conversation_id = ?", filter.conversation_id.map(|id| id.0))
+        .filter_if("t.assignee_id = ?", filter.assignee_id.map(|id| id.0))
+        .whether(SNOOZED, filter.snoozed);
+    match filter.status.as_deref() {
+        Some(status) => rows.filter(&in_state(status), []),
+        None => rows,
+    }
+}
+
+/// SQL: the approval is shown with one of these states.
+fn in_state(wanted: &[ApprovalStatus]) -> String {
+    let of = |status: &ApprovalStatus| match status {
+        ApprovalStatus::Pending => format!("({PENDING})"),
+        ApprovalStatus::Expired => format!("(t.status = 'EXPIRED' OR {OVERDUE})"),
+        ApprovalStatus::Resolved | ApprovalStatus::Dismissed => format!("t.status = '{status}'"),
+    };
+    match wanted.iter().map(of).collect::<Vec<_>>() {
+        any if any.is_empty() => "1 = 0".to_owned(),
+        any => format!("({})", any.join(" OR ")),
+    }
+}
+
+/// As in the index `approvals_urgent`.
+const IS_PENDING: &str = "(CASE t.status WHEN 'PENDING' THEN 1 ELSE 0 END)";
+const RISK: &str = "(COALESCE(t.risk, CASE t.severity WHEN 'CRITICAL' THEN 90 WHEN 'HIGH' THEN 70 \
+                    WHEN 'MEDIUM' THEN 40 ELSE 10 END))";
+const SOON: &str = "(-COALESCE(t.expires_at, 9223372036854775807))";
+const EXPIRES: &str = "COALESCE(t.expires_at, 9223372036854775807)";
+
+/// The order. `order` turns it round.
+pub fn keys(sort: ApprovalSort, order: Option<SortOrder>) -> Keys {
+    match sort {
+        ApprovalSort::Risk => {
+            Keys::new("RISK", order.unwrap_or(SortOrder::Desc)).int(IS_PENDING).int(RISK).int(SOON)
+        }
+        ApprovalSort::Expires => Keys::new("EXPIRES", order.unwrap_or(SortOrder::Asc)).int(EXPIRES),
+        ApprovalSort::Created => Keys::new("CREATED", order.unwrap_or(SortOrder::Desc)).int("t.created_at"),
+    }
+}

@@ -1,0 +1,261 @@
+//! MCP servers in the GraphQL schema.
+
+use std::sync::LazyLock;
+
+use async_graphql::{Context, Object};
+
+use super::agents::{AgentAssignment, AgentSummary, assigned, assignment_count};
+use crate::{
+    base::{
+        enums::{ListSort, McpServerStatus, McpTransport, McpWorkspace, RecordKind},
+        ids::{McpServerId, OrgId, UserId},
+        permission::Permission,
+        time::Timestamp,
+    },
+    fields::{
+        Answer, Enter, answer,
+        bounds::{bounds, from, length, range},
+        permit::permit,
+    },
+    read::{Many, One, Page, Record, Rows, Spec},
+    slices::{
+        agents::SetAgentsInput,
+        mcp_servers::{self, CreateMcpServerInput, UpdateMcpServerInput},
+    },
+};
+
+/// The agents an MCP server is assigned to.
+const AGENTS: &str =
+    "mcp_server_agents j JOIN agents t ON t.organization_id = j.organization_id AND t.id = j.agent_id";
+
+/// An MCP server that agents may call.
+pub struct McpServer;
+
+impl Record for McpServer {
+    fn spec() -> &'static Spec {
+        static SPEC: LazyLock<Spec> = LazyLock::new(|| {
+            Spec::new("McpServer", "mcp_servers t", "An MCP server: a set of tools that agents may call.")
+                .permission(Permission::McpView)
+                .viewer_can(|scope| scope.can(&["mcp"]))
+                .column::<McpServerId>("id", "Identifies the MCP server.")
+                .revision(RecordKind::McpServer)
+                .column::<String>("name", "The name, unique in the organization.")
+                .column::<Option<String>>("description", "A description for people.")
+                .column::<McpTransport>("transport", "The transport used to reach it.")
+                .column::<Option<String>>("command", "The command to run, for STDIO.")
+                .column::<Vec<String>>("args", "The command's arguments.")
+                .column::<Option<String>>("url", "Its URL, for HTTP and SSE.")
+                .column::<Vec<String>>(
+                    "auth",
+                    "The names of the credentials it needs, used where one has the address as a destination.",
+                )
+                .column::<McpWorkspace>(
+                    "workspace",
+                    "What it sees of its agent's home, as a program with secrets beside a plain process. One in the agent's \
+                     sandbox sees the home anyway; one beside a container never does.",
+                )
+                .sql::<i64>(
+                    "assignment_count",
+                    assignment_count("mcp_server_agents", "mcp_server_id"),
+                    "The number of agents it is assigned to.",
+                )
+                .many::<AgentSummary>(
+                    "agents",
+                    assigned(AGENTS, "j.mcp_server_id"),
+                    "The agents it is assigned to.",
+                )
+                .many::<McpServerState>(
+                    "states",
+                    states("t.mcp_server_id"),
+                    "How it is doing, for each agent whose host has said something of it.",
+                )
+                .column::<Option<UserId>>("created_by", "The user who created it.")
+                .column::<Timestamp>("created_at", "When it was created.")
+                .column::<Timestamp>("updated_at", "When it was last updated.")
+                .column::<Option<Timestamp>>("archived_at", "When it was archived.")
+                .many::<AgentAssignment>(
+                    "assignments",
+                    assigned(AGENTS, "j.mcp_server_id"),
+                    "The agents it is assigned to, with the time of each assignment.",
+                )
+        });
+        &SPEC
+    }
+}
+
+/// How an MCP server is doing for one of its agents, as the agent's host says.
+pub struct McpServerState;
+
+/// The state, which ends with the launch that it is about, unless that is why.
+const STATE: &str = "CASE WHEN t.state = 'FAILED' OR EXISTS (SELECT 1 FROM agents a WHERE a.organization_id = t.organization_id \
+                     AND a.id = t.agent_id AND a.launch_generation = t.launch_generation AND a.status IN ('RUNNING', 'PAUSED')) \
+                     THEN t.state ELSE 'IDLE' END";
+
+impl Record for McpServerState {
+    fn spec() -> &'static Spec {
+        static SPEC: LazyLock<Spec> = LazyLock::new(|| {
+            Spec::new(
+                "McpServerState",
+                "mcp_server_agents t",
+                "How an MCP server is doing for one of its agents, as the agent's host says.",
+            )
+            .permission(Permission::McpView)
+            .sql::<McpServerStatus>("status", STATE, "How.")
+            .column::<Option<String>>("error", "Why it has failed.")
+            .column::<Option<String>>(
+                "stderr",
+                "The end of its standard error when it failed, without the secrets that the agent was given. For people with \
+                 credential.edit: a program in the agent's sandbox reads what the agent may read.",
+            )
+            .needs_person(Permission::CredentialEdit)
+            .column::<Vec<String>>("tools", "The names of its tools, at most 256.")
+            .column::<Option<Timestamp>>("reported_at", "When the host said so.")
+            .one::<AgentSummary>("agent", "t.agent_id", "The agent.")
+            .one::<McpServer>("mcp_server", "t.mcp_server_id", "The MCP server.")
+        });
+        &SPEC
+    }
+}
+
+/// The relation to the states of servers or agents, except deleted agents and archived servers. `by` is the column that holds the
+/// server or the agent.
+#[must_use]
+pub fn states(by: &'static str) -> Many {
+    Many {
+        by,
+        filter: "t.state IS NOT NULL AND EXISTS (SELECT 1 FROM agents a WHERE a.organization_id = t.organization_id \
+                 AND a.id = t.agent_id AND a.archived_at IS NULL) AND EXISTS (SELECT 1 FROM mcp_servers s \
+                 WHERE s.organization_id = t.organization_id AND s.id = t.mcp_server_id AND s.archived_at IS NULL)",
+        order: "t.mcp_server_id, t.agent_id",
+        ..Many::default()
+    }
+}
+
+/// Reading MCP servers.
+#[derive(Default)]
+pub struct McpQuery;
+
+#[Object]
+impl McpQuery {
+    /// The organization's MCP servers
+    #[graphql(directive = permit::apply(Permission::McpView))]
+    #[expect(clippy::too_many_arguments, reason = "each is a separate filter in the schema")]
+    async fn mcp_servers(
+        &self,
+        ctx: &Context<'_>,
+        org_id: OrgId,
+        #[graphql(directive = bounds::apply(from(1)))] page: i64,
+        #[graphql(directive = bounds::apply(range(1, 200)))] limit: i64,
+        #[graphql(desc = "Whether to include archived MCP servers.", default_with = "Some(false)")]
+        include_archived: Option<bool>,
+        #[graphql(desc = "Only those whose name contains every word. Case and accents don't matter.", directive = bounds::apply(length(1, 200)))]
+        search: Option<String>,
+        #[graphql(desc = "The order.", default_with = "Some(ListSort::Created)")] sort: Option<ListSort>,
+    ) -> Answer<Page<McpServer>> {
+        answer(async {
+            let rows = Rows::of(&ctx.enter(org_id).await?).unless_archived(include_archived == Some(true));
+            let rows = rows.found(&["t.name_folded"], search.as_deref());
+            Ok(Page::numbered(rows.listed(sort, "t.id", "t.name_folded, t.id"), page, limit))
+        })
+        .await
+    }
+
+    /// One MCP server, archived or not.
+    #[graphql(directive = permit::apply(Permission::McpView))]
+    async fn mcp_server(&self, ctx: &Context<'_>, org_id: OrgId, id: McpServerId) -> Answer<One<McpServer>> {
+        answer(async { Ok(One::by_id(&ctx.enter(org_id).await?, id)) }).await
+    }
+}
+
+/// Changing MCP servers.
+#[derive(Default)]
+pub struct McpMutation;
+
+#[Object]
+impl McpMutation {
+    /// Creates an MCP server. No agent may call it yet.
+    #[graphql(directive = permit::apply(Permission::McpCreate))]
+    async fn create_mcp_server(
+        &self,
+        ctx: &Context<'_>,
+        org_id: OrgId,
+        input: CreateMcpServerInput,
+    ) -> Answer<One<McpServer>> {
+        answer(async {
+            let scope = ctx.enter(org_id).await?;
+            let id = mcp_servers::create(&scope, input).await?;
+            Ok(One::by_id(&scope, id))
+        })
+        .await
+    }
+
+    /// Edits an MCP server. The assigned agents are updated.
+    #[graphql(directive = permit::apply(Permission::McpEdit))]
+    async fn update_mcp_server(
+        &self,
+        ctx: &Context<'_>,
+        org_id: OrgId,
+        id: McpServerId,
+        input: UpdateMcpServerInput,
+        #[graphql(desc = "The revision that the edit was made from. CONFLICT if there is a newer one.")]
+        if_revision: Option<i64>,
+    ) -> Answer<One<McpServer>> {
+        answer(async {
+            let scope = ctx.enter(org_id).await?;
+            let edited = scope.if_revision(RecordKind::McpServer, id, if_revision);
+            let done = mcp_servers::update(&edited, id, input).await;
+            One::after(&scope, id, Permission::McpView, done)
+        })
+        .await
+    }
+
+    /// Sets the agents that may call an MCP server. Agents left out lose it. One unknown agent fails the whole
+    /// call.
+    #[graphql(directive = permit::apply(Permission::McpEdit))]
+    async fn set_mcp_server_agents(
+        &self,
+        ctx: &Context<'_>,
+        org_id: OrgId,
+        id: McpServerId,
+        input: SetAgentsInput,
+    ) -> Answer<One<McpServer>> {
+        answer(async {
+            let scope = ctx.enter(org_id).await?;
+            mcp_servers::set_agents(&scope, id, &input.agent_ids).await?;
+            Ok(One::by_id(&scope, id))
+        })
+        .await
+    }
+
+    /// Archives an MCP server: it is hidden, and its agents lose it at once. Assignments are kept.
+    #[graphql(directive = permit::apply(Permission::McpDelete))]
+    async fn archive_mcp_server(
+        &self,
+        ctx: &Context<'_>,
+        org_id: OrgId,
+        id: McpServerId,
+    ) -> Answer<One<McpServer>> {
+        answer(async {
+            let scope = ctx.enter(org_id).await?;
+            mcp_servers::archive(&scope, id).await?;
+            Ok(One::by_id(&scope, id))
+        })
+        .await
+    }
+
+    /// Restores an archived MCP server: its agents regain it at once.
+    #[graphql(directive = permit::apply(Permission::McpEdit))]
+    async fn unarchive_mcp_server(
+        &self,
+        ctx: &Context<'_>,
+        org_id: OrgId,
+        id: McpServerId,
+    ) -> Answer<One<McpServer>> {
+        answer(async {
+            let scope = ctx.enter(org_id).await?;
+            mcp_servers::restore(&scope, id).await?;
+            Ok(One::by_id(&scope, id))
+        })
+        .await
+    }
+}

@@ -1,0 +1,151 @@
+//! The schema: one file or folder per feature, with its objects, root fields and lists.
+//!
+//! A stored object is a [`Record`](crate::read::Record): its spec says where the rows are, so it reads without the feature's own
+//! code. All else is asked of the feature, which knows nothing of the schema. Objects refer to each other freely.
+
+mod agents;
+mod approvals;
+mod asks;
+mod audit;
+mod avatars;
+mod backups;
+pub mod changes;
+mod channels;
+mod contacts;
+mod conversations;
+mod credentials;
+mod deliveries;
+mod finding;
+mod hosts;
+mod mcp_servers;
+mod model_credentials;
+mod network;
+mod notifications;
+mod orgs;
+mod people;
+mod policies;
+mod servers;
+mod service_tokens;
+mod skills;
+mod spending;
+mod turns;
+
+use async_graphql::{
+    MergedObject, MergedSubscription, OutputType, Schema, SchemaBuilder, SubscriptionType, registry::Registry,
+};
+
+use crate::fields::Catalogue;
+
+/// Queries of those who look for something. A group of their own, because the compiler nests what is merged in a row.
+#[derive(MergedObject, Default)]
+pub struct Looking(
+    audit::AuditQuery,
+    policies::PolicyQuery,
+    policies::PermissionQuery,
+    spending::SpendingQuery,
+    finding::FindingQuery,
+    backups::BackupQuery,
+    asks::AskQuery,
+);
+
+/// All queries.
+#[derive(MergedObject, Default)]
+pub struct Query(
+    orgs::OrganizationQuery,
+    people::MembershipQuery,
+    people::SessionQuery,
+    people::OidcQuery,
+    service_tokens::ServiceTokenQuery,
+    servers::ServerQuery,
+    agents::AgentQuery,
+    channels::ChannelQuery,
+    contacts::ContactQuery,
+    approvals::ApprovalQuery,
+    notifications::NotificationQuery,
+    credentials::CredentialQuery,
+    mcp_servers::McpQuery,
+    Looking,
+    skills::SkillQuery,
+    conversations::ConversationQuery,
+    turns::TurnQuery,
+);
+
+/// Mutations of what contains agents.
+#[derive(MergedObject, Default)]
+pub struct Containing(
+    model_credentials::ModelCredentialMutation,
+    network::NetworkMutation,
+    spending::SpendingMutation,
+    backups::BackupMutation,
+    deliveries::DeliveryMutation,
+    asks::AskMutation,
+);
+
+/// All mutations.
+#[derive(MergedObject, Default)]
+pub struct Mutation(
+    orgs::OrganizationMutation,
+    people::MembershipMutation,
+    people::SessionMutation,
+    people::AccountMutation,
+    people::OidcMutation,
+    service_tokens::ServiceTokenMutation,
+    servers::ServerMutation,
+    agents::AgentMutation,
+    channels::ChannelMutation,
+    contacts::ContactMutation,
+    approvals::ApprovalMutation,
+    notifications::NotificationMutation,
+    credentials::CredentialMutation,
+    mcp_servers::McpMutation,
+    skills::SkillMutation,
+    avatars::AvatarMutation,
+    conversations::ConversationMutation,
+    turns::TurnMutation,
+    policies::PolicyMutation,
+    Containing,
+);
+
+/// All subscriptions.
+#[derive(MergedSubscription, Default)]
+pub struct Subscription(
+    agents::AgentSubscription,
+    approvals::ApprovalSubscription,
+    conversations::ConversationSubscription,
+    hosts::DeltaSubscription,
+    turns::TurnSubscription,
+    changes::ChangeSubscription,
+);
+
+/// The schema of the service.
+pub type MusterSchema = Schema<Query, Mutation, Subscription>;
+
+/// The schema's metadata.
+///
+/// # Errors
+/// Names root fields without a permit, and names used by two roots.
+pub fn catalogue() -> anyhow::Result<Catalogue> {
+    let mut registry = Registry::default();
+    Query::create_type_info(&mut registry);
+    Mutation::create_type_info(&mut registry);
+    Subscription::create_type_info(&mut registry);
+    Catalogue::of(registry)
+}
+
+/// The schema without limits, as used for the SDL.
+#[must_use]
+pub fn blueprint() -> SchemaBuilder<Query, Mutation, Subscription> {
+    Schema::build(Query::default(), Mutation::default(), Subscription::default())
+}
+
+/// The schema in SDL, sorted, with the directives that say who may call what.
+#[must_use]
+pub fn sdl() -> String {
+    let options =
+        async_graphql::SDLExportOptions::new().sorted_fields().sorted_arguments().sorted_enum_items();
+    let mut sdl = blueprint().finish().sdl_with_options(options);
+    if !sdl.ends_with('\n') {
+        sdl.push('\n');
+    }
+    sdl
+}

@@ -1,0 +1,96 @@
+//! The network in the GraphQL schema: what agents may reach, and where they were not let through.
+
+use std::sync::LazyLock;
+
+use async_graphql::{Context, Object};
+
+use super::orgs::Organization;
+use crate::{
+    base::{
+        ids::{AllowedHostId, OrgId, UserId},
+        permission::Permission,
+        time::Timestamp,
+    },
+    fields::{Answer, Enter, answer, permit::permit},
+    read::{One, Record, Spec},
+    slices::network::{self, AllowHostInput},
+};
+
+/// A host that agents may reach.
+pub struct AllowedHost;
+
+impl Record for AllowedHost {
+    fn spec() -> &'static Spec {
+        static SPEC: LazyLock<Spec> = LazyLock::new(|| {
+            Spec::new("AllowedHost", "allowed_hosts t", "A host that the organization's agents may reach.")
+                .permission(Permission::OrganizationView)
+                .column::<AllowedHostId>("id", "Identifies the entry.")
+                .column::<String>("host", "A name in lower case, or `*.` and a name of at least two labels.")
+                .column::<i64>("port", "The port.")
+                .column::<Option<UserId>>("created_by", "The person who allowed it.")
+                .column::<String>("created_by_name", "That person's name at the time.")
+                .column::<Timestamp>("created_at", "When it was allowed.")
+        });
+        &SPEC
+    }
+}
+
+/// Where an agent was not let through.
+pub struct RefusedDestination;
+
+impl Record for RefusedDestination {
+    fn spec() -> &'static Spec {
+        static SPEC: LazyLock<Spec> = LazyLock::new(|| {
+            Spec::new(
+                "RefusedDestination",
+                "refused_destinations t",
+                "Where an agent wanted to connect to, and was not let through.",
+            )
+            .column::<String>("host", "The host, as the agent named it.")
+            .column::<i64>("port", "The port.")
+            .column::<String>("reason", "Why, in words.")
+            .column::<i64>("count", "How often.")
+            .column::<Timestamp>("last_at", "When it was last refused.")
+        });
+        &SPEC
+    }
+}
+
+/// Changing what agents may reach. `Organization.allowedHosts` lists it.
+#[derive(Default)]
+pub struct NetworkMutation;
+
+#[Object]
+impl NetworkMutation {
+    /// Allows the organization's agents to reach a host. Running agents get it at once. Allowing it again changes nothing.
+    #[graphql(directive = permit::apply(Permission::NetworkEdit))]
+    async fn allow_host(
+        &self,
+        ctx: &Context<'_>,
+        org_id: OrgId,
+        input: AllowHostInput,
+    ) -> Answer<One<Organization>> {
+        answer(async {
+            let scope = ctx.enter(org_id).await?;
+            network::allow(&scope, input).await?;
+            Ok(One::by_id(&scope, org_id))
+        })
+        .await
+    }
+
+    /// Removes a host from the list. Running agents lose it at once, and their connections to it end.
+    #[graphql(directive = permit::apply(Permission::NetworkEdit))]
+    async fn remove_allowed_host(
+        &self,
+        ctx: &Context<'_>,
+        org_id: OrgId,
+        id: AllowedHostId,
+    ) -> Answer<One<Organization>> {
+        answer(async {
+            let scope = ctx.enter(org_id).await?;
+            network::remove(&scope, id).await?;
+            Ok(One::by_id(&scope, org_id))
+        })
+        .await
+    }
+}

@@ -1,0 +1,188 @@
+//! Turns in the GraphQL schema.
+
+use std::sync::LazyLock;
+
+use async_graphql::{Context, Object, Subscription};
+use futures::{Stream, StreamExt};
+
+use super::{agents::Agent, conversations::Conversation, spending::ModelCall};
+use crate::{
+    base::{
+        column::Decimal,
+        enums::{RecordKind, TurnCause, TurnCut, TurnState},
+        ids::{AgentId, ConversationId, OrgId, TokenId, TurnId, UserId},
+        permission::Permission,
+        problem::Result,
+        time::Timestamp,
+    },
+    fields::{
+        Answer, Enter, answer,
+        bounds::{bounds, from, range},
+        permit::permit,
+        watch,
+    },
+    read::{Many, One, Page, Record, Rows, Spec},
+    slices::conversations::turns,
+};
+
+/// A turn.
+pub struct Turn;
+
+impl Record for Turn {
+    fn spec() -> &'static Spec {
+        static SPEC: LazyLock<Spec> = LazyLock::new(|| {
+            let about = "A turn: what an agent was given to do at a time, in one conversation.";
+            let spec = Spec::new("Turn", "turns t", about)
+                .permission(Permission::AgentOutputView)
+                .viewer_can(|scope| scope.can(&["agent"]));
+            course(spent(subject(spec)))
+        });
+        &SPEC
+    }
+}
+
+fn subject(spec: Spec) -> Spec {
+    spec.column::<TurnId>("id", "Identifies the turn.")
+        .column::<OrgId>("organization_id", "The organization that the turn belongs to.")
+        .column::<ConversationId>("conversation_id", "The conversation.")
+        .one::<Conversation>("conversation", "t.conversation_id", "The conversation.")
+        .column::<AgentId>("agent_id", "The agent.")
+        .one::<Agent>("agent", "t.agent_id", "The agent.")
+        .column::<Option<i64>>("generation", "The launch that it was sent to. Null: not sent.")
+        .column::<Option<i64>>("agent_revision", "The number of the agent's revision.")
+        .column::<TurnCause>("cause", "What caused it.")
+        .column::<Option<UserId>>("caused_by_user_id", "The person who caused it.")
+        .column::<Option<TokenId>>("caused_by_token_id", "The service token that caused it.")
+        .column::<TurnState>("state", "The lifecycle state.")
+        .column::<Option<String>>(
+            "error",
+            "Why it failed, was interrupted, or was never begun. Null otherwise.",
+        )
+}
+
+fn spent(spec: Spec) -> Spec {
+    spec.column::<Option<String>>("model", "The model that was used, if the agent says so.")
+        .column::<Option<Decimal>>(
+            "input_tokens",
+            "Tokens read, except cached ones. Null: the agent doesn't say.",
+        )
+        .column::<Option<Decimal>>("output_tokens", "Tokens written. Null: the agent doesn't say.")
+        .column::<Option<Decimal>>(
+            "cache_read_tokens",
+            "Tokens read from a cache. Null: the agent doesn't say.",
+        )
+        .column::<Option<Decimal>>(
+            "cache_write_tokens",
+            "Tokens written to a cache. Null: the agent doesn't say.",
+        )
+        .column::<Option<Decimal>>(
+            "cost_micro",
+            "The cost, in millionths of the organization's currency. Null: unknown, because a model has no price, the agent \
+             doesn't say, or it had several turns at once, of which a call can't be told apart.",
+        )
+        .many::<ModelCall>(
+            "model_calls",
+            Many { by: "t.turn_id", ..Many::default() },
+            "The calls of models made in it, as the host measured them; without those made while the agent had several turns \
+             at once. Kept for 90 days.",
+        )
+}
+
+fn course(spec: Spec) -> Spec {
+    spec.column::<Option<i64>>("first_seq", "The seq of its first message.")
+        .column::<Option<i64>>("last_seq", "The seq of its last message.")
+        .column::<Option<Timestamp>>("cancel_requested_at", "When it was cancelled.")
+        .sql::<Option<String>>(
+            "cancelled_by",
+            "(CASE WHEN t.state NOT IN ('DONE', 'FAILED') THEN t.cut_by END)",
+            "Who ended it early, by cancelling it or by stopping the agent. Null: no one, or the service.",
+        )
+        .sql::<Option<TurnCut>>(
+            "cancelled_with",
+            "(CASE WHEN t.state NOT IN ('DONE', 'FAILED') THEN t.cut END)",
+            "What that person ended.",
+        )
+        .column::<Option<Timestamp>>("started_at", "When the agent got it.")
+        .column::<Option<Timestamp>>("ended_at", "When it ended.")
+        .column::<Timestamp>("created_at", "When it was caused.")
+        .column::<Timestamp>("updated_at", "When it was last updated.")
+}
+
+/// Reading turns.
+#[derive(Default)]
+pub struct TurnQuery;
+
+#[Object]
+impl TurnQuery {
+    /// The organization's turns, newest first.
+    #[graphql(directive = permit::apply(Permission::AgentOutputView))]
+    #[expect(clippy::too_many_arguments, reason = "the filters")]
+    async fn turns(
+        &self,
+        ctx: &Context<'_>,
+        org_id: OrgId,
+        #[graphql(desc = "Only turns of this agent.")] agent_id: Option<AgentId>,
+        #[graphql(desc = "Only turns in this conversation.")] conversation_id: Option<ConversationId>,
+        #[graphql(desc = "Only turns in this state.")] state: Option<TurnState>,
+        #[graphql(directive = bounds::apply(from(1)))] page: i64,
+        #[graphql(directive = bounds::apply(range(1, 200)))] limit: i64,
+    ) -> Answer<Page<Turn>> {
+        answer(async {
+            let rows = Rows::of(&ctx.enter(org_id).await?)
+                .filter_if("t.agent_id = ?", agent_id)
+                .filter_if("t.conversation_id = ?", conversation_id)
+                .filter_if("t.state = ?", state)
+                .order_by("t.id DESC");
+            Ok(Page::numbered(rows, page, limit))
+        })
+        .await
+    }
+
+    /// One turn.
+    #[graphql(directive = permit::apply(Permission::AgentOutputView))]
+    async fn turn(&self, ctx: &Context<'_>, org_id: OrgId, id: TurnId) -> Answer<One<Turn>> {
+        answer(async { Ok(One::by_id(&ctx.enter(org_id).await?, id)) }).await
+    }
+}
+
+/// Changing turns.
+#[derive(Default)]
+pub struct TurnMutation;
+
+#[Object]
+impl TurnMutation {
+    /// Cancels a turn: one that waits at once, one that the agent has as soon as the agent has stopped. A turn that has ended
+    /// stays as it is. `CONFLICT` for one that only waits to tell the agent, with the next message, what a person said in its
+    /// place.
+    #[graphql(directive = permit::apply(Permission::AgentInteract))]
+    async fn cancel_turn(&self, ctx: &Context<'_>, org_id: OrgId, id: TurnId) -> Answer<One<Turn>> {
+        answer(async {
+            let scope = ctx.enter(org_id).await?;
+            turns::cancel(&scope, id).await?;
+            Ok(One::by_id(&scope, id))
+        })
+        .await
+    }
+}
+
+/// Watching turns.
+#[derive(Default)]
+pub struct TurnSubscription;
+
+#[Subscription]
+impl TurnSubscription {
+    /// Sends a turn's record each time one is made or changes. Without `conversationId`, sends those of every conversation.
+    #[graphql(directive = permit::apply(Permission::AgentOutputView))]
+    async fn turn_changed(
+        &self,
+        ctx: &Context<'_>,
+        org_id: OrgId,
+        #[graphql(desc = "Only turns in this conversation.")] conversation_id: Option<ConversationId>,
+    ) -> Result<impl Stream<Item = Result<One<Turn>>> + use<>> {
+        let scope = ctx.enter(org_id).await?;
+        let changes = watch(&scope, Permission::AgentOutputView, RecordKind::Turn, move |event| {
+            conversation_id.is_none_or(|conversation| event.of == Some(conversation.0))
+        })?;
+        Ok(changes.map(|change| change.map(|(scope, id)| One::by_id(&scope, id))))
+    }
+}

@@ -1,0 +1,156 @@
+//! Which features handle a domain event, or answer a question, of a feature below them. Handlers of an event run in this
+//! order, in the transaction that emits it.
+
+use crate::{
+    base::{
+        enums::StatusReason,
+        ids::{CredentialId, McpServerId, SkillId},
+        permission::Role,
+    },
+    core::handlers::Handlers,
+    slices::{
+        agents, approvals, asks, backups, channels,
+        conversations::{self, turns},
+        credentials, deliveries, ingest, launch, mcp_servers, model_credentials, network, notifications,
+        orgs, people, servers, skills, spending,
+    },
+};
+
+/// All handlers.
+#[must_use]
+pub fn handlers() -> Handlers {
+    let mut handlers = Handlers::default();
+    of_organizations(&mut handlers);
+    of_people(&mut handlers);
+    of_servers(&mut handlers);
+    of_agents(&mut handlers);
+    of_network(&mut handlers);
+    of_model_credentials(&mut handlers);
+    of_channels(&mut handlers);
+    of_conversations(&mut handlers);
+    of_turns(&mut handlers);
+    of_spending(&mut handlers);
+    of_approvals(&mut handlers);
+    of_launch(&mut handlers);
+    handlers
+}
+
+fn of_organizations(handlers: &mut Handlers) {
+    handlers.on::<orgs::Created>(|tx, event| Box::pin(people::add_to(tx, event.owner, Role::Owner)));
+    handlers.on::<orgs::Created>(|tx, _| Box::pin(servers::add_first_image(tx)));
+    handlers.on::<orgs::TermsChanged>(|tx, event| Box::pin(agents::mark_for_spending(tx, event)));
+    handlers.on::<orgs::TermsChanged>(|tx, event| Box::pin(spending::changed_for_all(tx, event)));
+    handlers.answer::<orgs::HasImage>(|tx, question| Box::pin(servers::image_is_usable(tx, question.0)));
+    handlers.answer::<orgs::HasSecondFactor>(|tx, question| {
+        Box::pin(people::has_second_factor(tx.connection(), question.0))
+    });
+}
+
+fn of_people(handlers: &mut Handlers) {
+    handlers.on::<people::MemberLeaving>(|tx, event| Box::pin(credentials::forget_member(tx, event.user)));
+    handlers.on::<people::MemberRemoved>(|tx, event| Box::pin(channels::forget_recipient(tx, event.user)));
+    handlers.on::<people::MemberRemoved>(|tx, event| Box::pin(approvals::forget_assignee(tx, event.user)));
+}
+
+fn of_servers(handlers: &mut Handlers) {
+    handlers.on::<servers::Deleted>(|tx, event| Box::pin(approvals::server_deleted(tx, event.server)));
+    handlers.on::<servers::ImageChanged>(|tx, event| Box::pin(agents::announce_of_image(tx, event.image)));
+    handlers.answer::<servers::CountAgents>(|tx, question| Box::pin(agents::count_on_server(tx, question.0)));
+}
+
+fn of_agents(handlers: &mut Handlers) {
+    handlers.on::<agents::Moved>(|tx, event| Box::pin(conversations::forget_sessions(tx, event.agent.id)));
+    handlers.on::<agents::Moved>(|tx, event| Box::pin(backups::agent_moved(tx, event)));
+    handlers.on::<agents::Edited>(|tx, event| Box::pin(spending::agent_edited(tx, event)));
+    handlers.on::<agents::Deleted>(|tx, event| Box::pin(approvals::agent_deleted(tx, &event.agent)));
+    handlers.on::<agents::Deleted>(|tx, event| {
+        Box::pin(channels::deactivate_for_archived_agent(tx, event.agent.id))
+    });
+    handlers.on::<agents::Deleted>(|tx, event| Box::pin(turns::abandon(tx, event.agent.id)));
+    handlers.on::<agents::Deleted>(|tx, event| Box::pin(spending::forget(tx, event.agent.id)));
+    handlers.on::<agents::Deleted>(|tx, event| Box::pin(backups::agent_deleted(tx, &event.agent)));
+    handlers
+        .on::<agents::Restored>(|tx, event| Box::pin(channels::activate_for_restored_agent(tx, event.agent)));
+    handlers.answer::<agents::HasCredentials>(|tx, question| Box::pin(credentials::has_any(tx, question.0)));
+    handlers.answer::<agents::Equip<CredentialId>>(|tx, question| {
+        Box::pin(credentials::set_of_agent(tx, question.agent, &question.wanted))
+    });
+    handlers.answer::<agents::Equip<McpServerId>>(|tx, question| {
+        Box::pin(mcp_servers::set_of_agent(tx, question.agent, &question.wanted))
+    });
+    handlers.answer::<agents::Equip<SkillId>>(|tx, question| {
+        Box::pin(skills::set_of_agent(tx, question.agent, &question.wanted))
+    });
+}
+
+fn of_network(handlers: &mut Handlers) {
+    handlers.on::<network::Allowed>(|tx, event| Box::pin(approvals::host_allowed(tx, event)));
+}
+
+fn of_model_credentials(handlers: &mut Handlers) {
+    handlers
+        .on::<model_credentials::Rejected>(|tx, event| Box::pin(approvals::require_credential(tx, event)));
+    handlers.on::<model_credentials::Accepted>(|tx, event| {
+        Box::pin(approvals::credential_accepted(tx, event.credential))
+    });
+    handlers.on::<model_credentials::Released>(|tx, event| {
+        Box::pin(spending::usage::passes(tx, event.credential))
+    });
+}
+
+fn of_channels(handlers: &mut Handlers) {
+    handlers
+        .on::<channels::BotReplaced>(|tx, event| Box::pin(asks::unlink_all(tx, event.channel, &event.name)));
+    handlers.on::<channels::Deleted>(|tx, event| Box::pin(asks::unlink_all(tx, event.channel, &event.name)));
+    handlers.on::<channels::Deleted>(|tx, event| Box::pin(approvals::channel_deleted(tx, event.channel)));
+    handlers.on::<channels::Edited>(|tx, event| Box::pin(deliveries::channel_edited(tx, event)));
+    handlers.on::<channels::Failed>(|tx, event| Box::pin(approvals::channel_failed(tx, event)));
+    handlers.on::<channels::OriginAdded>(|tx, event| {
+        Box::pin(ingest::forget_refusal(tx, event.channel, &event.origin))
+    });
+    handlers.on::<channels::Recovered>(|tx, event| {
+        Box::pin(approvals::withdraw_channel_errors(tx, event.channel))
+    });
+    handlers.answer::<channels::HasConversation>(|tx, asked| Box::pin(conversations::exists(tx, asked.0)));
+}
+
+fn of_conversations(handlers: &mut Handlers) {
+    handlers.on::<conversations::SentOut>(|tx, event| Box::pin(deliveries::plan(tx, event)));
+    handlers.answer::<conversations::ConversationOf>(|tx, asked| {
+        Box::pin(deliveries::conversation_of(tx, asked.channel, &asked.vendor_id))
+    });
+}
+
+fn of_turns(handlers: &mut Handlers) {
+    handlers.on::<turns::Authorized>(|tx, event| Box::pin(approvals::authorized(tx, &event.agent)));
+    handlers.on::<turns::Started>(|tx, event| Box::pin(approvals::told_in_turn(tx, event.turn)));
+    handlers.answer::<turns::LimitOf>(|tx, asked| Box::pin(spending::limited_since(tx, asked.0)));
+}
+
+fn of_spending(handlers: &mut Handlers) {
+    handlers.on::<spending::UsedUp>(|tx, event| Box::pin(approvals::guard_cost(tx, event)));
+    handlers.on::<spending::LimitsChanged>(|tx, event| Box::pin(approvals::limits_changed(tx, event)));
+    handlers.on::<spending::Allowed>(|tx, event| Box::pin(approvals::spending_allowed(tx, event)));
+    handlers.on::<spending::Exhausted>(|tx, event| {
+        Box::pin(launch::stop_in(tx, event.agent, "costGuard", (StatusReason::LimitReached, &*event.reason)))
+    });
+}
+
+fn of_approvals(handlers: &mut Handlers) {
+    handlers
+        .on::<approvals::Raised>(|tx, event| Box::pin(notifications::approval_raised(tx, event.approval)));
+    handlers.on::<approvals::Assigned>(|tx, event| {
+        Box::pin(notifications::approval_assigned(tx, event.approval, event.to))
+    });
+    handlers.on::<approvals::Snoozed>(|tx, event| {
+        Box::pin(notifications::forget_raised(tx, event.approval, event.by))
+    });
+    handlers.on::<approvals::Expiring>(|tx, event| {
+        Box::pin(notifications::approval_expiring(tx, event.approval))
+    });
+    handlers.on::<approvals::Closed>(|tx, event| Box::pin(asks::over(tx, event.approval)));
+}
+
+fn of_launch(handlers: &mut Handlers) {
+    handlers.on::<launch::Failed>(|tx, event| Box::pin(notifications::agent_failed(tx, event.agent)));
+}

@@ -1,0 +1,89 @@
+//! Who wrote: those who wrote before, and those who write for the first time.
+
+use std::collections::HashMap;
+
+use muster_channels::Origin;
+use sea_orm::{ActiveModelTrait, NotSet, Set};
+
+use super::{
+    entity::{contacts, identities},
+    queries::see_authors,
+};
+use crate::{
+    base::{
+        enums::{ChangeOp, RecordKind, Transport},
+        ids::{ChannelId, ContactId, IdentityId},
+        plain::bounded,
+        problem::Result,
+        time::Timestamp,
+    },
+    core::{Event, store::Tx},
+};
+
+/// The longest name of a contact, in bytes.
+const NAME_BYTES: usize = 200;
+
+/// Those behind these origins who wrote before: to any channel of the vendor, but to this one if its sender makes up the ids.
+/// They are seen now.
+///
+/// # Errors
+/// The database is unreachable.
+pub async fn see(
+    tx: &Tx,
+    (channel, transport): (ChannelId, Transport),
+    origins: &[String],
+) -> Result<HashMap<String, (ContactId, IdentityId)>> {
+    let authors = see_authors(tx, transport, channel, origins).await?;
+    Ok(authors.into_iter().map(|author| (author.origin_id, (author.contact_id, author.id))).collect())
+}
+
+/// Makes a contact, with this address, of who writes for the first time.
+///
+/// # Errors
+/// `CONFLICT`: they were introduced in the same moment. The database is unreachable.
+pub async fn introduce(
+    tx: &Tx,
+    place: (ChannelId, Transport),
+    origin: &Origin,
+) -> Result<(ContactId, IdentityId)> {
+    let name = origin.name.as_deref().map(str::trim).filter(|name| !name.is_empty());
+    let contact = new_contact(tx, name.unwrap_or(&origin.id)).await?;
+    let identity = new_identity(tx, place, origin, contact).await?;
+    Ok((contact, identity))
+}
+
+async fn new_contact(tx: &Tx, name: &str) -> Result<ContactId> {
+    let contact = contacts::ActiveModel {
+        organization_id: Set(tx.scope.org),
+        id: NotSet,
+        name: Set(bounded(name, NAME_BYTES)),
+        created_at: Set(tx.now),
+        updated_at: Set(tx.now),
+        ..Default::default()
+    };
+    let id = contact.insert(tx.connection()).await?.id;
+    tx.announce(Event::new(tx.scope.org, ChangeOp::Created, RecordKind::Contact, id));
+    Ok(id)
+}
+
+async fn new_identity(
+    tx: &Tx,
+    (channel, transport): (ChannelId, Transport),
+    origin: &Origin,
+    contact: ContactId,
+) -> Result<IdentityId> {
+    let identity = identities::ActiveModel {
+        organization_id: Set(tx.scope.org),
+        id: NotSet,
+        contact_id: Set(contact),
+        channel_id: Set(Some(channel)),
+        transport: Set(transport),
+        origin_id: Set(origin.id.clone()),
+        display_name: Set(origin.name.as_deref().map(|name| bounded(name, NAME_BYTES))),
+        created_at: Set(tx.now),
+        updated_at: Set(tx.now),
+        last_seen_at: Set(Some::<Timestamp>(tx.now)),
+        ..Default::default()
+    };
+    Ok(identity.insert(tx.connection()).await?.id)
+}

@@ -1,0 +1,45 @@
+//! SQL of contacts.
+
+use sea_orm::Value;
+
+use crate::{
+    base::{
+        enums::Transport,
+        ids::{ChannelId, ContactId, IdentityId},
+        problem::Result,
+    },
+    core::store::{
+        Tx,
+        sql::{Door as _, row, sql},
+    },
+};
+
+row! {
+    /// Who is behind an origin.
+    pub(super) struct Author {
+        origin_id: String,
+        contact_id: ContactId,
+        id: IdentityId,
+    }
+}
+
+/// Notes that these origins were seen, and returns who is behind those that are known: to any channel of the vendor, but to
+/// this one if its sender makes up the ids.
+pub(super) async fn see_authors(
+    tx: &Tx,
+    transport: Transport,
+    channel: ChannelId,
+    origins: &[String],
+) -> Result<Vec<Author>> {
+    const SEEN: &str =
+        "UPDATE identities SET last_seen_at = $4 WHERE organization_id = $org AND origin_id = ANY($2) ";
+    const AUTHOR: &str = " RETURNING origin_id, contact_id, id";
+    // Each as the condition of its partial index says it, which is not used otherwise.
+    let (sql, within): (_, Value) = match transport {
+        Transport::Webhook => {
+            (sql!(SEEN, "AND transport = 'WEBHOOK' AND channel_id = $3", AUTHOR), channel.into())
+        }
+        vendor => (sql!(SEEN, "AND transport <> 'WEBHOOK' AND transport = $3", AUTHOR), vendor.into()),
+    };
+    tx.all(sql, [tx.scope.core.db.keys(origins), within, tx.now.into()]).await
+}

@@ -1,0 +1,45 @@
+//! Turns: what an agent is given to do at a time, in one conversation.
+//!
+//! A message to an agent makes a QUEUED turn, or joins the one that its conversation has ([`queued`]). It is sent when the
+//! agent runs and the conversation has no open turn ([`send`]): when it is written, when the turn before it ends, when the
+//! agent has started or resumes. The host then asks what to say ([`brief`]), which fixes the turn's messages: what is
+//! written from then on belongs to the next turn. For the states see `state.rs`.
+//!
+//! Anyone who changes turns holds the agent's row first ([`agents::lock_agent`]), so that no message is written while the agent's
+//! status changes, and no two replicas send the same turn. Permissions: `agent.output.view` reads, `agent.interact` cancels.
+//!
+//! `queue.rs`: making, sending, cancelling; `left.rs`: what did not reach its host waits again, and is sent by a round;
+//! `limited.rs`: while the agent may not call its model; `measured.rs`: what they have spent; `reports.rs`: what hosts report; `ending.rs`: what becomes of the
+//! turns of a launch that has ended; `prompt.rs`: messages as parts of what is said; `taken_over.rs`: while a person answers
+//! instead of the agent; `seen.rs`: their traces; `waited.rs`: what they have waited for, for these.
+
+mod ending;
+mod entity;
+mod left;
+mod limited;
+mod measured;
+mod plans;
+pub mod prompt;
+mod queries;
+mod queue;
+pub mod reports;
+mod rows;
+mod seen;
+mod state;
+mod taken_over;
+mod waited;
+
+pub use self::{
+    ending::{abandon, lose},
+    left::{free_unsent, resent, send_left},
+    limited::{LimitOf, go_on, is_of, limit, remeasured, waits},
+    plans::{Briefing, brief},
+    queue::{
+        Cause, cancel, cancel_all, cancel_open, cut_open, queued, reaches, send, send_due, send_queued,
+        takes_turns,
+    },
+    reports::{Authorized, Started},
+    rows::{answered, asked, require_of, state_of},
+    taken_over::{is_yielded, resume, yield_to_person},
+    waited::{waited, waited_for_release},
+};

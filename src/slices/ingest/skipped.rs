@@ -1,0 +1,27 @@
+//! Skipped messages: those that can't be read. The newest [`KEPT`] of a channel are listed, so that people can look for
+//! them at the vendor.
+
+use muster_channels::Skipped;
+
+use super::queries::{list_skipped, trim_skipped};
+use crate::{
+    base::{
+        enums::{ChangeOp, RecordKind},
+        ids::ChannelId,
+        problem::Result,
+    },
+    core::{Event, access::Scope},
+};
+
+/// How many are listed: a stranger can send as many unreadable mails as they like.
+const KEPT: i64 = 100;
+
+/// Lists a skipped message. One that is skipped again replaces itself.
+pub(super) async fn record(scope: &Scope, channel: ChannelId, skipped: Skipped) -> Result<()> {
+    let tx = scope.begin().await?;
+    let Skipped { vendor_id, subject, reason } = skipped;
+    list_skipped(&tx, channel, &vendor_id, (subject, reason.as_str())).await?;
+    trim_skipped(&tx, channel, KEPT).await?;
+    tx.announce(Event::new(scope.org, ChangeOp::Updated, RecordKind::Channel, channel));
+    tx.commit().await
+}

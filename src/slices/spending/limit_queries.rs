@@ -1,0 +1,175 @@
+//! SQL of agents that may not call their model.
+
+use sea_orm::Value;
+
+use crate::{
+    base::{
+        enums::LimitKind,
+        ids::{AgentId, ModelCredentialId, OrgId},
+        problem::Result,
+        time::Timestamp,
+    },
+    core::{
+        Core,
+        store::{
+            Tx,
+            sql::{Door as _, Write as _, every_org_sql, row, sql},
+        },
+    },
+};
+
+row! {
+    /// What an agent waits for.
+    pub(super) struct Wait {
+        kind: LimitKind,
+        /// The same in words.
+        reason: String,
+        /// When it looks again.
+        until_at: Option<Timestamp>,
+        /// The organization's model credential whose provider refuses.
+        model_credential_id: Option<ModelCredentialId>,
+        /// Since when a turn is being tried alone.
+        probing_at: Option<Timestamp>,
+        since: Timestamp,
+    }
+}
+
+/// What an agent waits for.
+pub(super) async fn wait_of(tx: &Tx, agent: AgentId) -> Result<Option<Wait>> {
+    let sql = sql!(
+        "SELECT kind, reason, until_at, model_credential_id, probing_at, since FROM agent_limits \
+         WHERE organization_id = $org AND agent_id = $2"
+    );
+    tx.one(sql, [agent.into()]).await
+}
+
+/// What keeps an agent from calling its model.
+pub(super) struct Limit<'a> {
+    /// What was reached.
+    pub kind: LimitKind,
+    /// The same in words.
+    pub reason: &'a str,
+    /// When to go on.
+    pub until: Timestamp,
+    /// The organization's model credential whose provider refuses.
+    pub credential: Option<ModelCredentialId>,
+}
+
+/// An agent waits for this from now on, or as long as before if it waited for the same.
+pub(super) async fn write_wait(tx: &Tx, agent: AgentId, limit: &Limit<'_>) -> Result<()> {
+    let sql = sql!(
+        "INSERT INTO agent_limits (organization_id, agent_id, kind, reason, until_at, model_credential_id, since) \
+         VALUES ($org, $2, $3, $4, $5, $6, $7) ON CONFLICT (organization_id, agent_id) DO UPDATE \
+         SET kind = excluded.kind, reason = excluded.reason, until_at = excluded.until_at, \
+         model_credential_id = excluded.model_credential_id, probing_at = NULL, \
+         since = CASE WHEN agent_limits.kind = excluded.kind THEN agent_limits.since ELSE excluded.since END"
+    );
+    let values: [Value; 6] = [
+        agent.into(),
+        limit.kind.into(),
+        limit.reason.into(),
+        limit.until.into(),
+        limit.credential.into(),
+        tx.now.into(),
+    ];
+    tx.execute(sql, values).await?;
+    Ok(())
+}
+
+row! {
+    /// What an agent no longer waits for.
+    pub(super) struct EndedWait { kind: LimitKind, since: Timestamp }
+}
+
+/// An agent waits for nothing. Returns what it waited for.
+pub(super) async fn delete_wait(tx: &Tx, agent: AgentId) -> Result<Option<EndedWait>> {
+    let sql =
+        sql!("DELETE FROM agent_limits WHERE organization_id = $org AND agent_id = $2 RETURNING kind, since");
+    tx.one(sql, [agent.into()]).await
+}
+
+/// The agents of the organization that wait for this kind of limit, in the order in which several are held.
+pub(super) async fn waiting_agents(tx: &Tx, kind: LimitKind) -> Result<Vec<AgentId>> {
+    let sql = sql!(
+        "SELECT agent_id FROM agent_limits WHERE organization_id = $org AND kind = $2 ORDER BY agent_id"
+    );
+    tx.column(sql, [kind.into()]).await
+}
+
+const NOW: &str = "UPDATE agent_limits SET until_at = $2 WHERE organization_id = $org";
+
+/// All that wait for money or tokens look again now, except this agent. Written just before the commit.
+pub(super) fn look_again_but(tx: &Tx, agent: AgentId) {
+    let sql = sql!(NOW, " AND kind <> 'USAGE' AND agent_id <> $3");
+    tx.before_commit(sql, [tx.now.into(), agent.into()]);
+}
+
+/// An agent that waits for tokens looks again now. Written just before the commit.
+pub(super) fn look_for_tokens_again(tx: &Tx, agent: AgentId) {
+    let sql = sql!(NOW, " AND kind = 'TOKENS' AND agent_id = $3");
+    tx.before_commit(sql, [tx.now.into(), agent.into()]);
+}
+
+/// Those that wait for a model credential look again now, and no turn is being tried alone.
+pub(super) async fn look_for_credential_again(tx: &Tx, credential: ModelCredentialId) -> Result<()> {
+    let sql = sql!(
+        "UPDATE agent_limits SET until_at = $3, probing_at = NULL \
+         WHERE organization_id = $org AND model_credential_id = $2"
+    );
+    tx.execute(sql, [credential.into(), tx.now.into()]).await?;
+    Ok(())
+}
+
+row! {
+    /// An agent that looks again.
+    pub(super) struct DueAgent { organization_id: OrgId, agent_id: AgentId }
+}
+
+/// The agents that look again by `$1` whether they may call their model.
+pub const LIMIT_OVER: &str = "agent_limits WHERE until_at IS NOT NULL AND until_at <= $1";
+
+/// Agents of all organizations that look again by now, at most so many.
+pub(super) async fn due_agents(core: &Core, most: i64) -> Result<Vec<DueAgent>> {
+    let sql =
+        every_org_sql!("SELECT organization_id, agent_id FROM ", LIMIT_OVER, " ORDER BY until_at LIMIT $2");
+    core.db.every_org().all(sql, [core.clock.now().into(), most.into()]).await
+}
+
+/// An agent looks again at this time, for this reason, unless that has changed since it was seen.
+pub(super) async fn wait_on(
+    tx: &Tx,
+    agent: AgentId,
+    seen: Option<Timestamp>,
+    (until, reason): (Timestamp, &str),
+) -> Result<()> {
+    let sql = sql!(
+        "UPDATE agent_limits SET until_at = $4, reason = $5 WHERE organization_id = $org AND agent_id = $2 \
+         AND until_at = $3"
+    );
+    tx.execute(sql, [agent.into(), seen.into(), until.into(), reason.into()]).await?;
+    Ok(())
+}
+
+/// An agent waits for this model credential, and no turn is being tried alone.
+pub(super) async fn wait_for(tx: &Tx, agent: AgentId, credential: ModelCredentialId) -> Result<()> {
+    let sql = sql!(
+        "UPDATE agent_limits SET model_credential_id = $3, probing_at = NULL \
+         WHERE organization_id = $org AND agent_id = $2"
+    );
+    tx.execute(sql, [agent.into(), credential.into()]).await?;
+    Ok(())
+}
+
+/// An agent looks again at this time. `probing`: since when a turn is being tried alone.
+pub(super) async fn put_off(
+    tx: &Tx,
+    agent: AgentId,
+    until: Timestamp,
+    probing: Option<Timestamp>,
+) -> Result<()> {
+    let sql = sql!(
+        "UPDATE agent_limits SET until_at = $3, probing_at = $4 WHERE organization_id = $org AND agent_id = $2"
+    );
+    tx.execute(sql, [agent.into(), until.into(), probing.into()]).await?;
+    Ok(())
+}
